@@ -1,0 +1,41 @@
+# How everything here is compiled: language level, warnings, sanitizers, compiler cache, where programs go.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# Programs too are compiled with -fPIC: GCC accepts the precompiled torch header (MusterTorch.cmake) only under the code
+# model it was made with, and libraries and programs share it.
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(MUSTER_CCACHE ccache)
+if(MUSTER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # The sloppiness is what ccache needs to cache files that use a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${MUSTER_CCACHE})
+endif()
+
+add_library(muster_options INTERFACE)
+target_compile_options(muster_options INTERFACE
+  $<BUILD_INTERFACE:-Wall;-Wextra;-Werror;-Wno-sign-compare;-Wno-missing-field-initializers>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(muster_options INTERFACE $<BUILD_INTERFACE:-Wthread-safety>)
+endif()
+target_include_directories(muster_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+target_compile_features(muster_options INTERFACE cxx_std_20)
+
+if(MUSTER_SANITIZE)
+  add_compile_options(-fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${MUSTER_SANITIZE})
+endif()
+if(MUSTER_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "MUSTER_FUZZ needs clang (libFuzzer); the compiler is ${CMAKE_CXX_COMPILER}. Use the preset fuzz or asan.")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,31 @@
+# The libraries we stand on. Each is a Debian package (tools/packages.txt) except libtorch, which tools/find_torch.py locates.
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_path(MUSTER_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
+add_library(muster_protozero INTERFACE)
+target_include_directories(muster_protozero SYSTEM INTERFACE $<BUILD_INTERFACE:${MUSTER_PROTOZERO_INCLUDE}>)
+
+if(MUSTER_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+
+if(MUSTER_TORCH)
+  if(NOT Torch_DIR)
+    execute_process(COMMAND ${PROJECT_SOURCE_DIR}/tools/find_torch.py
+                    OUTPUT_VARIABLE MUSTER_TORCH_CMAKE OUTPUT_STRIP_TRAILING_WHITESPACE
+                    RESULT_VARIABLE MUSTER_TORCH_RESULT)
+    if(NOT MUSTER_TORCH_RESULT EQUAL 0)
+      message(FATAL_ERROR "libtorch was not found: './dev setup' installs it; or set Torch_DIR or LIBTORCH, or configure with -DMUSTER_TORCH=OFF")
+    endif()
+    set(Torch_DIR ${MUSTER_TORCH_CMAKE} CACHE PATH "folder of TorchConfig.cmake" FORCE)
+  endif()
+  # Its configuration warns of a profiler library that the wheel doesn't ship and nothing here needs.
+  set(CMAKE_MESSAGE_LOG_LEVEL ERROR)
+  find_package(Torch REQUIRED)
+  unset(CMAKE_MESSAGE_LOG_LEVEL)
+endif()

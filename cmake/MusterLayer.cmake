@@ -1,0 +1,53 @@
+# muster_layer(NAME DEPS layer... [LIBS library...] [PRIVATE_LIBS library...] [TEST_LIBS library...] [OBJECTS folder...])
+#
+# One folder of muster/ as one static library muster_NAME (alias muster::NAME), made of every *.cc below the folder, and
+# one test program NAME_test, made of every *_test.cc. DEPS are other layers; tools/check_layers.py holds the includes
+# against muster/LAYERS, so that what is linked and what is included are the same graph. OBJECTS are folders below the
+# layer's whose files go whole into every program that links the layer, referred to or not: object libraries muster_FOLDER.
+function(muster_layer name)
+  cmake_parse_arguments(L "" "" "DEPS;LIBS;PRIVATE_LIBS;TEST_LIBS;OBJECTS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
+  foreach(folder IN LISTS L_OBJECTS)
+    list(FILTER sources EXCLUDE REGEX "/${name}/${folder}/")
+  endforeach()
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(TRANSFORM L_DEPS PREPEND muster_)
+  if(sources)
+    add_library(muster_${name} STATIC ${sources})
+    target_link_libraries(muster_${name} PUBLIC muster_options ${L_DEPS} ${L_LIBS} PRIVATE ${L_PRIVATE_LIBS})
+  else()
+    add_library(muster_${name} INTERFACE)
+    target_link_libraries(muster_${name} INTERFACE muster_options ${L_DEPS} ${L_LIBS})
+  endif()
+  foreach(folder IN LISTS L_OBJECTS)
+    file(GLOB objects CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${folder}/*.cc)
+    add_library(muster_${folder} OBJECT ${objects})
+    set_target_properties(muster_${folder} PROPERTIES EXPORT_NAME ${folder})
+    target_link_libraries(muster_${folder} PRIVATE muster_options)
+    # TARGET_NAME is what lets an installed package find the objects under their exported name.
+    target_link_libraries(muster_${name} INTERFACE $<TARGET_OBJECTS:$<TARGET_NAME:muster_${folder}>>)
+  endforeach()
+  add_library(muster::${name} ALIAS muster_${name})
+  set_target_properties(muster_${name} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY MUSTER_LAYER_TARGETS muster_${name})
+  if(MUSTER_TESTS AND tests)
+    muster_test(${name}_test SOURCES ${tests} LIBS muster_${name} ${L_TEST_LIBS})
+  endif()
+endfunction()
+
+# muster_test(NAME SOURCES file... LIBS library... [LABELS label...] [TIMEOUT seconds]): a GoogleTest program, run whole by
+# `./dev test`. Label `process`: it starts programs and looks at the machine, so it runs alone and not under sanitizers.
+function(muster_test name)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE ${T_LIBS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE MUSTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}" MUSTER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  set_property(GLOBAL APPEND PROPERTY MUSTER_TEST_TARGETS ${name})
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "gtest;${T_LABELS}")
+  if(T_TIMEOUT)
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT})
+  endif()
+endfunction()

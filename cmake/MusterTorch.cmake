@@ -1,0 +1,32 @@
+# One precompiled header for everything that includes torch/torch.h, which costs 18 s and 1.1 GB in each file otherwise.
+# Included when all targets exist: whatever links muster_torch_bridge or torch itself takes part, so that no folder has to
+# think of it.
+if(MUSTER_TORCH)
+  file(WRITE ${CMAKE_BINARY_DIR}/torch_header.cc.new "// Exists so that torch/torch.h is precompiled once.\n")
+  file(COPY_FILE ${CMAKE_BINARY_DIR}/torch_header.cc.new ${CMAKE_BINARY_DIR}/torch_header.cc ONLY_IF_DIFFERENT)
+  add_library(muster_torch_header OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/torch_header.cc)
+  target_link_libraries(muster_torch_header PRIVATE muster_options torch)
+  target_precompile_headers(muster_torch_header PRIVATE <torch/torch.h>)
+
+  function(muster_share_torch_header folder)
+    get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+    foreach(target IN LISTS targets)
+      get_target_property(type ${target} TYPE)
+      get_target_property(libraries ${target} LINK_LIBRARIES)
+      if(type MATCHES "EXECUTABLE|STATIC_LIBRARY|OBJECT_LIBRARY" AND libraries MATCHES "(^|;)(torch|muster_torch_bridge|muster_muster)(;|$)")
+        target_precompile_headers(${target} REUSE_FROM muster_torch_header)
+      endif()
+    endforeach()
+    get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+    foreach(below IN LISTS folders)
+      muster_share_torch_header(${below})
+    endforeach()
+  endfunction()
+
+  foreach(folder IN ITEMS muster examples tests bench)
+    get_property(known DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTY SUBDIRECTORIES)
+    if(${PROJECT_SOURCE_DIR}/${folder} IN_LIST known)
+      muster_share_torch_header(${PROJECT_SOURCE_DIR}/${folder})
+    endif()
+  endforeach()
+endif()

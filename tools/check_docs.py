@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Snippets in the documentation are cut from files that are compiled and run: check_docs.py [--write] [ROOT]
+
+A code block under `<!-- cut from PATH -->` or `<!-- cut from PATH#REGION -->` must say what the file says; a region is
+what stands between the lines `[REGION]` and `[/REGION]`, in comments of the file. --write puts the file's words into the
+block. Also wrong: a link to a file that isn't there."""
+
+import pathlib
+import re
+import sys
+import textwrap
+
+import sources
+
+CUT = re.compile(r"(<!-- cut from (?P<path>[^\s#]+)(?:#(?P<region>[\w-]+))? -->\n+```\w*\n)(?P<body>.*?)(?P<end>^```$)",
+                 re.DOTALL | re.MULTILINE)
+MARK = re.compile(r"<!-- cut from ")
+LINK = re.compile(r"\[[^\]]+\]\((?!\w+:|#)([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def cut(root, path, region):
+    """The words of the file; raises ValueError."""
+    file = root / path
+    if not file.is_file():
+        raise ValueError(f"there is no file {path}")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    if region:
+        marks = [[i for i, line in enumerate(lines) if re.search(rf"(//|#)\s*\[{slash}{re.escape(region)}\]\s*$", line)]
+                 for slash in ("", "/")]
+        if len(marks[0]) != 1 or len(marks[1]) != 1 or marks[1][0] < marks[0][0]:
+            raise ValueError(f"{path} needs one line `[{region}]` and below it one line `[/{region}]`, in comments")
+        lines = lines[marks[0][0] + 1:marks[1][0]]
+    lines = [line for line in lines if not re.search(r"(//|#)\s*\[/?[\w-]+\]\s*$", line)]
+    return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
+
+
+def problems(root, write=False):
+    for path in (p for p in sources.all_files(root) if p.suffix == ".md"):
+        text = (root / path).read_text(encoding="utf-8")
+        found = list(CUT.finditer(text))
+        if len(found) != len(MARK.findall(text)):
+            yield f"{path}: a `cut from` comment without a code block right below it"
+        for match in found:
+            try:
+                wanted = cut(root, match["path"], match["region"])
+            except ValueError as error:
+                yield f"{path}: {error}"
+                continue
+            if wanted != match["body"] and not write:
+                line = text.count("\n", 0, match.start()) + 1
+                yield f"{path}:{line}: differs from {match['path']}; tools/check_docs.py --write mends it"
+            elif wanted != match["body"]:
+                text = text.replace(match.group(), match[1] + wanted + match["end"])
+                (root / path).write_text(text, encoding="utf-8")
+        for match in LINK.finditer(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+            if not (root / path.parent / match[1]).exists():
+                yield f"{path}: links to {match[1]}, which isn't there"
+
+
+if __name__ == "__main__":
+    rest = [a for a in sys.argv[1:] if a != "--write"]
+    wrong = list(problems(pathlib.Path(rest[0] if rest else sources.ROOT).resolve(), "--write" in sys.argv))
+    print("\n".join(wrong), end="\n" if wrong else "")
+    sys.exit(1 if wrong else 0)

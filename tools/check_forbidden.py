@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""What has no place in this project, each with its reason: prints where it stands and exits 1. check_forbidden.py [ROOT]"""
+
+import dataclasses
+import pathlib
+import re
+import sys
+
+import sources
+
+TEXT_SUFFIXES = {".h", ".cc", ".py", ".sh", ".md", ".cmake", ".txt", ".json", ".in", ""}
+# This file and its test spell out what they forbid.
+NOT_READ = {pathlib.Path("tools/check_forbidden.py"), pathlib.Path("tests/tools_test.py")}
+
+
+@dataclasses.dataclass
+class Rule:
+    what: str
+    reason: str
+    applies: object  # of a path
+    code_only: bool = True  # comments and strings don't count
+    allowed: tuple = ()
+
+    def __post_init__(self):
+        self.pattern = re.compile(self.what)
+
+
+def is_code(path):
+    return path.suffix in (".h", ".cc") and path.parts[0] in sources.CODE_FOLDERS
+
+
+def is_test(path):
+    return path.name.endswith(("_test.cc", "_test.py")) or path.parts[0] == "tests"
+
+
+def is_library(path):
+    return is_code(path) and path.parts[0] == "muster" and not is_test(path)
+
+
+RULES = [
+    Rule(r"\bgetenv\s*\(", "the environment is read by main and by one config loader, so that a test can hold ten nodes",
+         is_library,
+         # The first is that loader; MKL asks the second before main begins.
+         allowed=("muster/cluster/environment.cc", "muster/torch_bridge/mkl_amd/mkl_amd.cc")),
+    Rule(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|(?<![\w.>:])sleep\s*\(|\btime\.sleep\s*\(",
+         "a test waits for what it waits for, with a deadline; it doesn't sleep", is_test),
+    Rule(r"\b(pkill|killall)\b", "it ends processes of others; end the process that you started, by its id",
+         lambda p: True, code_only=False),
+    Rule(r"(?<![\w.])/(home|root|Users|work|srv)/\w|(?<![\w.$])/tmp/w\b", "a path of one machine",
+         lambda p: not p.name.endswith("tools_test.py"), code_only=False),
+    Rule(r"\b(TODO|FIXME|XXX)\b(?!\([^)]+\): \S)", "write TODO(who or which issue): reason, or do it", lambda p: True,
+         code_only=False),
+    Rule(r"^\s*//+\s*([\w:.>-]+\([^ ]*\);|return [^.,]*;|(if|for|while) \(.*\)\s*\{|[\w:<>]+ \w+ = .*;|\})\s*$", "code that is commented out; delete it, git remembers",
+         lambda p: is_code(p), code_only=False),
+    Rule(r"\bstd::(format|jthread)\b|#\s*include\s*<(format|ranges)>", "clang 14 with this library doesn't compile it",
+         is_code),
+    Rule(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", "an error swallowed in silence", is_code),
+    Rule(r"#\s*pragma\s+GCC\s+diagnostic\s+ignored", "a warning is mended, not hushed", is_code),
+]
+
+
+def problems(root):
+    for path in sources.all_files(root):
+        if path.suffix not in TEXT_SUFFIXES or path in NOT_READ:
+            continue
+        try:
+            text = (root / path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        bare = sources.without_comments(text, keep_strings=False) if is_code(path) else text
+        for rule in RULES:
+            if not rule.applies(path) or str(path) in rule.allowed:
+                continue
+            for number, line in enumerate((bare if rule.code_only else text).splitlines(), 1):
+                if rule.pattern.search(line):
+                    yield f"{path}:{number}: {line.strip()[:100]}: {rule.reason}"
+
+
+if __name__ == "__main__":
+    found = list(problems(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else sources.ROOT).resolve()))
+    print("\n".join(found), end="\n" if found else "")
+    sys.exit(1 if found else 0)

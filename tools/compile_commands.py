@@ -1,0 +1,108 @@
+"""How clang compiles each file of the project: shared by the checks that parse C++ (check_tidy.py, check_headers.py)."""
+
+import hashlib
+import json
+import pathlib
+import shlex
+import subprocess
+
+import build
+import sources
+
+ROOT = sources.ROOT
+# What g++ is told and clang doesn't take, or takes otherwise: the precompiled header is g++'s own.
+DROPPED = {"-Winvalid-pch"}
+DROPPED_WITH_VALUE = {"-include", "-o"}
+
+
+def arguments_for_clang(command):
+    """The compiler's arguments without compiler, output and input."""
+    kept, skip = [], False
+    words = shlex.split(command)
+    start = next(i for i, word in enumerate(words) if pathlib.Path(word).name.startswith(("c++", "g++", "clang++"))) + 1
+    for word in words[start:-2]:
+        if skip or word in DROPPED:
+            skip = False
+        elif word in DROPPED_WITH_VALUE:
+            skip = True
+        else:
+            kept.append(word)
+    return kept + ["-Wthread-safety", "-Wno-unknown-warning-option", "-Qunused-arguments"]
+
+
+def read(preset):
+    """{path below ROOT: arguments}"""
+    entries = json.loads((ROOT / "build" / preset / "compile_commands.json").read_text(encoding="utf-8"))
+    found = {}
+    for entry in entries:
+        path = pathlib.Path(entry["file"])
+        if path.is_relative_to(ROOT) and not path.is_relative_to(ROOT / "build"):
+            found[path.relative_to(ROOT)] = arguments_for_clang(entry["command"])
+    return found
+
+
+def of_project():
+    """{path: arguments} of every file that can be compiled here; what needs torch is among them where torch is."""
+    if build.configure_quietly("notorch"):
+        raise SystemExit("the preset notorch can't be configured; its output is above")
+    found = read("notorch")
+    if has_torch():
+        if build.configure_quietly("release"):
+            raise SystemExit("the preset release can't be configured; its output is above")
+        found = {**read("release"), **found}
+    for path in sources.code_files():
+        if path.is_relative_to("tests/fuzz"):  # built by clang in the preset asan, from the same libraries as the command
+            found.setdefault(path, found[pathlib.Path("apps/muster/main.cc")])
+    return found
+
+
+def uses_torch(arguments):
+    return any(word.endswith("torch/csrc/api/include") for word in arguments)
+
+
+def has_torch():
+    return subprocess.run([ROOT / "tools/find_torch.py"], capture_output=True).returncode == 0
+
+
+class Contents:
+    """Digests of a file together with everything of the project that it includes: the key of what was checked before."""
+
+    def __init__(self, root=ROOT):
+        self.root = root
+        self.texts = {}
+
+    def text(self, path):
+        if path not in self.texts:
+            self.texts[path] = (self.root / path).read_text(encoding="utf-8")
+        return self.texts[path]
+
+    def closure(self, path):
+        seen, todo = set(), [pathlib.Path(path)]
+        while todo:
+            current = todo.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            for _, name in sources.includes(self.text(current)):
+                todo += [p for p in (pathlib.Path(name), current.parent / name) if (self.root / p).is_file()][:1]
+        return seen
+
+    def digest(self, path, *more):
+        digest = hashlib.sha256(repr(more).encode())
+        for part in sorted(self.closure(path)):
+            digest.update(str(part).encode() + b"\0" + self.text(part).encode() + b"\0")
+        return digest.hexdigest()
+
+
+class Memory:
+    """Remembers in a folder below build/ what was found right, by digest."""
+
+    def __init__(self, name):
+        self.folder = ROOT / "build" / "checked" / name
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def knows(self, digest):
+        return (self.folder / digest).exists()
+
+    def remember(self, digest):
+        (self.folder / digest).touch()

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Prints the folder that holds TorchConfig.cmake, or exits 1.
+
+Looked at in this order: Torch_DIR, LIBTORCH (an unpacked libtorch), the project's own virtual environment, `python3`."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def from_interpreter(python):
+    """The torch package's folder as `python` sees it, without importing torch (which takes a second)."""
+    code = "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
+    try:
+        done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, timeout=60)
+    except OSError:
+        return None
+    found = done.stdout.strip()
+    return pathlib.Path(found) if done.returncode == 0 and found else None
+
+
+def candidates():
+    if os.environ.get("Torch_DIR"):
+        yield pathlib.Path(os.environ["Torch_DIR"])
+    if os.environ.get("LIBTORCH"):
+        yield pathlib.Path(os.environ["LIBTORCH"]) / "share/cmake/Torch"
+    for python in (ROOT / ".venv/bin/python", "python3"):
+        package = from_interpreter(python)
+        if package:
+            yield package / "share/cmake/Torch"
+
+
+def main():
+    for folder in candidates():
+        if (folder / "TorchConfig.cmake").is_file():
+            print(folder)
+            return 0
+    print("libtorch was not found", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Which files the project consists of, and the words of C++ in them: shared by the checks."""
+
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+GENERATED = {"build", ".venv", ".git", "__pycache__"}
+CODE_FOLDERS = ("muster", "apps", "bench", "examples", "tests")
+
+
+def git(root, *arguments):
+    done = subprocess.run(["git", "-c", f"safe.directory={root}", *arguments], cwd=root, capture_output=True, text=True)
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def all_files(root=ROOT):
+    """Everything committed or about to be, as paths below `root`."""
+    listed = git(root, "ls-files", "--cached", "--others", "--exclude-standard")
+    if not listed:  # an unpacked archive
+        listed = [p.relative_to(root) for p in root.rglob("*") if not GENERATED & set(p.relative_to(root).parts)]
+    found = sorted({pathlib.Path(name) for name in listed if (root / name).is_file()})
+    if not found:
+        raise SystemExit(f"there are no files in {root}")
+    return found
+
+
+def code_files(root=ROOT):
+    """The C++ of the project. tests/install is another project's on purpose."""
+    return [p for p in all_files(root) if p.suffix in (".h", ".cc") and p.parts[0] in CODE_FOLDERS]
+
+
+def changed_files(root=ROOT):
+    """What differs from where this branch left the main line, and what isn't committed yet."""
+    main_line = next((b for b in ("origin/main", "origin/master", "main", "master")
+                      if git(root, "rev-parse", "--verify", "--quiet", b)), "HEAD")
+    base = (git(root, "merge-base", "HEAD", main_line) or ["HEAD"])[0]
+    changed = git(root, "diff", "--name-only", base) + git(root, "ls-files", "--others", "--exclude-standard")
+    return {pathlib.Path(name) for name in changed}
+
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
+
+
+def includes(text):
+    """(line number, name) of each #include."""
+    return [(text.count("\n", 0, match.start()) + 1, match.group(1)) for match in INCLUDE.finditer(without_comments(text))]
+
+
+TOKENS = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)"|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'", re.DOTALL)
+
+
+def without_comments(text, keep_strings=True):
+    """The text with comments (and, if asked, what is in quotes) blanked out; lines keep their numbers."""
+
+    def blank(match):
+        token = match.group()
+        if token.startswith(("//", "/*")):
+            return re.sub(r"[^\n]", " ", token)
+        if keep_strings:
+            return token
+        return '""' + "\n" * token.count("\n") if '"' in token[:20] else "' '"
+
+    return TOKENS.sub(blank, text)
