@@ -1,0 +1,56 @@
+// One thread that runs what it is given, in order: for what takes long and must not hold up an event loop (writing a
+// file). Thread-safe.
+#pragma once
+
+#include <deque>
+#include <thread>
+
+#include "absl/functional/any_invocable.h"
+#include "muster/base/mutex.h"
+
+namespace muster {
+
+class BackgroundThread {
+ public:
+  BackgroundThread() : thread_([this] { Work(); }) {}
+  // Blocks until everything given has run.
+  ~BackgroundThread() {
+    {
+      MutexLock lock(mutex_);
+      stopping_ = true;
+      changed_.NotifyAll();
+    }
+    thread_.join();
+  }
+  BackgroundThread(const BackgroundThread&) = delete;
+  BackgroundThread& operator=(const BackgroundThread&) = delete;
+
+  void Run(absl::AnyInvocable<void()> task) {
+    MutexLock lock(mutex_);
+    tasks_.push_back(std::move(task));
+    changed_.NotifyAll();
+  }
+
+ private:
+  void Work() {
+    for (;;) {
+      absl::AnyInvocable<void()> task;
+      {
+        MutexLock lock(mutex_);
+        while (tasks_.empty() && !stopping_) changed_.Wait(mutex_);
+        if (tasks_.empty()) return;
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+      task();
+    }
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<absl::AnyInvocable<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: starts when the rest is there
+};
+
+}  // namespace muster

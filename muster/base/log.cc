@@ -1,0 +1,22 @@
+#include "muster/base/log.h"
+
+#include "spdlog/sinks/stdout_color_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace muster {
+
+void SetUpLog(const std::string& task, const std::string& level) {
+  auto logger = std::make_shared<spdlog::logger>("muster", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  logger->set_pattern(task.empty() ? "%H:%M:%S.%e %^%L%$ %v" : "%H:%M:%S.%e %^%L%$ [" + task + "] %v");
+  logger->set_level(spdlog::level::from_str(level));
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void LogLine(LogLevel level, const std::string& line) {
+  spdlog::log(level == LogLevel::kInfo      ? spdlog::level::info
+              : level == LogLevel::kWarning ? spdlog::level::warn
+                                            : spdlog::level::err,
+              "{}", line);
+}
+
+}  // namespace muster

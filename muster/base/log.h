@@ -1,0 +1,32 @@
+// A process's log: one line an event on stderr. Thread-safe. spdlog does the work and stays out of this header (the
+// copy of its formatting library that libtorch brings would clash with it).
+#pragma once
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+// Every process calls this once in main. `task` ("worker:1") is put before each message; empty prints none (under
+// `muster run`, which prefixes the lines itself). Level from `level`: trace, debug, info, warning, error.
+void SetUpLog(const std::string& task, const std::string& level = "info");
+
+enum class LogLevel { kInfo, kWarning, kError };
+void LogLine(LogLevel level, const std::string& line);
+
+// The arguments in a row, as absl::StrCat joins them.
+template <typename... Args>
+void LogInfo(const Args&... args) {
+  LogLine(LogLevel::kInfo, absl::StrCat(args...));
+}
+template <typename... Args>
+void LogWarning(const Args&... args) {
+  LogLine(LogLevel::kWarning, absl::StrCat(args...));
+}
+template <typename... Args>
+void LogError(const Args&... args) {
+  LogLine(LogLevel::kError, absl::StrCat(args...));
+}
+
+}  // namespace muster
