@@ -1,0 +1,21 @@
+#include "muster/cluster/environment.h"
+
+#include <cstdlib>
+
+namespace muster {
+namespace {
+
+std::optional<std::string> Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+}  // namespace
+
+Environment ReadEnvironment() {
+  return {.tf_config = Variable("TF_CONFIG"),
+          .job_token = Variable("MUSTER_JOB_TOKEN"),
+          .run_id = Variable("MUSTER_RUN_ID")};
+}
+
+}  // namespace muster

@@ -1,0 +1,19 @@
+// The one place that reads environment variables. main calls ReadEnvironment once and passes the values on; everything
+// below takes them as arguments, so that a test can hold ten processes' worth of them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace muster {
+
+struct Environment {
+  std::optional<std::string> tf_config;  // TF_CONFIG
+  std::optional<std::string> job_token;  // MUSTER_JOB_TOKEN, the shared secret of the tasks of one job
+  std::optional<std::string> run_id;     // MUSTER_RUN_ID: `muster run` started this process and names it in its log
+};
+
+// Of this process, as it is now. Not thread-safe against setenv.
+Environment ReadEnvironment();
+
+}  // namespace muster
