@@ -1,0 +1,73 @@
+// Requests to one peer: a small control message and bulk bytes each way. Bulk is gathered from and scattered into the
+// caller's memory. Implementations: tcp/, loopback/ (in one process), fault/ (a decorator whose faults are scripted).
+// A channel lives on an EventLoop and is used on that loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/base/bytes.h"
+#include "muster/transport/event_loop.h"
+
+namespace muster {
+
+struct Request {
+  uint16_t method = 0;
+  std::string control;
+  Segments bulk;         // borrowed until the callback has been called
+  MutableSegments into;  // where the reply's bulk goes, in order; borrowed likewise. A longer reply is DataLoss
+  absl::Time deadline = absl::InfiniteFuture();
+  // For fault/ alone: the connection is cut after this many bytes of control and bulk, before the last one at the
+  // latest.
+  std::optional<size_t> cut_after;
+};
+
+struct Reply {
+  std::string control;
+  size_t bulk_bytes = 0;  // how much of `into` was filled
+};
+
+// Called exactly once, on the loop, never from inside Call. Errors:
+//   DeadlineExceeded   the deadline passed; the request may or may not have been carried out
+//   Unavailable        the connection broke or could not be made; likewise. Try again with the same sequence number
+//   Cancelled          Cancel or the channel's end
+//   PermissionDenied   the peer refuses our token, or serves another job
+//   FailedPrecondition the peer speaks another protocol version
+//   anything else      the peer's own answer
+// Every message names the peer's address.
+using ReplyCallback = absl::AnyInvocable<void(absl::StatusOr<Reply>)>;
+
+class Channel {
+ public:
+  enum class CallId : uint64_t {};
+
+  virtual ~Channel() = default;  // ends calls in flight with Cancelled (their callbacks are called)
+
+  // Sends `request`; replies may arrive in another order than the requests. While there is no connection the request
+  // waits for one until its deadline: the channel reconnects by itself with bounded jittered back-off. A connection
+  // that breaks ends the calls in flight on it with Unavailable (they are not sent again: only the caller knows whether
+  // that is safe).
+  virtual CallId Call(Request request, ReplyCallback done) = 0;
+
+  // Ends the call with Cancelled if it is still in flight; its memory is free once the callback was called.
+  virtual void Cancel(CallId call) = 0;
+
+  // The address it was made for.
+  virtual const std::string& peer() const = 0;
+
+  struct Stats {
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+    uint64_t calls = 0;
+    uint64_t connects = 0;  // established connections, the first included
+  };
+  virtual Stats stats() const = 0;
+};
+
+}  // namespace muster

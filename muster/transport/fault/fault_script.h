@@ -1,0 +1,57 @@
+// Which requests meet which fault: by count, not by chance, so that a test says exactly what happens. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace muster {
+
+enum class FaultKind {
+  kDropRequest,       // it never arrives, and the caller waits until its deadline
+  kDropReply,         // it is carried out, but the caller waits until its deadline
+  kDelayRequest,      // it leaves later by `delay`
+  kDelayReply,        // its answer arrives later by `delay`
+  kDuplicateRequest,  // it arrives twice; the caller sees the first answer
+  kCutRequest,        // the connection breaks after `bytes` of its control and bulk
+  kCutReply,          // it is carried out, but the connection breaks before the answer arrives
+  kRefuse,            // connections are refused for `delay`
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kDropRequest;
+  uint64_t first = 1;              // the first request that it meets; counted are those that match, from 1
+  uint64_t times = 1;              // how many one after the other
+  std::optional<uint16_t> method;  // of this method only
+  std::string peer;                // to this address only, unless empty
+  absl::Duration delay = absl::Milliseconds(100);
+  size_t bytes = 0;
+};
+
+class FaultScript {
+ public:
+  explicit FaultScript(std::vector<Fault> faults = {});
+
+  void Add(Fault fault);
+
+  // Counts a request; the first fault in the script that it meets, if any.
+  std::optional<Fault> Meet(uint16_t method, const std::string& peer);
+
+  // How many requests have met a fault.
+  uint64_t met() const { return met_; }
+
+ private:
+  struct Entry {
+    Fault fault;
+    uint64_t matched = 0;
+  };
+
+  std::vector<Entry> entries_;
+  uint64_t met_ = 0;
+};
+
+}  // namespace muster

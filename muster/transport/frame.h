@@ -1,0 +1,42 @@
+// The header of a frame, as bytes and as a struct (docs/wire_format.md, section 2). Nothing here reads or allocates: a
+// header that decodes has passed every limit. Thread-safe: free functions over values.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace muster {
+
+enum class FrameType : uint8_t { kRequest = 1, kReply = 2, kError = 3, kCancel = 4, kPing = 5, kPong = 6 };
+
+struct FrameHeader {
+  FrameType type = FrameType::kRequest;
+  uint16_t method = 0;
+  uint64_t request_id = 0;
+  absl::Duration time_left = absl::InfiniteDuration();  // requests; microseconds on the wire
+  uint32_t control_bytes = 0;
+  absl::StatusCode code = absl::StatusCode::kOk;  // error replies
+  uint64_t bulk_bytes = 0;
+};
+
+struct FrameLimits {
+  uint64_t max_control_bytes = uint64_t{16} << 20;
+  uint64_t max_bulk_bytes = uint64_t{4} << 30;
+};
+
+inline constexpr size_t kFrameHeaderBytes = 40;
+using FrameHeaderBytes = std::array<std::byte, kFrameHeaderBytes>;
+
+// A duration below zero is sent as zero.
+void EncodeFrameHeader(const FrameHeader& header, FrameHeaderBytes& bytes);
+
+// InvalidArgument says which field can't be.
+absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const std::byte, kFrameHeaderBytes> bytes,
+                                              const FrameLimits& limits);
+
+}  // namespace muster

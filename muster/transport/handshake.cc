@@ -1,0 +1,212 @@
+#include "muster/transport/handshake.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+#include "muster/transport/little_endian.h"
+#include "openssl/crypto.h"
+#include "openssl/evp.h"
+#include "openssl/hmac.h"
+#include "openssl/rand.h"
+
+namespace muster {
+namespace {
+
+constexpr char kMagic[] = "MUSTER\r\n";
+constexpr size_t kMagicBytes = 8;
+constexpr size_t kHelloBytes = 48;
+constexpr size_t kProofBytes = 32;
+constexpr size_t kVerdictBytes = 40;
+constexpr size_t kMaxBuildVersion = 64;
+
+enum class Result : uint16_t { kAccepted = 0, kOtherVersion = 1, kOtherJob = 2, kBusy = 3 };
+
+// The lengths include the zero byte at the end, which is part of what is signed.
+constexpr char kClientLabel[] = "muster client proof 1";
+constexpr char kServerLabel[] = "muster server proof 1";
+
+struct Hello {
+  uint16_t version = 0;
+  uint16_t flags = 0;
+  uint16_t result = 0;
+  std::string build_version;
+  size_t bytes = 0;
+};
+
+std::string EncodeHello(const HandshakeIdentity& identity, Result result, const HandshakeNonce& nonce) {
+  const std::string build = identity.build_version.substr(0, kMaxBuildVersion);
+  std::string out(kHelloBytes + build.size(), '\0');
+  auto* bytes = reinterpret_cast<std::byte*>(out.data());
+  std::memcpy(bytes, kMagic, kMagicBytes);
+  StoreLittleEndian(identity.protocol_version, bytes + 8);
+  StoreLittleEndian(static_cast<uint16_t>(build.size()), bytes + 12);
+  StoreLittleEndian(static_cast<uint16_t>(result), bytes + 14);
+  std::memcpy(bytes + 16, nonce.data(), nonce.size());
+  std::memcpy(bytes + kHelloBytes, build.data(), build.size());
+  return out;
+}
+
+// No value: more bytes are needed. A wrong first byte is an error at once, so that strangers are told apart early.
+absl::StatusOr<std::optional<Hello>> DecodeHello(ByteSpan bytes) {
+  if (std::memcmp(bytes.data(), kMagic, std::min(bytes.size(), kMagicBytes)) != 0) {
+    return absl::FailedPreconditionError("it doesn't speak muster's protocol");
+  }
+  if (bytes.size() < 16) return std::optional<Hello>();
+  Hello hello;
+  hello.version = LoadLittleEndian<uint16_t>(&bytes[8]);
+  hello.flags = LoadLittleEndian<uint16_t>(&bytes[10]);
+  const size_t build_bytes = LoadLittleEndian<uint16_t>(&bytes[12]);
+  hello.result = LoadLittleEndian<uint16_t>(&bytes[14]);
+  if (build_bytes > kMaxBuildVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("its hello has a build version of ", build_bytes, " bytes"));
+  }
+  hello.bytes = kHelloBytes + build_bytes;
+  if (bytes.size() < hello.bytes) return std::optional<Hello>();
+  for (std::byte byte : bytes.subspan(kHelloBytes, build_bytes)) {
+    const char c = static_cast<char>(byte);
+    hello.build_version += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return std::optional<Hello>(std::move(hello));
+}
+
+std::string Text(ByteSpan bytes) { return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
+
+// `label` with the zero byte at its end.
+template <size_t n>
+std::string Proof(const JobToken& token, const char (&label)[n], const std::string& client_hello,
+                  const std::string& server_hello) {
+  std::string message(label, n);
+  message += client_hello;
+  message += server_hello;
+  std::string proof(kProofBytes, '\0');
+  unsigned int length = 0;
+  const unsigned char* done = HMAC(EVP_sha256(), token.secret.data(), static_cast<int>(token.secret.size()),
+                                   reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+                                   reinterpret_cast<unsigned char*>(proof.data()), &length);
+  MUSTER_CHECK(done != nullptr && length == kProofBytes);
+  return proof;
+}
+
+bool SameProof(const std::string& expected, ByteSpan received) {
+  return CRYPTO_memcmp(expected.data(), received.data(), kProofBytes) == 0;
+}
+
+Handshake::Step Refused(absl::Status status) {
+  Handshake::Step step;
+  step.status = std::move(status);
+  return step;
+}
+
+}  // namespace
+
+HandshakeNonce RandomNonce() {
+  HandshakeNonce nonce;
+  MUSTER_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), static_cast<int>(nonce.size())) == 1);
+  return nonce;
+}
+
+ClientHandshake::ClientHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce)
+    : identity_(std::move(identity)), hello_(EncodeHello(identity_, Result::kAccepted, nonce)) {}
+
+Handshake::Step ClientHandshake::Advance(ByteSpan received) {
+  if (!hello_sent_) {
+    hello_sent_ = true;
+    Step step;
+    step.to_send = hello_;
+    return step;
+  }
+  return server_hello_.empty() ? TakeServerHello(received) : TakeVerdict(received);
+}
+
+Handshake::Step ClientHandshake::TakeServerHello(ByteSpan received) {
+  absl::StatusOr<std::optional<Hello>> hello = DecodeHello(received);
+  if (!hello.ok()) return Refused(hello.status());
+  if (!hello->has_value()) return {};
+  const Hello& server = **hello;
+  if (server.result == static_cast<uint16_t>(Result::kBusy)) {
+    return Refused(absl::UnavailableError("it has too many connections"));
+  }
+  if (server.result != 0 || server.version != identity_.protocol_version) {
+    return Refused(absl::FailedPreconditionError(absl::StrCat(
+        "it speaks protocol version ", server.version, " (", server.build_version, "), this process version ",
+        identity_.protocol_version, " (", identity_.build_version, "); use the same build of muster everywhere")));
+  }
+  if (server.flags != 0) return Refused(absl::FailedPreconditionError("it answers an offer that wasn't made"));
+  server_hello_ = Text(received.first(server.bytes));
+  Step step;
+  step.used = server.bytes;
+  step.to_send = Proof(identity_.token, kClientLabel, hello_, server_hello_);
+  return step;
+}
+
+Handshake::Step ClientHandshake::TakeVerdict(ByteSpan received) {
+  if (received.size() < kVerdictBytes) return {};
+  const uint16_t result = LoadLittleEndian<uint16_t>(&received[0]);
+  if (result == static_cast<uint16_t>(Result::kOtherJob)) {
+    return Refused(absl::PermissionDeniedError(
+        "it belongs to another job: its job token differs from this process's (MUSTER_JOB_TOKEN)"));
+  }
+  if (result != 0) {
+    return Refused(absl::FailedPreconditionError(absl::StrCat("it refuses this process for reason ", result)));
+  }
+  if (!SameProof(Proof(identity_.token, kServerLabel, hello_, server_hello_), received.subspan(8, kProofBytes))) {
+    return Refused(absl::PermissionDeniedError("it couldn't prove that it knows this job's token (MUSTER_JOB_TOKEN)"));
+  }
+  Step step;
+  step.used = kVerdictBytes;
+  step.passed = true;
+  return step;
+}
+
+ServerHandshake::ServerHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, bool busy)
+    : identity_(std::move(identity)), nonce_(nonce), busy_(busy) {}
+
+Handshake::Step ServerHandshake::Advance(ByteSpan received) {
+  return client_hello_.empty() ? TakeClientHello(received) : TakeProof(received);
+}
+
+Handshake::Step ServerHandshake::TakeClientHello(ByteSpan received) {
+  absl::StatusOr<std::optional<Hello>> hello = DecodeHello(received);
+  if (!hello.ok()) return Refused(hello.status());
+  if (!hello->has_value()) return {};
+  const Hello& client = **hello;
+  Step step;
+  step.used = client.bytes;
+  Result result = Result::kAccepted;
+  if (client.version != identity_.protocol_version) {
+    result = Result::kOtherVersion;
+    step.status = absl::FailedPreconditionError(
+        absl::StrCat("it speaks protocol version ", client.version, " (", client.build_version, ")"));
+  } else if (busy_) {
+    result = Result::kBusy;
+    step.status = absl::ResourceExhaustedError("too many connections");
+  }
+  client_hello_ = Text(received.first(client.bytes));
+  server_hello_ = EncodeHello(identity_, result, nonce_);
+  step.to_send = server_hello_;
+  return step;
+}
+
+Handshake::Step ServerHandshake::TakeProof(ByteSpan received) {
+  if (received.size() < kProofBytes) return {};
+  Step step;
+  step.used = kProofBytes;
+  step.to_send.assign(kVerdictBytes, '\0');
+  auto* verdict = reinterpret_cast<std::byte*>(step.to_send.data());
+  if (!SameProof(Proof(identity_.token, kClientLabel, client_hello_, server_hello_), received.first(kProofBytes))) {
+    StoreLittleEndian(static_cast<uint16_t>(Result::kOtherJob), verdict);
+    step.status = absl::PermissionDeniedError("it doesn't know this job's token");
+    return step;
+  }
+  const std::string proof = Proof(identity_.token, kServerLabel, client_hello_, server_hello_);
+  std::memcpy(verdict + 8, proof.data(), proof.size());
+  step.passed = true;
+  return step;
+}
+
+}  // namespace muster

@@ -1,0 +1,76 @@
+// Both ends of the handshake as state machines over bytes (docs/wire_format.md, section 1): they prove to each other
+// that they belong to one job and speak one protocol. No socket, no clock. Not thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/base/bytes.h"
+#include "muster/base/version.h"
+#include "muster/transport/transport.h"
+
+namespace muster {
+
+inline constexpr uint16_t kProtocolVersion = 1;
+
+using HandshakeNonce = std::array<std::byte, 32>;
+HandshakeNonce RandomNonce();
+
+struct HandshakeIdentity {
+  JobToken token;
+  uint16_t protocol_version = kProtocolVersion;
+  std::string build_version = std::string("muster ") + kMusterVersion;  // at most 64 characters
+};
+
+class Handshake {
+ public:
+  virtual ~Handshake() = default;
+
+  struct Step {
+    size_t used = 0;      // bytes of `received` that are done with
+    std::string to_send;  // to be sent even if `status` is an error: it tells the peer why
+    bool passed = false;
+    absl::Status status;  // an error ends the connection
+  };
+  // `received`: all bytes that came and weren't used yet; more than enough is fine. With nothing used, nothing to send,
+  // not passed and no error it waits for more. Not called again after `passed` or an error. Errors of the client:
+  // PermissionDenied, FailedPrecondition, Unavailable (the server is busy) as in channel.h, without the peer's name.
+  virtual Step Advance(ByteSpan received) = 0;
+};
+
+class ClientHandshake final : public Handshake {
+ public:
+  ClientHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce);
+  Step Advance(ByteSpan received) override;  // the first call, with nothing received, makes the hello
+
+ private:
+  Step TakeServerHello(ByteSpan received);
+  Step TakeVerdict(ByteSpan received);
+
+  const HandshakeIdentity identity_;
+  const std::string hello_;
+  bool hello_sent_ = false;
+  std::string server_hello_;  // once received
+};
+
+class ServerHandshake final : public Handshake {
+ public:
+  // `busy`: refuse, because there are too many connections.
+  ServerHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, bool busy = false);
+  Step Advance(ByteSpan received) override;
+
+ private:
+  Step TakeClientHello(ByteSpan received);
+  Step TakeProof(ByteSpan received);
+
+  const HandshakeIdentity identity_;
+  const HandshakeNonce nonce_;
+  const bool busy_;
+  std::string client_hello_;  // once received
+  std::string server_hello_;
+};
+
+}  // namespace muster

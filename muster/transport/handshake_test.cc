@@ -1,0 +1,173 @@
+#include "muster/transport/handshake.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+const HandshakeNonce kClientNonce{std::byte{1}};
+const HandshakeNonce kServerNonce{std::byte{2}};
+
+struct Outcome {
+  absl::Status client;
+  absl::Status server;
+  bool client_passed = false;
+  bool server_passed = false;
+  std::vector<std::string> sent;  // the messages in order
+};
+
+// Lets one side take in what the other has sent, `piece` bytes at a time.
+bool Deliver(Handshake& side, std::string& inbox, size_t piece, std::string& outbox, absl::Status& status) {
+  bool passed = false;
+  for (size_t end = 0; status.ok() && !passed;) {
+    end = std::min(inbox.size(), end + piece);
+    Handshake::Step step = side.Advance(AsBytes(inbox.data(), end));
+    inbox.erase(0, step.used);
+    end -= step.used;
+    outbox += step.to_send;
+    status = step.status;
+    passed = step.passed;
+    if (step.used == 0 && step.to_send.empty() && end == inbox.size()) break;
+  }
+  return passed;
+}
+
+Outcome Shake(HandshakeIdentity client_identity, HandshakeIdentity server_identity, size_t piece = 1000,
+              bool busy = false) {
+  ClientHandshake client(std::move(client_identity), kClientNonce);
+  ServerHandshake server(std::move(server_identity), kServerNonce, busy);
+  Outcome outcome;
+  std::string to_server, to_client;
+  for (int turn = 0; turn < 4; ++turn) {
+    if (outcome.client.ok() && !outcome.client_passed) {
+      outcome.client_passed = Deliver(client, to_client, piece, to_server, outcome.client);
+      if (!to_server.empty()) outcome.sent.push_back(to_server);
+    }
+    if (outcome.server.ok() && !outcome.server_passed) {
+      outcome.server_passed = Deliver(server, to_server, piece, to_client, outcome.server);
+      if (!to_client.empty()) outcome.sent.push_back(to_client);
+    }
+  }
+  if (outcome.client_passed && outcome.server_passed) {
+    EXPECT_EQ(to_server + to_client, "") << "bytes were left over";
+  }
+  return outcome;
+}
+
+HandshakeIdentity Identity(const std::string& secret) { return {.token = {secret}}; }
+
+TEST(HandshakeTest, TwoOfOneJobPassInPiecesOfAnySize) {
+  for (const char* secret : {"", "token"}) {
+    for (size_t piece : {1, 7, 48, 1000}) {
+      const Outcome outcome = Shake(Identity(secret), Identity(secret), piece);
+      EXPECT_TRUE(outcome.client_passed) << outcome.client;
+      EXPECT_TRUE(outcome.server_passed) << outcome.server;
+    }
+  }
+}
+
+TEST(HandshakeTest, TheMessagesAreThoseOfTheDocument) {
+  HandshakeIdentity identity = Identity("token");
+  identity.build_version = "b 1";
+  const Outcome outcome = Shake(identity, identity);
+  ASSERT_EQ(outcome.sent.size(), 4);
+  std::string nonce(32, '\0');
+  nonce[0] = 1;
+  EXPECT_EQ(outcome.sent[0], std::string("MUSTER\r\n\x01\x00\x00\x00\x03\x00\x00\x00", 16) + nonce + "b 1");
+  nonce[0] = 2;
+  EXPECT_EQ(outcome.sent[1], std::string("MUSTER\r\n\x01\x00\x00\x00\x03\x00\x00\x00", 16) + nonce + "b 1");
+  EXPECT_EQ(outcome.sent[2].size(), 32);
+  EXPECT_EQ(outcome.sent[3].size(), 40);
+  EXPECT_EQ(outcome.sent[3].substr(0, 8), std::string(8, '\0'));
+  EXPECT_NE(outcome.sent[2], outcome.sent[3].substr(8)) << "each side proves it in its own words";
+}
+
+TEST(HandshakeTest, AnotherJobIsRefusedAndTheClientKnowsWhy) {
+  const Outcome outcome = Shake(Identity("a"), Identity("b"));
+  EXPECT_EQ(outcome.client.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(outcome.client.message()), HasSubstr("another job"));
+  EXPECT_EQ(outcome.server.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(outcome.sent[3].substr(8), std::string(32, '\0')) << "a stranger gets no proof to work on";
+}
+
+TEST(HandshakeTest, AnotherVersionIsRefusedNamingBothBuilds) {
+  HandshakeIdentity old = Identity("a");
+  old.protocol_version = 7;
+  old.build_version = "muster 9.9.9";
+  for (bool client_is_old : {true, false}) {
+    const Outcome outcome = client_is_old ? Shake(old, Identity("a")) : Shake(Identity("a"), old);
+    EXPECT_EQ(outcome.client.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(outcome.client.message()), HasSubstr("7 (muster 9.9.9)"));
+    EXPECT_THAT(std::string(outcome.client.message()), HasSubstr("1 (muster 0."));
+    EXPECT_EQ(outcome.server.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(outcome.sent.size(), 2);
+  }
+}
+
+TEST(HandshakeTest, ABusyServerAsksToComeAgain) {
+  const Outcome outcome = Shake(Identity("a"), Identity("a"), 1000, /*busy=*/true);
+  EXPECT_EQ(outcome.client.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(outcome.server.code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(HandshakeTest, StrangersAreKnownByTheirFirstByte) {
+  for (const std::string& bytes :
+       {std::string("G"), std::string("GET / HTTP/1.1\r\n"), std::string("MUSTER\n"), std::string(4, '\0')}) {
+    ServerHandshake server(Identity(""), kServerNonce);
+    const Handshake::Step step = server.Advance(AsBytes(bytes.data(), bytes.size()));
+    EXPECT_EQ(step.status.code(), absl::StatusCode::kFailedPrecondition) << bytes;
+    EXPECT_TRUE(step.to_send.empty()) << "nothing is told to a stranger";
+  }
+}
+
+TEST(HandshakeTest, AnOverlongBuildVersionIsRefusedFromItsLength) {
+  std::string hello("MUSTER\r\n\x01\x00\x00\x00\x41\x00\x00\x00", 16);
+  ServerHandshake server(Identity(""), kServerNonce);
+  EXPECT_FALSE(server.Advance(AsBytes(hello.data(), hello.size())).status.ok());
+}
+
+// Whatever is changed on the way, one of the two notices.
+TEST(HandshakeTest, AChangedByteIsNoticed) {
+  const std::vector<std::string> messages = Shake(Identity("a"), Identity("a")).sent;
+  for (size_t message = 0; message < 3; ++message) {
+    for (size_t at = 0; at < messages[message].size(); ++at) {
+      ClientHandshake client(Identity("a"), kClientNonce);
+      ServerHandshake server(Identity("a"), kServerNonce);
+      std::string wire = client.Advance({}).to_send;
+      bool passed = false;
+      for (size_t i = 0; i < 4; ++i) {
+        if (i == message) wire[at] = static_cast<char>(wire[at] ^ 1);
+        Handshake& side = i % 2 == 0 ? static_cast<Handshake&>(server) : client;
+        const Handshake::Step step = side.Advance(AsBytes(wire.data(), wire.size()));
+        wire = step.to_send;
+        passed = step.passed;
+        if (!step.status.ok() || wire.empty()) break;
+      }
+      EXPECT_FALSE(passed) << message << " at " << at;
+    }
+  }
+}
+
+TEST(HandshakeTest, AServerThatOnlyClaimsToKnowTheTokenIsRefused) {
+  const std::vector<std::string> messages = Shake(Identity("a"), Identity("a")).sent;
+  for (const std::string& verdict : {std::string(40, '\0'), std::string(8, '\0') + messages[2]}) {
+    ClientHandshake client(Identity("a"), kClientNonce);
+    client.Advance({});
+    ASSERT_TRUE(client.Advance(AsBytes(messages[1].data(), messages[1].size())).status.ok());
+    const Handshake::Step step = client.Advance(AsBytes(verdict.data(), verdict.size()));
+    EXPECT_FALSE(step.passed);
+    EXPECT_EQ(step.status.code(), absl::StatusCode::kPermissionDenied);
+  }
+}
+
+TEST(HandshakeTest, NoncesDiffer) { EXPECT_NE(RandomNonce(), RandomNonce()); }
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,102 @@
+// The serving end: requests arrive at a RequestHandler, answers leave through a Responder, at once or much later.
+// Everything here runs on the listener's EventLoop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/base/bytes.h"
+
+namespace muster {
+
+enum class ConnectionId : uint64_t {};
+
+struct IncomingRequest {
+  ConnectionId connection{};
+  uint16_t method = 0;
+  std::string control;
+  size_t bulk_bytes = 0;
+  absl::Time deadline = absl::InfiniteFuture();  // the client gives up then
+};
+
+// Where the bulk of one request is received. Destroyed by the handler after use, or by the transport if the connection
+// breaks before the last byte.
+class BulkTarget {
+ public:
+  virtual ~BulkTarget() = default;
+  // Together exactly IncomingRequest::bulk_bytes long; stays the same for the target's life.
+  virtual const MutableSegments& segments() const = 0;
+};
+
+// Answers one request, exactly once; dropping it unanswered answers Internal. Movable. May outlive the connection: the
+// answer then goes nowhere. Must not outlive the listener.
+class Responder {
+ public:
+  class Sink {
+   public:
+    virtual ~Sink() = default;
+    virtual void Send(absl::Status status, std::string control, Segments bulk,
+                      std::shared_ptr<const void> keep_alive) = 0;
+  };
+
+  explicit Responder(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
+  Responder(Responder&&) = default;
+  Responder& operator=(Responder&&) = default;
+  ~Responder() {
+    if (sink_) Fail(absl::InternalError("the request was dropped without an answer"));
+  }
+
+  // `bulk` must stay valid and unchanged until `keep_alive` is released (after the last byte was handed to the kernel).
+  void Send(std::string control, Segments bulk = {}, std::shared_ptr<const void> keep_alive = nullptr) {
+    std::exchange(sink_, nullptr)->Send(absl::OkStatus(), std::move(control), std::move(bulk), std::move(keep_alive));
+  }
+  void Fail(absl::Status status) { std::exchange(sink_, nullptr)->Send(std::move(status), {}, {}, nullptr); }
+
+ private:
+  std::unique_ptr<Sink> sink_;
+};
+
+class RequestHandler {
+ public:
+  virtual ~RequestHandler() = default;
+
+  // A peer has passed the handshake. `peer` is its address, for messages.
+  virtual void OnConnect(ConnectionId connection, const std::string& peer) = 0;
+
+  // The control part of a request with bulk has arrived: where shall the bulk go? Nothing has been allocated for it
+  // yet. An error is sent as the answer; the bulk is then read and thrown away, and Handle isn't called.
+  virtual absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) = 0;
+
+  // The whole request has arrived. `bulk` is null if it has none.
+  virtual void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) = 0;
+
+  // No request of this connection comes any more.
+  virtual void OnDisconnect(ConnectionId connection) = 0;
+};
+
+class Listener {
+ public:
+  // Stops: closes every connection. The handler isn't called from here, nor any more after it.
+  virtual ~Listener() = default;
+
+  // Where it can be reached, with the real port when 0 was asked for.
+  virtual const std::string& address() const = 0;
+
+  struct Stats {
+    uint64_t connections = 0;        // open now, handshake passed
+    uint64_t accepted = 0;           // ever, handshake passed
+    uint64_t dropped_handshake = 0;  // no or wrong handshake: random bytes, too slow, wrong token, other version
+    uint64_t dropped_malformed = 0;  // after the handshake: a frame that can't be, a length over the limit
+    uint64_t requests = 0;
+    uint64_t bytes_received = 0;
+    uint64_t bytes_sent = 0;
+  };
+  virtual Stats stats() const = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,39 @@
+// An event loop in a world whose time is a SimulatedClock: nothing sleeps, and the same program gives the same run
+// every time. All the nodes of a simulated cluster share one loop; a wait in one of them runs the others.
+//
+// Handlers run in the order of (time, when they were asked for). RunUntil moves the clock to the next timer, or to its
+// deadline; without either, nothing can happen any more and it returns. Used by one thread; Post by any.
+#pragma once
+
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "muster/base/clock.h"
+#include "muster/base/mutex.h"
+#include "muster/transport/event_loop.h"
+#include "muster/transport/timer_queue.h"
+
+namespace muster {
+
+class SimulatedEventLoop final : public EventLoop {
+ public:
+  // `clock` must outlive the loop. Others may move it too; what is due then runs at the next RunUntil.
+  explicit SimulatedEventLoop(SimulatedClock& clock) : clock_(clock) {}
+
+  absl::Time Now() const override { return clock_.Now(); }
+  void Post(Handler handler) override;
+  TimerId CallAt(absl::Time when, Handler handler) override;
+  void CancelTimer(TimerId timer) override;
+  bool RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) override;
+
+  // Runs what is due now, and all that follows from it at once, without moving the clock.
+  void RunReady() {
+    RunUntil([] { return false; }, Now());
+  }
+
+ private:
+  SimulatedClock& clock_;
+  Mutex mutex_;
+  TimerQueue events_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster

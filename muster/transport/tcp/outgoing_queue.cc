@@ -1,0 +1,109 @@
+#include "muster/transport/tcp/outgoing_queue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace muster {
+
+uint64_t OutgoingQueue::FrameBytes(const OutgoingFrame& frame) {
+  return HeaderBytes(frame) + frame.control.size() + TotalBytes(frame.bulk);
+}
+
+void OutgoingQueue::Push(OutgoingFrame frame) {
+  bytes_ += FrameBytes(frame);
+  frames_.push_back(std::move(frame));
+}
+
+bool OutgoingQueue::Holds(uint64_t id) const {
+  return std::any_of(frames_.begin() + first_, frames_.end(), [id](const auto& frame) { return frame.id == id; });
+}
+
+size_t OutgoingQueue::Gather(iovec* vectors, size_t most, size_t* bytes) const {
+  size_t count = 0;
+  *bytes = 0;
+  auto add = [&](const void* data, size_t size) {
+    if (size == 0) return;
+    vectors[count++] = {const_cast<void*>(data), size};
+    *bytes += size;
+  };
+  Cursor at = cursor_;
+  for (size_t i = first_; i < frames_.size() && count < most; ++i, at = {}) {
+    const OutgoingFrame& frame = frames_[i];
+    const size_t header = HeaderBytes(frame);
+    if (at.head < header) {
+      add(frame.header.data() + at.head, header - at.head);
+      at.head = header;
+    }
+    if (count < most) add(frame.control.data() + (at.head - header), frame.control.size() - (at.head - header));
+    for (size_t s = at.segment; s < frame.bulk.size() && count < most; ++s, at.offset = 0) {
+      add(frame.bulk[s].data() + at.offset, frame.bulk[s].size() - at.offset);
+    }
+  }
+  return count;
+}
+
+void OutgoingQueue::Advance(size_t bytes, std::vector<OutgoingFrame>& done) {
+  bytes_ -= bytes;
+  while (first_ < frames_.size()) {
+    OutgoingFrame& frame = frames_[first_];
+    const size_t head = HeaderBytes(frame) + frame.control.size();
+    const size_t of_head = std::min(bytes, head - cursor_.head);
+    cursor_.head += of_head;
+    cursor_.sent += of_head;
+    bytes -= of_head;
+    if (cursor_.head < head) return;
+    while (cursor_.segment < frame.bulk.size()) {
+      const size_t n = std::min(bytes, frame.bulk[cursor_.segment].size() - cursor_.offset);
+      cursor_.offset += n;
+      cursor_.sent += n;
+      bytes -= n;
+      if (cursor_.offset < frame.bulk[cursor_.segment].size()) return;
+      ++cursor_.segment;
+      cursor_.offset = 0;
+    }
+    done.push_back(std::move(frame));
+    ++first_;
+    cursor_ = {};
+    if (bytes == 0) break;
+  }
+  // The memory of the vector is kept; what is done is swept out when it is the larger part.
+  if (first_ == frames_.size()) {
+    frames_.clear();
+    first_ = 0;
+  } else if (first_ > 16 && first_ > frames_.size() / 2) {
+    frames_.erase(frames_.begin(), frames_.begin() + first_);
+    first_ = 0;
+  }
+}
+
+bool OutgoingQueue::Withdraw(uint64_t id) {
+  for (size_t i = first_; i < frames_.size(); ++i) {
+    if (frames_[i].id != id) continue;
+    if (i == first_ && cursor_.sent > 0) return false;
+    bytes_ -= FrameBytes(frames_[i]);
+    frames_.erase(frames_.begin() + i);
+    return true;
+  }
+  return false;
+}
+
+std::vector<OutgoingFrame> OutgoingQueue::TakeUnsent() {
+  const size_t begin = first_ + (cursor_.sent > 0 ? 1 : 0);
+  std::vector<OutgoingFrame> unsent(std::make_move_iterator(frames_.begin() + begin),
+                                    std::make_move_iterator(frames_.end()));
+  frames_.resize(begin);
+  for (const OutgoingFrame& frame : unsent) bytes_ -= FrameBytes(frame);
+  return unsent;
+}
+
+void OutgoingQueue::Clear() {
+  // Taken out first: releasing what the frames keep alive may lead back here.
+  std::vector<OutgoingFrame> frames = std::move(frames_);
+  frames_.clear();
+  first_ = 0;
+  cursor_ = {};
+  bytes_ = 0;
+}
+
+}  // namespace muster

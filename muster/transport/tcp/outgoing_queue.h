@@ -1,0 +1,67 @@
+// The frames that wait to be sent on one connection, and how far the first of them has got. Knows nothing of sockets:
+// it says which memory is next and is told how much of it went out. Not thread-safe. Internal to tcp/.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/bytes.h"
+#include "muster/transport/frame.h"
+
+namespace muster {
+
+struct OutgoingFrame {
+  uint64_t id = 0;
+  bool bare = false;  // no header: the bytes of a handshake
+  FrameHeaderBytes header;
+  std::string control;
+  Segments bulk;                           // borrowed
+  std::shared_ptr<const void> keep_alive;  // released when the last byte has been handed to the kernel
+  bool cut = false;                        // the connection is to be cut after the last byte, which isn't the message's
+};
+
+class OutgoingQueue {
+ public:
+  void Push(OutgoingFrame frame);
+
+  bool empty() const { return first_ == frames_.size(); }
+  size_t size() const { return frames_.size() - first_; }
+  uint64_t bytes() const { return bytes_; }
+  bool Holds(uint64_t id) const;
+
+  // Fills at most `most` vectors with what is next; `bytes` gets their total. Says how many it filled.
+  size_t Gather(iovec* vectors, size_t most, size_t* bytes) const;
+
+  // `bytes` of what Gather gave went out. Frames that are done go to `done`, to be destroyed when that can do no harm.
+  void Advance(size_t bytes, std::vector<OutgoingFrame>& done);
+
+  // Takes out a frame of which nothing has been sent. False if there is none with that id, or it has been begun.
+  bool Withdraw(uint64_t id);
+  // Takes out all frames of which nothing has been sent.
+  std::vector<OutgoingFrame> TakeUnsent();
+  void Clear();
+
+ private:
+  // A place in the first frame: header and control, then the segments.
+  struct Cursor {
+    size_t head = 0;     // bytes of header and control that are out
+    size_t segment = 0;  // the next byte of bulk
+    size_t offset = 0;
+    uint64_t sent = 0;  // of the whole frame
+  };
+
+  static size_t HeaderBytes(const OutgoingFrame& frame) { return frame.bare ? 0 : kFrameHeaderBytes; }
+  static uint64_t FrameBytes(const OutgoingFrame& frame);
+
+  std::vector<OutgoingFrame> frames_;  // those before first_ are done
+  size_t first_ = 0;
+  Cursor cursor_;
+  uint64_t bytes_ = 0;  // not yet sent
+};
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+// Addresses as text and as the kernel takes them. Internal to tcp/. Thread-safe.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+struct HostPort {
+  std::string host;  // without the brackets of IPv6
+  std::string port;  // decimal, 0…65535
+};
+
+// "host:port" or "[v6]:port". InvalidArgument names the address and says what is accepted.
+absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
+
+struct Endpoint {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+  int port() const;
+  bool is_loopback() const;
+  bool operator==(const Endpoint& other) const { return ToString() == other.ToString(); }
+  std::string ToString() const;  // "127.0.0.1:2222", "[::1]:2222"
+};
+
+// At least one. `numeric_only`: doesn't block, and fails for a name. Unavailable says in the resolver's words why not.
+absl::StatusOr<std::vector<Endpoint>> Resolve(const HostPort& target, bool numeric_only);
+
+Endpoint LocalEndpoint(int fd);
+Endpoint RemoteEndpoint(int fd);
+
+// The operating system's words for an errno, e.g. "connection refused".
+std::string Describe(int error);
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+// The client's end of the TCP transport: calls over one connection that is made when it is first needed and made again
+// when it has broken. See channel.h for the contract. Internal to tcp/.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "muster/transport/backoff.h"
+#include "muster/transport/call_table.h"
+#include "muster/transport/channel.h"
+#include "muster/transport/tcp/tcp_connection.h"
+#include "muster/transport/tcp/tcp_dialer.h"
+#include "muster/transport/tcp/tcp_event_loop.h"
+#include "muster/transport/tcp/tcp_options.h"
+#include "muster/transport/transport.h"
+
+namespace muster {
+
+class TcpChannel final : public Channel, private TcpConnection::Owner {
+ public:
+  TcpChannel(TcpEventLoop& loop, std::string address, HandshakeIdentity identity, const TcpOptions& options,
+             uint64_t seed);
+  ~TcpChannel() override;
+
+  CallId Call(Request request, ReplyCallback done) override;
+  void Cancel(CallId call) override;
+  const std::string& peer() const override { return address_; }
+  Stats stats() const override;
+
+ private:
+  // TcpConnection::Owner
+  void OnReady() override;
+  absl::StatusOr<const MutableSegments*> OnFrame(const FrameHeader& header, std::string control) override;
+  void OnFrameEnd() override;
+  void OnClosed(const absl::Status& why, TcpConnection::Fault fault) override;
+
+  bool connected() const { return connection_ != nullptr && connection_->ready(); }
+  absl::Status CheckLimits(const Request& request) const;
+  void Dial();
+  void DialLater();
+  void OnDialed(absl::StatusOr<Socket> socket);
+  void SendCall(uint64_t id, CallTable::Call& call);
+  void Abandon(uint64_t id, absl::Status status);
+  void OnExpired(uint64_t id);
+  // Ends with `why` what waits for a connection that can't be had.
+  void Refuse(const absl::Status& why);
+  absl::Status Named(const absl::Status& status) const;  // with the peer's address in front
+  void CountConnection();
+  void WatchSilence();
+  void OnSilence();
+
+  TcpEventLoop& loop_;
+  const std::string address_;
+  const HandshakeIdentity identity_;
+  const TcpOptions options_;
+
+  std::shared_ptr<TcpConnection> connection_;  // null while there is none, not even in handshake
+  TcpDialer dialer_;
+  Backoff backoff_;
+  bool dialing_ = false;  // or about to, when the back-off is over
+  EventLoop::TimerId dial_timer_{};
+  bool proven_ = false;  // this connection has brought a reply
+  std::string trouble_ = "no attempt was made yet";
+
+  std::deque<uint64_t> waiting_;  // for a connection; may hold calls that have ended
+  uint64_t receiving_ = 0;        // the call whose reply is coming in; 0: none, or nobody wants it
+  absl::StatusOr<Reply> reply_ = Reply{};
+
+  bool watching_silence_ = false;
+  EventLoop::TimerId silence_timer_{};
+  uint64_t bytes_moved_ = 0;  // both ways at the last look, pings not counted
+  absl::Time heard_;          // when that last grew
+  bool suspect_ = false;      // silent for too long at the last look; this process may have been stopped, so look again
+
+  Stats stats_;      // without the bytes of the present connection
+  CallTable calls_;  // last: its destructor calls back
+};
+
+}  // namespace muster

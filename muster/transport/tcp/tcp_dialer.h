@@ -1,0 +1,37 @@
+// Makes connections to one address, one attempt at a time: resolves the name, tries what it resolves to in order, all
+// within one time limit. Lives on its loop; not thread-safe. Internal to tcp/.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/transport/tcp/socket.h"
+#include "muster/transport/tcp/tcp_event_loop.h"
+
+namespace muster {
+
+class TcpDialer {
+ public:
+  // A socket that doesn't block. Unavailable says in the operating system's words why there is none; InvalidArgument:
+  // not an address.
+  using Callback = absl::AnyInvocable<void(absl::StatusOr<Socket>)>;
+
+  TcpDialer(TcpEventLoop& loop, std::string address, absl::Duration timeout);
+  ~TcpDialer();  // gives up an attempt; its callback isn't called
+
+  // Calls back from the loop, never from inside. One attempt at a time.
+  void Dial(Callback done);
+
+ private:
+  class Attempt;
+
+  TcpEventLoop& loop_;
+  const std::string address_;
+  const absl::Duration timeout_;
+  std::shared_ptr<Attempt> attempt_;
+};
+
+}  // namespace muster

@@ -1,0 +1,114 @@
+#include "muster/transport/tcp/tcp_listener.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/status_macros.h"
+
+namespace muster {
+
+TcpListener::TcpListener(TcpEventLoop& loop, RequestHandler& handler, HandshakeIdentity identity,
+                         const TcpOptions& options)
+    : loop_(loop), handler_(handler), identity_(std::move(identity)), options_(options) {}
+
+TcpListener::~TcpListener() {
+  loop_.CancelTimer(accept_timer_);
+  if (watch_) loop_.poller().Remove(*watch_);
+  for (auto& [id, connection] : connections_) connection->Close();
+}
+
+absl::Status TcpListener::Start(const std::string& address) {
+  ASSIGN_OR_RETURN(const HostPort target, ParseHostPort(address));
+  absl::StatusOr<std::vector<Endpoint>> found = Resolve(target, /*numeric_only=*/false);
+  if (!found.ok()) return absl::InvalidArgumentError(absl::StrCat(address, ": ", found.status().message()));
+  const Endpoint& endpoint = found->front();
+  if (identity_.token.secret.empty() && !endpoint.is_loopback()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("without a job token only loopback addresses are served, and ", address,
+                     " is none: set MUSTER_JOB_TOKEN to the same secret in all processes of the job"));
+  }
+  RETURN_IF_ERROR(Bind(endpoint, address));
+  const Endpoint bound = LocalEndpoint(socket_.fd());
+  const bool numeric = Resolve(target, /*numeric_only=*/true).ok();
+  address_ = numeric ? bound.ToString() : absl::StrCat(target.host, ":", bound.port());
+  watch_ = loop_.poller().Add(socket_.fd(), {.read = true}, this);
+  return absl::OkStatus();
+}
+
+absl::Status TcpListener::Bind(const Endpoint& endpoint, const std::string& address) {
+  socket_ = Socket(socket(endpoint.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (socket_.valid() && setsockopt(socket_.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+      bind(socket_.fd(), endpoint.get(), endpoint.length) == 0 && listen(socket_.fd(), SOMAXCONN) == 0) {
+    return absl::OkStatus();
+  }
+  const int error = errno;
+  if (error == EADDRINUSE) {
+    return absl::AlreadyExistsError(absl::StrCat("port ", endpoint.port(), " (", address,
+                                                 ") is in use by another process: end it or take another port"));
+  }
+  if (error == EACCES) {
+    return absl::PermissionDeniedError(absl::StrCat(address, " may not be served: ", Describe(error)));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(address, " can't be served: ", Describe(error)));
+}
+
+void TcpListener::OnReady(bool, bool, bool) {
+  const int fd = accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd >= 0) {
+    OnAccepted(Socket(fd));
+  } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    // It would be ready for ever: looks again later. The client waits in the backlog meanwhile.
+    loop_.poller().Change(*watch_, {});
+    accept_timer_ =
+        loop_.CallAt(loop_.Now() + absl::Milliseconds(100), [this] { loop_.poller().Change(*watch_, {.read = true}); });
+  }
+}
+
+void TcpListener::OnAccepted(Socket socket) {
+  const bool busy = connections_.size() >= options_.max_connections;
+  // Beyond this not even a refusal is worth a place.
+  if (connections_.size() >= 2 * options_.max_connections) {
+    ++stats_.dropped_handshake;
+    return;
+  }
+  const uint64_t id = next_id_++;
+  const std::string peer = RemoteEndpoint(socket.fd()).ToString();
+  auto connection = std::make_shared<TcpServerConnection>(
+      loop_, options_, handler_, static_cast<TcpServerConnection::Host&>(*this), ConnectionId{id}, peer);
+  connections_[id] = connection;
+  connection->Start(std::move(socket), std::make_unique<ServerHandshake>(identity_, RandomNonce(), busy));
+}
+
+void TcpListener::OnPassed() { ++stats_.accepted; }
+
+void TcpListener::OnEnd(ConnectionId id, TcpConnection::Fault fault) {
+  auto it = connections_.find(static_cast<uint64_t>(id));
+  const TcpServerConnection& connection = *it->second;
+  if (!connection.passed()) {
+    ++stats_.dropped_handshake;
+  } else if (fault != TcpConnection::Fault::kLost) {
+    ++stats_.dropped_malformed;
+  }
+  stats_.requests += connection.requests();
+  stats_.bytes_received += connection.connection().bytes_received();
+  stats_.bytes_sent += connection.connection().bytes_sent();
+  connections_.erase(it);
+}
+
+Listener::Stats TcpListener::stats() const {
+  Stats stats = stats_;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->passed()) ++stats.connections;
+    stats.requests += connection->requests();
+    stats.bytes_received += connection->connection().bytes_received();
+    stats.bytes_sent += connection->connection().bytes_sent();
+  }
+  return stats;
+}
+
+}  // namespace muster

@@ -1,0 +1,58 @@
+// The serving end of the TCP transport: accepts, bounds what each connection may hold, hands requests to the handler.
+// See listener.h for the contract. Internal to tcp/.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "muster/transport/listener.h"
+#include "muster/transport/tcp/poller.h"
+#include "muster/transport/tcp/socket.h"
+#include "muster/transport/tcp/tcp_address.h"
+#include "muster/transport/tcp/tcp_event_loop.h"
+#include "muster/transport/tcp/tcp_options.h"
+#include "muster/transport/tcp/tcp_server_connection.h"
+
+namespace muster {
+
+class TcpListener final : public Listener, private TcpServerConnection::Host, private Poller::Watched {
+ public:
+  TcpListener(TcpEventLoop& loop, RequestHandler& handler, HandshakeIdentity identity, const TcpOptions& options);
+  ~TcpListener() override;
+
+  // Once, before anything else. Errors as Transport::Listen.
+  absl::Status Start(const std::string& address);
+
+  const std::string& address() const override { return address_; }
+  Stats stats() const override;
+
+ private:
+  // TcpServerConnection::Host
+  void OnPassed() override;
+  void OnEnd(ConnectionId id, TcpConnection::Fault fault) override;
+
+  // Poller::Watched: connections wait to be accepted.
+  void OnReady(bool readable, bool writable, bool broken) override;
+
+  absl::Status Bind(const Endpoint& endpoint, const std::string& address);
+  void OnAccepted(Socket socket);
+
+  TcpEventLoop& loop_;
+  RequestHandler& handler_;
+  const HandshakeIdentity identity_;
+  const TcpOptions options_;
+  std::string address_;  // constant after Start
+
+  Socket socket_;
+  std::optional<Poller::Id> watch_;
+  EventLoop::TimerId accept_timer_{};
+  uint64_t next_id_ = 1;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<TcpServerConnection>> connections_;
+  Stats stats_;  // without what the open connections have counted
+};
+
+}  // namespace muster

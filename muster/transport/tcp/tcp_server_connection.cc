@@ -1,0 +1,167 @@
+#include "muster/transport/tcp/tcp_server_connection.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+class TcpSink final : public Responder::Sink {
+ public:
+  TcpSink(std::weak_ptr<TcpServerConnection> connection, uint64_t id) : connection_(std::move(connection)), id_(id) {}
+
+  void Send(absl::Status status, std::string control, Segments bulk, std::shared_ptr<const void> keep_alive) override {
+    if (std::shared_ptr<TcpServerConnection> connection = connection_.lock()) {
+      connection->Answer(id_, std::move(status), std::move(control), std::move(bulk), std::move(keep_alive));
+    }
+  }
+
+ private:
+  const std::weak_ptr<TcpServerConnection> connection_;
+  const uint64_t id_;
+};
+
+}  // namespace
+
+TcpServerConnection::TcpServerConnection(TcpEventLoop& loop, const TcpOptions& options, RequestHandler& handler,
+                                         Host& host, ConnectionId id, std::string peer)
+    : loop_(loop), options_(options), handler_(handler), host_(host), id_(id), peer_(std::move(peer)) {}
+
+void TcpServerConnection::Start(Socket socket, std::unique_ptr<Handshake> handshake) {
+  connection_ = std::make_shared<TcpConnection>(loop_, std::move(socket), options_, std::move(handshake),
+                                                static_cast<TcpConnection::Owner*>(this));
+  connection_->Start();
+}
+
+void TcpServerConnection::Close() {
+  closed_ = true;
+  connection_->Close();
+  target_ = nullptr;
+}
+
+void TcpServerConnection::OnReady() {
+  passed_ = true;
+  host_.OnPassed();
+  handler_.OnConnect(id_, peer_);
+}
+
+absl::StatusOr<const MutableSegments*> TcpServerConnection::OnFrame(const FrameHeader& header, std::string control) {
+  switch (header.type) {
+    case FrameType::kRequest:
+      return BeginRequest(header, std::move(control));
+    case FrameType::kCancel: {
+      auto it = unanswered_.find(header.request_id);
+      if (it != unanswered_.end()) it->second.cancelled = true;
+      return nullptr;
+    }
+    case FrameType::kPing: {
+      OutgoingFrame frame;
+      FrameHeader pong;
+      pong.type = FrameType::kPong;
+      EncodeFrameHeader(pong, frame.header);
+      connection_->Send(std::move(frame));
+      PushBack();
+      return nullptr;
+    }
+    default:
+      return absl::InvalidArgumentError("it sent a frame that only a server sends");
+  }
+}
+
+absl::StatusOr<const MutableSegments*> TcpServerConnection::BeginRequest(const FrameHeader& header,
+                                                                         std::string control) {
+  if (header.request_id <= last_request_) return absl::InvalidArgumentError("its request ids don't rise");
+  last_request_ = header.request_id;
+  ++requests_;
+  unanswered_[header.request_id] = {control.size(), false};
+  unanswered_control_bytes_ += control.size();
+  incoming_.emplace();
+  incoming_->connection = id_;
+  incoming_->method = header.method;
+  incoming_->control = std::move(control);
+  incoming_->bulk_bytes = header.bulk_bytes;
+  if (header.time_left != absl::InfiniteDuration()) incoming_->deadline = loop_.Now() + header.time_left;
+  if (header.bulk_bytes == 0) return nullptr;
+
+  absl::StatusOr<std::unique_ptr<BulkTarget>> target = handler_.PrepareBulk(*incoming_);
+  if (!target.ok()) {
+    refusal_ = std::move(target).status();
+    return nullptr;
+  }
+  if (*target == nullptr || TotalBytes((*target)->segments()) != header.bulk_bytes) {
+    refusal_ = absl::InternalError("the handler's memory doesn't fit the bulk it was told of");
+    return nullptr;
+  }
+  target_ = *std::move(target);
+  return &target_->segments();
+}
+
+void TcpServerConnection::OnFrameEnd() {
+  if (!incoming_) return;
+  const std::shared_ptr<TcpServerConnection> self = shared_from_this();
+  IncomingRequest request = *std::exchange(incoming_, std::nullopt);
+  std::unique_ptr<BulkTarget> target = std::move(target_);
+  if (!refusal_.ok()) {
+    Answer(last_request_, std::exchange(refusal_, absl::OkStatus()), {}, {}, nullptr);
+    return;
+  }
+  handler_.Handle(std::move(request), std::move(target), Responder(std::make_unique<TcpSink>(self, last_request_)));
+  PushBack();
+}
+
+void TcpServerConnection::Answer(uint64_t id, absl::Status status, std::string control, Segments bulk,
+                                 std::shared_ptr<const void> keep_alive) {
+  auto it = unanswered_.find(id);
+  if (it == unanswered_.end()) return;
+  const bool cancelled = it->second.cancelled;
+  unanswered_control_bytes_ -= it->second.control_bytes;
+  unanswered_.erase(it);
+  if (!cancelled) {
+    const size_t bulk_bytes = TotalBytes(bulk);
+    if (status.ok() &&
+        (control.size() > options_.limits.max_control_bytes || bulk_bytes > options_.limits.max_bulk_bytes)) {
+      status = absl::InternalError(absl::StrCat("the answer of ", control.size(), " control bytes and ", bulk_bytes,
+                                                " bulk bytes is over the limit"));
+    }
+    OutgoingFrame frame;
+    FrameHeader header;
+    header.request_id = id;
+    if (status.ok()) {
+      header.type = FrameType::kReply;
+      header.bulk_bytes = bulk_bytes;
+      frame.control = std::move(control);
+      frame.bulk = std::move(bulk);
+      frame.keep_alive = std::move(keep_alive);
+    } else {
+      constexpr size_t kMostMessage = 64 << 10;
+      header.type = FrameType::kError;
+      header.code = status.code();
+      frame.control = std::string(status.message().substr(0, kMostMessage));
+    }
+    header.control_bytes = static_cast<uint32_t>(frame.control.size());
+    EncodeFrameHeader(header, frame.header);
+    connection_->Send(std::move(frame));
+  }
+  PushBack();
+}
+
+// Reads no further while this client owes or is owed too much.
+void TcpServerConnection::PushBack() {
+  const OutgoingQueue& queue = connection_->outgoing();
+  connection_->SetPaused(queue.size() > options_.max_queued_replies ||
+                         queue.bytes() > options_.max_queued_reply_bytes ||
+                         unanswered_.size() >= options_.max_unanswered ||
+                         unanswered_control_bytes_ > options_.max_unanswered_control_bytes);
+}
+
+void TcpServerConnection::OnClosed(const absl::Status&, TcpConnection::Fault fault) {
+  const std::shared_ptr<TcpServerConnection> self = shared_from_this();
+  incoming_.reset();
+  target_ = nullptr;
+  if (passed_) handler_.OnDisconnect(id_);
+  // The handler may have stopped the listener.
+  if (!closed_) host_.OnEnd(id_, fault);
+}
+
+}  // namespace muster

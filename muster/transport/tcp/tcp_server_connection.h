@@ -1,0 +1,82 @@
+// One client of a TcpListener: turns its frames into requests and answers into frames, and stops reading while it owes
+// or is owed too much. Lives on the listener's loop; not thread-safe. Internal to tcp/.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "muster/transport/listener.h"
+#include "muster/transport/tcp/tcp_connection.h"
+#include "muster/transport/tcp/tcp_event_loop.h"
+#include "muster/transport/tcp/tcp_options.h"
+
+namespace muster {
+
+class TcpServerConnection final : public std::enable_shared_from_this<TcpServerConnection>,
+                                  private TcpConnection::Owner {
+ public:
+  class Host {
+   public:
+    virtual ~Host() = default;
+    virtual void OnPassed() = 0;  // the handshake
+    // It has ended by itself; the host lets go of it.
+    virtual void OnEnd(ConnectionId id, TcpConnection::Fault fault) = 0;
+  };
+
+  // `host` and `handler` must outlive it or call Close; `options` must outlive it.
+  TcpServerConnection(TcpEventLoop& loop, const TcpOptions& options, RequestHandler& handler, Host& host,
+                      ConnectionId id, std::string peer);
+
+  void Start(Socket socket, std::unique_ptr<Handshake> handshake);
+  // Ends it silently.
+  void Close();
+
+  // From the responders.
+  void Answer(uint64_t id, absl::Status status, std::string control, Segments bulk,
+              std::shared_ptr<const void> keep_alive);
+
+  bool passed() const { return passed_; }
+  uint64_t requests() const { return requests_; }
+  const TcpConnection& connection() const { return *connection_; }
+
+ private:
+  // A request that hasn't been answered.
+  struct Unanswered {
+    size_t control_bytes = 0;
+    bool cancelled = false;
+  };
+
+  // TcpConnection::Owner
+  void OnReady() override;
+  absl::StatusOr<const MutableSegments*> OnFrame(const FrameHeader& header, std::string control) override;
+  void OnFrameEnd() override;
+  void OnSent() override { PushBack(); }
+  void OnClosed(const absl::Status& why, TcpConnection::Fault fault) override;
+
+  absl::StatusOr<const MutableSegments*> BeginRequest(const FrameHeader& header, std::string control);
+  void PushBack();
+
+  TcpEventLoop& loop_;
+  const TcpOptions& options_;
+  RequestHandler& handler_;
+  Host& host_;
+  const ConnectionId id_;
+  const std::string peer_;
+  std::shared_ptr<TcpConnection> connection_;
+  bool passed_ = false;
+  bool closed_ = false;  // by the host
+  uint64_t requests_ = 0;
+
+  uint64_t last_request_ = 0;
+  std::optional<IncomingRequest> incoming_;  // being received
+  std::unique_ptr<BulkTarget> target_;
+  absl::Status refusal_;  // PrepareBulk's, until the bulk has been thrown away
+
+  absl::flat_hash_map<uint64_t, Unanswered> unanswered_;
+  size_t unanswered_control_bytes_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,32 @@
+// muster over TCP: between the processes of a job, on one host or many. docs/wire_format.md says what goes over the
+// wire.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "muster/transport/tcp/tcp_event_loop.h"
+#include "muster/transport/tcp/tcp_options.h"
+#include "muster/transport/transport.h"
+
+namespace muster {
+
+class TcpTransport final : public Transport {
+ public:
+  // `loop` must outlive the transport, its channels and its listeners.
+  explicit TcpTransport(TcpEventLoop& loop, JobToken token = {}, TcpOptions options = {});
+
+  EventLoop& loop() override { return loop_; }
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) override;
+  std::unique_ptr<Channel> Connect(const std::string& address) override;
+
+ private:
+  HandshakeIdentity identity() const { return {token_, options_.protocol_version, options_.build_version}; }
+
+  TcpEventLoop& loop_;
+  const JobToken token_;
+  const TcpOptions options_;
+};
+
+}  // namespace muster

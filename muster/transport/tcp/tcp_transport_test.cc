@@ -1,0 +1,502 @@
+// What is TCP's own: strangers, stalled and slow peers, limits, addresses. The contract all transports share is held
+// against TCP in transport_contract_test.cc.
+#include "muster/transport/tcp/tcp_transport.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/transport/frame.h"
+#include "muster/transport/handshake.h"
+#include "muster/transport/scripted_handler.h"
+#include "muster/transport/tcp/socket.h"
+#include "muster/transport/tcp/tcp_address.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+using Method = ScriptedHandler::Method;
+
+// A peer that sends what it likes.
+class RawPeer {
+ public:
+  explicit RawPeer(const std::string& address) {
+    const std::vector<Endpoint> endpoints = *Resolve(*ParseHostPort(address), /*numeric_only=*/true);
+    socket_ = Socket(socket(endpoints[0].family(), SOCK_STREAM, 0));
+    EXPECT_EQ(connect(socket_.fd(), endpoints[0].get(), endpoints[0].length), 0);
+  }
+  explicit RawPeer(Socket socket) : socket_(std::move(socket)) {}
+
+  void Send(const std::string& bytes) {
+    EXPECT_EQ(send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  }
+  // Takes what has come, at most `most` bytes; false once the other side has closed.
+  bool Receive(size_t most = 1 << 20) {
+    std::string piece(most, '\0');
+    const ssize_t n = recv(socket_.fd(), piece.data(), piece.size(), MSG_DONTWAIT);
+    if (n > 0) received_.append(piece, 0, n);
+    return n > 0 || (n < 0 && errno == EAGAIN);
+  }
+  std::string& received() { return received_; }
+
+ private:
+  Socket socket_;
+  std::string received_;
+};
+
+std::string Frame(const FrameHeader& header, const std::string& control = "") {
+  FrameHeaderBytes bytes;
+  EncodeFrameHeader(header, bytes);
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()) + control;
+}
+
+std::string RequestFrame(uint64_t id, uint16_t method, const std::string& control) {
+  FrameHeader header;
+  header.method = method;
+  header.request_id = id;
+  header.control_bytes = static_cast<uint32_t>(control.size());
+  return Frame(header, control);
+}
+
+class TcpTransportTest : public ::testing::Test {
+ protected:
+  // After the options have been set.
+  void Start(const std::string& address = "127.0.0.1:0") {
+    transport_ = std::make_unique<TcpTransport>(loop_, token_, options_);
+    absl::StatusOr<std::unique_ptr<Listener>> listener = transport_->Listen(address, handler_);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    listener_ = *std::move(listener);
+    channel_ = transport_->Connect(listener_->address());
+  }
+
+  bool Await(absl::FunctionRef<bool()> done) {
+    // In slices, for what the raw peers see isn't an event of the loop.
+    for (const absl::Time end = loop_.Now() + absl::Seconds(30); loop_.Now() < end;) {
+      if (loop_.RunUntil(done, loop_.Now() + absl::Milliseconds(5))) return true;
+    }
+    return false;
+  }
+
+  absl::StatusOr<Reply> Ask(Channel& channel, uint16_t method, std::string control = "",
+                            absl::Duration timeout = absl::Seconds(20)) {
+    Request request;
+    request.method = method;
+    request.control = std::move(control);
+    request.deadline = loop_.Now() + timeout;
+    std::optional<absl::StatusOr<Reply>> result;
+    channel.Call(std::move(request), [&](absl::StatusOr<Reply> reply) { result = std::move(reply); });
+    if (!Await([&] { return result.has_value(); })) return absl::InternalError("the test has waited in vain");
+    return *std::move(result);
+  }
+  bool Works() { return Ask(*channel_, Method::kEcho).ok(); }
+
+  void PassHandshake(RawPeer& peer) {
+    ClientHandshake handshake({.token = token_}, RandomNonce());
+    peer.Send(handshake.Advance({}).to_send);
+    bool passed = false;
+    ASSERT_TRUE(Await([&] {
+      if (!peer.Receive()) return true;
+      const Handshake::Step step = handshake.Advance(AsBytes(peer.received().data(), peer.received().size()));
+      peer.received().erase(0, step.used);
+      if (!step.to_send.empty()) peer.Send(step.to_send);
+      passed = step.passed;
+      return passed;
+    }));
+    ASSERT_TRUE(passed);
+  }
+
+  bool AwaitClosed(RawPeer& peer) {
+    return Await([&] { return !peer.Receive(); });
+  }
+
+  const JobToken token_{"token"};
+  TcpOptions options_;
+  TcpEventLoop loop_;
+  ScriptedHandler handler_;
+  std::unique_ptr<TcpTransport> transport_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Channel> channel_;
+};
+
+TEST_F(TcpTransportTest, GarbageInPlaceOfAHandshakeIsDroppedAndCounted) {
+  Start();
+  ASSERT_TRUE(Works());
+  uint64_t dropped = 0;
+  for (const std::string& bytes : {std::string(17, '\0'), std::string("GET / HTTP/1.1\r\n\r\n"), std::string("M\n"),
+                                   std::string(100000, '\xff'), std::string()}) {
+    {
+      RawPeer stranger(listener_->address());
+      if (!bytes.empty()) {
+        stranger.Send(bytes);
+        EXPECT_TRUE(AwaitClosed(stranger));
+      }
+    }
+    ++dropped;
+    EXPECT_TRUE(Await([&] { return listener_->stats().dropped_handshake == dropped; })) << dropped;
+    EXPECT_TRUE(Works());
+  }
+  EXPECT_EQ(listener_->stats().connections, 1);
+  EXPECT_EQ(listener_->stats().accepted, 1);
+  EXPECT_EQ(handler_.Count("connect"), 1);
+  EXPECT_EQ(channel_->stats().connects, 1);
+}
+
+TEST_F(TcpTransportTest, AHandshakeThatDoesntGetOnIsDropped) {
+  options_.handshake_timeout = absl::Milliseconds(300);
+  Start();
+  ASSERT_TRUE(Works());
+  RawPeer silent(listener_->address());
+  RawPeer slow(listener_->address());
+  slow.Send("MUSTER\r\n");
+  EXPECT_TRUE(AwaitClosed(silent));
+  EXPECT_TRUE(AwaitClosed(slow));
+  EXPECT_TRUE(Await([&] { return listener_->stats().dropped_handshake == 2; }));
+  EXPECT_TRUE(Works());
+}
+
+TEST_F(TcpTransportTest, MalformedFramesAreDroppedAndCounted) {
+  options_.limits = {.max_control_bytes = 1000, .max_bulk_bytes = 5000};
+  Start();
+  ASSERT_TRUE(Works());
+  FrameHeader control;
+  control.request_id = 1;
+  control.control_bytes = 1001;
+  FrameHeader bulk;
+  bulk.request_id = 1;
+  bulk.bulk_bytes = 5001;
+  FrameHeader reply;
+  reply.type = FrameType::kReply;
+  reply.request_id = 1;
+  uint64_t dropped = 0;
+  for (const std::string& bytes : {std::string(40, 'x'), Frame(control), Frame(bulk), Frame(reply),
+                                   RequestFrame(2, Method::kEcho, "a") + RequestFrame(2, Method::kEcho, "b")}) {
+    RawPeer peer(listener_->address());
+    PassHandshake(peer);
+    peer.Send(bytes);
+    EXPECT_TRUE(AwaitClosed(peer));
+    ++dropped;
+    EXPECT_TRUE(Await([&] { return listener_->stats().dropped_malformed == dropped; })) << dropped;
+    EXPECT_TRUE(Works());
+  }
+  EXPECT_EQ(handler_.Count("connect"), handler_.Count("disconnect") + 1);
+  EXPECT_EQ(handler_.Count("prepare 5001"), 0);
+  EXPECT_EQ(listener_->stats().dropped_handshake, 0);
+}
+
+TEST_F(TcpTransportTest, AMessageThatDoesntGetOnIsDropped) {
+  options_.stall_timeout = absl::Milliseconds(200);
+  Start();
+  ASSERT_TRUE(Works());
+  FrameHeader push;
+  push.method = Method::kEcho;
+  push.request_id = 1;
+  push.bulk_bytes = 100;
+  RawPeer in_header(listener_->address()), in_bulk(listener_->address()), idle(listener_->address());
+  for (RawPeer* peer : {&in_header, &in_bulk, &idle}) PassHandshake(*peer);
+  in_header.Send(Frame(push).substr(0, 20));
+  in_bulk.Send(Frame(push) + "some");
+  EXPECT_TRUE(AwaitClosed(in_header));
+  EXPECT_TRUE(AwaitClosed(in_bulk));
+  EXPECT_TRUE(Await([&] { return listener_->stats().dropped_malformed == 2; }));
+  EXPECT_EQ(handler_.targets, 0);
+  EXPECT_TRUE(Works());
+  EXPECT_TRUE(idle.Receive()) << "who has begun nothing may be idle for ever";
+  EXPECT_EQ(listener_->stats().connections, 2);
+}
+
+TEST_F(TcpTransportTest, ASlowReaderIsHeldBackAndGetsEverythingInTheEnd) {
+  options_.max_queued_replies = 4;
+  Start();
+  RawPeer slow(listener_->address());
+  PassHandshake(slow);
+  constexpr size_t kRequests = 200;
+  constexpr size_t kBytes = 1 << 20;
+  std::string requests;
+  for (uint64_t id = 1; id <= kRequests; ++id) requests += RequestFrame(id, Method::kPattern, absl::StrCat(kBytes));
+  slow.Send(requests);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Works());
+  EXPECT_LT(handler_.Count("handle 6"), kRequests / 2) << "what the kernel doesn't take isn't read either";
+  EXPECT_LE(handler_.most_kept_alive, 6);
+
+  const size_t whole = kRequests * (kFrameHeaderBytes + kBytes + std::string("pattern").size());
+  EXPECT_TRUE(Await([&] {
+    while (slow.received().size() < whole) {
+      const size_t before = slow.received().size();
+      if (!slow.Receive() || slow.received().size() == before) break;
+    }
+    return slow.received().size() >= whole;
+  }));
+  EXPECT_EQ(slow.received().size(), whole);
+  EXPECT_LE(handler_.most_kept_alive, 6);
+  EXPECT_TRUE(Await([&] { return handler_.kept_alive == 0; }));
+}
+
+TEST_F(TcpTransportTest, UnansweredRequestsAreBounded) {
+  options_.max_unanswered = 10;
+  Start();
+  RawPeer peer(listener_->address());
+  PassHandshake(peer);
+  std::string requests;
+  for (uint64_t id = 1; id <= 100; ++id) requests += RequestFrame(id, Method::kDefer, "");
+  peer.Send(requests);
+  ASSERT_TRUE(Await([&] { return handler_.deferred.size() == 10; }));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(Works());
+  EXPECT_EQ(handler_.deferred.size(), 10);
+  for (size_t i = 0; i < 10; ++i) handler_.deferred[i].Send("");
+  EXPECT_TRUE(Await([&] { return handler_.deferred.size() == 20; }));
+}
+
+TEST_F(TcpTransportTest, ACancelledRequestIsntAnswered) {
+  Start();
+  RawPeer peer(listener_->address());
+  PassHandshake(peer);
+  FrameHeader cancel;
+  cancel.type = FrameType::kCancel;
+  cancel.request_id = 1;
+  peer.Send(RequestFrame(1, Method::kDefer, "") + Frame(cancel) + RequestFrame(2, Method::kDefer, ""));
+  ASSERT_TRUE(Await([&] { return handler_.deferred.size() == 2; }));
+  handler_.deferred[0].Send("one");
+  handler_.deferred[1].Send("two");
+  ASSERT_TRUE(Await([&] { return peer.Receive() && peer.received().size() >= kFrameHeaderBytes + 3; }));
+  EXPECT_THAT(peer.received(), HasSubstr("two"));
+  EXPECT_EQ(peer.received().size(), kFrameHeaderBytes + 3);
+}
+
+TEST_F(TcpTransportTest, TooManyConnectionsAreToldSoAndLetInLater) {
+  options_.max_connections = 1;
+  Start();
+  ASSERT_TRUE(Works());
+  const std::unique_ptr<Channel> second = transport_->Connect(listener_->address());
+  const absl::Status status = Ask(*second, Method::kEcho, "", absl::Milliseconds(300)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("too many connections"));
+  channel_ = nullptr;
+  EXPECT_TRUE(Ask(*second, Method::kEcho).ok());
+}
+
+TEST_F(TcpTransportTest, WithoutATokenOnlyLoopbackIsServed) {
+  TcpTransport open(loop_);
+  for (const char* address : {"0.0.0.0:0", "[::]:0"}) {
+    const absl::Status status = open.Listen(address, handler_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("MUSTER_JOB_TOKEN"));
+  }
+  EXPECT_TRUE(open.Listen("127.0.0.1:0", handler_).ok());
+  EXPECT_TRUE(TcpTransport(loop_, token_).Listen("0.0.0.0:0", handler_).ok());
+}
+
+TEST_F(TcpTransportTest, NamesAndIPv6) {
+  for (const char* address : {"localhost:0", "[::1]:0", "127.0.0.1:0"}) {
+    Start(address);
+    EXPECT_TRUE(Works()) << listener_->address();
+    const std::string host = std::string(address).substr(0, std::string(address).size() - 1);
+    EXPECT_THAT(listener_->address(), ::testing::StartsWith(host));
+    EXPECT_NE(listener_->address(), address);
+  }
+  EXPECT_THAT(handler_.peers[1], ::testing::StartsWith("[::1]:"));
+  channel_ = transport_->Connect("no-such-host.invalid:2222");
+  const absl::Status status = Ask(*channel_, Method::kEcho, "", absl::Seconds(1)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no-such-host.invalid:2222 could not be reached within 1s: "));
+  channel_ = transport_->Connect("2222");
+  EXPECT_EQ(Ask(*channel_, Method::kEcho).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// A server made of a raw socket: the channel's own defences.
+class TcpChannelTest : public TcpTransportTest {
+ protected:
+  void StartRaw() {
+    transport_ = std::make_unique<TcpTransport>(loop_, token_, options_);
+    const std::vector<Endpoint> endpoints = *Resolve(HostPort{"127.0.0.1", "0"}, /*numeric_only=*/true);
+    listening_ = Socket(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    ASSERT_EQ(bind(listening_.fd(), endpoints[0].get(), endpoints[0].length), 0);
+    ASSERT_EQ(listen(listening_.fd(), 10), 0);
+    channel_ = transport_->Connect(LocalEndpoint(listening_.fd()).ToString());
+    Request request;
+    request.method = Method::kEcho;
+    request.into = {MutableByteSpan(into_)};
+    channel_->Call(std::move(request), [this](const absl::StatusOr<Reply>& reply) { result_ = reply.status(); });
+  }
+  std::unique_ptr<RawPeer> Accept() {
+    Socket accepted;
+    EXPECT_TRUE(Await([&] {
+      accepted = Socket(accept(listening_.fd(), nullptr, nullptr));
+      return accepted.valid();
+    }));
+    return std::make_unique<RawPeer>(std::move(accepted));
+  }
+  // And takes in the request.
+  std::unique_ptr<RawPeer> AcceptAndPass() {
+    std::unique_ptr<RawPeer> peer = Accept();
+    ServerHandshake handshake({.token = token_}, RandomNonce());
+    EXPECT_TRUE(Await([&] {
+      if (!peer->Receive()) return true;
+      const Handshake::Step step = handshake.Advance(AsBytes(peer->received().data(), peer->received().size()));
+      peer->received().erase(0, step.used);
+      if (!step.to_send.empty()) peer->Send(step.to_send);
+      return step.passed;
+    }));
+    EXPECT_TRUE(Await([&] { return peer->Receive() && peer->received().size() >= kFrameHeaderBytes; }));
+    return peer;
+  }
+  absl::Status AwaitResult() {
+    EXPECT_TRUE(Await([&] { return result_.has_value(); }));
+    return result_.value_or(absl::InternalError("none"));
+  }
+
+  Socket listening_;
+  std::vector<std::byte> into_ = std::vector<std::byte>(100);
+  std::optional<absl::Status> result_;
+};
+
+TEST_F(TcpChannelTest, APeerThatIsNoServerOfOursIsNamed) {
+  StartRaw();
+  const std::unique_ptr<RawPeer> peer = Accept();
+  peer->Send("HTTP/1.1 400 Bad Request\r\n\r\n");
+  const absl::Status status = AwaitResult();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(channel_->peer()));
+}
+
+TEST_F(TcpChannelTest, MalformedRepliesBreakTheConnection) {
+  FrameHeader unasked;
+  unasked.type = FrameType::kReply;
+  unasked.request_id = 2;
+  FrameHeader request;
+  request.request_id = 1;
+  for (const std::string& bytes : {std::string(40, 'x'), Frame(unasked), Frame(request)}) {
+    result_.reset();
+    StartRaw();
+    const std::unique_ptr<RawPeer> peer = AcceptAndPass();
+    peer->Send(bytes);
+    EXPECT_EQ(AwaitResult().code(), absl::StatusCode::kUnavailable);
+    EXPECT_TRUE(AwaitClosed(*peer));
+  }
+}
+
+// The caller's memory is still being sent: the call can't end as if it weren't.
+TEST_F(TcpChannelTest, AReplyBeforeTheRequestsEndBreaksTheConnection) {
+  StartRaw();
+  const std::unique_ptr<RawPeer> peer = AcceptAndPass();
+  const std::vector<std::byte> bulk(64 << 20);
+  std::optional<absl::Status> second;
+  Request request;
+  request.method = Method::kEcho;
+  request.bulk = {ByteSpan(bulk)};
+  channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { second = reply.status(); });
+  FrameHeader reply;
+  reply.type = FrameType::kReply;
+  reply.request_id = 2;
+  peer->Send(Frame(reply));
+  EXPECT_TRUE(Await([&] { return second.has_value(); }));
+  EXPECT_EQ(second->code(), absl::StatusCode::kUnavailable) << *second;
+}
+
+TEST_F(TcpChannelTest, WhatWasntBegunGoesWithTheNextConnection) {
+  StartRaw();
+  std::unique_ptr<RawPeer> peer = AcceptAndPass();
+  const std::vector<std::byte> bulk(64 << 20);
+  std::optional<absl::Status> begun, waiting;
+  Request request;
+  request.method = Method::kEcho;
+  request.bulk = {ByteSpan(bulk)};
+  channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { begun = reply.status(); });
+  request.bulk = {};
+  request.control = "the third";
+  channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { waiting = reply.status(); });
+  peer = nullptr;
+  EXPECT_EQ(AwaitResult().code(), absl::StatusCode::kUnavailable);
+  ASSERT_TRUE(Await([&] { return begun.has_value(); }));
+  EXPECT_EQ(begun->code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(waiting.has_value());
+
+  peer = AcceptAndPass();
+  EXPECT_THAT(peer->received(), HasSubstr("the third"));
+  FrameHeader reply;
+  reply.type = FrameType::kReply;
+  reply.request_id = 3;
+  peer->Send(Frame(reply));
+  ASSERT_TRUE(Await([&] { return waiting.has_value(); }));
+  EXPECT_TRUE(waiting->ok()) << *waiting;
+}
+
+TEST_F(TcpChannelTest, AReplyThatDoesntGetOnBreaksTheConnection) {
+  options_.stall_timeout = absl::Milliseconds(100);
+  StartRaw();
+  const std::unique_ptr<RawPeer> peer = AcceptAndPass();
+  FrameHeader reply;
+  reply.type = FrameType::kReply;
+  reply.request_id = 1;
+  reply.bulk_bytes = 100;
+  peer->Send(Frame(reply) + "begun");
+  EXPECT_EQ(AwaitResult().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(TcpChannelTest, ASilentPeerIsPingedAndGivenUp) {
+  options_.ping_interval = absl::Milliseconds(20);
+  options_.silence_timeout = absl::Milliseconds(100);
+  StartRaw();
+  const std::unique_ptr<RawPeer> peer = AcceptAndPass();
+  const absl::Status status = AwaitResult();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nothing was heard"));
+  FrameHeader ping;
+  ping.type = FrameType::kPing;
+  peer->Receive();
+  EXPECT_THAT(peer->received(), HasSubstr(Frame(ping)));
+}
+
+TEST_F(TcpChannelTest, APeerThatAnswersPingsMayTakeItsTime) {
+  options_.ping_interval = absl::Milliseconds(5);
+  options_.silence_timeout = absl::Seconds(10);
+  Start();
+  std::optional<absl::Status> result;
+  Request request;
+  request.method = Method::kDefer;
+  channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
+  ASSERT_TRUE(Await([&] { return handler_.deferred.size() == 1; }));
+  const uint64_t before = channel_->stats().bytes_received;
+  ASSERT_TRUE(Await([&] { return channel_->stats().bytes_received >= before + 20 * kFrameHeaderBytes; }));
+  handler_.deferred[0].Send("");
+  EXPECT_TRUE(Await([&] { return result.has_value(); }));
+  EXPECT_TRUE(result->ok()) << *result;
+}
+
+TEST_F(TcpChannelTest, CancelInTheMiddleOfAReplyLeavesTheMemoryAlone) {
+  StartRaw();
+  const std::unique_ptr<RawPeer> peer = AcceptAndPass();
+  FrameHeader reply;
+  reply.type = FrameType::kReply;
+  reply.request_id = 1;
+  reply.bulk_bytes = 100;
+  peer->Send(Frame(reply) + "begun");
+  ASSERT_TRUE(Await([&] { return into_[4] == std::byte{'n'}; }));
+  channel_->Cancel(Channel::CallId{1});
+  EXPECT_EQ(AwaitResult().code(), absl::StatusCode::kCancelled);
+
+  // The rest is thrown away, and the connection goes on.
+  const std::vector<std::byte> before = into_;
+  std::optional<absl::Status> second;
+  Request request;
+  request.method = Method::kEcho;
+  channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& r) { second = r.status(); });
+  reply.request_id = 2;
+  reply.bulk_bytes = 0;
+  peer->Send(std::string(95, 'x') + Frame(reply));
+  EXPECT_TRUE(Await([&] { return second.has_value(); }));
+  EXPECT_TRUE(second->ok()) << *second;
+  EXPECT_TRUE(into_ == before);
+  EXPECT_EQ(channel_->stats().connects, 1);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,35 @@
+// Makes channels and listeners of one kind on one EventLoop. See channel.h and listener.h.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/transport/channel.h"
+#include "muster/transport/event_loop.h"
+#include "muster/transport/listener.h"
+
+namespace muster {
+
+// Proves that both ends belong to one job. Made by the launcher, passed in the environment (MUSTER_JOB_TOKEN), never
+// sent. Empty: no proof, and then only loopback addresses are served.
+struct JobToken {
+  std::string secret;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual EventLoop& loop() = 0;
+
+  // Serves `address` ("host:port", "[v6]:port"; port 0 takes a free one). `handler` must outlive the listener.
+  // AlreadyExists: the port is in use (the message names it). PermissionDenied: not a loopback address and no token.
+  // InvalidArgument: an address that can't be parsed or doesn't resolve.
+  virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) = 0;
+
+  // Never fails and never blocks: connecting starts with the first call, and its trouble shows there.
+  virtual std::unique_ptr<Channel> Connect(const std::string& address) = 0;
+};
+
+}  // namespace muster
