@@ -1,0 +1,292 @@
+#include "muster/checkpoint/checkpoint_directory.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "muster/base/status_macros.h"
+#include "muster/checkpoint/checkpoint_reader.h"
+
+namespace muster {
+namespace {
+
+constexpr char kNamePrefix[] = "model.ckpt-";
+constexpr char kSavePrefix[] = "model.ckpt.save-";
+constexpr char kPartMark[] = ".part-";
+constexpr char kPartSuffix[] = ".safetensors";
+constexpr char kTemporarySuffix[] = ".tmp";  // WriteFileAtomically puts a process id behind it
+constexpr char kStateFile[] = "checkpoint";
+
+absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
+
+// The step in "model.ckpt-100"; nullopt for any other text.
+std::optional<int64_t> StepOf(absl::string_view name) {
+  int64_t step = 0;
+  if (!absl::ConsumePrefix(&name, kNamePrefix) || !absl::SimpleAtoi(name, &step) || step < 0) return std::nullopt;
+  if (absl::StrCat(step) != name) return std::nullopt;  // "+1", "007"
+  return step;
+}
+
+struct PartName {
+  int64_t step = 0;
+  std::string save_id;
+};
+
+// Of a part's name, temporary or not; nullopt for any other text.
+std::optional<PartName> ParsePartName(absl::string_view name) {
+  absl::ConsumeSuffix(&name, kTemporarySuffix);
+  if (!absl::ConsumeSuffix(&name, kPartSuffix)) return std::nullopt;
+  const size_t mark = name.find(kPartMark);
+  const size_t dot = name.rfind('.');
+  if (mark == absl::string_view::npos || dot <= mark) return std::nullopt;
+  const std::optional<int64_t> step = StepOf(name.substr(0, mark));
+  if (!step.has_value()) return std::nullopt;
+  return PartName{.step = *step, .save_id = std::string(name.substr(dot + 1))};
+}
+
+bool IsTemporaryOf(absl::string_view name, absl::string_view file_suffix) {
+  const size_t dot = name.rfind(kTemporarySuffix);
+  return dot != absl::string_view::npos && absl::EndsWith(name.substr(0, dot), file_suffix);
+}
+
+// Steps of the manifests in a directory.
+std::set<int64_t> StepsOf(const std::vector<std::string>& names) {
+  std::set<int64_t> steps;
+  for (absl::string_view name : names)
+    if (absl::ConsumeSuffix(&name, kManifestSuffix))
+      if (const auto step = StepOf(name); step.has_value()) steps.insert(*step);
+  return steps;
+}
+
+// Checkpoints in order of their commits, as LatestCheckpoint's comment says.
+std::vector<std::string> InOrder(const std::set<int64_t>& steps, const CheckpointState& state) {
+  std::vector<std::string> order;
+  std::set<int64_t> left = steps;
+  const auto take = [&](const std::string& name) {
+    if (const auto step = StepOf(name); step.has_value() && left.erase(*step) > 0) order.push_back(name);
+  };
+  for (const std::string& name : state.all)
+    if (name != state.latest) take(name);
+  take(state.latest);
+  for (int64_t step : steps)
+    if (left.contains(step)) order.push_back(CheckpointName(step));
+  return order;
+}
+
+absl::Status WriteState(FileSystem& files, const std::string& directory, const std::vector<std::string>& order) {
+  std::string text = absl::StrFormat("model_checkpoint_path: \"%s\"\n", order.back());
+  for (const std::string& name : order) absl::StrAppend(&text, "all_model_checkpoint_paths: \"", name, "\"\n");
+  return WriteFileAtomically(files, JoinPath(directory, kStateFile), AsBytes(text.data(), text.size()));
+}
+
+// No state file is an empty state.
+absl::StatusOr<CheckpointState> StateOrNone(FileSystem& files, const std::string& directory) {
+  auto state = ReadCheckpointState(files, directory);
+  if (absl::IsNotFound(state.status())) return CheckpointState();
+  return state;
+}
+
+absl::Status RemoveIfThere(FileSystem& files, const std::string& path) {
+  const absl::Status status = files.Remove(path);
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+// A part that a writer reported: under its temporary or, after a commit that failed, its own name, whole.
+absl::StatusOr<bool> IsTemporary(FileSystem& files, const std::string& directory, const ManifestPart& part) {
+  const std::string path = JoinPath(directory, part.file);
+  const bool temporary = files.Exists(TemporaryName(path));
+  const auto bytes = files.FileSize(temporary ? TemporaryName(path) : path);
+  if (absl::IsNotFound(bytes.status()))
+    return absl::DataLossError(absl::StrCat("cannot commit: ", TemporaryName(path), " is missing"));
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes != part.bytes)
+    return absl::DataLossError(
+        absl::StrCat("cannot commit: ", path, " has ", *bytes, " bytes, its writer reported ", part.bytes));
+  return temporary;
+}
+
+// The message of an unusable newest checkpoint, with the ways out.
+absl::Status WithAdvice(const absl::Status& status, absl::string_view name) {
+  return absl::Status(status.code(), absl::StrCat(status.message(),
+                                                  "; bring the file back, or allow an older checkpoint, "
+                                                  "or remove ",
+                                                  name, kManifestSuffix, " and the file checkpoint"));
+}
+
+}  // namespace
+
+std::string CheckpointName(int64_t global_step) { return absl::StrCat(kNamePrefix, global_step); }
+
+std::string ManifestFileName(int64_t global_step) { return absl::StrCat(CheckpointName(global_step), kManifestSuffix); }
+
+std::string PartFileName(int64_t global_step, int part, int num_parts, std::string_view save_id) {
+  return absl::StrFormat("%s%s%05d-of-%05d.%s%s", CheckpointName(global_step), kPartMark, part, num_parts,
+                         Absl(save_id), kPartSuffix);
+}
+
+std::string TemporaryName(std::string_view file) { return absl::StrCat(Absl(file), kTemporarySuffix); }
+
+absl::Status AnnounceSave(FileSystem& files, const std::string& directory, std::string_view save_id) {
+  RETURN_IF_ERROR(files.CreateDirectory(directory));
+  ASSIGN_OR_RETURN(auto file, files.OpenForWriting(JoinPath(directory, absl::StrCat(kSavePrefix, Absl(save_id)))));
+  RETURN_IF_ERROR(file->Append(AsBytes(save_id.data(), save_id.size())));
+  return file->Close();
+}
+
+bool SeesSave(FileSystem& files, const std::string& directory, std::string_view save_id) {
+  const auto content = files.ReadFile(JoinPath(directory, absl::StrCat(kSavePrefix, Absl(save_id))));
+  return content.ok() && *content == save_id;
+}
+
+absl::Status CommitManifest(FileSystem& files, const std::string& directory, const Manifest& manifest) {
+  RETURN_IF_ERROR(ValidateManifest(manifest));
+  const int num_parts = static_cast<int>(manifest.parts.size());
+  std::vector<std::string> to_rename;
+  for (int i = 0; i < num_parts; ++i) {
+    const ManifestPart& part = manifest.parts[i];
+    const std::string wanted = PartFileName(manifest.global_step, i, num_parts, manifest.save_id);
+    if (part.file != wanted)
+      return absl::InvalidArgumentError(absl::StrCat("part ", i, " is called ", part.file, ", wanted ", wanted));
+    ASSIGN_OR_RETURN(const bool temporary, IsTemporary(files, directory, part));
+    if (temporary) to_rename.push_back(JoinPath(directory, part.file));
+  }
+  for (const std::string& path : to_rename) RETURN_IF_ERROR(files.Rename(TemporaryName(path), path));
+  // The names of the parts must not come to the disk after that of the manifest.
+  RETURN_IF_ERROR(files.SyncDirectory(directory));
+  const std::string text = SerializeManifest(manifest);
+  RETURN_IF_ERROR(WriteFileAtomically(files, JoinPath(directory, ManifestFileName(manifest.global_step)),
+                                      AsBytes(text.data(), text.size())));
+
+  ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
+  CheckpointState state = StateOrNone(files, directory).value_or(CheckpointState());
+  std::vector<std::string> order = InOrder(StepsOf(names), state);
+  const std::string name = CheckpointName(manifest.global_step);
+  std::erase(order, name);
+  order.push_back(name);
+  return WriteState(files, directory, order);
+}
+
+absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std::string& directory) {
+  const std::string path = JoinPath(directory, kStateFile);
+  ASSIGN_OR_RETURN(const std::string text, files.ReadFile(path));
+  const auto damaged = [&](absl::string_view what) {
+    return absl::DataLossError(
+        absl::StrCat(path, " can't be understood: ", what,
+                     "; write it again (model_checkpoint_path: \"model.ckpt-<step>\") or remove it, "
+                     "then the checkpoint with the highest step is used"));
+  };
+  CheckpointState state;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty()) continue;
+    const std::pair<absl::string_view, absl::string_view> entry = absl::StrSplit(line, absl::MaxSplits(':', 1));
+    absl::string_view value = absl::StripAsciiWhitespace(entry.second);
+    // TensorFlow's times of the checkpoints.
+    if (entry.first == "all_model_checkpoint_timestamps" || entry.first == "last_preserved_timestamp") continue;
+    const bool is_latest = entry.first == "model_checkpoint_path";
+    if (!is_latest && entry.first != "all_model_checkpoint_paths")
+      return damaged(absl::StrCat("line '", absl::CHexEscape(line), "'"));
+    std::string name;
+    if (!absl::ConsumePrefix(&value, "\"") || !absl::ConsumeSuffix(&value, "\"") || !absl::CUnescape(value, &name))
+      return damaged(absl::StrCat("line '", absl::CHexEscape(line), "'"));
+    absl::string_view relative = name;
+    absl::ConsumePrefix(&relative, JoinPath(directory, ""));  // with its slash: the directory may be called "model"
+    if (!StepOf(relative).has_value())
+      return damaged(absl::StrCat("'", absl::CHexEscape(name), "' isn't a checkpoint of this directory"));
+    if (is_latest) state.latest = std::string(relative);
+    if (!is_latest) state.all.emplace_back(relative);
+  }
+  if (state.latest.empty()) return damaged("no model_checkpoint_path");
+  return state;
+}
+
+absl::StatusOr<std::vector<std::string>> ListCheckpoints(FileSystem& files, const std::string& directory) {
+  if (!files.Exists(directory)) return std::vector<std::string>();
+  // In this order: a commit in between is then one that the state file doesn't know yet, and not one that has vanished.
+  ASSIGN_OR_RETURN(const CheckpointState state, StateOrNone(files, directory));
+  ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
+  return InOrder(StepsOf(names), state);
+}
+
+absl::StatusOr<std::optional<std::string>> LatestCheckpoint(FileSystem& files, const std::string& directory,
+                                                            const LatestOptions& options) {
+  if (!files.Exists(directory)) return std::nullopt;
+  // In this order: a commit in between is then one that the state file doesn't know yet, and not one that has vanished.
+  ASSIGN_OR_RETURN(const CheckpointState state, StateOrNone(files, directory));
+  ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
+  const std::set<int64_t> steps = StepsOf(names);
+  const std::vector<std::string> order = InOrder(steps, state);
+  if (!state.latest.empty() && !steps.contains(*StepOf(state.latest))) {
+    // What comes last is older than what the state file promises, unless the file doesn't list it.
+    const bool newer = !order.empty() && std::find(state.all.begin(), state.all.end(), order.back()) == state.all.end();
+    if (!newer && (order.empty() || !options.allow_older))
+      return WithAdvice(absl::DataLossError(absl::StrCat(JoinPath(directory, state.latest), kManifestSuffix,
+                                                         " is missing, but the file checkpoint names it")),
+                        JoinPath(directory, state.latest));
+  }
+  absl::Status first_error;
+  for (auto name = order.rbegin(); name != order.rend(); ++name) {
+    const std::string path = JoinPath(directory, *name);
+    const auto reader = CheckpointReader::Open(files, path, {.verify_checksums = options.verify_checksums});
+    if (reader.ok()) return path;
+    first_error.Update(WithAdvice(reader.status(), path));
+    if (!options.allow_older) break;
+  }
+  if (!first_error.ok()) return first_error;
+  return std::nullopt;
+}
+
+absl::Status RetainNewest(FileSystem& files, const std::string& directory, int keep) {
+  if (keep < 0) return absl::InvalidArgumentError(absl::StrCat("cannot keep ", keep, " checkpoints; 0 keeps all"));
+  ASSIGN_OR_RETURN(std::vector<std::string> order, ListCheckpoints(files, directory));
+  if (keep == 0 || order.size() <= static_cast<size_t>(keep)) return absl::OkStatus();
+  const std::vector<std::string> kept(order.end() - keep, order.end());
+  order.resize(order.size() - keep);
+  RETURN_IF_ERROR(WriteState(files, directory, kept));
+  std::vector<std::string> parts;
+  for (const std::string& name : order) {
+    const std::string path = JoinPath(directory, absl::StrCat(name, kManifestSuffix));
+    const auto text = files.ReadFile(path);
+    const auto manifest = text.ok() ? ParseManifest(*text, path) : text.status();
+    if (manifest.ok())  // of a damaged one RemoveLeftovers finds the parts
+      for (const ManifestPart& part : manifest->parts) parts.push_back(JoinPath(directory, part.file));
+    RETURN_IF_ERROR(RemoveIfThere(files, path));
+  }
+  RETURN_IF_ERROR(files.SyncDirectory(directory));
+  for (const std::string& path : parts) RETURN_IF_ERROR(RemoveIfThere(files, path));
+  return absl::OkStatus();
+}
+
+absl::Status RemoveLeftovers(FileSystem& files, const std::string& directory, std::string_view live_save_id) {
+  if (!files.Exists(directory)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
+  std::set<std::string> referenced;
+  std::set<int64_t> unreadable;
+  for (int64_t step : StepsOf(names)) {
+    const std::string path = JoinPath(directory, ManifestFileName(step));
+    const auto text = files.ReadFile(path);
+    const auto manifest = text.ok() ? ParseManifest(*text, path) : text.status();
+    if (!manifest.ok()) unreadable.insert(step);
+    if (manifest.ok())
+      for (const ManifestPart& part : manifest->parts) referenced.insert(part.file);
+  }
+  for (const std::string& name : names) {
+    bool leftover = IsTemporaryOf(name, kManifestSuffix) || IsTemporaryOf(name, kStateFile);
+    absl::string_view save_id = name;
+    if (absl::ConsumePrefix(&save_id, kSavePrefix)) leftover = save_id != Absl(live_save_id);
+    if (const auto part = ParsePartName(name); part.has_value())
+      leftover = part->save_id != live_save_id && !referenced.contains(name) && !unreadable.contains(part->step);
+    if (leftover) RETURN_IF_ERROR(RemoveIfThere(files, JoinPath(directory, name)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

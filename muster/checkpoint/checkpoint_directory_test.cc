@@ -1,0 +1,305 @@
+#include "muster/checkpoint/checkpoint_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "absl/strings/match.h"
+#include "muster/base/memory_file_system.h"
+#include "muster/checkpoint/checkpoint_reader.h"
+#include "muster/checkpoint/checkpoint_test_data.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CheckpointDirectoryTest : public ::testing::Test {
+ protected:
+  CheckpointDirectoryTest() { EXPECT_TRUE(files_.CreateDirectory("d").ok()); }
+
+  std::string Latest(const LatestOptions& options = {}) {
+    const auto latest = LatestCheckpoint(files_, "d", options);
+    if (!latest.ok()) return std::string(latest.status().message());
+    return latest->value_or("none");
+  }
+  std::vector<std::string> Names() { return *files_.ListDirectory("d"); }
+  absl::Status PutState(const std::string& text) { return files_.WriteFile("d/checkpoint", text); }
+
+  MemoryFileSystem files_;
+};
+
+TEST_F(CheckpointDirectoryTest, NamesAreTheOnesOfTheFormatDescription) {
+  EXPECT_EQ(CheckpointName(100), "model.ckpt-100");
+  EXPECT_EQ(ManifestFileName(100), "model.ckpt-100.manifest.json");
+  EXPECT_EQ(PartFileName(100, 1, 3, "a7"), "model.ckpt-100.part-00001-of-00003.a7.safetensors");
+  EXPECT_EQ(TemporaryName("x"), "x.tmp");
+}
+
+TEST_F(CheckpointDirectoryTest, ADirectoryWhoseNameBeginsTheCheckpointsNames) {
+  for (const std::string directory : {"model", "model.ckpt", "m/"}) {
+    ASSERT_EQ(files_.CreateDirectory(directory), absl::OkStatus());
+    ASSERT_EQ(Save(files_, directory, 5, "a"), absl::OkStatus());
+    const auto latest = LatestCheckpoint(files_, directory);
+    ASSERT_TRUE(latest.ok()) << latest.status();
+    EXPECT_EQ(*latest, JoinPath(directory, "model.ckpt-5"));
+  }
+}
+
+TEST_F(CheckpointDirectoryTest, NothingIsNone) {
+  EXPECT_EQ(Latest(), "none");
+  EXPECT_EQ(LatestCheckpoint(files_, "nowhere")->value_or("none"), "none");
+  EXPECT_TRUE(ListCheckpoints(files_, "nowhere")->empty());
+  EXPECT_TRUE(RemoveLeftovers(files_, "nowhere").ok());
+}
+
+TEST_F(CheckpointDirectoryTest, ACommitMakesItTheLatestAndLeavesNoTemporaryFile) {
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  EXPECT_EQ(Latest(), "d/model.ckpt-100");
+  ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
+  EXPECT_EQ(Latest(), "d/model.ckpt-200");
+  EXPECT_THAT(Names(), ElementsAre("checkpoint", "model.ckpt-100.manifest.json",
+                                   "model.ckpt-100.part-00000-of-00002.a.safetensors",
+                                   "model.ckpt-100.part-00001-of-00002.a.safetensors", "model.ckpt-200.manifest.json",
+                                   "model.ckpt-200.part-00000-of-00002.b.safetensors",
+                                   "model.ckpt-200.part-00001-of-00002.b.safetensors"));
+  EXPECT_EQ(*files_.ReadFile("d/checkpoint"),
+            "model_checkpoint_path: \"model.ckpt-200\"\n"
+            "all_model_checkpoint_paths: \"model.ckpt-100\"\n"
+            "all_model_checkpoint_paths: \"model.ckpt-200\"\n");
+}
+
+TEST_F(CheckpointDirectoryTest, PartsWithoutAManifestAreNotACheckpoint) {
+  Manifest manifest;
+  ASSERT_TRUE(WriteParts(files_, "d", 100, "a", manifest).ok());
+  EXPECT_EQ(Latest(), "none");
+  for (const ManifestPart& part : manifest.parts)
+    ASSERT_TRUE(files_.Rename(JoinPath("d", TemporaryName(part.file)), JoinPath("d", part.file)).ok());
+  EXPECT_EQ(Latest(), "none");
+  EXPECT_TRUE(CommitManifest(files_, "d", manifest).ok()) << "parts that a failed attempt has renamed are taken";
+  EXPECT_EQ(Latest(), "d/model.ckpt-100");
+}
+
+TEST_F(CheckpointDirectoryTest, ACommitOfMissingOrOtherPartsIsRefused) {
+  Manifest manifest;
+  ASSERT_TRUE(WriteParts(files_, "d", 100, "a", manifest).ok());
+  Manifest other = manifest;
+  other.parts[1].bytes += 1;
+  EXPECT_THAT(std::string(CommitManifest(files_, "d", other).message()), HasSubstr("its writer reported"));
+  other = manifest;
+  other.parts[1].file = "model.ckpt-100.part-00001-of-00002.b.safetensors";
+  EXPECT_TRUE(absl::IsInvalidArgument(CommitManifest(files_, "d", other)));
+  other = manifest;
+  other.variables[0].slices.pop_back();
+  EXPECT_TRUE(absl::IsInvalidArgument(CommitManifest(files_, "d", other)));
+  ASSERT_TRUE(files_.Remove(JoinPath("d", TemporaryName(manifest.parts[0].file))).ok());
+  EXPECT_TRUE(absl::IsDataLoss(CommitManifest(files_, "d", manifest)));
+  EXPECT_EQ(Latest(), "none");
+}
+
+enum class Death { kProcess, kPower, kPowerManifestsAhead, kPowerPartsAhead };
+
+void Die(MemoryFileSystem& files, Death death) {
+  const auto is_manifest = [](const std::string& path) { return absl::EndsWith(path, ".manifest.json"); };
+  files.Resume();
+  if (death == Death::kPower) files.LosePower();
+  if (death == Death::kPowerManifestsAhead) files.LosePower(is_manifest);
+  if (death == Death::kPowerPartsAhead) files.LosePower(std::not_fn(is_manifest));
+}
+
+// Kills the process, or the machine, after every single change that a save makes: what a reader then finds is the old
+// checkpoint or the whole new one, and the next save works.
+TEST_F(CheckpointDirectoryTest, WhereverASaveStopsTheLatestIsTheOldOrTheWholeNew) {
+  const auto saved_again = [](FileSystem& files, int64_t step, const std::string& save_id) {
+    absl::Status status = Save(files, "d", step, save_id);
+    if (status.ok()) status = RetainNewest(files, "d", 1);
+    if (status.ok()) status = RemoveLeftovers(files, "d");
+    return status;
+  };
+  for (const int64_t second_step : {200, 100}) {  // a later step, and the same step again
+    int64_t changes = 0;
+    bool seen_old = false, seen_new = false;
+    for (int64_t stop = 0; stop == 0 || stop <= changes; ++stop) {
+      for (const Death death : {Death::kProcess, Death::kPower, Death::kPowerManifestsAhead, Death::kPowerPartsAhead}) {
+        MemoryFileSystem files;
+        ASSERT_TRUE(files.CreateDirectory("d").ok());
+        ASSERT_TRUE(saved_again(files, 100, "a").ok());
+        files.Resume();
+        if (stop > 0) files.StopAfter(stop - 1);
+        const absl::Status status = saved_again(files, second_step, "b");
+        if (stop == 0) changes = files.Resume();
+        Die(files, death);
+
+        const auto latest = LatestCheckpoint(files, "d");
+        ASSERT_TRUE(latest.ok() && latest->has_value()) << "stopped after " << stop << ": " << latest.status();
+        const auto reader = CheckpointReader::Open(files, **latest);
+        ASSERT_TRUE(reader.ok()) << reader.status();
+        const bool is_new = (*reader)->manifest().save_id == "b";
+        (is_new ? seen_new : seen_old) = true;
+        EXPECT_TRUE(is_new || !status.ok()) << "the save was acknowledged but is not there";
+        std::vector<float> w(10);
+        ASSERT_TRUE((*reader)->ReadVariable("w", AsMutableBytes(w.data(), 10)).ok());
+        EXPECT_EQ(w[9], WeightOf(is_new ? second_step : 100, 9));
+
+        ASSERT_TRUE(RemoveLeftovers(files, "d").ok());
+        ASSERT_TRUE(saved_again(files, 300, "c").ok());
+        EXPECT_EQ(LatestCheckpoint(files, "d")->value_or("none"), "d/model.ckpt-300");
+        EXPECT_EQ(files.ListDirectory("d")->size(), 4u) << "leftovers of stop " << stop;
+      }
+    }
+    EXPECT_GT(changes, 15);
+    EXPECT_TRUE(seen_old && seen_new);
+  }
+}
+
+TEST_F(CheckpointDirectoryTest, AFullDiskFailedRenamesAndAReadOnlyDiskKeepTheOldOne) {
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  for (uint64_t room = 0; room < 2500; room += 50) {
+    files_.FillAfter(room);
+    const absl::Status status = Save(files_, "d", 200, "b");
+    files_.Unfill();
+    const auto latest = LatestCheckpoint(files_, "d");
+    ASSERT_TRUE(latest.ok()) << latest.status();
+    if (*latest == "d/model.ckpt-200") break;  // the state file alone didn't fit
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << room << ": " << status;
+    EXPECT_EQ(*latest, "d/model.ckpt-100") << room;
+    ASSERT_LT(room, 2450u) << "the save should fit";
+  }
+  ASSERT_TRUE(Save(files_, "d", 300, "c").ok());
+  for (int rename = 1; rename <= 3; ++rename) {  // two parts, the manifest
+    files_.FailRename(rename);
+    EXPECT_TRUE(absl::IsUnavailable(Save(files_, "d", 400, "d"))) << rename;
+    EXPECT_EQ(Latest(), "d/model.ckpt-300");
+  }
+  files_.SetReadOnly(true);
+  EXPECT_TRUE(absl::IsPermissionDenied(Save(files_, "d", 400, "e")));
+  EXPECT_EQ(Latest(), "d/model.ckpt-300");
+}
+
+TEST_F(CheckpointDirectoryTest, ADamagedNewestIsAnErrorUnlessAnOlderOneIsAllowed) {
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
+  const std::string part = "d/model.ckpt-200.part-00001-of-00002.b.safetensors";
+  ASSERT_TRUE(files_.Corrupt(part, *files_.FileSize(part) - 1, 1).ok());
+  EXPECT_TRUE(absl::IsDataLoss(LatestCheckpoint(files_, "d").status()));
+  EXPECT_THAT(Latest(), HasSubstr(part + " is damaged"));
+  EXPECT_THAT(Latest(), HasSubstr("allow an older checkpoint, or remove d/model.ckpt-200.manifest.json"));
+  EXPECT_EQ(Latest({.allow_older = true}), "d/model.ckpt-100");
+  EXPECT_EQ(Latest({.verify_checksums = false}), "d/model.ckpt-200");
+  ASSERT_TRUE(files_.Remove(part).ok());
+  EXPECT_THAT(Latest(), HasSubstr(part));
+  EXPECT_EQ(Latest({.allow_older = true}), "d/model.ckpt-100");
+  ASSERT_TRUE(files_.Truncate("d/model.ckpt-200.manifest.json", 50).ok());
+  EXPECT_THAT(Latest(), HasSubstr("d/model.ckpt-200.manifest.json is damaged"));
+  EXPECT_EQ(Latest({.allow_older = true}), "d/model.ckpt-100");
+  ASSERT_TRUE(files_.Truncate("d/model.ckpt-100.manifest.json", 50).ok());
+  EXPECT_THAT(Latest({.allow_older = true}), HasSubstr("d/model.ckpt-200.manifest.json is damaged"));
+}
+
+TEST_F(CheckpointDirectoryTest, ANewestThatTheStateNamesButIsGoneIsNeverASilentRestart) {
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
+  ASSERT_TRUE(files_.Remove("d/model.ckpt-200.manifest.json").ok());
+  EXPECT_THAT(Latest(), HasSubstr("d/model.ckpt-200.manifest.json is missing, but the file checkpoint names it"));
+  EXPECT_EQ(Latest({.allow_older = true}), "d/model.ckpt-100");
+  ASSERT_TRUE(files_.Remove("d/model.ckpt-100.manifest.json").ok());
+  EXPECT_THAT(Latest({.allow_older = true}), HasSubstr("is missing"));
+  ASSERT_TRUE(files_.Remove("d/checkpoint").ok());
+  EXPECT_EQ(Latest(), "none");
+}
+
+TEST_F(CheckpointDirectoryTest, AStateFileThatCannotBeUnderstoodIsAnError) {
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  for (const char* text :
+       {"", "\n", "garbage", "model_checkpoint_path: model.ckpt-100\n", "model_checkpoint_path: \"x\"",
+        "model_checkpoint_path: \"model.ckpt-0100\"", "model_checkpoint_path: \"model.ckpt--1\"",
+        "model_checkpoint_path: \"/elsewhere/model.ckpt-100\"", "model_checkpoint_path: \"model.ckpt-1",
+        "all_model_checkpoint_paths: \"model.ckpt-100\"\n", "\xff\xfe\n"}) {
+    ASSERT_TRUE(PutState(text).ok());
+    const auto latest = LatestCheckpoint(files_, "d");
+    EXPECT_TRUE(absl::IsDataLoss(latest.status())) << text << ": " << latest.status();
+    EXPECT_THAT(Latest(), HasSubstr("d/checkpoint can't be understood"));
+  }
+  EXPECT_TRUE(Save(files_, "d", 200, "b").ok()) << "a save writes it anew";
+  EXPECT_EQ(Latest(), "d/model.ckpt-200");
+}
+
+TEST_F(CheckpointDirectoryTest, StateFilesAsTensorFlowWritesThemAreUnderstood) {
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
+  ASSERT_TRUE(PutState("model_checkpoint_path: \"d/model.ckpt-100\"\r\n"
+                       "all_model_checkpoint_paths: \"model.ckpt-200\"\n"
+                       "all_model_checkpoint_paths: \"model.ckpt-100\"\n"
+                       "all_model_checkpoint_timestamps: 1700000000.5\nlast_preserved_timestamp: 1.0\n")
+                  .ok());
+  EXPECT_EQ(Latest(), "d/model.ckpt-100") << "a user went back to an older one by hand";
+  const auto state = ReadCheckpointState(files_, "d");
+  ASSERT_TRUE(state.ok());
+  EXPECT_EQ(state->latest, "model.ckpt-100");
+  EXPECT_THAT(state->all, ElementsAre("model.ckpt-200", "model.ckpt-100"));
+}
+
+TEST_F(CheckpointDirectoryTest, WhatWasCommittedLastIsNewestEvenAtALowerStep) {
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
+  ASSERT_TRUE(Save(files_, "d", 150, "c").ok());  // after going back to 100
+  EXPECT_EQ(Latest(), "d/model.ckpt-150");
+  EXPECT_THAT(*ListCheckpoints(files_, "d"), ElementsAre("model.ckpt-100", "model.ckpt-200", "model.ckpt-150"));
+  // A commit that stopped before it wrote the state file.
+  const std::string state = *files_.ReadFile("d/checkpoint");
+  ASSERT_TRUE(Save(files_, "d", 160, "d").ok());
+  ASSERT_TRUE(PutState(state).ok());
+  EXPECT_EQ(Latest(), "d/model.ckpt-160");
+}
+
+TEST_F(CheckpointDirectoryTest, RetentionKeepsTheNewest) {
+  for (int64_t step : {100, 200, 300, 150}) ASSERT_TRUE(Save(files_, "d", step, absl::StrCat("s", step)).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(RetainNewest(files_, "d", -1)));
+  ASSERT_TRUE(RetainNewest(files_, "d", 0).ok());
+  ASSERT_TRUE(RetainNewest(files_, "d", 4).ok());
+  EXPECT_EQ(Names().size(), 13u);
+  ASSERT_TRUE(RetainNewest(files_, "d", 2).ok());
+  EXPECT_THAT(*ListCheckpoints(files_, "d"), ElementsAre("model.ckpt-300", "model.ckpt-150"));
+  EXPECT_EQ(Names().size(), 7u);
+  ASSERT_TRUE(RetainNewest(files_, "d", 1).ok());
+  EXPECT_EQ(Latest(), "d/model.ckpt-150");
+  EXPECT_EQ(Names().size(), 4u);
+  EXPECT_THAT(*files_.ReadFile("d/checkpoint"), Not(HasSubstr("300")));
+}
+
+TEST_F(CheckpointDirectoryTest, LeftoversGoAndEverythingElseStays) {
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
+  ASSERT_TRUE(files_.Truncate("d/model.ckpt-200.manifest.json", 9).ok());  // whose parts are then unknown
+  const std::vector<std::string> before = Names();
+  const std::vector<std::string> live = {"model.ckpt-300.part-00000-of-00002.live.safetensors.tmp",
+                                         "model.ckpt-300.part-00001-of-00002.live.safetensors", "model.ckpt.save-live"};
+  const std::vector<std::string> foreign = {"events.out.tfevents.1", "model.ckpt-5.index", "notes.tmp",
+                                            "model.ckpt-x.part-1.a.safetensors"};
+  const std::vector<std::string> dead = {
+      "model.ckpt-100.part-00000-of-00002.dead.safetensors", "model.ckpt-300.part-00000-of-00001.dead.safetensors.tmp",
+      "model.ckpt-300.manifest.json.tmp4711", "checkpoint.tmp12", "model.ckpt.save-dead"};
+  for (const auto& names : {live, foreign, dead})
+    for (const std::string& name : names) ASSERT_TRUE(files_.WriteFile(JoinPath("d", name), "x").ok());
+  ASSERT_TRUE(RemoveLeftovers(files_, "d", "live").ok());
+  for (const auto& names : {before, live, foreign})
+    for (const std::string& name : names) EXPECT_TRUE(files_.Exists(JoinPath("d", name))) << name;
+  for (const std::string& name : dead) EXPECT_FALSE(files_.Exists(JoinPath("d", name))) << name;
+  ASSERT_TRUE(RemoveLeftovers(files_, "d").ok());
+  for (const std::string& name : live) EXPECT_FALSE(files_.Exists(JoinPath("d", name))) << name;
+}
+
+TEST_F(CheckpointDirectoryTest, AnAnnouncementIsSeenInTheSameDirectoryOnly) {
+  ASSERT_TRUE(AnnounceSave(files_, "e/f", "a1").ok());
+  EXPECT_TRUE(SeesSave(files_, "e/f", "a1"));
+  EXPECT_FALSE(SeesSave(files_, "e/f", "a2"));
+  EXPECT_FALSE(SeesSave(files_, "d", "a1"));
+  MemoryFileSystem other_host;
+  EXPECT_FALSE(SeesSave(other_host, "e/f", "a1"));
+}
+
+}  // namespace
+}  // namespace muster
