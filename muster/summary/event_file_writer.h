@@ -1,0 +1,75 @@
+// TensorBoard event files: scalars and session marks of one process. Layout: docs/summary_format.md. TensorBoard reads
+// one writer per directory reliably (two lose events); giving each process its own directory is the caller's duty, a
+// second file in one directory is never overwritten.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/base/clock.h"
+#include "muster/base/file_system.h"
+#include "muster/base/mutex.h"
+
+namespace muster {
+
+// As in TensorFlow's event.proto.
+enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
+
+struct ScalarSummary {
+  std::string tag;
+  float value = 0;
+};
+
+// Thread-safe. After a failed write every later call returns that error: a file with a hole would hide what follows it.
+class EventFileWriter {
+ public:
+  struct Options {
+    std::string host;                                    // part of the file's name; empty: the machine's name
+    std::string suffix;                                  // after the host; empty: "." and the process id
+    absl::Duration flush_interval = absl::Seconds(120);  // looked at when something is added
+  };
+
+  // Creates the directory and the file events.out.tfevents.<10 digits of seconds>.<host><suffix>, with the version
+  // event already flushed. `files` and `clock` must outlive it.
+  static absl::StatusOr<std::unique_ptr<EventFileWriter>> Open(FileSystem& files, const Clock& clock,
+                                                               const std::string& directory, const Options& options);
+
+  // Without Close what wasn't flushed is lost.
+  ~EventFileWriter() = default;
+
+  const std::string& path() const { return path_; }
+
+  [[nodiscard]] absl::Status AddScalar(std::string_view tag, float value, int64_t step);
+  // Several of one step as one event.
+  [[nodiscard]] absl::Status AddScalars(std::span<const ScalarSummary> scalars, int64_t step);
+  // `checkpoint_path` for kCheckpoint, `message` free.
+  [[nodiscard]] absl::Status AddSessionLog(SessionStatus status, int64_t step, std::string_view checkpoint_path = {},
+                                           std::string_view message = {});
+  // TensorBoard can see everything added so far.
+  [[nodiscard]] absl::Status Flush();
+  // Flushes and ends the file; then every call but Close is FailedPrecondition.
+  [[nodiscard]] absl::Status Close();
+
+ private:
+  EventFileWriter(const Clock& clock, std::string path, absl::Duration flush_interval,
+                  std::unique_ptr<WritableFile> file);
+  [[nodiscard]] absl::Status Write(std::string_view event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] absl::Status FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] absl::Status Add(int field, std::string_view message, int64_t step);
+
+  const Clock& clock_;
+  const std::string path_;
+  const absl::Duration flush_interval_;
+
+  Mutex mutex_;
+  std::unique_ptr<WritableFile> file_ ABSL_GUARDED_BY(mutex_);
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  absl::Time last_flush_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
