@@ -1,0 +1,31 @@
+// Reads IDX files, the format of the MNIST distribution: four bytes of magic (0, 0, element type, number of
+// dimensions), each dimension as a big-endian 32-bit number, then the elements, last dimension fastest. Only unsigned
+// bytes, which is all that MNIST and its relatives (Fashion-MNIST, EMNIST, KMNIST) use. Gzipped or plain, told apart by
+// content, since downloads are often unpacked by the browser without losing their ".gz". Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/base/file_system.h"
+
+namespace muster {
+
+struct IdxArray {
+  std::vector<size_t> shape;      // 1 to 4 dimensions, none of them 0
+  std::vector<uint8_t> elements;  // as many as the product of `shape`
+};
+
+// NotFound if there is no such file; InvalidArgument, naming it, if it isn't IDX of unsigned bytes; DataLoss if it ends
+// too early, goes on too long, or its compressed data are damaged. Nothing is allocated for elements that the file's
+// size can't hold.
+absl::StatusOr<IdxArray> ReadIdx(FileSystem& files, const std::string& path);
+
+// The same on the content of a file called `name`.
+absl::StatusOr<IdxArray> ParseIdx(std::string_view content, const std::string& name);
+
+}  // namespace muster
