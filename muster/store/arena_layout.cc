@@ -1,0 +1,84 @@
+#include "muster/store/arena_layout.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/status_macros.h"
+#include "muster/store/arena_format.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kCacheLine = 64;
+
+uint64_t Align(uint64_t offset, uint64_t to) { return (offset + to - 1) / to * to; }
+
+// FNV-1a, 64 bit.
+uint64_t Hash(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
+  return hash;
+}
+
+std::string Describe(const StoreModel& model, const std::vector<SlotSpec>& slots, int num_clients) {
+  std::string text = absl::StrCat("arena ", kArenaVersion, " clients ", num_clients, " stripe ", kStripeElements);
+  for (const SlotSpec& slot : slots) absl::StrAppend(&text, " slot ", slot.name);
+  for (const PlacedSlice& slice : model.slices) {
+    const VariableSpec& variable = model.variable(slice);
+    absl::StrAppend(&text, "\n", variable.name, " ", DescribeType(variable), " kind ", static_cast<int>(variable.kind),
+                    " from ", slice.offset, " count ", slice.elements);
+  }
+  return text;
+}
+
+}  // namespace
+
+uint64_t ArenaLayout::client_offset(int client) const {
+  return Align(sizeof(ArenaHeader), kCacheLine) + client * Align(sizeof(ClientRecord), kCacheLine);
+}
+
+absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_clients) {
+  RETURN_IF_ERROR(ValidateModel(model));
+  ASSIGN_OR_RETURN(const auto rule, MakeUpdateRule(model.rule));
+  ArenaLayout layout;
+  layout.num_clients_ = num_clients;
+  layout.num_slots_ = static_cast<int>(rule->slots().size());
+  layout.stripes_offset_ = Align(layout.client_offset(num_clients), kPage);
+  layout.stripe_stride_ = Align(sizeof(StripeHeader) + num_clients * sizeof(uint64_t), kCacheLine);
+  for (const PlacedSlice& placed : model.slices) {
+    Slice slice;
+    slice.first_stripe = layout.num_stripes_;
+    slice.num_stripes = (placed.elements + kStripeElements - 1) / kStripeElements;
+    slice.element_size = DTypeSize(model.variable(placed).dtype);
+    slice.elements = placed.elements;
+    slice.bytes = placed.bytes;
+    layout.num_stripes_ += slice.num_stripes;
+    layout.slices_.push_back(std::move(slice));
+  }
+  uint64_t offset = Align(layout.stripe_offset(layout.num_stripes_), kPage);
+  for (Slice& slice : layout.slices_) {
+    slice.value_offset = offset;
+    offset = Align(offset + slice.bytes, kCacheLine);
+    layout.value_bytes_ += slice.bytes;
+  }
+  uint64_t largest_stripe = 0;
+  for (int slot = 0; slot < layout.num_slots_; ++slot) {
+    offset = Align(offset, kPage);
+    for (size_t i = 0; i < layout.slices_.size(); ++i) {
+      if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
+      layout.slices_[i].slot_offsets.push_back(offset);
+      offset = Align(offset + layout.slices_[i].bytes, kCacheLine);
+      layout.slot_bytes_ += layout.slices_[i].bytes;
+    }
+  }
+  for (const Slice& slice : layout.slices_)
+    largest_stripe = std::max<uint64_t>(largest_stripe, std::min(slice.elements, kStripeElements) * slice.element_size);
+  layout.undo_offset_ = Align(offset, kPage);
+  layout.undo_stride_ = kPage + Align(largest_stripe * (1 + layout.num_slots_), kPage);
+  layout.total_bytes_ = layout.undo_offset(num_clients);
+  layout.hash_ = Hash(Describe(model, rule->slots(), num_clients));
+  return layout;
+}
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+// Where everything lies in a ps's arena: offsets computed from the model, the rule's slots and the number of clients.
+// The arena itself holds no pointers, so any process that computes the same layout (the hash in its header says so) can
+// map it. A value, no thread safety needed.
+//
+//   header | client records | stripe headers | values | slot 0 | slot 1 … | undo slots, one a client
+//
+// A stripe is kStripeElements elements of one slice with their slots; it never spans slices. docs/store_protocol.md has
+// the bytes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/store/model.h"
+
+namespace muster {
+
+constexpr int64_t kStripeElements = 16 << 10;
+
+class ArenaLayout {
+ public:
+  // InvalidArgument as ValidateModel, whose limits also keep every offset far below 64 bits.
+  static absl::StatusOr<ArenaLayout> Make(const StoreModel& model, int num_clients);
+
+  struct Slice {
+    int64_t first_stripe = 0;
+    int64_t num_stripes = 0;
+    uint64_t value_offset = 0;           // in the arena; 64-byte aligned
+    std::vector<uint64_t> slot_offsets;  // one a slot of the rule; none for what isn't trainable
+    size_t element_size = 0;
+    int64_t elements = 0;
+    uint64_t bytes = 0;
+  };
+
+  const std::vector<Slice>& slices() const { return slices_; }
+  int num_clients() const { return num_clients_; }
+  int num_slots() const { return num_slots_; }
+  int64_t num_stripes() const { return num_stripes_; }
+
+  uint64_t client_offset(int client) const;
+  uint64_t stripe_offset(int64_t stripe) const { return stripes_offset_ + stripe * stripe_stride_; }
+  uint64_t undo_offset(int client) const { return undo_offset_ + client * undo_stride_; }
+  uint64_t undo_stride() const { return undo_stride_; }
+  uint64_t total_bytes() const { return total_bytes_; }
+  // Of values (slots not counted).
+  uint64_t value_bytes() const { return value_bytes_; }
+  uint64_t slot_bytes() const { return slot_bytes_; }
+  // Two arenas with the same hash have everything at the same place and of the same meaning.
+  uint64_t hash() const { return hash_; }
+
+ private:
+  std::vector<Slice> slices_;
+  int num_clients_ = 0;
+  int num_slots_ = 0;
+  int64_t num_stripes_ = 0;
+  uint64_t stripe_stride_ = 0;
+  uint64_t stripes_offset_ = 0;
+  uint64_t undo_offset_ = 0;
+  uint64_t undo_stride_ = 0;
+  uint64_t total_bytes_ = 0;
+  uint64_t value_bytes_ = 0;
+  uint64_t slot_bytes_ = 0;
+  uint64_t hash_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+// What one ps contributes to a checkpoint: how its slices, slots and step counters are laid out as one piece of memory
+// (the bulk of kInitialize and kExportPart), as a safetensors file, and as entries of the manifest. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/base/file_system.h"
+#include "muster/checkpoint/checkpoint_reader.h"
+#include "muster/checkpoint/manifest.h"
+#include "muster/checkpoint/tensor_file.h"
+#include "muster/store/arena.h"
+#include "muster/store/model.h"
+
+namespace muster {
+
+// Bytes of the values of all slices, and of all slots of the trainable ones.
+uint64_t ValueBytes(const StoreModel& model);
+uint64_t SlotBytes(const StoreModel& model);
+
+// The state of a ps at one moment (each stripe of one moment): values of the slices in order, then for each trainable
+// slice its slots in order.
+struct PartSnapshot {
+  std::vector<std::byte> bytes;
+  std::vector<uint64_t> steps;  // the rule's step counter, one a stripe
+};
+PartSnapshot TakeSnapshot(Arena& arena);
+
+// Writes the snapshot as a tensor file to `path`, synced, not renamed. Tensor names: docs/checkpoint_format.md.
+absl::StatusOr<FileSummary> WritePart(FileSystem& files, const std::string& path, const StoreModel& model,
+                                      const PartSnapshot& snapshot);
+
+// Enters part number `part` with the slices of `model` (one ps's) into `manifest`, whose variables were added before.
+void AddPartToManifest(const StoreModel& model, int part, Manifest& manifest);
+// Enters every variable (without slices) and the rule.
+void AddVariablesToManifest(const StoreModel& model, Manifest& manifest);
+
+// The snapshot of what `model` (one ps's) holds, read from a checkpoint that may have been saved with another number of
+// ps. `with_slots` says whether the slots could be restored too: they can when the rule is the same kind.
+// FailedPrecondition: a variable that the checkpoint lacks, or has in another shape or type; names the first one.
+struct RestoredPart {
+  PartSnapshot snapshot;
+  bool with_slots = false;
+};
+absl::StatusOr<RestoredPart> ReadPart(const CheckpointReader& checkpoint, const StoreModel& model);
+
+// FailedPrecondition if the checkpoint isn't one of this model: names the first variable that differs, both shapes.
+[[nodiscard]] absl::Status CheckModelOfCheckpoint(const Manifest& manifest, const std::vector<VariableSpec>& variables,
+                                                  const std::string& path);
+
+}  // namespace muster

@@ -1,0 +1,273 @@
+#include "muster/store/messages.h"
+
+#include <array>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "protozero/pbf_reader.hpp"
+#include "protozero/pbf_writer.hpp"
+
+namespace muster {
+namespace {
+
+// The fields of each message and their numbers, said once: Writer and Reader below both walk through Fields(). Numbers
+// are written to the wire: never renumber.
+template <typename Archive>
+void Fields(Archive& a, Stamp& m) {
+  a(1, m.client);
+  a(2, m.incarnation);
+  a(3, m.sequence);
+}
+template <typename Archive>
+void Fields(Archive& a, VariableSpec& m) {
+  a(1, m.name);
+  a(2, m.dtype);
+  a(3, m.shape);
+  a(4, m.kind);
+}
+template <typename Archive>
+void Fields(Archive& a, PlacedSlice& m) {
+  a(1, m.variable);
+  a(2, m.shard);
+  a(3, m.num_shards);
+  a(4, m.offset);
+  a(5, m.shape);
+  a(6, m.elements);
+  a(7, m.bytes);
+  a(8, m.ps);
+}
+template <typename Archive>
+void Fields(Archive& a, RuleSpec& m) {
+  a(1, m.kind);
+  a(2, m.learning_rate);
+  a(3, m.momentum);
+  a(4, m.nesterov);
+  a(5, m.beta1);
+  a(6, m.beta2);
+  a(7, m.epsilon);
+}
+template <typename Archive>
+void Fields(Archive& a, StoreModel& m) {
+  a(1, m.variables);
+  a(2, m.slices);
+  a(3, m.rule);
+}
+template <typename Archive>
+void Fields(Archive& a, JoinRequest& m) {
+  a(1, m.task);
+  a(2, m.incarnation);
+  a(3, m.chief);
+  a(4, m.where);
+}
+template <typename Archive>
+void Fields(Archive& a, JoinReply& m) {
+  a(1, m.client);
+  a(2, m.last_sequence);
+  a(3, m.ready);
+  a(4, m.ended);
+  a(5, m.ps_incarnation);
+  a(6, m.chief_epoch);
+  a(7, m.global_step);
+}
+template <typename Archive>
+void Fields(Archive& a, InitializeRequest& m) {
+  a(1, m.stamp);
+  a(2, m.chief_epoch);
+  a(3, m.model);
+  a(4, m.with_slots);
+  a(5, m.steps);
+  a(6, m.global_step);
+  a(7, m.minibatches);
+}
+template <typename Archive>
+void Fields(Archive& a, AwaitReadyRequest& m) {
+  a(1, m.stamp);
+  a(2, m.model);
+}
+template <typename Archive>
+void Fields(Archive& a, AwaitReadyReply& m) {
+  a(1, m.global_step);
+}
+template <typename Archive>
+void Fields(Archive& a, PushPullRequest& m) {
+  a(1, m.stamp);
+  a(2, m.pushed);
+  a(3, m.pull);
+  a(4, m.pulled_version);
+  a(5, m.minibatches);
+}
+template <typename Archive>
+void Fields(Archive& a, PushPullReply& m) {
+  a(1, m.version);
+  a(2, m.staleness);
+  a(3, m.global_step);
+}
+template <typename Archive>
+void Fields(Archive& a, HeartbeatRequest& m) {
+  a(1, m.stamp);
+}
+template <typename Archive>
+void Fields(Archive& a, DoneRequest& m) {
+  a(1, m.stamp);
+}
+template <typename Archive>
+void Fields(Archive& a, ShutdownRequest& m) {
+  a(1, m.reason);
+}
+template <typename Archive>
+void Fields(Archive& a, SavePartRequest& m) {
+  a(1, m.stamp);
+  a(2, m.chief_epoch);
+  a(3, m.directory);
+  a(4, m.save_id);
+  a(5, m.file);
+}
+template <typename Archive>
+void Fields(Archive& a, SavePartReply& m) {
+  a(1, m.bytes);
+  a(2, m.crc32c);
+}
+template <typename Archive>
+void Fields(Archive& a, ExportPartRequest& m) {
+  a(1, m.stamp);
+}
+template <typename Archive>
+void Fields(Archive& a, ExportPartReply& m) {
+  a(1, m.steps);
+}
+template <typename Archive>
+void Fields(Archive& a, CommitCheckpointRequest& m) {
+  a(1, m.stamp);
+  a(2, m.chief_epoch);
+  a(3, m.directory);
+  a(4, m.manifest);
+}
+
+class Writer {
+ public:
+  explicit Writer(std::string& out) : pbf_(out) {}
+
+  template <typename T>
+  void operator()(uint32_t tag, T& value) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      pbf_.add_string(tag, value);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      pbf_.add_double(tag, value);
+    } else if constexpr (std::is_enum_v<T>) {
+      pbf_.add_uint64(tag, static_cast<uint64_t>(value));
+    } else if constexpr (std::is_integral_v<T>) {
+      pbf_.add_uint64(tag, static_cast<uint64_t>(static_cast<int64_t>(value)));
+    } else {
+      std::string nested;
+      Writer writer(nested);
+      Fields(writer, value);
+      pbf_.add_message(tag, nested);
+    }
+  }
+  template <typename T>
+  void operator()(uint32_t tag, std::vector<T>& values) {
+    if constexpr (std::is_integral_v<T>) {
+      pbf_.add_packed_uint64(tag, values.begin(), values.end());
+    } else {
+      for (T& value : values) (*this)(tag, value);
+    }
+  }
+
+ private:
+  protozero::pbf_writer pbf_;
+};
+
+// Stands on one field of the message and hands it to the member whose number it carries; others are skipped, so that a
+// later version may add fields.
+class Reader {
+ public:
+  template <typename Message>
+  static void Parse(protozero::pbf_reader pbf, Message& message) {
+    while (pbf.next()) {
+      Reader field(pbf);
+      Fields(field, message);
+      if (!field.consumed_) pbf.skip();
+    }
+  }
+
+  template <typename T>
+  void operator()(uint32_t tag, T& value) {
+    if (consumed_ || pbf_.tag() != tag) return;
+    consumed_ = true;
+    Read(value);
+  }
+
+ private:
+  explicit Reader(protozero::pbf_reader& pbf) : pbf_(pbf) {}
+
+  // protozero takes another type of field for a bug of ours and asserts; here it is a peer's mistake.
+  void Expect(protozero::pbf_wire_type type) const {
+    if (pbf_.wire_type() != type) throw protozero::unknown_pbf_wire_type_exception();
+  }
+  void Read(std::string& value) {
+    Expect(protozero::pbf_wire_type::length_delimited);
+    value = pbf_.get_string();
+  }
+  void Read(double& value) {
+    Expect(protozero::pbf_wire_type::fixed64);
+    value = pbf_.get_double();
+  }
+  template <typename T>
+  void Read(T& value) {
+    if constexpr (std::is_enum_v<T> || std::is_integral_v<T>) {
+      Expect(protozero::pbf_wire_type::varint);
+      value = static_cast<T>(pbf_.get_uint64());
+    } else {
+      Expect(protozero::pbf_wire_type::length_delimited);
+      Parse(pbf_.get_message(), value);
+    }
+  }
+  template <typename T>
+  void Read(std::vector<T>& values) {
+    Expect(protozero::pbf_wire_type::length_delimited);
+    if constexpr (std::is_integral_v<T>) {
+      for (uint64_t value : pbf_.get_packed_uint64()) values.push_back(static_cast<T>(value));
+    } else {
+      Parse(pbf_.get_message(), values.emplace_back());
+    }
+  }
+
+  protozero::pbf_reader& pbf_;
+  bool consumed_ = false;
+};
+
+template <typename Message>
+std::string EncodeMessage(const Message& message) {
+  std::string bytes;
+  Writer writer(bytes);
+  Fields(writer, const_cast<Message&>(message));  // Writer only reads
+  return bytes;
+}
+
+template <typename Message>
+absl::Status DecodeMessage(const std::string& bytes, Message& message) {
+  message = Message();
+  try {
+    Reader::Parse(protozero::pbf_reader(bytes), message);
+  } catch (const protozero::exception& error) {
+    return absl::InvalidArgumentError(std::string("malformed control message: ") + error.what());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string StoreMethodName(uint16_t method) {
+  static constexpr std::array<const char*, kStoreMethods> kNames = {
+      "unknown", "join",     "initialize", "await_ready", "push_pull",   "heartbeat",
+      "done",    "shutdown", "status",     "save_part",   "export_part", "commit_checkpoint"};
+  return kNames[method < kNames.size() ? method : 0];
+}
+
+#define MUSTER_DEFINE_MESSAGE(Message)                                          \
+  std::string Encode(const Message& message) { return EncodeMessage(message); } \
+  absl::Status Decode(const std::string& bytes, Message& message) { return DecodeMessage(bytes, message); }
+MUSTER_STORE_MESSAGES(MUSTER_DEFINE_MESSAGE)
+#undef MUSTER_DEFINE_MESSAGE
+
+}  // namespace muster

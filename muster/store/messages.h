@@ -1,0 +1,169 @@
+// The control messages between the store and its clients, and how they are encoded (protocol buffers, written with
+// protozero; field numbers in docs/store_protocol.md). Bulk bytes travel beside them. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/store/model.h"
+
+namespace muster {
+
+// The numbers are written to the wire: never renumber.
+enum class StoreMethod : uint16_t {
+  kJoin = 1,
+  kInitialize = 2,
+  kAwaitReady = 3,
+  kPushPull = 4,
+  kHeartbeat = 5,
+  kDone = 6,
+  kShutdown = 7,
+  kStatus = 8,
+  kSavePart = 9,
+  kExportPart = 10,
+  kCommitCheckpoint = 11,
+};
+constexpr int kStoreMethods = 12;
+
+// "push_pull"; "unknown" for what isn't one.
+std::string StoreMethodName(uint16_t method);
+
+// Who sends a request: which client of the table, which life of it, and the number of the request within it. A number
+// that was seen already makes a mutating request a retry.
+struct Stamp {
+  uint32_t client = 0;
+  uint64_t incarnation = 0;
+  uint64_t sequence = 0;
+
+  bool operator==(const Stamp&) const = default;
+};
+
+struct JoinRequest {
+  std::string task;  // "worker:1"
+  uint64_t incarnation = 0;
+  bool chief = false;  // asks for the chief's lease
+  std::string where;   // "host, pid 123": for messages
+};
+
+struct JoinReply {
+  uint32_t client = 0;
+  uint64_t last_sequence = 0;  // the highest of the task's earlier lives: go on from there
+  bool ready = false;          // the model is initialised
+  bool ended = false;          // training has ended: nothing to do
+  uint64_t ps_incarnation = 0;
+  uint64_t chief_epoch = 0;  // of the lease, for the chief
+  int64_t global_step = 0;
+};
+
+// Bulk: the values of the slices in order; with `with_slots` then every slot of every trainable slice, slot by slot
+// within a slice.
+struct InitializeRequest {
+  Stamp stamp;
+  uint64_t chief_epoch = 0;
+  StoreModel model;
+  bool with_slots = false;
+  std::vector<uint64_t> steps;  // with slots: the rule's step counter of each stripe of the ps
+  int64_t global_step = 0;
+  int64_t minibatches = 0;
+};
+
+struct AwaitReadyRequest {
+  Stamp stamp;
+  StoreModel model;  // compared with the chief's
+};
+
+struct AwaitReadyReply {
+  int64_t global_step = 0;
+};
+
+enum class PullWhat : uint8_t { kNothing = 0, kTrainable = 1, kEverything = 2 };
+
+// Bulk: for each pushed slice its gradient (trainable) or its new value (buffer). The reply's bulk: the slices asked
+// for, in order.
+struct PushPullRequest {
+  Stamp stamp;
+  std::vector<uint32_t> pushed;  // indices into the ps's slices, ascending; empty: nothing is pushed
+  PullWhat pull = PullWhat::kNothing;
+  uint64_t pulled_version = 0;  // of the values that the gradients were computed from
+  uint32_t minibatches = 0;     // ps 0: counts one update made of that many minibatches; 0 counts nothing
+};
+
+struct PushPullReply {
+  uint64_t version = 0;     // updates applied on this ps, this one included
+  uint64_t staleness = 0;   // updates of others between the pull and this push
+  int64_t global_step = 0;  // meaningful on ps 0
+};
+
+struct HeartbeatRequest {
+  Stamp stamp;
+};
+
+struct DoneRequest {
+  Stamp stamp;
+};
+
+struct ShutdownRequest {
+  std::string reason;
+};
+
+// The ps writes its slices and slots as the part `file` of a checkpoint into `directory` (under its temporary name) if
+// it sees the announcement of `save_id` there; else NotFound, and the chief asks for kExportPart and writes the part
+// itself.
+struct SavePartRequest {
+  Stamp stamp;
+  uint64_t chief_epoch = 0;
+  std::string directory;
+  std::string save_id;
+  std::string file;
+};
+
+struct SavePartReply {
+  uint64_t bytes = 0;
+  uint32_t crc32c = 0;
+};
+
+struct ExportPartRequest {
+  Stamp stamp;
+};
+
+// The reply's bulk: as in InitializeRequest with slots.
+struct ExportPartReply {
+  std::vector<uint64_t> steps;
+};
+
+// ps 0 commits the manifest (JSON) in `directory`, unless the lease is another's by now. With an empty directory it
+// only answers whether the lease still holds (the chief, whose disk ps 0 can't see, then commits).
+struct CommitCheckpointRequest {
+  Stamp stamp;
+  uint64_t chief_epoch = 0;
+  std::string directory;
+  std::string manifest;
+};
+
+// Replies without content are empty messages. Decoding: InvalidArgument if the bytes aren't such a message.
+#define MUSTER_STORE_MESSAGES(X) \
+  X(JoinRequest)                 \
+  X(JoinReply)                   \
+  X(InitializeRequest)           \
+  X(AwaitReadyRequest)           \
+  X(AwaitReadyReply)             \
+  X(PushPullRequest)             \
+  X(PushPullReply)               \
+  X(HeartbeatRequest)            \
+  X(DoneRequest)                 \
+  X(ShutdownRequest)             \
+  X(SavePartRequest)             \
+  X(SavePartReply)               \
+  X(ExportPartRequest)           \
+  X(ExportPartReply)             \
+  X(CommitCheckpointRequest)
+
+#define MUSTER_DECLARE_MESSAGE(Message)       \
+  std::string Encode(const Message& message); \
+  [[nodiscard]] absl::Status Decode(const std::string& bytes, Message& message);
+MUSTER_STORE_MESSAGES(MUSTER_DECLARE_MESSAGE)
+#undef MUSTER_DECLARE_MESSAGE
+
+}  // namespace muster

@@ -1,0 +1,205 @@
+#include "muster/store/messages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <protozero/pbf_writer.hpp>
+#include <random>
+#include <string>
+
+#include "muster/store/simulated_store.h"
+
+namespace muster {
+namespace {
+
+constexpr Stamp kStamp = {3, std::numeric_limits<uint64_t>::max(), uint64_t{1} << 63};
+
+StoreModel SampleModel() {
+  return ModelOn({{.name = "w", .dtype = DType::kFloat64, .shape = {6, 2}},
+                  {.name = "", .shape = {}},
+                  {.name = "stats", .dtype = DType::kInt64, .shape = {0}, .kind = VariableKind::kBuffer}},
+                 {.kind = RuleKind::kMomentum,
+                  .learning_rate = 1e-300,
+                  .momentum = 0.5,
+                  .nesterov = true,
+                  .beta1 = 0.25,
+                  .beta2 = 0.125,
+                  .epsilon = 0.75},
+                 1, 0, {.kind = Partitioning::Kind::kFixed, .shards = 3});
+}
+
+// What goes over the wire must come back the same: encoding what was decoded gives the same bytes, and every field has
+// a value of its own in the sample, so that a field that is forgotten or mixed up changes them.
+template <typename Message>
+Message RoundTrip(const Message& message) {
+  const std::string bytes = Encode(message);
+  Message decoded;
+  EXPECT_EQ(Decode(bytes, decoded), absl::OkStatus());
+  EXPECT_EQ(Encode(decoded), bytes);
+  return decoded;
+}
+
+void ExpectStamp(const Stamp& stamp) {
+  EXPECT_EQ(stamp.client, kStamp.client);
+  EXPECT_EQ(stamp.incarnation, kStamp.incarnation);
+  EXPECT_EQ(stamp.sequence, kStamp.sequence);
+}
+
+void ExpectModel(const StoreModel& model) {
+  const StoreModel sample = SampleModel();
+  EXPECT_EQ(CompareModels(sample, model, "x"), absl::OkStatus());
+  EXPECT_EQ(model.variables, sample.variables);
+  EXPECT_EQ(model.rule, sample.rule);
+  ASSERT_EQ(model.slices.size(), sample.slices.size());
+  for (size_t i = 0; i < model.slices.size(); ++i) {
+    EXPECT_EQ(model.slices[i].shape, sample.slices[i].shape);
+    EXPECT_EQ(model.slices[i].elements, sample.slices[i].elements);
+    EXPECT_EQ(model.slices[i].bytes, sample.slices[i].bytes);
+    EXPECT_EQ(model.slices[i].offset, sample.slices[i].offset);
+    EXPECT_EQ(model.slices[i].shard, sample.slices[i].shard);
+    EXPECT_EQ(model.slices[i].ps, sample.slices[i].ps);
+  }
+}
+
+TEST(MessagesTest, JoinRoundTrips) {
+  const auto request = RoundTrip(JoinRequest{"worker:1", kStamp.incarnation, true, "host, pid 12"});
+  EXPECT_EQ(request.task, "worker:1");
+  EXPECT_EQ(request.incarnation, kStamp.incarnation);
+  EXPECT_TRUE(request.chief);
+  EXPECT_EQ(request.where, "host, pid 12");
+  const auto reply = RoundTrip(JoinReply{7, 8, true, false, 9, 10, -11});
+  EXPECT_EQ(reply.client, 7u);
+  EXPECT_EQ(reply.last_sequence, 8u);
+  EXPECT_TRUE(reply.ready);
+  EXPECT_FALSE(reply.ended);
+  EXPECT_EQ(reply.ps_incarnation, 9u);
+  EXPECT_EQ(reply.chief_epoch, 10u);
+  EXPECT_EQ(reply.global_step, -11);
+  EXPECT_TRUE(RoundTrip(JoinReply{.ended = true}).ended);
+}
+
+TEST(MessagesTest, InitializeAndAwaitReadyRoundTrip) {
+  const auto initialize =
+      RoundTrip(InitializeRequest{kStamp, 4, SampleModel(), true, {1, 0, std::numeric_limits<uint64_t>::max()}, 5, 6});
+  ExpectStamp(initialize.stamp);
+  ExpectModel(initialize.model);
+  EXPECT_EQ(initialize.chief_epoch, 4u);
+  EXPECT_TRUE(initialize.with_slots);
+  EXPECT_THAT(initialize.steps, ::testing::ElementsAre(1, 0, std::numeric_limits<uint64_t>::max()));
+  EXPECT_EQ(initialize.global_step, 5);
+  EXPECT_EQ(initialize.minibatches, 6);
+  const auto await_ready = RoundTrip(AwaitReadyRequest{kStamp, SampleModel()});
+  ExpectStamp(await_ready.stamp);
+  ExpectModel(await_ready.model);
+  EXPECT_EQ(RoundTrip(AwaitReadyReply{std::numeric_limits<int64_t>::max()}).global_step,
+            std::numeric_limits<int64_t>::max());
+}
+
+TEST(MessagesTest, PushPullRoundTrips) {
+  const auto request = RoundTrip(PushPullRequest{kStamp, {0, 5, 4000000000u}, PullWhat::kEverything, 6, 7});
+  ExpectStamp(request.stamp);
+  EXPECT_THAT(request.pushed, ::testing::ElementsAre(0, 5, 4000000000u));
+  EXPECT_EQ(request.pull, PullWhat::kEverything);
+  EXPECT_EQ(request.pulled_version, 6u);
+  EXPECT_EQ(request.minibatches, 7u);
+  const auto reply = RoundTrip(PushPullReply{1, 2, -3});
+  EXPECT_EQ(reply.version, 1u);
+  EXPECT_EQ(reply.staleness, 2u);
+  EXPECT_EQ(reply.global_step, -3);
+}
+
+TEST(MessagesTest, TheRestRoundTrips) {
+  ExpectStamp(RoundTrip(HeartbeatRequest{kStamp}).stamp);
+  ExpectStamp(RoundTrip(DoneRequest{kStamp}).stamp);
+  ExpectStamp(RoundTrip(ExportPartRequest{kStamp}).stamp);
+  EXPECT_EQ(RoundTrip(ShutdownRequest{std::string("why\0not", 7)}).reason, std::string("why\0not", 7));
+  const auto save = RoundTrip(SavePartRequest{kStamp, 2, "dir", "id", "file"});
+  ExpectStamp(save.stamp);
+  EXPECT_EQ(save.chief_epoch, 2u);
+  EXPECT_EQ(save.directory + save.save_id + save.file, "diridfile");
+  const auto saved = RoundTrip(SavePartReply{1, 0xffffffff});
+  EXPECT_EQ(saved.bytes, 1u);
+  EXPECT_EQ(saved.crc32c, 0xffffffffu);
+  EXPECT_THAT(RoundTrip(ExportPartReply{{3, 2, 1}}).steps, ::testing::ElementsAre(3, 2, 1));
+  const auto commit = RoundTrip(CommitCheckpointRequest{kStamp, 2, "dir", "{}"});
+  ExpectStamp(commit.stamp);
+  EXPECT_EQ(commit.chief_epoch, 2u);
+  EXPECT_EQ(commit.directory + commit.manifest, "dir{}");
+}
+
+TEST(MessagesTest, TheDefaultIsTheSameWrittenAndLeftOut) {
+  JoinReply reply{.client = 9};
+  EXPECT_EQ(Decode("", reply), absl::OkStatus());
+  EXPECT_EQ(reply.client, 0u) << "what was there before must not shine through";
+}
+
+TEST(MessagesTest, AFieldOfALaterVersionIsSkipped) {
+  std::string bytes = Encode(PushPullRequest{kStamp, {1, 2}, PullWhat::kTrainable, 3, 4});
+  protozero::pbf_writer writer(bytes);
+  writer.add_string(100, "new");
+  writer.add_fixed64(101, 1);
+  writer.add_fixed32(102, 1);
+  writer.add_uint64(103, 1);
+  PushPullRequest decoded;
+  ASSERT_EQ(Decode(bytes, decoded), absl::OkStatus());
+  EXPECT_THAT(decoded.pushed, ::testing::ElementsAre(1, 2));
+  EXPECT_EQ(decoded.minibatches, 4u);
+}
+
+TEST(MessagesTest, AFieldOfAnotherTypeIsRefused) {
+  std::string bytes;
+  protozero::pbf_writer(bytes).add_string(1, "not a number");  // of minibatches
+  PushPullReply reply;
+  EXPECT_TRUE(absl::IsInvalidArgument(Decode(bytes, reply)));
+}
+
+template <typename Message>
+void DecodeAny(const std::string& bytes) {
+  Message message;
+  if (Decode(bytes, message).ok()) (void)Encode(message);
+}
+
+void DecodeAsEverything(const std::string& bytes) {
+#define MUSTER_DECODE(Message) DecodeAny<Message>(bytes);
+  MUSTER_STORE_MESSAGES(MUSTER_DECODE)
+#undef MUSTER_DECODE
+}
+
+TEST(MessagesTest, EveryTruncationAndEveryFlippedBitIsSurvived) {
+  const std::string bytes = Encode(InitializeRequest{kStamp, 4, SampleModel(), true, {1, 2, 3}, 5, 6});
+  int refused = 0;
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    DecodeAsEverything(bytes.substr(0, length));
+    InitializeRequest message;
+    refused += Decode(bytes.substr(0, length), message).ok() ? 0 : 1;
+  }
+  EXPECT_GT(refused, static_cast<int>(bytes.size()) / 2) << "cutting inside a field must be noticed";
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = bytes;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
+      DecodeAsEverything(flipped);
+    }
+  }
+}
+
+TEST(MessagesTest, GarbageIsSurvived) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes(random() % 64, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    DecodeAsEverything(bytes);
+  }
+}
+
+TEST(MessagesTest, MethodsHaveNames) {
+  EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kPushPull)), "push_pull");
+  EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kCommitCheckpoint)), "commit_checkpoint");
+  EXPECT_EQ(StoreMethodName(0), "unknown");
+  EXPECT_EQ(StoreMethodName(kStoreMethods), "unknown");
+  EXPECT_EQ(StoreMethodName(65535), "unknown");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,111 @@
+#include "muster/store/model.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+// More than any machine's memory; keeps every product below far from the limits of int64.
+constexpr int64_t kMaxElements = int64_t{1} << 44;
+
+absl::StatusOr<int64_t> CheckedElements(const std::string& name, const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (int64_t extent : shape) {
+    if (extent < 0 || (extent > 0 && elements > kMaxElements / extent))
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable '", name, "' has an impossible shape [", absl::StrJoin(shape, ","), "]"));
+    elements *= extent;
+  }
+  return elements;
+}
+
+// What an update rule works on, and what a message may carry: a number that is no DType must not reach DTypeSize.
+bool KnownType(DType dtype) { return dtype >= DType::kFloat32 && dtype <= DType::kBool; }
+bool KnownKind(VariableKind kind) { return kind >= VariableKind::kTrainable && kind <= VariableKind::kBuffer; }
+bool Updatable(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
+
+absl::Status CheckVariable(const VariableSpec& variable) {
+  if (!KnownType(variable.dtype) || !KnownKind(variable.kind))
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable '", variable.name, "' is of an unknown type or kind (", static_cast<int>(variable.dtype),
+                     ", ", static_cast<int>(variable.kind), "); every task must run the same version"));
+  if (variable.kind == VariableKind::kTrainable && !Updatable(variable.dtype))
+    return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' is trainable but of type ",
+                                                   DTypeName(variable.dtype), "; the ps update float32 and float64"));
+  return CheckedElements(variable.name, variable.shape).status();
+}
+
+bool SameSlice(const PlacedSlice& a, const PlacedSlice& b) {
+  return a.variable == b.variable && a.shard == b.shard && a.num_shards == b.num_shards && a.offset == b.offset &&
+         a.shape == b.shape;
+}
+
+}  // namespace
+
+StoreModel ModelOfPs(const std::vector<VariableSpec>& variables, const PlacementResult& placement, const RuleSpec& rule,
+                     int ps) {
+  StoreModel model{variables, {}, rule};
+  for (const PlacedSlice& slice : placement.slices)
+    if (slice.ps == ps) model.slices.push_back(slice);
+  return model;
+}
+
+std::string DescribeType(const VariableSpec& variable) {
+  return absl::StrCat(DTypeName(variable.dtype), "[", absl::StrJoin(variable.shape, ","), "]");
+}
+
+absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, const std::string& who) {
+  const size_t common = std::min(chiefs.variables.size(), theirs.variables.size());
+  for (size_t i = 0; i < common; ++i) {
+    const VariableSpec& a = chiefs.variables[i];
+    const VariableSpec& b = theirs.variables[i];
+    if (a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.kind == b.kind) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the model of ", who, " differs from the chief's at variable ", i, ": ", who, " has '", b.name, "' ",
+        DescribeType(b), ", the chief has '", a.name, "' ", DescribeType(a),
+        a.kind != b.kind ? " (and only one of them is trainable)" : "", "; start the same program on every task"));
+  }
+  if (chiefs.variables.size() != theirs.variables.size()) {
+    const bool more = theirs.variables.size() > common;
+    const VariableSpec& extra = more ? theirs.variables[common] : chiefs.variables[common];
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the model of ", who, " has ", theirs.variables.size(), " variables, the chief's has ", chiefs.variables.size(),
+        ": '", extra.name, "' ", DescribeType(extra), " is only in the ", more ? "former" : "latter"));
+  }
+  if (!(chiefs.rule == theirs.rule))
+    return absl::FailedPreconditionError(
+        absl::StrCat(who, " asks for the update rule ", RuleName(theirs.rule.kind), " (learning_rate ",
+                     theirs.rule.learning_rate, "), the chief for ", RuleName(chiefs.rule.kind), " (learning_rate ",
+                     chiefs.rule.learning_rate, ") or other hyperparameters; use the same on every task"));
+  if (!std::equal(chiefs.slices.begin(), chiefs.slices.end(), theirs.slices.begin(), theirs.slices.end(), SameSlice))
+    return absl::FailedPreconditionError(
+        absl::StrCat(who, " places or partitions the variables in another way than the chief; use the same strategy"));
+  return absl::OkStatus();
+}
+
+absl::Status ValidateModel(const StoreModel& model) {
+  for (const VariableSpec& variable : model.variables) RETURN_IF_ERROR(CheckVariable(variable));
+  RETURN_IF_ERROR(MakeUpdateRule(model.rule).status());
+  int64_t total = 0;
+  for (const PlacedSlice& slice : model.slices) {
+    if (slice.variable < 0 || slice.variable >= static_cast<int>(model.variables.size()))
+      return absl::InvalidArgumentError(
+          absl::StrCat("a slice names variable ", slice.variable, " of ", model.variables.size()));
+    const VariableSpec& variable = model.variable(slice);
+    ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(variable.name, slice.shape));
+    if (elements != slice.elements || slice.bytes != elements * static_cast<int64_t>(DTypeSize(variable.dtype)) ||
+        slice.offset < 0 || slice.offset > variable.elements() - elements)
+      return absl::InvalidArgumentError(
+          absl::StrCat("slice ", slice.shard, " of variable '", variable.name, "' doesn't lie within it"));
+    total += elements;
+    if (total > kMaxElements)
+      return absl::InvalidArgumentError(absl::StrCat("the slices have more than ", kMaxElements, " elements together"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

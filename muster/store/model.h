@@ -1,0 +1,40 @@
+// The model as the store knows it: every variable (so that processes can be compared) and the slices of one ps. A plain
+// value; no thread safety needed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "muster/cluster/placement.h"
+#include "muster/cluster/variable_spec.h"
+#include "muster/optim/update_rule.h"
+
+namespace muster {
+
+struct StoreModel {
+  std::vector<VariableSpec> variables;  // the whole model, in order of creation
+  std::vector<PlacedSlice> slices;      // what this ps holds, in order of the variables
+  RuleSpec rule;
+
+  const VariableSpec& variable(const PlacedSlice& slice) const { return variables[slice.variable]; }
+};
+
+// The part of `placement` that falls to `ps`.
+StoreModel ModelOfPs(const std::vector<VariableSpec>& variables, const PlacementResult& placement, const RuleSpec& rule,
+                     int ps);
+
+// "float32[784,100]"
+std::string DescribeType(const VariableSpec& variable);
+
+// FailedPrecondition naming the first variable (or slice, or rule) in which `theirs` (of task `who`) differs from the
+// chief's model, with both shapes.
+[[nodiscard]] absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, const std::string& who);
+
+// InvalidArgument if slices point outside their variables or are larger together than any machine, if types are unknown
+// or ones that a rule can't update, or if the rule makes no sense: what comes from the wire is checked before anything
+// is allocated for it.
+[[nodiscard]] absl::Status ValidateModel(const StoreModel& model);
+
+}  // namespace muster

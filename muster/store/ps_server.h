@@ -1,0 +1,49 @@
+// A parameter server as a process runs it: the store's state machine on a TCP listener, with the machine's clock, disk
+// and signals. `muster ps` and a training program whose role is ps run the same one. No torch.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/base/background_thread.h"
+#include "muster/store/store_service.h"
+#include "muster/transport/tcp/tcp_event_loop.h"
+#include "muster/transport/transport.h"
+
+namespace muster {
+
+struct PsServerOptions {
+  std::string address;  // to serve: "host:port"
+  JobToken token;
+  StoreOptions store;  // incarnation, files and background are filled in
+};
+
+// Start and Join on one thread.
+class PsServer {
+ public:
+  // Listens from now on, answers in Join. Errors of Transport::Listen.
+  static absl::StatusOr<std::unique_ptr<PsServer>> Start(PsServerOptions options);
+  ~PsServer();
+
+  // Serves until training has ended, or SIGINT or SIGTERM asks for the end. Unavailable: every worker left without the
+  // chief saying done.
+  [[nodiscard]] absl::Status Join();
+
+  const std::string& address() const { return listener_->address(); }
+
+ private:
+  explicit PsServer(PsServerOptions options);
+
+  const std::string task_;
+
+  // In this order: what is destroyed first stops using what stands above it. The background thread finishes its files
+  // after the service has gone, and posts answers to the loop that nobody runs any more.
+  TcpEventLoop loop_;
+  BackgroundThread background_;
+  const std::unique_ptr<Transport> transport_;
+  StoreService service_;
+  std::unique_ptr<Listener> listener_;
+};
+
+}  // namespace muster

@@ -1,0 +1,166 @@
+#include "muster/store/ps_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/store/lease_keeper.h"
+#include "muster/store/simulated_store.h"
+#include "muster/transport/scripted_handler.h"
+#include "muster/transport/tcp/tcp_transport.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {4}}};
+const JobToken kToken = {"one job"};
+
+std::unique_ptr<PsServer> Start(LeaseOptions lease = {}) {
+  auto server =
+      PsServer::Start({.address = "127.0.0.1:0", .token = kToken, .store = {.workers = {"worker:0"}, .lease = lease}});
+  EXPECT_TRUE(server.ok()) << server.status();
+  return server.ok() ? *std::move(server) : nullptr;
+}
+
+// A worker in the thread of the test, while the server serves in another.
+class PsServerTest : public ::testing::Test {
+ protected:
+  void Serve(LeaseOptions lease = {}) {
+    server_ = Start(lease);
+    ASSERT_NE(server_, nullptr);
+    thread_ = std::thread([this] { outcome_ = server_->Join(); });
+  }
+  std::unique_ptr<StoreClient> Client(const JobToken& token = kToken) {
+    transports_.push_back(std::make_unique<TcpTransport>(loop_, token));
+    return std::make_unique<StoreClient>(*transports_.back(), std::vector<std::string>{server_->address()},
+                                         StoreClientOptions{.task = "worker:0", .where = "here"});
+  }
+  absl::Status End() {
+    thread_.join();
+    return outcome_;
+  }
+
+  WorkerModel model_{kVariables, {.learning_rate = 0.5}, 1};
+  TcpEventLoop loop_;
+  std::vector<std::unique_ptr<TcpTransport>> transports_;
+  std::unique_ptr<PsServer> server_;
+  std::thread thread_;
+  absl::Status outcome_ = absl::UnknownError("still serving");
+};
+
+TEST_F(PsServerTest, ServesUntilTrainingHasEnded) {
+  Serve();
+  auto client = Client();
+  ASSERT_EQ(client->Join(true), absl::OkStatus());
+  client->Bind(model_.binding);
+  model_.Fill(1);
+  ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+  const std::vector<float> before = model_.Values<float>(0);
+  const std::vector<float> gradient = {1, 2, 3, 4};
+  ASSERT_TRUE(client->PushPull([&](size_t) { return AsBytes(gradient.data(), 4); }, {}).ok());
+  const std::vector<float> after = model_.Values<float>(0);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(after[i], before[i] - 0.5f * gradient[i]);
+  const auto page = nlohmann::json::parse(client->PsStatus(0).value_or("{}"));
+  EXPECT_EQ(page["task"], "ps:0");
+  EXPECT_GT(page["bytes_received"], 0) << "the listener's counters are on the page";
+  EXPECT_EQ(client->Done(), absl::OkStatus());
+  EXPECT_EQ(End(), absl::OkStatus());
+}
+
+TEST_F(PsServerTest, AStrangerIsRefusedAndCounted) {
+  Serve();
+  const absl::Status status = Client(JobToken{"another job"})->Join(false);
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(server_->address()));
+  auto client = Client();
+  EXPECT_EQ(nlohmann::json::parse(client->PsStatus(0).value_or("{}"))["dropped_handshake"], 1);
+  EXPECT_EQ(client->Shutdown("enough"), absl::OkStatus());
+  EXPECT_EQ(End(), absl::OkStatus());
+}
+
+TEST_F(PsServerTest, GivesUpWhenEveryoneHasLeft) {
+  Serve({.lease = absl::Milliseconds(1),
+         .disconnect_grace = absl::Milliseconds(1),
+         .abandoned_after = absl::Milliseconds(2)});
+  auto client = Client();
+  EXPECT_EQ(client->Join(true), absl::OkStatus());
+  client.reset();
+  EXPECT_TRUE(absl::IsUnavailable(End())) << outcome_;
+}
+
+TEST_F(PsServerTest, APortInUseIsNamed) {
+  const auto first = Start();
+  const auto second = PsServer::Start({.address = first->address(), .token = kToken});
+  EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(first->address()));
+}
+
+// Counts heartbeats, and answers them as told.
+class HeartbeatCounter final : public RequestHandler {
+ public:
+  explicit HeartbeatCounter(absl::Status answer) : answer_(std::move(answer)) {}
+  void OnConnect(ConnectionId, const std::string&) override {}
+  absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest&) override {
+    return absl::InvalidArgumentError("no bulk");
+  }
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget>, Responder responder) override {
+    EXPECT_EQ(request.method, static_cast<uint16_t>(StoreMethod::kHeartbeat));
+    HeartbeatRequest message;
+    EXPECT_EQ(Decode(request.control, message), absl::OkStatus());
+    stamp = message.stamp;
+    ++heartbeats;
+    if (!answer_.ok()) return responder.Fail(answer_);
+    responder.Send({});
+  }
+  void OnDisconnect(ConnectionId) override { ++disconnects; }
+
+  int heartbeats = 0;
+  int disconnects = 0;
+  Stamp stamp;
+
+ private:
+  const absl::Status answer_;
+};
+
+TEST(LeaseKeeperTest, BeatsByItselfUntilItIsDestroyed) {
+  TcpEventLoop loop;
+  TcpTransport transport(loop, kToken);
+  HeartbeatCounter first(absl::OkStatus());
+  HeartbeatCounter second(absl::OkStatus());
+  const auto first_listener = transport.Listen("127.0.0.1:0", first);
+  const auto second_listener = transport.Listen("127.0.0.1:0", second);
+  ASSERT_TRUE(first_listener.ok() && second_listener.ok());
+  auto keeper = std::make_unique<LeaseKeeper>(
+      kToken, std::vector<std::string>{(*first_listener)->address(), (*second_listener)->address()},
+      std::vector<Stamp>{{3, 7, 0}, {4, 7, 0}}, absl::Milliseconds(1));
+  loop.RunUntil([&] { return first.heartbeats >= 5 && second.heartbeats >= 5; }, absl::InfiniteFuture());
+  EXPECT_EQ(first.stamp, (Stamp{3, 7, 0}));
+  EXPECT_EQ(second.stamp, (Stamp{4, 7, 0}));
+  keeper.reset();
+  // A dead process's connections close; so do these.
+  loop.RunUntil([&] { return first.disconnects == 1 && second.disconnects == 1; }, absl::InfiniteFuture());
+}
+
+TEST(LeaseKeeperTest, EndsWhenThePsDoesNotKnowItAnyMoreAndGoesOnWithTheOthers) {
+  TcpEventLoop loop;
+  TcpTransport transport(loop, kToken);
+  HeartbeatCounter restarted(absl::AbortedError("restarted"));
+  HeartbeatCounter other(absl::InternalError("a hiccup"));
+  const auto restarted_listener = transport.Listen("127.0.0.1:0", restarted);
+  const auto other_listener = transport.Listen("127.0.0.1:0", other);
+  ASSERT_TRUE(restarted_listener.ok() && other_listener.ok());
+  LeaseKeeper keeper(kToken, {(*restarted_listener)->address(), (*other_listener)->address()}, {{3, 7, 0}, {4, 7, 0}},
+                     absl::Milliseconds(1));
+  loop.RunUntil([&] { return restarted.heartbeats == 1 && other.heartbeats >= 20; }, absl::InfiniteFuture());
+  EXPECT_EQ(restarted.heartbeats, 1);
+}
+
+}  // namespace
+}  // namespace muster

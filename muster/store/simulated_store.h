@@ -1,0 +1,163 @@
+// Parameter servers for tests: store services on one simulated loop, over a loopback network of their own and a disk in
+// memory, with clients to them that may meet scripted faults. Nothing sleeps; the same test gives the same run.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+#include "muster/base/memory_file_system.h"
+#include "muster/store/store_client.h"
+#include "muster/store/store_service.h"
+#include "muster/transport/fault/fault_transport.h"
+#include "muster/transport/loopback/loopback_transport.h"
+#include "muster/transport/simulated_event_loop.h"
+
+namespace muster {
+
+// What ps `ps` of `num_ps` holds of `variables`, placed round robin. The variables must be fit to be placed.
+inline StoreModel ModelOn(const std::vector<VariableSpec>& variables, const RuleSpec& rule, int num_ps = 1, int ps = 0,
+                          const Partitioning& partitioning = {}) {
+  return ModelOfPs(variables, *PlaceVariables(variables, num_ps, Placement::kRoundRobin, partitioning), rule, ps);
+}
+
+// The memory of a model as a worker has it, and the binding of a client to it. Not copied: the binding points into it.
+struct WorkerModel {
+  WorkerModel(const std::vector<VariableSpec>& variables, const RuleSpec& rule, int num_ps,
+              const Partitioning& partitioning = {}, Placement placement = Placement::kRoundRobin)
+      : memory(variables.size()) {
+    binding = {variables, *PlaceVariables(variables, num_ps, placement, partitioning), rule, {}};
+    for (size_t i = 0; i < variables.size(); ++i) {
+      memory[i].resize(variables[i].bytes());
+      binding.values.push_back(memory[i]);
+    }
+  }
+  WorkerModel(const WorkerModel&) = delete;
+  WorkerModel& operator=(const WorkerModel&) = delete;
+
+  // Floats and doubles: a wave of that phase; other types: its bytes.
+  void Fill(double phase) {
+    for (size_t i = 0; i < memory.size(); ++i) FillOne(i, phase + static_cast<double>(i));
+  }
+  template <typename T>
+  std::vector<T> Values(size_t variable) const {
+    std::vector<T> values(memory[variable].size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), memory[variable].data(), memory[variable].size());
+    return values;
+  }
+
+  std::vector<std::vector<std::byte>> memory;  // one a variable
+  ModelBinding binding;
+
+ private:
+  void FillOne(size_t variable, double phase) {
+    const auto fill = [&](auto zero) {
+      using T = decltype(zero);
+      for (size_t i = 0; i < memory[variable].size() / sizeof(T); ++i) {
+        const T value = static_cast<T>(100 * std::sin(phase + 0.37 * static_cast<double>(i)));
+        std::memcpy(memory[variable].data() + i * sizeof(T), &value, sizeof(T));
+      }
+    };
+    switch (binding.variables[variable].dtype) {
+      case DType::kFloat32:
+        return fill(float{});
+      case DType::kFloat64:
+        return fill(double{});
+      default:
+        return fill(int8_t{});
+    }
+  }
+};
+
+class SimulatedStore {
+ public:
+  SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = {})
+      : workers_(std::move(workers)), lease_(lease) {
+    for (int i = 0; i < num_ps; ++i) {
+      addresses_.push_back(absl::StrCat("ps", i, ":2222"));
+      servers_.emplace_back();
+      StartPs(i);
+    }
+  }
+  ~SimulatedStore() {
+    for (size_t i = 0; i < servers_.size(); ++i) KillPs(static_cast<int>(i));
+  }
+  SimulatedStore(const SimulatedStore&) = delete;
+  SimulatedStore& operator=(const SimulatedStore&) = delete;
+
+  // As a process that is killed: its connections break, its memory is gone.
+  void KillPs(int ps) {
+    servers_[ps].listener.reset();
+    servers_[ps].service.reset();
+  }
+  // A new life under the old address. `files`: the disk that this ps sees, if not everybody's.
+  void StartPs(int ps, FileSystem* files = nullptr) {
+    Server& server = servers_[ps];
+    server.transport = std::make_unique<LoopbackTransport>(network, loop);
+    server.service = std::make_unique<StoreService>(
+        loop, StoreOptions{.task = absl::StrCat("ps:", ps),
+                           .lead = ps == 0,
+                           .workers = workers_,
+                           .lease = lease_,
+                           .incarnation = ++incarnations_,
+                           .files = files != nullptr ? files : &this->files,
+                           .background = [this](absl::AnyInvocable<void()> task) { loop.Post(std::move(task)); }});
+    auto listener = server.transport->Listen(addresses_[ps], *server.service);
+    MUSTER_CHECK(listener.ok());
+    server.listener = *std::move(listener);
+  }
+
+  StoreService& service(int ps) { return *servers_[ps].service; }
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+  // A process that is `task`. Each gets its own connections, and an incarnation of its own.
+  std::unique_ptr<StoreClient> Client(const std::string& task, StoreClientOptions options = {}) {
+    return std::make_unique<StoreClient>(clients_, addresses_, Complete(task, std::move(options)));
+  }
+  // Its requests meet the faults of `script`, which must outlive the client.
+  std::unique_ptr<StoreClient> Client(const std::string& task, FaultScript& script, StoreClientOptions options = {}) {
+    faulty_.push_back(std::make_unique<FaultTransport>(clients_, script));
+    return std::make_unique<StoreClient>(*faulty_.back(), addresses_, Complete(task, std::move(options)));
+  }
+
+  // Lets `duration` pass, with all that happens in it.
+  void Pass(absl::Duration duration) {
+    const absl::Time until = loop.Now() + duration;
+    loop.RunUntil([] { return false; }, until);
+  }
+
+  SimulatedClock clock;
+  SimulatedEventLoop loop{clock};
+  LoopbackNetwork network;
+  MemoryFileSystem files;
+
+ private:
+  struct Server {
+    std::unique_ptr<LoopbackTransport> transport;
+    std::unique_ptr<StoreService> service;
+    std::unique_ptr<Listener> listener;
+  };
+
+  StoreClientOptions Complete(const std::string& task, StoreClientOptions options) {
+    options.task = task;
+    options.incarnation = ++incarnations_;
+    options.where = absl::StrCat("life ", options.incarnation);
+    return options;
+  }
+
+  const std::vector<std::string> workers_;
+  const LeaseOptions lease_;
+  std::vector<std::string> addresses_;
+  std::vector<Server> servers_;
+  LoopbackTransport clients_{network, loop};
+  std::vector<std::unique_ptr<FaultTransport>> faulty_;
+  uint64_t incarnations_ = 100;
+};
+
+}  // namespace muster

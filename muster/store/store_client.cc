@@ -1,0 +1,363 @@
+#include "muster/store/store_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "muster/base/check.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+// A silence that is worth a line in the log: a ps that is being started takes less.
+constexpr absl::Duration kSilenceBeforeNotice = absl::Seconds(5);
+
+}  // namespace
+
+// One request to one ps and, in the end, its answer.
+struct StoreClient::Outgoing {
+  int ps = 0;
+  StoreMethod method{};
+  std::string control;
+  Segments bulk;
+  MutableSegments into;
+  absl::StatusOr<Reply> answer = absl::UnknownError("not answered");
+  int attempts = 0;
+  std::optional<Channel::CallId> in_flight;
+  bool send_again = true;  // when the connection breaks
+};
+
+StoreClient::StoreClient(Transport& transport, std::vector<std::string> ps_addresses, StoreClientOptions options)
+    : loop_(transport.loop()), options_(std::move(options)), addresses_(std::move(ps_addresses)) {
+  for (const std::string& address : addresses_) servers_.emplace_back().channel = transport.Connect(address);
+}
+
+std::string StoreClient::Name(int ps) const { return absl::StrCat("ps:", ps, " (", addresses_[ps], ")"); }
+
+std::string StoreClient::Named(int ps, absl::string_view message) const {
+  // The channel begins its own messages with the address.
+  const bool by_channel = absl::ConsumePrefix(&message, addresses_[ps]);
+  return absl::StrCat(Name(ps), by_channel ? "" : ": ", message);
+}
+
+absl::Status StoreClient::Annotate(int ps, const absl::Status& status) const {
+  if (status.ok()) return status;
+  // Who waited long enough gets the code that says "worth trying again", whichever way the silence ended.
+  const absl::StatusCode code =
+      status.code() == absl::StatusCode::kDeadlineExceeded ? absl::StatusCode::kUnavailable : status.code();
+  return absl::Status(code, Named(ps, status.message()));
+}
+
+Stamp StoreClient::MakeStamp(int ps, uint64_t sequence) const {
+  return {servers_[ps].joined.client, options_.incarnation, sequence};
+}
+
+Stamp StoreClient::HeartbeatStamp(int ps) const { return MakeStamp(ps, 0); }
+
+void StoreClient::Send(Outgoing& call, absl::Time deadline, int& unanswered) {
+  ++call.attempts;
+  Request request{.method = static_cast<uint16_t>(call.method),
+                  .control = call.control,
+                  .bulk = call.bulk,
+                  .into = call.into,
+                  .deadline = deadline};
+  call.in_flight =
+      servers_[call.ps].channel->Call(std::move(request), [this, &call, deadline, &unanswered](auto answer) {
+        call.in_flight.reset();
+        // The connection broke: the ps may or may not have got it. The same sequence number makes trying again safe.
+        if (call.send_again && absl::IsUnavailable(answer.status()) && loop_.Now() < deadline) {
+          LogWarning(Named(call.ps, answer.status().message()), "; trying again (attempt ", call.attempts + 1, ")");
+          return Send(call, deadline, unanswered);
+        }
+        call.answer = std::move(answer);
+        --unanswered;
+      });
+}
+
+absl::Status StoreClient::Exchange(std::vector<Outgoing>& calls, absl::Time deadline, bool stoppable) {
+  int unanswered = static_cast<int>(calls.size());
+  for (Outgoing& call : calls) Send(call, deadline, unanswered);
+  const auto settled = [&] { return unanswered == 0 || (stoppable && options_.stop_requested()); };
+  if (!loop_.RunUntil(settled, loop_.Now() + kSilenceBeforeNotice)) {
+    for (const Outgoing& call : calls)
+      if (call.in_flight && call.method != StoreMethod::kAwaitReady)
+        LogInfo("waiting for ", Name(call.ps), "; giving up in ",
+                absl::FormatDuration(absl::Ceil(deadline - loop_.Now(), absl::Seconds(1))));
+    loop_.RunUntil(settled, absl::InfiniteFuture());
+  }
+  if (unanswered > 0) {
+    for (Outgoing& call : calls)
+      if (call.in_flight) servers_[call.ps].channel->Cancel(*call.in_flight);
+    loop_.RunUntil([&] { return unanswered == 0; }, absl::InfiniteFuture());
+    return absl::CancelledError("a stop was requested");
+  }
+  for (const Outgoing& call : calls) RETURN_IF_ERROR(Annotate(call.ps, call.answer.status()));
+  return absl::OkStatus();
+}
+
+absl::Status StoreClient::ExchangeOne(Outgoing& call) { return ExchangeOne(call, options_.patience); }
+
+absl::Status StoreClient::ExchangeOne(Outgoing& call, absl::Duration patience, bool stoppable) {
+  std::vector<Outgoing> calls;
+  calls.push_back(std::move(call));
+  const absl::Status status = Exchange(calls, loop_.Now() + patience, stoppable);
+  call = std::move(calls[0]);
+  return status;
+}
+
+// Before each attempt the ps has to answer a question: a channel would wait for a dead one as long as for a busy one.
+absl::Status StoreClient::Transfer(Outgoing& call) {
+  const absl::Time deadline = loop_.Now() + options_.transfer_patience;
+  call.send_again = false;
+  for (;;) {
+    Outgoing question{.ps = call.ps, .method = StoreMethod::kStatus};
+    RETURN_IF_ERROR(ExchangeOne(question));
+    const absl::Status status = ExchangeOne(call, deadline - loop_.Now());
+    if (!absl::IsUnavailable(status) || loop_.Now() >= deadline) return status;
+    LogWarning(status.message(), "; trying again");
+  }
+}
+
+absl::Status StoreClient::JoinOne(int ps, bool chief) {
+  const absl::Time give_up = loop_.Now() + options_.join_patience;
+  bool said = false;
+  for (;;) {
+    Outgoing call{.ps = ps,
+                  .method = StoreMethod::kJoin,
+                  .control = Encode(JoinRequest{options_.task, options_.incarnation, chief, options_.where})};
+    const absl::Status status = ExchangeOne(call, options_.patience, /*stoppable=*/true);
+    if (status.ok()) return Decode(call.answer->control, servers_[ps].joined);
+    // An earlier life of this task may still look alive; its lease tells within seconds.
+    if (!absl::IsAlreadyExists(status) || loop_.Now() >= give_up) return status;
+    if (!std::exchange(said, true)) LogInfo(status.message(), "; waiting for its lease to run out");
+    loop_.RunUntil(options_.stop_requested, loop_.Now() + absl::Milliseconds(250));
+  }
+}
+
+// Nobody is joined before all can be: a lease on the first ps must not run out while the last one is still starting.
+absl::Status StoreClient::AwaitAllServers() {
+  if (num_ps() == 1) return absl::OkStatus();
+  std::vector<Outgoing> calls;
+  for (int ps = 0; ps < num_ps(); ++ps) calls.push_back({.ps = ps, .method = StoreMethod::kStatus});
+  return Exchange(calls, loop_.Now() + options_.patience, /*stoppable=*/true);
+}
+
+absl::Status StoreClient::Join(bool chief) {
+  RETURN_IF_ERROR(AwaitAllServers());
+  for (int ps = 0; ps < num_ps(); ++ps) {
+    RETURN_IF_ERROR(JoinOne(ps, chief));
+    if (servers_[ps].joined.ended) return absl::OkStatus();
+    sequence_ = std::max(sequence_, servers_[ps].joined.last_sequence);
+  }
+  return absl::OkStatus();
+}
+
+bool StoreClient::ready() const {
+  return std::all_of(servers_.begin(), servers_.end(), [](const Server& server) { return server.joined.ready; });
+}
+
+bool StoreClient::ended() const {
+  return std::any_of(servers_.begin(), servers_.end(), [](const Server& server) { return server.joined.ended; });
+}
+
+void StoreClient::Bind(ModelBinding binding) {
+  binding_ = std::move(binding);
+  for (Server& server : servers_) server.slices.clear();
+  for (const PlacedSlice& slice : binding_.placement.slices) {
+    const VariableSpec& variable = binding_.variables[slice.variable];
+    servers_[slice.ps].slices.push_back(
+        {slice.variable, slice.offset * DTypeSize(variable.dtype), static_cast<size_t>(slice.bytes), variable.kind});
+  }
+}
+
+StoreModel StoreClient::ModelOf(int ps) const {
+  return ModelOfPs(binding_.variables, binding_.placement, binding_.rule, ps);
+}
+
+absl::Status StoreClient::InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part) {
+  InitializeRequest message{.stamp = MakeStamp(ps, ++sequence_),
+                            .chief_epoch = servers_[ps].joined.chief_epoch,
+                            .model = ModelOf(ps),
+                            .with_slots = part != nullptr && part->with_slots,
+                            .steps = part != nullptr ? part->snapshot.steps : std::vector<uint64_t>(),
+                            .global_step = global_step,
+                            .minibatches = minibatches};
+  Outgoing call{.ps = ps, .method = StoreMethod::kInitialize, .control = Encode(message)};
+  if (part != nullptr) {
+    call.bulk = {part->snapshot.bytes};
+  } else {
+    for (const SlicePiece& slice : servers_[ps].slices)
+      call.bulk.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
+  }
+  return Transfer(call);
+}
+
+absl::Status StoreClient::Initialize(int64_t global_step, int64_t minibatches, const std::vector<RestoredPart>* parts) {
+  // ps 0 last: when it is ready, all are.
+  for (int ps = num_ps() - 1; ps >= 0; --ps)
+    RETURN_IF_ERROR(InitializeOne(ps, global_step, minibatches, parts != nullptr ? &(*parts)[ps] : nullptr));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
+  std::vector<Outgoing> calls;
+  for (int ps = 0; ps < num_ps(); ++ps)
+    calls.push_back({.ps = ps,
+                     .method = StoreMethod::kAwaitReady,
+                     .control = Encode(AwaitReadyRequest{MakeStamp(ps, 0), ModelOf(ps)})});
+  const absl::Status answered = Exchange(calls, deadline, /*stoppable=*/true);
+  // The ps are there and keep the answer back; who is missing is the chief.
+  if (absl::IsUnavailable(answered) && loop_.Now() >= deadline)
+    return absl::UnavailableError(
+        absl::StrCat("the chief has not initialised the model in time (", answered.message(), "); is it running?"));
+  RETURN_IF_ERROR(answered);
+  AwaitReadyReply reply;
+  RETURN_IF_ERROR(Annotate(0, Decode(calls[0].answer->control, reply)));
+  return reply.global_step;
+}
+
+MutableSegments StoreClient::PullTargets(const Server& server, PullWhat what) const {
+  MutableSegments targets;
+  if (what == PullWhat::kNothing) return targets;
+  for (const SlicePiece& slice : server.slices)
+    if (what == PullWhat::kEverything || slice.kind == VariableKind::kTrainable)
+      targets.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
+  return targets;
+}
+
+StoreClient::Outgoing StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                                const PushPullOptions& options, uint64_t sequence) {
+  const Server& server = servers_[ps];
+  PushPullRequest message{.stamp = MakeStamp(ps, sequence),
+                          .pull = options.pull,
+                          .pulled_version = server.pulled_version,
+                          .minibatches = num_ps() == 1 ? options.minibatches : 0};
+  Outgoing call{.ps = ps, .method = StoreMethod::kPushPull, .into = PullTargets(server, options.pull)};
+  for (size_t i = 0; i < server.slices.size(); ++i) {
+    const SlicePiece& slice = server.slices[i];
+    ByteSpan pushed;
+    if (slice.kind == VariableKind::kTrainable) pushed = gradient(slice.variable);
+    if (slice.kind == VariableKind::kBuffer && options.publish_buffers) pushed = binding_.values[slice.variable];
+    if (pushed.empty()) continue;
+    message.pushed.push_back(static_cast<uint32_t>(i));
+    call.bulk.push_back(pushed.subspan(slice.offset, slice.bytes));
+  }
+  call.control = Encode(message);
+  return call;
+}
+
+absl::Status StoreClient::AbsorbPushPull(Outgoing& call, StepResult& result) {
+  PushPullReply reply;
+  RETURN_IF_ERROR(Annotate(call.ps, Decode(call.answer->control, reply)));
+  if (call.answer->bulk_bytes != TotalBytes(call.into))
+    return Annotate(call.ps, absl::DataLossError(absl::StrCat("a pull of ", TotalBytes(call.into), " bytes brought ",
+                                                              call.answer->bulk_bytes)));
+  if (!call.into.empty()) servers_[call.ps].pulled_version = reply.version;
+  result.staleness = std::max(result.staleness, reply.staleness);
+  if (call.ps == 0) result.global_step = reply.global_step;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                                              const PushPullOptions& options) {
+  const uint64_t sequence = ++sequence_;
+  std::vector<Outgoing> calls;
+  calls.reserve(servers_.size());
+  for (int ps = 0; ps < num_ps(); ++ps) calls.push_back(MakePushPull(ps, gradient, options, sequence));
+  RETURN_IF_ERROR(Exchange(calls, loop_.Now() + options_.patience));
+  StepResult result;
+  for (Outgoing& call : calls) RETURN_IF_ERROR(AbsorbPushPull(call, result));
+  if (num_ps() == 1 || options.minibatches == 0) return result;
+  // Every ps has the update: only now does ps 0 count it.
+  Outgoing count{
+      .ps = 0,
+      .method = StoreMethod::kPushPull,
+      .control = Encode(PushPullRequest{.stamp = MakeStamp(0, sequence), .minibatches = options.minibatches})};
+  RETURN_IF_ERROR(ExchangeOne(count));
+  RETURN_IF_ERROR(AbsorbPushPull(count, result));
+  return result;
+}
+
+absl::Status StoreClient::Pull(PullWhat what) {
+  return PushPull([](size_t) { return ByteSpan(); }, {.pull = what, .minibatches = 0}).status();
+}
+
+absl::StatusOr<int64_t> StoreClient::ReadGlobalStep() {
+  Outgoing call{
+      .ps = 0, .method = StoreMethod::kPushPull, .control = Encode(PushPullRequest{.stamp = MakeStamp(0, 0)})};
+  RETURN_IF_ERROR(ExchangeOne(call));
+  StepResult result;
+  RETURN_IF_ERROR(AbsorbPushPull(call, result));
+  return result.global_step;
+}
+
+absl::Status StoreClient::Done() {
+  std::vector<Outgoing> calls;
+  for (int ps = 0; ps < num_ps(); ++ps)
+    calls.push_back({.ps = ps, .method = StoreMethod::kDone, .control = Encode(DoneRequest{MakeStamp(ps, 0)})});
+  return Exchange(calls, loop_.Now() + options_.patience);
+}
+
+absl::Status StoreClient::Shutdown(const std::string& reason) {
+  std::vector<Outgoing> calls;
+  for (int ps = 0; ps < num_ps(); ++ps)
+    calls.push_back({.ps = ps, .method = StoreMethod::kShutdown, .control = Encode(ShutdownRequest{reason})});
+  return Exchange(calls, loop_.Now() + options_.patience);
+}
+
+absl::StatusOr<std::string> StoreClient::PsStatus(int ps) {
+  Outgoing call{.ps = ps, .method = StoreMethod::kStatus};
+  RETURN_IF_ERROR(ExchangeOne(call));
+  return call.answer->control;
+}
+
+absl::StatusOr<SavePartReply> StoreClient::SavePart(int ps, const std::string& directory, const std::string& save_id,
+                                                    const std::string& file) {
+  Outgoing call{
+      .ps = ps,
+      .method = StoreMethod::kSavePart,
+      .control = Encode(SavePartRequest{MakeStamp(ps, 0), servers_[ps].joined.chief_epoch, directory, save_id, file})};
+  RETURN_IF_ERROR(Transfer(call));
+  SavePartReply reply;
+  RETURN_IF_ERROR(Annotate(ps, Decode(call.answer->control, reply)));
+  return reply;
+}
+
+absl::StatusOr<PartSnapshot> StoreClient::ExportPart(int ps) {
+  const StoreModel model = ModelOf(ps);
+  PartSnapshot snapshot;
+  snapshot.bytes.resize(ValueBytes(model) + SlotBytes(model));
+  Outgoing call{.ps = ps,
+                .method = StoreMethod::kExportPart,
+                .control = Encode(ExportPartRequest{MakeStamp(ps, 0)}),
+                .into = {snapshot.bytes}};
+  RETURN_IF_ERROR(Transfer(call));
+  ExportPartReply reply;
+  RETURN_IF_ERROR(Annotate(ps, Decode(call.answer->control, reply)));
+  snapshot.steps = std::move(reply.steps);
+  return snapshot;
+}
+
+absl::Status StoreClient::CommitCheckpoint(const std::string& directory, const std::string& manifest) {
+  Outgoing call{.ps = 0,
+                .method = StoreMethod::kCommitCheckpoint,
+                .control = Encode(CommitCheckpointRequest{MakeStamp(0, 0), chief_epoch(), directory, manifest})};
+  return Transfer(call);
+}
+
+Channel::Stats StoreClient::TrafficStats() const {
+  Channel::Stats total;
+  for (const Server& server : servers_) {
+    const Channel::Stats stats = server.channel->stats();
+    total.bytes_sent += stats.bytes_sent;
+    total.bytes_received += stats.bytes_received;
+    total.calls += stats.calls;
+    total.connects += stats.connects;
+  }
+  return total;
+}
+
+}  // namespace muster

@@ -1,0 +1,157 @@
+// A worker's end of the store: the same operations on every ps at once, retried under the same sequence number until
+// they are answered or patience runs out. Messages and steps: docs/store_protocol.md.
+//
+// Lives on the transport's EventLoop and is used by the thread that drives it. Each operation waits in
+// EventLoop::RunUntil, where the caller's time is the network's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "muster/cluster/placement.h"
+#include "muster/store/checkpoint_part.h"
+#include "muster/store/messages.h"
+#include "muster/transport/transport.h"
+
+namespace muster {
+
+struct StoreClientOptions {
+  std::string task;   // "worker:1"
+  std::string where;  // "host, pid 12"
+  uint64_t incarnation = 1;
+  // How long a ps may be out of reach, or silent about one request, before the operation fails with Unavailable.
+  absl::Duration patience = absl::Seconds(60);
+  // How long it may be silent about what moves or writes the whole model: initialisation, parts of checkpoints, their
+  // commit. Out of reach it may be no longer than `patience`, then too.
+  absl::Duration transfer_patience = absl::Minutes(30);
+  // How long Join waits for the lease of an earlier life of this task.
+  absl::Duration join_patience = absl::Seconds(12);
+  // Asked while Join and AwaitReady wait: true makes them end with Cancelled. (What is under way is always finished.)
+  std::function<bool()> stop_requested = [] { return false; };
+};
+
+// The model in this process: what it consists of, where it is placed, and the memory of each variable.
+struct ModelBinding {
+  std::vector<VariableSpec> variables;
+  PlacementResult placement;
+  RuleSpec rule;
+  std::vector<MutableByteSpan> values;  // one a variable; must outlive the client
+};
+
+// Errors of all operations. They name the ps and its address:
+//   Unavailable         a ps can't be reached, or doesn't answer, for longer than the patience allows
+//   Aborted             a ps was restarted and has lost the model
+//   Cancelled           training has ended, was shut down, or stop_requested said so
+//   PermissionDenied    the ps serves another job
+//   FailedPrecondition  another version; another model than the chief's; not the chief (any more); replaced by a newer
+//   process
+class StoreClient {
+ public:
+  // `transport` must outlive the client.
+  StoreClient(Transport& transport, std::vector<std::string> ps_addresses, StoreClientOptions options);
+
+  // Makes this process known to every ps; with `chief` asks for the chief's lease, which each ps
+  // keeps for itself.
+  [[nodiscard]] absl::Status Join(bool chief);
+  // What the ps said at Join: the model is initialised everywhere; training has ended already.
+  bool ready() const;
+  bool ended() const;
+  uint64_t chief_epoch() const { return servers_[0].joined.chief_epoch; }
+
+  void Bind(ModelBinding binding);
+  const ModelBinding& binding() const { return binding_; }
+  // The model as ps `ps` has it.
+  StoreModel ModelOf(int ps) const;
+  int num_ps() const { return static_cast<int>(servers_.size()); }
+
+  // The chief: gives every ps its slices, ps 0 last. `parts` (one a ps) come from a checkpoint; without them the bound
+  // memory is the initial value.
+  [[nodiscard]] absl::Status Initialize(int64_t global_step, int64_t minibatches,
+                                        const std::vector<RestoredPart>* parts);
+
+  // Blocks until the chief has initialised every ps; compares the models. Returns the global step.
+  absl::StatusOr<int64_t> AwaitReady(absl::Time deadline);
+
+  struct PushPullOptions {
+    PullWhat pull = PullWhat::kTrainable;
+    bool publish_buffers = false;  // push the bound memory of buffers too (the chief does)
+    uint32_t minibatches = 1;      // 0: push without counting an update
+  };
+  struct StepResult {
+    int64_t global_step = 0;
+    uint64_t staleness = 0;  // the largest of all ps
+  };
+  // One round trip to every ps at once: gradients there (`gradient(i)` is that of variable i; empty: none), values back
+  // into the bound memory. Then, if there are several ps, ps 0 counts the update (in the same round trip if it is
+  // alone).
+  absl::StatusOr<StepResult> PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
+
+  // Values of all ps into the bound memory.
+  [[nodiscard]] absl::Status Pull(PullWhat what);
+
+  // ps 0's counter, without a pull.
+  absl::StatusOr<int64_t> ReadGlobalStep();
+
+  [[nodiscard]] absl::Status Done();
+  [[nodiscard]] absl::Status Shutdown(const std::string& reason);
+  // The status page of one ps, JSON.
+  absl::StatusOr<std::string> PsStatus(int ps);
+
+  // Checkpoints; see train/saver.h, which leads them.
+  absl::StatusOr<SavePartReply> SavePart(int ps, const std::string& directory, const std::string& save_id,
+                                         const std::string& file);
+  absl::StatusOr<PartSnapshot> ExportPart(int ps);
+  [[nodiscard]] absl::Status CommitCheckpoint(const std::string& directory, const std::string& manifest);
+
+  // The stamp of the next heartbeat to `ps` (heartbeats carry no number of their own).
+  Stamp HeartbeatStamp(int ps) const;
+  const std::vector<std::string>& addresses() const { return addresses_; }
+  Channel::Stats TrafficStats() const;
+
+ private:
+  struct SlicePiece {
+    int variable = 0;
+    size_t offset = 0;  // bytes into the variable
+    size_t bytes = 0;
+    VariableKind kind = VariableKind::kTrainable;
+  };
+  struct Server {
+    std::unique_ptr<Channel> channel;
+    JoinReply joined;
+    std::vector<SlicePiece> slices;
+    uint64_t pulled_version = 0;
+  };
+  struct Outgoing;
+
+  std::string Name(int ps) const;
+  // `message`, and whom it is about.
+  std::string Named(int ps, absl::string_view message) const;
+  absl::Status Annotate(int ps, const absl::Status& status) const;
+  void Send(Outgoing& call, absl::Time deadline, int& unanswered);
+  [[nodiscard]] absl::Status Exchange(std::vector<Outgoing>& calls, absl::Time deadline, bool stoppable = false);
+  [[nodiscard]] absl::Status ExchangeOne(Outgoing& call);
+  [[nodiscard]] absl::Status ExchangeOne(Outgoing& call, absl::Duration patience, bool stoppable = false);
+  [[nodiscard]] absl::Status Transfer(Outgoing& call);
+  [[nodiscard]] absl::Status AwaitAllServers();
+  [[nodiscard]] absl::Status JoinOne(int ps, bool chief);
+  [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
+  Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options,
+                        uint64_t sequence);
+  [[nodiscard]] absl::Status AbsorbPushPull(Outgoing& call, StepResult& result);
+  Stamp MakeStamp(int ps, uint64_t sequence) const;
+  MutableSegments PullTargets(const Server& server, PullWhat what) const;
+
+  EventLoop& loop_;
+  const StoreClientOptions options_;
+  const std::vector<std::string> addresses_;
+  std::vector<Server> servers_;
+  ModelBinding binding_;
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace muster

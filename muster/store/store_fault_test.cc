@@ -1,0 +1,285 @@
+// The store when the way to it is bad: requests and answers lost, cut and doubled, ps that are gone. A push is applied
+// once, or the worker is told who can't be reached.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "muster/store/simulated_store.h"
+#include "muster/store/store_status.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40, 1000}},
+                                              {.name = "b", .dtype = DType::kFloat64, .shape = {7}},
+                                              {.name = "mean", .shape = {6}, .kind = VariableKind::kBuffer}};
+const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
+const RuleSpec kAdam = {.kind = RuleKind::kAdam};
+const Partitioning kInThree = {.kind = Partitioning::Kind::kFixed, .shards = 3};
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+nlohmann::json StatusOf(SimulatedStore& store, int ps) {
+  return nlohmann::json::parse(StatusJson(store.service(ps).MakeView()));
+}
+
+// What a run leaves behind; two runs that were the same leave the same.
+struct Outcome {
+  absl::Status status;
+  std::vector<std::vector<std::byte>> values;  // as the chief sees them
+  std::vector<PartSnapshot> parts;             // as the ps have them
+  int64_t global_step = 0;
+  std::vector<nlohmann::json> versions;
+  uint64_t met = 0;
+};
+
+constexpr int kSteps = 4;
+
+absl::Status Train(StoreClient& chief, StoreClient& worker, WorkerModel& model, WorkerModel& gradients) {
+  absl::Status status = chief.Join(true);
+  chief.Bind(model.binding);
+  if (status.ok()) status = chief.Initialize(0, 0, nullptr);
+  if (status.ok()) status = worker.Join(false);
+  worker.Bind(gradients.binding);  // its values are pulled over its gradients, which are filled anew each time
+  if (status.ok()) status = worker.AwaitReady(absl::InfiniteFuture()).status();
+  for (int step = 0; step < kSteps && status.ok(); ++step) {
+    gradients.Fill(step);
+    const auto gradient = [&](size_t i) { return ByteSpan(gradients.memory[i]); };
+    status = step % 2 == 0 ? chief.PushPull(gradient, {.publish_buffers = true}).status()
+                           : worker.PushPull(gradient, {.pull = PullWhat::kNothing}).status();
+  }
+  return status.ok() ? chief.Pull(PullWhat::kTrainable) : status;
+}
+
+Outcome TrainWith(const std::vector<Fault>& faults) {
+  FaultScript script(faults);
+  SimulatedStore store(2, kTasks);
+  WorkerModel model(kVariables, kAdam, 2, kInThree);
+  WorkerModel gradients(kVariables, kAdam, 2, kInThree);
+  model.Fill(7);
+  auto chief = store.Client("chief:0", script);
+  auto worker = store.Client("worker:0", script);
+  Outcome outcome;
+  outcome.status = Train(*chief, *worker, model, gradients);
+  outcome.met = script.met();
+  if (!outcome.status.ok()) return outcome;
+  outcome.values = model.memory;
+  auto observer = store.Client("chief:0");
+  chief.reset();
+  EXPECT_EQ(observer->Join(true), absl::OkStatus());
+  observer->Bind(model.binding);
+  for (int ps = 0; ps < 2; ++ps) {
+    auto part = observer->ExportPart(ps);
+    EXPECT_TRUE(part.ok()) << part.status();
+    if (part.ok()) outcome.parts.push_back(*std::move(part));
+    outcome.versions.push_back(StatusOf(store, ps)["version"]);
+  }
+  outcome.global_step = observer->ReadGlobalStep().value_or(-1);
+  return outcome;
+}
+
+void ExpectSame(const Outcome& outcome, const Outcome& undisturbed) {
+  ASSERT_EQ(outcome.status, absl::OkStatus());
+  EXPECT_EQ(outcome.global_step, kSteps);
+  EXPECT_EQ(outcome.versions, undisturbed.versions);
+  ASSERT_EQ(outcome.parts.size(), undisturbed.parts.size());
+  for (size_t ps = 0; ps < outcome.parts.size(); ++ps) {
+    EXPECT_TRUE(outcome.parts[ps].bytes == undisturbed.parts[ps].bytes) << "ps " << ps;
+    EXPECT_EQ(outcome.parts[ps].steps, undisturbed.parts[ps].steps);
+  }
+  EXPECT_TRUE(outcome.values == undisturbed.values);
+}
+
+class RetryTest : public ::testing::TestWithParam<Fault> {
+ protected:
+  static const Outcome& Undisturbed() {
+    static const auto* const kOutcome = new Outcome(TrainWith({}));
+    return *kOutcome;
+  }
+};
+
+// The fault strikes each request of the whole run in turn, the joins and the initialisation among them.
+TEST_P(RetryTest, WhicheverRequestItMeetsEveryPushIsAppliedOnce) {
+  ASSERT_EQ(Undisturbed().status, absl::OkStatus());
+  Fault fault = GetParam();
+  int struck = 0;
+  for (fault.first = 1;; ++fault.first) {
+    SCOPED_TRACE(fault.first);
+    const Outcome outcome = TrainWith({fault});
+    if (outcome.met == 0) break;
+    ++struck;
+    ExpectSame(outcome, Undisturbed());
+    if (HasFailure()) return;
+  }
+  // At least joins, initialisations and await_ready of both ps, four pushes with their countings, the last pull.
+  EXPECT_GE(struck, 4 + 2 + 2 + kSteps * 3 + 2);
+}
+
+TEST_P(RetryTest, AndWhenItMeetsEveryThirdRequest) {
+  std::vector<Fault> faults;
+  for (uint64_t first = 1; first < 60; first += 3) {
+    faults.push_back(GetParam());
+    faults.back().first = first;
+  }
+  ExpectSame(TrainWith(faults), Undisturbed());
+}
+
+TEST_P(RetryTest, AndThreeTimesInARow) {
+  Fault fault = GetParam();
+  fault.times = 3;
+  for (fault.first = 1; fault.first < 22; ++fault.first) {
+    SCOPED_TRACE(fault.first);
+    ExpectSame(TrainWith({fault}), Undisturbed());
+    if (HasFailure()) return;
+  }
+}
+
+std::string NameOf(const ::testing::TestParamInfo<Fault>& info) {
+  const char* const names[] = {"DropRequest",      "DropReply",  "DelayRequest", "DelayReply",
+                               "DuplicateRequest", "CutRequest", "CutReply",     "Refuse"};
+  return names[static_cast<int>(info.param.kind)] + std::to_string(info.param.bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RetryTest,
+                         ::testing::Values(Fault{.kind = FaultKind::kCutReply},
+                                           Fault{.kind = FaultKind::kDuplicateRequest},
+                                           Fault{.kind = FaultKind::kCutRequest, .bytes = 0},
+                                           Fault{.kind = FaultKind::kCutRequest, .bytes = 60000},
+                                           Fault{.kind = FaultKind::kDelayRequest, .delay = absl::Seconds(2)},
+                                           Fault{.kind = FaultKind::kDelayReply, .delay = absl::Seconds(2)},
+                                           Fault{.kind = FaultKind::kRefuse, .delay = absl::Seconds(2)}),
+                         NameOf);
+
+// Faults that no retry hears of within its patience.
+class FaultTest : public ::testing::Test {
+ protected:
+  void Start() {
+    ASSERT_EQ(chief_->Join(true), absl::OkStatus());
+    chief_->Bind(model_.binding);
+    ASSERT_EQ(chief_->Initialize(0, 0, nullptr), absl::OkStatus());
+  }
+  absl::Status Push() {
+    return chief_->PushPull([this](size_t i) { return ByteSpan(gradients_.memory[i]); }, {}).status();
+  }
+  // `action` gives up with Unavailable, names ps 1, and takes the patience for it, no longer.
+  void ExpectGivesUpOnPs1(const std::function<absl::Status()>& action) {
+    const absl::Time begin = store_.loop.Now();
+    const absl::Status status = action();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(Message(status), AllOf(HasSubstr("ps:1"), HasSubstr("ps1:2222")));
+    EXPECT_GE(store_.loop.Now() - begin, absl::Seconds(60));
+    EXPECT_LT(store_.loop.Now() - begin, absl::Seconds(61));
+  }
+
+  FaultScript script_;
+  SimulatedStore store_{2, kTasks, {.lease = absl::Hours(10)}};  // in place of heartbeats
+  WorkerModel model_{kVariables, kAdam, 2, kInThree};
+  WorkerModel gradients_{kVariables, kAdam, 2, kInThree};
+  std::unique_ptr<StoreClient> chief_ = store_.Client("chief:0", script_);
+};
+
+TEST_F(FaultTest, APsThatWasNeverThereIsNamedWithinThePatience) {
+  store_.KillPs(1);
+  ExpectGivesUpOnPs1([&] { return chief_->Join(true); });
+}
+
+TEST_F(FaultTest, APsThatDiesInTrainingIsNamedWithinThePatience) {
+  Start();
+  ASSERT_EQ(Push(), absl::OkStatus());
+  store_.KillPs(1);
+  ExpectGivesUpOnPs1([&] { return Push(); });
+  EXPECT_EQ(*chief_->ReadGlobalStep(), 1) << "what didn't reach every ps isn't counted";
+}
+
+TEST_F(FaultTest, APsThatDiesWhileTheWholeModelMovesIsNamedWithinThePatienceToo) {
+  Start();
+  store_.KillPs(1);
+  ExpectGivesUpOnPs1([&] { return chief_->ExportPart(1).status(); });
+  ExpectGivesUpOnPs1([&] { return chief_->SavePart(1, "model", "a", "part").status(); });
+  ExpectGivesUpOnPs1([&] { return chief_->Initialize(0, 0, nullptr); });
+}
+
+TEST_F(FaultTest, MovingTheWholeModelMayTakeLongerThanThePatience) {
+  script_.Add({.kind = FaultKind::kDelayReply,
+               .times = 100,
+               .method = static_cast<uint16_t>(StoreMethod::kInitialize),
+               .delay = absl::Minutes(20)});
+  Start();
+}
+
+TEST_F(FaultTest, APsThatIsSilentIsNamedWithinThePatience) {
+  Start();
+  script_.Add({.kind = FaultKind::kDropReply,
+               .times = 100,
+               .method = static_cast<uint16_t>(StoreMethod::kPushPull),
+               .peer = store_.addresses()[1]});
+  ExpectGivesUpOnPs1([&] { return Push(); });
+}
+
+TEST_F(FaultTest, APsThatComesLateIsWaitedFor) {
+  store_.KillPs(1);
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(40), [&] { store_.StartPs(1); });
+  Start();
+  EXPECT_EQ(Push(), absl::OkStatus());
+}
+
+TEST_F(FaultTest, APsThatWasRestartedWithoutItsModelIsNamed) {
+  Start();
+  store_.KillPs(1);
+  store_.StartPs(1);
+  const absl::Status status = Push();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("ps:1"), HasSubstr("ps1:2222"), HasSubstr("restarted")));
+}
+
+TEST_F(FaultTest, AStepIsCountedOnlyWhenEveryPsHasIt) {
+  Start();
+  script_.Add({.kind = FaultKind::kDelayReply,
+               .method = static_cast<uint16_t>(StoreMethod::kPushPull),
+               .peer = store_.addresses()[1],
+               .delay = absl::Seconds(5)});
+  bool looked = false;
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(4), [&] {
+    looked = true;
+    EXPECT_EQ(StatusOf(store_, 0)["version"], 1) << "ps 0 has applied its part";
+    EXPECT_EQ(StatusOf(store_, 0)["global_step"], 0);
+  });
+  EXPECT_EQ(Push(), absl::OkStatus());
+  EXPECT_TRUE(looked);
+  EXPECT_EQ(StatusOf(store_, 0)["global_step"], 1);
+}
+
+TEST_F(FaultTest, AnInitialisationThatIsSentAgainDoesNotUndoTraining) {
+  // The answer to the first is lost, the second is late, and meanwhile a worker trains.
+  const Fault initialize = {.method = static_cast<uint16_t>(StoreMethod::kInitialize), .peer = store_.addresses()[0]};
+  Fault lost = initialize;
+  lost.kind = FaultKind::kCutReply;
+  script_.Add(lost);
+  Fault late = initialize;
+  late.kind = FaultKind::kDelayRequest;
+  late.first = 2;
+  late.delay = absl::Seconds(2);
+  script_.Add(late);
+  auto worker = store_.Client("worker:0");
+  WorkerModel copy(kVariables, kAdam, 2, kInThree);
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(1), [&] {
+    ASSERT_EQ(worker->Join(false), absl::OkStatus());
+    worker->Bind(copy.binding);
+    ASSERT_TRUE(worker->AwaitReady(absl::InfiniteFuture()).ok());
+    ASSERT_TRUE(worker->PushPull([&](size_t i) { return ByteSpan(gradients_.memory[i]); }, {}).ok());
+  });
+  Start();
+  EXPECT_EQ(script_.met(), 2u);
+  EXPECT_EQ(*chief_->ReadGlobalStep(), 1);
+}
+
+}  // namespace
+}  // namespace muster

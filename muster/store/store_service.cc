@@ -1,0 +1,485 @@
+#include "muster/store/store_service.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/check.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/store/checkpoint_part.h"
+#include "muster/store/store_status.h"
+
+namespace muster {
+namespace {
+
+// Staleness is counted exactly up to here, which is far beyond what a usable number of workers produces.
+constexpr size_t kStalenessBuckets = 65;
+
+bool Pulls(PullWhat what, VariableKind kind) {
+  return what == PullWhat::kEverything || (what == PullWhat::kTrainable && kind == VariableKind::kTrainable);
+}
+
+}  // namespace
+
+// A request with bulk, its control message decoded once, before its bulk is read.
+class StoreService::DecodedBulk final : public BulkTarget {
+ public:
+  DecodedBulk(BufferPool::Handle buffer, size_t bytes)
+      : buffer_(std::move(buffer)), bytes_(buffer_->first(bytes)), segments_{bytes_} {}
+  const MutableSegments& segments() const override { return segments_; }
+  ByteSpan bytes() const { return bytes_; }
+
+  PushPullRequest push_pull;
+  InitializeRequest initialize;
+
+ private:
+  const BufferPool::Handle buffer_;
+  const MutableByteSpan bytes_;
+  const MutableSegments segments_;
+};
+
+StoreService::StoreService(EventLoop& loop, StoreOptions options)
+    : loop_(loop),
+      options_(std::move(options)),
+      started_(loop.Now()),
+      clients_(options_.workers, options_.lease),
+      staleness_(kStalenessBuckets),
+      listener_stats_([] { return Listener::Stats(); }) {
+  MUSTER_CHECK(options_.files != nullptr && options_.background != nullptr);
+}
+
+StoreService::~StoreService() {
+  *self_ = nullptr;
+  if (end_timer_) loop_.CancelTimer(*end_timer_);
+}
+
+void StoreService::OnConnect(ConnectionId, const std::string&) {}
+
+void StoreService::OnDisconnect(ConnectionId connection) {
+  clients_.Disconnect(connection, loop_.Now());
+  // Who waited on it asks again when it is back.
+  std::erase_if(waiters_, [&](const Waiter& waiter) {
+    if (waiter.connection != connection) return false;
+    clients_.client(waiter.client).waiting_for.clear();
+    return true;
+  });
+  LookAtEnd();
+}
+
+absl::Status StoreService::NeedModel() const {
+  if (arena_) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(
+      options_.task, " has no model: the chief has not initialised it, or it was restarted and has lost it"));
+}
+
+absl::Status StoreService::NeedTraining() const {
+  return ending_.empty() ? absl::OkStatus() : absl::CancelledError(absl::StrCat("training has ended: ", ending_));
+}
+
+absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const IncomingRequest& request) {
+  switch (static_cast<StoreMethod>(request.method)) {
+    case StoreMethod::kPushPull: {
+      PushPullRequest message;
+      RETURN_IF_ERROR(Decode(request.control, message));
+      RETURN_IF_ERROR(CheckPushPull(request.connection, message, request.bulk_bytes));
+      auto target = std::make_unique<DecodedBulk>(buffers_.Take(request.bulk_bytes), request.bulk_bytes);
+      target->push_pull = std::move(message);
+      return target;
+    }
+    case StoreMethod::kInitialize: {
+      InitializeRequest message;
+      RETURN_IF_ERROR(Decode(request.control, message));
+      RETURN_IF_ERROR(clients_.Hear(message.stamp, request.connection, loop_.Now()));
+      RETURN_IF_ERROR(clients_.CheckChief(message.stamp, message.chief_epoch));
+      RETURN_IF_ERROR(ValidateModel(message.model));
+      const uint64_t expected = ValueBytes(message.model) + (message.with_slots ? SlotBytes(message.model) : 0);
+      if (request.bulk_bytes != expected)
+        return absl::InvalidArgumentError(
+            absl::StrCat("initialisation of ", expected, " bytes came with ", request.bulk_bytes));
+      auto target = std::make_unique<DecodedBulk>(buffers_.Take(request.bulk_bytes), request.bulk_bytes);
+      target->initialize = std::move(message);
+      return target;
+    }
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("method ", StoreMethodName(request.method), " takes no bulk, but ",
+                                                     request.bulk_bytes, " bytes came"));
+  }
+}
+
+void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+  ++requests_[request.method < kStoreMethods ? request.method : 0];
+  const auto* decoded = static_cast<DecodedBulk*>(bulk.get());
+  switch (static_cast<StoreMethod>(request.method)) {
+    case StoreMethod::kPushPull: {
+      if (decoded != nullptr)
+        return OnPushPull(request.connection, decoded->push_pull, decoded->bytes(), std::move(responder));
+      PushPullRequest message;
+      if (absl::Status status = Decode(request.control, message); !status.ok())
+        return responder.Fail(std::move(status));
+      return OnPushPull(request.connection, message, {}, std::move(responder));
+    }
+    case StoreMethod::kInitialize: {
+      if (decoded != nullptr)
+        return OnInitialize(request.connection, decoded->initialize, decoded->bytes(), std::move(responder));
+      InitializeRequest message;  // a ps that holds nothing is initialised without bulk
+      if (absl::Status status = Decode(request.control, message); !status.ok())
+        return responder.Fail(std::move(status));
+      return OnInitialize(request.connection, message, {}, std::move(responder));
+    }
+    case StoreMethod::kJoin:
+      return OnJoin(request, std::move(responder));
+    case StoreMethod::kAwaitReady:
+      return OnAwaitReady(request, std::move(responder));
+    case StoreMethod::kHeartbeat:
+    case StoreMethod::kDone:
+      return OnStamped(request, std::move(responder));
+    case StoreMethod::kShutdown: {
+      ShutdownRequest message;
+      if (absl::Status status = Decode(request.control, message); !status.ok())
+        return responder.Fail(std::move(status));
+      responder.Send({});
+      return Shutdown(message.reason);
+    }
+    case StoreMethod::kStatus:
+      return responder.Send(StatusJson(MakeView()));
+    case StoreMethod::kSavePart:
+      return OnSavePart(request, std::move(responder));
+    case StoreMethod::kExportPart:
+      return OnExportPart(request, std::move(responder));
+    case StoreMethod::kCommitCheckpoint:
+      return OnCommitCheckpoint(request, std::move(responder));
+  }
+  responder.Fail(absl::UnimplementedError(
+      absl::StrCat("this ps knows no method ", request.method, "; client and ps must be of the same version")));
+}
+
+void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
+  JoinRequest message;
+  if (absl::Status status = Decode(request.control, message); !status.ok()) return responder.Fail(std::move(status));
+  JoinReply reply{.ready = arena_ != nullptr, .ended = !ending_.empty(), .ps_incarnation = options_.incarnation};
+  if (reply.ended) return responder.Send(Encode(reply));
+  const absl::Time now = loop_.Now();
+  const auto client = clients_.Join(message, request.connection, now);
+  if (!client.ok()) return responder.Fail(client.status());
+  reply.client = *client;
+  if (message.chief) {
+    const auto epoch = clients_.ClaimChief(*client, now);
+    if (!epoch.ok()) return responder.Fail(epoch.status());
+    reply.chief_epoch = *epoch;
+  }
+  if (arena_) {
+    RecordClient(*client);
+    if (message.chief) arena_->header().chief_epoch = clients_.chief_epoch();
+    const ClientRecord& record = arena_->client(*client);
+    reply.last_sequence = std::max(record.last_applied, record.last_counted);
+    reply.global_step = arena_->header().global_step;
+  }
+  LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
+  responder.Send(Encode(reply));
+  LookAtEnd();
+}
+
+void StoreService::RecordClient(int client) {
+  ClientRecord& record = arena_->client(client);
+  record.incarnation = clients_.client(client).incarnation;
+  std::strncpy(record.task, clients_.client(client).task.c_str(), sizeof record.task - 1);
+}
+
+absl::Status StoreService::Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk) {
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, connection, loop_.Now()));
+  RETURN_IF_ERROR(clients_.CheckChief(message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(NeedTraining());
+  // The answer to the first was lost; training may have begun meanwhile.
+  if (arena_ && message.stamp == initialized_) return absl::OkStatus();
+  RETURN_IF_ERROR(ValidateModel(message.model));
+  if (bulk.size() != ValueBytes(message.model) + (message.with_slots ? SlotBytes(message.model) : 0))
+    return absl::InvalidArgumentError("the initialisation's values do not fit its model");
+  ASSIGN_OR_RETURN(auto arena, Arena::Create(message.model, static_cast<int>(clients_.clients().size())));
+  if (message.with_slots && message.steps.size() != static_cast<size_t>(arena->layout().num_stripes()))
+    return absl::InvalidArgumentError("the initialisation's step counters do not fit its model");
+  const auto copy = [&bulk](MutableByteSpan into) {
+    if (into.empty()) return;  // of a variable without elements; there may be no bulk at all then
+    std::memcpy(into.data(), bulk.data(), into.size());
+    bulk = bulk.subspan(into.size());
+  };
+  const auto& slices = arena->layout().slices();
+  for (size_t i = 0; i < slices.size(); ++i) copy(arena->RawValue(i));
+  if (message.with_slots) {
+    for (size_t i = 0; i < slices.size(); ++i)
+      for (size_t slot = 0; slot < slices[i].slot_offsets.size(); ++slot) copy(arena->RawSlot(i, slot));
+    arena->SetSteps(message.steps);
+  }
+  arena->header().global_step = message.global_step;
+  arena->header().minibatches = message.minibatches;
+  arena->header().chief_epoch = clients_.chief_epoch();
+  arena_ = std::move(arena);
+  initialized_ = message.stamp;
+  for (size_t i = 0; i < clients_.clients().size(); ++i) RecordClient(i);
+  return absl::OkStatus();
+}
+
+void StoreService::OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk,
+                                Responder responder) {
+  if (absl::Status status = Initialize(connection, message, bulk); !status.ok())
+    return responder.Fail(std::move(status));
+  LogInfo("initialised by ", clients_.client(message.stamp.client).task, ": ", message.model.slices.size(), " slices, ",
+          arena_->layout().value_bytes(), " bytes, global step ", message.global_step);
+  responder.Send({});
+  for (Waiter& waiter : std::exchange(waiters_, {}))
+    AnswerReady(waiter.client, waiter.model, std::move(waiter.responder));
+}
+
+void StoreService::OnAwaitReady(const IncomingRequest& request, Responder responder) {
+  AwaitReadyRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = ValidateModel(message.model);
+  if (status.ok()) status = NeedTraining();
+  if (!status.ok()) return responder.Fail(std::move(status));
+  const int client = message.stamp.client;
+  if (arena_) return AnswerReady(client, message.model, std::move(responder));
+  clients_.client(client).waiting_for = "the chief to initialise the model";
+  waiters_.push_back({request.connection, client, std::move(message.model), std::move(responder)});
+}
+
+void StoreService::AnswerReady(int client, const StoreModel& model, Responder responder) {
+  clients_.client(client).waiting_for.clear();
+  if (absl::Status status = CompareModels(arena_->model(), model, clients_.client(client).task); !status.ok())
+    return responder.Fail(std::move(status));
+  responder.Send(Encode(AwaitReadyReply{arena_->header().global_step}));
+}
+
+absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes) {
+  if (!message.pushed.empty() || message.minibatches > 0) RETURN_IF_ERROR(NeedTraining());
+  RETURN_IF_ERROR(NeedModel());
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, connection, loop_.Now()));
+  if (message.pull > PullWhat::kEverything)
+    return absl::InvalidArgumentError(absl::StrCat("unknown kind of pull ", static_cast<int>(message.pull)));
+  if (message.minibatches > 0 && !options_.lead) return absl::InvalidArgumentError("only ps 0 counts the global step");
+  const StoreModel& model = arena_->model();
+  uint64_t expected = 0;
+  int64_t previous = -1;
+  for (uint32_t index : message.pushed) {
+    if (index >= model.slices.size() || static_cast<int64_t>(index) <= previous)
+      return absl::InvalidArgumentError(
+          absl::StrCat("push names slice ", index, " of ", model.slices.size(), " (ascending order, each once)"));
+    previous = index;
+    if (model.variable(model.slices[index]).kind == VariableKind::kFrozen)
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable '", model.variable(model.slices[index]).name, "' is frozen and takes no push"));
+    expected += model.slices[index].bytes;
+  }
+  if (expected != bulk_bytes)
+    return absl::InvalidArgumentError(absl::StrCat("a push of ", message.pushed.size(), " slices takes ", expected,
+                                                   " bytes, but ", bulk_bytes, " came"));
+  return absl::OkStatus();
+}
+
+void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk,
+                              Responder responder) {
+  // Looked at again although PrepareBulk did: while the bulk came in, a restarted chief may have brought another model,
+  // or the sender may have been replaced.
+  if (absl::Status status = CheckPushPull(connection, message, bulk.size()); !status.ok())
+    return responder.Fail(std::move(status));
+  const StoreModel& model = arena_->model();
+  size_t pull_bytes = 0;
+  for (const PlacedSlice& slice : model.slices)
+    if (Pulls(message.pull, model.variable(slice).kind)) pull_bytes += slice.bytes;
+  if (pull_bytes == 0) return responder.Send(Encode(ApplyPush(message, bulk, {})));
+  const BufferPool::Handle buffer = buffers_.Take(pull_bytes);
+  const MutableByteSpan pulled = buffer->first(pull_bytes);
+  const PushPullReply reply = ApplyPush(message, bulk, pulled);
+  responder.Send(Encode(reply), {pulled}, buffer);
+}
+
+PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled) {
+  const StoreModel& model = arena_->model();
+  const auto& slices = arena_->layout().slices();
+  ArenaHeader& header = arena_->header();
+  ClientRecord& record = arena_->client(message.stamp.client);
+  const Arena::Push push{static_cast<int>(message.stamp.client), message.stamp.sequence, model.rule.learning_rate};
+  PushPullReply reply;
+  // Buffers alone are no update: they have no staleness, and nobody's gradients get older by them.
+  const bool updates = std::any_of(message.pushed.begin(), message.pushed.end(), [&model](uint32_t i) {
+    return model.variable(model.slices[i]).kind == VariableKind::kTrainable;
+  });
+  const bool first_time = record.last_applied < message.stamp.sequence;
+  if (updates && first_time) {
+    reply.staleness = header.updates - std::min(header.updates, message.pulled_version);
+    ++staleness_[std::min<size_t>(reply.staleness, kStalenessBuckets - 1)];
+    ++clients_.client(message.stamp.client).pushes;
+  }
+  size_t next_push = 0;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const bool pull = Pulls(message.pull, model.variable(model.slices[i]).kind);
+    const MutableByteSpan into = pull ? pulled.first(slices[i].bytes) : MutableByteSpan();
+    if (next_push < message.pushed.size() && message.pushed[next_push] == i) {
+      arena_->Apply(static_cast<int>(i), push, bulk.first(slices[i].bytes), into);
+      bulk = bulk.subspan(slices[i].bytes);
+      ++next_push;
+    } else if (pull) {
+      arena_->Read(static_cast<int>(i), into);
+    }
+    pulled = pulled.subspan(into.size());
+  }
+  if (updates && first_time) ++header.updates;
+  if (!message.pushed.empty() && first_time) record.last_applied = message.stamp.sequence;
+  if (message.minibatches > 0 && record.last_counted < message.stamp.sequence) {
+    ++header.global_step;
+    header.minibatches += message.minibatches;
+    record.last_counted = message.stamp.sequence;
+  }
+  reply.version = header.updates;
+  reply.global_step = header.global_step;
+  return reply;
+}
+
+void StoreService::OnStamped(const IncomingRequest& request, Responder responder) {
+  HeartbeatRequest message;  // DoneRequest has the same fields
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (!status.ok()) return responder.Fail(std::move(status));
+  const bool done = static_cast<StoreMethod>(request.method) == StoreMethod::kDone;
+  if (done) clients_.SetDone(message.stamp.client, loop_.Now());
+  responder.Send({});
+  if (!done) return;
+  LogInfo(clients_.client(message.stamp.client).task, " is done");
+  const auto waited_for = clients_.WaitedFor(loop_.Now());
+  if (clients_.chief_done() && !waited_for.empty()) LogInfo("the end waits for ", absl::StrJoin(waited_for, ", "));
+  LookAtEnd();
+}
+
+void StoreService::OnSavePart(const IncomingRequest& request, Responder responder) {
+  SavePartRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = clients_.CheckChief(message.stamp, message.chief_epoch);
+  if (status.ok()) status = NeedModel();
+  if (status.ok() && !SeesSave(*options_.files, message.directory, message.save_id))
+    status = absl::NotFoundError(
+        absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
+  if (!status.ok()) return responder.Fail(std::move(status));
+  // The snapshot is one pass over the memory; the file is written from it while training goes on.
+  auto snapshot = std::make_shared<PartSnapshot>(TakeSnapshot(*arena_));
+  AnswerFromBackground(
+      std::move(responder),
+      [files = options_.files, model = arena_->model(), snapshot,
+       path = JoinPath(message.directory, TemporaryName(message.file))]() mutable -> absl::StatusOr<std::string> {
+        const auto written = WritePart(*files, path, model, *snapshot);
+        if (!written.ok()) return written.status();
+        return Encode(SavePartReply{written->bytes, written->crc32c});
+      });
+}
+
+// Disks take their time: `work` does it elsewhere, the answer leaves from the loop.
+void StoreService::AnswerFromBackground(Responder responder, absl::AnyInvocable<absl::StatusOr<std::string>()> work) {
+  auto answer = std::make_shared<Responder>(std::move(responder));
+  options_.background([&loop = loop_, self = self_, work = std::move(work), answer = std::move(answer)]() mutable {
+    loop.Post([self = std::move(self), result = work(), answer = std::move(answer)]() mutable {
+      if (*self == nullptr) return;
+      if (!result.ok()) return answer->Fail(result.status());
+      answer->Send(*std::move(result));
+    });
+  });
+}
+
+void StoreService::OnExportPart(const IncomingRequest& request, Responder responder) {
+  ExportPartRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = NeedModel();
+  if (!status.ok()) return responder.Fail(std::move(status));
+  const auto snapshot = std::make_shared<PartSnapshot>(TakeSnapshot(*arena_));
+  responder.Send(Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot);
+}
+
+void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder responder) {
+  CommitCheckpointRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = clients_.CheckChief(message.stamp, message.chief_epoch);
+  if (status.ok() && !options_.lead) status = absl::InvalidArgumentError("only ps 0 commits checkpoints");
+  if (!status.ok()) return responder.Fail(std::move(status));
+  if (message.directory.empty()) return responder.Send({});
+  AnswerFromBackground(
+      std::move(responder),
+      [files = options_.files, directory = message.directory,
+       text = message.manifest]() -> absl::StatusOr<std::string> {
+        ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(text, "the chief's manifest"));
+        if (!SeesSave(*files, directory, manifest.save_id))
+          return absl::NotFoundError(absl::StrCat("ps 0 does not see ", directory, ": the chief commits"));
+        RETURN_IF_ERROR(CommitManifest(*files, directory, manifest));
+        return std::string();
+      });
+}
+
+void StoreService::LookAgainAt(absl::Time when) {
+  if (end_timer_) loop_.CancelTimer(*end_timer_);
+  end_timer_.reset();
+  if (when == absl::InfiniteFuture()) return;
+  end_timer_ = loop_.CallAt(when, [this] {
+    end_timer_.reset();
+    LookAtEnd();
+  });
+}
+
+void StoreService::LookAtEnd() {
+  if (!ending_.empty()) return LookAtLeaving();
+  const absl::Time now = loop_.Now();
+  switch (clients_.Look(now)) {
+    case ClientTable::Phase::kEnded:
+      return End(absl::OkStatus(), "every task is done");
+    case ClientTable::Phase::kAbandoned:
+      return End(absl::UnavailableError("every worker has left without finishing"), "abandoned");
+    case ClientTable::Phase::kTraining:
+      break;
+  }
+  LookAgainAt(clients_.NextLook(now));
+}
+
+// Training has ended: when the last has left, or the grace is over, the linger begins.
+void StoreService::LookAtLeaving() {
+  if (lingering_) return;
+  const absl::Time now = loop_.Now();
+  const absl::Time give_up = ended_at_ + options_.shutdown_grace;
+  const absl::Time last_leaves = clients_.LastLeaves(now);
+  if (last_leaves > now && now < give_up) return LookAgainAt(std::min(last_leaves, give_up));
+  lingering_ = true;
+  if (end_timer_) loop_.CancelTimer(*end_timer_);
+  end_timer_ = loop_.CallAt(now + options_.linger, [this] {
+    end_timer_.reset();
+    finished_ = true;
+  });
+}
+
+void StoreService::Shutdown(const std::string& reason) {
+  if (ending_.empty()) End(absl::OkStatus(), absl::StrCat("shut down: ", reason));
+}
+
+void StoreService::End(absl::Status outcome, const std::string& why) {
+  LogInfo("training has ended: ", why);
+  ending_ = why;
+  outcome_ = std::move(outcome);
+  for (Waiter& waiter : std::exchange(waiters_, {}))
+    waiter.responder.Fail(absl::CancelledError(absl::StrCat("training has ended: ", why)));
+  ended_at_ = loop_.Now();
+  LookAtLeaving();
+}
+
+StoreService::View StoreService::MakeView() const {
+  return {.options = &options_,
+          .now = loop_.Now(),
+          .started = started_,
+          .arena = arena_.get(),
+          .clients = &clients_,
+          .ending = ending_,
+          .requests = requests_,
+          .staleness = staleness_,
+          .listener = listener_stats_()};
+}
+
+}  // namespace muster

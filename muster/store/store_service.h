@@ -1,0 +1,128 @@
+// The parameter server as a state machine: requests in, answers out (docs/store_protocol.md has every message and
+// step). No thread, no clock and no waiting of its own: it runs on the handlers of its EventLoop, so a simulated world
+// can run it as well as a listener. Writing a part of a checkpoint is the one thing that takes long; `background` runs
+// it.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "muster/base/file_system.h"
+#include "muster/store/arena.h"
+#include "muster/store/buffer_pool.h"
+#include "muster/store/client_table.h"
+#include "muster/store/messages.h"
+#include "muster/transport/event_loop.h"
+#include "muster/transport/listener.h"
+
+namespace muster {
+
+struct StoreOptions {
+  std::string task = "ps:0";         // for messages and the status page
+  bool lead = true;                  // ps 0: counts the global step and commits checkpoints
+  std::vector<std::string> workers;  // the tasks that may join, the chief among them: "chief:0", "worker:0", …
+  LeaseOptions lease;
+  uint64_t incarnation = 1;  // of this process
+  // How long the store answers late questions after the end.
+  absl::Duration linger = absl::Milliseconds(300);
+  // How long a shutdown waits, before that, for those who are training: they learn of it with their next push, and the
+  // chief then saves its last checkpoint.
+  absl::Duration shutdown_grace = absl::Seconds(20);
+  FileSystem* files = nullptr;  // borrowed for the service's life
+  // Runs its argument some time, on any thread.
+  std::function<void(absl::AnyInvocable<void()>)> background;
+};
+
+class StoreService final : public RequestHandler {
+ public:
+  // `loop` must outlive the service, and so must what `background` runs.
+  StoreService(EventLoop& loop, StoreOptions options);
+  ~StoreService() override;
+
+  void OnConnect(ConnectionId connection, const std::string& peer) override;
+  absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override;
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override;
+  void OnDisconnect(ConnectionId connection) override;
+
+  // True once training has ended and the linger is over: the process may go. `outcome` is then OK, or says why it had
+  // to give up.
+  bool finished() const { return finished_; }
+  const absl::Status& outcome() const { return outcome_; }
+
+  // Ends as if kShutdown had come.
+  void Shutdown(const std::string& reason);
+
+  // Everything that the status page shows; see store_status.h.
+  struct View {
+    const StoreOptions* options = nullptr;
+    absl::Time now;
+    absl::Time started;
+    Arena* arena = nullptr;  // null: the model isn't initialised
+    const ClientTable* clients = nullptr;
+    std::string ending;  // empty while training
+    std::array<uint64_t, kStoreMethods> requests{};
+    std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
+    Listener::Stats listener;
+  };
+  View MakeView() const;
+  // The listener's counters, for the status page; the function must stay callable as long as the service.
+  void SetListenerStats(std::function<Listener::Stats()> stats) { listener_stats_ = std::move(stats); }
+
+ private:
+  struct Waiter {
+    ConnectionId connection;
+    int client;
+    StoreModel model;
+    Responder responder;
+  };
+  class DecodedBulk;
+
+  void OnJoin(const IncomingRequest& request, Responder responder);
+  void OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk, Responder responder);
+  [[nodiscard]] absl::Status Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk);
+  void OnAwaitReady(const IncomingRequest& request, Responder responder);
+  void AnswerReady(int client, const StoreModel& model, Responder responder);
+  void OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
+  [[nodiscard]] absl::Status CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes);
+  PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
+  void OnStamped(const IncomingRequest& request, Responder responder);
+  void OnSavePart(const IncomingRequest& request, Responder responder);
+  void OnExportPart(const IncomingRequest& request, Responder responder);
+  void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
+  void AnswerFromBackground(Responder responder, absl::AnyInvocable<absl::StatusOr<std::string>()> work);
+  // Aborted without a model.
+  [[nodiscard]] absl::Status NeedModel() const;
+  // Cancelled once training has ended.
+  [[nodiscard]] absl::Status NeedTraining() const;
+  void RecordClient(int client);
+  void LookAtEnd();
+  void LookAtLeaving();
+  void LookAgainAt(absl::Time when);
+  void End(absl::Status outcome, const std::string& why);
+
+  EventLoop& loop_;
+  const StoreOptions options_;
+  const absl::Time started_;
+  ClientTable clients_;
+  BufferPool buffers_;
+  std::unique_ptr<Arena> arena_;
+  Stamp initialized_;  // of the request that made arena_
+  std::vector<Waiter> waiters_;
+  std::array<uint64_t, kStoreMethods> requests_{};
+  std::vector<uint64_t> staleness_;
+  std::function<Listener::Stats()> listener_stats_;
+  std::string ending_;
+  absl::Time ended_at_;
+  bool lingering_ = false;
+  bool finished_ = false;
+  absl::Status outcome_;
+  std::optional<EventLoop::TimerId> end_timer_;
+  // Handed to what runs in the background, so that it finds out if the service has gone.
+  std::shared_ptr<StoreService*> self_ = std::make_shared<StoreService*>(this);
+};
+
+}  // namespace muster

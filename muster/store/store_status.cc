@@ -1,0 +1,140 @@
+#include "muster/store/store_status.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json VariablesJson(Arena& arena) {
+  Json variables = Json::array();
+  const StoreModel& model = arena.model();
+  for (const PlacedSlice& slice : model.slices) {
+    const VariableSpec& variable = model.variable(slice);
+    variables.push_back({{"name", variable.name},
+                         {"dtype", DTypeName(variable.dtype)},
+                         {"shape", slice.shape},
+                         {"shard", slice.shard},
+                         {"shards", slice.num_shards},
+                         {"bytes", slice.bytes}});
+  }
+  return variables;
+}
+
+Json ClientsJson(const ClientTable& clients, absl::Time now) {
+  Json rows = Json::array();
+  for (const ClientTable::Client& client : clients.clients()) {
+    const bool joined = client.incarnation != 0;
+    Json row = {{"task", client.task},
+                {"state", !joined                      ? "not joined"
+                          : client.done                ? "done"
+                          : clients.Alive(client, now) ? "alive"
+                                                       : "lost"},
+                {"connections", client.connections.size()},
+                {"pushes", client.pushes},
+                {"where", client.where},
+                {"waiting_for", client.waiting_for}};
+    if (joined) row["last_heard_seconds"] = absl::ToDoubleSeconds(now - client.last_heard);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// The staleness counts without the empty tail; the last possible entry means "that or more".
+Json StalenessJson(const std::vector<uint64_t>& counts) {
+  size_t used = counts.size();
+  while (used > 0 && counts[used - 1] == 0) --used;
+  return std::vector<uint64_t>(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(used));
+}
+
+std::string Bytes(double bytes) {
+  if (bytes < 1e3) return absl::StrFormat("%.0f B", bytes);
+  if (bytes < 1e6) return absl::StrFormat("%.1f kB", bytes / 1e3);
+  if (bytes < 1e9) return absl::StrFormat("%.1f MB", bytes / 1e6);
+  return absl::StrFormat("%.2f GB", bytes / 1e9);
+}
+
+std::string Text(const Json& value) { return value.get<std::string>(); }
+
+std::string RenderTable(const Json& status) {
+  std::string out = absl::StrFormat("%s  %s  up %.1f s\n", Text(status.at("task")), Text(status.at("state")),
+                                    status.at("uptime_seconds").get<double>());
+  absl::StrAppendFormat(&out, "global step %d  minibatches %d  updates here %d  rule %s\n",
+                        status.at("global_step").get<int64_t>(), status.at("minibatches").get<int64_t>(),
+                        status.at("version").get<uint64_t>(), Text(status.at("rule")));
+  absl::StrAppendFormat(&out, "values %s  slots %s  received %s  sent %s\n",
+                        Bytes(status.at("value_bytes").get<double>()), Bytes(status.at("slot_bytes").get<double>()),
+                        Bytes(status.at("bytes_received").get<double>()), Bytes(status.at("bytes_sent").get<double>()));
+  absl::StrAppendFormat(&out, "connections %d  dropped at handshake %d  dropped as malformed %d\n",
+                        status.at("connections").get<uint64_t>(), status.at("dropped_handshake").get<uint64_t>(),
+                        status.at("dropped_malformed").get<uint64_t>());
+  absl::StrAppend(&out, "\nrequests\n");
+  for (const auto& [method, count] : status.at("requests").items())
+    absl::StrAppendFormat(&out, "  %-20s %d\n", method, count.get<uint64_t>());
+  absl::StrAppend(&out, "\nstaleness (updates of others between pull and push)\n");
+  for (size_t i = 0; i < status.at("staleness").size(); ++i)
+    if (const auto count = status.at("staleness").at(i).get<uint64_t>(); count > 0)
+      absl::StrAppendFormat(&out, "  %-20d %d\n", i, count);
+  absl::StrAppend(&out, "\nclients\n");
+  for (const Json& client : status.at("clients"))
+    absl::StrAppendFormat(&out, "  %-12s %-10s pushes %-8d %s%s%s\n", Text(client.at("task")), Text(client.at("state")),
+                          client.at("pushes").get<uint64_t>(), Text(client.at("where")),
+                          Text(client.at("waiting_for")).empty() ? "" : "  waits for ", Text(client.at("waiting_for")));
+  absl::StrAppend(&out, "\nvariables\n");
+  for (const Json& variable : status.at("variables")) {
+    std::string name = Text(variable.at("name"));
+    if (variable.at("shards").get<int>() > 1) absl::StrAppend(&name, "/part_", variable.at("shard").get<int>());
+    absl::StrAppendFormat(&out, "  %-40s %s%s  %s\n", name, Text(variable.at("dtype")), variable.at("shape").dump(),
+                          Bytes(variable.at("bytes").get<double>()));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string StatusJson(const StoreService::View& view) {
+  Json status;
+  status["task"] = view.options->task;
+  status["state"] = !view.ending.empty() ? "ended" : view.arena != nullptr ? "ready" : "waiting for the chief";
+  status["ending"] = view.ending;
+  status["uptime_seconds"] = absl::ToDoubleSeconds(view.now - view.started);
+  status["global_step"] = view.arena != nullptr ? view.arena->header().global_step : 0;
+  status["minibatches"] = view.arena != nullptr ? view.arena->header().minibatches : 0;
+  status["version"] = view.arena != nullptr ? view.arena->header().updates : 0;
+  status["rule"] = view.arena != nullptr ? RuleName(view.arena->model().rule.kind) : "";
+  status["value_bytes"] = view.arena != nullptr ? view.arena->layout().value_bytes() : 0;
+  status["slot_bytes"] = view.arena != nullptr ? view.arena->layout().slot_bytes() : 0;
+  const int chief = view.clients->chief();
+  status["chief"] = {{"task", chief >= 0 ? view.clients->clients()[chief].task : ""},
+                     {"epoch", view.clients->chief_epoch()}};
+  Json requests = Json::object();
+  for (uint16_t method = 1; method < kStoreMethods; ++method)
+    if (view.requests[method] > 0) requests[StoreMethodName(method)] = view.requests[method];
+  status["requests"] = std::move(requests);
+  status["staleness"] = StalenessJson(view.staleness);
+  status["bytes_received"] = view.listener.bytes_received;
+  status["bytes_sent"] = view.listener.bytes_sent;
+  status["connections"] = view.listener.connections;
+  status["dropped_handshake"] = view.listener.dropped_handshake;
+  status["dropped_malformed"] = view.listener.dropped_malformed;
+  status["clients"] = ClientsJson(*view.clients, view.now);
+  status["variables"] = view.arena != nullptr ? VariablesJson(*view.arena) : Json::array();
+  // Names come from peers: whatever isn't UTF-8 is shown as such, and doesn't throw.
+  return status.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::StatusOr<std::string> StatusTable(const std::string& json) {
+  const Json status = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!status.is_object()) return absl::InvalidArgumentError("the ps answered with something that is no status");
+  try {
+    return RenderTable(status);
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("the ps answered with a status of another version: ", error.what()));
+  }
+}
+
+}  // namespace muster
