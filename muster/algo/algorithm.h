@@ -1,0 +1,31 @@
+// One way to combine the workers' updates, one step at a time. Algorithms talk to a GradientSource above and a
+// StoreClient below; they know neither torch nor sockets. Used by the training thread.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "muster/algo/gradient_source.h"
+#include "muster/store/store_client.h"
+
+namespace muster {
+
+struct StepResult {
+  double loss = 0;          // of this worker's minibatch
+  int64_t global_step = 0;  // after this step's update
+  uint64_t staleness = 0;   // updates of others between the pull and the push of this step
+};
+
+class Algorithm {
+ public:
+  virtual ~Algorithm() = default;
+
+  // The model that the algorithm trains, bound to the client by the session before the first step.
+  virtual GradientSource& source() = 0;
+  virtual const ModelBinding& binding() const = 0;
+
+  // One minibatch of this worker. Errors: those of the source and of StoreClient.
+  virtual absl::StatusOr<StepResult> Step(StoreClient& client) = 0;
+};
+
+}  // namespace muster

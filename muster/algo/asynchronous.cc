@@ -1,0 +1,22 @@
+#include "muster/algo/asynchronous.h"
+
+#include "muster/base/status_macros.h"
+
+namespace muster {
+
+AsynchronousAlgorithm::AsynchronousAlgorithm(GradientSource& source, PlacementResult placement, const RuleSpec& rule)
+    : source_(source), binding_{source.variables(), std::move(placement), rule, {}} {
+  for (size_t i = 0; i < binding_.variables.size(); ++i) binding_.values.push_back(source.value(i));
+}
+
+absl::StatusOr<StepResult> AsynchronousAlgorithm::Step(StoreClient& client) {
+  ASSIGN_OR_RETURN(const double loss, source_.ComputeGradients());
+  // Batch-norm statistics are every worker's own; the chief's are the ones that the model is saved with.
+  const bool chief = client.chief_epoch() != 0;
+  ASSIGN_OR_RETURN(
+      const StoreClient::StepResult pushed,
+      client.PushPull([this](size_t variable) { return source_.gradient(variable); }, {.publish_buffers = chief}));
+  return StepResult{loss, pushed.global_step, pushed.staleness};
+}
+
+}  // namespace muster

@@ -1,0 +1,24 @@
+// Asynchronous training, an update a minibatch: gradients from the parameters pulled last, pushed at once, the ps
+// applies its rule and returns the newest parameters in the same round trip. Nobody waits for anybody (Dean et al. 2012
+// with n_push = n_fetch = 1; TensorFlow's replicated training without SyncReplicas).
+#pragma once
+
+#include "muster/algo/algorithm.h"
+
+namespace muster {
+
+class AsynchronousAlgorithm final : public Algorithm {
+ public:
+  // `source` must outlive it.
+  AsynchronousAlgorithm(GradientSource& source, PlacementResult placement, const RuleSpec& rule);
+
+  GradientSource& source() override { return source_; }
+  const ModelBinding& binding() const override { return binding_; }
+  absl::StatusOr<StepResult> Step(StoreClient& client) override;
+
+ private:
+  GradientSource& source_;
+  ModelBinding binding_;
+};
+
+}  // namespace muster
