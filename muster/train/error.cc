@@ -1,0 +1,41 @@
+#include "muster/train/error.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "muster/base/log.h"
+
+namespace muster {
+
+ExitCode ExitCodeOf(const absl::Status& status) {
+  if (status.ok()) return ExitCode::kDone;
+  return absl::IsUnavailable(status) || absl::IsAborted(status) ? ExitCode::kRetry : ExitCode::kFailed;
+}
+
+void ThrowIfError(const absl::Status& status) {
+  if (!status.ok()) throw Error(status);
+}
+
+void HandleUncaughtErrors() {
+  std::set_terminate([] {
+    if (const std::exception_ptr current = std::current_exception()) {
+      try {
+        std::rethrow_exception(current);
+      } catch (const Error& error) {
+        std::fprintf(stderr, "error: %s\n", error.what());
+        std::fflush(nullptr);
+        _exit(static_cast<int>(error.exit_code()));
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "uncaught exception: %s\n", error.what());
+      } catch (...) {
+        std::fputs("uncaught exception of an unknown type\n", stderr);
+      }
+    }
+    std::abort();
+  });
+}
+
+}  // namespace muster

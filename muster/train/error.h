@@ -1,0 +1,34 @@
+// What the training API throws, at its outermost layer only: an absl::Status with the exit code that a process should
+// end with. Left uncaught, it is printed as one line and the process exits with that code.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace muster {
+
+// The process exit codes (docs/architecture.md): Kubernetes' TFJob takes 2 for permanent and 138 for worth retrying.
+enum class ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kRetry = 138 };
+
+// kRetry: a ps lost beyond the deadline (Unavailable), or restarted without the model (Aborted).
+ExitCode ExitCodeOf(const absl::Status& status);
+
+class Error : public std::runtime_error {
+ public:
+  explicit Error(absl::Status status) : std::runtime_error(std::string(status.message())), status_(std::move(status)) {}
+  const absl::Status& status() const { return status_; }
+  ExitCode exit_code() const { return ExitCodeOf(status_); }
+
+ private:
+  absl::Status status_;
+};
+
+// Throws Error unless `status` is OK.
+void ThrowIfError(const absl::Status& status);
+
+// From now on an uncaught Error ends the process as described above. Other exceptions end it as before.
+void HandleUncaughtErrors();
+
+}  // namespace muster

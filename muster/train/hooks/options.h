@@ -1,0 +1,22 @@
+// What the hooks share: the timer made from an "every so many or so often" pair of options.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "muster/train/hooks.h"
+
+namespace muster {
+
+// InvalidArgument unless exactly one is given and it is positive; `names` says how the two are called.
+inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const std::optional<int64_t>& steps,
+                                                   const std::optional<absl::Duration>& interval, const char* names) {
+  if (steps.has_value() == interval.has_value())
+    return absl::InvalidArgumentError(absl::StrCat("exactly one of ", names, " must be given"));
+  if ((steps && *steps <= 0) || (interval && *interval <= absl::ZeroDuration()))
+    return absl::InvalidArgumentError(absl::StrCat("one of ", names, " must be given and be positive"));
+  return steps ? SecondOrStepTimer::EverySteps(*steps) : SecondOrStepTimer::Every(*interval);
+}
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+#include "absl/strings/str_format.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/train/hooks.h"
+#include "muster/train/hooks/options.h"
+
+namespace muster {
+namespace {
+
+// TensorFlow warns once the global step has not moved for so many of its own checks.
+constexpr int kStandingStillBeforeWarning = 20;
+
+class StepCounterHook final : public SessionHook {
+ public:
+  explicit StepCounterHook(const StepCounterOptions& options)
+      : timer_(MakeTimer(options.every ? std::nullopt : options.every_n_steps, options.every,
+                         "every_n_steps and every")) {}
+
+  absl::Status Begin() override { return timer_.status(); }
+  absl::Status AfterRun(RunContext& context, const RunValues& values) override {
+    NoteMovement(values.global_step);
+    const absl::Time now = context.session().now;
+    if (!timer_->ShouldTriggerForStep(values.global_step, now)) return absl::OkStatus();
+    const auto elapsed = timer_->UpdateLastTriggered(values.global_step, now);
+    if (!elapsed || elapsed->time <= absl::ZeroDuration()) return absl::OkStatus();
+    const double rate = static_cast<double>(elapsed->steps) / absl::ToDoubleSeconds(elapsed->time);
+    LogInfo("global_step/sec: ", absl::StrFormat("%g", rate));
+    if (context.session().summaries == nullptr) return absl::OkStatus();
+    return context.session().summaries->AddScalar("global_step/sec", static_cast<float>(rate), values.global_step);
+  }
+
+ private:
+  void NoteMovement(int64_t step) {
+    still_ = step == last_step_ ? still_ + 1 : 0;
+    last_step_ = step;
+    if (still_ != kStandingStillBeforeWarning) return;
+    LogWarning("the global step has not moved for ", still_, " runs (it stands at ", step, ")");
+  }
+
+  absl::StatusOr<SecondOrStepTimer> timer_;
+  int64_t last_step_ = -1;
+  int still_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<SessionHook> StepCounter(const StepCounterOptions& options) {
+  return std::make_shared<StepCounterHook>(options);
+}
+
+}  // namespace muster

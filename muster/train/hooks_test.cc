@@ -1,0 +1,286 @@
+#include "muster/train/hooks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "muster/base/clock.h"
+#include "muster/base/log.h"
+#include "muster/base/memory_file_system.h"
+#include "muster/train/event_file_reader.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const absl::Time kStart = absl::FromUnixSeconds(5000);
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Calls a hook as a session would.
+class Driver {
+ public:
+  explicit Driver(std::shared_ptr<SessionHook> hook) : hook_(std::move(hook)) {}
+
+  absl::Status Begin() { return hook_->Begin(); }
+  absl::Status Create(int64_t step) { return hook_->AfterCreateSession(Context(step)); }
+  // One run that ends at global step `step`; whether the hook asked for a stop.
+  bool Run(int64_t step, double loss = 0.5, std::vector<std::pair<std::string, double>> scalars = {}) {
+    RunContext before(Context(step - 1));
+    EXPECT_EQ(hook_->BeforeRun(before), absl::OkStatus());
+    RunContext after(Context(step));
+    status = hook_->AfterRun(after, {.loss = loss, .global_step = step, .scalars = std::move(scalars)});
+    return before.stop_requested() || after.stop_requested();
+  }
+  absl::Status End(int64_t step) { return hook_->End(Context(step)); }
+
+  SessionContext Context(int64_t step) const { return {.now = now, .global_step = step, .summaries = summaries}; }
+
+  absl::Time now = kStart;
+  EventFileWriter* summaries = nullptr;
+  absl::Status status;  // of the last run
+
+ private:
+  const std::shared_ptr<SessionHook> hook_;
+};
+
+// What is logged while it runs, a line each, without the time.
+template <typename Action>
+std::vector<std::string> Logged(const Action& action) {
+  testing::internal::CaptureStderr();
+  SetUpLog("");
+  action();
+  const std::string text = testing::internal::GetCapturedStderr();
+  std::vector<std::string> lines;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    // "02:03:04.567 I message"
+    lines.emplace_back(line.substr(std::min(line.size(), line.find(' ') + 3)));
+  }
+  return lines;
+}
+
+TEST(SecondOrStepTimerTest, ByStepsAsInTensorFlow) {
+  SecondOrStepTimer timer = SecondOrStepTimer::EverySteps(3);
+  EXPECT_FALSE(timer.last_triggered_step().has_value());
+  EXPECT_TRUE(timer.ShouldTriggerForStep(1, kStart)) << "the first question";
+  EXPECT_FALSE(timer.UpdateLastTriggered(1, kStart).has_value());
+  EXPECT_FALSE(timer.ShouldTriggerForStep(1, kStart + absl::Hours(1))) << "never twice for one step";
+  EXPECT_FALSE(timer.ShouldTriggerForStep(2, kStart));
+  EXPECT_FALSE(timer.ShouldTriggerForStep(3, kStart));
+  EXPECT_TRUE(timer.ShouldTriggerForStep(4, kStart));
+  EXPECT_TRUE(timer.ShouldTriggerForStep(50, kStart)) << "others moved the step, too";
+  const auto elapsed = timer.UpdateLastTriggered(50, kStart + absl::Seconds(7));
+  ASSERT_TRUE(elapsed.has_value());
+  EXPECT_EQ(elapsed->steps, 49);
+  EXPECT_EQ(elapsed->time, absl::Seconds(7));
+  EXPECT_EQ(timer.last_triggered_step(), 50);
+  EXPECT_FALSE(timer.ShouldTriggerForStep(52, kStart));
+  EXPECT_TRUE(timer.ShouldTriggerForStep(53, kStart));
+}
+
+TEST(SecondOrStepTimerTest, ByTimeAsInTensorFlow) {
+  SecondOrStepTimer timer = SecondOrStepTimer::Every(absl::Seconds(2));
+  EXPECT_TRUE(timer.ShouldTriggerForStep(1, kStart));
+  timer.UpdateLastTriggered(1, kStart);
+  EXPECT_FALSE(timer.ShouldTriggerForStep(1, kStart + absl::Seconds(9))) << "never twice for one step";
+  EXPECT_FALSE(timer.ShouldTriggerForStep(2, kStart + absl::Milliseconds(1999)));
+  EXPECT_TRUE(timer.ShouldTriggerForStep(2, kStart + absl::Seconds(2)));
+}
+
+TEST(StopAtStepTest, ExactlyOneOfTheTwoIsGiven) {
+  EXPECT_EQ(StopAtStep({.num_steps = 1})->Begin(), absl::OkStatus());
+  EXPECT_EQ(StopAtStep({.last_step = 1})->Begin(), absl::OkStatus());
+  EXPECT_TRUE(absl::IsInvalidArgument(StopAtStep({})->Begin()));
+  EXPECT_TRUE(absl::IsInvalidArgument(StopAtStep({.num_steps = 1, .last_step = 1})->Begin()));
+}
+
+TEST(StopAtStepTest, LastStep) {
+  Driver driver(StopAtStep({.last_step = 10}));
+  ASSERT_EQ(driver.Create(7), absl::OkStatus());
+  EXPECT_FALSE(driver.Run(8));
+  EXPECT_FALSE(driver.Run(9));
+  EXPECT_TRUE(driver.Run(10));
+  EXPECT_TRUE(driver.Run(15)) << "others may have moved it beyond";
+}
+
+TEST(StopAtStepTest, NumStepsCountFromTheFirstCreationOnly) {
+  Driver driver(StopAtStep({.num_steps = 5}));
+  ASSERT_EQ(driver.Create(100), absl::OkStatus());
+  EXPECT_FALSE(driver.Run(103));
+  ASSERT_EQ(driver.Create(103), absl::OkStatus());  // a recovery
+  EXPECT_FALSE(driver.Run(104));
+  EXPECT_TRUE(driver.Run(105));
+}
+
+TEST(NanTensorTest, ANumberIsFine) {
+  Driver driver(NanTensor());
+  EXPECT_FALSE(driver.Run(1, -1e30));
+  EXPECT_EQ(driver.status, absl::OkStatus());
+  EXPECT_FALSE(driver.Run(2, std::numeric_limits<double>::infinity())) << "TensorFlow's hook asks isnan";
+  EXPECT_EQ(driver.status, absl::OkStatus());
+}
+
+TEST(NanTensorTest, NanIsAnErrorOrAStop) {
+  Driver failing(NanTensor());
+  EXPECT_THAT(Logged([&] { failing.Run(1, kNan); }), ElementsAre("Model diverged with loss = NaN."));
+  EXPECT_EQ(failing.status, absl::InternalError("NaN loss during training."));
+  Driver stopping(NanTensor({.fail_on_nan_loss = false}));
+  EXPECT_TRUE(stopping.Run(1, kNan));
+  EXPECT_EQ(stopping.status, absl::OkStatus());
+}
+
+TEST(LoggingTensorTest, TensorFlowsLine) {
+  Driver driver(LoggingTensor());
+  const auto lines = Logged([&] {
+    for (int64_t step = 1; step <= 201; ++step) {
+      driver.Run(step, step == 101 ? 0.5 : 0.25);
+      driver.now += absl::Milliseconds(333);
+    }
+  });
+  EXPECT_THAT(lines, ElementsAre("loss = 0.25, step = 1", "loss = 0.5, step = 101 (33.300 sec)",
+                                 "loss = 0.25, step = 201 (33.300 sec)"));
+}
+
+TEST(LoggingTensorTest, CountsTheRunsOfThisProcessNotTheGlobalStep) {
+  Driver driver(LoggingTensor({.tensors = {"step"}, .every_n_iter = 2}));
+  EXPECT_THAT(Logged([&] {
+                for (const int64_t step : {7, 107, 207, 307}) driver.Run(step);
+              }),
+              ElementsAre("step = 7", "step = 207 (0.000 sec)"));
+}
+
+TEST(LoggingTensorTest, ByTimeAndAtTheEndAndAnyScalarInTheGivenOrder) {
+  Driver driver(LoggingTensor(
+      {.tensors = {"step", "accuracy", "staleness", "loss"}, .every = absl::Seconds(10), .at_end = true}));
+  const auto lines = Logged([&] {
+    driver.Run(1, 3, {{"accuracy", 0.125}});
+    driver.now += absl::Seconds(9);
+    driver.Run(2, 2, {{"accuracy", 0.25}});
+    driver.now += absl::Seconds(1);
+    driver.Run(3, 1.5, {{"accuracy", 0.5}});
+    driver.Run(4, 1.25, {{"accuracy", 0.75}});
+    EXPECT_EQ(driver.End(4), absl::OkStatus());
+  });
+  EXPECT_THAT(lines, ElementsAre("step = 1, accuracy = 0.125, staleness = 0, loss = 3",
+                                 "step = 3, accuracy = 0.5, staleness = 0, loss = 1.5 (10.000 sec)",
+                                 "step = 4, accuracy = 0.75, staleness = 0, loss = 1.25"));
+}
+
+TEST(LoggingTensorTest, NumbersOfAllSizes) {
+  const auto line = [](double loss, int64_t step) {
+    Driver driver(LoggingTensor());
+    return Logged([&] { driver.Run(step, loss); }).at(0);
+  };
+  EXPECT_EQ(line(0.1, 123456789012), "loss = 0.1, step = 123456789012") << "steps in full";
+  EXPECT_EQ(line(2.3025851, 1), "loss = 2.3025851, step = 1");
+  EXPECT_EQ(line(1e-12, 1), "loss = 1e-12, step = 1");
+  EXPECT_EQ(line(1e30, 1), "loss = 1e+30, step = 1");
+  EXPECT_EQ(line(-3, 1), "loss = -3, step = 1");
+  EXPECT_THAT(line(kNan, 1), HasSubstr("nan, step = 1"));
+}
+
+TEST(LoggingTensorTest, AnUnknownTensorIsNamedWithTheKnownOnes) {
+  Driver driver(LoggingTensor({.tensors = {"accurracy"}}));
+  driver.Run(1);
+  EXPECT_TRUE(absl::IsInvalidArgument(driver.status));
+  EXPECT_THAT(std::string(driver.status.message()), HasSubstr("no tensor 'accurracy'"));
+  EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = 0})->Begin()));
+  EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = std::nullopt})->Begin()));
+}
+
+class SummaryHooksTest : public ::testing::Test {
+ protected:
+  SummaryHooksTest() { writer_ = *EventFileWriter::Open(files_, clock_, "logs", {}); }
+  std::vector<SummaryEvent> Events() {
+    EXPECT_EQ(writer_->Flush(), absl::OkStatus());
+    return ReadEventFile(*files_.ReadFile(writer_->path()));
+  }
+
+  SimulatedClock clock_;
+  MemoryFileSystem files_;
+  std::unique_ptr<EventFileWriter> writer_;
+};
+
+TEST_F(SummaryHooksTest, SummarySaverSavesTheFirstRunAndThenEveryNSteps) {
+  Driver driver(SummarySaver({.save_steps = 3}));
+  driver.summaries = writer_.get();
+  ASSERT_EQ(driver.Begin(), absl::OkStatus());
+  ASSERT_EQ(driver.Create(10), absl::OkStatus());
+  for (int64_t step = 11; step <= 17; ++step) driver.Run(step, 0.5 * static_cast<double>(step), {{"accuracy", 0.25}});
+  ASSERT_EQ(driver.End(17), absl::OkStatus());
+  std::vector<std::string> story;
+  for (const SummaryEvent& event : Events()) story.push_back(event.ToString());
+  EXPECT_THAT(story, ElementsAre("10: START", "11: loss=5.5 accuracy=0.25", "14: loss=7 accuracy=0.25",
+                                 "17: loss=8.5 accuracy=0.25", "17: STOP"));
+}
+
+TEST_F(SummaryHooksTest, SummarySaverNeedsAPlaceToWriteTo) {
+  Driver driver(SummarySaver({.save_steps = 3}));
+  EXPECT_TRUE(absl::IsFailedPrecondition(driver.Create(0)));
+  EXPECT_TRUE(absl::IsInvalidArgument(SummarySaver({})->Begin()));
+  EXPECT_TRUE(absl::IsInvalidArgument(SummarySaver({.save_steps = 1, .save_interval = absl::Seconds(1)})->Begin()));
+  EXPECT_TRUE(absl::IsInvalidArgument(SummarySaver({.save_steps = -1})->Begin()));
+}
+
+TEST_F(SummaryHooksTest, StepCounterMeasuresTheGlobalStepNotItsOwnRuns) {
+  Driver driver(StepCounter({.every_n_steps = 100}));
+  driver.summaries = writer_.get();
+  const auto lines = Logged([&] {
+    for (int64_t step = 50; step <= 350; step += 50) {  // others train too
+      driver.Run(step);
+      driver.now += absl::Milliseconds(500);
+    }
+  });
+  // The first run starts the clock; then 100 steps in 1 s.
+  EXPECT_THAT(lines, ElementsAre("global_step/sec: 100", "global_step/sec: 100", "global_step/sec: 100"));
+  std::vector<std::string> story;
+  for (const SummaryEvent& event : Events()) story.push_back(event.ToString());
+  EXPECT_THAT(story, ElementsAre("150: global_step/sec=100", "250: global_step/sec=100", "350: global_step/sec=100"));
+}
+
+TEST_F(SummaryHooksTest, StepCounterByTimeAndItsNumbers) {
+  Driver driver(StepCounter({.every = absl::Seconds(8)}));
+  EXPECT_THAT(Logged([&] {
+                driver.Run(0);
+                driver.now += absl::Seconds(8);
+                driver.Run(99);
+                driver.now += absl::Seconds(7);
+                driver.Run(500);
+              }),
+              ElementsAre("global_step/sec: 12.375"));
+}
+
+TEST_F(SummaryHooksTest, StepCounterWarnsOnceWhenTheStepStandsStill) {
+  Driver driver(StepCounter());
+  const auto lines = Logged([&] {
+    for (int i = 0; i < 60; ++i) driver.Run(7);
+  });
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], HasSubstr("the global step has not moved"));
+  EXPECT_THAT(lines[0], HasSubstr("7"));
+  Driver moving(StepCounter({.every_n_steps = 1000}));
+  EXPECT_THAT(Logged([&] {
+                for (int i = 0; i < 60; ++i) moving.Run(i / 3);
+              }),
+              IsEmpty());
+}
+
+TEST(CheckpointSaverTest, NeedsAChiefWithADirectoryAndOneInterval) {
+  Driver driver(CheckpointSaver({.save_steps = 3}));
+  EXPECT_TRUE(absl::IsFailedPrecondition(driver.Create(0)));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckpointSaver({})->Begin()));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckpointSaver({.save_steps = 1, .save_interval = absl::Seconds(1)})->Begin()));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,81 @@
+// One process of a cluster in its role: a ps serves, a worker has a client to every ps, one process alone has a store
+// of its own. What the façade's Server wraps; torch-free. Used by one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/algo/algorithm.h"
+#include "muster/base/stop_signal.h"
+#include "muster/cluster/task_config.h"
+#include "muster/store/lease_keeper.h"
+#include "muster/store/ps_server.h"
+#include "muster/train/session.h"
+#include "muster/transport/loopback/loopback_network.h"
+
+namespace muster {
+
+struct NodeOptions {
+  JobToken token;
+  LeaseOptions lease;
+  // How long a ps may be out of reach before the session fails with Unavailable (exit code 138).
+  absl::Duration patience = absl::Seconds(60);
+};
+
+class Node {
+ public:
+  // A ps listens from here on. AlreadyExists: its port is in use.
+  static absl::StatusOr<std::unique_ptr<Node>> Create(const TaskConfig& task, NodeOptions options);
+  ~Node();
+
+  const TaskConfig& task() const { return task_; }
+
+  // "muster://host:port" of this task; empty where one process is all, and for an evaluator.
+  std::string Target() const;
+  // Device strings of what this process computes on.
+  std::vector<std::string> Devices() const;
+
+  // ps: serves until training has ended. FailedPrecondition on any other task: only a ps serves.
+  [[nodiscard]] absl::Status Join();
+
+  // What a session trains; the algorithm must outlive the session.
+  void SetAlgorithm(Algorithm* algorithm) { algorithm_ = algorithm; }
+
+  // FailedPrecondition: no algorithm yet; a ps or an evaluator; a cluster without ps.
+  absl::StatusOr<SessionEnvironment> MakeSessionEnvironment();
+
+  // How many ps hold the variables: 1 where one process is all.
+  int num_ps() const;
+  // The status page of every ps, JSON.
+  absl::StatusOr<std::vector<std::string>> PsStatus();
+
+ private:
+  explicit Node(const TaskConfig& task, NodeOptions options);
+  [[nodiscard]] absl::Status StartPs();
+  [[nodiscard]] absl::Status StartLocalStore();
+  void StartClient(std::vector<std::string> ps_addresses);
+  void StartHeartbeats();
+
+  const TaskConfig task_;
+  const NodeOptions options_;
+  Algorithm* algorithm_ = nullptr;
+
+  // A ps.
+  std::unique_ptr<PsServer> ps_;
+
+  // Everyone else. In this order: what is destroyed first stops using what stands above it.
+  TcpEventLoop loop_;
+  std::unique_ptr<StopSignal> stop_signal_;
+  std::unique_ptr<BackgroundThread> background_;  // of the local store
+  LoopbackNetwork network_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<StoreService> local_store_;
+  std::unique_ptr<Listener> local_listener_;
+  std::unique_ptr<StoreClient> client_;
+  std::unique_ptr<LeaseKeeper> lease_keeper_;
+};
+
+}  // namespace muster

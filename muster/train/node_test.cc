@@ -1,0 +1,115 @@
+#include "muster/train/node.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "muster/algo/asynchronous.h"
+#include "muster/algo/quadratic_source.h"
+#include "muster/train/hooks.h"
+#include "muster/transport/scripted_handler.h"
+#include "muster/transport/tcp/tcp_transport.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {20}}, {.name = "b"}};
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+TaskConfig Task(const std::string& cluster, const std::string& type, int index) {
+  const auto task = ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"",
+                                                                 type, "\", \"index\": ", index, "}}")});
+  EXPECT_TRUE(task.ok()) << task.status();
+  return task.value_or(TaskConfig());
+}
+
+// One process alone, trained until `last_step`; returns where it ended.
+int64_t TrainAlone(QuadraticSource& source, const SessionOptions& options, int64_t last_step) {
+  const auto node = Node::Create(TaskConfig(), {});
+  EXPECT_TRUE(node.ok()) << node.status();
+  AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, (*node)->num_ps(), Placement::kGreedyBySize, {}),
+                                  {.learning_rate = 0.1});
+  (*node)->SetAlgorithm(&algorithm);
+  auto environment = (*node)->MakeSessionEnvironment();
+  EXPECT_TRUE(environment.ok()) << environment.status();
+  Session session(*environment, options, {StopAtStep({.last_step = last_step})});
+  EXPECT_TRUE(session.is_chief());
+  EXPECT_EQ(session.Start(), absl::OkStatus());
+  while (!session.ShouldStop()) EXPECT_EQ(session.Run(), absl::OkStatus());
+  const auto pages = (*node)->PsStatus();
+  EXPECT_TRUE(pages.ok()) << pages.status();
+  EXPECT_EQ(nlohmann::json::parse(pages->at(0))["global_step"], session.global_step());
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+  return session.global_step();
+}
+
+TEST(NodeTest, OneProcessAloneTrains) {
+  QuadraticSource source(kVariables);
+  EXPECT_EQ(TrainAlone(source, {}, 200), 200);
+  EXPECT_EQ(source.steps, 200);
+  for (size_t i = 0; i < 20; ++i) EXPECT_NEAR(source.values(0)[i], QuadraticSource::Optimum(i), 1e-3);
+}
+
+TEST(NodeTest, OneProcessAloneSavesAndGoesOn) {
+  const std::string directory = JoinPath(testing::TempDir(), "muster_node_test_model");
+  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
+  const SessionOptions options = {.checkpoint_dir = directory, .save_checkpoint_steps = 10};
+  QuadraticSource first(kVariables);
+  EXPECT_EQ(TrainAlone(first, options, 15), 15);
+  QuadraticSource second(kVariables);
+  EXPECT_EQ(TrainAlone(second, options, 20), 20);
+  EXPECT_EQ(second.steps, 5);
+  QuadraticSource undisturbed(kVariables);
+  TrainAlone(undisturbed, {}, 20);
+  EXPECT_EQ(second.values(0), undisturbed.values(0));
+  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
+}
+
+TEST(NodeTest, WhatItSaysOfItself) {
+  const auto alone = *Node::Create(TaskConfig(), {});
+  EXPECT_EQ(alone->Target(), "");
+  EXPECT_EQ(alone->num_ps(), 1);
+  EXPECT_THAT(alone->Devices(), ElementsAre("/job:worker/replica:0/task:0/device:CPU:0"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(alone->Join())) << "only a ps serves";
+  const auto worker =
+      *Node::Create(Task(R"({"worker": ["h:1", "h:2"], "ps": ["h:3", "h:4", "h:5"]})", "worker", 1), {});
+  EXPECT_EQ(worker->Target(), "muster://h:2");
+  EXPECT_EQ(worker->num_ps(), 3);
+}
+
+TEST(NodeTest, WhoCannotTrainIsTold) {
+  const auto why = [](Node& node) {
+    const auto environment = node.MakeSessionEnvironment();
+    EXPECT_TRUE(absl::IsFailedPrecondition(environment.status())) << environment.status();
+    return Message(environment.status());
+  };
+  EXPECT_THAT(why(**Node::Create(TaskConfig(), {})), HasSubstr("create the trainer"));
+  EXPECT_THAT(why(**Node::Create(Task(R"({"worker": ["h:1", "h:2"]})", "worker", 1), {})), HasSubstr("no ps"));
+  EXPECT_THAT(why(**Node::Create(Task(R"({"chief": ["h:1"], "ps": ["h:2"]})", "evaluator", 0), {})),
+              HasSubstr("evaluator:0 does not train"));
+}
+
+TEST(NodeTest, APortInUseIsNamed) {
+  TcpEventLoop loop;
+  TcpTransport transport(loop);
+  ScriptedHandler handler;
+  const auto listener = transport.Listen("127.0.0.1:0", handler);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const std::string address = (*listener)->address();
+  const auto node =
+      Node::Create(Task(absl::StrCat(R"({"worker": ["127.0.0.1:1"], "ps": [")", address, R"("]})"), "ps", 0), {});
+  EXPECT_TRUE(absl::IsAlreadyExists(node.status())) << node.status();
+  EXPECT_THAT(Message(node.status()), HasSubstr(address));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,101 @@
+#include "muster/train/saver.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/version.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/checkpoint/checkpoint_reader.h"
+
+namespace muster {
+
+Saver::Saver(FileSystem& files, StoreClient& client, std::string directory, SaverOptions options)
+    : files_(files), client_(client), directory_(std::move(directory)), options_(options) {}
+
+absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id, const std::string& file) {
+  auto saved = client_.SavePart(ps, directory_, save_id, file);
+  if (saved.ok()) return ManifestPart{file, saved->bytes, saved->crc32c};
+  if (!absl::IsNotFound(saved.status())) return saved.status();
+  ASSIGN_OR_RETURN(const PartSnapshot snapshot, client_.ExportPart(ps));
+  ASSIGN_OR_RETURN(const FileSummary written,
+                   WritePart(files_, JoinPath(directory_, TemporaryName(file)), client_.ModelOf(ps), snapshot));
+  return ManifestPart{file, written.bytes, written.crc32c};
+}
+
+absl::Status Saver::Commit(const Manifest& manifest) {
+  absl::Status committed = client_.CommitCheckpoint(directory_, SerializeManifest(manifest));
+  if (!absl::IsNotFound(committed)) return committed;
+  // ps 0 does not see the directory: it only says whether the lease still holds, and the rename happens here.
+  RETURN_IF_ERROR(client_.CommitCheckpoint("", ""));
+  return CommitManifest(files_, directory_, manifest);
+}
+
+absl::StatusOr<std::string> Saver::Save(int64_t global_step) {
+  Manifest manifest;
+  manifest.global_step = global_step;
+  manifest.lease_epoch = static_cast<int64_t>(client_.chief_epoch());
+  // Different in every life of every chief: neither the parts nor the announcement of an earlier job that saved the
+  // same step into this directory may be taken for ours.
+  manifest.save_id = absl::StrCat("i", absl::Hex(client_.HeartbeatStamp(0).incarnation), "s", ++saves_);
+  manifest.writer = "ps:0";
+  manifest.muster_version = kMusterVersion;
+  for (const Saveable& saveable : saveables_) manifest.extras[saveable.name] = absl::Base64Escape(saveable.save());
+  const std::string path = JoinPath(directory_, CheckpointName(global_step));
+  LogInfo("Saving checkpoints for ", global_step, " into ", path, ".");
+  RETURN_IF_ERROR(files_.CreateDirectory(directory_));
+  RETURN_IF_ERROR(AnnounceSave(files_, directory_, manifest.save_id));
+  for (int ps = 0; ps < client_.num_ps(); ++ps) {
+    const StoreModel model = client_.ModelOf(ps);
+    if (ps == 0) AddVariablesToManifest(model, manifest);
+    ASSIGN_OR_RETURN(ManifestPart part,
+                     SavePart(ps, manifest.save_id, PartFileName(global_step, ps, client_.num_ps(), manifest.save_id)));
+    manifest.parts.push_back(std::move(part));
+    AddPartToManifest(model, ps, manifest);
+  }
+  RETURN_IF_ERROR(Commit(manifest));
+  last_checkpoint_ = path;
+  // The new checkpoint is safe; trouble in tidying up is no reason to stop training.
+  absl::Status tidied = RetainNewest(files_, directory_, options_.keep_checkpoint_max);
+  if (tidied.ok()) tidied = RemoveLeftovers(files_, directory_);
+  if (!tidied.ok()) LogWarning("old checkpoints could not be removed: ", tidied.ToString());
+  return path;
+}
+
+absl::Status Saver::RestoreSaveables(const Manifest& manifest) {
+  for (const Saveable& saveable : saveables_) {
+    const auto saved = manifest.extras.find(saveable.name);
+    if (saved == manifest.extras.end()) continue;
+    std::string bytes;
+    if (!absl::Base64Unescape(saved->second, &bytes))
+      return absl::DataLossError(absl::StrCat("the checkpoint's '", saveable.name, "' is damaged"));
+    RETURN_IF_ERROR(saveable.restore(bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<int64_t>> Saver::RestoreLatest() {
+  ASSIGN_OR_RETURN(const std::optional<std::string> latest,
+                   LatestCheckpoint(files_, directory_,
+                                    {.allow_older = options_.allow_older_checkpoint,
+                                     .verify_checksums = options_.allow_older_checkpoint}));
+  if (!latest) return std::nullopt;
+  LogInfo("Restoring parameters from ", *latest);
+  ASSIGN_OR_RETURN(const auto checkpoint, CheckpointReader::Open(files_, *latest));
+  RETURN_IF_ERROR(CheckModelOfCheckpoint(checkpoint->manifest(), client_.binding().variables, *latest));
+  std::vector<RestoredPart> parts;
+  for (int ps = 0; ps < client_.num_ps(); ++ps) {
+    ASSIGN_OR_RETURN(RestoredPart part, ReadPart(*checkpoint, client_.ModelOf(ps)));
+    if (!part.with_slots && ps == 0)
+      LogWarning("the checkpoint was made with the rule ", checkpoint->manifest().rule.name,
+                 ": its slots are not restored");
+    parts.push_back(std::move(part));
+  }
+  const int64_t step = checkpoint->manifest().global_step;
+  RETURN_IF_ERROR(client_.Initialize(step, step, &parts));
+  RETURN_IF_ERROR(RestoreSaveables(checkpoint->manifest()));
+  last_checkpoint_ = *latest;
+  return step;
+}
+
+}  // namespace muster

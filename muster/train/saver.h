@@ -1,0 +1,67 @@
+// Leads the saving and restoring of checkpoints: the chief's side. Each ps writes its own part if it sees the
+// directory, else its bytes are streamed here and written by this process; ps 0 commits the manifest last. Format:
+// docs/checkpoint_format.md, steps: docs/store_protocol.md. Used by the training thread; blocks for as long as disks
+// do.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/base/file_system.h"
+#include "muster/checkpoint/manifest.h"
+#include "muster/store/store_client.h"
+
+namespace muster {
+
+// Something beside the variables that a checkpoint keeps: a generator's state, the position in the input.
+struct Saveable {
+  std::string name;                                         // unique in the session
+  std::function<std::string()> save;                        // bytes, any
+  std::function<absl::Status(const std::string&)> restore;  // InvalidArgument: not what save gave
+};
+
+struct SaverOptions {
+  int keep_checkpoint_max = 5;          // 0 keeps all
+  bool allow_older_checkpoint = false;  // when the newest is damaged, restore the newest that isn't
+};
+
+class Saver {
+ public:
+  // All borrowed for its life.
+  Saver(FileSystem& files, StoreClient& client, std::string directory, SaverOptions options);
+
+  void Add(Saveable saveable) { saveables_.push_back(std::move(saveable)); }
+
+  // Saves what the ps hold now. Returns the path ("dir/model.ckpt-100"). On an error the checkpoints that were there
+  // stay.
+  absl::StatusOr<std::string> Save(int64_t global_step);
+
+  // The newest checkpoint of the directory given to every ps as its initial state; its global step, or nothing if there
+  // is no checkpoint. DataLoss: damaged (names the file). FailedPrecondition: of another model (names the variable).
+  absl::StatusOr<std::optional<int64_t>> RestoreLatest();
+
+  const std::string& directory() const { return directory_; }
+  // Path of the last checkpoint saved or restored; empty if none.
+  const std::string& last_checkpoint() const { return last_checkpoint_; }
+
+ private:
+  absl::StatusOr<ManifestPart> SavePart(int ps, const std::string& save_id, const std::string& file);
+  [[nodiscard]] absl::Status Commit(const Manifest& manifest);
+  [[nodiscard]] absl::Status RestoreSaveables(const Manifest& manifest);
+
+  FileSystem& files_;
+  StoreClient& client_;
+  const std::string directory_;
+  const SaverOptions options_;
+  std::vector<Saveable> saveables_;
+  std::string last_checkpoint_;
+  uint64_t saves_ = 0;
+};
+
+}  // namespace muster

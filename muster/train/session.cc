@@ -1,0 +1,176 @@
+#include "muster/train/session.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/train/hooks.h"
+
+namespace muster {
+
+bool RunValues::Find(const std::string& name, double* value) const {
+  if (name == "loss") return *value = loss, true;
+  if (name == "step" || name == "global_step") return *value = static_cast<double>(global_step), true;
+  if (name == "staleness") return *value = static_cast<double>(staleness), true;
+  for (const auto& [scalar, scalar_value] : scalars)
+    if (scalar == name) return *value = scalar_value, true;
+  return false;
+}
+
+Session::Session(SessionEnvironment environment, SessionOptions options,
+                 std::vector<std::shared_ptr<SessionHook>> hooks)
+    : environment_(std::move(environment)),
+      options_(std::move(options)),
+      is_chief_(options_.is_chief.value_or(environment_.is_chief)) {
+  if (is_chief_) hooks_ = options_.chief_only_hooks;
+  if (is_chief_) AddDefaultHooks();
+  for (auto& hook : hooks) hooks_.push_back(std::move(hook));
+}
+
+Session::~Session() = default;
+
+absl::Status Session::CheckOptions() const {
+  if (!options_.master.empty() && options_.master != environment_.target)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "master is '", options_.master, "'; accepted: empty, or the server's own '", environment_.target, "'"));
+  if (options_.save_checkpoint_secs && options_.save_checkpoint_steps)
+    return absl::InvalidArgumentError("give one of save_checkpoint_secs and save_checkpoint_steps, not both");
+  if (options_.save_summaries_secs && options_.save_summaries_steps)
+    return absl::InvalidArgumentError("give one of save_summaries_secs and save_summaries_steps, not both");
+  return absl::OkStatus();
+}
+
+// In TensorFlow's order: chief-only hooks, step counter, summary saver, checkpoint saver, then the user's hooks.
+void Session::AddDefaultHooks() {
+  if (options_.log_step_count_steps > 0)
+    hooks_.push_back(StepCounter({.every_n_steps = options_.log_step_count_steps}));
+  const bool summaries = !options_.summary_dir.empty() || !options_.checkpoint_dir.empty();
+  const int64_t summary_steps = options_.save_summaries_steps.value_or(100);
+  if (summaries && options_.save_summaries_secs) {
+    if (*options_.save_summaries_secs > 0)
+      hooks_.push_back(SummarySaver({.save_interval = absl::Seconds(*options_.save_summaries_secs)}));
+  } else if (summaries && summary_steps > 0) {
+    hooks_.push_back(SummarySaver({.save_steps = summary_steps}));
+  }
+  if (options_.checkpoint_dir.empty()) return;
+  const double checkpoint_secs = options_.save_checkpoint_secs.value_or(600);
+  if (options_.save_checkpoint_steps) {
+    if (*options_.save_checkpoint_steps > 0)
+      hooks_.push_back(CheckpointSaver({.save_steps = *options_.save_checkpoint_steps}));
+  } else if (checkpoint_secs > 0) {
+    hooks_.push_back(CheckpointSaver({.save_interval = absl::Seconds(checkpoint_secs)}));
+  }
+}
+
+SessionContext Session::MakeContext() {
+  return {.is_chief = is_chief_,
+          .now = environment_.clock->Now(),
+          .global_step = global_step_,
+          .saver = saver_.get(),
+          .summaries = summaries_.get()};
+}
+
+absl::Status Session::Start() {
+  RETURN_IF_ERROR(CheckOptions());
+  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->Begin());
+  const absl::Status created = Create();
+  // Training that has ended, or a Ctrl-C while waiting for the chief: nothing to do, and no error.
+  if (absl::IsCancelled(created)) {
+    LogInfo(created.message());
+    stop_ = true;
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(created);
+  created_ = true;
+  const SessionContext context = MakeContext();
+  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterCreateSession(context));
+  return absl::OkStatus();
+}
+
+absl::Status Session::Create() {
+  StoreClient& client = *environment_.client;
+  RETURN_IF_ERROR(client.Join(is_chief_));
+  if (client.ended()) return absl::CancelledError("training has already ended");
+  joined_ = true;
+  environment_.on_joined();
+  client.Bind(environment_.algorithm->binding());
+  if (is_chief_) RETURN_IF_ERROR(InitializeOrRestore());
+  if (!is_chief_ && !client.ready()) LogInfo("Waiting for the chief to initialise the model.");
+  ASSIGN_OR_RETURN(global_step_, client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
+  return client.Pull(PullWhat::kEverything);
+}
+
+absl::Status Session::InitializeOrRestore() {
+  StoreClient& client = *environment_.client;
+  if (!options_.checkpoint_dir.empty()) {
+    RETURN_IF_ERROR(environment_.files->CreateDirectory(options_.checkpoint_dir));
+    saver_ = std::make_unique<Saver>(*environment_.files, client, options_.checkpoint_dir,
+                                     SaverOptions{.keep_checkpoint_max = options_.keep_checkpoint_max,
+                                                  .allow_older_checkpoint = options_.allow_older_checkpoint});
+    for (const Saveable& saveable : options_.saveables) saver_->Add(saveable);
+  }
+  const std::string& summary_dir = options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir;
+  if (!summary_dir.empty()) {
+    ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, summary_dir, {}));
+  }
+  if (client.ready()) {
+    LogInfo("The ps hold the model already: going on with it.");
+    return absl::OkStatus();
+  }
+  if (saver_) {
+    ASSIGN_OR_RETURN(const std::optional<int64_t> restored, saver_->RestoreLatest());
+    if (restored) return absl::OkStatus();
+  }
+  return client.Initialize(/*global_step=*/0, /*minibatches=*/0, nullptr);
+}
+
+absl::Status Session::Run() {
+  // A signal that came after the caller's ShouldStop is no mistake of the caller: one more step is run.
+  if (stop_) return absl::FailedPreconditionError("Run called even after should_stop requested.");
+  const absl::Status status = RunHooked();
+  if (!absl::IsCancelled(status)) return status;
+  LogInfo(status.message());
+  stop_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Session::RunHooked() {
+  RunContext context(MakeContext());
+  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->BeforeRun(context));
+  scalars_.clear();
+  ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
+  global_step_ = result.global_step;
+  last_loss_ = result.loss;
+  ran_ = true;
+  RunContext after(MakeContext());
+  const RunValues values{result.loss, result.global_step, result.staleness, scalars_};
+  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterRun(after, values));
+  if (context.stop_requested() || after.stop_requested()) stop_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Session::Close() {
+  if (std::exchange(closed_, true) || !joined_) return absl::OkStatus();
+  stop_ = true;
+  // Whatever fails here, the ps must still hear that this task is done: they would wait for it otherwise.
+  absl::Status first_error = created_ ? EndHooks() : absl::OkStatus();
+  if (ran_) LogInfo("Loss for final step: ", absl::StrFormat("%g", last_loss_), ".");
+  first_error.Update(environment_.client->Done());
+  return first_error;
+}
+
+absl::Status Session::EndHooks() {
+  if (is_chief_ && saver_) {
+    // The last checkpoint carries the step that the ps are at, which other workers may have moved since our last run.
+    ASSIGN_OR_RETURN(global_step_, environment_.client->ReadGlobalStep());
+  }
+  const SessionContext context = MakeContext();
+  absl::Status first_error;
+  for (auto& hook : hooks_) first_error.Update(hook->End(context));
+  if (summaries_) first_error.Update(summaries_->Close());
+  return first_error;
+}
+
+}  // namespace muster

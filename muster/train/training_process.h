@@ -1,0 +1,83 @@
+// One worker of a simulated cluster, for tests: a quadratic model, its algorithm, its client, and what a session needs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/algo/asynchronous.h"
+#include "muster/algo/quadratic_source.h"
+#include "muster/store/simulated_store.h"
+#include "muster/train/session.h"
+
+namespace muster {
+
+struct TrainingOptions {
+  std::vector<VariableSpec> variables = {{.name = "w", .shape = {3}}, {.name = "b", .shape = {2}}};
+  RuleSpec rule = {.learning_rate = 0.1};
+  Placement placement = Placement::kRoundRobin;
+  Partitioning partitioning;
+  FileSystem* files = nullptr;    // the disk of this process; null: the store's
+  FaultScript* faults = nullptr;  // of its requests; must outlive the process
+};
+
+class TrainingProcess {
+ public:
+  // `store` must outlive it.
+  TrainingProcess(SimulatedStore& store, const std::string& task, const TrainingOptions& options = {})
+      : source(options.variables),
+        algorithm(source,
+                  *PlaceVariables(options.variables, static_cast<int>(store.addresses().size()), options.placement,
+                                  options.partitioning),
+                  options.rule),
+        client(options.faults != nullptr
+                   ? store.Client(task, *options.faults, {.stop_requested = [this] { return stop; }})
+                   : store.Client(task, {.stop_requested = [this] { return stop; }})),
+        files(options.files != nullptr ? *options.files : store.files),
+        store_(store),
+        is_chief_(task == "chief:0") {}
+
+  SessionEnvironment Environment() {
+    return {.client = client.get(),
+            .algorithm = &algorithm,
+            .loop = &store_.loop,
+            .files = &files,
+            .clock = &store_.clock,
+            .is_chief = is_chief_,
+            .target = "muster://here:1",
+            .stop_requested = [this] { return stop; },
+            .on_joined = [this] { ++joined; }};
+  }
+  Session MakeSession(SessionOptions options = {}, std::vector<std::shared_ptr<SessionHook>> hooks = {}) {
+    return Session(Environment(), std::move(options), std::move(hooks));
+  }
+
+  // Without a session: the chief gives its values to the ps.
+  void StartAsChief() {
+    EXPECT_EQ(client->Join(true), absl::OkStatus());
+    client->Bind(algorithm.binding());
+    EXPECT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+    EXPECT_EQ(client->Pull(PullWhat::kEverything), absl::OkStatus());
+  }
+  int64_t Step() {
+    const auto result = algorithm.Step(*client);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->global_step : -1;
+  }
+
+  QuadraticSource source;
+  AsynchronousAlgorithm algorithm;
+  std::unique_ptr<StoreClient> client;
+  FileSystem& files;
+  bool stop = false;  // as a signal sets it
+  int joined = 0;     // how often on_joined was called
+
+ private:
+  SimulatedStore& store_;
+  const bool is_chief_;
+};
+
+}  // namespace muster
