@@ -1,0 +1,33 @@
+// Starts one program of a run as a child process: in a process group of its own, with pipes for its output, dying with
+// its parent, known to the guard before it runs. Not thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+struct ChildSpec {
+  std::string program;  // the file to be executed
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;  // "NAME=VALUE", all of it
+  int guard_fd = -1;                     // see Guard::fd
+};
+
+// Descriptors are the caller's to close, and are not inherited by other children.
+struct Child {
+  pid_t pid = 0;       // and the number of its process group
+  int pid_fd = -1;     // readable when it has ended
+  int stdout_fd = -1;  // non-blocking
+  int stderr_fd = -1;  // non-blocking
+};
+
+// Returns once the program is being executed. Its stdin is empty. An error of execve (NotFound, PermissionDenied, ...)
+// is returned, naming the program, and nothing is left running.
+absl::StatusOr<Child> StartChild(const ChildSpec& spec);
+
+}  // namespace muster

@@ -1,0 +1,102 @@
+#include "muster/launch/backends/local/guard.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "muster/launch/backends/local/run_processes.h"
+
+namespace muster {
+namespace {
+
+// Neither the terminal's signals nor its closing reach the guard, and it keeps none of the launcher's files open: who
+// reads the launcher's output through a pipe sees its end when the launcher ends.
+void Detach(int pipe) {
+  setsid();
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  prctl(PR_SET_NAME, "muster-guard");
+  if (pipe != 0) dup2(pipe, 0);
+  const int nothing = open("/dev/null", O_RDWR);
+  dup2(nothing, 1);
+  dup2(nothing, 2);
+  close_range(3, ~0u, 0);
+  if (chdir("/") != 0) return;  // then that directory stays in use for as long as the run, which does no harm
+}
+
+[[noreturn]] void GuardRun(int pipe, const std::string& run_id) {
+  Detach(pipe);
+  std::set<pid_t> groups;
+  for (;;) {
+    Guard::Record record;
+    const ssize_t got = read(0, &record, sizeof record);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof record) break;
+    if (record.added != 0) {
+      groups.insert(record.group);
+    } else {
+      groups.erase(record.group);
+    }
+  }
+  for (const pid_t group : groups) kill(-group, SIGKILL);
+  KillProcessesOfRun(run_id);
+  _exit(0);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Guard>> Guard::Fork(const std::string& run_id) {
+  int ends[2], ready[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "cannot make the guard's pipe");
+  if (pipe2(ready, O_CLOEXEC) != 0) {
+    const int error = errno;
+    close(ends[0]);
+    close(ends[1]);
+    return absl::ErrnoToStatus(error, "cannot make the guard's pipe");
+  }
+  const pid_t pid = fork();
+  if (pid == 0) {
+    close(ends[1]);
+    GuardRun(ends[0], run_id);
+  }
+  const int error = errno;
+  close(ends[0]);
+  close(ready[1]);
+  // The end of this pipe comes when the guard has closed what it inherited: the held ports of the run's servers, say.
+  char nothing;
+  while (pid > 0 && read(ready[0], &nothing, 1) < 0 && errno == EINTR) {
+  }
+  close(ready[0]);
+  if (pid < 0) {
+    close(ends[1]);
+    return absl::ErrnoToStatus(error, "cannot start the guard process");
+  }
+  return std::unique_ptr<Guard>(new Guard(ends[1], pid));
+}
+
+Guard::~Guard() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void Guard::Forget(pid_t group) {
+  const Record record = {group, 0};
+  // It fails only if the guard was killed; then there is nobody who would have to forget.
+  [[maybe_unused]] const ssize_t written = write(fd_, &record, sizeof record);
+}
+
+void Guard::Finish() {
+  if (fd_ < 0) return;
+  close(std::exchange(fd_, -1));
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+// Ends a run's processes when the launcher has died without doing so itself, of SIGKILL say. It is a process of its
+// own, forked before the first task: it holds the reading end of a pipe whose writing end only the launcher has, so
+// end-of-file means that the launcher is gone; then it kills each task's process group and whatever else carries the
+// run's MUSTER_RUN_ID. (The tasks themselves also have PR_SET_PDEATHSIG; their children haven't, it isn't inherited.)
+// Not thread-safe.
+//
+// Through the pipe come records that say which process groups there are: a task writes its own between fork and exec,
+// so there is no moment at which it could start something that the guard doesn't know of; the launcher takes it back
+// before the group's number can be given to another process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+class Guard {
+ public:
+  // One write, which a pipe doesn't divide.
+  struct Record {
+    int32_t group;
+    int32_t added;  // 1: there is this group; 0: it has ended
+  };
+
+  // Forks: the process must have no other threads. When it returns, the guard holds none of this process's descriptors.
+  static absl::StatusOr<std::unique_ptr<Guard>> Fork(const std::string& run_id);
+  // Lets the guard go, without waiting for it.
+  ~Guard();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+  // Where a task announces itself: Record{getpid(), 1}, once it leads its group. Closed by exec.
+  int fd() const { return fd_; }
+  pid_t pid() const { return pid_; }
+  void Forget(pid_t group);
+  // Nothing is left to be guarded: waits until the guard has ended.
+  void Finish();
+
+ private:
+  Guard(int fd, pid_t pid) : fd_(fd), pid_(pid) {}
+
+  int fd_;
+  const pid_t pid_;
+};
+
+}  // namespace muster

@@ -1,0 +1,86 @@
+#include "muster/launch/backends/local/guard.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/random_hex.h"
+
+namespace muster {
+namespace {
+
+// So that what never ends is a red test and not a hanging one.
+constexpr int kHangMs = 60000;
+
+// A process that leads a group of its own and waits for a signal. To be made before the guard, whose pipe it would
+// hold.
+pid_t Sleeper() {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    for (;;) pause();
+  }
+  EXPECT_EQ(setpgid(pid, pid), 0);
+  return pid;
+}
+
+// The signal that ended `pid`.
+int SignalOf(pid_t pid) {
+  pollfd gone = {OpenPidFd(pid), POLLIN, 0};
+  if (poll(&gone, 1, kHangMs) != 1) kill(pid, SIGUSR1);
+  close(gone.fd);
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+void Announce(const Guard& guard, pid_t group) {
+  const Guard::Record record = {group, 1};
+  ASSERT_EQ(write(guard.fd(), &record, sizeof record), static_cast<ssize_t>(sizeof record));
+}
+
+TEST(Guard, KillsTheGroupsItKnowsWhenItsPipeEnds) {
+  const pid_t known = Sleeper(), forgotten = Sleeper();
+  auto guard = Guard::Fork(RandomHex(8));
+  ASSERT_TRUE(guard.ok()) << guard.status();
+  Announce(**guard, known);
+  Announce(**guard, forgotten);
+  (*guard)->Forget(forgotten);
+  (*guard)->Finish();
+  EXPECT_EQ(SignalOf(known), SIGKILL);
+  ASSERT_EQ(kill(forgotten, SIGTERM), 0);
+  EXPECT_EQ(SignalOf(forgotten), SIGTERM);
+}
+
+TEST(Guard, HoldsNothingOfTheLaunchers) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  auto guard = Guard::Fork(RandomHex(8));
+  ASSERT_TRUE(guard.ok()) << guard.status();
+  close(ends[1]);
+  char byte;
+  EXPECT_EQ(read(ends[0], &byte, 1), 0);  // the end, not "nothing yet": nobody else has the writing end
+  close(ends[0]);
+  (*guard)->Finish();
+}
+
+TEST(Guard, HearsNeitherCtrlCNorTheClosingOfTheTerminal) {
+  const pid_t known = Sleeper();
+  auto guard = Guard::Fork(RandomHex(8));
+  ASSERT_TRUE(guard.ok()) << guard.status();
+  const int process = OpenPidFd((*guard)->pid());
+  EXPECT_EQ(getpgid((*guard)->pid()), (*guard)->pid());
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ASSERT_EQ(kill((*guard)->pid(), number), 0);
+  Announce(**guard, known);
+  (*guard)->Finish();
+  EXPECT_EQ(SignalOf(known), SIGKILL);  // it was still there to do it
+  pollfd gone = {process, POLLIN, 0};
+  EXPECT_EQ(poll(&gone, 1, kHangMs), 1);
+  close(process);
+}
+
+}  // namespace
+}  // namespace muster

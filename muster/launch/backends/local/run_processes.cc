@@ -1,0 +1,82 @@
+#include "muster/launch/backends/local/run_processes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string_view>
+
+#include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/cluster_plan.h"
+
+namespace muster {
+namespace {
+
+// A killed process is gone within milliseconds unless it hangs in a broken disk or network; then it is left behind.
+constexpr int kGoneWithinMs = 10000;
+
+bool HasVariable(const std::string& environment_file, const std::string& variable) {
+  std::ifstream in(environment_file, std::ios::binary);
+  const std::string environment{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  for (size_t at = 0; at < environment.size();) {
+    const size_t end = environment.find('\0', at);
+    if (std::string_view(environment).substr(at, end - at) == variable) return true;
+    if (end == std::string::npos) break;
+    at = end + 1;
+  }
+  return false;
+}
+
+// Through a pidfd, so that a process that got the number meanwhile is not hit: the environment is looked at again once
+// the pidfd holds the process. Waits for its end.
+bool Kill(pid_t pid, const std::string& run_id) {
+  const int fd = OpenPidFd(pid);
+  if (fd < 0) return false;
+  const bool still = HasVariable("/proc/" + std::to_string(pid) + "/environ", kRunIdVariable + ("=" + run_id));
+  if (still && SignalPidFd(fd, SIGKILL) == 0) {
+    pollfd gone = {fd, POLLIN, 0};
+    poll(&gone, 1, kGoneWithinMs);
+  }
+  close(fd);
+  return still;
+}
+
+}  // namespace
+
+std::vector<pid_t> ProcessesOfRun(const std::string& run_id) {
+  std::vector<pid_t> found;
+  DIR* directory = opendir("/proc");
+  if (directory == nullptr) return found;
+  const std::string variable = std::string(kRunIdVariable) + "=" + run_id;
+  while (const dirent* entry = readdir(directory)) {
+    pid_t pid = 0;
+    const char* end = entry->d_name + std::strlen(entry->d_name);
+    if (std::from_chars(entry->d_name, end, pid).ptr != end) continue;
+    // A zombie's environment reads as empty.
+    if (HasVariable(std::string("/proc/") + entry->d_name + "/environ", variable)) found.push_back(pid);
+  }
+  closedir(directory);
+  return found;
+}
+
+int KillProcessesOfRun(const std::string& run_id) {
+  std::set<pid_t> killed;
+  for (bool found_more = true; found_more;) {
+    found_more = false;
+    for (const pid_t pid : ProcessesOfRun(run_id)) {
+      if (killed.count(pid) > 0 || !Kill(pid, run_id)) continue;
+      killed.insert(pid);
+      found_more = true;
+    }
+  }
+  return static_cast<int>(killed.size());
+}
+
+}  // namespace muster

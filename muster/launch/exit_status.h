@@ -1,0 +1,21 @@
+// How a process ended. A plain value.
+#pragma once
+
+#include <string>
+
+namespace muster {
+
+struct ExitStatus {
+  int code = 0;    // what it exited with, if `signal` is 0
+  int signal = 0;  // what killed it, if anything
+
+  bool ok() const { return code == 0 && signal == 0; }
+  // As a shell has it in $?: 128 + the signal for a process that was killed.
+  int ShellCode() const { return signal != 0 ? 128 + signal : code; }
+  // "exited with 1", "was killed by signal 9 (Killed)".
+  std::string ToString() const;
+
+  bool operator==(const ExitStatus&) const = default;
+};
+
+}  // namespace muster

@@ -1,0 +1,184 @@
+#include "muster/launch/foreground_run.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/output_queue.h"
+#include "muster/launch/supervisor.h"
+
+namespace muster {
+namespace {
+
+// Output that waits for its reader before the tasks have to wait too.
+constexpr size_t kMostWaitingBytes = 1 << 20;
+
+// The signals that end a run, as a descriptor; restores what was before when destroyed.
+class EndingSignals {
+ public:
+  EndingSignals() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    struct sigaction hangup;
+    sigaction(SIGHUP, nullptr, &hangup);
+    if (hangup.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);  // ignored: nohup wants it so
+    sigprocmask(SIG_BLOCK, &set, &mask_before_);
+    pipe_before_ = signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error of write
+    fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  ~EndingSignals() {
+    close(fd_);
+    signal(SIGPIPE, pipe_before_);
+    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+  EndingSignals(const EndingSignals&) = delete;
+  EndingSignals& operator=(const EndingSignals&) = delete;
+
+  int fd() const { return fd_; }
+  // True if there was one.
+  bool Take() {
+    signalfd_siginfo info;
+    return read(fd_, &info, sizeof info) == sizeof info;
+  }
+
+ private:
+  int fd_;
+  sigset_t mask_before_;
+  void (*pipe_before_)(int);
+};
+
+bool SameFile(int a, int b) {
+  struct stat of_a, of_b;
+  return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+class ForegroundRun final : public BackendEvents {
+ public:
+  ForegroundRun(const ClusterPlan& plan, FreePorts ports, const ForegroundOptions& options)
+      : plan_(plan),
+        options_(options),
+        ports_(std::move(ports)),
+        loop_(RealClock()),
+        stdout_(loop_, STDOUT_FILENO),
+        stderr_(loop_, STDERR_FILENO),
+        log_(options.log, PosixFileSystem(), [this](OutputStream to, std::string_view text) { Put(to, text); }),
+        backend_({.run_id = options.run_id, .environment = options.environment}, loop_, *this) {}
+
+  absl::StatusOr<int> Run() {
+    for (const ProcessSpec& process : plan_.processes) {
+      const absl::Status added = log_.AddTask(process.task);
+      if (!added.ok()) return absl::InvalidArgumentError(absl::StrCat("--log-dir: ", std::string(added.message())));
+    }
+    RETURN_IF_ERROR(backend_.Start());
+    const absl::Status launched = LaunchAll();
+    if (launched.ok()) Supervise();
+    const int strays = backend_.Stop();
+    if (launched.ok()) ReportEnd(strays);
+    Flush();
+    loop_.Forget(signals_.fd());
+    RETURN_IF_ERROR(launched);
+    return supervisor_->exit_code();
+  }
+
+  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override {
+    log_.Take(task, stream, bytes);
+  }
+  void OnExit(const TaskId& task, const ExitStatus& status) override {
+    log_.Finish(task);
+    supervisor_->OnExit(task, status);
+  }
+
+ private:
+  absl::Status LaunchAll() {
+    std::vector<TaskId> running;
+    log_.Say(absl::StrCat("run ", options_.run_id));
+    for (size_t i = 0; i < plan_.processes.size(); ++i) {
+      const ProcessSpec& process = plan_.processes[i];
+      if (!process.address.empty()) ports_.Release(i);
+      const absl::Status launched = backend_.Launch(process);
+      if (!launched.ok()) {
+        if (running.empty()) return launched;
+        return absl::InternalError(absl::StrCat(process.task.ToString(), " could not be started, so the others were ",
+                                                "ended: ", std::string(launched.message())));
+      }
+      running.push_back(process.task);
+      log_.Say(absl::StrCat(process.task.ToString(), process.task == plan_.chief ? " (the chief)" : "", " is process ",
+                            backend_.Pid(process.task), process.address.empty() ? "" : " at ", process.address));
+    }
+    supervisor_.emplace(running, SupervisorOptions{.chief = plan_.chief, .stop_grace = options_.stop_grace}, backend_,
+                        RealClock(), [this](const std::string& line) { log_.Say(line); });
+    loop_.Watch(signals_.fd(), POLLIN, [this](short) {
+      while (signals_.Take()) supervisor_->OnInterrupt();
+    });
+    return absl::OkStatus();
+  }
+
+  void Supervise() {
+    while (!supervisor_->done()) {
+      loop_.RunOnce(supervisor_->deadline());
+      supervisor_->OnTime();
+      backend_.PauseOutput(waiting_bytes() > kMostWaitingBytes);
+    }
+  }
+
+  void ReportEnd(int strays) {
+    if (strays > 0) log_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
+    const auto& failure = supervisor_->first_failure();
+    if (!failure.has_value()) return;
+    const auto& lines = log_.LastLines(failure->task);
+    log_.Say(absl::StrCat("first failure: ", failure->task.ToString(), " ", failure->status.ToString(),
+                          lines.empty() ? "; it wrote nothing" : " — its last lines:"));
+    for (const std::string& line : lines) log_.Say(absl::StrCat("  ", line));
+  }
+
+  // One queue for both where both lead to the same place, so that no line comes to stand inside another.
+  void Put(OutputStream stream, std::string_view lines) {
+    (stream == OutputStream::kStdout || one_output_ ? stdout_ : stderr_).Put(lines);
+  }
+  size_t waiting_bytes() const { return stdout_.bytes() + stderr_.bytes(); }
+
+  // All that is waiting to be shown; after an interrupt only what can be shown at once.
+  void Flush() {
+    bool patient = !supervisor_.has_value() || supervisor_->interrupts() < 2;
+    for (size_t before = 0; waiting_bytes() > 0 && (patient || waiting_bytes() != before);) {
+      before = waiting_bytes();
+      const int interrupts = supervisor_.has_value() ? supervisor_->interrupts() : 0;
+      loop_.RunOnce(patient ? absl::InfiniteFuture() : absl::InfinitePast());
+      if (supervisor_.has_value() && supervisor_->interrupts() > interrupts) patient = false;
+    }
+  }
+
+  // Constant after construction.
+  const ClusterPlan& plan_;
+  const ForegroundOptions& options_;
+  const bool one_output_ = SameFile(STDOUT_FILENO, STDERR_FILENO);
+
+  EndingSignals signals_;  // first, so that the tasks' processes and the guard are forked with them blocked
+  FreePorts ports_;
+  FdLoop loop_;
+  OutputQueue stdout_;
+  OutputQueue stderr_;
+  LogMux log_;
+  LocalBackend backend_;
+  std::optional<Supervisor> supervisor_;  // once all are started
+};
+
+}  // namespace
+
+absl::StatusOr<int> RunInForeground(const ClusterPlan& plan, FreePorts ports, const ForegroundOptions& options) {
+  return ForegroundRun(plan, std::move(ports), options).Run();
+}
+
+}  // namespace muster

@@ -1,0 +1,197 @@
+#include "muster/launch/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const TaskId kChief{kChiefJob, 0};
+const TaskId kPs{kPsJob, 0};
+const TaskId kWorker0{kWorkerJob, 0};
+const TaskId kWorker1{kWorkerJob, 1};
+
+// Notes who was ended and how: "chief:0 gently".
+class NotingBackend final : public Backend {
+ public:
+  absl::Status Start() override { return absl::OkStatus(); }
+  int Stop() override { return 0; }
+  absl::Status Launch(const ProcessSpec&) override { return absl::OkStatus(); }
+  void End(const TaskId& task, EndMode mode) override {
+    ended.push_back(task.ToString() + (mode == EndMode::kGently ? " gently" : " at once"));
+  }
+  void PauseOutput(bool) override {}
+
+  // What was noted since the last call.
+  std::vector<std::string> Take() { return std::exchange(ended, {}); }
+
+  std::vector<std::string> ended;
+};
+
+class SupervisorTest : public testing::Test {
+ protected:
+  static constexpr absl::Duration kGrace = absl::Seconds(30);
+  static constexpr absl::Duration kLastGrace = absl::Seconds(5);
+
+  void Advance(absl::Duration by) {
+    clock_.Advance(by);
+    supervisor_.OnTime();
+  }
+  // What was said since the last call.
+  std::string Said() {
+    std::string said;
+    for (const std::string& line : std::exchange(lines_, {})) said += line + "\n";
+    return said;
+  }
+
+  SimulatedClock clock_;
+  NotingBackend backend_;
+  std::vector<std::string> lines_;
+  Supervisor supervisor_{{kPs, kChief, kWorker0, kWorker1},
+                         {.chief = kChief, .stop_grace = kGrace, .last_grace = kLastGrace},
+                         backend_,
+                         clock_,
+                         [this](const std::string& line) { lines_.push_back(line); }};
+};
+
+TEST_F(SupervisorTest, AllEndWell) {
+  supervisor_.OnExit(kWorker0, {});
+  EXPECT_EQ(supervisor_.deadline(), absl::InfiniteFuture());
+  supervisor_.OnExit(kChief, {});
+  EXPECT_EQ(supervisor_.deadline(), clock_.Now() + kGrace);
+  supervisor_.OnExit(kWorker1, {});
+  EXPECT_FALSE(supervisor_.done());
+  supervisor_.OnExit(kPs, {});
+  EXPECT_TRUE(supervisor_.done());
+  EXPECT_EQ(supervisor_.deadline(), absl::InfiniteFuture());
+  EXPECT_EQ(supervisor_.exit_code(), 0);
+  EXPECT_FALSE(supervisor_.first_failure().has_value());
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  EXPECT_EQ(Said(), "");
+}
+
+TEST_F(SupervisorTest, AFailedWorkerStopsNobody) {
+  supervisor_.OnExit(kWorker1, {.signal = 9});
+  EXPECT_THAT(Said(), HasSubstr("worker:1 was killed by signal 9 (Killed); the others go on"));
+  supervisor_.OnExit(kWorker0, {.code = 3});
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  supervisor_.OnExit(kChief, {});
+  supervisor_.OnExit(kPs, {});
+  EXPECT_EQ(supervisor_.exit_code(), 0);
+  ASSERT_TRUE(supervisor_.first_failure().has_value());
+  EXPECT_EQ(supervisor_.first_failure()->task, kWorker1);
+  EXPECT_EQ(supervisor_.first_failure()->status, ExitStatus{.signal = 9});
+}
+
+TEST_F(SupervisorTest, AFailedServerIsLeftForTheOthersToFindOut) {
+  supervisor_.OnExit(kPs, {.code = 1});
+  EXPECT_THAT(Said(), HasSubstr("ps:0 exited with 1: training can't go on without it"));
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  EXPECT_EQ(supervisor_.deadline(), absl::InfiniteFuture());
+  supervisor_.OnExit(kChief, {.code = 138});
+  EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently", "worker:1 gently"));
+  supervisor_.OnExit(kWorker0, {.signal = 15});
+  supervisor_.OnExit(kWorker1, {.signal = 15});
+  EXPECT_EQ(supervisor_.exit_code(), 138);
+  EXPECT_EQ(supervisor_.first_failure()->task, kPs);
+}
+
+TEST_F(SupervisorTest, AFailedChiefEndsTheOthersServersLast) {
+  supervisor_.OnExit(kChief, {.code = 7});
+  EXPECT_THAT(Said(), HasSubstr("chief:0 exited with 7: ending the others (ps:0, worker:0, worker:1)"));
+  EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently", "worker:1 gently"));
+  supervisor_.OnExit(kWorker0, {.signal = 15});
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  supervisor_.OnExit(kWorker1, {.code = 1});
+  EXPECT_THAT(backend_.Take(), ElementsAre("ps:0 gently"));
+  supervisor_.OnExit(kPs, {});
+  EXPECT_TRUE(supervisor_.done());
+  EXPECT_EQ(supervisor_.exit_code(), 7);
+  EXPECT_EQ(supervisor_.first_failure()->task, kChief);  // the others' ends were our doing
+  EXPECT_EQ(Said(), "");
+}
+
+TEST_F(SupervisorTest, WhoDoesNotEndWhenAskedIsKilled) {
+  supervisor_.OnExit(kChief, {.code = 1});
+  supervisor_.OnExit(kWorker0, {});
+  backend_.Take();
+  Advance(kGrace - absl::Milliseconds(1));
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  Said();
+  Advance(absl::Milliseconds(1));
+  EXPECT_THAT(backend_.Take(), ElementsAre("ps:0 at once", "worker:1 at once"));
+  EXPECT_THAT(Said(), HasSubstr("did not end when asked to, and being killed now: ps:0, worker:1"));
+  EXPECT_EQ(supervisor_.deadline(), absl::InfiniteFuture());
+  supervisor_.OnExit(kWorker1, {.signal = 9});
+  supervisor_.OnExit(kPs, {.signal = 9});
+  EXPECT_TRUE(supervisor_.done());
+}
+
+TEST_F(SupervisorTest, AfterTheChiefTheOthersHaveTheirGrace) {
+  supervisor_.OnExit(kChief, {});
+  Advance(kGrace - absl::Milliseconds(1));
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  Advance(absl::Milliseconds(1));
+  EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently", "worker:1 gently"));
+  EXPECT_THAT(Said(),
+              HasSubstr("still running 30s after chief:0 had ended, and being ended now: ps:0, worker:0, worker:1"));
+  supervisor_.OnExit(kWorker0, {.signal = 15});
+  Advance(kLastGrace);
+  EXPECT_THAT(backend_.Take(), ElementsAre("ps:0 at once", "worker:1 at once"));
+  EXPECT_EQ(supervisor_.exit_code(), 0);
+}
+
+TEST_F(SupervisorTest, AWorkerThatFailsAfterTheChiefIsAFailureToo) {
+  supervisor_.OnExit(kChief, {});
+  supervisor_.OnExit(kWorker1, {.code = 1});
+  EXPECT_EQ(supervisor_.first_failure()->task, kWorker1);
+  supervisor_.OnExit(kPs, {.code = 1});
+  EXPECT_THAT(Said(), testing::Not(HasSubstr("training can't go on")));
+}
+
+TEST_F(SupervisorTest, InterruptedOnceEndsGentlyTwiceAtOnce) {
+  supervisor_.OnInterrupt();
+  EXPECT_THAT(backend_.Take(), ElementsAre("chief:0 gently", "worker:0 gently", "worker:1 gently"));
+  EXPECT_THAT(Said(), HasSubstr("interrupted: ending chief:0, ps:0, worker:0, worker:1 within 30s"));
+  EXPECT_EQ(supervisor_.deadline(), clock_.Now() + kGrace);
+  supervisor_.OnExit(kWorker0, {.code = 1});
+  supervisor_.OnInterrupt();
+  EXPECT_THAT(backend_.Take(), ElementsAre("chief:0 at once", "ps:0 at once", "worker:1 at once"));
+  supervisor_.OnExit(kChief, {.signal = 9});
+  supervisor_.OnExit(kWorker1, {.signal = 9});
+  supervisor_.OnExit(kPs, {.signal = 9});
+  EXPECT_TRUE(supervisor_.done());
+  EXPECT_EQ(supervisor_.exit_code(), 137);
+  EXPECT_FALSE(supervisor_.first_failure().has_value());
+}
+
+TEST_F(SupervisorTest, InterruptWhileEndingDoesNotProlongTheGrace) {
+  supervisor_.OnExit(kChief, {.code = 1});
+  const absl::Time deadline = supervisor_.deadline();
+  backend_.Take();
+  clock_.Advance(absl::Seconds(10));
+  supervisor_.OnInterrupt();
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  EXPECT_EQ(supervisor_.deadline(), deadline);
+}
+
+TEST_F(SupervisorTest, TheChiefsGracefulEndAfterAnInterruptIsItsExitCode) {
+  supervisor_.OnInterrupt();
+  supervisor_.OnExit(kChief, {.code = 0});
+  supervisor_.OnExit(kWorker0, {});
+  supervisor_.OnExit(kWorker1, {});
+  backend_.Take();
+  supervisor_.OnExit(kPs, {});
+  EXPECT_TRUE(supervisor_.done());
+  EXPECT_EQ(supervisor_.exit_code(), 0);
+}
+
+}  // namespace
+}  // namespace muster
