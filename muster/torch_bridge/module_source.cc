@@ -1,0 +1,214 @@
+#include "muster/torch_bridge/module_source.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/status_macros.h"
+#include "muster/torch_bridge/torch_dtype.h"
+#include "muster/torch_bridge/torch_status.h"
+#include "muster/torch_bridge/torch_version.h"
+
+namespace muster {
+namespace {
+
+// A cache line, what torch's own allocator gives: MKL's last bits may depend on the alignment of its operands.
+constexpr int64_t kAlignment = 64;
+
+// A tensor over `memory` that keeps `owner` alive. Each view has a storage of its own, so that saving one tensor
+// doesn't save the whole flat buffer.
+torch::Tensor View(MutableByteSpan memory, const VariableSpec& spec, std::shared_ptr<void> owner) {
+  return torch::from_blob(
+      memory.data(), spec.shape, [owner = std::move(owner)](void*) {}, TorchDType(spec.dtype));
+}
+
+absl::StatusOr<std::vector<torch::Tensor>> SuppliedViews(const std::vector<ModuleVariable>& variables,
+                                                         const ModuleSourceOptions& options) {
+  std::vector<torch::Tensor> views;
+  for (const ModuleVariable& variable : variables) {
+    const VariableSpec& spec = variable.spec;
+    ASSIGN_OR_RETURN(const MutableByteSpan memory, options.memory(spec));
+    if (memory.size() != static_cast<size_t>(spec.bytes()))
+      return absl::InvalidArgumentError(absl::StrCat("variable '", spec.name, "' needs ", spec.bytes(),
+                                                     " bytes, but was given memory of ", memory.size()));
+    if (reinterpret_cast<uintptr_t>(memory.data()) % DTypeSize(spec.dtype) != 0)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "variable '", spec.name, "' was given memory that isn't aligned to ", DTypeSize(spec.dtype), " bytes"));
+    views.push_back(View(memory, spec, options.memory_owner));
+  }
+  return views;
+}
+
+std::vector<torch::Tensor> OwnViews(const std::vector<ModuleVariable>& variables) {
+  const auto padded = [](const VariableSpec& spec) {
+    return (spec.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  std::map<DType, int64_t> bytes;
+  for (const ModuleVariable& variable : variables) bytes[variable.spec.dtype] += padded(variable.spec);
+
+  struct Buffer {
+    std::shared_ptr<torch::Tensor> memory;
+    std::byte* next = nullptr;
+  };
+  std::map<DType, Buffer> buffers;
+  for (const auto& [dtype, size] : bytes) {
+    Buffer& buffer = buffers[dtype];
+    buffer.memory = std::make_shared<torch::Tensor>(torch::zeros({size}, torch::kUInt8));
+    buffer.next = static_cast<std::byte*>(buffer.memory->data_ptr());
+  }
+  std::vector<torch::Tensor> views;
+  for (const ModuleVariable& variable : variables) {
+    Buffer& buffer = buffers[variable.spec.dtype];
+    views.push_back(View({buffer.next, static_cast<size_t>(variable.spec.bytes())}, variable.spec, buffer.memory));
+    buffer.next += padded(variable.spec);
+  }
+  return views;
+}
+
+// The gradient as plain memory of the variable's shape: sparse ones are made dense, strided ones contiguous, and those
+// of tensors that share the variable's memory are summed. The usual gradient is passed through without a copy.
+torch::Tensor DenseGradient(const std::vector<torch::Tensor>& tensors) {
+  torch::Tensor sum;
+  for (const torch::Tensor& tensor : tensors) {
+    torch::Tensor gradient = tensor.grad();
+    if (!gradient.defined()) continue;
+    if (gradient.layout() != torch::kStrided) gradient = gradient.to_dense();
+    sum = sum.defined() ? sum + gradient : gradient;
+  }
+  if (!sum.defined()) return sum;
+  if (sum.is_neg()) [[unlikely]]
+    sum = sum.resolve_neg();
+  return sum.contiguous();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ModuleSource>> ModuleSource::Create(std::shared_ptr<torch::nn::Module> module,
+                                                                   ModuleSourceOptions options) {
+  ASSIGN_OR_RETURN(std::vector<ModuleVariable> found, FindModuleVariables(*module));
+  return CatchTorch("moving the module's variables", [&]() -> absl::StatusOr<std::unique_ptr<ModuleSource>> {
+    std::vector<torch::Tensor> views;
+    if (options.memory) {
+      ASSIGN_OR_RETURN(views, SuppliedViews(found, options));
+    } else {
+      views = OwnViews(found);
+    }
+    const torch::NoGradGuard no_grad;
+    for (size_t i = 0; i < found.size(); ++i) views[i].copy_(found[i].tensors.front());
+
+    auto source = std::unique_ptr<ModuleSource>(new ModuleSource(std::move(module), std::move(found), options));
+    for (size_t i = 0; i < views.size(); ++i) {
+      Variable& variable = source->variables_[i];
+      variable.view = std::move(views[i]);
+      for (torch::Tensor& tensor : variable.found.tensors) tensor.set_data(variable.view);
+    }
+    return source;
+  });
+}
+
+ModuleSource::ModuleSource(std::shared_ptr<torch::nn::Module> module, std::vector<ModuleVariable> found,
+                           const ModuleSourceOptions& options)
+    : module_(std::move(module)) {
+  for (ModuleVariable& variable : found) {
+    const auto device = options.devices.find(variable.spec.name);
+    if (device != options.devices.end()) variable.spec.device = device->second;
+    specs_.push_back(variable.spec);
+    variables_.push_back({std::move(variable), {}, {}});
+  }
+}
+
+ModuleSource::~ModuleSource() { SetGradientReady(nullptr); }
+
+MutableByteSpan ModuleSource::value(size_t i) {
+  // A change of shape or type can't be reported from here; ComputeGradients will.
+  ReattachVariable(variables_[i]).IgnoreError();
+  return {static_cast<std::byte*>(variables_[i].view.mutable_data_ptr()), static_cast<size_t>(specs_[i].bytes())};
+}
+
+void ModuleSource::SetGradientReady(std::function<void(size_t)> ready) {
+  ready_ = std::move(ready);
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    if (specs_[i].kind != VariableKind::kTrainable || variables_[i].found.tensors.size() != 1) continue;
+    if (!ready_) {
+      SetGradientReadyHook(tensor(i), nullptr);
+      continue;
+    }
+    SetGradientReadyHook(tensor(i), [this, i] {
+      variables_[i].gradient = DenseGradient(variables_[i].found.tensors);
+      ready_(i);
+    });
+  }
+}
+
+absl::StatusOr<double> ModuleSource::ComputeGradients() {
+  if (!loss_)
+    return absl::FailedPreconditionError("there is no loss function to compute gradients of; call SetLoss first");
+  DropGradients();
+  RETURN_IF_ERROR(Reattach());
+  absl::StatusOr<double> loss = CatchTorch("computing the loss and its gradients", [this] { return RunMinibatch(); });
+  if (!loss.ok()) DropGradients();
+  return loss;
+}
+
+absl::StatusOr<double> ModuleSource::RunMinibatch() {
+  const torch::AutoGradMode grad_mode(true);
+  const torch::Tensor loss = loss_();
+  if (!loss.defined())
+    return absl::InvalidArgumentError("the loss function returned an undefined tensor, not a scalar");
+  if (loss.numel() != 1)
+    return absl::InvalidArgumentError(absl::StrCat("the loss function returned a tensor of shape [",
+                                                   absl::StrJoin(loss.sizes(), ","),
+                                                   "], not a scalar: reduce it, e.g. with mean()"));
+  if (!loss.requires_grad())
+    return absl::InvalidArgumentError(
+        "the loss depends on no trainable parameter of the module: compute it from the module's output without "
+        "detach(), item() or NoGradGuard");
+  loss.backward();
+  for (size_t i = 0; i < variables_.size(); ++i)
+    if (specs_[i].kind == VariableKind::kTrainable && !variables_[i].gradient.defined())
+      variables_[i].gradient = DenseGradient(variables_[i].found.tensors);
+  return loss.item<double>();
+}
+
+void ModuleSource::DropGradients() {
+  for (Variable& variable : variables_) {
+    variable.gradient.reset();
+    for (torch::Tensor& tensor : variable.found.tensors) tensor.mutable_grad().reset();
+  }
+}
+
+ByteSpan ModuleSource::gradient(size_t i) {
+  const torch::Tensor& gradient = variables_[i].gradient;
+  if (!gradient.defined()) return {};
+  return {static_cast<const std::byte*>(gradient.const_data_ptr()), gradient.nbytes()};
+}
+
+absl::Status ModuleSource::Reattach() {
+  for (const Variable& variable : variables_) RETURN_IF_ERROR(ReattachVariable(variable));
+  return absl::OkStatus();
+}
+
+absl::Status ModuleSource::ReattachVariable(const Variable& variable) {
+  const void* memory = variable.view.const_data_ptr();
+  for (torch::Tensor tensor : variable.found.tensors) {
+    if (tensor.const_data_ptr() == memory) [[likely]]
+      continue;
+    const torch::Tensor& view = variable.view;
+    if (tensor.sizes() != view.sizes() || tensor.scalar_type() != view.scalar_type() || !tensor.device().is_cpu())
+      return absl::FailedPreconditionError(
+          absl::StrCat("variable '", variable.found.spec.name, "' was ", DTypeName(variable.found.spec.dtype), " [",
+                       absl::StrJoin(view.sizes(), ","), "] on the CPU when the module was made a replica and is now ",
+                       c10::toString(tensor.scalar_type()), " [", absl::StrJoin(tensor.sizes(), ","), "] on ",
+                       tensor.device().str(), ": load and convert a module before, or into the same type and shape"));
+    RETURN_IF_ERROR(CatchTorch(absl::StrCat("taking over variable '", variable.found.spec.name, "'"), [&] {
+      const torch::NoGradGuard no_grad;
+      view.copy_(tensor);
+      tensor.set_data(view);
+      return absl::OkStatus();
+    }));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

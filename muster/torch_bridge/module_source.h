@@ -1,0 +1,102 @@
+// Any torch::nn::Module as a GradientSource: its parameters and buffers become views into flat memory that the layers
+// below read and write as spans, while the module, its user and autograd notice nothing (training is bit-identical).
+// Gradients stay the tensors that autograd made: copying them into a flat buffer was measured 8-10 % slower. Not
+// thread-safe: used by the training thread only.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/algo/gradient_source.h"
+#include "muster/torch_bridge/module_variables.h"
+
+namespace muster {
+
+struct ModuleSourceOptions {
+  // Where the value of a variable shall live: VariableSpec::bytes() long, aligned to 4 bytes and to its element type
+  // (64 is better: MKL's last bits may depend on it). Called once a variable, in order. Empty: flat buffers of the
+  // source's own, one for each element type. Either way the module's present values are copied in.
+  std::function<absl::StatusOr<MutableByteSpan>(const VariableSpec&)> memory;
+  // Keeps what `memory` returned alive; held as long as any tensor of the module points there, so that the module may
+  // outlive the source.
+  std::shared_ptr<void> memory_owner;
+  // Device strings of variables by name, for VariableSpec::device.
+  absl::flat_hash_map<std::string, std::string> devices;
+};
+
+class ModuleSource final : public GradientSource {
+ public:
+  // Errors: those of FindModuleVariables and `options.memory`; the module is then as before. A module has at most one
+  // source at a time.
+  static absl::StatusOr<std::unique_ptr<ModuleSource>> Create(std::shared_ptr<torch::nn::Module> module,
+                                                              ModuleSourceOptions options = {});
+  ~ModuleSource() override;
+  ModuleSource(const ModuleSource&) = delete;
+  ModuleSource& operator=(const ModuleSource&) = delete;
+
+  // Parameters in the order of named_parameters(), then buffers. A parameter that is (un)frozen later keeps its kind.
+  const std::vector<VariableSpec>& variables() const override { return specs_; }
+
+  // The further names of a tied variable; empty for most.
+  const std::vector<std::string>& aliases(size_t i) const { return variables_[i].found.aliases; }
+
+  // The tensor of the module that is variable i; its data is value(i).
+  const torch::Tensor& tensor(size_t i) const { return variables_[i].found.tensors.front(); }
+
+  torch::nn::Module& module() { return *module_; }
+
+  // Brings in first what the user has put into the module by other means, see Reattach.
+  MutableByteSpan value(size_t i) override;
+
+  // What ComputeGradients minimises: a function of one minibatch that runs the module forward and returns a scalar.
+  // Held, with all it refers to, until the next SetLoss; an empty function lets go of it.
+  void SetLoss(std::function<torch::Tensor()> loss) { loss_ = std::move(loss); }
+
+  // Called in mid-backward, on the thread that runs ComputeGradients, as soon as gradient(i) is final, so that sending
+  // it can begin. Not called for variables without part in the minibatch nor for those of several tensors: what hasn't
+  // been announced when ComputeGradients returns is final or empty then. Must not throw. Empty: no calls, and no cost.
+  void SetGradientReady(std::function<void(size_t i)> ready);
+
+  // Drops the old gradients, calls the loss function, runs backward. A loss that is NaN or infinite is returned as it
+  // is. FailedPrecondition: no loss function; a variable re-allocated with another shape or type. InvalidArgument: the
+  // loss isn't a scalar or depends on no trainable parameter. What the user's function or torch throws: see
+  // StatusFromException. After an error all gradients are empty.
+  absl::StatusOr<double> ComputeGradients() override;
+
+  ByteSpan gradient(size_t i) override;
+
+  // torch::load and Module::to give a tensor new memory without telling anyone, which would silently cut it off from
+  // the cluster. This copies such values into value(i) and points the tensor back there. ComputeGradients and value(i)
+  // do it by themselves, at the cost of one comparison a tensor. FailedPrecondition naming the variable whose shape,
+  // type or device changed.
+  absl::Status Reattach();
+
+ private:
+  struct Variable {
+    ModuleVariable found;
+    torch::Tensor view;      // the flat memory, in the variable's shape
+    torch::Tensor gradient;  // dense, contiguous; undefined if the last minibatch made none
+  };
+
+  ModuleSource(std::shared_ptr<torch::nn::Module> module, std::vector<ModuleVariable> found,
+               const ModuleSourceOptions& options);
+
+  absl::Status ReattachVariable(const Variable& variable);
+  absl::StatusOr<double> RunMinibatch();
+  void DropGradients();
+
+  const std::shared_ptr<torch::nn::Module> module_;
+  std::vector<VariableSpec> specs_;
+  std::vector<Variable> variables_;  // as specs_
+  std::function<torch::Tensor()> loss_;
+  std::function<void(size_t)> ready_;
+};
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+// The one file that depends on libtorch's version; written against 2.11 to 2.13. What moves between versions lies in
+// torch::autograd::impl: up to 2.11 autograd's nodes are std::shared_ptr, from 2.13 on c10::intrusive_ptr, so nothing
+// here (or anywhere else) names the type of a node. Thread safety: that of the tensor handed in.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#if TORCH_VERSION_MAJOR < 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 11)
+#error "muster needs libtorch 2.11 or newer"
+#endif
+
+namespace muster {
+
+// Calls `ready` each time backward has put the final gradient into `leaf.grad()`: once a backward, also when the tensor
+// is used in several places; never when it is unused. On CPU it runs on the thread that called backward. Replaces an
+// earlier hook of the same tensor; an empty function removes it. Costs less than 100 ns a tensor and step.
+inline void SetGradientReadyHook(const torch::Tensor& leaf, std::function<void()> ready) {
+  struct Hook final : torch::autograd::PostAccumulateGradHook {
+    explicit Hook(std::function<void()> f) : ready(std::move(f)) {}
+    void operator()(const torch::autograd::Variable&) override { ready(); }
+    std::function<void()> ready;
+  };
+  torch::autograd::impl::set_post_acc_grad_hooks(leaf, ready ? std::make_unique<Hook>(std::move(ready)) : nullptr);
+}
+
+}  // namespace muster

@@ -1,0 +1,105 @@
+#include "muster/torch_bridge/training.h"
+
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "muster/algo/asynchronous.h"
+#include "muster/base/log.h"
+#include "muster/cluster/environment.h"
+#include "muster/torch_bridge/random_state.h"
+
+namespace muster {
+namespace {
+
+template <typename T>
+T ValueOrThrow(absl::StatusOr<T> value) {
+  ThrowIfError(value.status());
+  return *std::move(value);
+}
+
+NodeOptions WithToken(NodeOptions options) {
+  if (options.token.secret.empty()) options.token.secret = ReadEnvironment().job_token.value_or("");
+  return options;
+}
+
+// The chief's generator goes on where the checkpoint left it.
+SessionOptions WithRandomState(SessionOptions options) {
+  options.saveables.push_back({"torch_random", [] { return TorchRandomState(); },
+                               [](const std::string& state) { return SetTorchRandomState(state); }});
+  return options;
+}
+
+TaskConfig MakeTask(const ClusterSpec& cluster, const std::string& job, int index) {
+  // Through the same resolver as everything else, so that the same rules hold.
+  return ValueOrThrow(
+      ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster.ToJson(), ", \"task\": {\"type\": \"", job,
+                                                   "\", \"index\": ", index, "}}"),
+                         .flags = {}}));
+}
+
+}  // namespace
+
+Server::Server(const TaskConfig& task, NodeOptions options) {
+  HandleUncaughtErrors();
+  SetUpLog(ReadEnvironment().run_id ? "" : task.task().ToString());
+  node_ = ValueOrThrow(Node::Create(task, WithToken(std::move(options))));
+}
+
+Server::Server(const ClusterSpec& cluster, const std::string& job, int index, NodeOptions options)
+    : Server(MakeTask(cluster, job, index), std::move(options)) {}
+
+std::unique_ptr<Server> Server::CreateLocal() { return std::make_unique<Server>(TaskConfig()); }
+
+int Server::Join() {
+  const absl::Status status = node_->Join();
+  if (!status.ok()) LogError(status.message());
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+Replica::Replica(Server& server, std::shared_ptr<torch::nn::Module> module, ReplicaOptions options) : server_(server) {
+  // One process alone holds everything itself, whatever devices were named for a cluster.
+  if (!server_.task().distributed()) options.devices.clear();
+  source_ = ValueOrThrow(ModuleSource::Create(std::move(module), {.devices = std::move(options.devices)}));
+  // A cluster without ps is reported by the session, an evaluator needs no placement.
+  if (const int num_ps = server_.node().num_ps(); num_ps > 0)
+    placement_ = ValueOrThrow(PlaceVariables(source_->variables(), num_ps, options.placement, options.partitioning));
+}
+
+void Replica::Load(const CheckpointReader& checkpoint) {
+  ThrowIfError(CheckModelOfCheckpoint(checkpoint.manifest(), source_->variables(), checkpoint.path()));
+  for (size_t i = 0; i < source_->variables().size(); ++i)
+    ThrowIfError(checkpoint.ReadVariable(source_->variables()[i].name, source_->value(i)));
+}
+
+Trainer::Trainer(Replica& replica, std::unique_ptr<Algorithm> algorithm)
+    : replica_(replica), algorithm_(std::move(algorithm)) {
+  replica_.server().node().SetAlgorithm(algorithm_.get());
+}
+
+Trainer Asynchronous(Replica& replica, const RuleSpec& rule) {
+  return Trainer(replica, std::make_unique<AsynchronousAlgorithm>(replica.source(), replica.placement(), rule));
+}
+
+MonitoredTrainingSession::MonitoredTrainingSession(Server& server, SessionOptions options,
+                                                   std::vector<std::shared_ptr<SessionHook>> hooks)
+    : session_(std::make_unique<Session>(ValueOrThrow(server.node().MakeSessionEnvironment()),
+                                         WithRandomState(std::move(options)), std::move(hooks))),
+      exceptions_(std::uncaught_exceptions()) {
+  ThrowIfError(session_->Start());
+}
+
+MonitoredTrainingSession::~MonitoredTrainingSession() noexcept(false) {
+  if (std::uncaught_exceptions() == exceptions_) Close();
+}
+
+void MonitoredTrainingSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
+  ModuleSource& source = trainer.replica().source();
+  source.SetLoss(std::move(loss));
+  const absl::Status status = session_->Run();
+  source.SetLoss({});  // it refers to the caller's variables
+  ThrowIfError(status);
+}
+
+void MonitoredTrainingSession::Close() { ThrowIfError(session_->Close()); }
+
+}  // namespace muster

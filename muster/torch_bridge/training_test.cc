@@ -1,0 +1,104 @@
+#include "muster/torch_bridge/training.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "muster/optim/rule_options.h"
+#include "muster/torch_bridge/random_state.h"
+#include "muster/train/hooks.h"
+#include "muster/transport/tcp/tcp_transport.h"
+
+namespace muster {
+namespace {
+
+torch::Tensor Loss(torch::nn::Linear& net, const torch::Tensor& x) {
+  return torch::mse_loss(net(x), x.sum(1, /*keepdim=*/true));
+}
+
+std::vector<torch::Tensor> Minibatches(int count) {
+  torch::manual_seed(7);
+  std::vector<torch::Tensor> minibatches;
+  for (int i = 0; i < count; ++i) minibatches.push_back(torch::rand({8, 4}));
+  return minibatches;
+}
+
+TEST(TrainingTest, OneProcessIsTheSameAsTorchsOptimizer) {
+  SeedTorch(3);
+  torch::nn::Linear ours(4, 1);
+  SeedTorch(3);
+  torch::nn::Linear twin(4, 1);
+  const auto minibatches = Minibatches(20);
+
+  const auto server = Server::CreateLocal();
+  EXPECT_EQ(server->Target(), "");
+  EXPECT_EQ(server->Devices(), (std::vector<std::string>{"/job:worker/replica:0/task:0/device:CPU:0"}));
+  Replica replica(*server, ours);
+  auto trainer = Asynchronous(replica, Sgd({.learning_rate = 0.1}));
+  {
+    MonitoredTrainingSession session(*server, {.master = server->Target()}, {StopAtStep({.last_step = 20})});
+    for (int i = 0; !session.ShouldStop(); ++i) session.Run(trainer, [&] { return Loss(ours, minibatches[i]); });
+    EXPECT_EQ(session.global_step(), 20);
+    EXPECT_THROW(session.Run(trainer, [&] { return Loss(ours, minibatches[0]); }), Error);
+  }
+  torch::optim::SGD optimizer(twin->parameters(), 0.1);
+  for (const torch::Tensor& minibatch : minibatches) {
+    optimizer.zero_grad();
+    Loss(twin, minibatch).backward();
+    optimizer.step();
+  }
+  // Not to the last bit: torch rounds parameter - rate × gradient once, our rules after each operation.
+  EXPECT_TRUE(torch::allclose(ours->weight, twin->weight, 1e-6, 1e-7));
+  EXPECT_TRUE(torch::allclose(ours->bias, twin->bias, 1e-6, 1e-7));
+}
+
+TEST(TrainingTest, WhatIsMissingIsSaid) {
+  const auto server = Server::CreateLocal();
+  torch::nn::Linear net(4, 1);
+  EXPECT_THROW(MonitoredTrainingSession(*server, {}), Error);  // no trainer yet
+  Replica replica(*server, net);
+  auto trainer = Asynchronous(replica, Sgd());
+  EXPECT_THROW(MonitoredTrainingSession(*server, {.master = "muster://elsewhere:1"}), Error);
+}
+
+TEST(TrainingTest, TheUsersExceptionComesBackAsAnError) {
+  const auto server = Server::CreateLocal();
+  torch::nn::Linear net(4, 1);
+  Replica replica(*server, net);
+  auto trainer = Asynchronous(replica, Sgd());
+  MonitoredTrainingSession session(*server, {});
+  EXPECT_THROW(session.Run(trainer, []() -> torch::Tensor { throw std::runtime_error("no more data"); }), Error);
+}
+
+TEST(TrainingTest, AClusterOfTwoServersInOneProcess) {
+  const auto make_cluster = [](const std::string& ps) {
+    return *ClusterSpec::FromLists({{"ps", {ps}}, {"worker", {"127.0.0.1:1"}}});
+  };
+  // A free port for the ps, taken from one that listens for a moment.
+  TcpEventLoop loop;
+  std::string address;
+  {
+    StoreService nobody(loop,
+                        {.files = &PosixFileSystem(), .background = [](absl::AnyInvocable<void()> task) { task(); }});
+    TcpTransport transport(loop);
+    address = (*transport.Listen("127.0.0.1:0", nobody))->address();
+  }
+  Server ps(make_cluster(address), "ps", 0);
+  EXPECT_EQ(ps.Target(), "muster://" + address);
+  int exit_code = -1;
+  std::thread serving([&] { exit_code = ps.Join(); });
+  {
+    Server worker(make_cluster(address), "worker", 0);
+    torch::nn::Linear net(4, 1);
+    Replica replica(worker, net);
+    auto trainer = Asynchronous(replica, Momentum());
+    MonitoredTrainingSession session(worker, {}, {StopAtStep({.num_steps = 5})});
+    while (!session.ShouldStop()) session.Run(trainer, [&] { return Loss(net, torch::rand({2, 4})); });
+    EXPECT_EQ(session.global_step(), 5);
+  }
+  serving.join();
+  EXPECT_EQ(exit_code, 0);
+}
+
+}  // namespace
+}  // namespace muster
