@@ -1,0 +1,13 @@
+// `muster cluster`: what TF_CONFIG and the task's flags mean to a program of ours, as JSON.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace muster {
+
+// Adds the subcommand. When it was given on the command line, parsing runs it and `exit_code` is its result.
+void AddClusterCommand(CLI::App& app, int& exit_code);
+
+}  // namespace muster

@@ -1,0 +1,63 @@
+// The `muster` command: a table of subcommands, each in a file of its own.
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "apps/muster/cluster_command.h"
+#include "apps/muster/device_command.h"
+#include "apps/muster/place_command.h"
+#include "apps/muster/ps_command.h"
+#include "apps/muster/run_command.h"
+#include "apps/muster/usage_error.h"
+#include "muster/cluster/quoted.h"
+
+namespace {
+
+// Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
+constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
+    muster::AddRunCommand,   muster::AddPsCommand,     muster::AddClusterCommand,
+    muster::AddPlaceCommand, muster::AddDeviceCommand,
+};
+
+constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";
+
+constexpr char kFooter[] = R"(
+Example:
+  muster cluster --ps_hosts=127.0.0.1:2222 --worker_hosts=127.0.0.1:2223 --job_name=ps --task_index=0
+
+`muster COMMAND --help` explains a command, with examples.
+Exit codes: 0 done; 2 wrong usage or configuration, nothing started; 1 failed; 138 worth retrying.)";
+
+// One line that names what was wrong, for which subcommand, and what there is instead.
+int Complain(const CLI::App& app, const CLI::ParseError& error) {
+  std::vector<CLI::App*> given = app.get_subcommands();
+  std::vector<std::string> unknown = app.remaining(true);
+  if (given.empty()) {
+    std::string names;
+    for (const CLI::App* command : app.get_subcommands({})) names += (names.empty() ? "" : ", ") + command->get_name();
+    std::string what = unknown.empty() ? "no command" : "unknown command " + muster::Quoted(unknown[0]);
+    return muster::UsageError("", absl::InvalidArgumentError(what + "; accepted: " + names + "; see muster --help"));
+  }
+  const std::string& name = given[0]->get_name();
+  std::string what = unknown.empty() ? error.what() : "unknown argument " + muster::Quoted(unknown[0]);
+  return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: see muster " + name + " --help"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(kDescription, "muster");
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  int exit_code = 0;
+  for (auto add : kCommands) add(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {  // --help: prints it
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return Complain(app, error);
+  }
+  return exit_code;
+}

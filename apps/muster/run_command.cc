@@ -1,0 +1,188 @@
+#include "apps/muster/run_command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "apps/muster/usage_error.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/cluster_plan.h"
+#include "muster/launch/find_program.h"
+#include "muster/launch/foreground_run.h"
+#include "muster/launch/random_hex.h"
+
+namespace muster {
+namespace {
+
+constexpr char kDescription[] = "Run a program as a cluster of processes on this machine, in the foreground";
+
+constexpr char kFooter[] = R"(
+Usage: muster run [FLAGS] -- PROGRAM [ARGUMENTS]
+
+Every process gets TF_CONFIG (who it is), MUSTER_JOB_TOKEN (the secret of this job) and MUSTER_RUN_ID, and runs
+PROGRAM with the same arguments. Without --chief, worker 0 is the chief. The run ends when the chief ends.
+Ctrl-C ends all processes gracefully, a second Ctrl-C at once. The exit code is the chief's.
+
+Examples:
+  muster run --ps 2 --workers 2 --chief 1 -- build/release/bin/digits
+  muster run --ps 1 --workers 2 --muster-ps --log-dir logs -- ./train --epochs 3
+  muster run --ps 2 --workers 4 --dry-run -- ./train
+
+Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, nothing started; 1 the start failed half-way.)";
+
+constexpr int kRandomTokenBytes = 32;
+constexpr int kRunIdBytes = 8;
+
+struct RunFlags {
+  std::string ps = "1";
+  std::string workers = "1";
+  std::string chiefs = "0";
+  std::string stop_grace = "30";
+  std::string color = "auto";
+  bool dry_run = false;
+  std::string log_dir;
+  ClusterRequest request;  // the flags that need no conversion
+};
+
+absl::Status ParseCount(const char* flag, const std::string& text, int& count) {
+  if (absl::SimpleAtoi(text, &count) && count >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(flag, " '", text, "': accepted is a whole number from 0"));
+}
+
+absl::StatusOr<absl::Duration> ParseSeconds(const char* flag, const std::string& text) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds) && std::isfinite(seconds) && seconds >= 0) return absl::Seconds(seconds);
+  return absl::InvalidArgumentError(absl::StrCat(flag, " '", text, "': accepted is a number of seconds from 0"));
+}
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
+  return environment;
+}
+
+std::string Find(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& variable : environment) {
+    if (absl::StartsWith(variable, name + "=")) return variable.substr(name.size() + 1);
+  }
+  return "";
+}
+
+// `color` is --color. A terminal gets colours unless NO_COLOR (no-color.org) or TERM say otherwise.
+absl::StatusOr<bool> WantsColor(const std::string& color, int fd, const std::vector<std::string>& environment) {
+  if (color == "always") return true;
+  if (color == "never") return false;
+  if (color == "auto") {
+    return isatty(fd) && Find(environment, "NO_COLOR").empty() && Find(environment, "TERM") != "dumb";
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--color '", color, "': accepted are auto, always, never"));
+}
+
+// What follows "--". Anything before it that no flag of ours took is a mistake.
+absl::StatusOr<std::vector<std::string>> ProgramOf(std::vector<std::string> remaining) {
+  const auto marker = std::find(remaining.begin(), remaining.end(), "--");
+  if (marker == remaining.begin() || remaining.empty()) {
+    if (!remaining.empty()) remaining.erase(marker);
+    return remaining;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", remaining.front(),
+                                                 "': no flag of muster run (see muster run --help);",
+                                                 " the program and its arguments follow after --"));
+}
+
+absl::Status CheckPrograms(const ClusterPlan& plan, const std::vector<std::string>& environment) {
+  std::string search_path = Find(environment, "PATH");
+  for (const ProcessSpec& process : plan.processes) {
+    for (const auto& [name, value] : process.environment) {
+      if (name == "PATH") search_path = value;
+    }
+    RETURN_IF_ERROR(FindProgram(process.arguments[0], search_path).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remaining) {
+  ClusterRequest& request = flags.request;
+  RETURN_IF_ERROR(ParseCount("--ps", flags.ps, request.ps));
+  RETURN_IF_ERROR(ParseCount("--workers", flags.workers, request.workers));
+  RETURN_IF_ERROR(ParseCount("--chief", flags.chiefs, request.chiefs));
+  ASSIGN_OR_RETURN(request.program, ProgramOf(remaining));
+  RETURN_IF_ERROR(ValidateRequest(request));
+  ForegroundOptions options;
+  options.environment = OwnEnvironment();
+  options.run_id = RandomHex(kRunIdBytes);
+  options.log.log_dir = flags.log_dir;
+  ASSIGN_OR_RETURN(options.stop_grace, ParseSeconds("--stop-grace", flags.stop_grace));
+  ASSIGN_OR_RETURN(options.log.color_stdout, WantsColor(flags.color, STDOUT_FILENO, options.environment));
+  ASSIGN_OR_RETURN(options.log.color_stderr, WantsColor(flags.color, STDERR_FILENO, options.environment));
+
+  std::error_code no_proc;
+  request.muster_command = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
+  ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(AddressesNeeded(request)));
+  std::vector<std::string> addresses;
+  for (int i = 0; i < AddressesNeeded(request); ++i) addresses.push_back(absl::StrCat("127.0.0.1:", ports.port(i)));
+  ASSIGN_OR_RETURN(const ClusterPlan plan,
+                   PlanCluster(request, addresses, RandomHex(kRandomTokenBytes), options.run_id));
+  RETURN_IF_ERROR(CheckPrograms(plan, options.environment));
+  if (flags.dry_run) {
+    std::fputs(DryRunText(plan).c_str(), stdout);
+    return 0;
+  }
+  return RunInForeground(plan, std::move(ports), options);
+}
+
+int RunAndReport(const RunFlags& flags, const std::vector<std::string>& remaining) {
+  const absl::StatusOr<int> code = Run(flags, remaining);
+  if (code.ok()) return *code;
+  const int usage = UsageError("run", code.status());
+  const bool nothing_started = absl::IsInvalidArgument(code.status()) || absl::IsNotFound(code.status()) ||
+                               absl::IsPermissionDenied(code.status());
+  return nothing_started ? usage : 1;
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("run", kDescription);
+  command->add_option("--ps", flags->ps, "How many parameter servers (default 1)")->type_name("N");
+  command->add_option("--workers", flags->workers, "How many workers (default 1)")->type_name("N");
+  command->add_option("--chief", flags->chiefs, "1: a chief besides the workers; 0 (default): worker 0")
+      ->type_name("N");
+  command->add_flag("--evaluator", flags->request.evaluator, "Also an evaluator");
+  command->add_flag("--muster-ps", flags->request.muster_ps, "Parameter servers are `muster ps`, not PROGRAM");
+  command->add_option("--model_dir,--model-dir", flags->request.model_dir, "Goes into TF_CONFIG")->type_name("DIR");
+  command->add_option("--env", flags->request.environment, "For every process; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--log-dir,--log_dir", flags->log_dir, "Also write each task's lines to DIR/worker-0.log, ...")
+      ->type_name("DIR");
+  command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
+  command->add_flag("--dry-run", flags->dry_run, "Print commands and environment, start nothing");
+  command
+      ->add_option(
+          "--stop-grace", flags->stop_grace,
+          "How long the others may go on after the chief has ended, and how long they have to end when they are "
+          "asked to (default 30)")
+      ->type_name("SECONDS");
+  // The program's words are taken as they are, from the extras: CLI11's own list of positionals would split a word like
+  // "[a,b]". A positional that accepts nothing is what keeps "--" with this subcommand.
+  command->add_option("PROGRAM")->check([](const std::string&) { return "taken from the extras"; });
+  command->validate_positionals();
+  command->allow_extras();
+  command->footer(kFooter);
+  command->callback([command, flags, &exit_code] { exit_code = RunAndReport(*flags, command->remaining()); });
+}
+
+}  // namespace muster
