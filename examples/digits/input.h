@@ -1,0 +1,40 @@
+// The data of the digits example as tensors, from the shared CSV file or from MNIST's four files.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+
+#include "muster/data/batcher.h"
+#include "muster/data/dataset.h"
+#include "muster/data/prefetcher.h"
+#include "muster/train/saver.h"
+
+struct Examples {
+  torch::Tensor images;  // [batch, 1, height, width]
+  torch::Tensor labels;  // [batch]
+};
+
+// Where the data come from. Ends the process with exit code 2 if they can't be read: the message names file and line.
+muster::ImageData LoadImages(const std::string& data_dir, const std::string& csv);
+
+// A whole data set as two tensors that share its memory.
+Examples AllOf(const muster::Dataset& data, const muster::ImageData& shape);
+
+// An endless stream of shuffled batches of this worker's shard, prepared by a thread from the first Next on.
+class Input {
+ public:
+  Input(const muster::ImageData& data, size_t batch_size, uint64_t seed, int worker, int workers);
+  ~Input();
+  Examples Next();
+
+  // Its place in the stream, kept in checkpoints: a restored run goes on behind the last batch it was saved with.
+  muster::Saveable Position();
+
+ private:
+  const muster::ImageData& data_;
+  std::unique_ptr<muster::Batcher> batcher_;  // until the thread has it
+  std::unique_ptr<muster::Prefetcher> prefetcher_;
+  muster::Batch batch_;
+};

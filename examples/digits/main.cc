@@ -1,0 +1,169 @@
+// Trains a small convolutional network on handwritten digits: the same program alone, by hand in several terminals,
+// with TF_CONFIG, or under `muster run`. README.md shows the four ways.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "examples/digits/input.h"
+#include "examples/digits/net.h"
+#include "examples/digits/report.h"
+#include "muster/base/log.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/muster.h"
+
+namespace {
+
+struct Flags {
+  std::string data_dir;  // MNIST's four files; empty: the digits
+  std::string csv = "examples/data/digits.csv";
+  int64_t steps = 2000;
+  size_t batch_size = 50;
+  double learning_rate = 0.001;
+  uint64_t seed = 1;
+  int64_t save_steps = 500;
+  double ps_timeout = 60;
+  bool allow_older_checkpoint = false;
+  std::string report;
+};
+
+std::string NotNegative(const std::string& text) {
+  double number = 0;
+  if (absl::SimpleAtod(text, &number) && number >= 0 && number <= 1e9) return "";
+  return absl::StrCat("'", text, "': accepted is a number from 0");
+}
+
+// A check of CLI11, whose own prints the largest number there is.
+std::string WholeFromOne(const std::string& text) {
+  int64_t number = 0;
+  if (absl::SimpleAtoi(text, &number) && number > 0) return "";
+  return absl::StrCat("'", text, "': accepted is a whole number from 1");
+}
+
+Flags ParseFlags(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Trains a small convolutional network on handwritten digits.", "digits");
+  app.footer("How a process learns its place in the cluster (or TF_CONFIG, or nothing for one process):\n" +
+             muster::TaskFlagsHelp());
+  app.add_option("--data_dir", flags.data_dir,
+                 "folder with MNIST's four IDX files, gzipped or not; default: the digits");
+  app.add_option("--csv", flags.csv, "the digits: 64 pixels and the label a line")->capture_default_str();
+  app.add_option("--steps", flags.steps, "stop at this global step")->capture_default_str()->check(WholeFromOne);
+  app.add_option("--batch_size", flags.batch_size, "of each worker")->capture_default_str()->check(WholeFromOne);
+  app.add_option("--learning_rate", flags.learning_rate, "of Adam on the ps")
+      ->capture_default_str()
+      ->check(NotNegative);
+  app.add_option("--seed", flags.seed, "of the initial weights and the order of the data")->capture_default_str();
+  app.add_option("--save_steps", flags.save_steps, "steps between checkpoints; 0: none")
+      ->capture_default_str()
+      ->check(NotNegative);
+  app.add_option("--ps_timeout", flags.ps_timeout, "seconds without a word from a ps until the process gives up")
+      ->capture_default_str()
+      ->check(NotNegative);
+  app.add_flag("--allow_older_checkpoint", flags.allow_older_checkpoint,
+               "when the newest checkpoint is damaged, go on from the newest that isn't");
+  app.add_option("--report", flags.report, "the chief writes a JSON report of the run to this file");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    std::exit(app.exit(help));
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "digits: %s; see --help\n", error.what());
+    std::exit(static_cast<int>(muster::ExitCode::kUsage));
+  }
+  return flags;
+}
+
+double Accuracy(Net& net, const Examples& examples) {
+  torch::NoGradGuard no_grad;
+  net->eval();
+  const double right = net->forward(examples.images).argmax(1).eq(examples.labels).sum().item<double>();
+  net->train();
+  return right / static_cast<double>(examples.labels.size(0));
+}
+
+// Scores each new checkpoint until the one of the last step.
+void Evaluate(muster::Server& server, Net& net, const Flags& flags, const Examples& test) {
+  muster::Replica replica(server, net);
+  const std::string& model_dir = server.task().model_dir();
+  if (model_dir.empty()) {
+    std::fprintf(stderr, "digits: an evaluator needs --model_dir, the folder of the checkpoints that it scores\n");
+    std::exit(static_cast<int>(muster::ExitCode::kUsage));
+  }
+  for (std::string seen;; std::this_thread::sleep_for(std::chrono::milliseconds(200))) {
+    const auto latest = muster::LatestCheckpoint(muster::PosixFileSystem(), model_dir, {.verify_checksums = false});
+    muster::ThrowIfError(latest.status());
+    if (!latest->has_value() || **latest == seen) continue;
+    seen = **latest;
+    const auto checkpoint = muster::CheckpointReader::Open(muster::PosixFileSystem(), seen);
+    // A newer save may have retired it since; the next round finds that one.
+    if (absl::IsNotFound(checkpoint.status())) continue;
+    muster::ThrowIfError(checkpoint.status());
+    replica.Load(**checkpoint);
+    const int64_t step = (*checkpoint)->manifest().global_step;
+    muster::LogInfo("Saving dict for global step ", step,
+                    ": accuracy = ", absl::StrFormat("%.4f", Accuracy(net, test)));
+    if (step >= flags.steps) return;
+  }
+}
+
+void Train(muster::Server& server, Net& net, const Flags& flags, const muster::ImageData& data) {
+  const muster::TaskConfig& task = server.task();
+  muster::Replica replica(server, net, {.placement = muster::Placement::kGreedyBySize});
+  auto trainer = muster::Asynchronous(replica, muster::Adam({.learning_rate = flags.learning_rate}));
+  Input input(data, flags.batch_size, flags.seed, task.global_id(), task.num_workers());
+
+  muster::SessionOptions options{.checkpoint_dir = task.model_dir(),
+                                 .save_checkpoint_steps = flags.save_steps,
+                                 .allow_older_checkpoint = flags.allow_older_checkpoint,
+                                 .saveables = {input.Position()}};
+  muster::MonitoredTrainingSession session(
+      server, options, {muster::StopAtStep({.last_step = flags.steps}), muster::LoggingTensor(), muster::NanTensor()});
+
+  const int64_t first_step = session.global_step();
+  const auto start = std::chrono::steady_clock::now();
+  while (!session.ShouldStop()) {
+    session.Run(trainer, [&] {
+      const Examples batch = input.Next();
+      return torch::nn::functional::cross_entropy(net->forward(batch.images), batch.labels);
+    });
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+
+  if (!session.is_chief()) return;
+  RunReport report{.accuracy = Accuracy(net, AllOf(data.split.test, data)),
+                   .seconds = seconds.count(),
+                   .steps_in_that_time = session.global_step() - first_step};
+  auto status = server.node().PsStatus();
+  muster::ThrowIfError(status.status());
+  report.ps_status = *std::move(status);
+  session.Close();
+  report.global_steps = session.global_step();
+  report.checkpoint = session.last_checkpoint();
+  muster::LogInfo("Test accuracy ", absl::StrFormat("%.4f", report.accuracy), " after ", report.global_steps,
+                  " steps, ", absl::StrFormat("%.1f", static_cast<double>(report.steps_in_that_time) / report.seconds),
+                  " steps/s");
+  if (!flags.report.empty()) WriteReport(flags.report, report);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
+  const Flags flags = ParseFlags(argc, argv);
+  if (task.is_ps()) return muster::Server(task).Join();
+
+  const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
+  at::set_num_threads(1);
+  muster::SeedTorch(flags.seed);
+  Net net(data.height, data.width, data.classes);
+  muster::Server server(task, {.patience = absl::Seconds(flags.ps_timeout)});
+  if (task.is_evaluator()) {
+    Evaluate(server, net, flags, AllOf(data.split.test, data));
+  } else {
+    Train(server, net, flags, data);
+  }
+  return 0;
+}
