@@ -1,0 +1,112 @@
+// `bench ps`: what a stand-alone parameter server costs before anyone uses it: the time from its start until it
+// answers, the memory it keeps, the processor time it takes when idle. Rows on stdout are JSON, the table is on stderr.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "bench/process.h"
+#include "muster/store/messages.h"
+#include "muster/transport/tcp/tcp_transport.h"
+
+namespace muster::bench {
+namespace {
+
+struct Sample {
+  double serving_ms = 0;   // from exec until the status request is answered
+  double resident_mb = 0;  // VmRSS
+  double idle_share = 0;   // of one core
+};
+
+double ResidentMegabytes(pid_t process) {
+  std::ifstream status(absl::StrCat("/proc/", process, "/status"));
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("VmRSS:", 0) == 0) return std::stod(line.substr(6)) / 1024;
+  return 0;
+}
+
+bool Answers(TcpEventLoop& loop, Channel& channel) {
+  bool done = false, good = false;
+  channel.Call({.method = static_cast<uint16_t>(StoreMethod::kStatus), .deadline = loop.Now() + absl::Seconds(10)},
+               [&](absl::StatusOr<Reply> reply) {
+                 done = true;
+                 good = reply.ok();
+               });
+  loop.RunUntil([&] { return done; }, absl::InfiniteFuture());
+  return good;
+}
+
+Sample Measure(double idle_seconds) {
+  const int port = FreePort();
+  const std::string address = absl::StrCat("127.0.0.1:", port);
+  const nlohmann::json config = {{"cluster", {{"ps", {address}}, {"worker", {absl::StrCat("127.0.0.1:", FreePort())}}}},
+                                 {"task", {{"type", "ps"}, {"index", 0}}}};
+  TcpEventLoop loop;
+  // Asks again at once, so that the back-off doesn't count as the server's time.
+  TcpTransport transport(loop, {}, {.backoff = {.min = absl::Milliseconds(1), .max = absl::Milliseconds(1)}});
+  const auto start = std::chrono::steady_clock::now();
+  const pid_t ps = Start({SiblingProgram("muster"), "ps"}, {{"TF_CONFIG", config.dump()}}, "/dev/null");
+  Sample sample;
+  {
+    const auto channel = transport.Connect(address);
+    if (!Answers(loop, *channel)) return sample;
+    sample.serving_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+  loop.RunUntil([] { return false; }, loop.Now() + absl::Seconds(idle_seconds));
+  sample.resident_mb = ResidentMegabytes(ps);
+  kill(ps, SIGTERM);
+  rusage usage = {};
+  int status;
+  wait4(ps, &status, 0, &usage);
+  sample.idle_share =
+      (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6) /
+      (idle_seconds + sample.serving_ms / 1e3);
+  return sample;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+int Report(int rounds, double idle_seconds) {
+  std::vector<double> serving, resident, idle;
+  for (int round = 0; round < rounds; ++round) {
+    const Sample sample = Measure(idle_seconds);
+    serving.push_back(sample.serving_ms);
+    resident.push_back(sample.resident_mb);
+    idle.push_back(sample.idle_share);
+  }
+  const nlohmann::ordered_json row = {{"bench", "ps"},
+                                      {"serving_ms", Median(serving)},
+                                      {"resident_mb", Median(resident)},
+                                      {"idle_core_share", Median(idle)}};
+  std::printf("%s\n", row.dump().c_str());
+  std::fprintf(
+      stderr,
+      "muster ps: serving after %.1f ms, %.1f MB resident, %.2f %% of a core over %.0f idle s, start included\n",
+      Median(serving), Median(resident), 100 * Median(idle), idle_seconds);
+  return Median(serving) > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  int rounds = 5;
+  double idle_seconds = 2;
+  CLI::App app("Start-up time, memory and idle cost of muster ps.", "bench_ps");
+  app.add_option("--rounds", rounds, "medians are over so many starts")->capture_default_str();
+  app.add_option("--idle_seconds", idle_seconds, "how long each is left alone")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return muster::bench::Report(rounds, idle_seconds);
+}

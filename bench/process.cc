@@ -1,0 +1,73 @@
+#include "bench/process.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "muster/base/check.h"
+
+namespace muster::bench {
+
+pid_t Start(const std::vector<std::string>& command, const EnvironmentChanges& environment, const std::string& log) {
+  const pid_t child = fork();
+  MUSTER_CHECK(child >= 0);
+  if (child > 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  dup2(file, STDOUT_FILENO);
+  dup2(file, STDERR_FILENO);
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execv(arguments[0], arguments.data());
+  _exit(127);
+}
+
+pid_t StartSelf(const std::vector<std::string>& arguments, const EnvironmentChanges& environment,
+                const std::string& log) {
+  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe")};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return Start(command, environment, log);
+}
+
+std::string SiblingProgram(const std::string& name) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+}
+
+int WaitFor(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) MUSTER_CHECK(errno == EINTR);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void ShowEnd(const std::string& log) {
+  std::ifstream file(log);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::cerr << text.substr(text.size() > 1000 ? text.size() - 1000 : 0);
+}
+
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  MUSTER_CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  MUSTER_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+}  // namespace muster::bench
