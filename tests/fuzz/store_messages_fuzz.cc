@@ -1,0 +1,117 @@
+// What a process of the job may send to a ps. Any bytes as every message: decoding fails or gives a message that is the
+// same when written and read again. Any bytes as the control part of a request of any method, with bulk, to a ps that
+// trains (the stamp {0, 1, n} is that of its chief): it answers, and whatever it took is a model that it can save.
+//
+// Input: a byte for the method, a byte for the number of bulk bytes, the control part.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/base/check.h"
+#include "muster/base/log.h"
+#include "muster/base/memory_file_system.h"
+#include "muster/store/checkpoint_part.h"
+#include "muster/store/store_service.h"
+#include "muster/store/store_status.h"
+#include "muster/transport/simulated_event_loop.h"
+
+namespace muster {
+namespace {
+
+template <typename Message>
+void FuzzMessage(const std::string& bytes) {
+  Message message;
+  if (!Decode(bytes, message).ok()) return;
+  const std::string written = Encode(message);
+  Message again;
+  MUSTER_CHECK(Decode(written, again).ok());
+  MUSTER_CHECK(Encode(again) == written);
+}
+
+// Counts answers.
+class Sink final : public Responder::Sink {
+ public:
+  explicit Sink(int& answers) : answers_(answers) {}
+  void Send(absl::Status, std::string, Segments, std::shared_ptr<const void>) override { ++answers_; }
+
+ private:
+  int& answers_;
+};
+
+class FuzzedStore {
+ public:
+  FuzzedStore()
+      : service_(loop_, {.workers = {"worker:0", "worker:1"},
+                         .files = &files_,
+                         .background = [this](absl::AnyInvocable<void()> task) { loop_.Post(std::move(task)); }}) {
+    MUSTER_CHECK(files_.CreateDirectory("model").ok());
+    Request(StoreMethod::kJoin, Encode(JoinRequest{"worker:0", 1, true, "here"}), 0);
+    const std::vector<VariableSpec> variables = {{.name = "w", .shape = {3}},
+                                                 {.name = "mean", .shape = {2}, .kind = VariableKind::kBuffer}};
+    const StoreModel model =
+        ModelOfPs(variables, *PlaceVariables(variables, 1, Placement::kRoundRobin, {}), {.kind = RuleKind::kAdam}, 0);
+    Request(StoreMethod::kInitialize, Encode(InitializeRequest{.stamp = {0, 1, 1}, .chief_epoch = 1, .model = model}),
+            20);
+    MUSTER_CHECK(service_.MakeView().arena != nullptr);
+  }
+
+  void Request(StoreMethod method, const std::string& control, size_t bulk_bytes) {
+    IncomingRequest request{.connection = ConnectionId{1},
+                            .method = static_cast<uint16_t>(method),
+                            .control = control,
+                            .bulk_bytes = bulk_bytes};
+    std::unique_ptr<BulkTarget> bulk;
+    if (bulk_bytes > 0) {
+      auto target = service_.PrepareBulk(request);
+      if (!target.ok()) return;
+      MUSTER_CHECK(TotalBytes((*target)->segments()) == bulk_bytes);
+      bulk = *std::move(target);
+    }
+    service_.Handle(std::move(request), std::move(bulk), Responder(std::make_unique<Sink>(answers_)));
+  }
+
+  void LookAtEverything() {
+    (void)StatusJson(service_.MakeView());
+    if (Arena* arena = service_.MakeView().arena; arena != nullptr && arena->layout().total_bytes() < 1 << 24) {
+      const PartSnapshot snapshot = TakeSnapshot(*arena);
+      (void)WritePart(files_, "part", arena->model(), snapshot);
+    }
+    loop_.RunUntil([] { return false; }, loop_.Now() + absl::Hours(1));
+  }
+
+  int answers() const { return answers_; }
+
+ private:
+  SimulatedClock clock_;
+  SimulatedEventLoop loop_{clock_};
+  MemoryFileSystem files_;
+  int answers_ = 0;
+  StoreService service_;
+};
+
+}  // namespace
+}  // namespace muster
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  muster::SetUpLog("", "off");
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  const auto method = static_cast<muster::StoreMethod>(data[0] % (muster::kStoreMethods + 1));
+  const std::string control(reinterpret_cast<const char*>(data) + 2, size - 2);
+#define MUSTER_FUZZ_MESSAGE(Message) muster::FuzzMessage<muster::Message>(control);
+  MUSTER_STORE_MESSAGES(MUSTER_FUZZ_MESSAGE)
+#undef MUSTER_FUZZ_MESSAGE
+  muster::FuzzedStore store;
+  const int before = store.answers();
+  store.Request(method, control, data[1]);
+  store.LookAtEverything();
+  // At most one answer; a request that waits for the model has it already here.
+  MUSTER_CHECK(store.answers() - before <= 1);
+  return 0;
+}

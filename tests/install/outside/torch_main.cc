@@ -1,0 +1,10 @@
+// A training program's beginning: who am I, and a tensor.
+#include <muster/muster.h>
+
+#include <cstdio>
+
+int main(int argc, char** argv) {
+  const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
+  std::printf("workers=%d sum=%d\n", task.num_workers(), torch::ones({3}).sum().item<int>());
+  return 0;
+}

@@ -1,0 +1,168 @@
+// Real processes killed, restarted, doubled and interrupted in the middle of training: who goes on, who is refused,
+// what the exit codes are, and that nobody is left behind. The program is toy_worker; a chief that logs every step is
+// never further ahead of the test than its pipe holds lines, so "in the middle" doesn't depend on speed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "muster/base/file_system.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "tests/process/by_hand.h"
+#include "tests/process/process.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::vector<std::string> kPs = {MUSTER_BIN_DIR "/muster", "ps"};
+const std::vector<std::string> kToy = {MUSTER_BIN_DIR "/toy_worker"};
+// Of a worker whose log nobody reads.
+const std::string kQuiet = "--log_steps=1000000000";
+
+std::string LatestIn(const std::string& directory) {
+  const auto latest = LatestCheckpoint(PosixFileSystem(), directory);
+  return latest.ok() && *latest ? **latest : std::string(latest.status().message());
+}
+
+TEST(Failure, AKilledWorkerStopsNobody) {
+  ByHand cluster(2, 2, /*chief=*/true);
+  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
+  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
+  ps0.WaitForErr("serves at");
+  ps1.WaitForErr("serves at");
+  Process doomed(Joined(kToy, Joined(cluster.Flags("worker", 1), {"--steps=1000000000"})));
+  Process worker(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=5000", kQuiet})));
+  Process chief(Joined(kToy, Joined(cluster.Flags("chief", 0), {"--steps=5000"})));
+  doomed.WaitForErr("loss = ");
+  doomed.Signal(SIGKILL);
+  EXPECT_EQ(doomed.Reap(), 128 + SIGKILL);
+  EXPECT_EQ(chief.Wait(), 0) << chief.err;
+  EXPECT_EQ(worker.Wait(), 0) << worker.err;
+  EXPECT_EQ(ps0.Wait(), 0) << ps0.err;
+  EXPECT_EQ(ps1.Wait(), 0) << ps1.err;
+  EXPECT_THAT(ps0.err, HasSubstr("training has ended: every task is done"));
+}
+
+TEST(Failure, ARestartedChiefGoesOnWithWhatThePsHold) {
+  ByHand cluster(2, 1);
+  ScratchDirectory model;
+  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
+  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
+  ps0.WaitForErr("serves at");
+  ps1.WaitForErr("serves at");
+  const std::vector<std::string> chief = Joined(
+      kToy, Joined(cluster.Flags("worker", 0), {"--steps=4000", "--save_steps=500", "--model_dir=" + model.path()}));
+  Process first(chief);
+  first.WaitForErr("step = 200");
+  first.Signal(SIGKILL);
+  EXPECT_EQ(first.Reap(), 128 + SIGKILL);
+  Process second(chief);
+  EXPECT_EQ(second.Wait(), 0) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("The ps hold the model already: going on with it."));
+  EXPECT_THAT(second.err, Not(HasSubstr("Restoring parameters from")));
+  EXPECT_THAT(second.err, Not(HasSubstr("step = 1\n")));
+  EXPECT_THAT(second.err, HasSubstr("step = 4000"));
+  EXPECT_EQ(LatestIn(model.path()), model.File("model.ckpt-4000"));
+  EXPECT_EQ(ps0.Wait(), 0) << ps0.err;
+  EXPECT_EQ(ps1.Wait(), 0) << ps1.err;
+}
+
+TEST(Failure, AKilledPsIsWorthRetrying) {
+  ByHand cluster(2, 1);
+  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
+  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
+  ps0.WaitForErr("serves at");
+  ps1.WaitForErr("serves at");
+  Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=1000000000", "--patience=1"})));
+  chief.WaitForErr("loss = ");
+  ps1.Signal(SIGKILL);
+  EXPECT_EQ(ps1.Reap(), 128 + SIGKILL);
+  EXPECT_EQ(chief.Wait(), 138);
+  const std::vector<std::string> errors = After(chief.err, "error: ");
+  ASSERT_EQ(errors.size(), 1);
+  EXPECT_THAT(errors[0], HasSubstr("ps:1 (" + cluster.ps_address(1) + ") could not be reached within "));
+  ps0.Signal(SIGTERM);
+  EXPECT_EQ(ps0.Wait(), 0);
+}
+
+TEST(Failure, ARestartedPsHasLostTheModelAndSaysSo) {
+  ByHand cluster(1, 1);
+  const std::vector<std::string> ps = Joined(kPs, cluster.Flags("ps", 0));
+  Process first(ps);
+  first.WaitForErr("serves at");
+  Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=1000000000"})));
+  chief.WaitForErr("loss = ");
+  first.Signal(SIGKILL);
+  EXPECT_EQ(first.Reap(), 128 + SIGKILL);
+  Process second(ps);
+  EXPECT_EQ(chief.Wait(), 138);
+  const std::vector<std::string> errors = After(chief.err, "error: ");
+  ASSERT_EQ(errors.size(), 1);
+  EXPECT_THAT(errors[0], HasSubstr("ps:0 (" + cluster.ps_address(0) + "): ps:0 "));
+  EXPECT_THAT(errors[0], HasSubstr("was restarted and has lost it"));
+  second.Signal(SIGTERM);
+  EXPECT_EQ(second.Wait(), 0) << second.err;
+}
+
+TEST(Failure, ASecondChiefIsRefusedByName) {
+  ByHand cluster(1, 2);
+  Process ps(Joined(kPs, cluster.Flags("ps", 0)));
+  ps.WaitForErr("serves at");
+  // What users write: is_chief = (task_index == task_index).
+  Process first(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=3000", "--is_chief=true"})));
+  first.WaitForErr("loss = ");
+  Process second(Joined(kToy, Joined(cluster.Flags("worker", 1), {"--is_chief=true"})));
+  EXPECT_EQ(second.Wait(), 1);
+  const std::vector<std::string> errors = After(second.err, "error: ");
+  ASSERT_EQ(errors.size(), 1) << second.err;
+  EXPECT_THAT(errors[0], HasSubstr("worker:1 says it is the chief, but worker:0 ("));
+  EXPECT_THAT(errors[0], HasSubstr("pid " + std::to_string(first.pid()) + ") is the chief and alive"));
+  EXPECT_EQ(first.Wait(), 0) << first.err;
+  EXPECT_EQ(ps.Wait(), 0) << ps.err;
+}
+
+TEST(Failure, TheSameTaskTwiceIsRefused) {
+  ByHand cluster(1, 1);
+  Process ps(Joined(kPs, cluster.Flags("ps", 0)));
+  ps.WaitForErr("serves at");
+  const std::vector<std::string> chief = Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=3000"}));
+  Process first(chief);
+  first.WaitForErr("loss = ");
+  Process second(Joined(chief, {"--lease=1"}));  // it waits for a lease to run out, in case the first has died
+  EXPECT_EQ(second.Wait(), 1);
+  const std::vector<std::string> errors = After(second.err, "error: ");
+  ASSERT_EQ(errors.size(), 1) << second.err;
+  EXPECT_THAT(errors[0], HasSubstr("worker:0 is already running ("));
+  EXPECT_THAT(errors[0], HasSubstr("pid " + std::to_string(first.pid()) + ")"));
+  EXPECT_EQ(first.Wait(), 0) << first.err;
+  EXPECT_EQ(ps.Wait(), 0) << ps.err;
+}
+
+TEST(Failure, CtrlCOnMusterRunSavesAndEndsEverybody) {
+  ScratchDirectory model;
+  const std::vector<std::string> run_words = {kPs[0],    "run", "--ps",        "2",           "--workers",  "2",
+                                              "--chief", "1",   "--muster-ps", "--model_dir", model.path(), "--"};
+  Process run(Joined(run_words, Joined(kToy, {"--steps=1000000000"})));
+  run.WaitForErr("[chief:0] ");
+  run.WaitForErr("step = 500");
+  const std::string run_id = After(run.err, "[muster] run ").at(0);
+  EXPECT_EQ(ProcessesWith("MUSTER_RUN_ID=" + run_id).size(), 5);
+  run.Signal(SIGINT);
+  EXPECT_EQ(run.Wait(), 0);
+  EXPECT_THAT(run.err, HasSubstr("interrupted: ending"));
+  EXPECT_THAT(run.err, Not(HasSubstr("first failure")));
+  EXPECT_THAT(run.err, Not(HasSubstr("killed")));
+  const size_t saved = run.err.rfind("Saving checkpoints for ");
+  EXPECT_GT(saved, run.err.find("interrupted: ending"));
+  EXPECT_THAT(run.err.substr(saved), HasSubstr(LatestIn(model.path()) + "."));
+  EXPECT_GT(LatestIn(model.path()), model.File("model.ckpt-0"));
+  EXPECT_THAT(ProcessesWith("MUSTER_RUN_ID=" + run_id), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,114 @@
+// The smallest training program, without torch, for tests that start, kill and misuse it: one variable, whose gradient
+// is itself. Everything else is as in a user's program, so what it says and how it ends is what users see.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/algo/asynchronous.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/cluster/environment.h"
+#include "muster/cluster/task_config.h"
+#include "muster/train/error.h"
+#include "muster/train/hooks.h"
+#include "muster/train/node.h"
+
+namespace muster {
+namespace {
+
+struct Flags {
+  int64_t steps = 100;
+  int64_t width = 1000;
+  int64_t log_steps = 1;
+  int64_t save_steps = 1000000;  // the first and the last step are saved anyway
+  double lease = 10;             // seconds
+  double patience = 60;          // seconds
+  double learning_rate = 0.01;
+  std::optional<bool> is_chief;
+};
+
+Flags ParseFlags(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("A training program for tests.", "toy_worker");
+  app.add_option("--steps", flags.steps, "stop at this global step");
+  app.add_option("--width", flags.width, "elements of the variable");
+  app.add_option("--log_steps", flags.log_steps, "steps between lines of the log");
+  app.add_option("--save_steps", flags.save_steps, "steps between checkpoints");
+  app.add_option("--lease", flags.lease, "NodeOptions::lease, seconds");
+  app.add_option("--patience", flags.patience, "NodeOptions::patience, seconds");
+  app.add_option("--learning_rate", flags.learning_rate, "of SGD");
+  app.add_option("--is_chief", flags.is_chief, "SessionOptions::is_chief");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "toy_worker: %s\n", error.what());
+    std::exit(static_cast<int>(ExitCode::kUsage));
+  }
+  return flags;
+}
+
+class ToySource final : public GradientSource {
+ public:
+  explicit ToySource(int64_t width)
+      : variables_{{.name = "w", .shape = {width}}, {.name = "b", .shape = {2}}}, values_(2), gradients_(2) {
+    for (size_t i = 0; i < variables_.size(); ++i)
+      values_[i].assign(static_cast<size_t>(variables_[i].elements()), 1.0f);
+  }
+  const std::vector<VariableSpec>& variables() const override { return variables_; }
+  MutableByteSpan value(size_t i) override {
+    return {reinterpret_cast<std::byte*>(values_[i].data()), values_[i].size() * sizeof(float)};
+  }
+  absl::StatusOr<double> ComputeGradients() override {
+    gradients_ = values_;
+    return *std::max_element(values_[0].begin(), values_[0].end());
+  }
+  ByteSpan gradient(size_t i) override {
+    return {reinterpret_cast<const std::byte*>(gradients_[i].data()), gradients_[i].size() * sizeof(float)};
+  }
+
+ private:
+  const std::vector<VariableSpec> variables_;
+  std::vector<std::vector<float>> values_;
+  std::vector<std::vector<float>> gradients_;
+};
+
+absl::Status Run(const TaskConfig& task, const Flags& flags) {
+  NodeOptions options{.token = {ReadEnvironment().job_token.value_or("")}, .patience = absl::Seconds(flags.patience)};
+  options.lease.lease = absl::Seconds(flags.lease);
+  ASSIGN_OR_RETURN(const auto node, Node::Create(task, options));
+  if (task.is_ps()) return node->Join();
+
+  ToySource source(flags.width);
+  PlacementResult placement;
+  if (node->num_ps() > 0) {
+    ASSIGN_OR_RETURN(placement, PlaceVariables(source.variables(), node->num_ps(), Placement::kRoundRobin, {}));
+  }
+  AsynchronousAlgorithm algorithm(source, placement, {.learning_rate = flags.learning_rate});
+  node->SetAlgorithm(&algorithm);
+  ASSIGN_OR_RETURN(SessionEnvironment environment, node->MakeSessionEnvironment());
+  Session session(std::move(environment),
+                  {.is_chief = flags.is_chief,
+                   .checkpoint_dir = task.model_dir(),
+                   .save_checkpoint_steps = flags.save_steps,
+                   .log_step_count_steps = 0},
+                  {StopAtStep({.last_step = flags.steps}), LoggingTensor({.every_n_iter = flags.log_steps})});
+  RETURN_IF_ERROR(session.Start());
+  while (!session.ShouldStop()) RETURN_IF_ERROR(session.Run());
+  return session.Close();
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
+  const muster::Flags flags = muster::ParseFlags(argc, argv);
+  muster::SetUpLog(task.task().ToString());
+  const absl::Status status = muster::Run(task, flags);
+  if (!status.ok()) std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
+  return static_cast<int>(muster::ExitCodeOf(status));
+}

@@ -1,0 +1,397 @@
+#!/usr/bin/env python3
+"""Plants in a small tree what each check is there to find and sees it go red; `./dev test tools` runs it."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import check  # noqa: E402
+import check_docs  # noqa: E402
+import check_forbidden  # noqa: E402
+import check_headers  # noqa: E402
+import check_layers  # noqa: E402
+import check_sizes  # noqa: E402
+import check_tidy  # noqa: E402
+import compile_commands  # noqa: E402
+import run_tests  # noqa: E402
+import sources  # noqa: E402
+import test_programs  # noqa: E402
+
+LAYERS = """
+base:
+store: base
+# --- the torch line ---
+torch_bridge: base store
+"""
+CMAKE = "muster_layer(base)\nmuster_layer(store DEPS base)\nmuster_layer(torch_bridge DEPS base store LIBS torch)\n"
+
+
+class Tree(unittest.TestCase):
+    """A project of a few files in a temporary git repository."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="muster_tools_")
+        self.addCleanup(scratch.cleanup)
+        self.root = pathlib.Path(scratch.name)
+        self.git("init", "-q", "-b", "main")
+        self.write("muster/LAYERS", LAYERS)
+        self.write("muster/CMakeLists.txt", CMAKE)
+        self.write("muster/base/a.h", "#pragma once\n")
+
+    def git(self, *arguments):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments], cwd=self.root, check=True,
+                       capture_output=True)
+
+    def write(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(textwrap.dedent(text), encoding="utf-8")
+
+    def assert_one(self, problems, *words):
+        problems = list(problems)
+        self.assertEqual(len(problems), 1, problems)
+        for word in words:
+            self.assertIn(word, problems[0])
+
+
+class LayersTest(Tree):
+    def check(self):
+        return check_layers.problems(self.root)
+
+    def test_an_orderly_tree_is_right(self):
+        self.write("muster/store/s.cc", '#include "muster/base/a.h"\n// #include "muster/torch_bridge/t.h"\n')
+        self.write("muster/torch_bridge/t.cc", '#include <torch/torch.h>\n#include "muster/store/s.h"\n')
+        self.assertEqual(list(self.check()), [])
+
+    def test_an_include_upwards(self):
+        self.write("muster/base/b.cc", '\n#include "muster/store/s.h"\n')
+        self.assert_one(self.check(), "muster/base/b.cc:2", "muster/store/s.h", "lets base include nothing")
+
+    def test_torch_above_the_line(self):
+        self.write("muster/store/s.h", "#  include <torch/torch.h>\n")
+        self.assert_one(self.check(), "muster/store/s.h:1", "torch_bridge only")
+
+    def test_torch_through_the_facade_in_the_command(self):
+        self.write("apps/muster/main.cc", '#include "muster/muster.h"\n')
+        self.assert_one(self.check(), "brings torch")
+
+    def test_an_unknown_folder(self):
+        self.write("muster/utils/u.h", "\n")
+        self.assert_one(self.check(), "muster/utils is not in muster/LAYERS")
+
+    def test_a_cycle_in_the_table(self):
+        self.write("muster/LAYERS", LAYERS.replace("base:", "base: store"))
+        self.write("muster/CMakeLists.txt", CMAKE.replace("muster_layer(base)", "muster_layer(base DEPS store)"))
+        self.assert_one(self.check(), "base may include store", "below")
+
+    def test_cmake_that_links_otherwise(self):
+        self.write("muster/CMakeLists.txt", CMAKE.replace("(store DEPS base)", "(store)"))
+        self.assert_one(self.check(), "store doesn't link base")
+        self.write("muster/CMakeLists.txt", CMAKE.replace("(base)", "(base DEPS torch_bridge)"))
+        self.assert_one(self.check(), "base links torch_bridge")
+
+
+class SizesTest(Tree):
+    def check(self):
+        return check_sizes.problems(self.root)
+
+    def function(self, lines, head="int F() {"):
+        return head + "\n" + "  G();\n" * (lines - 2) + "}\n"
+
+    def test_at_the_limit_is_right(self):
+        self.write("muster/base/f.cc", self.function(60))
+        self.write("muster/base/f.h", "// x\n" * 250)
+        self.assertEqual(list(self.check()), [])
+
+    def test_a_long_function(self):
+        for head in ("int F() {", "Foo::Foo(int a) : a_{a}, b_(1) {", "TEST(A, B) {", "auto F(int a = {}) -> int {",
+                     "bool operator==(const A& a) const {"):
+            self.write("muster/base/f.cc", "namespace muster {\n" + self.function(61, head) + "}\n")
+            self.assert_one(self.check(), "muster/base/f.cc:2", "has 61 lines; the limit is 60")
+
+    def test_a_long_method_in_a_class(self):
+        self.write("muster/base/f.cc", "class A final : public B<C> {\n public:\n" + self.function(61, "int F() override {") + "};\n")
+        self.assert_one(self.check(), "function F has 61 lines")
+
+    def test_braces_in_strings_and_comments_dont_count(self):
+        self.write("muster/base/f.cc", 'int F() { return G("}{{", \'{\', R"({{)"); } // {\n' + self.function(60))
+        self.assertEqual(list(self.check()), [])
+
+    def test_a_long_class(self):
+        self.write("muster/base/c.cc", "struct C : D {\n" + "  int F();\n" * 119 + "};\n")
+        self.assert_one(self.check(), "class C has 121 lines")
+
+    def test_a_long_header_and_a_long_source(self):
+        self.write("muster/base/f.h", "// x\n" * 251)
+        self.assert_one(self.check(), "251 lines; the limit for a header is 250")
+        self.write("muster/base/f.h", "")
+        self.write("muster/base/f.cc", "// x\n" * 601)
+        self.assert_one(self.check(), "601 lines; the limit for a source is 600")
+
+    def test_an_exception_needs_a_reason_and_a_cause(self):
+        self.write("muster/base/f.cc", self.function(61))
+        self.write(check_sizes.EXCEPTIONS, "# why\nmuster/base/f.cc F: a table\n")
+        self.assertEqual(list(self.check()), [])
+        self.write(check_sizes.EXCEPTIONS, "muster/base/f.cc F\n")
+        self.assert_one(self.check(), "no reason given")
+        self.write("muster/base/f.cc", self.function(6))
+        self.write(check_sizes.EXCEPTIONS, "muster/base/f.cc F: a table\n")
+        self.assert_one(self.check(), "delete this line")
+
+
+class ForbiddenTest(Tree):
+    def check(self):
+        return check_forbidden.problems(self.root)
+
+    def test_each_rule(self):
+        for path, line in (("muster/base/b.cc", 'auto v = std::getenv("HOME");'),
+                           ("muster/base/b_test.cc", "std::this_thread::sleep_for(x);"),
+                           ("tests/process/p_test.cc", "absl::SleepFor(x);"),
+                           ("tests/p_test.py", "time.sleep(1)"),
+                           ("tools/x.sh", "pkill muster"),
+                           ("docs/d.md", "see /home/me/muster"),
+                           ("muster/base/b.h", "// TODO: later"),
+                           ("muster/base/b.cc", "// Call(argument);"),
+                           ("muster/base/b.cc", "std::jthread t;"),
+                           ("muster/base/b.cc", "catch (...) {}")):
+            with self.subTest(line):
+                self.write(path, line + "\n")
+                self.assert_one(self.check(), f"{path}:1")
+                (self.root / path).unlink()
+
+    def test_what_only_looks_alike(self):
+        self.write("muster/base/b.cc", '// getenv( is for main\nconst char* kText = "std::getenv(x)";\n// TODO(issue 4): needs part 2.\n')
+        self.write("apps/muster/main.cc", 'int main() { return std::getenv("X") != nullptr; }\n')
+        self.assertEqual(list(self.check()), [])
+
+
+class DocsTest(Tree):
+    def check(self, write=False):
+        return check_docs.problems(self.root, write)
+
+    def setUp(self):
+        super().setUp()
+        self.write("examples/e.cc", "int a;\n// [part]\n  int b;\n// [/part]\n")
+        self.text = "# D\n<!-- cut from examples/e.cc#part -->\n```cpp\n%s\n```\n"
+
+    def test_the_same_words(self):
+        self.write("README.md", self.text % "int b;")
+        self.assertEqual(list(self.check()), [])
+
+    def test_other_words_and_mending_them(self):
+        self.write("README.md", self.text % "int c;")
+        self.assert_one(self.check(), "README.md:2", "differs from examples/e.cc")
+        self.assertEqual(list(self.check(write=True)), [])
+        self.assertIn("int b;", (self.root / "README.md").read_text())
+        self.assertEqual(list(self.check()), [])
+
+    def test_a_region_or_a_file_that_isnt_there(self):
+        self.write("README.md", self.text.replace("#part", "#other") % "int b;")
+        self.assert_one(self.check(), "[other]")
+        self.write("README.md", self.text.replace("e.cc#part", "f.cc") % "int b;")
+        self.assert_one(self.check(), "no file examples/f.cc")
+
+    def test_a_mark_without_a_block(self):
+        self.write("README.md", "<!-- cut from examples/e.cc -->\nwords\n")
+        self.assert_one(self.check(), "without a code block")
+
+    def test_a_dead_link(self):
+        self.write("README.md", "[here](docs/x.md), [there](https://example.org), [e](examples/e.cc)\n")
+        self.assert_one(self.check(), "docs/x.md")
+
+
+class ChangedFilesTest(Tree):
+    def test_a_branch_and_what_isnt_committed(self):
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "start")
+        self.git("checkout", "-q", "-b", "work")
+        self.write("muster/base/b.h", "\n")
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "b")
+        self.write("muster/base/a.h", "// other\n")
+        self.write("muster/base/c.h", "\n")
+        found = {str(p) for p in sources.changed_files(self.root)}
+        self.assertEqual(found, {"muster/base/a.h", "muster/base/b.h", "muster/base/c.h"})
+
+
+class CompilersTest(unittest.TestCase):
+    """The checks that call clang, with files planted in the project's own build folder."""
+
+    def setUp(self):
+        folder = ROOT / "build/planted/tests"  # one of the folders whose findings .clang-tidy lets through
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(prefix="muster_", dir=folder)
+        self.addCleanup(scratch.cleanup)
+        self.file = pathlib.Path(scratch.name) / "planted.cc"
+        commands = compile_commands.of_project()
+        self.arguments = commands[pathlib.Path("muster/base/clock.cc")]
+
+    def lint(self, text):
+        self.file.write_text(textwrap.dedent(text), encoding="utf-8")
+        return check_tidy.lint(self.file, self.arguments)
+
+    def test_lint_of_what_is_right(self):
+        self.assertEqual(self.lint("namespace muster {\nint TheAnswer() { return 42; }\n}  // namespace muster\n"), "")
+
+    def test_lint_of_a_name(self):
+        self.assertIn("readability-identifier-naming", self.lint("int BadVariable = 1;\n"))
+
+    def test_lint_of_a_bug(self):
+        self.assertIn("bugprone-use-after-move",
+                      self.lint("#include <string>\n#include <utility>\nvoid F(std::string);\n"
+                                "size_t G(std::string s) {\n  F(std::move(s));\n  return s.size();\n}\n"))
+
+    def lint_together(self, *texts):
+        members = []
+        for number, text in enumerate(texts):
+            path = self.file.with_name(f"planted_{number}.cc")
+            path.write_text(text, encoding="utf-8")
+            members.append((path.relative_to(ROOT), f"planted_{self.file.parent.name}_{number}"))
+        memory = compile_commands.Memory("planted")
+        found = check_tidy.lint_group(members, {path: self.arguments for path, _ in members}, memory)
+        known = [memory.knows(digest) for _, digest in members]
+        for _, digest in members:
+            (memory.folder / digest).unlink(missing_ok=True)
+        self.assertEqual(known, [not finding for finding in found])
+        return found
+
+    def test_lint_of_several_files_together(self):
+        self.assertEqual(self.lint_together("int F() { return 1; }\n", "int G() { return 2; }\n"), ["", ""])
+        found = self.lint_together("int F() { return 1; }\n", "int BadVariable = 1;\n")
+        self.assertEqual(found[0], "")
+        self.assertIn("BadVariable", found[1])
+
+    def test_lint_of_files_that_dont_go_together(self):
+        clash = "namespace {\nint F() { return 1; }\n}  // namespace\nint %s() { return F(); }\n"
+        self.assertEqual(self.lint_together(clash % "G", clash % "H"), ["", ""])
+
+    def test_a_lock_that_isnt_held(self):
+        found = self.lint("""
+            #include "muster/base/mutex.h"
+            class Counter {
+             public:
+              void Add() { ++count_; }
+
+             private:
+              muster::Mutex mutex_;
+              int count_ ABSL_GUARDED_BY(mutex_) = 0;
+            };
+            """)
+        self.assertIn("clang-diagnostic-thread-safety-analysis", found)
+
+    def test_a_header_that_needs_another(self):
+        header = self.file.with_name("planted.h")
+        header.write_text("#pragma once\nstd::string Name();\n", encoding="utf-8")
+        self.assertIn("doesn't compile by itself", check_headers.compile_alone(header, self.arguments))
+        header.write_text("#pragma once\n#include <string>\nstd::string Name();\n", encoding="utf-8")
+        self.assertEqual(check_headers.compile_alone(header, self.arguments), "")
+
+    def test_what_a_fuzzer_finds_is_a_failure(self):
+        self.file.write_text('extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, unsigned long size) {\n'
+                             "  if (size > 0 && bytes[0] == 'x') __builtin_trap();\n  return 0;\n}\n", encoding="utf-8")
+        binary = self.file.with_suffix("")
+        subprocess.run(["clang++-14", "-fsanitize=fuzzer", self.file, "-o", binary], check=True)
+        program = run_tests.fuzz_program("planted_fuzz", self.file.parent)
+        program.command[0] = str(binary)
+        self.assertEqual([c.outcome for c in test_programs.run(program)[0]], ["failed"])
+
+    def test_a_format_that_isnt_ours(self):
+        self.file.write_text("int  F( ){return 1;}\n", encoding="utf-8")
+        done = subprocess.run(["clang-format-14", f"--style=file:{ROOT}/.clang-format", "--dry-run", "-Werror", self.file],
+                              capture_output=True)
+        self.assertNotEqual(done.returncode, 0)
+
+
+class TestProgramsTest(unittest.TestCase):
+    """The runner, with shell scripts that behave like GoogleTest programs."""
+
+    def run_script(self, script, gtest=True, timeout=300):
+        program = test_programs.Program("p", ["bash", "-c", script, "p"], timeout=timeout, is_gtest=gtest)
+        return test_programs.run(program)[0]
+
+    def report(self, body):
+        return f'for a in "$@"; do case $a in --gtest_output=xml:*) echo \'<r>{body}</r>\' >"${{a#*xml:}}";; esac; done; '
+
+    def outcomes(self, cases):
+        return [(c.name, c.outcome) for c in cases]
+
+    def test_passed_failed_skipped(self):
+        cases = self.run_script(self.report(
+            '<testcase classname="A" name="a" status="run"/>'
+            '<testcase classname="A" name="b" status="run"><failure message="1 != 2"/></testcase>'
+            '<testcase classname="A" name="c" status="run"><skipped message="no network"/></testcase>') + "exit 1")
+        self.assertEqual(self.outcomes(cases), [("p: A.a", "passed"), ("p: A.b", "failed"), ("p: A.c", "skipped")])
+        self.assertIn("1 != 2", cases[1].detail)
+        self.assertIn("no network", cases[2].detail)
+
+    def test_a_crash_names_the_case_it_was_in(self):
+        cases = self.run_script('echo "[ RUN      ] A.a"; echo "[       OK ] A.a (0 ms)"; echo "[ RUN      ] A.b"; kill -SEGV $$')
+        self.assertEqual(self.outcomes(cases), [("p: A.a", "passed"), ("p: A.b", "failed")])
+        self.assertIn("SIGSEGV", cases[1].detail)
+
+    def test_a_hang_is_ended_and_named(self):
+        cases = self.run_script('echo "[ RUN      ] A.a"; read -r line < <(tail -f /dev/null)', timeout=1)
+        self.assertEqual(self.outcomes(cases), [("p: A.a", "failed")])
+        self.assertIn("ran longer than 1 s", cases[0].detail)
+
+    def test_a_complaint_at_exit_counts(self):
+        cases = self.run_script(self.report('<testcase classname="A" name="a" status="run"/>') + "echo leak; exit 23")
+        self.assertEqual([c.outcome for c in cases], ["passed", "failed"])
+        self.assertIn("exit status 23", cases[1].detail)
+
+    def test_a_program_without_cases_fails(self):
+        self.assertEqual([c.outcome for c in self.run_script(self.report(""))], ["failed"])
+
+    def test_a_program_that_isnt_there_fails(self):
+        cases = test_programs.run(test_programs.Program("p", ["./no_such_program"]))[0]
+        self.assertEqual([c.outcome for c in cases], ["failed"])
+
+    def test_plain_programs_speak_by_their_status(self):
+        for status, outcome in ((0, "passed"), (1, "failed"), (77, "skipped")):
+            self.assertEqual(self.run_script(f"exit {status}", gtest=False)[0].outcome, outcome)
+
+
+class ReportTest(unittest.TestCase):
+    def test_the_last_line_and_the_exit_status(self):
+        script = ("import run_tests as r; p = r.Report(); "
+                  "p.add('x', [r.Case('a', 'passed'), r.Case('b', 'failed', 'why'), r.Case('c', 'skipped', 'no')], 0); "
+                  "raise SystemExit(p.finish())")
+        done = subprocess.run([sys.executable, "-c", script], cwd=ROOT / "tools", capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed, 1 skipped")
+
+    def test_a_failing_python_test_is_seen(self):
+        with tempfile.TemporaryDirectory(prefix="muster_tools_") as folder:
+            path = pathlib.Path(folder) / "planted_cases.py"
+            path.write_text("import unittest\nclass T(unittest.TestCase):\n  def test_a(self): self.fail('planted')\n"
+                            "  def test_b(self): self.skipTest('no')\n  def test_c(self): pass\n", encoding="utf-8")
+            self.assertEqual(sorted(c.outcome for c in check.python_cases(path)), ["failed", "passed", "skipped"])
+
+    def test_every_part_can_be_named(self):
+        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "release", "install", "asan", "tsan"])
+
+
+class DevTest(unittest.TestCase):
+    def test_help_from_another_folder(self):
+        for arguments in ([], ["help"]):
+            done = subprocess.run([ROOT / "dev", *arguments], cwd="/", capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("./dev demo", done.stdout)
+
+    def test_an_unknown_command(self):
+        done = subprocess.run([ROOT / "dev", "tset"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("'tset'; accepted: demo,", done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+
+    def test_an_unknown_flag_of_setup_and_check(self):
+        for command in (["tools/setup.sh", "--trch"], ["tools/check.py", "--al"]):
+            self.assertEqual(subprocess.run(command, cwd=ROOT, capture_output=True).returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
