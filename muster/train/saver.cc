@@ -19,7 +19,7 @@ absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id,
   if (!absl::IsNotFound(saved.status())) return saved.status();
   ASSIGN_OR_RETURN(const PartSnapshot snapshot, client_.ExportPart(ps));
   ASSIGN_OR_RETURN(const FileSummary written,
-                   WritePart(files_, JoinPath(directory_, TemporaryName(file)), client_.ModelOf(ps), snapshot));
+                   WritePart(files_, JoinPath(directory_, TemporaryName(file)), client_.ModelOf(ps), ViewOf(client_.ModelOf(ps), snapshot)));
   return ManifestPart{file, written.bytes, written.crc32c};
 }
 

@@ -72,7 +72,9 @@ class Session {
   void RequestStop() { stop_ = true; }
 
   // One step between the hooks. FailedPrecondition: after the stop ("Run called even after should_stop requested.").
-  // Training that was ended elsewhere (muster's Shutdown) is no error: ShouldStop becomes true.
+  // Training that was ended elsewhere (muster's Shutdown) is no error: ShouldStop becomes true. Nor is a ps that has lost
+  // the model, or a checkpoint that was loaded meanwhile: the chief restores the last checkpoint if need be, hooks hear
+  // AfterCreateSession again, and the step is run with the new values.
   [[nodiscard]] absl::Status Run();
 
   // A value of this step for summaries and LoggingTensor; call it inside the step.
@@ -93,6 +95,7 @@ class Session {
   [[nodiscard]] absl::Status Create();
   [[nodiscard]] absl::Status InitializeOrRestore();
   [[nodiscard]] absl::Status RunHooked();
+  [[nodiscard]] absl::Status Recover();
   [[nodiscard]] absl::Status EndHooks();
   SessionContext MakeContext();
 
