@@ -1,5 +1,6 @@
 #include "muster/train/session.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -125,9 +126,10 @@ absl::Status Session::InitializeOrRestore() {
     ASSIGN_OR_RETURN(const std::optional<int64_t> restored, saver_->RestoreLatest());
     if (restored) return absl::OkStatus();
   }
-  if (created_)
-    return absl::UnavailableError(
-        "a ps has lost the model, and there is no checkpoint to go on from; give the session a checkpoint_dir");
+  if (!recovering_from_.ok())
+    return absl::UnavailableError(absl::StrCat(recovering_from_.message(),
+                                               "; there is no checkpoint to go on from: give the session a "
+                                               "checkpoint_dir"));
   return client.Initialize(/*global_step=*/0, /*minibatches=*/0, nullptr);
 }
 
@@ -137,7 +139,7 @@ absl::Status Session::Run() {
   absl::Status status = RunHooked();
   while (absl::IsAborted(status)) {
     LogWarning(status.message());
-    status = Recover();
+    status = Recover(status);
     if (status.ok()) status = RunHooked();
   }
   if (!absl::IsCancelled(status)) return status;
@@ -163,11 +165,13 @@ absl::Status Session::RunHooked() {
 
 // A ps has lost the model, or another one's values were loaded: everyone joins again, the chief sees to the model, the
 // others wait for it. The step that was under way is run again with the new values.
-absl::Status Session::Recover() {
-  const int64_t lost_from = global_step_;
+absl::Status Session::Recover(const absl::Status& cause) {
+  const int64_t was_at = global_step_;
+  recovering_from_ = cause;
   RETURN_IF_ERROR(Create());
-  if (is_chief_ && global_step_ < lost_from)
-    LogWarning("going on from global step ", global_step_, ": ", lost_from - global_step_, " steps are lost");
+  if (is_chief_)
+    LogWarning("going on from global step ", global_step_, "; ", std::max<int64_t>(0, was_at - global_step_),
+               " steps are lost");
   const SessionContext context = MakeContext();
   for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterCreateSession(context));
   return absl::OkStatus();

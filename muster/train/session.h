@@ -95,7 +95,7 @@ class Session {
   [[nodiscard]] absl::Status Create();
   [[nodiscard]] absl::Status InitializeOrRestore();
   [[nodiscard]] absl::Status RunHooked();
-  [[nodiscard]] absl::Status Recover();
+  [[nodiscard]] absl::Status Recover(const absl::Status& cause);
   [[nodiscard]] absl::Status EndHooks();
   SessionContext MakeContext();
 
@@ -108,6 +108,7 @@ class Session {
   std::vector<std::pair<std::string, double>> scalars_;
   int64_t global_step_ = 0;
   double last_loss_ = 0;
+  absl::Status recovering_from_;  // OK until the model was lost
   bool ran_ = false;
   bool joined_ = false;
   bool created_ = false;  // the hooks know the session
