@@ -66,6 +66,7 @@ struct ManifestRule {
 
 struct Manifest {
   int64_t global_step = 0;
+  int64_t saved_at = 0;     // Unix time in milliseconds; 0: not known
   std::string save_id;      // of this attempt at saving: [a-z0-9]+, part of the names of its files
   std::string job;          // id of the job that wrote it
   int64_t lease_epoch = 0;  // of the chief's lease when it was written
