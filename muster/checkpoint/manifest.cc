@@ -295,6 +295,12 @@ absl::StatusOr<Manifest> FromJson(const json& root) {
 
 }  // namespace
 
+const ManifestSlot* ManifestVariable::FindSlot(std::string_view slot) const {
+  for (const ManifestSlot& candidate : slots)
+    if (candidate.name == slot) return &candidate;
+  return nullptr;
+}
+
 const ManifestVariable* Manifest::Find(std::string_view name) const {
   for (const ManifestVariable& variable : variables)
     if (variable.name == name) return &variable;

@@ -54,6 +54,9 @@ struct ManifestVariable {
   std::vector<ManifestSlot> slots;    // by name
 
   bool operator==(const ManifestVariable&) const = default;
+
+  // nullptr if there is none.
+  const ManifestSlot* FindSlot(std::string_view slot) const;
 };
 
 // The update rule that was in use; true is written as 1.
