@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "apps/muster/checkpoint_command.h"
 #include "apps/muster/cluster_command.h"
 #include "apps/muster/device_command.h"
 #include "apps/muster/place_command.h"
@@ -17,7 +18,7 @@ namespace {
 // Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
 constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
     muster::AddRunCommand,   muster::AddPsCommand,     muster::AddClusterCommand,
-    muster::AddPlaceCommand, muster::AddDeviceCommand,
+    muster::AddPlaceCommand, muster::AddDeviceCommand, muster::AddCheckpointCommand,
 };
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";

@@ -307,7 +307,7 @@ absl::StatusOr<std::string> FindCheckpoint(FileSystem& files, const std::string&
     return absl::NotFoundError(
         absl::StrCat(path, " is neither a checkpoint (a path like model_dir/model.ckpt-100) nor a model_dir"));
   ASSIGN_OR_RETURN(const std::vector<std::string> order, ListCheckpoints(files, path));
-  if (order.empty()) return absl::NotFoundError(absl::StrCat("there is no checkpoint in ", path));
+  if (order.empty()) return absl::FailedPreconditionError(absl::StrCat("there is no checkpoint in ", path));
   return JoinPath(path, order.back());
 }
 

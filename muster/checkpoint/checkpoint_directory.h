@@ -75,7 +75,8 @@ absl::StatusOr<std::optional<std::string>> LatestCheckpoint(FileSystem& files, c
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(FileSystem& files, const std::string& directory);
 
 // What a user means by `path`: that checkpoint ("dir/model.ckpt-100", or its manifest), or the newest of a model_dir.
-// The path without the manifest's suffix; nothing is opened or verified. NotFound: neither, or no checkpoint there.
+// The path without the manifest's suffix; nothing is opened or verified. NotFound: neither.
+// FailedPrecondition: a directory without checkpoints.
 absl::StatusOr<std::string> FindCheckpoint(FileSystem& files, const std::string& path);
 
 // Deletes all but the newest `keep` (≥ 1; 0 keeps all) and those that are preserved: one that would be deleted is kept

@@ -373,11 +373,12 @@ TEST_F(CheckpointDirectoryTest, APathOfAUserIsACheckpointOrADirectoryOfThem) {
   EXPECT_EQ(*FindCheckpoint(files_, "d/model.ckpt-100"), "d/model.ckpt-100");
   EXPECT_EQ(*FindCheckpoint(files_, "d/model.ckpt-100.manifest.json"), "d/model.ckpt-100");
   ASSERT_TRUE(files_.CreateDirectory("empty").ok());
-  for (const char* path : {"d/model.ckpt-300", "nowhere", "empty"}) {
+  for (const char* path : {"d/model.ckpt-300", "nowhere"}) {
     const auto found = FindCheckpoint(files_, path);
     EXPECT_TRUE(absl::IsNotFound(found.status())) << found.status();
     EXPECT_THAT(std::string(found.status().message()), HasSubstr(path));
   }
+  EXPECT_TRUE(absl::IsFailedPrecondition(FindCheckpoint(files_, "empty").status()));
 }
 
 TEST_F(CheckpointDirectoryTest, LeftoversGoAndEverythingElseStays) {
