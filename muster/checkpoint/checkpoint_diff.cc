@@ -90,6 +90,15 @@ class ValueComparison {
   double max_relative_ = 0;
 };
 
+// The first element behind the stripe that `element` lies in.
+int64_t EndOfStripe(const ManifestSlot& slot, int64_t element) {
+  for (const ManifestSlice& slice : slot.slices) {
+    const int64_t end = slice.offset + ElementCount(slice.shape).value_or(0);
+    if (element < end) return std::min(end, slice.offset + ((element - slice.offset) / slot.stride + 1) * slot.stride);
+  }
+  return element + 1;
+}
+
 class Diff {
  public:
   Diff(const CheckpointReader& a, const CheckpointReader& b, const DiffOptions& options)
@@ -200,16 +209,6 @@ class Diff {
     }
     if (differing > 0) Line(owner, ": counters of ", differing, " of ", elements, " elements differ, first at ", first);
     return absl::OkStatus();
-  }
-
-  // The first element behind the stripe that `element` lies in.
-  static int64_t EndOfStripe(const ManifestSlot& slot, int64_t element) {
-    for (const ManifestSlice& slice : slot.slices) {
-      const int64_t end = slice.offset + ElementCount(slice.shape).value_or(0);
-      if (element < end)
-        return std::min(end, slice.offset + ((element - slice.offset) / slot.stride + 1) * slot.stride);
-    }
-    return element + 1;
   }
 
   const CheckpointReader& a_;
