@@ -12,10 +12,8 @@ namespace {
 
 constexpr char kStepSlot[] = "t";
 
-// "fc.weight", or "fc.weight/part_1" when the variable is partitioned (TensorFlow's word for a slice).
 std::string TensorName(const StoreModel& model, const PlacedSlice& slice) {
-  const std::string& name = model.variable(slice).name;
-  return slice.num_shards == 1 ? name : absl::StrCat(name, "/part_", slice.shard);
+  return TensorNameOf(model.variable(slice).name, slice);
 }
 
 bool Trainable(const StoreModel& model, const PlacedSlice& slice) {
@@ -56,6 +54,10 @@ ManifestRule RuleOfManifest(const RuleSpec& rule) {
 }
 
 }  // namespace
+
+std::string TensorNameOf(const std::string& variable, const PlacedSlice& slice) {
+  return slice.num_shards == 1 ? variable : absl::StrCat(variable, "/part_", slice.shard);
+}
 
 uint64_t ValueBytes(const StoreModel& model) {
   uint64_t total = 0;

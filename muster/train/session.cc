@@ -40,6 +40,9 @@ absl::Status Session::CheckOptions() const {
     return absl::InvalidArgumentError("give one of save_checkpoint_secs and save_checkpoint_steps, not both");
   if (options_.save_summaries_secs && options_.save_summaries_steps)
     return absl::InvalidArgumentError("give one of save_summaries_secs and save_summaries_steps, not both");
+  if (!(options_.keep_checkpoint_every_n_hours > 0))
+    return absl::InvalidArgumentError(absl::StrCat("keep_checkpoint_every_n_hours is ",
+                                                   options_.keep_checkpoint_every_n_hours, "; accepted: more than 0"));
   return absl::OkStatus();
 }
 
@@ -109,9 +112,11 @@ absl::Status Session::InitializeOrRestore() {
   StoreClient& client = *environment_.client;
   if (!options_.checkpoint_dir.empty() && !saver_) {
     RETURN_IF_ERROR(environment_.files->CreateDirectory(options_.checkpoint_dir));
-    saver_ = std::make_unique<Saver>(*environment_.files, client, options_.checkpoint_dir,
-                                     SaverOptions{.keep_checkpoint_max = options_.keep_checkpoint_max,
-                                                  .allow_older_checkpoint = options_.allow_older_checkpoint});
+    saver_ =
+        std::make_unique<Saver>(*environment_.files, *environment_.clock, client, options_.checkpoint_dir,
+                                SaverOptions{.keep_checkpoint_max = options_.keep_checkpoint_max,
+                                             .keep_checkpoint_every_n_hours = options_.keep_checkpoint_every_n_hours,
+                                             .allow_older_checkpoint = options_.allow_older_checkpoint});
     for (const Saveable& saveable : options_.saveables) saver_->Add(saveable);
   }
   const std::string& summary_dir = options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir;

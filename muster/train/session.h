@@ -40,7 +40,8 @@ struct SessionOptions {
   int64_t log_step_count_steps = 100;  // 0: no `global_step/sec`
   double max_wait_secs = 7200;         // for the chief to initialise the model
   int keep_checkpoint_max = 5;
-  bool allow_older_checkpoint = false;  // when the newest is damaged, go on from the newest that isn't
+  double keep_checkpoint_every_n_hours = 10000;  // more than 0; see SaverOptions
+  bool allow_older_checkpoint = false;           // when the newest is damaged, go on from the newest that isn't
   std::vector<std::shared_ptr<SessionHook>> chief_only_hooks;
   std::vector<Saveable> saveables;  // kept in checkpoints beside the variables
 };
