@@ -106,6 +106,7 @@ void Fields(Archive& a, PushPullReply& m) {
   a(1, m.version);
   a(2, m.staleness);
   a(3, m.global_step);
+  a(4, m.load);
 }
 template <typename Archive>
 void Fields(Archive& a, HeartbeatRequest& m) {
@@ -146,6 +147,20 @@ void Fields(Archive& a, CommitCheckpointRequest& m) {
   a(2, m.chief_epoch);
   a(3, m.directory);
   a(4, m.manifest);
+}
+template <typename Archive>
+void Fields(Archive& a, LoadCheckpointRequest& m) {
+  a(1, m.path);
+}
+template <typename Archive>
+void Fields(Archive& a, LoadCheckpointReply& m) {
+  a(1, m.global_step);
+}
+template <typename Archive>
+void Fields(Archive& a, ReportLoadRequest& m) {
+  a(1, m.stamp);
+  a(2, m.error);
+  a(3, m.global_step);
 }
 
 class Writer {
@@ -265,7 +280,8 @@ absl::Status DecodeMessage(const std::string& bytes, Message& message) {
 std::string StoreMethodName(uint16_t method) {
   static constexpr std::array<const char*, kStoreMethods> kNames = {
       "unknown", "join",     "initialize", "await_ready", "push_pull",   "heartbeat",
-      "done",    "shutdown", "status",     "save_part",   "export_part", "commit_checkpoint"};
+      "done",    "shutdown", "status",     "save_part",   "export_part", "commit_checkpoint",
+      "load_checkpoint", "report_load"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

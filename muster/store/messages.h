@@ -24,8 +24,10 @@ enum class StoreMethod : uint16_t {
   kSavePart = 9,
   kExportPart = 10,
   kCommitCheckpoint = 11,
+  kLoadCheckpoint = 12,
+  kReportLoad = 13,
 };
-constexpr int kStoreMethods = 12;
+constexpr int kStoreMethods = 14;
 
 // "push_pull"; "unknown" for what isn't one.
 std::string StoreMethodName(uint16_t method);
@@ -99,6 +101,7 @@ struct PushPullReply {
   uint64_t version = 0;     // updates applied on this ps, this one included
   uint64_t staleness = 0;   // updates of others between the pull and this push
   int64_t global_step = 0;  // meaningful on ps 0
+  std::string load;         // to the chief, from ps 0: somebody asks for this checkpoint to be loaded
 };
 
 struct HeartbeatRequest {
@@ -147,6 +150,23 @@ struct CommitCheckpointRequest {
   std::string manifest;
 };
 
+// Anyone of the job, to ps 0: asks the chief to load the checkpoint at `path` (as the chief sees it) into every ps. The
+// answer comes when it has, with the global step that training goes on from, or with the chief's error.
+struct LoadCheckpointRequest {
+  std::string path;
+};
+
+struct LoadCheckpointReply {
+  int64_t global_step = 0;
+};
+
+// The chief, to ps 0: what became of the load that was asked for.
+struct ReportLoadRequest {
+  Stamp stamp;
+  std::string error;  // empty: it is done
+  int64_t global_step = 0;
+};
+
 // Replies without content are empty messages. Decoding: InvalidArgument if the bytes aren't such a message.
 #define MUSTER_STORE_MESSAGES(X) \
   X(StoreModel)                  \
@@ -164,7 +184,10 @@ struct CommitCheckpointRequest {
   X(SavePartReply)               \
   X(ExportPartRequest)           \
   X(ExportPartReply)             \
-  X(CommitCheckpointRequest)
+  X(CommitCheckpointRequest)     \
+  X(LoadCheckpointRequest)       \
+  X(LoadCheckpointReply)         \
+  X(ReportLoadRequest)
 
 #define MUSTER_DECLARE_MESSAGE(Message)       \
   std::string Encode(const Message& message); \

@@ -278,6 +278,7 @@ absl::Status StoreClient::AbsorbPushPull(Outgoing& call, StepResult& result) {
   if (!call.into.empty()) servers_[call.ps].pulled_version = reply.version;
   result.staleness = std::max(result.staleness, reply.staleness);
   if (call.ps == 0) result.global_step = reply.global_step;
+  if (call.ps == 0) load_request_ = std::move(reply.load);
   return absl::OkStatus();
 }
 
@@ -367,6 +368,17 @@ absl::Status StoreClient::CommitCheckpoint(const std::string& directory, const s
                 .method = StoreMethod::kCommitCheckpoint,
                 .control = Encode(CommitCheckpointRequest{MakeStamp(0, 0), chief_epoch(), directory, manifest})};
   return Transfer(call);
+}
+
+absl::Status StoreClient::ReportLoad(const absl::StatusOr<int64_t>& global_step) {
+  ReportLoadRequest message{.stamp = MakeStamp(0, 0)};
+  if (global_step.ok()) {
+    message.global_step = *global_step;
+  } else {
+    message.error = std::string(global_step.status().message());
+  }
+  Outgoing call{.ps = 0, .method = StoreMethod::kReportLoad, .control = Encode(message)};
+  return ExchangeOne(call);
 }
 
 Channel::Stats StoreClient::TrafficStats() const {

@@ -109,6 +109,11 @@ class StoreClient {
   absl::StatusOr<PartSnapshot> ExportPart(int ps);
   [[nodiscard]] absl::Status CommitCheckpoint(const std::string& directory, const std::string& manifest);
 
+  // The path of a checkpoint that somebody asked the chief to load (ps 0 says so with its answer to a push); empty if
+  // none. Whoever takes it reports what became of it.
+  std::string TakeLoadRequest() { return std::exchange(load_request_, {}); }
+  [[nodiscard]] absl::Status ReportLoad(const absl::StatusOr<int64_t>& global_step);
+
   // The stamp of the next heartbeat to `ps` (heartbeats carry no number of their own).
   Stamp HeartbeatStamp(int ps) const;
   const std::vector<std::string>& addresses() const { return addresses_; }
@@ -156,6 +161,7 @@ class StoreClient {
   ModelBinding binding_;
   uint64_t sequence_ = 0;
   uint64_t generation_ = 0;  // of the values that are pulled
+  std::string load_request_;
 };
 
 }  // namespace muster

@@ -186,6 +186,10 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
       return OnExportPart(request, std::move(responder));
     case StoreMethod::kCommitCheckpoint:
       return OnCommitCheckpoint(request, std::move(responder));
+    case StoreMethod::kLoadCheckpoint:
+      return OnLoadCheckpoint(request, std::move(responder));
+    case StoreMethod::kReportLoad:
+      return OnReportLoad(request, std::move(responder));
   }
   responder.Fail(absl::UnimplementedError(
       absl::StrCat("this ps knows no method ", request.method, "; client and ps must be of the same version")));
@@ -399,6 +403,7 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
   CountPush(message, updates && first_time);
   reply.version = arena_->header().counters.updates;
   reply.global_step = arena_->header().counters.global_step;
+  if (load_ && clients_.chief() == static_cast<int>(message.stamp.client)) reply.load = load_->path;
   return reply;
 }
 
@@ -531,6 +536,33 @@ void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder 
       });
 }
 
+void StoreService::OnLoadCheckpoint(const IncomingRequest& request, Responder responder) {
+  LoadCheckpointRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok() && !options_.lead)
+    status = absl::InvalidArgumentError(absl::StrCat(options_.task, " does not lead; ask ps:0"));
+  if (status.ok()) status = NeedTraining();
+  if (status.ok()) status = NeedModel();
+  if (status.ok() && load_) status = absl::AlreadyExistsError(absl::StrCat("the chief is to load ", load_->path));
+  const int chief = clients_.chief();
+  if (status.ok() && (chief < 0 || clients_.client(chief).done || !clients_.Alive(clients_.client(chief), loop_.Now())))
+    status = absl::UnavailableError("no chief is alive that could load a checkpoint; start it, and ask again");
+  if (!status.ok()) return responder.Fail(std::move(status));
+  load_ = {std::move(message.path), std::move(responder)};
+}
+
+void StoreService::OnReportLoad(const IncomingRequest& request, Responder responder) {
+  ReportLoadRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (!status.ok()) return responder.Fail(std::move(status));
+  responder.Send({});
+  if (!load_) return;  // who asked has heard already
+  Load load = *std::exchange(load_, std::nullopt);
+  if (!message.error.empty()) return load.responder.Fail(absl::FailedPreconditionError(message.error));
+  load.responder.Send(Encode(LoadCheckpointReply{message.global_step}));
+}
+
 void StoreService::LookAgainAt(absl::Time when) {
   if (end_timer_) loop_.CancelTimer(*end_timer_);
   end_timer_.reset();
@@ -581,6 +613,7 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   outcome_ = std::move(outcome);
   for (Waiter& waiter : std::exchange(waiters_, {}))
     waiter.responder.Fail(absl::CancelledError(absl::StrCat("training has ended: ", why)));
+  if (load_) std::exchange(load_, std::nullopt)->responder.Fail(absl::CancelledError("training has ended"));
   ended_at_ = loop_.Now();
   LookAtLeaving();
 }

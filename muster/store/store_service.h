@@ -122,6 +122,8 @@ class StoreService final : public RequestHandler {
   [[nodiscard]] absl::Status NeedTraining() const;
   void RecordClient(int client);
   void RecordChief();
+  void OnLoadCheckpoint(const IncomingRequest& request, Responder responder);
+  void OnReportLoad(const IncomingRequest& request, Responder responder);
   void LookAtEnd();
   void LookAtLeaving();
   void LookAgainAt(absl::Time when);
@@ -144,6 +146,12 @@ class StoreService final : public RequestHandler {
   // may be committed by then.
   std::string last_part_;
   std::shared_ptr<std::optional<absl::StatusOr<BackgroundAnswer>>> last_part_answer_;
+  // A checkpoint that somebody wants loaded, until the chief has reported.
+  struct Load {
+    std::string path;
+    Responder responder;
+  };
+  std::optional<Load> load_;
   std::array<uint64_t, kStoreMethods> requests_{};
   std::vector<uint64_t> staleness_;
   std::function<Listener::Stats()> listener_stats_;
