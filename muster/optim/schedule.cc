@@ -89,8 +89,10 @@ double LearningRateAt(const ScheduleSpec& schedule, double base, int64_t global_
   switch (schedule.kind) {
     case ScheduleKind::kConstant:
       return base;
-    case ScheduleKind::kStep:
-      return base * std::pow(schedule.decay_rate, static_cast<double>(whole / schedule.decay_steps));
+    case ScheduleKind::kStep: {
+      const int64_t steps_down = whole / schedule.decay_steps;
+      return base * std::pow(schedule.decay_rate, static_cast<double>(steps_down));
+    }
     case ScheduleKind::kExponential:
       return base * std::pow(schedule.decay_rate, step / static_cast<double>(schedule.decay_steps));
     case ScheduleKind::kPolynomial:
