@@ -39,19 +39,7 @@ std::string KindName(VariableKind kind) {
   return "";
 }
 
-ManifestRule RuleOfManifest(const RuleSpec& rule) {
-  ManifestRule entry{RuleName(rule.kind), {{"learning_rate", rule.learning_rate}}};
-  if (rule.kind == RuleKind::kMomentum) {
-    entry.hyperparameters["momentum"] = rule.momentum;
-    entry.hyperparameters["nesterov"] = rule.nesterov ? 1 : 0;
-  }
-  if (rule.kind == RuleKind::kAdam) {
-    entry.hyperparameters["beta1"] = rule.beta1;
-    entry.hyperparameters["beta2"] = rule.beta2;
-    entry.hyperparameters["epsilon"] = rule.epsilon;
-  }
-  return entry;
-}
+ManifestRule RuleOfManifest(const RuleSpec& rule) { return {RuleName(rule.kind), Hyperparameters(rule)}; }
 
 }  // namespace
 
