@@ -74,10 +74,20 @@ void Fields(Archive& a, RuleSpec& m) {
   a(17, m.schedule);
 }
 template <typename Archive>
+void Fields(Archive& a, ParameterGroup& m) {
+  a(1, m.variables);
+  a(2, m.rule);
+}
+template <typename Archive>
+void Fields(Archive& a, OptimizerSpec& m) {
+  a(1, m.rule);
+  a(2, m.groups);
+}
+template <typename Archive>
 void Fields(Archive& a, StoreModel& m) {
   a(1, m.variables);
   a(2, m.slices);
-  a(3, m.rule);
+  a(3, m.optimizer);
 }
 template <typename Archive>
 void Fields(Archive& a, JoinRequest& m) {
@@ -127,6 +137,8 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(4, m.pulled_version);
   a(5, m.minibatches);
   a(6, m.generation);
+  a(7, m.global_step);
+  a(8, m.scales);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullReply& m) {
@@ -215,6 +227,8 @@ class Writer {
   void operator()(uint32_t tag, std::vector<T>& values) {
     if constexpr (std::is_integral_v<T>) {
       pbf_.add_packed_uint64(tag, values.begin(), values.end());
+    } else if constexpr (std::is_floating_point_v<T>) {
+      pbf_.add_packed_double(tag, values.begin(), values.end());
     } else {
       for (T& value : values) (*this)(tag, value);
     }
@@ -274,6 +288,10 @@ class Reader {
     Expect(protozero::pbf_wire_type::length_delimited);
     if constexpr (std::is_integral_v<T>) {
       for (uint64_t value : pbf_.get_packed_uint64()) values.push_back(static_cast<T>(value));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      for (double value : pbf_.get_packed_double()) values.push_back(value);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      values.push_back(pbf_.get_string());
     } else {
       Parse(pbf_.get_message(), values.emplace_back());
     }
@@ -306,9 +324,8 @@ absl::Status DecodeMessage(const std::string& bytes, Message& message) {
 
 std::string StoreMethodName(uint16_t method) {
   static constexpr std::array<const char*, kStoreMethods> kNames = {
-      "unknown", "join",     "initialize", "await_ready", "push_pull",   "heartbeat",
-      "done",    "shutdown", "status",     "save_part",   "export_part", "commit_checkpoint",
-      "load_checkpoint", "report_load"};
+      "unknown",  "join",   "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
+      "shutdown", "status", "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

@@ -95,6 +95,8 @@ struct PushPullRequest {
   uint64_t pulled_version = 0;  // of the values that the gradients were computed from
   uint32_t minibatches = 0;     // ps 0: counts one update made of that many minibatches; 0 counts nothing
   uint64_t generation = 0;      // of those values; another is answered with Aborted
+  int64_t global_step = 0;      // that the sender knows of: schedules on ps that don't count it go by it
+  std::vector<double> scales;   // one a pushed slice: what its gradient is multiplied by; empty: 1 for all
 };
 
 struct PushPullReply {

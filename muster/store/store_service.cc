@@ -76,8 +76,7 @@ absl::Status StoreService::Recover() {
                                                         " was given belongs to another job, with a worker ",
                                                         record.task, " where this one has ", clients_.client(i).task));
     if (forget) record.last_applied = record.last_counted = 0;
-    if (record.incarnation != 0)
-      clients_.Restore(i, record.incarnation, record.where, record.done != 0, started_);
+    if (record.incarnation != 0) clients_.Restore(i, record.incarnation, record.where, record.done != 0, started_);
   }
   const ChiefLease& chief = arena_->header().chief;
   if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
@@ -267,6 +266,7 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
   }
   for (int i = 0; i < num_clients; ++i) RecordClient(i);
   RecordChief();
+  known_step_ = message.global_step;
   arena_->Load({.generation = message.generation,
                 .global_step = message.global_step,
                 .minibatches = message.minibatches,
@@ -301,8 +301,7 @@ void StoreService::OnAwaitReady(const IncomingRequest& request, Responder respon
   if (!status.ok()) return responder.Fail(std::move(status));
   const int client = message.stamp.client;
   if (ReadyFor(message)) return AnswerReady(client, message, std::move(responder));
-  clients_.client(client).waiting_for =
-      arena_ ? "the chief to load a checkpoint" : "the chief to initialise the model";
+  clients_.client(client).waiting_for = arena_ ? "the chief to load a checkpoint" : "the chief to initialise the model";
   waiters_.push_back({request.connection, client, std::move(message), std::move(responder)});
 }
 
@@ -340,6 +339,9 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
   if (expected != bulk_bytes)
     return absl::InvalidArgumentError(absl::StrCat("a push of ", message.pushed.size(), " slices takes ", expected,
                                                    " bytes, but ", bulk_bytes, " came"));
+  if (!message.scales.empty() && message.scales.size() != message.pushed.size())
+    return absl::InvalidArgumentError(
+        absl::StrCat("a push of ", message.pushed.size(), " slices came with ", message.scales.size(), " scales"));
   // A question about the global step alone has no values to do with.
   const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
   if (touches_values && message.generation != arena_->header().generation)
@@ -370,10 +372,12 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
   const StoreModel& model = arena_->model();
   const auto& slices = arena_->layout().slices();
   const ClientRecord& record = arena_->client(message.stamp.client);
-  const Arena::Push push{.client = static_cast<int>(message.stamp.client),
-                         .sequence = message.stamp.sequence,
-                         .generation = message.generation,
-                         .learning_rate = model.rule.learning_rate};
+  Arena::Push push{.client = static_cast<int>(message.stamp.client),
+                   .sequence = message.stamp.sequence,
+                   .generation = message.generation};
+  // Schedules go by the global step: ps 0 counts it, the others know what the senders have heard from it.
+  if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);
+  const int64_t global_step = options_.lead ? arena_->header().counters.global_step : known_step_;
   const ArenaCounters& counters = arena_->header().counters;
   PushPullReply reply;
   // Buffers alone are no update: they have no staleness, and nobody's gradients get older by them.
@@ -391,6 +395,9 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     const bool pull = Pulls(message.pull, model.variable(model.slices[i]).kind);
     const MutableByteSpan into = pull ? pulled.first(slices[i].bytes) : MutableByteSpan();
     if (next_push < message.pushed.size() && message.pushed[next_push] == i) {
+      const RuleSpec& rule = model.rule(model.slices[i]);
+      push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
+      push.gradient_scale = message.scales.empty() ? 1 : message.scales[next_push];
       // The generation can't change in between: it is this process that loads, on this loop.
       MUSTER_CHECK(arena_->Apply(static_cast<int>(i), push, bulk.first(slices[i].bytes), into));
       bulk = bulk.subspan(slices[i].bytes);
@@ -451,14 +458,14 @@ void StoreService::OnSavePart(const IncomingRequest& request, Responder responde
     status = absl::NotFoundError(
         absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
   if (!status.ok()) return responder.Fail(std::move(status));
-  if (message.file != last_part_) last_part_answer_ = std::make_shared<std::optional<absl::StatusOr<BackgroundAnswer>>>();
+  if (message.file != last_part_)
+    last_part_answer_ = std::make_shared<std::optional<absl::StatusOr<BackgroundAnswer>>>();
   last_part_ = message.file;
-  AnswerFromMark(std::move(responder),
-                 [files = options_.files, answer = last_part_answer_,
-                  path = JoinPath(message.directory, TemporaryName(message.file))](Arena& arena) {
-                   if (!answer->has_value()) *answer = WriteAside(*files, path, arena);
-                   return **answer;
-                 });
+  AnswerFromMark(std::move(responder), [files = options_.files, answer = last_part_answer_,
+                                        path = JoinPath(message.directory, TemporaryName(message.file))](Arena& arena) {
+    if (!answer->has_value()) *answer = WriteAside(*files, path, arena);
+    return **answer;
+  });
 }
 
 absl::StatusOr<StoreService::BackgroundAnswer> StoreService::WriteAside(FileSystem& files, const std::string& path,

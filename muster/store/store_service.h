@@ -136,6 +136,7 @@ class StoreService final : public RequestHandler {
   BufferPool buffers_;
   std::shared_ptr<ArenaMemory> memory_;
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background
+  int64_t known_step_ = 0;        // not ps 0: the highest global step that a sender knew of
   std::vector<Waiter> waiters_;
   struct Marked {
     Responder responder;

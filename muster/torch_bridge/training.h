@@ -79,8 +79,8 @@ class Trainer {
   std::unique_ptr<Algorithm> algorithm_;
 };
 
-// An update a minibatch, nobody waits for anybody (algo/asynchronous.h). The ps apply `rule`.
-Trainer Asynchronous(Replica& replica, const RuleSpec& rule);
+// An update a minibatch, nobody waits for anybody (algo/asynchronous.h). The ps apply the optimizer: `Adam({.learning_rate = 0.001})`, or rules of their own for groups of variables.
+Trainer Asynchronous(Replica& replica, const OptimizerSpec& optimizer);
 
 class MonitoredTrainingSession {
  public:

@@ -216,11 +216,11 @@ TEST_F(ArenaKillTest, FourThousandDeathsLoseNothingAndDoNothingTwice) {
   MakeArena({.kind = RuleKind::kSgd});
   EXPECT_GE(RunUntilKilled(kWriters, 4000, 150), 4000);
   EXPECT_EQ(CountWrong(), 0);
-  for (ArenaPoint point : {ArenaPoint::kBeforeLock, ArenaPoint::kLocked, ArenaPoint::kHeaderSaved,
-                           ArenaPoint::kUndoValid, ArenaPoint::kBlockSaved, ArenaPoint::kBlockCounted,
-                           ArenaPoint::kBlockChanged, ArenaPoint::kHeaderWritten, ArenaPoint::kCommitted,
-                           ArenaPoint::kUnlocked, ArenaPoint::kOwnerDied, ArenaPoint::kBlockRestored, ArenaPoint::kHeaderRestored,
-                           ArenaPoint::kUndoDropped, ArenaPoint::kRecovered})
+  for (ArenaPoint point :
+       {ArenaPoint::kBeforeLock, ArenaPoint::kLocked, ArenaPoint::kHeaderSaved, ArenaPoint::kUndoValid,
+        ArenaPoint::kBlockSaved, ArenaPoint::kBlockCounted, ArenaPoint::kBlockChanged, ArenaPoint::kHeaderWritten,
+        ArenaPoint::kCommitted, ArenaPoint::kUnlocked, ArenaPoint::kOwnerDied, ArenaPoint::kBlockRestored,
+        ArenaPoint::kHeaderRestored, ArenaPoint::kUndoDropped, ArenaPoint::kRecovered})
     EXPECT_GT(Deaths(point, point), 0) << "nobody died at point " << static_cast<int>(point);
 }
 
