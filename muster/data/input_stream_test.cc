@@ -10,7 +10,6 @@
 namespace muster {
 namespace {
 
-
 // `rows` rows, each labelled with its number.
 Dataset Rows(size_t rows) {
   std::vector<int64_t> labels(rows);

@@ -65,18 +65,12 @@ class Arena::StripeLock {
   pthread_mutex_t* const mutex_;
 };
 
-MutableByteSpan Arena::StripeParts::block(size_t part, size_t block) const {
-  const size_t element_size = part == 0 ? slice->element_size : slice->slot_element_size;
-  const size_t from = block * kUndoBlockElements;
-  return parts[part].subspan(from * element_size, std::min<size_t>(kUndoBlockElements, elements - from) * element_size);
-}
-
 absl::StatusOr<Arena::Rules> Arena::MakeRules(const StoreModel& model) {
   Rules rules(model.slices.size());
   for (size_t i = 0; i < rules.size(); ++i) {
     if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
     ASSIGN_OR_RETURN(rules[i], MakeUpdateRule(model.rule(model.slices[i])));
-    MUSTER_CHECK(rules[i]->slots().size() < kMaxParts);
+    MUSTER_CHECK(rules[i]->slots().size() < StripeParts::kMaxParts);
   }
   return rules;
 }
@@ -166,7 +160,7 @@ MutableByteSpan Arena::RawSlot(int slice, int slot) {
   return {base_ + layout_.slices()[slice].slot_offsets[slot], layout_.slices()[slice].slot_bytes()};
 }
 
-Arena::StripeParts Arena::PartsOf(int64_t stripe_index) {
+StripeParts Arena::PartsOf(int64_t stripe_index) {
   const int slice_index = layout_.SliceOf(stripe_index);
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
   const size_t from = (stripe_index - slice.first_stripe) * kStripeElements;
@@ -202,7 +196,7 @@ void Arena::SaveBlock(const StripeParts& parts, size_t block, UndoHeader& slot) 
 
 void Arena::ApplyBlock(int slice, const StripeParts& parts, size_t block, ByteSpan bytes,
                        const UpdateRule::Step& step) {
-  std::array<MutableByteSpan, kMaxParts> slots;
+  std::array<MutableByteSpan, StripeParts::kMaxParts> slots;
   for (size_t part = 1; part < parts.count; ++part) slots[part - 1] = parts.block(part, block);
   rules_[slice]->Apply(model_.variable(model_.slices[slice]).dtype, parts.block(0, block),
                        std::span(slots).first(parts.count - 1), bytes, step);

@@ -18,6 +18,7 @@
 #include "muster/store/arena_layout.h"
 #include "muster/store/arena_memory.h"
 #include "muster/store/arena_probe.h"
+#include "muster/store/stripe_parts.h"
 
 namespace muster {
 
@@ -96,21 +97,6 @@ class Arena {
 
  private:
   class StripeLock;
-  // The bytes of one stripe: of the value, then of each slot.
-  static constexpr size_t kMaxParts = 5;
-  struct StripeParts {
-    std::array<MutableByteSpan, kMaxParts> parts;
-    size_t count = 0;
-    size_t elements = 0;
-    const ArenaLayout::Slice* slice = nullptr;
-
-    size_t num_blocks() const { return (elements + kUndoBlockElements - 1) / kUndoBlockElements; }
-    // Block `block` of part `part`.
-    MutableByteSpan block(size_t part, size_t block) const;
-    // How many bytes of all parts come before `block` in an undo slot.
-    size_t undo_offset(size_t block) const { return block * kUndoBlockElements * slice->bytes_per_element(); }
-  };
-
   // One a slice; none for what isn't trainable.
   using Rules = std::vector<std::unique_ptr<UpdateRule>>;
   static absl::StatusOr<Rules> MakeRules(const StoreModel& model);

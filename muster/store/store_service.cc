@@ -49,13 +49,11 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
       started_(loop.Now()),
       clients_(options_.workers, options_.lease),
       memory_(options_.memory),
+      part_saver_(loop, *options_.files, options_.background),
       staleness_(kStalenessBuckets),
-      listener_stats_([] { return Listener::Stats(); }) {
-  MUSTER_CHECK(options_.files != nullptr && options_.background != nullptr);
-}
+      listener_stats_([] { return Listener::Stats(); }) {}
 
 StoreService::~StoreService() {
-  *self_ = nullptr;
   if (end_timer_) loop_.CancelTimer(*end_timer_);
 }
 
@@ -458,57 +456,7 @@ void StoreService::OnSavePart(const IncomingRequest& request, Responder responde
     status = absl::NotFoundError(
         absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
   if (!status.ok()) return responder.Fail(std::move(status));
-  if (message.file != last_part_)
-    last_part_answer_ = std::make_shared<std::optional<absl::StatusOr<BackgroundAnswer>>>();
-  last_part_ = message.file;
-  AnswerFromMark(std::move(responder), [files = options_.files, answer = last_part_answer_,
-                                        path = JoinPath(message.directory, TemporaryName(message.file))](Arena& arena) {
-    if (!answer->has_value()) *answer = WriteAside(*files, path, arena);
-    return **answer;
-  });
-}
-
-absl::StatusOr<StoreService::BackgroundAnswer> StoreService::WriteAside(FileSystem& files, const std::string& path,
-                                                                        const Arena& arena) {
-  ASSIGN_OR_RETURN(const FileSummary written, WritePart(files, path, arena.model(), ViewAside(arena)));
-  return BackgroundAnswer{.control = Encode(SavePartReply{written.bytes, written.crc32c})};
-}
-
-// Training goes on at once; what it changes from here on it saves aside first.
-void StoreService::AnswerFromMark(Responder responder, MarkedWork work) {
-  marked_.push_back({std::move(responder), std::move(work)});
-  if (marked_.size() == 1) NextMark();
-}
-
-void StoreService::NextMark() {
-  options_.background([&loop = loop_, self = self_, arena = arena_, mark = arena_->Mark(),
-                       work = std::move(marked_.front().work)]() mutable {
-    absl::StatusOr<BackgroundAnswer> answer = absl::FailedPreconditionError("other values were loaded meanwhile");
-    if (arena->FinishMark(mark)) answer = work(*arena);
-    arena->DiscardAside();
-    loop.Post([self = std::move(self), answer = std::move(answer)]() mutable {
-      if (*self == nullptr) return;
-      StoreService& service = **self;
-      Responder responder = std::move(service.marked_.front().responder);
-      service.marked_.pop_front();
-      if (!service.marked_.empty()) service.NextMark();
-      if (!answer.ok()) return responder.Fail(answer.status());
-      responder.Send(std::move(answer->control), std::move(answer->bulk), std::move(answer->keep_alive));
-    });
-  });
-}
-
-// Disks take their time: `work` does it elsewhere, the answer leaves from the loop.
-void StoreService::AnswerFromBackground(Responder responder,
-                                        absl::AnyInvocable<absl::StatusOr<BackgroundAnswer>()> work) {
-  auto answer = std::make_shared<Responder>(std::move(responder));
-  options_.background([&loop = loop_, self = self_, work = std::move(work), answer = std::move(answer)]() mutable {
-    loop.Post([self = std::move(self), result = work(), answer = std::move(answer)]() mutable {
-      if (*self == nullptr) return;
-      if (!result.ok()) return answer->Fail(result.status());
-      answer->Send(std::move(result->control), std::move(result->bulk), std::move(result->keep_alive));
-    });
-  });
+  part_saver_.Save(arena_, JoinPath(message.directory, TemporaryName(message.file)), std::move(responder));
 }
 
 void StoreService::OnExportPart(const IncomingRequest& request, Responder responder) {
@@ -517,10 +465,7 @@ void StoreService::OnExportPart(const IncomingRequest& request, Responder respon
   if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
   if (status.ok()) status = NeedModel();
   if (!status.ok()) return responder.Fail(std::move(status));
-  AnswerFromMark(std::move(responder), [](Arena& arena) -> absl::StatusOr<BackgroundAnswer> {
-    const auto snapshot = std::make_shared<const PartSnapshot>(CopyAside(arena));
-    return BackgroundAnswer{Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot};
-  });
+  part_saver_.Export(arena_, std::move(responder));
 }
 
 void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder responder) {
@@ -531,16 +476,7 @@ void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder 
   if (status.ok() && !options_.lead) status = absl::InvalidArgumentError("only ps 0 commits checkpoints");
   if (!status.ok()) return responder.Fail(std::move(status));
   if (message.directory.empty()) return responder.Send({});
-  AnswerFromBackground(
-      std::move(responder),
-      [files = options_.files, directory = message.directory,
-       text = message.manifest]() -> absl::StatusOr<BackgroundAnswer> {
-        ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(text, "the chief's manifest"));
-        if (!SeesSave(*files, directory, manifest.save_id))
-          return absl::NotFoundError(absl::StrCat("ps 0 does not see ", directory, ": the chief commits"));
-        RETURN_IF_ERROR(CommitManifest(*files, directory, manifest));
-        return BackgroundAnswer{};
-      });
+  part_saver_.Commit(message.directory, message.manifest, std::move(responder));
 }
 
 void StoreService::OnLoadCheckpoint(const IncomingRequest& request, Responder responder) {
