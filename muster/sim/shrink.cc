@@ -1,0 +1,45 @@
+#include "muster/sim/shrink.h"
+
+#include <numeric>
+
+namespace muster {
+
+Reduction Shrink(const Schedule& schedule, const std::function<bool(const Schedule&)>& fails) {
+  Reduction smallest;
+  const auto try_this = [&](const Reduction& candidate) {
+    if (!fails(candidate.Apply(schedule))) return false;
+    smallest = candidate;
+    return true;
+  };
+  smallest.faults.emplace(schedule.faults.size());
+  std::iota(smallest.faults->begin(), smallest.faults->end(), 0);
+  for (bool shrunk = true; shrunk;) {
+    shrunk = false;
+    for (size_t i = smallest.faults->size(); i-- > 0;) {
+      Reduction without = smallest;
+      without.faults->erase(without.faults->begin() + static_cast<std::ptrdiff_t>(i));
+      shrunk |= try_this(without);
+    }
+    Reduction fewer = smallest;
+    const int workers = smallest.num_workers.value_or(schedule.num_workers);
+    if (workers > 1) {
+      fewer.num_workers = workers - 1;
+      shrunk |= try_this(fewer);
+    }
+    fewer = smallest;
+    const int ps = smallest.num_ps.value_or(schedule.num_ps);
+    if (ps > 1) {
+      fewer.num_ps = ps - 1;
+      shrunk |= try_this(fewer);
+    }
+    for (const int64_t share : {2, 1}) {
+      fewer = smallest;
+      const int64_t steps = smallest.last_step.value_or(schedule.last_step);
+      fewer.last_step = share == 2 ? steps / 2 : steps - 1;
+      if (*fewer.last_step >= 1) shrunk |= try_this(fewer);
+    }
+  }
+  return smallest;
+}
+
+}  // namespace muster

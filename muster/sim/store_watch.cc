@@ -1,0 +1,163 @@
+#include "muster/sim/store_watch.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+namespace {
+
+std::string DescribeRequest(int ps, const IncomingRequest& request) {
+  std::string text = absl::StrCat("ps:", ps, " gets ", StoreMethodName(request.method));
+  PushPullRequest push;
+  HeartbeatRequest stamped;  // the stamp is the first field of all that have one
+  if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, push).ok()) {
+    absl::StrAppend(&text, " of ", push.pushed.size(), " slices, counting ", push.minibatches);
+    stamped.stamp = push.stamp;
+  } else if (request.method == static_cast<uint16_t>(StoreMethod::kJoin) ||
+             !Decode(request.control, stamped).ok()) {
+    return text;
+  }
+  absl::StrAppend(&text, " from client ", stamped.stamp.client, ", incarnation ", stamped.stamp.incarnation, ", number ",
+                  stamped.stamp.sequence);
+  return text;
+}
+
+}  // namespace
+
+StoreWatch::StoreWatch(int ps, StoreService& service, RequestHandler& inner, Peers peers)
+    : ps_(ps), service_(service), inner_(inner), peers_(std::move(peers)) {
+  Look(0);
+}
+
+void StoreWatch::Violated(const std::string& what) const { peers_.truth->violated(absl::StrCat("ps ", ps_, ": ", what)); }
+
+absl::StatusOr<std::unique_ptr<BulkTarget>> StoreWatch::PrepareBulk(const IncomingRequest& request) {
+  auto target = inner_.PrepareBulk(request);
+  Look(0);
+  return target;
+}
+
+void StoreWatch::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+  peers_.truth->note([&] { return DescribeRequest(ps_, request); });
+  uint64_t initializer = 0;
+  InitializeRequest message;
+  if (request.method == static_cast<uint16_t>(StoreMethod::kInitialize) && Decode(request.control, message).ok()) {
+    initializer = message.stamp.incarnation;
+    LookAtAll();  // the model may be replaced
+  }
+  inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  Look(initializer);
+}
+
+void StoreWatch::OnDisconnect(ConnectionId connection) {
+  inner_.OnDisconnect(connection);
+  Look(0);
+}
+
+void StoreWatch::Look(uint64_t initializer) {
+  const StoreService::View view = service_.MakeView();
+  LookAtLease(view);
+  if (view.arena == nullptr) return;
+  if (view.arena != arena_) {
+    arena_ = view.arena;
+    BeginGeneration(initializer);
+  }
+  LookAtCounters(view);
+}
+
+void StoreWatch::BeginGeneration(uint64_t initializer) {
+  const StoreService::View view = service_.MakeView();
+  staleness_before_ = std::accumulate(view.staleness.begin(), view.staleness.end(), uint64_t{0});
+  updates_before_ = arena_->header().updates;
+  step_ = arena_->header().global_step;
+  std::array<PushLedger::Row, PushLedger::kVariables> common;
+  for (PushLedger::Row& row : common) row.fill(~uint64_t{0});
+  std::array<bool, PushLedger::kVariables> here{};
+  for (size_t i = 0; i < arena_->model().slices.size(); ++i) {
+    const int variable = arena_->model().slices[i].variable;
+    if (variable >= PushLedger::kVariables || !ReadSlice(*arena_, static_cast<int>(i))) continue;
+    here[variable] = true;
+    for (const PushLedger::Row& row : rows_)
+      for (int element = 0; element < PushLedger::kRow; ++element) common[variable][element] &= row[element];
+  }
+  for (int variable = 0; variable < PushLedger::kVariables; ++variable)
+    if (!here[variable]) common[variable].fill(0);
+  peers_.ledger->BeginGeneration(ps_, initializer, step_, common);
+  peers_.truth->note([&] { return absl::StrCat("ps:", ps_, " has a model, step ", step_); });
+}
+
+void StoreWatch::LookAtLease(const StoreService::View& view) {
+  const uint64_t epoch = view.clients->chief_epoch();
+  if (epoch < epoch_) Violated(absl::StrCat("the chief's epoch fell from ", epoch_, " to ", epoch));
+  if (epoch > epoch_ && view.clients->chief() >= 0) {
+    const std::pair<int, uint64_t> holder = {view.clients->chief(),
+                                             view.clients->clients()[view.clients->chief()].incarnation};
+    const auto [known, is_new] = holders_.emplace(epoch, holder);
+    if (!is_new && known->second != holder) Violated(absl::StrCat("epoch ", epoch, " has two holders"));
+  }
+  epoch_ = epoch;
+}
+
+void StoreWatch::LookAtCounters(const StoreService::View& view) {
+  const ArenaHeader& header = view.arena->header();
+  const uint64_t staleness = std::accumulate(view.staleness.begin(), view.staleness.end(), uint64_t{0});
+  if (staleness - staleness_before_ != header.updates - updates_before_)
+    Violated(absl::StrCat("the staleness histogram has ", staleness - staleness_before_, " pushes, but ",
+                          header.updates - updates_before_, " were applied"));
+  if (header.minibatches != header.global_step)
+    Violated(absl::StrCat(header.minibatches, " minibatches at global step ", header.global_step));
+  if (header.global_step < step_)
+    Violated(absl::StrCat("the global step fell from ", step_, " to ", header.global_step));
+  const bool counted = header.global_step > step_;
+  step_ = header.global_step;
+  if (ps_ != 0) return;
+  peers_.truth->highest_step = std::max(peers_.truth->highest_step, step_);
+  if (counted) LookAtCountedPushes();
+}
+
+// global_step <= pushes that every ps has whole: one counts when all have it.
+void StoreWatch::LookAtCountedPushes() {
+  const PushLedger& ledger = *peers_.ledger;
+  // While a chief replaces the models one by one, those of the ps belong to different pasts.
+  if (!ledger.Aligned()) return;
+  for (int ps = 0; peers_.service(ps) != nullptr; ++ps) CheckHolds(ps, step_);
+}
+
+void StoreWatch::CheckHolds(int ps, int64_t pushes) {
+  Arena* arena = peers_.service(ps)->MakeView().arena;
+  if (arena == nullptr) return;
+  for (size_t i = 0; i < arena->model().slices.size(); ++i) {
+    if (arena->model().slices[i].variable != 0) continue;
+    if (!ReadSlice(*arena, static_cast<int>(i))) return;
+    for (const PushLedger::Row& row : rows_)
+      if (PushLedger::Count(row) < pushes)
+        return Violated(absl::StrCat("counted ", pushes, " pushes, but ps ", ps, " has only ", PushLedger::Count(row)));
+  }
+}
+
+bool StoreWatch::ReadSlice(Arena& arena, int slice) {
+  bytes_.resize(arena.layout().slices()[slice].bytes);
+  arena.Read(slice, MutableByteSpan(bytes_));
+  const auto wrong = PushLedger::ReadRows(bytes_, rows_);
+  if (wrong) Violated(*wrong);
+  return !wrong;
+}
+
+void StoreWatch::LookAtAll() {
+  if (arena_ == nullptr) return;
+  for (size_t i = 0; i < arena_->model().slices.size(); ++i) {
+    const int variable = arena_->model().slices[i].variable;
+    if (variable >= PushLedger::kVariables || !ReadSlice(*arena_, static_cast<int>(i))) continue;
+    for (const PushLedger::Row& row : rows_)
+      if (const auto wrong = peers_.ledger->CheckRow(ps_, variable, row)) return Violated(*wrong);
+  }
+  const PushLedger::Server& server = peers_.ledger->server(ps_);
+  if (ps_ == 0 && step_ < server.first_step + server.acknowledged)
+    Violated(absl::StrCat("global step is ", step_, ", but it began at ", server.first_step, " and ",
+                          server.acknowledged, " pushes were acknowledged since"));
+}
+
+}  // namespace muster
