@@ -1,5 +1,5 @@
-// `./dev simulate`: random schedules of a simulated cluster, one after the other, until one violates an invariant or the
-// time is over. What is found is run again with its events written down, and with --shrink made smaller first.
+// `./dev simulate`: random schedules of a simulated cluster, one after the other, until one violates an invariant or
+// the time is over. What is found is run again with its events written down, and with --shrink made smaller first.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -53,24 +53,23 @@ class Simulator {
     const absl::Time started = muster::RealClock().Now();
     const bool only_one = options_.seed && !options_.schedules && !options_.minutes;
     const uint64_t schedules = only_one ? 1 : options_.schedules.value_or(~uint64_t{0});
-    const absl::Time until = options_.schedules || only_one
-                                 ? absl::InfiniteFuture()
-                                 : started + absl::Minutes(options_.minutes.value_or(1));
+    const absl::Time until =
+        options_.schedules || only_one ? absl::InfiniteFuture() : started + absl::Minutes(options_.minutes.value_or(1));
     const uint64_t first = options_.seed ? *options_.seed : std::random_device()();
     absl::Time next_line = started + absl::Seconds(5);
     for (uint64_t i = 0; i < schedules && muster::RealClock().Now() < until; ++i) {
       if (Violates(first + i)) {
         if (!options_.all) return Found(first + i);
         ++found_;
-        std::printf("simulate: seed %d: %s\n", static_cast<int>(first + i), last_violation_.c_str());
+        Say(absl::StrCat("simulate: seed ", first + i, ": ", last_violation_));
       }
       if (muster::RealClock().Now() < next_line) continue;
       next_line += absl::Seconds(5);
       PrintProgress(first + i, started);
     }
     PrintProgress(first + done_ - 1, started);
-    std::printf("simulate: %d schedules from seed %d on, %s found\n", static_cast<int>(done_), static_cast<int>(first),
-                found_ == 0 ? "nothing" : absl::StrCat(found_).c_str());
+    Say(absl::StrCat("simulate: ", done_, " schedules from seed ", first, " on, ",
+                     found_ == 0 ? "nothing" : absl::StrCat(found_), " found"));
     return found_ == 0 ? 0 : 1;
   }
 
@@ -81,10 +80,10 @@ class Simulator {
   }
 
   bool Fails(const Schedule& schedule, const Reduction& reduction) {
-    const std::string words = absl::StrCat("\nsimulate: the program failed in: ",
-                                           Command(schedule.seed, reduction), "\n");
+    const std::string words =
+        absl::StrCat("\nsimulate: the program failed in: ", Command(schedule.seed, reduction), "\n");
     words.copy(dying_words, sizeof dying_words - 1);
-    const muster::SimulationOutcome outcome = muster::ClusterSimulation(schedule, plant_).Run();
+    const muster::SimulationOutcome outcome = muster::ClusterSimulation(reduction.Apply(schedule), plant_).Run();
     ++done_;
     events_ += outcome.events;
     pushes_ += outcome.pushes;
@@ -93,40 +92,38 @@ class Simulator {
     return outcome.violation.has_value();
   }
 
-  bool Violates(uint64_t seed) {
-    return Fails(options_.reduction.Apply(muster::DrawSchedule(seed)), options_.reduction);
-  }
+  bool Violates(uint64_t seed) { return Fails(muster::DrawSchedule(seed), options_.reduction); }
 
   void PrintProgress(uint64_t seed, absl::Time started) const {
     const double seconds = absl::ToDoubleSeconds(muster::RealClock().Now() - started);
-    std::printf("simulate: %d schedules in %.0f s (%.0f a minute), seed %d; %d events, %d pushes, %s of simulated time\n",
-                static_cast<int>(done_), seconds, static_cast<double>(done_) * 60 / std::max(seconds, 1e-3),
-                static_cast<int>(seed), static_cast<int>(events_), static_cast<int>(pushes_),
-                absl::FormatDuration(absl::Trunc(simulated_, absl::Seconds(1))).c_str());
-    std::fflush(stdout);
+    Say(absl::StrFormat("simulate: %d schedules in %.0f s (%.0f a minute), seed %d; %d events, %d pushes, %s simulated",
+                        done_, seconds, static_cast<double>(done_) * 60 / std::max(seconds, 1e-3), seed, events_,
+                        pushes_, absl::FormatDuration(absl::Trunc(simulated_, absl::Seconds(1)))));
   }
 
   int Found(uint64_t seed) {
+    const Schedule drawn = muster::DrawSchedule(seed);
     Reduction reduction = options_.reduction;
-    const Schedule whole = options_.reduction.Apply(muster::DrawSchedule(seed));
     if (options_.shrink) {
-      std::printf("simulate: seed %d fails; looking for less that fails\n", static_cast<int>(seed));
-      reduction = muster::Shrink(muster::DrawSchedule(seed),
-                                 [&](const Schedule& schedule) { return Fails(schedule, reduction); });
+      Say(absl::StrCat("simulate: seed ", seed, " fails; looking for less that fails"));
+      reduction = muster::Shrink(drawn, reduction, [&](const Reduction& less) { return Fails(drawn, less); });
     }
-    const Schedule schedule = reduction.Apply(muster::DrawSchedule(seed));
-    std::printf("%s\n", schedule.ToString().c_str());
+    const Schedule schedule = reduction.Apply(drawn);
+    Say(schedule.ToString());
     if (options_.verbose) muster::SetUpLog("");
     const absl::Time started = absl::FromUnixSeconds(1000000000);
     muster::ClusterSimulation simulation(schedule, plant_, [&](absl::Time when, const std::string& line) {
-      std::printf("%10.6f  %s\n", absl::ToDoubleSeconds(when - started), line.c_str());
-      std::fflush(stdout);
+      Say(absl::StrFormat("%10.6f  %s", absl::ToDoubleSeconds(when - started), line));
     });
-    const muster::SimulationOutcome outcome = simulation.Run();
-    std::printf("simulate: FOUND in seed %d after %d schedules: %s\nsimulate: again: %s\n", static_cast<int>(seed),
-                static_cast<int>(done_), outcome.violation.value_or("nothing, the second time: not deterministic").c_str(),
-                Command(seed, reduction).c_str());
+    const std::string violation = simulation.Run().violation.value_or("nothing, the second time: not deterministic");
+    Say(absl::StrCat("simulate: FOUND in seed ", seed, " after ", done_, " schedules: ", violation));
+    Say(absl::StrCat("simulate: again: ", Command(seed, reduction)));
     return 1;
+  }
+
+  static void Say(const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
   }
 
   const Options& options_;

@@ -120,11 +120,10 @@ void ClusterSimulation::RunPs(int ps, SimulatedThread& thread) {
   if (plant_ != nullptr) life->planted = plant_->WrapPs(life->service, thread.loop());
   RequestHandler& first = life->planted ? *life->planted : life->service;
   life->watch = std::make_unique<StoreWatch>(
-      ps, life->service, first,
-      StoreWatch::Peers{&ledger_, &truth_, [this](int other) -> StoreService* {
-                          const bool there = other < schedule_.num_ps && ps_[other].life;
-                          return there ? &ps_[other].life->service : nullptr;
-                        }});
+      ps, life->service, first, StoreWatch::Peers{&ledger_, &truth_, [this](int other) -> StoreService* {
+                                                    const bool there = other < schedule_.num_ps && ps_[other].life;
+                                                    return there ? &ps_[other].life->service : nullptr;
+                                                  }});
   auto listener = life->transport.Listen(addresses_[ps], *life->watch);
   MUSTER_CHECK(listener.ok());
   life->listener = *std::move(listener);
@@ -217,13 +216,18 @@ void ClusterSimulation::WorkerEnded(int worker, SimulatedProcess& process, const
 
 bool ClusterSimulation::Allowed(const absl::Status& status) const {
   if (status.ok()) return true;
-  if (schedule_.MustSucceed()) return false;
+  // Everybody had said "done" and the ps have gone, but the answer to somebody's was lost; likewise who comes too late.
+  const bool ps_gone = std::any_of(ps_.begin(), ps_.end(), [](const Ps& ps) { return ps.finished; });
+  if (schedule_.MustSucceed()) return ps_gone && absl::IsUnavailable(status);
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:         // a ps is gone; the chief is gone
     case absl::StatusCode::kAborted:             // a ps has lost its model
     case absl::StatusCode::kFailedPrecondition:  // replaced; not the chief any more
     case absl::StatusCode::kAlreadyExists:       // the task's other process is alive
       return true;
+    case absl::StatusCode::kDataLoss:  // the old chief tidied up while the new one saved
+    case absl::StatusCode::kNotFound:
+      return schedule_.ReplacesChief();
     default:
       return false;
   }
@@ -298,8 +302,7 @@ SimulationOutcome ClusterSimulation::Run() {
   const absl::Time started = world_.Now();
   for (int ps = 0; ps < schedule_.num_ps; ++ps) StartPs(ps);
   for (int worker = 0; worker < schedule_.num_workers; ++worker) StartWorker(worker);
-  for (const ScheduledFault& fault : schedule_.faults)
-    world_.At(started + fault.at, [this, &fault] { Meet(fault); });
+  for (const ScheduledFault& fault : schedule_.faults) world_.At(started + fault.at, [this, &fault] { Meet(fault); });
   CheckEnd(world_.Run([this] { return Over(); }, {.time = absl::Hours(1)}));
   return {.violation = violation_,
           .fingerprint = world_.fingerprint(),

@@ -1,5 +1,5 @@
-// One run of a schedule: real stores, clients, algorithms and sessions in a simulated world, with the schedule's faults,
-// watched from the first event to the last.
+// One run of a schedule: real stores, clients, algorithms and sessions in a simulated world, with the schedule's
+// faults, watched from the first event to the last.
 #pragma once
 
 #include <functional>

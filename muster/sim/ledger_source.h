@@ -1,6 +1,6 @@
-// The model of a simulated worker: its gradients are the pushes of a PushLedger (with SGD of rate 1 they add up exactly),
-// and before each minibatch it checks what it has pulled. Beside the trainable variables there are a frozen one and a
-// buffer. LedgerAlgorithm tells the ledger what was acknowledged.
+// The model of a simulated worker: its gradients are the pushes of a PushLedger (with SGD of rate 1 they add up
+// exactly), and before each minibatch it checks what it has pulled. Beside the trainable variables there are a frozen
+// one and a buffer. LedgerAlgorithm tells the ledger what was acknowledged.
 #pragma once
 
 #include <functional>

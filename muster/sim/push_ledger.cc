@@ -14,8 +14,7 @@ constexpr uint64_t kLowBits = 0x5555555555555555;
 
 // Of the lowest digit in which `bits` has something.
 std::string PushName(int element, uint64_t bits) {
-  return absl::StrCat("push ",
-                      element % PushLedger::kBlocks * PushLedger::kPushesABlock + std::countr_zero(bits) / 2,
+  return absl::StrCat("push ", element % PushLedger::kBlocks * PushLedger::kPushesABlock + std::countr_zero(bits) / 2,
                       " of worker ", element / PushLedger::kBlocks);
 }
 

@@ -18,8 +18,8 @@ namespace muster {
 class PushLedger {
  public:
   static constexpr int kMaxWorkers = 4;
-  static constexpr int kBlocks = 8;        // elements a worker
-  static constexpr int kPushesABlock = 26; // base-4 digits that a double holds exactly
+  static constexpr int kBlocks = 8;         // elements a worker
+  static constexpr int kPushesABlock = 26;  // base-4 digits that a double holds exactly
   static constexpr int kRow = kMaxWorkers * kBlocks;
   static constexpr int kVariables = 2;
   // The pushes that a row has seen, a bit (the lower of a base-4 digit) each.
@@ -27,7 +27,7 @@ class PushLedger {
 
   struct Push {
     int worker = 0;
-    int number = 0;  // of this worker, from 0, over all its lives
+    int number = 0;                     // of this worker, from 0, over all its lives
     std::vector<uint64_t> generations;  // of every ps when it began
   };
 
@@ -58,11 +58,11 @@ class PushLedger {
   static int64_t Count(const Row& row);
 
   struct Server {
-    uint64_t generation = 0;      // counts the models that it held
+    uint64_t generation = 0;  // counts the models that it held
     bool live = false;
     uint64_t initialized_by = 0;  // incarnation of the chief
     int64_t first_step = 0;
-    int64_t acknowledged = 0;     // whole pushes begun and acknowledged in this generation
+    int64_t acknowledged = 0;  // whole pushes begun and acknowledged in this generation
     std::array<Row, kVariables> must{};
   };
   const Server& server(int ps) const { return servers_[ps]; }

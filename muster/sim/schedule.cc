@@ -105,9 +105,9 @@ bool Schedule::MustSucceed() const {
   return std::all_of(faults.begin(), faults.end(), [](const ScheduledFault& fault) {
     switch (fault.kind) {
       case ScheduledFaultKind::kCut:
-      case ScheduledFaultKind::kStopWorker:
-      case ScheduledFaultKind::kShutdown:
         return true;
+      case ScheduledFaultKind::kStopWorker:
+        return fault.worker != 0;  // without a chief there may be no model
       case ScheduledFaultKind::kPart:
       case ScheduledFaultKind::kPauseWorker:
       case ScheduledFaultKind::kPausePs:
@@ -118,15 +118,22 @@ bool Schedule::MustSucceed() const {
   });
 }
 
+bool Schedule::ReplacesChief() const {
+  return std::any_of(faults.begin(), faults.end(), [](const ScheduledFault& fault) {
+    return fault.kind == ScheduledFaultKind::kReplaceWorker && fault.worker == 0;
+  });
+}
+
 std::string Schedule::ToString() const {
   std::string text = absl::StrCat(
       "seed ", seed, ": ", num_ps, " ps, ", num_workers, " workers, until step ", last_step, ", ",
-      save_steps > 0 ? absl::StrCat("saves every ", save_steps, " steps",
-                                    ps_see_disk ? "" : " through the chief") : "no checkpoints",
+      save_steps > 0 ? absl::StrCat("saves every ", save_steps, " steps", ps_see_disk ? "" : " through the chief")
+                     : "no checkpoints",
       ", ", rows, " rows in ", shards, " shards, ", restarts, " restarts, minibatches of ",
       absl::FormatDuration(compute), ", messages of ", absl::FormatDuration(network.longest),
-      network.slow_one_in > 0 ? absl::StrCat(", one in ", network.slow_one_in, " of ",
-                                             absl::FormatDuration(network.slow)) : "");
+      network.slow_one_in > 0
+          ? absl::StrCat(", one in ", network.slow_one_in, " of ", absl::FormatDuration(network.slow))
+          : "");
   for (size_t i = 0; i < faults.size(); ++i) absl::StrAppend(&text, "\n  fault ", i, " ", faults[i].ToString());
   return text;
 }
@@ -149,7 +156,9 @@ Schedule DrawSchedule(uint64_t seed) {
   const absl::Duration during =
       absl::Seconds(2) + schedule.last_step * (schedule.compute + 4 * schedule.network.longest) / 2;
   const int64_t faults = draw.OneIn(10) ? 0 : draw.Between(1, 8);
-  const bool ps_may_die = draw.OneIn(2);
+  // Only a ps that is alone: when one of several is restarted without its model, pushes may be counted that not all of
+  // them have (docs/simulation.md, "What it has found").
+  const bool ps_may_die = draw.OneIn(2) && schedule.num_ps == 1;
   for (int64_t i = 0; i < faults; ++i) schedule.faults.push_back(DrawFault(draw, schedule, during, ps_may_die));
   return schedule;
 }

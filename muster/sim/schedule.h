@@ -38,19 +38,21 @@ struct ScheduledFault {
 struct Schedule {
   uint64_t seed = 0;
   int num_ps = 1;
-  int num_workers = 1;      // the chief among them
+  int num_workers = 1;  // the chief among them
   int64_t last_step = 10;
   int64_t save_steps = 0;   // 0: no checkpoints
   bool ps_see_disk = true;  // else their parts go through the chief
   int64_t rows = 1;         // of the first variable; 600 make two stripes
   int64_t shards = 1;
-  int restarts = 0;         // how often a task that failed is started again
-  absl::Duration compute;   // of a minibatch, at most
+  int restarts = 0;        // how often a task that failed is started again
+  absl::Duration compute;  // of a minibatch, at most
   NetworkOptions network;
   std::vector<ScheduledFault> faults;
 
   // True if, whatever the times, every task has to end well: nothing is lost for good.
   bool MustSucceed() const;
+  // True if two processes may be the chief at once, an old one not knowing yet that it was replaced.
+  bool ReplacesChief() const;
   std::string ToString() const;
 };
 

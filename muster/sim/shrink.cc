@@ -4,15 +4,17 @@
 
 namespace muster {
 
-Reduction Shrink(const Schedule& schedule, const std::function<bool(const Schedule&)>& fails) {
-  Reduction smallest;
+Reduction Shrink(const Schedule& schedule, const Reduction& start, const std::function<bool(const Reduction&)>& fails) {
+  Reduction smallest = start;
   const auto try_this = [&](const Reduction& candidate) {
-    if (!fails(candidate.Apply(schedule))) return false;
+    if (!fails(candidate)) return false;
     smallest = candidate;
     return true;
   };
-  smallest.faults.emplace(schedule.faults.size());
-  std::iota(smallest.faults->begin(), smallest.faults->end(), 0);
+  if (!smallest.faults) {
+    smallest.faults.emplace(schedule.faults.size());
+    std::iota(smallest.faults->begin(), smallest.faults->end(), 0);
+  }
   for (bool shrunk = true; shrunk;) {
     shrunk = false;
     for (size_t i = smallest.faults->size(); i-- > 0;) {

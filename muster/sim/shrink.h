@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// `fails` runs a schedule. `schedule` fails. Returns what is left.
-Reduction Shrink(const Schedule& schedule, const std::function<bool(const Schedule&)>& fails);
+// `fails` runs what a reduction leaves of `schedule`; `start` fails. Returns what can't be made smaller.
+Reduction Shrink(const Schedule& schedule, const Reduction& start, const std::function<bool(const Reduction&)>& fails);
 
 }  // namespace muster

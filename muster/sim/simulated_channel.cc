@@ -35,10 +35,10 @@ SimulatedChannel::~SimulatedChannel() {
 
 Channel::CallId SimulatedChannel::Call(Request request, ReplyCallback done) {
   // A killed process is unwound: what its callbacks refer to may be gone, and they would never have been called.
-  const uint64_t id = calls_.Add(std::move(request), [&process = thread_.process(), done = std::move(done)](
-                                                         absl::StatusOr<Reply> reply) mutable {
-    if (process.alive()) done(std::move(reply));
-  });
+  const uint64_t id = calls_.Add(
+      std::move(request), [&process = thread_.process(), done = std::move(done)](absl::StatusOr<Reply> reply) mutable {
+        if (process.alive()) done(std::move(reply));
+      });
   waiting_.push_back(id);
   if (connected_) {
     SendWaiting();
@@ -97,8 +97,8 @@ void SimulatedChannel::Cancel(CallId call) {
 void SimulatedChannel::OnExpired(uint64_t id) {
   const CallTable::Call& call = *calls_.Find(id);
   const absl::Duration waited = call.request.deadline - call.started;
-  calls_.FinishLater(id, call.sent ? absl::DeadlineExceededError(absl::StrCat(
-                                         address_, " didn't answer within ", absl::FormatDuration(waited)))
+  calls_.FinishLater(id, call.sent ? absl::DeadlineExceededError(
+                                         absl::StrCat(address_, " didn't answer within ", absl::FormatDuration(waited)))
                                    : UnreachableError(address_, waited, trouble_));
 }
 
@@ -107,8 +107,8 @@ void SimulatedChannel::OnReply(const SimulatedConnection* connection, uint64_t i
   CallTable::Call* call = calls_.Find(id);
   if (connection != connection_.get() || call == nullptr) return;
   if (!control.ok())
-    return calls_.Finish(id,
-                         absl::Status(control.status().code(), absl::StrCat(address_, ": ", control.status().message())));
+    return calls_.Finish(
+        id, absl::Status(control.status().code(), absl::StrCat(address_, ": ", control.status().message())));
   const MutableSegments& into = call->request.into;
   if (bulk.size() > TotalBytes(into))
     return calls_.Finish(id, absl::DataLossError(absl::StrCat(address_, ": a reply of ", bulk.size(),

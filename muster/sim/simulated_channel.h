@@ -25,8 +25,7 @@ class SimulatedChannel final : public Channel {
   // From the network, on this channel's loop.
   void OnConnected(const SimulatedConnection* connection);
   void OnBroken(const SimulatedConnection* connection);
-  void OnReply(const SimulatedConnection* connection, uint64_t id, absl::StatusOr<std::string> control,
-               ByteSpan bulk);
+  void OnReply(const SimulatedConnection* connection, uint64_t id, absl::StatusOr<std::string> control, ByteSpan bulk);
 
  private:
   void Connect();

@@ -96,11 +96,10 @@ void SimulatedListener::Answer(const SimulatedNetwork::Connection& connection, u
   std::vector<std::byte> bytes;
   for (const ByteSpan segment : bulk) bytes.insert(bytes.end(), segment.begin(), segment.end());
   stats_.bytes_sent += bytes.size() + (control.ok() ? control->size() : 0);
-  network_.ToClient(connection,
-                    [connection, id, control = std::move(control), bytes = std::move(bytes)]() mutable {
-                      if (connection->client == nullptr) return;
-                      connection->client->OnReply(connection.get(), id, std::move(control), bytes);
-                    });
+  network_.ToClient(connection, [connection, id, control = std::move(control), bytes = std::move(bytes)]() mutable {
+    if (connection->client == nullptr) return;
+    connection->client->OnReply(connection.get(), id, std::move(control), bytes);
+  });
 }
 
 }  // namespace muster

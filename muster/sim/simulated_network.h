@@ -1,7 +1,7 @@
-// The network of a simulated world: who listens where, how long a message takes, which links are cut. A connection keeps
-// its messages in order and loses none of them while it lasts, as TCP; different connections overtake one another. A
-// connection that breaks is seen by its two ends at different times: until the server has seen it, requests that were
-// on their way still arrive, though the client has been told of the break and sends them again elsewhere.
+// The network of a simulated world: who listens where, how long a message takes, which links are cut. A connection
+// keeps its messages in order and loses none of them while it lasts, as TCP; different connections overtake one
+// another. A connection that breaks is seen by its two ends at different times: until the server has seen it, requests
+// that were on their way still arrive, though the client has been told of the break and sends them again elsewhere.
 //
 // Used by the thread whose turn it is.
 #pragma once

@@ -113,8 +113,8 @@ SimulatedThread* SimulatedWorld::RunToThread() {
       }
     }
     ++events_run_;
-    fingerprint_ = HashNumbers(fingerprint_, absl::ToUnixNanos(key.when),
-                               event.process != nullptr ? event.process->number() : 0);
+    fingerprint_ =
+        HashNumbers(fingerprint_, absl::ToUnixNanos(key.when), event.process != nullptr ? event.process->number() : 0);
     if (event.thread == nullptr) {
       event.handler();
     } else if (event.thread->Accept(std::move(event.handler))) {

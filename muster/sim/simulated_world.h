@@ -1,8 +1,8 @@
-// The time, the order of events and the threads of a simulated world. Whatever happens is an event, (time, whose, what),
-// and the world runs them in order of time; a seeded hash decides between processes where the time is the same. Code
-// that blocks (a worker's session) runs on a thread of its own, but one thread of a world runs at any moment: who waits
-// in its loop's RunUntil runs the world on, until an event belongs to another thread, and hands over to that one. So a
-// run is the same each time, and the sanitizers see ordinary threads with ordinary hand-overs.
+// The time, the order of events and the threads of a simulated world. Whatever happens is an event, (time, whose,
+// what), and the world runs them in order of time; a seeded hash decides between processes where the time is the same.
+// Code that blocks (a worker's session) runs on a thread of its own, but one thread of a world runs at any moment: who
+// waits in its loop's RunUntil runs the world on, until an event belongs to another thread, and hands over to that one.
+// So a run is the same each time, and the sanitizers see ordinary threads with ordinary hand-overs.
 //
 // Everything here is used by the thread whose turn it is.
 #pragma once

@@ -5,8 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "muster/base/check.h"
-#include "muster/checkpoint/manifest.h"
 
 namespace muster {
 namespace {
@@ -95,28 +93,41 @@ class CountRetriesPlant final : public SimulationPlant {
   }
 };
 
-// Writes a step into the manifest that training hasn't reached.
-class StepAhead final : public PassingHandler {
+// Sends what another sink is given, its bulk being that of the first time.
+class StaleSink final : public Responder::Sink {
+ public:
+  StaleSink(Responder inner, std::shared_ptr<std::vector<std::byte>> first)
+      : inner_(std::move(inner)), first_(std::move(first)) {}
+  void Send(absl::Status status, std::string control, Segments bulk, std::shared_ptr<const void>) override {
+    if (!status.ok()) return inner_.Fail(std::move(status));
+    if (first_->empty())
+      for (const ByteSpan segment : bulk) first_->insert(first_->end(), segment.begin(), segment.end());
+    inner_.Send(std::move(control), {ByteSpan(*first_)}, first_);
+  }
+
+ private:
+  Responder inner_;
+  const std::shared_ptr<std::vector<std::byte>> first_;
+};
+
+// Takes the snapshot for checkpoints that go through the chief once, and never again.
+class ExportStale final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
   void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
-    CommitCheckpointRequest message;
-    if (request.method == static_cast<uint16_t>(StoreMethod::kCommitCheckpoint) &&
-        Decode(request.control, message).ok() && !message.manifest.empty()) {
-      absl::StatusOr<Manifest> manifest = ParseManifest(message.manifest, "planted");
-      MUSTER_CHECK(manifest.ok());
-      ++manifest->global_step;
-      message.manifest = SerializeManifest(*manifest);
-      request.control = Encode(message);
-    }
+    if (request.method == static_cast<uint16_t>(StoreMethod::kExportPart))
+      responder = Responder(std::make_unique<StaleSink>(std::move(responder), first_));
     inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
   }
+
+ private:
+  const std::shared_ptr<std::vector<std::byte>> first_ = std::make_shared<std::vector<std::byte>>();
 };
 
-class StepAheadPlant final : public SimulationPlant {
+class ExportStalePlant final : public SimulationPlant {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
-    return std::make_unique<StepAhead>(service);
+    return std::make_unique<ExportStale>(service);
   }
 };
 
@@ -222,8 +233,8 @@ std::unique_ptr<SimulationPlant> Make() {
 const std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>& Plants() {
   static const auto& plants = *new std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>{
       {"acknowledge-early", &Make<AcknowledgeEarlyPlant>}, {"count-early", &Make<CountEarlyPlant>},
-      {"count-retries", &Make<CountRetriesPlant>},         {"forget-waiters", &Make<ForgetWaitersPlant>},
-      {"renumber-retries", &Make<RenumberRetriesPlant>},   {"step-ahead", &Make<StepAheadPlant>}};
+      {"count-retries", &Make<CountRetriesPlant>},         {"export-stale", &Make<ExportStalePlant>},
+      {"forget-waiters", &Make<ForgetWaitersPlant>},       {"renumber-retries", &Make<RenumberRetriesPlant>}};
   return plants;
 }
 

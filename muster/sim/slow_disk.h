@@ -1,5 +1,5 @@
-// A disk that takes its time: every change first lets the calling simulated thread wait, so that a process can be killed
-// or overtaken between any two changes. A dead process changes nothing. `inner` does the work.
+// A disk that takes its time: every change first lets the calling simulated thread wait, so that a process can be
+// killed or overtaken between any two changes. A dead process changes nothing. `inner` does the work.
 #pragma once
 
 #include <memory>

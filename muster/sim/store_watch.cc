@@ -16,12 +16,11 @@ std::string DescribeRequest(int ps, const IncomingRequest& request) {
   if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, push).ok()) {
     absl::StrAppend(&text, " of ", push.pushed.size(), " slices, counting ", push.minibatches);
     stamped.stamp = push.stamp;
-  } else if (request.method == static_cast<uint16_t>(StoreMethod::kJoin) ||
-             !Decode(request.control, stamped).ok()) {
+  } else if (request.method == static_cast<uint16_t>(StoreMethod::kJoin) || !Decode(request.control, stamped).ok()) {
     return text;
   }
-  absl::StrAppend(&text, " from client ", stamped.stamp.client, ", incarnation ", stamped.stamp.incarnation, ", number ",
-                  stamped.stamp.sequence);
+  absl::StrAppend(&text, " from client ", stamped.stamp.client, ", incarnation ", stamped.stamp.incarnation,
+                  ", number ", stamped.stamp.sequence);
   return text;
 }
 
@@ -32,7 +31,9 @@ StoreWatch::StoreWatch(int ps, StoreService& service, RequestHandler& inner, Pee
   Look(0);
 }
 
-void StoreWatch::Violated(const std::string& what) const { peers_.truth->violated(absl::StrCat("ps ", ps_, ": ", what)); }
+void StoreWatch::Violated(const std::string& what) const {
+  peers_.truth->violated(absl::StrCat("ps ", ps_, ": ", what));
+}
 
 absl::StatusOr<std::unique_ptr<BulkTarget>> StoreWatch::PrepareBulk(const IncomingRequest& request) {
   auto target = inner_.PrepareBulk(request);

@@ -1,6 +1,6 @@
-// Looks at one life of a simulated ps after everything that happens to it, and holds what it sees against the ledger and
-// against what it saw before (docs/simulation.md lists the invariants). Stands between the network and the store; the
-// store is only read.
+// Looks at one life of a simulated ps after everything that happens to it, and holds what it sees against the ledger
+// and against what it saw before (docs/simulation.md lists the invariants). Stands between the network and the store;
+// the store is only read.
 #pragma once
 
 #include <cstdint>
