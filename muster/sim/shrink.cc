@@ -1,6 +1,8 @@
 #include "muster/sim/shrink.h"
 
 #include <numeric>
+#include <utility>
+#include <vector>
 
 namespace muster {
 
@@ -11,16 +13,20 @@ Reduction Shrink(const Schedule& schedule, const Reduction& start, const std::fu
     smallest = candidate;
     return true;
   };
-  if (!smallest.faults) {
-    smallest.faults.emplace(schedule.faults.size());
-    std::iota(smallest.faults->begin(), smallest.faults->end(), 0);
-  }
+  std::vector<int> faults(schedule.faults.size());
+  std::iota(faults.begin(), faults.end(), 0);
+  if (start.faults) faults = *start.faults;
+  smallest.faults = faults;
   for (bool shrunk = true; shrunk;) {
     shrunk = false;
-    for (size_t i = smallest.faults->size(); i-- > 0;) {
+    for (size_t i = faults.size(); i-- > 0;) {
+      std::vector<int> others = faults;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
       Reduction without = smallest;
-      without.faults->erase(without.faults->begin() + static_cast<std::ptrdiff_t>(i));
-      shrunk |= try_this(without);
+      without.faults = others;
+      if (!try_this(without)) continue;
+      faults = std::move(others);
+      shrunk = true;
     }
     Reduction fewer = smallest;
     const int workers = smallest.num_workers.value_or(schedule.num_workers);
