@@ -32,6 +32,8 @@ Usage: muster run [FLAGS] -- PROGRAM [ARGUMENTS]
 
 Every process gets TF_CONFIG (who it is), MUSTER_JOB_TOKEN (the secret of this job) and MUSTER_RUN_ID, and runs
 PROGRAM with the same arguments. Without --chief, worker 0 is the chief. The run ends when the chief ends.
+A task that is killed is started again: a parameter server finds its model where it was, in memory that this command
+keeps, a worker and the chief join again, and no update that was acknowledged is lost.
 Ctrl-C ends all processes gracefully, a second Ctrl-C at once. The exit code is the chief's.
 
 Examples:
@@ -49,6 +51,7 @@ struct RunFlags {
   std::string workers = "1";
   std::string chiefs = "0";
   std::string stop_grace = "30";
+  std::string max_restarts = "10";
   std::string color = "auto";
   bool dry_run = false;
   std::string log_dir;
@@ -124,6 +127,7 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   options.run_id = RandomHex(kRunIdBytes);
   options.log.log_dir = flags.log_dir;
   ASSIGN_OR_RETURN(options.stop_grace, ParseSeconds("--stop-grace", flags.stop_grace));
+  RETURN_IF_ERROR(ParseCount("--max-restarts", flags.max_restarts, options.max_restarts));
   ASSIGN_OR_RETURN(options.log.color_stdout, WantsColor(flags.color, STDOUT_FILENO, options.environment));
   ASSIGN_OR_RETURN(options.log.color_stderr, WantsColor(flags.color, STDERR_FILENO, options.environment));
 
@@ -176,6 +180,10 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
           "How long the others may go on after the chief has ended, and how long they have to end when they are "
           "asked to (default 30)")
       ->type_name("SECONDS");
+  command
+      ->add_option("--max-restarts,--max_restarts", flags->max_restarts,
+                   "How often a task that is killed, or exits with 138, is started again (default 10)")
+      ->type_name("N");
   // The program's words are taken as they are, from the extras: CLI11's own list of positionals would split a word like
   // "[a,b]". A positional that accepts nothing is what keeps "--" with this subcommand.
   command->add_option("PROGRAM")->check([](const std::string&) { return "taken from the extras"; });

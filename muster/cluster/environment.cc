@@ -15,7 +15,8 @@ std::optional<std::string> Variable(const char* name) {
 Environment ReadEnvironment() {
   return {.tf_config = Variable("TF_CONFIG"),
           .job_token = Variable("MUSTER_JOB_TOKEN"),
-          .run_id = Variable("MUSTER_RUN_ID")};
+          .run_id = Variable("MUSTER_RUN_ID"),
+          .arena_fd = Variable("MUSTER_ARENA_FD")};
 }
 
 }  // namespace muster

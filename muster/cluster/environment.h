@@ -11,6 +11,7 @@ struct Environment {
   std::optional<std::string> tf_config;  // TF_CONFIG
   std::optional<std::string> job_token;  // MUSTER_JOB_TOKEN, the shared secret of the tasks of one job
   std::optional<std::string> run_id;     // MUSTER_RUN_ID: `muster run` started this process and names it in its log
+  std::optional<std::string> arena_fd;   // MUSTER_ARENA_FD: descriptor of the memory that this ps's launcher keeps
 };
 
 // Of this process, as it is now. Not thread-safe against setenv.

@@ -14,6 +14,8 @@ namespace muster {
 
 inline constexpr char kTfConfigVariable[] = "TF_CONFIG";
 inline constexpr char kJobTokenVariable[] = "MUSTER_JOB_TOKEN";
+// Number of the descriptor of the memory that a ps keeps its model in, and that its launcher keeps.
+inline constexpr char kArenaFdVariable[] = "MUSTER_ARENA_FD";
 // In the environment of every process of a run and of whatever it starts: by it they can be found.
 inline constexpr char kRunIdVariable[] = "MUSTER_RUN_ID";
 

@@ -117,12 +117,26 @@ class ForegroundRun final : public BackendEvents {
       log_.Say(absl::StrCat(process.task.ToString(), process.task == plan_.chief ? " (the chief)" : "", " is process ",
                             backend_.Pid(process.task), process.address.empty() ? "" : " at ", process.address));
     }
-    supervisor_.emplace(running, SupervisorOptions{.chief = plan_.chief, .stop_grace = options_.stop_grace}, backend_,
-                        RealClock(), [this](const std::string& line) { log_.Say(line); });
+    SupervisorOptions options{.chief = plan_.chief,
+                              .stop_grace = options_.stop_grace,
+                              .max_restarts = options_.max_restarts,
+                              .relaunch = [this](const TaskId& task) { return LaunchAgain(task); }};
+    supervisor_.emplace(running, std::move(options), backend_, RealClock(),
+                        [this](const std::string& line) { log_.Say(line); });
     loop_.Watch(signals_.fd(), POLLIN, [this](short) {
       while (signals_.Take()) supervisor_->OnInterrupt();
     });
     return absl::OkStatus();
+  }
+
+  absl::Status LaunchAgain(const TaskId& task) {
+    for (const ProcessSpec& process : plan_.processes) {
+      if (process.task != task) continue;
+      RETURN_IF_ERROR(backend_.Launch(process));
+      log_.Say(absl::StrCat(task.ToString(), " is process ", backend_.Pid(task), " now"));
+      return absl::OkStatus();
+    }
+    return absl::NotFoundError("no such task in this run");
   }
 
   void Supervise() {

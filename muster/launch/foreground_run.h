@@ -20,6 +20,7 @@ struct ForegroundOptions {
   // "NAME=VALUE", what every process has besides the plan's.
   std::vector<std::string> environment;
   absl::Duration stop_grace = absl::Seconds(30);
+  int max_restarts = 0;  // see SupervisorOptions
   LogMuxOptions log;
 };
 

@@ -15,6 +15,14 @@ std::string Names(const std::set<TaskId>& tasks) {
 
 bool IsServer(const TaskId& task) { return task.job == kPsJob; }
 
+// Exit codes that say "worth trying again" (docs/architecture.md), and those of shells whose child was interrupted, ended
+// or killed: what Kubernetes' TFJob takes for retryable.
+bool Retryable(const ExitStatus& status) {
+  return status.signal != 0 || status.code == 130 || status.code == 137 || status.code == 138 || status.code == 143;
+}
+
+constexpr absl::Duration kLongestPause = absl::Seconds(10);
+
 }  // namespace
 
 Supervisor::Supervisor(const std::vector<TaskId>& running, const SupervisorOptions& options, Backend& backend,
@@ -23,11 +31,14 @@ Supervisor::Supervisor(const std::vector<TaskId>& running, const SupervisorOptio
       backend_(backend),
       clock_(clock),
       report_(std::move(report)),
-      running_(running.begin(), running.end()) {}
+      running_(running.begin(), running.end()) {
+  for (const TaskId& task : running) lives_[task].began = clock.Now();
+}
 
 void Supervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   if (running_.erase(task) == 0) return;
   const bool by_itself = phase_ == Phase::kTraining || phase_ == Phase::kChiefEnded;
+  if (by_itself && Heal(task, status)) return;
   if (by_itself && !status.ok() && !first_failure_.has_value()) first_failure_ = Failure{task, status};
   if (task == options_.chief) {
     OnChiefExit(status);
@@ -36,6 +47,39 @@ void Supervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   }
   if (phase_ == Phase::kEnding) AskServersToEnd();
   if (running_.empty()) deadline_ = absl::InfiniteFuture();
+}
+
+bool Supervisor::Heal(const TaskId& task, const ExitStatus& status) {
+  Life& life = lives_[task];
+  if (!Retryable(status) || life.restarts >= options_.max_restarts) return false;
+  ++life.restarts;
+  life.short_lives = clock_.Now() - life.began < options_.steady_life ? life.short_lives + 1 : 1;
+  const absl::Duration pause =
+      life.short_lives == 1 ? absl::ZeroDuration()
+                            : std::min(kLongestPause, options_.restart_pause * (1 << std::min(life.short_lives - 2, 10)));
+  report_(absl::StrCat(task.ToString(), " ", status.ToString(), ": starting it again",
+                       pause > absl::ZeroDuration() ? absl::StrCat(" in ", absl::FormatDuration(pause)) : "",
+                       " (restart ", life.restarts, " of ", options_.max_restarts, ")"));
+  restarts_due_[task] = clock_.Now() + pause;
+  if (pause == absl::ZeroDuration()) Restart(task);
+  return true;
+}
+
+void Supervisor::Restart(const TaskId& task) {
+  restarts_due_.erase(task);
+  lives_[task].began = clock_.Now();
+  running_.insert(task);
+  const absl::Status launched = options_.relaunch(task);
+  if (launched.ok()) return;
+  report_(absl::StrCat(task.ToString(), " could not be started again: ", launched.message()));
+  lives_[task].restarts = options_.max_restarts;
+  OnExit(task, {.code = 1});
+}
+
+absl::Time Supervisor::deadline() const {
+  absl::Time next = deadline_;
+  for (const auto& [task, due] : restarts_due_) next = std::min(next, due);
+  return next;
 }
 
 void Supervisor::OnChiefExit(const ExitStatus& status) {
@@ -60,6 +104,7 @@ void Supervisor::ReportFailure(const TaskId& task, const ExitStatus& status) {
 
 void Supervisor::OnInterrupt() {
   ++interrupts_;
+  restarts_due_.clear();
   if (running_.empty()) return;
   if (interrupts_ > 1) {
     report_(absl::StrCat("interrupted again: killing ", Names(running_)));
@@ -72,6 +117,9 @@ void Supervisor::OnInterrupt() {
 }
 
 void Supervisor::OnTime() {
+  const std::map<TaskId, absl::Time> due = restarts_due_;
+  for (const auto& [task, when] : due)
+    if (when <= clock_.Now()) Restart(task);
   if (running_.empty() || clock_.Now() < deadline_) return;
   if (phase_ == Phase::kChiefEnded) {
     report_(absl::StrCat("still running ", absl::FormatDuration(options_.stop_grace), " after ",
@@ -85,6 +133,7 @@ void Supervisor::OnTime() {
 
 void Supervisor::BeginEnding(absl::Duration grace) {
   phase_ = Phase::kEnding;
+  restarts_due_.clear();
   deadline_ = clock_.Now() + grace;
   for (const TaskId& task : running_) {
     if (!IsServer(task)) backend_.End(task, EndMode::kGently);

@@ -2,6 +2,8 @@
 // is told what happened, and ends processes through the Backend; it doesn't wait, so tests move its clock by hand. Not
 // thread-safe.
 //
+//   a task is killed, or says that       it is started again, up to `max_restarts` times; the others wait for it, or go
+//   trying again may help (138)          on without it
 //   a worker or the evaluator fails      it is reported, the others go on (asynchronous training survives a worker)
 //   a ps fails                           it is reported; the others find out for themselves
 //   the chief fails                      the others are ended
@@ -13,6 +15,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,6 +35,13 @@ struct SupervisorOptions {
   absl::Duration stop_grace = absl::Seconds(30);
   // From being asked to being killed for those that have used up that time already.
   absl::Duration last_grace = absl::Seconds(5);
+  // How often each task is started again. At once the first time; then after a pause that doubles from `restart_pause`
+  // with every life that was shorter than `steady_life`, which counts as a new beginning.
+  int max_restarts = 0;
+  absl::Duration restart_pause = absl::Milliseconds(250);
+  absl::Duration steady_life = absl::Seconds(30);
+  // Starts the task's process again.
+  std::function<absl::Status(const TaskId& task)> relaunch;
 };
 
 class Supervisor {
@@ -54,9 +64,9 @@ class Supervisor {
   void OnTime();
 
   // When OnTime has something to do; InfiniteFuture if never.
-  absl::Time deadline() const { return deadline_; }
-  // Nothing runs any more.
-  bool done() const { return running_.empty(); }
+  absl::Time deadline() const;
+  // Nothing runs any more, nor will.
+  bool done() const { return running_.empty() && restarts_due_.empty(); }
   // Of the chief, once done: what a shell would have in $?.
   int exit_code() const { return exit_code_; }
   // The task that failed first by itself, not because it was being ended.
@@ -71,6 +81,15 @@ class Supervisor {
     kKilling,
   };
 
+  struct Life {
+    absl::Time began;
+    int restarts = 0;
+    int short_lives = 0;  // one after the other
+  };
+
+  // True if the task will be, or is already, started again.
+  bool Heal(const TaskId& task, const ExitStatus& status);
+  void Restart(const TaskId& task);
   void OnChiefExit(const ExitStatus& status);
   void ReportFailure(const TaskId& task, const ExitStatus& status);
   void BeginEnding(absl::Duration grace);
@@ -85,6 +104,8 @@ class Supervisor {
 
   Phase phase_ = Phase::kTraining;
   std::set<TaskId> running_;
+  std::map<TaskId, Life> lives_;
+  std::map<TaskId, absl::Time> restarts_due_;
   absl::Time deadline_ = absl::InfiniteFuture();
   int exit_code_ = 1;  // until the chief has its own
   std::optional<Failure> first_failure_;

@@ -66,6 +66,7 @@ ClusterSimulation::ClusterSimulation(const Schedule& schedule, SimulationPlant* 
       ps_(schedule.num_ps),
       workers_(schedule.num_workers) {
   world_.SetListener(std::move(listener));
+  truth_.leases.resize(schedule.num_ps);
   truth_.violated = [this](const std::string& what) { Violated(what); };
   truth_.note = [this](const std::function<std::string()>& line) { world_.Note(line); };
   for (int ps = 0; ps < schedule_.num_ps; ++ps) addresses_.push_back(absl::StrCat("ps", ps, ":2222"));
@@ -95,14 +96,25 @@ void ClusterSimulation::StartPs(int ps) {
   SimulatedProcess& process = world_.NewProcess(absl::StrCat("ps:", ps));
   ps_[ps].process = &process;
   world_.Note([&] { return absl::StrCat(process.name(), " starts"); });
-  process.AtDeath([this, ps, &process] {
-    if (ps_[ps].life) ps_[ps].life->watch->LookAtAll();
-    ps_[ps].life.reset();
-    ledger_.EndGeneration(ps);
-    network_.Close(process);
-  });
+  ps_[ps].probe = std::make_shared<DeadlyProbe>(process, plant_);
+  process.Keep(ps_[ps].probe);
+  ps_[ps].restart_after.reset();
+  process.AtDeath([this, ps, &process] { PsDied(ps, process); });
   SimulatedThread& thread = process.NewThread();
   thread.Start([this, ps, &thread] { RunPs(ps, thread); });
+}
+
+// However it comes to its end.
+void ClusterSimulation::PsDied(int ps, SimulatedProcess& process) {
+  Ps& state = ps_[ps];
+  world_.Note([&] { return absl::StrCat(process.name(), " is dead"); });
+  // In the middle of an update it holds a lock, and its values are for the next life to judge.
+  if (state.life && !state.probe->dying()) state.life->watch->LookAtAll();
+  state.life.reset();
+  network_.Close(process);
+  if (!state.restart_after || state.finished) return;
+  if (*state.restart_after != absl::InfiniteDuration())
+    world_.At(world_.Now() + *state.restart_after, [this, ps] { StartPs(ps); });
 }
 
 void ClusterSimulation::RunPs(int ps, SimulatedThread& thread) {
@@ -113,10 +125,14 @@ void ClusterSimulation::RunPs(int ps, SimulatedThread& thread) {
       .lead = ps == 0,
       .incarnation = ++incarnations_,
       .files = schedule_.ps_see_disk ? &slow_disk_ : &slow_other_disk_,
-      .background = [&disk_thread](absl::AnyInvocable<void()> task) { disk_thread.loop().Post(std::move(task)); }};
+      .background = [&disk_thread](absl::AnyInvocable<void()> task) { disk_thread.loop().Post(std::move(task)); },
+      .memory = *ArenaMemory::Adopt(ps_[ps].memory->fd()),
+      .probe = ps_[ps].probe.get()};
   for (int worker = 0; worker < schedule_.num_workers; ++worker) options.workers.push_back(TaskOf(worker));
   auto life = std::make_shared<PsLife>(network_, thread, std::move(options));
   thread.process().Keep(life);
+  if (const absl::Status recovered = life->service.Recover(); !recovered.ok())
+    Violated(absl::StrCat(thread.name(), " could not recover: ", recovered.ToString()));
   if (plant_ != nullptr) life->planted = plant_->WrapPs(life->service, thread.loop());
   RequestHandler& first = life->planted ? *life->planted : life->service;
   life->watch = std::make_unique<StoreWatch>(
@@ -225,20 +241,21 @@ bool ClusterSimulation::Allowed(const absl::Status& status) const {
     case absl::StatusCode::kFailedPrecondition:  // replaced; not the chief any more
     case absl::StatusCode::kAlreadyExists:       // the task's other process is alive
       return true;
-    case absl::StatusCode::kDataLoss:  // the old chief tidied up while the new one saved
-    case absl::StatusCode::kNotFound:
-      return schedule_.ReplacesChief();
     default:
       return false;
   }
 }
 
-void ClusterSimulation::KillPs(int ps, absl::Duration dead_for) {
-  if (ps_[ps].process == nullptr || !ps_[ps].process->alive()) return;
-  ps_[ps].process->Kill();
+void ClusterSimulation::KillPs(const ScheduledFault& fault) {
+  Ps& ps = ps_[fault.ps];
+  if (ps.process == nullptr || !ps.process->alive() || ps.restart_after) return;
+  ps.restart_after = fault.lasts;
+  if (fault.kind == ScheduledFaultKind::kKillPsInside && !fault.forgets) return ps.probe->KillAfter(fault.passes);
+  ps.process->Kill();
   CheckCheckpoints();
-  if (dead_for == absl::InfiniteDuration()) return;
-  world_.At(world_.Now() + dead_for, [this, ps] { StartPs(ps); });
+  if (!fault.forgets) return;
+  ps.memory = *ArenaMemory::Create();
+  ledger_.EndGeneration(fault.ps);
 }
 
 void ClusterSimulation::KillWorker(int worker, absl::Duration dead_for) {
@@ -259,7 +276,8 @@ void ClusterSimulation::Meet(const ScheduledFault& fault) {
     case Kind::kKillWorker:
       return KillWorker(fault.worker, fault.lasts);
     case Kind::kKillPs:
-      return KillPs(fault.ps, fault.lasts);
+    case Kind::kKillPsInside:
+      return KillPs(fault);
     case Kind::kPauseWorker:
       if (worker_there) worker.process->Pause(world_.Now() + fault.lasts);
       return;
@@ -300,7 +318,10 @@ bool ClusterSimulation::Over() {
 
 SimulationOutcome ClusterSimulation::Run() {
   const absl::Time started = world_.Now();
-  for (int ps = 0; ps < schedule_.num_ps; ++ps) StartPs(ps);
+  for (int ps = 0; ps < schedule_.num_ps; ++ps) {
+    ps_[ps].memory = *ArenaMemory::Create();
+    StartPs(ps);
+  }
   for (int worker = 0; worker < schedule_.num_workers; ++worker) StartWorker(worker);
   for (const ScheduledFault& fault : schedule_.faults) world_.At(started + fault.at, [this, &fault] { Meet(fault); });
   CheckEnd(world_.Run([this] { return Over(); }, {.time = absl::Hours(1)}));

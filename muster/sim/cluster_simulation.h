@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "muster/base/memory_file_system.h"
+#include "muster/sim/deadly_probe.h"
 #include "muster/sim/ledger_source.h"
 #include "muster/sim/schedule.h"
 #include "muster/sim/simulated_network.h"
@@ -44,7 +45,10 @@ class ClusterSimulation {
   struct PsLife;
   struct Ps {
     SimulatedProcess* process = nullptr;
-    std::shared_ptr<PsLife> life;  // null: dead
+    std::shared_ptr<PsLife> life;                 // null: dead
+    std::shared_ptr<ArenaMemory> memory;          // what its launcher keeps
+    std::shared_ptr<DeadlyProbe> probe;           // of the newest life
+    std::optional<absl::Duration> restart_after;  // once it is dead
     bool finished = false;
   };
   struct Worker {
@@ -61,7 +65,8 @@ class ClusterSimulation {
   absl::Status RunWorker(int worker, SimulatedThread& thread, const bool& stop);
   void WorkerEnded(int worker, SimulatedProcess& process, const absl::Status& status);
   void Meet(const ScheduledFault& fault);
-  void KillPs(int ps, absl::Duration dead_for);
+  void KillPs(const ScheduledFault& fault);
+  void PsDied(int ps, SimulatedProcess& process);
   void KillWorker(int worker, absl::Duration dead_for);
   bool Over();
   void CheckCheckpoints();

@@ -35,24 +35,18 @@ void PushLedger::Acknowledge(const Push& push) {
   for (size_t ps = 0; ps < servers_.size(); ++ps) {
     Server& server = servers_[ps];
     // A model that was replaced meanwhile need not have it.
-    if (!server.live || server.generation != push.generations[ps]) continue;
+    if (server.number == 0 || server.generation != push.generations[ps]) continue;
     ++server.acknowledged;
     for (int variable = 0; variable < kVariables; ++variable)
       if (TakesPart(push, variable)) server.must[variable][Element(push)] |= Digit(push);
   }
 }
 
-void PushLedger::BeginGeneration(int ps, uint64_t initialized_by, int64_t global_step,
+void PushLedger::BeginGeneration(int ps, uint64_t generation, int64_t global_step,
                                  const std::array<Row, kVariables>& rows) {
   Server& server = servers_[ps];
-  server = {.generation = server.generation + 1,
-            .live = true,
-            .initialized_by = initialized_by,
-            .first_step = global_step,
-            .must = rows};
+  server = {.generation = server.generation + 1, .number = generation, .first_step = global_step, .must = rows};
 }
-
-void PushLedger::EndGeneration(int ps) { servers_[ps].live = false; }
 
 std::optional<std::string> PushLedger::ReadRows(ByteSpan bytes, std::vector<Row>& rows) {
   rows.resize(bytes.size() / (kRow * sizeof(double)));
@@ -90,9 +84,8 @@ int64_t PushLedger::Count(const Row& row) {
 }
 
 bool PushLedger::Aligned() const {
-  return std::all_of(servers_.begin(), servers_.end(), [&](const Server& server) {
-    return server.live && server.initialized_by == servers_[0].initialized_by;
-  });
+  return std::all_of(servers_.begin(), servers_.end(),
+                     [&](const Server& server) { return server.number != 0 && server.number == servers_[0].number; });
 }
 
 }  // namespace muster

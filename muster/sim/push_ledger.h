@@ -44,10 +44,10 @@ class PushLedger {
   std::optional<Push> Begin(int worker);
   void Acknowledge(const Push& push);
 
-  // A ps holds a model from now on, made of what `rows` (one a variable; what all its rows have) say.
-  void BeginGeneration(int ps, uint64_t initialized_by, int64_t global_step, const std::array<Row, kVariables>& rows);
-  // It has lost it.
-  void EndGeneration(int ps);
+  // A ps holds values of `generation` (the chief's number) from now on; `rows`: what all rows of a variable have.
+  void BeginGeneration(int ps, uint64_t generation, int64_t global_step, const std::array<Row, kVariables>& rows);
+  // It has lost them.
+  void EndGeneration(int ps) { servers_[ps].number = 0; }
 
   // Reads rows of a variable, all of them (`bytes` are whole rows). Errors say what is wrong: "push 3 of worker 1 was
   // applied twice".
@@ -59,14 +59,13 @@ class PushLedger {
 
   struct Server {
     uint64_t generation = 0;  // counts the models that it held
-    bool live = false;
-    uint64_t initialized_by = 0;  // incarnation of the chief
+    uint64_t number = 0;      // what the chief calls it; 0: it holds none
     int64_t first_step = 0;
     int64_t acknowledged = 0;  // whole pushes begun and acknowledged in this generation
     std::array<Row, kVariables> must{};
   };
   const Server& server(int ps) const { return servers_[ps]; }
-  // All ps hold the model that one chief gave them.
+  // All ps hold values of one generation.
   bool Aligned() const;
 
   int64_t sent() const { return sent_count_; }

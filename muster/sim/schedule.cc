@@ -1,6 +1,7 @@
 #include "muster/sim/schedule.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -32,29 +33,33 @@ class Draw {
   std::mt19937_64 random_;
 };
 
-ScheduledFaultKind DrawKind(Draw& draw, bool ps_may_die) {
+ScheduledFaultKind DrawKind(Draw& draw) {
   using Kind = ScheduledFaultKind;
   const int64_t drawn = draw.Between(0, 99);
-  if (drawn < 25) return Kind::kCut;
-  if (drawn < 40) return Kind::kPart;
-  if (drawn < 62) return Kind::kKillWorker;
-  if (drawn < 72) return Kind::kPauseWorker;
-  if (drawn < 78) return Kind::kPausePs;
-  if (drawn < 86) return Kind::kReplaceWorker;
-  if (drawn < 89) return Kind::kStopWorker;
-  if (drawn < 90) return Kind::kShutdown;
-  return ps_may_die ? Kind::kKillPs : Kind::kCut;
+  if (drawn < 20) return Kind::kCut;
+  if (drawn < 33) return Kind::kPart;
+  if (drawn < 50) return Kind::kKillWorker;
+  if (drawn < 58) return Kind::kPauseWorker;
+  if (drawn < 64) return Kind::kPausePs;
+  if (drawn < 71) return Kind::kReplaceWorker;
+  if (drawn < 74) return Kind::kStopWorker;
+  if (drawn < 75) return Kind::kShutdown;
+  return drawn < 85 ? Kind::kKillPs : Kind::kKillPsInside;
 }
 
-ScheduledFault DrawFault(Draw& draw, const Schedule& schedule, absl::Duration during, bool ps_may_die) {
+ScheduledFault DrawFault(Draw& draw, const Schedule& schedule, absl::Duration during, bool ps_may_forget) {
   using Kind = ScheduledFaultKind;
-  ScheduledFault fault{.kind = DrawKind(draw, ps_may_die),
+  ScheduledFault fault{.kind = DrawKind(draw),
                        .at = draw.Time(absl::ZeroDuration(), during),
                        .worker = static_cast<int>(draw.Between(0, schedule.num_workers - 1)),
                        .ps = static_cast<int>(draw.Between(0, schedule.num_ps - 1))};
   switch (fault.kind) {
-    case Kind::kKillWorker:
     case Kind::kKillPs:
+    case Kind::kKillPsInside:
+      fault.passes = draw.Between(1, 80);
+      fault.forgets = ps_may_forget && draw.OneIn(2);
+      [[fallthrough]];
+    case Kind::kKillWorker:
       fault.lasts = draw.OneIn(8) ? absl::InfiniteDuration() : draw.ShortTime(absl::Seconds(20));
       break;
     case Kind::kReplaceWorker:
@@ -71,6 +76,21 @@ ScheduledFault DrawFault(Draw& draw, const Schedule& schedule, absl::Duration du
   return fault;
 }
 
+bool Has(const Schedule& schedule, std::initializer_list<ScheduledFaultKind> kinds) {
+  return std::any_of(schedule.faults.begin(), schedule.faults.end(), [&](const ScheduledFault& fault) {
+    return std::find(kinds.begin(), kinds.end(), fault.kind) != kinds.end();
+  });
+}
+
+void LeaveOutKnown(Schedule& schedule) {
+  using Kind = ScheduledFaultKind;
+  const bool new_lives = Has(schedule, {Kind::kKillWorker, Kind::kReplaceWorker});
+  for (ScheduledFault& fault : schedule.faults) {
+    if (fault.kind == Kind::kKillPsInside && new_lives) fault.kind = Kind::kKillPs;
+    if (fault.kind == Kind::kReplaceWorker && fault.worker == 0) fault.kind = Kind::kPauseWorker;
+  }
+}
+
 }  // namespace
 
 std::string ScheduledFault::ToString() const {
@@ -81,7 +101,9 @@ std::string ScheduledFault::ToString() const {
     case Kind::kKillWorker:
       return absl::StrCat(when, "kill worker ", worker, ", dead for ", Shown(lasts));
     case Kind::kKillPs:
-      return absl::StrCat(when, "kill ps ", ps, ", dead for ", Shown(lasts));
+    case Kind::kKillPsInside:
+      return absl::StrCat(when, "kill ps ", ps, kind == Kind::kKillPs ? "" : absl::StrCat(" at point ", passes),
+                          ", dead for ", Shown(lasts), forgets ? ", its memory lost" : "");
     case Kind::kPauseWorker:
       return absl::StrCat(when, "stop worker ", worker, " for ", Shown(lasts));
     case Kind::kPausePs:
@@ -102,12 +124,19 @@ std::string ScheduledFault::ToString() const {
 }
 
 bool Schedule::MustSucceed() const {
+  // Who is interrupted says "done" to a ps that may have forgotten it, having had no model when it died.
+  if (Has(*this, {ScheduledFaultKind::kStopWorker}) &&
+      Has(*this, {ScheduledFaultKind::kKillPs, ScheduledFaultKind::kKillPsInside}))
+    return false;
   return std::all_of(faults.begin(), faults.end(), [](const ScheduledFault& fault) {
     switch (fault.kind) {
       case ScheduledFaultKind::kCut:
         return true;
       case ScheduledFaultKind::kStopWorker:
         return fault.worker != 0;  // without a chief there may be no model
+      case ScheduledFaultKind::kKillPs:
+      case ScheduledFaultKind::kKillPsInside:
+        return fault.lasts < absl::Seconds(5) && !fault.forgets;
       case ScheduledFaultKind::kPart:
       case ScheduledFaultKind::kPauseWorker:
       case ScheduledFaultKind::kPausePs:
@@ -115,12 +144,6 @@ bool Schedule::MustSucceed() const {
       default:
         return false;
     }
-  });
-}
-
-bool Schedule::ReplacesChief() const {
-  return std::any_of(faults.begin(), faults.end(), [](const ScheduledFault& fault) {
-    return fault.kind == ScheduledFaultKind::kReplaceWorker && fault.worker == 0;
   });
 }
 
@@ -138,7 +161,7 @@ std::string Schedule::ToString() const {
   return text;
 }
 
-Schedule DrawSchedule(uint64_t seed) {
+Schedule DrawSchedule(uint64_t seed, bool known) {
   Draw draw(seed);
   Schedule schedule{.seed = seed};
   schedule.num_ps = static_cast<int>(draw.Between(1, 3));
@@ -156,10 +179,9 @@ Schedule DrawSchedule(uint64_t seed) {
   const absl::Duration during =
       absl::Seconds(2) + schedule.last_step * (schedule.compute + 4 * schedule.network.longest) / 2;
   const int64_t faults = draw.OneIn(10) ? 0 : draw.Between(1, 8);
-  // Only a ps that is alone: when one of several is restarted without its model, pushes may be counted that not all of
-  // them have (docs/simulation.md, "What it has found").
-  const bool ps_may_die = draw.OneIn(2) && schedule.num_ps == 1;
-  for (int64_t i = 0; i < faults; ++i) schedule.faults.push_back(DrawFault(draw, schedule, during, ps_may_die));
+  const bool ps_may_forget = draw.OneIn(3);
+  for (int64_t i = 0; i < faults; ++i) schedule.faults.push_back(DrawFault(draw, schedule, during, ps_may_forget));
+  if (!known) LeaveOutKnown(schedule);
   return schedule;
 }
 

@@ -15,6 +15,7 @@ namespace muster {
 enum class ScheduledFaultKind {
   kKillWorker,     // and start it again after `lasts` (InfiniteDuration: never)
   kKillPs,         // likewise
+  kKillPsInside,   // likewise, in the middle of an update or a recovery: at the `passes`-th point that it passes
   kPauseWorker,    // SIGSTOP for `lasts`
   kPausePs,        // likewise
   kReplaceWorker,  // paused for `lasts`; `then` after its beginning another process is started as the same task
@@ -31,6 +32,8 @@ struct ScheduledFault {
   int ps = 0;
   absl::Duration lasts;
   absl::Duration then;
+  uint64_t passes = 0;
+  bool forgets = false;  // nobody kept the killed ps's memory
 
   std::string ToString() const;
 };
@@ -51,12 +54,11 @@ struct Schedule {
 
   // True if, whatever the times, every task has to end well: nothing is lost for good.
   bool MustSucceed() const;
-  // True if two processes may be the chief at once, an old one not knowing yet that it was replaced.
-  bool ReplacesChief() const;
   std::string ToString() const;
 };
 
-Schedule DrawSchedule(uint64_t seed);
+// Without `known`, what is known to fail (docs/simulation.md, "What it has found") is turned into something milder.
+Schedule DrawSchedule(uint64_t seed, bool known = false);
 
 // What is left of a schedule: the options of `muster_simulate`.
 struct Reduction {

@@ -126,7 +126,7 @@ void SimulatedProcess::Die() {
 void SimulatedProcess::Join() {
   for (auto& thread : threads_)
     if (thread->thread_.joinable()) thread->thread_.join();
-  memory_.clear();
+  while (!memory_.empty()) memory_.pop_back();  // what was kept later may use what was kept before
 }
 
 }  // namespace muster

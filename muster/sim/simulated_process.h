@@ -42,6 +42,7 @@ class SimulatedThread {
   SimulatedThread& operator=(const SimulatedThread&) = delete;
 
   SimulatedLoop& loop() { return loop_; }
+  const SimulatedProcess& process() const { return process_; }
   SimulatedProcess& process() { return process_; }
   // "worker:1", "worker:1 heartbeats"
   const std::string& name() const { return name_; }

@@ -211,8 +211,8 @@ class CountEarly final : public PassingHandler {
     if (IsPush(request, message) && !message.pushed.empty() && message.minibatches == 0 && view.arena != nullptr &&
         view.options->lead && view.arena->client(message.stamp.client).last_counted < message.stamp.sequence) {
       view.arena->client(message.stamp.client).last_counted = message.stamp.sequence;
-      ++view.arena->header().global_step;
-      ++view.arena->header().minibatches;
+      ++view.arena->header().counters.global_step;
+      ++view.arena->header().counters.minibatches;
     }
     inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
   }
@@ -225,6 +225,13 @@ class CountEarlyPlant final : public SimulationPlant {
   }
 };
 
+// A bug that the store itself knows how to commit.
+template <PlantedBug bug>
+class InsidePlant final : public SimulationPlant {
+ public:
+  bool Has(PlantedBug asked) const override { return asked == bug; }
+};
+
 template <typename Plant>
 std::unique_ptr<SimulationPlant> Make() {
   return std::make_unique<Plant>();
@@ -232,9 +239,16 @@ std::unique_ptr<SimulationPlant> Make() {
 
 const std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>& Plants() {
   static const auto& plants = *new std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>{
-      {"acknowledge-early", &Make<AcknowledgeEarlyPlant>}, {"count-early", &Make<CountEarlyPlant>},
-      {"count-retries", &Make<CountRetriesPlant>},         {"export-stale", &Make<ExportStalePlant>},
-      {"forget-waiters", &Make<ForgetWaitersPlant>},       {"renumber-retries", &Make<RenumberRetriesPlant>}};
+      {"acknowledge-early", &Make<AcknowledgeEarlyPlant>},
+      {"count-early", &Make<CountEarlyPlant>},
+      {"count-retries", &Make<CountRetriesPlant>},
+      {"export-stale", &Make<ExportStalePlant>},
+      {"forget-waiters", &Make<ForgetWaitersPlant>},
+      {"renumber-retries", &Make<RenumberRetriesPlant>},
+      {"inside-commit-before-header", &Make<InsidePlant<PlantedBug::kCommitBeforeHeader>>},
+      {"inside-count-twice", &Make<InsidePlant<PlantedBug::kCountTwice>>},
+      {"inside-forget-clients", &Make<InsidePlant<PlantedBug::kForgetClients>>},
+      {"inside-ignore-sequence", &Make<InsidePlant<PlantedBug::kIgnoreSequence>>}};
   return plants;
 }
 

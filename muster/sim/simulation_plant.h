@@ -21,6 +21,8 @@ class SimulationPlant {
   virtual std::unique_ptr<RequestHandler> WrapPs(StoreService&, EventLoop&) { return nullptr; }
   // What a worker uses in place of its channel to a ps.
   virtual std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) { return channel; }
+  // Which of the store's own bugs it commits (arena_probe.h).
+  virtual bool Has(PlantedBug) const { return false; }
 };
 
 // InvalidArgument names those that there are.

@@ -28,7 +28,8 @@ std::string DescribeRequest(int ps, const IncomingRequest& request) {
 
 StoreWatch::StoreWatch(int ps, StoreService& service, RequestHandler& inner, Peers peers)
     : ps_(ps), service_(service), inner_(inner), peers_(std::move(peers)) {
-  Look(0);
+  if (service.MakeView().arena == nullptr) peers_.truth->leases[ps] = {};
+  Look();
 }
 
 void StoreWatch::Violated(const std::string& what) const {
@@ -37,43 +38,40 @@ void StoreWatch::Violated(const std::string& what) const {
 
 absl::StatusOr<std::unique_ptr<BulkTarget>> StoreWatch::PrepareBulk(const IncomingRequest& request) {
   auto target = inner_.PrepareBulk(request);
-  Look(0);
+  Look();
   return target;
 }
 
 void StoreWatch::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
   peers_.truth->note([&] { return DescribeRequest(ps_, request); });
-  uint64_t initializer = 0;
-  InitializeRequest message;
-  if (request.method == static_cast<uint16_t>(StoreMethod::kInitialize) && Decode(request.control, message).ok()) {
-    initializer = message.stamp.incarnation;
-    LookAtAll();  // the model may be replaced
-  }
+  // The values may be replaced.
+  if (request.method == static_cast<uint16_t>(StoreMethod::kInitialize)) LookAtAll();
   inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
-  Look(initializer);
+  Look();
 }
 
 void StoreWatch::OnDisconnect(ConnectionId connection) {
   inner_.OnDisconnect(connection);
-  Look(0);
+  Look();
 }
 
-void StoreWatch::Look(uint64_t initializer) {
+void StoreWatch::Look() {
   const StoreService::View view = service_.MakeView();
   LookAtLease(view);
   if (view.arena == nullptr) return;
-  if (view.arena != arena_) {
-    arena_ = view.arena;
-    BeginGeneration(initializer);
-  }
+  if (view.arena != arena_ || view.arena->header().generation != generation_) BeginModel(view);
   LookAtCounters(view);
 }
 
-void StoreWatch::BeginGeneration(uint64_t initializer) {
-  const StoreService::View view = service_.MakeView();
+void StoreWatch::BeginModel(const StoreService::View& view) {
+  arena_ = view.arena;
+  generation_ = arena_->header().generation;
   staleness_before_ = std::accumulate(view.staleness.begin(), view.staleness.end(), uint64_t{0});
-  updates_before_ = arena_->header().updates;
-  step_ = arena_->header().global_step;
+  updates_before_ = arena_->header().counters.updates;
+  step_ = arena_->header().counters.global_step;
+  peers_.truth->note([&] { return absl::StrCat("ps:", ps_, " has generation ", generation_, ", step ", step_); });
+  // Found in the memory of an earlier life: it must still have what that one had.
+  if (peers_.ledger->server(ps_).number == generation_) return LookAtAll();
   std::array<PushLedger::Row, PushLedger::kVariables> common;
   for (PushLedger::Row& row : common) row.fill(~uint64_t{0});
   std::array<bool, PushLedger::kVariables> here{};
@@ -86,34 +84,33 @@ void StoreWatch::BeginGeneration(uint64_t initializer) {
   }
   for (int variable = 0; variable < PushLedger::kVariables; ++variable)
     if (!here[variable]) common[variable].fill(0);
-  peers_.ledger->BeginGeneration(ps_, initializer, step_, common);
-  peers_.truth->note([&] { return absl::StrCat("ps:", ps_, " has a model, step ", step_); });
+  peers_.ledger->BeginGeneration(ps_, generation_, step_, common);
 }
 
 void StoreWatch::LookAtLease(const StoreService::View& view) {
+  ClusterTruth::Lease& lease = peers_.truth->leases[ps_];
   const uint64_t epoch = view.clients->chief_epoch();
-  if (epoch < epoch_) Violated(absl::StrCat("the chief's epoch fell from ", epoch_, " to ", epoch));
-  if (epoch > epoch_ && view.clients->chief() >= 0) {
-    const std::pair<int, uint64_t> holder = {view.clients->chief(),
-                                             view.clients->clients()[view.clients->chief()].incarnation};
-    const auto [known, is_new] = holders_.emplace(epoch, holder);
+  if (epoch < lease.epoch) Violated(absl::StrCat("the chief's epoch fell from ", lease.epoch, " to ", epoch));
+  if (epoch > 0 && view.clients->chief() >= 0) {
+    const std::pair<int, uint64_t> holder = {view.clients->chief(), view.clients->chief_incarnation()};
+    const auto [known, is_new] = lease.holders.emplace(epoch, holder);
     if (!is_new && known->second != holder) Violated(absl::StrCat("epoch ", epoch, " has two holders"));
   }
-  epoch_ = epoch;
+  lease.epoch = epoch;
 }
 
 void StoreWatch::LookAtCounters(const StoreService::View& view) {
-  const ArenaHeader& header = view.arena->header();
+  const ArenaCounters& counters = view.arena->header().counters;
   const uint64_t staleness = std::accumulate(view.staleness.begin(), view.staleness.end(), uint64_t{0});
-  if (staleness - staleness_before_ != header.updates - updates_before_)
+  if (staleness - staleness_before_ != counters.updates - updates_before_)
     Violated(absl::StrCat("the staleness histogram has ", staleness - staleness_before_, " pushes, but ",
-                          header.updates - updates_before_, " were applied"));
-  if (header.minibatches != header.global_step)
-    Violated(absl::StrCat(header.minibatches, " minibatches at global step ", header.global_step));
-  if (header.global_step < step_)
-    Violated(absl::StrCat("the global step fell from ", step_, " to ", header.global_step));
-  const bool counted = header.global_step > step_;
-  step_ = header.global_step;
+                          counters.updates - updates_before_, " were applied"));
+  if (counters.minibatches != counters.global_step)
+    Violated(absl::StrCat(counters.minibatches, " minibatches at global step ", counters.global_step));
+  if (counters.global_step < step_)
+    Violated(absl::StrCat("the global step fell from ", step_, " to ", counters.global_step));
+  const bool counted = counters.global_step > step_;
+  step_ = counters.global_step;
   if (ps_ != 0) return;
   peers_.truth->highest_step = std::max(peers_.truth->highest_step, step_);
   if (counted) LookAtCountedPushes();

@@ -18,7 +18,12 @@ namespace muster {
 
 // What holds over all lives of all ps, for one run.
 struct ClusterTruth {
-  int64_t highest_step = 0;  // that ps 0 ever had
+  struct Lease {
+    uint64_t epoch = 0;
+    std::map<uint64_t, std::pair<int, uint64_t>> holders;  // by epoch: row, incarnation
+  };
+  std::vector<Lease> leases;  // one a ps; a ps without memory of an earlier life begins anew
+  int64_t highest_step = 0;   // that ps 0 ever had
   std::function<void(const std::string&)> violated;
   std::function<void(const std::function<std::string()>&)> note;  // for the list of events
 };
@@ -42,8 +47,8 @@ class StoreWatch final : public RequestHandler {
   void LookAtAll();
 
  private:
-  void Look(uint64_t initializer);
-  void BeginGeneration(uint64_t initializer);
+  void Look();
+  void BeginModel(const StoreService::View& view);
   void LookAtLease(const StoreService::View& view);
   void LookAtCounters(const StoreService::View& view);
   void LookAtCountedPushes();
@@ -57,12 +62,11 @@ class StoreWatch final : public RequestHandler {
   StoreService& service_;
   RequestHandler& inner_;
   const Peers peers_;
-  Arena* arena_ = nullptr;         // seen last
-  int64_t step_ = 0;               // likewise
+  Arena* arena_ = nullptr;  // seen last, as the next two
+  uint64_t generation_ = 0;
+  int64_t step_ = 0;
   uint64_t staleness_before_ = 0;  // sum of the histogram when this model came
   uint64_t updates_before_ = 0;    // that the model had then
-  uint64_t epoch_ = 0;
-  std::map<uint64_t, std::pair<int, uint64_t>> holders_;  // of the lease by epoch: row, incarnation
   std::vector<std::byte> bytes_;
   std::vector<PushLedger::Row> rows_;
 };

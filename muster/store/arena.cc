@@ -1,10 +1,8 @@
 #include "muster/store/arena.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -12,77 +10,125 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/store/messages.h"
 
 namespace muster {
 namespace {
-
-constexpr size_t kMaxSlots = 4;
 
 template <typename T>
 void Fill(MutableByteSpan bytes, T value) {
   for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) std::memcpy(bytes.data() + i, &value, sizeof(T));
 }
 
+// Stores of this process stay on their side of it. What is guarded against is death, not another processor, so nothing
+// more is needed: what a process has stored is there when it is dead.
+void KeepOrder() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+template <typename T>
+void Publish(T& word, T value) {
+  KeepOrder();
+  std::atomic_ref<T>(word).store(value, std::memory_order_release);
+  KeepOrder();
+}
+
+template <typename T>
+T Observe(T& word) {
+  return std::atomic_ref<T>(word).load(std::memory_order_acquire);
+}
+
 }  // namespace
 
-// Locks one stripe. A holder that died leaves the lock to the next one (EOWNERDEAD), who marks it usable again.
+// Locks one stripe. A holder that died leaves the lock, and perhaps a half done update, to the next one.
 class Arena::StripeLock {
  public:
-  explicit StripeLock(StripeHeader& stripe) : mutex_(&stripe.mutex) {
+  StripeLock(Arena& arena, int64_t stripe) : arena_(arena), mutex_(&arena.stripe(stripe).mutex) {
+    arena.At(ArenaPoint::kBeforeLock);
     const int error = pthread_mutex_lock(mutex_);
     if (error == EOWNERDEAD) {
+      arena.At(ArenaPoint::kOwnerDied);
+      if (!arena.Has(PlantedBug::kSkipRestore)) arena.RestoreStripe(stripe);
       pthread_mutex_consistent(mutex_);
+      arena.At(ArenaPoint::kRecovered);
     } else {
       MUSTER_CHECK(error == 0);
     }
+    arena.At(ArenaPoint::kLocked);
   }
-  ~StripeLock() { pthread_mutex_unlock(mutex_); }
+  ~StripeLock() {
+    if (arena_.probe_ == nullptr || !arena_.probe_->dying()) pthread_mutex_unlock(mutex_);
+  }
   StripeLock(const StripeLock&) = delete;
   StripeLock& operator=(const StripeLock&) = delete;
 
  private:
+  Arena& arena_;
   pthread_mutex_t* const mutex_;
 };
 
-Arena::Arena(ArenaLayout layout, StoreModel model, std::unique_ptr<UpdateRule> rule, int fd, std::byte* base)
-    : layout_(std::move(layout)), model_(std::move(model)), rule_(std::move(rule)), fd_(fd), base_(base) {}
-
-Arena::~Arena() {
-  munmap(base_, layout_.total_bytes());
-  close(fd_);
+MutableByteSpan Arena::StripeParts::block(size_t part, size_t block) const {
+  const size_t from = block * block_bytes;
+  return parts[part].subspan(from, std::min(block_bytes, parts[part].size() - from));
 }
 
-absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const StoreModel& model, int num_clients) {
+Arena::Arena(ArenaLayout layout, StoreModel model, std::unique_ptr<UpdateRule> rule,
+             std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe)
+    : layout_(std::move(layout)),
+      model_(std::move(model)),
+      rule_(std::move(rule)),
+      memory_(std::move(memory)),
+      base_(memory_->data()),
+      probe_(probe) {
+  MUSTER_CHECK(rule_->slots().size() < kMaxParts);
+}
+
+absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const StoreModel& model, int num_clients,
+                                                     std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe) {
   ASSIGN_OR_RETURN(ArenaLayout layout, ArenaLayout::Make(model, num_clients));
   ASSIGN_OR_RETURN(auto rule, MakeUpdateRule(model.rule));
-  MUSTER_CHECK(rule->slots().size() <= kMaxSlots);
-  const auto no_memory = [&](const char* step) {
-    return absl::ResourceExhaustedError(absl::StrCat("no memory for the model: ", layout.total_bytes() >> 20,
-                                                     " MiB are needed for variables, slots and undo (", step, ": ",
-                                                     std::strerror(errno), "); use more ps or a smaller model"));
-  };
-  const int fd = memfd_create("muster-arena", MFD_CLOEXEC);
-  if (fd < 0) return no_memory("memfd_create");
-  if (ftruncate(fd, static_cast<off_t>(layout.total_bytes())) != 0) {
-    const absl::Status status = no_memory("ftruncate");
-    close(fd);
-    return status;
+  if (!memory) {
+    ASSIGN_OR_RETURN(memory, ArenaMemory::Create());
   }
-  void* base = mmap(nullptr, layout.total_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) {
-    const absl::Status status = no_memory("mmap");
-    close(fd);
-    return status;
-  }
-  auto arena = std::unique_ptr<Arena>(new Arena(layout, model, std::move(rule), fd, static_cast<std::byte*>(base)));
-  arena->header() = {.magic = kArenaMagic,
-                     .version = kArenaVersion,
+  const std::string description = Encode(model);
+  RETURN_IF_ERROR(memory->Reset(layout.total_bytes() + description.size()));
+  std::memcpy(memory->data() + layout.total_bytes(), description.data(), description.size());
+  auto arena = std::unique_ptr<Arena>(new Arena(layout, model, std::move(rule), std::move(memory), probe));
+  arena->header() = {.version = kArenaVersion,
                      .num_clients = static_cast<uint32_t>(num_clients),
                      .layout_hash = layout.hash(),
-                     .total_bytes = layout.total_bytes()};
+                     .total_bytes = layout.total_bytes(),
+                     .model_offset = layout.total_bytes(),
+                     .model_bytes = description.size(),
+                     .state = ArenaState::kLoading,
+                     .chief = {.client = -1}};
   arena->InitializeStripes();
-  arena->InitializeSlots();
+  Publish(arena->header().magic, kArenaMagic);
   return arena;
+}
+
+absl::StatusOr<std::unique_ptr<Arena>> Arena::Attach(std::shared_ptr<ArenaMemory> memory, int num_clients,
+                                                     ArenaProbe* probe) {
+  const uint64_t size = memory->size();
+  const auto& header = *reinterpret_cast<const ArenaHeader*>(memory->data());
+  if (size < sizeof(ArenaHeader) || header.magic != kArenaMagic || header.state != ArenaState::kReady)
+    return absl::NotFoundError("the memory holds no model");
+  const auto other = [](const std::string& what) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the memory that this ps was given holds the arena of another job: ", what,
+                     "; start the ps with memory of its own"));
+  };
+  if (header.version != kArenaVersion) return other(absl::StrCat("version ", header.version, ", not ", kArenaVersion));
+  if (header.num_clients != static_cast<uint32_t>(num_clients))
+    return other(absl::StrCat("for ", header.num_clients, " workers, not ", num_clients));
+  if (header.model_bytes > size || header.model_offset > size - header.model_bytes) return other("it is too short");
+  StoreModel model;
+  RETURN_IF_ERROR(Decode(
+      std::string(reinterpret_cast<const char*>(memory->data()) + header.model_offset, header.model_bytes), model));
+  ASSIGN_OR_RETURN(ArenaLayout layout, ArenaLayout::Make(model, num_clients));
+  ASSIGN_OR_RETURN(auto rule, MakeUpdateRule(model.rule));
+  if (layout.hash() != header.layout_hash || layout.total_bytes() != header.total_bytes || layout.total_bytes() > size)
+    return other("its layout does not fit the model that it names");
+  return std::unique_ptr<Arena>(
+      new Arena(std::move(layout), std::move(model), std::move(rule), std::move(memory), probe));
 }
 
 void Arena::InitializeStripes() {
@@ -94,18 +140,12 @@ void Arena::InitializeStripes() {
   pthread_mutexattr_destroy(&attributes);
 }
 
-void Arena::InitializeSlots() {
-  for (size_t i = 0; i < layout_.slices().size(); ++i) {
-    const DType dtype = model_.variable(model_.slices[i]).dtype;
-    for (size_t slot = 0; slot < layout_.slices()[i].slot_offsets.size(); ++slot) {
-      const double initial = rule_->slots()[slot].initial_value;
-      if (initial == 0) continue;  // memfd pages are zero
-      if (dtype == DType::kFloat64) {
-        Fill(RawSlot(i, slot), initial);
-      } else {
-        Fill(RawSlot(i, slot), static_cast<float>(initial));
-      }
-    }
+void Arena::InitializeSlot(int64_t stripe_index, int slot, MutableByteSpan bytes) {
+  const double initial = rule_->slots()[slot].initial_value;
+  if (model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype == DType::kFloat64) {
+    Fill(bytes, initial);
+  } else {
+    Fill(bytes, static_cast<float>(initial));
   }
 }
 
@@ -117,66 +157,254 @@ MutableByteSpan Arena::RawSlot(int slice, int slot) {
   return {base_ + layout_.slices()[slice].slot_offsets[slot], layout_.slices()[slice].bytes};
 }
 
-void Arena::Apply(int slice_index, const Push& push, ByteSpan bytes, MutableByteSpan pulled) {
+Arena::StripeParts Arena::PartsOf(int64_t stripe_index) {
+  const int slice_index = layout_.SliceOf(stripe_index);
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
-  const VariableSpec& variable = model_.variable(model_.slices[slice_index]);
-  MUSTER_CHECK(bytes.size() == slice.bytes);
   const size_t stripe_bytes = kStripeElements * slice.element_size;
-  for (int64_t i = 0; i < slice.num_stripes; ++i) {
-    const size_t from = i * stripe_bytes;
-    const size_t count = std::min<size_t>(stripe_bytes, slice.bytes - from);
-    const MutableByteSpan value = RawValue(slice_index).subspan(from, count);
-    StripeHeader& head = stripe(slice.first_stripe + i);
-    StripeLock lock(head);
-    uint64_t& last_sequence = head.last_sequence()[push.client];
-    if (last_sequence < push.sequence) {
-      if (variable.kind == VariableKind::kTrainable) {
-        std::array<MutableByteSpan, kMaxSlots> slots;
-        const size_t num_slots = slice.slot_offsets.size();
-        for (size_t s = 0; s < num_slots; ++s) slots[s] = RawSlot(slice_index, s).subspan(from, count);
-        rule_->Apply(variable.dtype, value, std::span(slots).first(num_slots), bytes.subspan(from, count),
-                     {.learning_rate = push.learning_rate, .t = head.t + 1});
-        ++head.t;
-      } else {
-        std::memcpy(value.data(), bytes.data() + from, count);
-      }
-      ++head.updates;
-      last_sequence = push.sequence;
+  const size_t from = (stripe_index - slice.first_stripe) * stripe_bytes;
+  const size_t bytes = std::min<size_t>(stripe_bytes, slice.bytes - from);
+  StripeParts parts{.count = 1 + slice.slot_offsets.size(), .block_bytes = kUndoBlockElements * slice.element_size};
+  parts.parts[0] = RawValue(slice_index).subspan(from, bytes);
+  for (size_t slot = 0; slot + 1 < parts.count; ++slot)
+    parts.parts[1 + slot] = RawSlot(slice_index, slot).subspan(from, bytes);
+  return parts;
+}
+
+void Arena::SaveHeader(int64_t stripe_index, UndoHeader& slot) {
+  std::memcpy(slot.saved_header(), &stripe(stripe_index).updates, header_bytes());
+  slot.stripe = stripe_index;
+  At(ArenaPoint::kHeaderSaved);
+  Publish<uint64_t>(slot.valid, 1);
+  At(ArenaPoint::kUndoValid);
+}
+
+void Arena::SaveBlock(const StripeParts& parts, size_t block, UndoHeader& slot) {
+  std::byte* into = reinterpret_cast<std::byte*>(&slot) + layout_.undo_header_bytes() + parts.undo_offset(block);
+  for (size_t part = 0; part < parts.count; ++part) {
+    const MutableByteSpan bytes = parts.block(part, block);
+    std::memcpy(into, bytes.data(), bytes.size());
+    into += bytes.size();
+  }
+  At(ArenaPoint::kBlockSaved);
+  Publish<uint64_t>(slot.valid, 2 + block);
+  At(ArenaPoint::kBlockCounted);
+}
+
+void Arena::ApplyBlock(const StripeParts& parts, size_t block, ByteSpan bytes, DType dtype,
+                       const UpdateRule::Step& step) {
+  std::array<MutableByteSpan, kMaxParts> slots;
+  for (size_t part = 1; part < parts.count; ++part) slots[part - 1] = parts.block(part, block);
+  rule_->Apply(dtype, parts.block(0, block), std::span(slots).first(parts.count - 1), bytes, step);
+}
+
+void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripeParts& parts, ByteSpan bytes,
+                         bool trainable) {
+  StripeHeader& head = stripe(stripe_index);
+  UndoHeader& slot = undo(push.client);
+  const DType dtype = model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype;
+  if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
+  SaveHeader(stripe_index, slot);
+  for (size_t block = 0; block < parts.num_blocks(); ++block) {
+    SaveBlock(parts, block, slot);
+    const MutableByteSpan value = parts.block(0, block);
+    const ByteSpan change = bytes.subspan(block * parts.block_bytes, value.size());
+    if (trainable) {
+      ApplyBlock(parts, block, change, dtype, {.learning_rate = push.learning_rate, .t = head.t + 1});
+    } else {
+      std::memcpy(value.data(), change.data(), change.size());
     }
-    if (!pulled.empty()) std::memcpy(pulled.data() + from, value.data(), count);
+    At(ArenaPoint::kBlockChanged);
+  }
+  if (Has(PlantedBug::kCommitBeforeHeader)) {
+    Publish<uint64_t>(slot.valid, 0);
+    At(ArenaPoint::kCommitted);
+  }
+  ++head.updates;
+  if (trainable) ++head.t;
+  head.last_sequence()[push.client] = push.sequence;
+  At(ArenaPoint::kHeaderWritten);
+  Publish<uint64_t>(slot.valid, 0);  // this is the commit
+  At(ArenaPoint::kCommitted);
+}
+
+bool Arena::Apply(int slice_index, const Push& push, ByteSpan bytes, MutableByteSpan pulled) {
+  const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
+  const bool trainable = model_.variable(model_.slices[slice_index]).kind == VariableKind::kTrainable;
+  MUSTER_CHECK(bytes.size() == slice.bytes);
+  size_t from = 0;
+  for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
+    const StripeParts parts = PartsOf(i);
+    const MutableByteSpan value = parts.parts[0];
+    {
+      StripeLock lock(*this, i);
+      if (Observe(header().generation) != push.generation) return false;
+      if (stripe(i).last_sequence()[push.client] < push.sequence || Has(PlantedBug::kIgnoreSequence))
+        UpdateStripe(i, push, parts, bytes.subspan(from, value.size()), trainable);
+      if (!pulled.empty()) std::memcpy(pulled.data() + from, value.data(), value.size());
+    }
+    At(ArenaPoint::kUnlocked);
+    from += value.size();
+  }
+  return true;
+}
+
+// Under the stripe's lock, whose owner has died: every valid undo slot of this stripe is one that it left behind.
+void Arena::RestoreStripe(int64_t stripe_index) {
+  for (int writer = 0; writer < layout_.num_clients(); ++writer) {
+    UndoHeader& slot = undo(writer);
+    if (Observe(slot.valid) != 0 && slot.stripe == static_cast<uint64_t>(stripe_index)) RestoreFrom(slot);
   }
 }
 
+// May be interrupted and done again: what is restored stays saved until the slot is dropped.
+void Arena::RestoreFrom(UndoHeader& slot) {
+  const StripeParts parts = PartsOf(static_cast<int64_t>(slot.stripe));
+  for (size_t block = 0; block + 1 < slot.valid; ++block) {
+    const std::byte* from =
+        reinterpret_cast<const std::byte*>(&slot) + layout_.undo_header_bytes() + parts.undo_offset(block);
+    for (size_t part = 0; part < parts.count; ++part) {
+      const MutableByteSpan bytes = parts.block(part, block);
+      std::memcpy(bytes.data(), from, bytes.size());
+      from += bytes.size();
+    }
+    At(ArenaPoint::kBlockRestored);
+  }
+  std::memcpy(&stripe(static_cast<int64_t>(slot.stripe)).updates, slot.saved_header(), header_bytes());
+  At(ArenaPoint::kHeaderRestored);
+  Publish<uint64_t>(slot.valid, 0);
+  At(ArenaPoint::kUndoDropped);
+}
+
+void Arena::RecoverWriter(int writer) {
+  UndoHeader& slot = undo(writer);
+  if (Observe(slot.valid) == 0 || Has(PlantedBug::kSkipOwnRecovery)) return;
+  const uint64_t stripe_index = slot.stripe;
+  StripeLock lock(*this, static_cast<int64_t>(stripe_index));  // restores it, if its owner died with the lock
+  // If the slot has moved on to another stripe, then with a process that is alive.
+  if (Observe(slot.valid) != 0 && slot.stripe == stripe_index) RestoreFrom(slot);
+}
+
+void Arena::Count(int client_index, uint64_t last_applied, uint64_t last_counted, const ArenaCounters& counters) {
+  At(ArenaPoint::kAcknowledging);
+  CountJournal& journal = header().journal;
+  journal.client = client_index;
+  journal.last_applied = last_applied;
+  journal.last_counted = last_counted;
+  journal.counters = counters;
+  Publish<uint64_t>(journal.valid, 1);  // this is the commit
+  At(ArenaPoint::kJournalled);
+  RecoverCount();
+  At(ArenaPoint::kCounted);
+}
+
+void Arena::RecoverCount() {
+  CountJournal& journal = header().journal;
+  if (journal.valid == 0) return;
+  ClientRecord& record = client(static_cast<int>(journal.client));
+  record.last_applied = journal.last_applied;
+  record.last_counted = journal.last_counted;
+  header().counters = journal.counters;
+  Publish<uint64_t>(journal.valid, 0);
+}
+
+uint64_t Arena::Mark() {
+  const uint64_t mark = header().mark + 1;
+  Publish(header().mark, mark);
+  return mark;
+}
+
+// Under the stripe's lock. Interrupted, it is done again by the next: nothing has been changed since.
+void Arena::SaveAside(int64_t stripe_index) {
+  const StripeParts parts = PartsOf(stripe_index);
+  for (size_t part = 0; part < parts.count; ++part) {
+    const MutableByteSpan bytes = parts.parts[part];
+    std::memcpy(base_ + layout_.aside_offset(bytes.data() - base_), bytes.data(), bytes.size());
+  }
+  std::memcpy(base_ + layout_.aside_step_offset(stripe_index), &stripe(stripe_index).t, sizeof(uint64_t));
+  Publish(stripe(stripe_index).mark, Observe(header().mark));
+}
+
+bool Arena::FinishMark(uint64_t mark) {
+  for (int64_t i = 0; i < layout_.num_stripes(); ++i) {
+    if (Observe(header().mark) != mark) return false;
+    StripeLock lock(*this, i);
+    if (stripe(i).mark < mark) SaveAside(i);
+  }
+  return Observe(header().mark) == mark;
+}
+
+ByteSpan Arena::AsideValue(int slice) const {
+  return {base_ + layout_.aside_offset(layout_.slices()[slice].value_offset), layout_.slices()[slice].bytes};
+}
+
+ByteSpan Arena::AsideSlot(int slice, int slot) const {
+  return {base_ + layout_.aside_offset(layout_.slices()[slice].slot_offsets[slot]), layout_.slices()[slice].bytes};
+}
+
+std::vector<uint64_t> Arena::AsideSteps() const {
+  std::vector<uint64_t> steps(layout_.num_stripes());
+  std::memcpy(steps.data(), base_ + layout_.aside_step_offset(0), steps.size() * sizeof(uint64_t));
+  return steps;
+}
+
+void Arena::DiscardAside() { memory_->Discard(layout_.aside_begin(), layout_.aside_bytes()); }
+
 void Arena::Read(int slice_index, MutableByteSpan into) {
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
-  const size_t stripe_bytes = kStripeElements * slice.element_size;
-  for (int64_t i = 0; i < slice.num_stripes; ++i) {
-    const size_t from = i * stripe_bytes;
-    StripeLock lock(stripe(slice.first_stripe + i));
-    std::memcpy(into.data() + from, RawValue(slice_index).data() + from,
-                std::min<size_t>(stripe_bytes, slice.bytes - from));
+  for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
+    const MutableByteSpan value = PartsOf(i).parts[0];
+    StripeLock lock(*this, i);
+    std::memcpy(into.data(), value.data(), value.size());
+    into = into.subspan(value.size());
   }
 }
 
 void Arena::ReadSlot(int slice_index, int slot, MutableByteSpan into) {
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
-  const size_t stripe_bytes = kStripeElements * slice.element_size;
-  for (int64_t i = 0; i < slice.num_stripes; ++i) {
-    const size_t from = i * stripe_bytes;
-    StripeLock lock(stripe(slice.first_stripe + i));
-    std::memcpy(into.data() + from, RawSlot(slice_index, slot).data() + from,
-                std::min<size_t>(stripe_bytes, slice.bytes - from));
+  for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
+    const MutableByteSpan bytes = PartsOf(i).parts[1 + slot];
+    StripeLock lock(*this, i);
+    std::memcpy(into.data(), bytes.data(), bytes.size());
+    into = into.subspan(bytes.size());
   }
 }
 
-void Arena::SetSteps(const std::vector<uint64_t>& steps) {
-  for (int64_t i = 0; i < layout_.num_stripes(); ++i) stripe(i).t = steps[i];
+void Arena::Load(const Contents& contents) {
+  Publish(header().state, ArenaState::kLoading);
+  Publish(header().generation, contents.generation);  // from here on nobody can apply what belongs to older values
+  const uint64_t mark = Mark();  // a checkpoint under way would mix old and new
+  header().counters.global_step = contents.global_step;
+  header().counters.minibatches = contents.minibatches;
+  ByteSpan values = contents.values;
+  ByteSpan slots = contents.slots;
+  for (const ArenaLayout::Slice& slice : layout_.slices()) {
+    size_t from = 0;
+    for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
+      const StripeParts parts = PartsOf(i);
+      const size_t bytes = parts.parts[0].size();
+      StripeLock lock(*this, i);
+      std::memcpy(parts.parts[0].data(), values.data() + from, bytes);
+      for (size_t slot = 0; slot + 1 < parts.count; ++slot) {
+        if (slots.empty()) {
+          InitializeSlot(i, static_cast<int>(slot), parts.parts[1 + slot]);
+        } else {
+          std::memcpy(parts.parts[1 + slot].data(), slots.data() + slot * slice.bytes + from, bytes);
+        }
+      }
+      stripe(i).mark = mark;
+      stripe(i).t = contents.steps.empty() ? 0 : contents.steps[i];
+      from += bytes;
+    }
+    values = values.subspan(slice.bytes);
+    if (!slots.empty()) slots = slots.subspan(slice.slot_offsets.size() * slice.bytes);
+  }
+  Publish(header().state, ArenaState::kReady);
 }
 
 std::vector<uint64_t> Arena::ReadSteps() {
   std::vector<uint64_t> steps(layout_.num_stripes());
   for (int64_t i = 0; i < layout_.num_stripes(); ++i) {
-    StripeLock lock(stripe(i));
+    StripeLock lock(*this, i);
     steps[i] = stripe(i).t;
   }
   return steps;

@@ -1,69 +1,143 @@
-// The memory of a ps: variables, slots, stripe headers, client records and counters in one memfd, laid out by
+// What a ps holds: variables, slots, stripe headers, client records and counters in one ArenaMemory, laid out by
 // ArenaLayout. Reads and updates go stripe by stripe under the stripe's process-shared mutex, so any number of threads
-// (and processes that map it) may use one arena at once; the counters of the header belong to the ps process.
+// and of processes that map it may use one arena at once; the counters of the header belong to the ps process.
+//
+// Any of them may be killed between any two instructions: a stripe is then as it was before the update or as it is after
+// it, with its header, and whoever comes next sees to it (docs/store_protocol.md, "An update of a stripe").
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "muster/base/bytes.h"
 #include "muster/optim/update_rule.h"
 #include "muster/store/arena_format.h"
 #include "muster/store/arena_layout.h"
+#include "muster/store/arena_memory.h"
+#include "muster/store/arena_probe.h"
 
 namespace muster {
 
 class Arena {
  public:
-  // A new one, zeroed, its slots at the rule's initial values. ResourceExhausted says how many bytes were needed.
-  static absl::StatusOr<std::unique_ptr<Arena>> Create(const StoreModel& model, int num_clients);
-  ~Arena();
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
+  // A new one in `memory`, whatever that held (null: in memory of its own), in the state kLoading: all zeros, to be
+  // followed by Load. ResourceExhausted says how many bytes were needed. `probe` may be null, and must outlive the arena.
+  static absl::StatusOr<std::unique_ptr<Arena>> Create(const StoreModel& model, int num_clients,
+                                                       std::shared_ptr<ArenaMemory> memory = nullptr,
+                                                       ArenaProbe* probe = nullptr);
+  // The one that `memory` holds, left there by a process that is gone, or in use by another. NotFound: it holds none, or
+  // one whose loading was never finished. FailedPrecondition: one of another version or number of clients.
+  static absl::StatusOr<std::unique_ptr<Arena>> Attach(std::shared_ptr<ArenaMemory> memory, int num_clients,
+                                                       ArenaProbe* probe = nullptr);
 
   const ArenaLayout& layout() const { return layout_; }
   const StoreModel& model() const { return model_; }
+  const ArenaMemory& memory() const { return *memory_; }
   ArenaHeader& header() { return *reinterpret_cast<ArenaHeader*>(base_); }
   ClientRecord& client(int client) { return *reinterpret_cast<ClientRecord*>(base_ + layout_.client_offset(client)); }
 
+  // Whatever a dead process left half done on behalf of `writer` is undone. The first thing a process does for each
+  // client that it will write for: an undo slot is used again only when it is empty.
+  void RecoverWriter(int writer);
+
   struct Push {
-    int client = 0;
+    int client = 0;         // whose undo slot and number it is; one process at a time
     uint64_t sequence = 0;  // a stripe that has seen this number already is left as it is
+    uint64_t generation = 0;  // of the values that it was computed from
     double learning_rate = 0;
   };
 
   // Trainable slice: value ← rule(value, slots, gradient). Buffer: value ← bytes. `bytes` is as long as the slice.
   // With a non-empty `pulled`, the slice's bytes after the update are copied there, stripe by stripe while they are
-  // warm.
-  void Apply(int slice, const Push& push, ByteSpan bytes, MutableByteSpan pulled);
+  // warm. False: other values have been loaded since, and the rest of the push was not applied.
+  bool Apply(int slice, const Push& push, ByteSpan bytes, MutableByteSpan pulled);
 
   // Copies the slice out; each stripe is of one moment.
   void Read(int slice, MutableByteSpan into);
   // Slot `slot` of a trainable slice, likewise.
   void ReadSlot(int slice, int slot, MutableByteSpan into);
 
-  // Initialisation: overwrites value, slot, step counter; nobody else may use the arena meanwhile.
-  MutableByteSpan RawValue(int slice);
-  MutableByteSpan RawSlot(int slice, int slot);
+  // The counters and numbers of a client, changed together or not at all. By the ps process only.
+  void Count(int client, uint64_t last_applied, uint64_t last_counted, const ArenaCounters& counters);
+  // Finishes a Count that a dead ps process had begun. By the ps process only, once it has attached.
+  void RecoverCount();
+
+  // A checkpoint's mark: from now on whoever changes a stripe first saves it aside. Returns the mark's number. By the ps
+  // process only; ends an earlier mark.
+  uint64_t Mark();
+  // Saves those stripes aside that nobody has saved yet; any thread. After it AsideValue and the others hold the state
+  // at the mark, until the next one. False: another mark has come meanwhile.
+  bool FinishMark(uint64_t mark);
+  ByteSpan AsideValue(int slice) const;
+  ByteSpan AsideSlot(int slice, int slot) const;
+  std::vector<uint64_t> AsideSteps() const;
+  // Gives the memory of a finished mark back: what was aside reads as zeros.
+  void DiscardAside();
+
+  struct Contents {
+    uint64_t generation = 0;  // higher than the one before
+    int64_t global_step = 0;
+    int64_t minibatches = 0;
+    ByteSpan values;  // of the slices in order
+    ByteSpan slots;   // of each trainable slice its slots in order; empty: they begin anew
+    std::span<const uint64_t> steps;  // with slots: the rule's step counter of each stripe
+  };
+  // Other values for all that it holds, from a checkpoint say. In the state kLoading until it returns; who has computed
+  // with older values can't apply them any more. By the ps process only; the lengths must be right.
+  void Load(const Contents& contents);
   // The rule's step counter of every stripe, in order.
-  void SetSteps(const std::vector<uint64_t>& steps);
   std::vector<uint64_t> ReadSteps();
 
  private:
   class StripeLock;
-  Arena(ArenaLayout layout, StoreModel model, std::unique_ptr<UpdateRule> rule, int fd, std::byte* base);
+  // The bytes of one stripe: of the value, then of each slot.
+  static constexpr size_t kMaxParts = 5;
+  struct StripeParts {
+    std::array<MutableByteSpan, kMaxParts> parts;
+    size_t count = 0;
+    size_t block_bytes = 0;  // of a whole block of one part
+
+    size_t num_blocks() const { return (parts[0].size() + block_bytes - 1) / block_bytes; }
+    // Block `block` of part `part`.
+    MutableByteSpan block(size_t part, size_t block) const;
+    // How many bytes of all parts come before `block` in an undo slot.
+    size_t undo_offset(size_t block) const { return block * block_bytes * count; }
+  };
+
+  Arena(ArenaLayout layout, StoreModel model, std::unique_ptr<UpdateRule> rule, std::shared_ptr<ArenaMemory> memory,
+        ArenaProbe* probe);
 
   StripeHeader& stripe(int64_t index) { return *reinterpret_cast<StripeHeader*>(base_ + layout_.stripe_offset(index)); }
+  UndoHeader& undo(int writer) { return *reinterpret_cast<UndoHeader*>(base_ + layout_.undo_offset(writer)); }
+  size_t header_bytes() const { return sizeof(StripeHeader) - offsetof(StripeHeader, updates) + client_bytes(); }
+  size_t client_bytes() const { return layout_.num_clients() * sizeof(uint64_t); }
+  StripeParts PartsOf(int64_t stripe);
   void InitializeStripes();
-  void InitializeSlots();
+  MutableByteSpan RawValue(int slice);
+  MutableByteSpan RawSlot(int slice, int slot);
+  void InitializeSlot(int64_t stripe, int slot, MutableByteSpan bytes);
+  // Under the stripe's lock.
+  void UpdateStripe(int64_t stripe, const Push& push, const StripeParts& parts, ByteSpan bytes, bool trainable);
+  void SaveHeader(int64_t stripe, UndoHeader& slot);
+  void SaveBlock(const StripeParts& parts, size_t block, UndoHeader& slot);
+  void ApplyBlock(const StripeParts& parts, size_t block, ByteSpan bytes, DType dtype, const UpdateRule::Step& step);
+  void RestoreStripe(int64_t stripe);
+  void RestoreFrom(UndoHeader& slot);
+  void SaveAside(int64_t stripe);
+  void At(ArenaPoint point) {
+    if (probe_ != nullptr) probe_->At(point);
+  }
+  bool Has(PlantedBug bug) const { return probe_ != nullptr && probe_->Has(bug); }
 
   const ArenaLayout layout_;
   const StoreModel model_;
   const std::unique_ptr<UpdateRule> rule_;
-  const int fd_;
+  const std::shared_ptr<ArenaMemory> memory_;
   std::byte* const base_;
+  ArenaProbe* const probe_;
 };
 
 }  // namespace muster

@@ -1,6 +1,6 @@
 // The records inside an arena, byte for byte. Only fixed-size integers and a process-shared mutex: every process that
-// maps the arena sees the same thing. The arena owns them; who may write what, and under which lock, is said beside
-// each.
+// maps the arena sees the same thing, and so does the next process when one was killed between any two of its
+// instructions. Who may write what, under which lock, is said beside each; docs/store_protocol.md has the table.
 #pragma once
 
 #include <pthread.h>
@@ -11,27 +11,63 @@
 namespace muster {
 
 constexpr uint64_t kArenaMagic = 0x30616e6572613030;  // "00arena0", little endian
-constexpr uint32_t kArenaVersion = 1;
+constexpr uint32_t kArenaVersion = 2;
+
+enum class ArenaState : uint32_t {
+  kLoading = 0,  // values are being written: whoever finds it so has no model
+  kReady = 1,
+};
+
+// What a ps counts.
+struct ArenaCounters {
+  uint64_t updates;     // "version" of the ps: updates applied
+  int64_t global_step;  // ps 0
+  int64_t minibatches;  // ps 0
+};
+
+// The counters and a client's numbers change together or not at all: they are written here first, and whoever finds
+// `valid` set writes them again.
+struct CountJournal {
+  uint64_t valid;
+  uint64_t client;
+  uint64_t last_applied;
+  uint64_t last_counted;
+  ArenaCounters counters;
+};
+
+// The chief's lease. `client` is written last, and is -1 while the others change.
+struct ChiefLease {
+  int64_t client;
+  uint64_t epoch;  // one more with each new holder
+  uint64_t incarnation;
+};
 
 // Offset 0. Written by the ps process only.
 struct ArenaHeader {
-  uint64_t magic;
+  uint64_t magic;  // written last when an arena is made
   uint32_t version;
   uint32_t num_clients;
   uint64_t layout_hash;
   uint64_t total_bytes;
-  uint64_t updates;      // "version" of the ps: updates applied
-  int64_t global_step;   // ps 0
-  int64_t minibatches;   // ps 0
-  uint64_t chief_epoch;  // of the chief's lease: one more with each new holder
+  uint64_t model_offset;  // the model as a StoreModel message: a restarted ps learns from it what it holds
+  uint64_t model_bytes;
+  ArenaState state;
+  uint32_t ended;        // 1: training has ended
+  uint64_t generation;   // of the values: one more each time that a chief has loaded them
+  uint64_t mark;         // number of the last checkpoint mark; see StripeHeader::mark
+  ArenaCounters counters;
+  ChiefLease chief;
+  CountJournal journal;
 };
 
-// What must outlive the ps process of a client: retries are recognised by it.
+// What must outlive the ps process of a client: retries are recognised by it. Written by the ps process only.
 struct ClientRecord {
-  char task[64];  // "worker:1", zero-terminated
+  char task[64];   // "worker:1", zero-terminated
+  char where[64];  // "host, pid 12", likewise
   uint64_t incarnation;
   uint64_t last_applied;  // sequence number of the last push that was applied whole
   uint64_t last_counted;  // … and of the last that was counted in global_step
+  uint64_t done;          // 1: it has said so
 };
 
 // The head of one stripe. Everything after the mutex is guarded by it and is copied into an undo slot as one block.
@@ -39,19 +75,21 @@ struct StripeHeader {
   pthread_mutex_t mutex;  // process-shared, robust
   uint64_t updates;       // applied to this stripe
   uint64_t t;             // the rule's step counter (Adam's t)
-  uint64_t epoch;         // of the last checkpoint mark that this stripe was saved for
+  uint64_t mark;          // of the last checkpoint that has this stripe aside
   // Followed by num_clients × uint64_t: the sequence number of the last push of each client applied to this stripe.
   uint64_t* last_sequence() { return reinterpret_cast<uint64_t*>(this + 1); }
 };
 
-// The head of a client's undo slot; the old bytes of value and slots follow at the next 4096.
+// The head of a writer's undo slot. Followed by the stripe's header from `updates` on as it was, and, from the next
+// multiple of 4096, by the old bytes of value and slots, block by block.
 struct UndoHeader {
-  uint64_t valid;   // 0: nothing to restore
-  uint64_t stripe;  // whose bytes these are
+  uint64_t valid;   // 0: nothing to restore; 1 + n: the header and the first n blocks are to be restored
+  uint64_t stripe;  // whose
+  uint64_t* saved_header() { return reinterpret_cast<uint64_t*>(this + 1); }
 };
 
-static_assert(std::is_trivially_copyable_v<ArenaHeader> && sizeof(ArenaHeader) == 64);
-static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 88);
+static_assert(std::is_trivially_copyable_v<ArenaHeader> && sizeof(ArenaHeader) <= 4096);
+static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 160);
 static_assert(sizeof(StripeHeader) % alignof(uint64_t) == 0);
 
 }  // namespace muster

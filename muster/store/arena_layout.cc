@@ -34,6 +34,13 @@ std::string Describe(const StoreModel& model, const std::vector<SlotSpec>& slots
 
 }  // namespace
 
+int ArenaLayout::SliceOf(int64_t stripe) const {
+  const auto after = std::upper_bound(slices_.begin(), slices_.end(), stripe,
+                                      [](int64_t s, const Slice& slice) { return s < slice.first_stripe; });
+  // Slices without elements have no stripes and share their first one's number with the next: the last such has it.
+  return static_cast<int>(after - slices_.begin()) - 1;
+}
+
 uint64_t ArenaLayout::client_offset(int client) const {
   return Align(sizeof(ArenaHeader), kCacheLine) + client * Align(sizeof(ClientRecord), kCacheLine);
 }
@@ -57,6 +64,7 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
     layout.slices_.push_back(std::move(slice));
   }
   uint64_t offset = Align(layout.stripe_offset(layout.num_stripes_), kPage);
+  layout.values_offset_ = offset;
   for (Slice& slice : layout.slices_) {
     slice.value_offset = offset;
     offset = Align(offset + slice.bytes, kCacheLine);
@@ -75,8 +83,11 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
   for (const Slice& slice : layout.slices_)
     largest_stripe = std::max<uint64_t>(largest_stripe, std::min(slice.elements, kStripeElements) * slice.element_size);
   layout.undo_offset_ = Align(offset, kPage);
-  layout.undo_stride_ = kPage + Align(largest_stripe * (1 + layout.num_slots_), kPage);
-  layout.total_bytes_ = layout.undo_offset(num_clients);
+  layout.undo_header_bytes_ = Align(sizeof(UndoHeader) + layout.stripe_stride_, kPage);
+  layout.undo_stride_ = layout.undo_header_bytes_ + Align(largest_stripe * (1 + layout.num_slots_), kPage);
+  layout.aside_offset_ = layout.undo_offset(num_clients);
+  layout.aside_steps_offset_ = Align(layout.aside_offset(layout.undo_offset_), kPage);
+  layout.total_bytes_ = Align(layout.aside_step_offset(layout.num_stripes_), kPage);
   layout.hash_ = Hash(Describe(model, rule->slots(), num_clients));
   return layout;
 }

@@ -2,10 +2,11 @@
 // The arena itself holds no pointers, so any process that computes the same layout (the hash in its header says so) can
 // map it. A value, no thread safety needed.
 //
-//   header | client records | stripe headers | values | slot 0 | slot 1 … | undo slots, one a client
+//   header | client records | stripe headers | values | slot 0 | slot 1 … | undo slots, one a writer | aside | model
 //
-// A stripe is kStripeElements elements of one slice with their slots; it never spans slices. docs/store_protocol.md has
-// the bytes.
+// A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or the
+// ps on its behalf). `aside` mirrors values and slots, and the stripes' step counters, as they were at a checkpoint's
+// mark; its pages exist only while a checkpoint is written. docs/store_protocol.md has the bytes.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,9 @@
 namespace muster {
 
 constexpr int64_t kStripeElements = 16 << 10;
+// An update saves and changes a stripe in blocks of so many elements, so that what is saved is still in the first-level
+// cache when it is changed.
+constexpr int64_t kUndoBlockElements = 4 << 10;
 
 class ArenaLayout {
  public:
@@ -42,7 +46,18 @@ class ArenaLayout {
   uint64_t stripe_offset(int64_t stripe) const { return stripes_offset_ + stripe * stripe_stride_; }
   uint64_t undo_offset(int client) const { return undo_offset_ + client * undo_stride_; }
   uint64_t undo_stride() const { return undo_stride_; }
+  // From an undo slot's begin to its saved blocks.
+  uint64_t undo_header_bytes() const { return undo_header_bytes_; }
+  // Where the copy at a checkpoint's mark of the byte at `offset` (of a value or a slot) lies.
+  uint64_t aside_offset(uint64_t offset) const { return aside_offset_ + (offset - values_offset_); }
+  // … and that of the stripe's step counter.
+  uint64_t aside_step_offset(int64_t stripe) const { return aside_steps_offset_ + stripe * sizeof(uint64_t); }
+  uint64_t aside_begin() const { return aside_offset_; }
+  uint64_t aside_bytes() const { return total_bytes_ - aside_offset_; }
+  // Without the model's description, which comes behind it.
   uint64_t total_bytes() const { return total_bytes_; }
+  // The slice that a stripe belongs to.
+  int SliceOf(int64_t stripe) const;
   // Of values (slots not counted).
   uint64_t value_bytes() const { return value_bytes_; }
   uint64_t slot_bytes() const { return slot_bytes_; }
@@ -56,8 +71,12 @@ class ArenaLayout {
   int64_t num_stripes_ = 0;
   uint64_t stripe_stride_ = 0;
   uint64_t stripes_offset_ = 0;
+  uint64_t values_offset_ = 0;
   uint64_t undo_offset_ = 0;
+  uint64_t undo_header_bytes_ = 0;
   uint64_t undo_stride_ = 0;
+  uint64_t aside_offset_ = 0;
+  uint64_t aside_steps_offset_ = 0;
   uint64_t total_bytes_ = 0;
   uint64_t value_bytes_ = 0;
   uint64_t slot_bytes_ = 0;

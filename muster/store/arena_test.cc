@@ -24,6 +24,8 @@ constexpr int64_t kSizes[] = {1, 16383, 16384, 16385, 3 * 16384 + 17};
 std::unique_ptr<Arena> MakeArena(const std::vector<VariableSpec>& variables, const RuleSpec& rule, int clients = 2) {
   auto arena = Arena::Create(ModelOn(variables, rule), clients);
   EXPECT_TRUE(arena.ok()) << arena.status();
+  const std::vector<std::byte> zeros((*arena)->layout().value_bytes());
+  (*arena)->Load({.values = zeros});
   return *std::move(arena);
 }
 
@@ -62,7 +64,9 @@ template <typename T>
 void CompareWithWhole(const RuleSpec& spec, DType dtype, int64_t count) {
   auto arena = MakeArena({{.name = "before", .shape = {3}}, {.name = "w", .dtype = dtype, .shape = {count}}}, spec);
   Whole whole(spec, Wave<T>(count, 1));
-  std::memcpy(arena->RawValue(1).data(), whole.value.data(), whole.value.size());
+  std::vector<std::byte> values(12);
+  values.insert(values.end(), whole.value.begin(), whole.value.end());
+  arena->Load({.values = values});
   std::vector<std::byte> pulled(whole.value.size());
   for (uint64_t sequence = 1; sequence <= 5; ++sequence) {
     const std::vector<std::byte> gradient = Wave<T>(count, 7.0 * static_cast<double>(sequence));
@@ -153,9 +157,15 @@ TEST(ArenaTest, HeaderAndStepsAfterCreation) {
   EXPECT_EQ(arena->header().num_clients, 7u);
   EXPECT_EQ(arena->header().layout_hash, arena->layout().hash());
   EXPECT_EQ(arena->header().total_bytes, arena->layout().total_bytes());
-  EXPECT_EQ(arena->header().global_step, 0);
-  arena->SetSteps({4, 6});
-  EXPECT_THAT(arena->ReadSteps(), ::testing::ElementsAre(4, 6));
+  EXPECT_EQ(arena->header().counters.global_step, 0);
+  const std::vector<std::byte> values(arena->layout().value_bytes());
+  const std::vector<std::byte> slots(arena->layout().slot_bytes());
+  const std::vector<uint64_t> steps = {4, 6};
+  arena->Load({.generation = 3, .global_step = 5, .values = values, .slots = slots, .steps = steps});
+  EXPECT_EQ(arena->ReadSteps(), steps);
+  EXPECT_EQ(arena->header().generation, 3u);
+  EXPECT_EQ(arena->header().counters.global_step, 5);
+  EXPECT_EQ(arena->header().state, ArenaState::kReady);
 }
 
 TEST(ArenaTest, MoreThanThereIsMemoryForNamesTheSize) {

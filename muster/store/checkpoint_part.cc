@@ -12,10 +12,8 @@ namespace {
 
 constexpr char kStepSlot[] = "t";
 
-// "fc.weight", or "fc.weight/part_1" when the variable is partitioned (TensorFlow's word for a slice).
 std::string TensorName(const StoreModel& model, const PlacedSlice& slice) {
-  const std::string& name = model.variable(slice).name;
-  return slice.num_shards == 1 ? name : absl::StrCat(name, "/part_", slice.shard);
+  return TensorNameOf(model.variable(slice).name, slice);
 }
 
 bool Trainable(const StoreModel& model, const PlacedSlice& slice) {
@@ -57,6 +55,10 @@ ManifestRule RuleOfManifest(const RuleSpec& rule) {
 
 }  // namespace
 
+std::string TensorNameOf(const std::string& variable, const PlacedSlice& slice) {
+  return slice.num_shards == 1 ? variable : absl::StrCat(variable, "/part_", slice.shard);
+}
+
 uint64_t ValueBytes(const StoreModel& model) {
   uint64_t total = 0;
   for (const PlacedSlice& slice : model.slices) total += slice.bytes;
@@ -70,48 +72,76 @@ uint64_t SlotBytes(const StoreModel& model) {
   return total * SlotsOf(model).size();
 }
 
-PartSnapshot TakeSnapshot(Arena& arena) {
-  PartSnapshot snapshot;
-  snapshot.bytes.resize(ValueBytes(arena.model()) + SlotBytes(arena.model()));
-  MutableByteSpan rest = snapshot.bytes;
+int64_t NumStripes(const StoreModel& model) {
+  int64_t total = 0;
+  for (const PlacedSlice& slice : model.slices) total += NumStripes(slice);
+  return total;
+}
+
+PartView ViewAside(const Arena& arena) {
+  PartView view;
   const auto& slices = arena.layout().slices();
   for (size_t i = 0; i < slices.size(); ++i) {
-    arena.Read(i, rest.first(slices[i].bytes));
-    rest = rest.subspan(slices[i].bytes);
+    view.values.push_back(arena.AsideValue(static_cast<int>(i)));
+    for (size_t slot = 0; slot < slices[i].slot_offsets.size(); ++slot)
+      view.slots.push_back(arena.AsideSlot(static_cast<int>(i), static_cast<int>(slot)));
   }
-  for (size_t i = 0; i < slices.size(); ++i) {
-    for (size_t slot = 0; slot < slices[i].slot_offsets.size(); ++slot) {
-      arena.ReadSlot(i, slot, rest.first(slices[i].bytes));
-      rest = rest.subspan(slices[i].bytes);
-    }
-  }
-  snapshot.steps = arena.ReadSteps();
+  view.steps = arena.AsideSteps();
+  return view;
+}
+
+PartSnapshot CopyAside(const Arena& arena) {
+  const PartView view = ViewAside(arena);
+  PartSnapshot snapshot;
+  snapshot.bytes.reserve(ValueBytes(arena.model()) + SlotBytes(arena.model()));
+  for (const auto* pieces : {&view.values, &view.slots})
+    for (const ByteSpan piece : *pieces) snapshot.bytes.insert(snapshot.bytes.end(), piece.begin(), piece.end());
+  snapshot.steps = view.steps;
   return snapshot;
 }
 
-absl::StatusOr<FileSummary> WritePart(FileSystem& files, const std::string& path, const StoreModel& model,
-                                      const PartSnapshot& snapshot) {
-  const std::vector<SlotSpec> slots = SlotsOf(model);
-  std::vector<TensorView> tensors;
+PartSnapshot TakeSnapshot(Arena& arena) {
+  const uint64_t mark = arena.Mark();
+  arena.FinishMark(mark);
+  PartSnapshot snapshot = CopyAside(arena);
+  arena.DiscardAside();
+  return snapshot;
+}
+
+PartView ViewOf(const StoreModel& model, const PartSnapshot& snapshot) {
+  PartView view{.steps = snapshot.steps};
   ByteSpan rest = snapshot.bytes;
   const auto take = [&rest](uint64_t bytes) {
     const ByteSpan piece = rest.first(bytes);
     rest = rest.subspan(bytes);
     return piece;
   };
+  for (const PlacedSlice& slice : model.slices) view.values.push_back(take(slice.bytes));
+  const size_t num_slots = SlotsOf(model).size();
   for (const PlacedSlice& slice : model.slices)
-    tensors.push_back({TensorName(model, slice), model.variable(slice).dtype, slice.shape, take(slice.bytes)});
+    for (size_t slot = 0; Trainable(model, slice) && slot < num_slots; ++slot) view.slots.push_back(take(slice.bytes));
+  return view;
+}
+
+absl::StatusOr<FileSummary> WritePart(FileSystem& files, const std::string& path, const StoreModel& model,
+                                      const PartView& part) {
+  const std::vector<SlotSpec> slots = SlotsOf(model);
+  std::vector<TensorView> tensors;
+  for (size_t i = 0; i < model.slices.size(); ++i)
+    tensors.push_back({TensorName(model, model.slices[i]), model.variable(model.slices[i]).dtype,
+                       model.slices[i].shape, part.values[i]});
+  size_t next_slot = 0;
   size_t stripe = 0;
   for (const PlacedSlice& slice : model.slices) {
     const std::string name = TensorName(model, slice);
     if (Trainable(model, slice)) {
       for (const SlotSpec& slot : slots)
-        tensors.push_back(
-            {absl::StrCat(name, "/", slot.name), model.variable(slice).dtype, slice.shape, take(slice.bytes)});
+        tensors.push_back({absl::StrCat(name, "/", slot.name), model.variable(slice).dtype, slice.shape,
+                           part.slots[next_slot++]});
       tensors.push_back({absl::StrCat(name, "/", kStepSlot),
                          DType::kInt64,
                          {NumStripes(slice)},
-                         AsBytes(snapshot.steps.data() + stripe, NumStripes(slice))});
+                         AsBytes(part.steps.data() + stripe, NumStripes(slice))});
     }
     stripe += NumStripes(slice);
   }

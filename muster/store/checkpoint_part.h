@@ -15,9 +15,14 @@
 
 namespace muster {
 
+// Name of a slice's tensor in a part: "fc.weight", or "fc.weight/part_1" of a variable that is partitioned
+// (TensorFlow's word for a slice). Its slots' tensors have "/" and the slot's name behind it.
+std::string TensorNameOf(const std::string& variable, const PlacedSlice& slice);
+
 // Bytes of the values of all slices, and of all slots of the trainable ones.
 uint64_t ValueBytes(const StoreModel& model);
 uint64_t SlotBytes(const StoreModel& model);
+int64_t NumStripes(const StoreModel& model);
 
 // The state of a ps at one moment (each stripe of one moment): values of the slices in order, then for each trainable
 // slice its slots in order.
@@ -25,11 +30,24 @@ struct PartSnapshot {
   std::vector<std::byte> bytes;
   std::vector<uint64_t> steps;  // the rule's step counter, one a stripe
 };
+// … of this moment.
 PartSnapshot TakeSnapshot(Arena& arena);
+// … of a finished mark.
+PartSnapshot CopyAside(const Arena& arena);
 
-// Writes the snapshot as a tensor file to `path`, synced, not renamed. Tensor names: docs/checkpoint_format.md.
+// The same where it lies.
+struct PartView {
+  std::vector<ByteSpan> values;  // one a slice
+  std::vector<ByteSpan> slots;   // of each trainable slice in order
+  std::vector<uint64_t> steps;
+};
+PartView ViewOf(const StoreModel& model, const PartSnapshot& snapshot);
+// What a finished mark has set aside.
+PartView ViewAside(const Arena& arena);
+
+// Writes a part as a tensor file to `path`, synced, not renamed. Tensor names: docs/checkpoint_format.md.
 absl::StatusOr<FileSummary> WritePart(FileSystem& files, const std::string& path, const StoreModel& model,
-                                      const PartSnapshot& snapshot);
+                                      const PartView& part);
 
 // Enters part number `part` with the slices of `model` (one ps's) into `manifest`, whose variables were added before.
 void AddPartToManifest(const StoreModel& model, int part, Manifest& manifest);

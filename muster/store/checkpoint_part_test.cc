@@ -28,19 +28,18 @@ const RuleSpec kAdam = {.kind = RuleKind::kAdam};
 std::unique_ptr<Arena> FilledArena(const StoreModel& model) {
   auto arena = *Arena::Create(model, 1);
   double next = 1;
-  const auto fill = [&next](MutableByteSpan bytes) {
+  const auto filled = [&next](uint64_t size) {
+    std::vector<std::byte> bytes(size);
     for (size_t i = 0; i + sizeof(double) <= bytes.size(); i += sizeof(double)) {
       std::memcpy(bytes.data() + i, &next, sizeof(double));
       next += 1;
     }
+    return bytes;
   };
-  const auto& slices = arena->layout().slices();
-  for (size_t i = 0; i < slices.size(); ++i) {
-    fill(arena->RawValue(static_cast<int>(i)));
-    for (size_t slot = 0; slot < slices[i].slot_offsets.size(); ++slot)
-      fill(arena->RawSlot(static_cast<int>(i), static_cast<int>(slot)));
-  }
-  arena->SetSteps({7, 9, 8, 0, 5});
+  const std::vector<std::byte> values = filled(arena->layout().value_bytes());
+  const std::vector<std::byte> slots = filled(arena->layout().slot_bytes());
+  const std::vector<uint64_t> steps = {7, 9, 8, 0, 5};
+  arena->Load({.values = values, .slots = slots, .steps = steps});
   return arena;
 }
 
@@ -51,7 +50,7 @@ absl::Status SaveAlone(FileSystem& files, const StoreModel& model, const PartSna
   manifest.save_id = "a";
   absl::Status status = files.CreateDirectory("d");
   const std::string part = PartFileName(1, 0, 1, "a");
-  const auto written = WritePart(files, JoinPath("d", TemporaryName(part)), model, snapshot);
+  const auto written = WritePart(files, JoinPath("d", TemporaryName(part)), model, ViewOf(model, snapshot));
   status.Update(written.status());
   if (!status.ok()) return status;
   AddVariablesToManifest(model, manifest);

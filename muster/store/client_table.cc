@@ -51,6 +51,21 @@ absl::StatusOr<int> ClientTable::Join(const JoinRequest& request, ConnectionId c
   return static_cast<int>(row - clients_.begin());
 }
 
+void ClientTable::Restore(int client, uint64_t incarnation, std::string where, bool done, absl::Time now) {
+  Client& row = clients_[client];
+  row.incarnation = incarnation;
+  row.where = std::move(where);
+  row.done = done;
+  row.last_heard = last_heard_of_anyone_ = now;
+}
+
+void ClientTable::RestoreChief(int client, uint64_t epoch, uint64_t incarnation) {
+  chief_ = client;
+  chief_epoch_ = epoch;
+  chief_incarnation_ = incarnation;
+  if (chief_done()) chief_done_at_ = clients_[client].last_heard;
+}
+
 absl::StatusOr<uint64_t> ClientTable::ClaimChief(int client, absl::Time now) {
   if (chief_ >= 0 && chief_ != client && Alive(clients_[chief_], now) && !clients_[chief_].done)
     return absl::FailedPreconditionError(absl::StrCat(

@@ -47,6 +47,10 @@ class ClientTable {
   // process is that task and alive (try again when its lease may have run out).
   absl::StatusOr<int> Join(const JoinRequest& request, ConnectionId connection, absl::Time now);
 
+  // What a restarted ps knows of a row from its arena: that life of the task has a whole lease, and may come back.
+  void Restore(int client, uint64_t incarnation, std::string where, bool done, absl::Time now);
+  void RestoreChief(int client, uint64_t epoch, uint64_t incarnation);
+
   // The chief's lease for `client`. FailedPrecondition names the living holder. A holder that is restarted, dead or
   // done loses it; each new holder gets the next epoch. A holder that asks again (its answer was lost) keeps its epoch.
   absl::StatusOr<uint64_t> ClaimChief(int client, absl::Time now);
@@ -79,6 +83,7 @@ class ClientTable {
   const std::vector<Client>& clients() const { return clients_; }
   int chief() const { return chief_; }  // -1: nobody yet
   uint64_t chief_epoch() const { return chief_epoch_; }
+  uint64_t chief_incarnation() const { return chief_incarnation_; }
   bool chief_done() const { return chief_ >= 0 && clients_[chief_].done; }
   const LeaseOptions& options() const { return options_; }
 

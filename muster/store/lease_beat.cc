@@ -23,7 +23,8 @@ void LeaseBeat::Beat(size_t ps) {
   channels_[ps]->Call(std::move(request), [this, ps](absl::StatusOr<Reply> reply) {
     if (stopping_) return;
     // The training thread finds out by itself, with a name; here it is only worth a line in the log.
-    if (absl::IsFailedPrecondition(reply.status()) || absl::IsAborted(reply.status())) {
+    // A ps that doesn't know this task yet (Aborted) will, once the session has joined again.
+    if (absl::IsFailedPrecondition(reply.status())) {
       LogWarning("heartbeats to ps:", ps, " end: ", reply.status().message());
       return;
     }

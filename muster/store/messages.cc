@@ -68,6 +68,7 @@ void Fields(Archive& a, JoinReply& m) {
   a(5, m.ps_incarnation);
   a(6, m.chief_epoch);
   a(7, m.global_step);
+  a(8, m.generation);
 }
 template <typename Archive>
 void Fields(Archive& a, InitializeRequest& m) {
@@ -78,15 +79,18 @@ void Fields(Archive& a, InitializeRequest& m) {
   a(5, m.steps);
   a(6, m.global_step);
   a(7, m.minibatches);
+  a(8, m.generation);
 }
 template <typename Archive>
 void Fields(Archive& a, AwaitReadyRequest& m) {
   a(1, m.stamp);
   a(2, m.model);
+  a(3, m.generation);
 }
 template <typename Archive>
 void Fields(Archive& a, AwaitReadyReply& m) {
   a(1, m.global_step);
+  a(2, m.generation);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullRequest& m) {
@@ -95,6 +99,7 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(3, m.pull);
   a(4, m.pulled_version);
   a(5, m.minibatches);
+  a(6, m.generation);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullReply& m) {

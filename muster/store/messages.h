@@ -55,6 +55,7 @@ struct JoinReply {
   uint64_t ps_incarnation = 0;
   uint64_t chief_epoch = 0;  // of the lease, for the chief
   int64_t global_step = 0;
+  uint64_t generation = 0;  // of the values, ready or not
 };
 
 // Bulk: the values of the slices in order; with `with_slots` then every slot of every trainable slice, slot by slot
@@ -67,15 +68,18 @@ struct InitializeRequest {
   std::vector<uint64_t> steps;  // with slots: the rule's step counter of each stripe of the ps
   int64_t global_step = 0;
   int64_t minibatches = 0;
+  uint64_t generation = 0;  // higher than that of any ps; one that a ps has already changes nothing
 };
 
 struct AwaitReadyRequest {
   Stamp stamp;
-  StoreModel model;  // compared with the chief's
+  StoreModel model;         // compared with the chief's
+  uint64_t generation = 0;  // answered when the values are of this generation or a later one
 };
 
 struct AwaitReadyReply {
   int64_t global_step = 0;
+  uint64_t generation = 0;
 };
 
 enum class PullWhat : uint8_t { kNothing = 0, kTrainable = 1, kEverything = 2 };
@@ -88,6 +92,7 @@ struct PushPullRequest {
   PullWhat pull = PullWhat::kNothing;
   uint64_t pulled_version = 0;  // of the values that the gradients were computed from
   uint32_t minibatches = 0;     // ps 0: counts one update made of that many minibatches; 0 counts nothing
+  uint64_t generation = 0;      // of those values; another is answered with Aborted
 };
 
 struct PushPullReply {
@@ -144,6 +149,7 @@ struct CommitCheckpointRequest {
 
 // Replies without content are empty messages. Decoding: InvalidArgument if the bytes aren't such a message.
 #define MUSTER_STORE_MESSAGES(X) \
+  X(StoreModel)                  \
   X(JoinRequest)                 \
   X(JoinReply)                   \
   X(InitializeRequest)           \

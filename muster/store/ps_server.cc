@@ -28,6 +28,7 @@ PsServer::~PsServer() = default;
 absl::StatusOr<std::unique_ptr<PsServer>> PsServer::Start(PsServerOptions options) {
   const std::string address = options.address;
   auto server = std::unique_ptr<PsServer>(new PsServer(std::move(options)));
+  RETURN_IF_ERROR(server->service_.Recover());
   ASSIGN_OR_RETURN(server->listener_, server->transport_->Listen(address, server->service_));
   server->service_.SetListenerStats([listener = server->listener_.get()] { return listener->stats(); });
   return server;

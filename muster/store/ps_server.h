@@ -22,7 +22,7 @@ struct PsServerOptions {
 // Start and Join on one thread.
 class PsServer {
  public:
-  // Listens from now on, answers in Join. Errors of Transport::Listen.
+  // Listens from now on, answers in Join. Errors of Transport::Listen and StoreService::Recover.
   static absl::StatusOr<std::unique_ptr<PsServer>> Start(PsServerOptions options);
   ~PsServer();
 

@@ -148,18 +148,18 @@ TEST(LeaseKeeperTest, BeatsByItselfUntilItIsDestroyed) {
   loop.RunUntil([&] { return first.disconnects == 1 && second.disconnects == 1; }, absl::InfiniteFuture());
 }
 
-TEST(LeaseKeeperTest, EndsWhenThePsDoesNotKnowItAnyMoreAndGoesOnWithTheOthers) {
+TEST(LeaseKeeperTest, EndsWhenAnotherProcessHasTheRowAndGoesOnWithTheOthers) {
   TcpEventLoop loop;
   TcpTransport transport(loop, kToken);
-  HeartbeatCounter restarted(absl::AbortedError("restarted"));
-  HeartbeatCounter other(absl::InternalError("a hiccup"));
-  const auto restarted_listener = transport.Listen("127.0.0.1:0", restarted);
+  HeartbeatCounter replaced(absl::FailedPreconditionError("replaced by a newer process"));
+  HeartbeatCounter other(absl::AbortedError("restarted without its model"));
+  const auto replaced_listener = transport.Listen("127.0.0.1:0", replaced);
   const auto other_listener = transport.Listen("127.0.0.1:0", other);
-  ASSERT_TRUE(restarted_listener.ok() && other_listener.ok());
-  LeaseKeeper keeper(kToken, {(*restarted_listener)->address(), (*other_listener)->address()}, {{3, 7, 0}, {4, 7, 0}},
+  ASSERT_TRUE(replaced_listener.ok() && other_listener.ok());
+  LeaseKeeper keeper(kToken, {(*replaced_listener)->address(), (*other_listener)->address()}, {{3, 7, 0}, {4, 7, 0}},
                      absl::Milliseconds(1));
-  loop.RunUntil([&] { return restarted.heartbeats == 1 && other.heartbeats >= 20; }, absl::InfiniteFuture());
-  EXPECT_EQ(restarted.heartbeats, 1);
+  loop.RunUntil([&] { return replaced.heartbeats == 1 && other.heartbeats >= 20; }, absl::InfiniteFuture());
+  EXPECT_EQ(replaced.heartbeats, 1);
 }
 
 }  // namespace

@@ -77,9 +77,10 @@ struct WorkerModel {
 
 class SimulatedStore {
  public:
-  SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = {})
-      : workers_(std::move(workers)), lease_(lease) {
+  SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = {}, ArenaProbe* probe = nullptr)
+      : workers_(std::move(workers)), lease_(lease), probe_(probe) {
     for (int i = 0; i < num_ps; ++i) {
+      memories_.push_back(*ArenaMemory::Create());
       addresses_.push_back(absl::StrCat("ps", i, ":2222"));
       servers_.emplace_back();
       StartPs(i);
@@ -91,10 +92,15 @@ class SimulatedStore {
   SimulatedStore(const SimulatedStore&) = delete;
   SimulatedStore& operator=(const SimulatedStore&) = delete;
 
-  // As a process that is killed: its connections break, its memory is gone.
+  // As a process that is killed: its connections break, its memory is gone but for what the supervisor keeps.
   void KillPs(int ps) {
     servers_[ps].listener.reset();
     servers_[ps].service.reset();
+  }
+  // As by hand: the supervisor, and what it kept, are gone too.
+  void LosePs(int ps) {
+    KillPs(ps);
+    memories_[ps] = *ArenaMemory::Create();
   }
   // A new life under the old address. `files`: the disk that this ps sees, if not everybody's.
   void StartPs(int ps, FileSystem* files = nullptr) {
@@ -107,7 +113,10 @@ class SimulatedStore {
                            .lease = lease_,
                            .incarnation = ++incarnations_,
                            .files = files != nullptr ? files : &this->files,
-                           .background = [this](absl::AnyInvocable<void()> task) { loop.Post(std::move(task)); }});
+                           .background = [this](absl::AnyInvocable<void()> task) { loop.Post(std::move(task)); },
+                           .memory = *ArenaMemory::Adopt(memories_[ps]->fd()),
+                           .probe = probe_});
+    MUSTER_CHECK(server.service->Recover().ok());
     auto listener = server.transport->Listen(addresses_[ps], *server.service);
     MUSTER_CHECK(listener.ok());
     server.listener = *std::move(listener);
@@ -153,6 +162,8 @@ class SimulatedStore {
 
   const std::vector<std::string> workers_;
   const LeaseOptions lease_;
+  ArenaProbe* const probe_;
+  std::vector<std::shared_ptr<ArenaMemory>> memories_;  // what the supervisor keeps of each ps
   std::vector<std::string> addresses_;
   std::vector<Server> servers_;
   LoopbackTransport clients_{network, loop};

@@ -156,7 +156,15 @@ absl::Status StoreClient::Join(bool chief) {
 }
 
 bool StoreClient::ready() const {
-  return std::all_of(servers_.begin(), servers_.end(), [](const Server& server) { return server.joined.ready; });
+  return std::all_of(servers_.begin(), servers_.end(), [this](const Server& server) {
+    return server.joined.ready && server.joined.generation == servers_[0].joined.generation;
+  });
+}
+
+uint64_t StoreClient::NewestGeneration() const {
+  uint64_t newest = 0;
+  for (const Server& server : servers_) newest = std::max(newest, server.joined.generation);
+  return newest;
 }
 
 bool StoreClient::ended() const {
@@ -184,7 +192,8 @@ absl::Status StoreClient::InitializeOne(int ps, int64_t global_step, int64_t min
                             .with_slots = part != nullptr && part->with_slots,
                             .steps = part != nullptr ? part->snapshot.steps : std::vector<uint64_t>(),
                             .global_step = global_step,
-                            .minibatches = minibatches};
+                            .minibatches = minibatches,
+                            .generation = generation_};
   Outgoing call{.ps = ps, .method = StoreMethod::kInitialize, .control = Encode(message)};
   if (part != nullptr) {
     call.bulk = {part->snapshot.bytes};
@@ -196,6 +205,7 @@ absl::Status StoreClient::InitializeOne(int ps, int64_t global_step, int64_t min
 }
 
 absl::Status StoreClient::Initialize(int64_t global_step, int64_t minibatches, const std::vector<RestoredPart>* parts) {
+  generation_ = std::max(generation_, NewestGeneration()) + 1;
   // ps 0 last: when it is ready, all are.
   for (int ps = num_ps() - 1; ps >= 0; --ps)
     RETURN_IF_ERROR(InitializeOne(ps, global_step, minibatches, parts != nullptr ? &(*parts)[ps] : nullptr));
@@ -203,20 +213,29 @@ absl::Status StoreClient::Initialize(int64_t global_step, int64_t minibatches, c
 }
 
 absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
-  std::vector<Outgoing> calls;
-  for (int ps = 0; ps < num_ps(); ++ps)
-    calls.push_back({.ps = ps,
-                     .method = StoreMethod::kAwaitReady,
-                     .control = Encode(AwaitReadyRequest{MakeStamp(ps, 0), ModelOf(ps)})});
-  const absl::Status answered = Exchange(calls, deadline, /*stoppable=*/true);
-  // The ps are there and keep the answer back; who is missing is the chief.
-  if (absl::IsUnavailable(answered) && loop_.Now() >= deadline)
-    return absl::UnavailableError(
-        absl::StrCat("the chief has not initialised the model in time (", answered.message(), "); is it running?"));
-  RETURN_IF_ERROR(answered);
-  AwaitReadyReply reply;
-  RETURN_IF_ERROR(Annotate(0, Decode(calls[0].answer->control, reply)));
-  return reply.global_step;
+  generation_ = std::max(generation_, NewestGeneration());
+  for (;;) {
+    std::vector<Outgoing> calls;
+    for (int ps = 0; ps < num_ps(); ++ps)
+      calls.push_back({.ps = ps,
+                       .method = StoreMethod::kAwaitReady,
+                       .control = Encode(AwaitReadyRequest{MakeStamp(ps, 0), ModelOf(ps), generation_})});
+    const absl::Status answered = Exchange(calls, deadline, /*stoppable=*/true);
+    // The ps are there and keep the answer back; who is missing is the chief.
+    if (absl::IsUnavailable(answered) && loop_.Now() >= deadline)
+      return absl::UnavailableError(absl::StrCat("the chief has not initialised the model in time (",
+                                                 answered.message(), "); is it running?"));
+    RETURN_IF_ERROR(answered);
+    std::vector<AwaitReadyReply> replies(calls.size());
+    for (size_t ps = 0; ps < calls.size(); ++ps) {
+      RETURN_IF_ERROR(Annotate(static_cast<int>(ps), Decode(calls[ps].answer->control, replies[ps])));
+      generation_ = std::max(generation_, replies[ps].generation);
+    }
+    // A chief that loads a checkpoint reaches one ps after the other: values of two generations don't belong together.
+    const bool same = std::all_of(replies.begin(), replies.end(),
+                                  [this](const AwaitReadyReply& reply) { return reply.generation == generation_; });
+    if (same) return replies[0].global_step;
+  }
 }
 
 MutableSegments StoreClient::PullTargets(const Server& server, PullWhat what) const {
@@ -234,7 +253,8 @@ StoreClient::Outgoing StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSp
   PushPullRequest message{.stamp = MakeStamp(ps, sequence),
                           .pull = options.pull,
                           .pulled_version = server.pulled_version,
-                          .minibatches = num_ps() == 1 ? options.minibatches : 0};
+                          .minibatches = num_ps() == 1 ? options.minibatches : 0,
+                          .generation = generation_};
   Outgoing call{.ps = ps, .method = StoreMethod::kPushPull, .into = PullTargets(server, options.pull)};
   for (size_t i = 0; i < server.slices.size(); ++i) {
     const SlicePiece& slice = server.slices[i];
@@ -275,7 +295,8 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   Outgoing count{
       .ps = 0,
       .method = StoreMethod::kPushPull,
-      .control = Encode(PushPullRequest{.stamp = MakeStamp(0, sequence), .minibatches = options.minibatches})};
+      .control = Encode(PushPullRequest{
+          .stamp = MakeStamp(0, sequence), .minibatches = options.minibatches, .generation = generation_})};
   RETURN_IF_ERROR(ExchangeOne(count));
   RETURN_IF_ERROR(AbsorbPushPull(count, result));
   return result;

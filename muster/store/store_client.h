@@ -45,7 +45,8 @@ struct ModelBinding {
 
 // Errors of all operations. They name the ps and its address:
 //   Unavailable         a ps can't be reached, or doesn't answer, for longer than the patience allows
-//   Aborted             a ps was restarted and has lost the model
+//   Aborted             a ps was restarted and has lost the model, or other values were loaded: Join, AwaitReady and
+//                       Pull again
 //   Cancelled           training has ended, was shut down, or stop_requested said so
 //   PermissionDenied    the ps serves another job
 //   FailedPrecondition  another version; another model than the chief's; not the chief (any more); replaced by a newer
@@ -58,7 +59,7 @@ class StoreClient {
   // Makes this process known to every ps; with `chief` asks for the chief's lease, which each ps
   // keeps for itself.
   [[nodiscard]] absl::Status Join(bool chief);
-  // What the ps said at Join: the model is initialised everywhere; training has ended already.
+  // What the ps said at Join: the model is initialised everywhere, by one chief at one time; training has ended already.
   bool ready() const;
   bool ended() const;
   uint64_t chief_epoch() const { return servers_[0].joined.chief_epoch; }
@@ -69,7 +70,7 @@ class StoreClient {
   StoreModel ModelOf(int ps) const;
   int num_ps() const { return static_cast<int>(servers_.size()); }
 
-  // The chief: gives every ps its slices, ps 0 last. `parts` (one a ps) come from a checkpoint; without them the bound
+  // The chief: gives every ps its slices, ps 0 last, whatever they held before. `parts` (one a ps) come from a checkpoint; without them the bound
   // memory is the initial value.
   [[nodiscard]] absl::Status Initialize(int64_t global_step, int64_t minibatches,
                                         const std::vector<RestoredPart>* parts);
@@ -143,6 +144,8 @@ class StoreClient {
   Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options,
                         uint64_t sequence);
   [[nodiscard]] absl::Status AbsorbPushPull(Outgoing& call, StepResult& result);
+  // Of all the ps at Join.
+  uint64_t NewestGeneration() const;
   Stamp MakeStamp(int ps, uint64_t sequence) const;
   MutableSegments PullTargets(const Server& server, PullWhat what) const;
 
@@ -152,6 +155,7 @@ class StoreClient {
   std::vector<Server> servers_;
   ModelBinding binding_;
   uint64_t sequence_ = 0;
+  uint64_t generation_ = 0;  // of the values that are pulled
 };
 
 }  // namespace muster

@@ -233,7 +233,7 @@ TEST_F(FaultTest, APsThatComesLateIsWaitedFor) {
 
 TEST_F(FaultTest, APsThatWasRestartedWithoutItsModelIsNamed) {
   Start();
-  store_.KillPs(1);
+  store_.LosePs(1);
   store_.StartPs(1);
   const absl::Status status = Push();
   EXPECT_TRUE(absl::IsAborted(status)) << status;

@@ -1,6 +1,7 @@
 #include "muster/store/store_service.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "absl/status/status.h"
@@ -47,6 +48,7 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
       options_(std::move(options)),
       started_(loop.Now()),
       clients_(options_.workers, options_.lease),
+      memory_(options_.memory),
       staleness_(kStalenessBuckets),
       listener_stats_([] { return Listener::Stats(); }) {
   MUSTER_CHECK(options_.files != nullptr && options_.background != nullptr);
@@ -55,6 +57,38 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
 StoreService::~StoreService() {
   *self_ = nullptr;
   if (end_timer_) loop_.CancelTimer(*end_timer_);
+}
+
+absl::Status StoreService::Recover() {
+  if (memory_ == nullptr || memory_->size() == 0) return absl::OkStatus();
+  const int num_clients = static_cast<int>(clients_.clients().size());
+  auto attached = Arena::Attach(memory_, num_clients, options_.probe);
+  if (absl::IsNotFound(attached.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(attached.status());
+  arena_ = *std::move(attached);
+  arena_->RecoverCount();
+  const bool forget = options_.probe != nullptr && options_.probe->Has(PlantedBug::kForgetClients);
+  for (int i = 0; i < num_clients; ++i) {
+    arena_->RecoverWriter(i);
+    ClientRecord& record = arena_->client(i);
+    if (record.task != clients_.client(i).task)
+      return absl::FailedPreconditionError(absl::StrCat("the memory that ", options_.task,
+                                                        " was given belongs to another job, with a worker ",
+                                                        record.task, " where this one has ", clients_.client(i).task));
+    if (forget) record.last_applied = record.last_counted = 0;
+    if (record.incarnation != 0)
+      clients_.Restore(i, record.incarnation, record.where, record.done != 0, started_);
+  }
+  const ChiefLease& chief = arena_->header().chief;
+  if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
+  LogInfo("found the model of an earlier life: ", arena_->layout().value_bytes(), " bytes, version ",
+          arena_->header().counters.updates, ", global step ", arena_->header().counters.global_step);
+  if (arena_->header().ended != 0) {
+    End(absl::OkStatus(), "it had ended before this ps was restarted");
+  } else {
+    LookAtEnd();
+  }
+  return absl::OkStatus();
 }
 
 void StoreService::OnConnect(ConnectionId, const std::string&) {}
@@ -160,7 +194,10 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
 void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
   JoinRequest message;
   if (absl::Status status = Decode(request.control, message); !status.ok()) return responder.Fail(std::move(status));
-  JoinReply reply{.ready = arena_ != nullptr, .ended = !ending_.empty(), .ps_incarnation = options_.incarnation};
+  JoinReply reply{.ready = arena_ != nullptr,
+                  .ended = !ending_.empty(),
+                  .ps_incarnation = options_.incarnation,
+                  .generation = arena_ ? arena_->header().generation : 0};
   if (reply.ended) return responder.Send(Encode(reply));
   const absl::Time now = loop_.Now();
   const auto client = clients_.Join(message, request.connection, now);
@@ -173,52 +210,65 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
   }
   if (arena_) {
     RecordClient(*client);
-    if (message.chief) arena_->header().chief_epoch = clients_.chief_epoch();
+    if (message.chief) RecordChief();
     const ClientRecord& record = arena_->client(*client);
     reply.last_sequence = std::max(record.last_applied, record.last_counted);
-    reply.global_step = arena_->header().global_step;
+    reply.global_step = arena_->header().counters.global_step;
   }
   LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
   responder.Send(Encode(reply));
   LookAtEnd();
 }
 
-void StoreService::RecordClient(int client) {
-  ClientRecord& record = arena_->client(client);
-  record.incarnation = clients_.client(client).incarnation;
-  std::strncpy(record.task, clients_.client(client).task.c_str(), sizeof record.task - 1);
+void StoreService::RecordClient(int index) {
+  const ClientTable::Client& client = clients_.client(index);
+  ClientRecord& record = arena_->client(index);
+  std::strncpy(record.task, client.task.c_str(), sizeof record.task - 1);
+  std::strncpy(record.where, client.where.c_str(), sizeof record.where - 1);
+  record.done = client.done ? 1 : 0;
+  record.incarnation = client.incarnation;
+}
+
+void StoreService::RecordChief() {
+  ChiefLease& lease = arena_->header().chief;
+  std::atomic_ref(lease.client).store(-1, std::memory_order_release);
+  lease.epoch = clients_.chief_epoch();
+  lease.incarnation = clients_.chief_incarnation();
+  std::atomic_ref(lease.client).store(clients_.chief(), std::memory_order_release);
 }
 
 absl::Status StoreService::Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk) {
   RETURN_IF_ERROR(clients_.Hear(message.stamp, connection, loop_.Now()));
   RETURN_IF_ERROR(clients_.CheckChief(message.stamp, message.chief_epoch));
   RETURN_IF_ERROR(NeedTraining());
-  // The answer to the first was lost; training may have begun meanwhile.
-  if (arena_ && message.stamp == initialized_) return absl::OkStatus();
-  RETURN_IF_ERROR(ValidateModel(message.model));
-  if (bulk.size() != ValueBytes(message.model) + (message.with_slots ? SlotBytes(message.model) : 0))
-    return absl::InvalidArgumentError("the initialisation's values do not fit its model");
-  ASSIGN_OR_RETURN(auto arena, Arena::Create(message.model, static_cast<int>(clients_.clients().size())));
-  if (message.with_slots && message.steps.size() != static_cast<size_t>(arena->layout().num_stripes()))
-    return absl::InvalidArgumentError("the initialisation's step counters do not fit its model");
-  const auto copy = [&bulk](MutableByteSpan into) {
-    if (into.empty()) return;  // of a variable without elements; there may be no bulk at all then
-    std::memcpy(into.data(), bulk.data(), into.size());
-    bulk = bulk.subspan(into.size());
-  };
-  const auto& slices = arena->layout().slices();
-  for (size_t i = 0; i < slices.size(); ++i) copy(arena->RawValue(i));
-  if (message.with_slots) {
-    for (size_t i = 0; i < slices.size(); ++i)
-      for (size_t slot = 0; slot < slices[i].slot_offsets.size(); ++slot) copy(arena->RawSlot(i, slot));
-    arena->SetSteps(message.steps);
+  if (message.generation == 0) return absl::InvalidArgumentError("an initialisation has a generation from 1 on");
+  if (arena_) {
+    // The answer to the first was lost; training may have begun meanwhile.
+    if (message.generation == arena_->header().generation) return absl::OkStatus();
+    if (message.generation < arena_->header().generation)
+      return absl::FailedPreconditionError(absl::StrCat(options_.task, " holds values of generation ",
+                                                        arena_->header().generation, ", which are newer than ",
+                                                        message.generation));
+    RETURN_IF_ERROR(CompareModels(arena_->model(), message.model, clients_.client(message.stamp.client).task));
   }
-  arena->header().global_step = message.global_step;
-  arena->header().minibatches = message.minibatches;
-  arena->header().chief_epoch = clients_.chief_epoch();
-  arena_ = std::move(arena);
-  initialized_ = message.stamp;
-  for (size_t i = 0; i < clients_.clients().size(); ++i) RecordClient(i);
+  RETURN_IF_ERROR(ValidateModel(message.model));
+  const uint64_t value_bytes = ValueBytes(message.model);
+  if (bulk.size() != value_bytes + (message.with_slots ? SlotBytes(message.model) : 0))
+    return absl::InvalidArgumentError("the initialisation's values do not fit its model");
+  if (message.with_slots && message.steps.size() != static_cast<size_t>(NumStripes(message.model)))
+    return absl::InvalidArgumentError("the initialisation's step counters do not fit its model");
+  const int num_clients = static_cast<int>(clients_.clients().size());
+  if (!arena_) {
+    ASSIGN_OR_RETURN(arena_, Arena::Create(message.model, num_clients, memory_, options_.probe));
+  }
+  for (int i = 0; i < num_clients; ++i) RecordClient(i);
+  RecordChief();
+  arena_->Load({.generation = message.generation,
+                .global_step = message.global_step,
+                .minibatches = message.minibatches,
+                .values = bulk.first(value_bytes),
+                .slots = bulk.subspan(value_bytes),
+                .steps = message.with_slots ? std::span<const uint64_t>(message.steps) : std::span<const uint64_t>()});
   return absl::OkStatus();
 }
 
@@ -229,8 +279,13 @@ void StoreService::OnInitialize(ConnectionId connection, const InitializeRequest
   LogInfo("initialised by ", clients_.client(message.stamp.client).task, ": ", message.model.slices.size(), " slices, ",
           arena_->layout().value_bytes(), " bytes, global step ", message.global_step);
   responder.Send({});
-  for (Waiter& waiter : std::exchange(waiters_, {}))
-    AnswerReady(waiter.client, waiter.model, std::move(waiter.responder));
+  for (Waiter& waiter : std::exchange(waiters_, {})) {
+    if (ReadyFor(waiter.request)) {
+      AnswerReady(waiter.client, waiter.request, std::move(waiter.responder));
+    } else {
+      waiters_.push_back(std::move(waiter));
+    }
+  }
 }
 
 void StoreService::OnAwaitReady(const IncomingRequest& request, Responder responder) {
@@ -241,16 +296,21 @@ void StoreService::OnAwaitReady(const IncomingRequest& request, Responder respon
   if (status.ok()) status = NeedTraining();
   if (!status.ok()) return responder.Fail(std::move(status));
   const int client = message.stamp.client;
-  if (arena_) return AnswerReady(client, message.model, std::move(responder));
-  clients_.client(client).waiting_for = "the chief to initialise the model";
-  waiters_.push_back({request.connection, client, std::move(message.model), std::move(responder)});
+  if (ReadyFor(message)) return AnswerReady(client, message, std::move(responder));
+  clients_.client(client).waiting_for =
+      arena_ ? "the chief to load a checkpoint" : "the chief to initialise the model";
+  waiters_.push_back({request.connection, client, std::move(message), std::move(responder)});
 }
 
-void StoreService::AnswerReady(int client, const StoreModel& model, Responder responder) {
+bool StoreService::ReadyFor(const AwaitReadyRequest& request) const {
+  return arena_ && arena_->header().generation >= request.generation;
+}
+
+void StoreService::AnswerReady(int client, const AwaitReadyRequest& request, Responder responder) {
   clients_.client(client).waiting_for.clear();
-  if (absl::Status status = CompareModels(arena_->model(), model, clients_.client(client).task); !status.ok())
+  if (absl::Status status = CompareModels(arena_->model(), request.model, clients_.client(client).task); !status.ok())
     return responder.Fail(std::move(status));
-  responder.Send(Encode(AwaitReadyReply{arena_->header().global_step}));
+  responder.Send(Encode(AwaitReadyReply{arena_->header().counters.global_step, arena_->header().generation}));
 }
 
 absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes) {
@@ -276,6 +336,12 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
   if (expected != bulk_bytes)
     return absl::InvalidArgumentError(absl::StrCat("a push of ", message.pushed.size(), " slices takes ", expected,
                                                    " bytes, but ", bulk_bytes, " came"));
+  // A question about the global step alone has no values to do with.
+  const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
+  if (touches_values && message.generation != arena_->header().generation)
+    return absl::AbortedError(absl::StrCat("the values of ", options_.task, " were loaded anew (generation ",
+                                           arena_->header().generation, ", not ", message.generation,
+                                           "): they have to be pulled again"));
   return absl::OkStatus();
 }
 
@@ -299,9 +365,12 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
 PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled) {
   const StoreModel& model = arena_->model();
   const auto& slices = arena_->layout().slices();
-  ArenaHeader& header = arena_->header();
-  ClientRecord& record = arena_->client(message.stamp.client);
-  const Arena::Push push{static_cast<int>(message.stamp.client), message.stamp.sequence, model.rule.learning_rate};
+  const ClientRecord& record = arena_->client(message.stamp.client);
+  const Arena::Push push{.client = static_cast<int>(message.stamp.client),
+                         .sequence = message.stamp.sequence,
+                         .generation = message.generation,
+                         .learning_rate = model.rule.learning_rate};
+  const ArenaCounters& counters = arena_->header().counters;
   PushPullReply reply;
   // Buffers alone are no update: they have no staleness, and nobody's gradients get older by them.
   const bool updates = std::any_of(message.pushed.begin(), message.pushed.end(), [&model](uint32_t i) {
@@ -309,7 +378,7 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
   });
   const bool first_time = record.last_applied < message.stamp.sequence;
   if (updates && first_time) {
-    reply.staleness = header.updates - std::min(header.updates, message.pulled_version);
+    reply.staleness = counters.updates - std::min(counters.updates, message.pulled_version);
     ++staleness_[std::min<size_t>(reply.staleness, kStalenessBuckets - 1)];
     ++clients_.client(message.stamp.client).pushes;
   }
@@ -318,7 +387,8 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     const bool pull = Pulls(message.pull, model.variable(model.slices[i]).kind);
     const MutableByteSpan into = pull ? pulled.first(slices[i].bytes) : MutableByteSpan();
     if (next_push < message.pushed.size() && message.pushed[next_push] == i) {
-      arena_->Apply(static_cast<int>(i), push, bulk.first(slices[i].bytes), into);
+      // The generation can't change in between: it is this process that loads, on this loop.
+      MUSTER_CHECK(arena_->Apply(static_cast<int>(i), push, bulk.first(slices[i].bytes), into));
       bulk = bulk.subspan(slices[i].bytes);
       ++next_push;
     } else if (pull) {
@@ -326,16 +396,26 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     }
     pulled = pulled.subspan(into.size());
   }
-  if (updates && first_time) ++header.updates;
-  if (!message.pushed.empty() && first_time) record.last_applied = message.stamp.sequence;
-  if (message.minibatches > 0 && record.last_counted < message.stamp.sequence) {
-    ++header.global_step;
-    header.minibatches += message.minibatches;
-    record.last_counted = message.stamp.sequence;
-  }
-  reply.version = header.updates;
-  reply.global_step = header.global_step;
+  CountPush(message, updates && first_time);
+  reply.version = arena_->header().counters.updates;
+  reply.global_step = arena_->header().counters.global_step;
   return reply;
+}
+
+void StoreService::CountPush(const PushPullRequest& message, bool new_update) {
+  const ClientRecord& record = arena_->client(message.stamp.client);
+  ArenaCounters counters = arena_->header().counters;
+  if (new_update) ++counters.updates;
+  const bool count_twice = options_.probe != nullptr && options_.probe->Has(PlantedBug::kCountTwice);
+  const bool counts = message.minibatches > 0 && (record.last_counted < message.stamp.sequence || count_twice);
+  if (counts) {
+    ++counters.global_step;
+    counters.minibatches += message.minibatches;
+  }
+  const bool applies = !message.pushed.empty() && record.last_applied < message.stamp.sequence;
+  if (!applies && !counts) return;
+  arena_->Count(static_cast<int>(message.stamp.client), applies ? message.stamp.sequence : record.last_applied,
+                counts ? message.stamp.sequence : record.last_counted, counters);
 }
 
 void StoreService::OnStamped(const IncomingRequest& request, Responder responder) {
@@ -344,7 +424,10 @@ void StoreService::OnStamped(const IncomingRequest& request, Responder responder
   if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
   if (!status.ok()) return responder.Fail(std::move(status));
   const bool done = static_cast<StoreMethod>(request.method) == StoreMethod::kDone;
-  if (done) clients_.SetDone(message.stamp.client, loop_.Now());
+  if (done) {
+    clients_.SetDone(message.stamp.client, loop_.Now());
+    if (arena_) RecordClient(static_cast<int>(message.stamp.client));
+  }
   responder.Send({});
   if (!done) return;
   LogInfo(clients_.client(message.stamp.client).task, " is done");
@@ -363,26 +446,55 @@ void StoreService::OnSavePart(const IncomingRequest& request, Responder responde
     status = absl::NotFoundError(
         absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
   if (!status.ok()) return responder.Fail(std::move(status));
-  // The snapshot is one pass over the memory; the file is written from it while training goes on.
-  auto snapshot = std::make_shared<PartSnapshot>(TakeSnapshot(*arena_));
-  AnswerFromBackground(
-      std::move(responder),
-      [files = options_.files, model = arena_->model(), snapshot,
-       path = JoinPath(message.directory, TemporaryName(message.file))]() mutable -> absl::StatusOr<std::string> {
-        const auto written = WritePart(*files, path, model, *snapshot);
-        if (!written.ok()) return written.status();
-        return Encode(SavePartReply{written->bytes, written->crc32c});
-      });
+  if (message.file != last_part_) last_part_answer_ = std::make_shared<std::optional<absl::StatusOr<BackgroundAnswer>>>();
+  last_part_ = message.file;
+  AnswerFromMark(std::move(responder),
+                 [files = options_.files, answer = last_part_answer_,
+                  path = JoinPath(message.directory, TemporaryName(message.file))](Arena& arena) {
+                   if (!answer->has_value()) *answer = WriteAside(*files, path, arena);
+                   return **answer;
+                 });
+}
+
+absl::StatusOr<StoreService::BackgroundAnswer> StoreService::WriteAside(FileSystem& files, const std::string& path,
+                                                                        const Arena& arena) {
+  ASSIGN_OR_RETURN(const FileSummary written, WritePart(files, path, arena.model(), ViewAside(arena)));
+  return BackgroundAnswer{.control = Encode(SavePartReply{written.bytes, written.crc32c})};
+}
+
+// Training goes on at once; what it changes from here on it saves aside first.
+void StoreService::AnswerFromMark(Responder responder, MarkedWork work) {
+  marked_.push_back({std::move(responder), std::move(work)});
+  if (marked_.size() == 1) NextMark();
+}
+
+void StoreService::NextMark() {
+  options_.background([&loop = loop_, self = self_, arena = arena_, mark = arena_->Mark(),
+                       work = std::move(marked_.front().work)]() mutable {
+    absl::StatusOr<BackgroundAnswer> answer = absl::FailedPreconditionError("other values were loaded meanwhile");
+    if (arena->FinishMark(mark)) answer = work(*arena);
+    arena->DiscardAside();
+    loop.Post([self = std::move(self), answer = std::move(answer)]() mutable {
+      if (*self == nullptr) return;
+      StoreService& service = **self;
+      Responder responder = std::move(service.marked_.front().responder);
+      service.marked_.pop_front();
+      if (!service.marked_.empty()) service.NextMark();
+      if (!answer.ok()) return responder.Fail(answer.status());
+      responder.Send(std::move(answer->control), std::move(answer->bulk), std::move(answer->keep_alive));
+    });
+  });
 }
 
 // Disks take their time: `work` does it elsewhere, the answer leaves from the loop.
-void StoreService::AnswerFromBackground(Responder responder, absl::AnyInvocable<absl::StatusOr<std::string>()> work) {
+void StoreService::AnswerFromBackground(Responder responder,
+                                        absl::AnyInvocable<absl::StatusOr<BackgroundAnswer>()> work) {
   auto answer = std::make_shared<Responder>(std::move(responder));
   options_.background([&loop = loop_, self = self_, work = std::move(work), answer = std::move(answer)]() mutable {
     loop.Post([self = std::move(self), result = work(), answer = std::move(answer)]() mutable {
       if (*self == nullptr) return;
       if (!result.ok()) return answer->Fail(result.status());
-      answer->Send(*std::move(result));
+      answer->Send(std::move(result->control), std::move(result->bulk), std::move(result->keep_alive));
     });
   });
 }
@@ -393,8 +505,10 @@ void StoreService::OnExportPart(const IncomingRequest& request, Responder respon
   if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
   if (status.ok()) status = NeedModel();
   if (!status.ok()) return responder.Fail(std::move(status));
-  const auto snapshot = std::make_shared<PartSnapshot>(TakeSnapshot(*arena_));
-  responder.Send(Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot);
+  AnswerFromMark(std::move(responder), [](Arena& arena) -> absl::StatusOr<BackgroundAnswer> {
+    const auto snapshot = std::make_shared<const PartSnapshot>(CopyAside(arena));
+    return BackgroundAnswer{Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot};
+  });
 }
 
 void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder responder) {
@@ -408,12 +522,12 @@ void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder 
   AnswerFromBackground(
       std::move(responder),
       [files = options_.files, directory = message.directory,
-       text = message.manifest]() -> absl::StatusOr<std::string> {
+       text = message.manifest]() -> absl::StatusOr<BackgroundAnswer> {
         ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(text, "the chief's manifest"));
         if (!SeesSave(*files, directory, manifest.save_id))
           return absl::NotFoundError(absl::StrCat("ps 0 does not see ", directory, ": the chief commits"));
         RETURN_IF_ERROR(CommitManifest(*files, directory, manifest));
-        return std::string();
+        return BackgroundAnswer{};
       });
 }
 
@@ -463,6 +577,7 @@ void StoreService::Shutdown(const std::string& reason) {
 void StoreService::End(absl::Status outcome, const std::string& why) {
   LogInfo("training has ended: ", why);
   ending_ = why;
+  if (arena_) arena_->header().ended = 1;
   outcome_ = std::move(outcome);
   for (Waiter& waiter : std::exchange(waiters_, {}))
     waiter.responder.Fail(absl::CancelledError(absl::StrCat("training has ended: ", why)));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,8 +34,12 @@ struct StoreOptions {
   // chief then saves its last checkpoint.
   absl::Duration shutdown_grace = absl::Seconds(20);
   FileSystem* files = nullptr;  // borrowed for the service's life
-  // Runs its argument some time, on any thread.
+  // Runs its arguments some time, one after the other, on any thread.
   std::function<void(absl::AnyInvocable<void()>)> background;
+  // Where the model is kept. Who holds on to its descriptor can start another service on it after this one was killed,
+  // which goes on where this one was. Null: memory of its own, gone with it.
+  std::shared_ptr<ArenaMemory> memory;
+  ArenaProbe* probe = nullptr;  // of tests
 };
 
 class StoreService final : public RequestHandler {
@@ -42,6 +47,10 @@ class StoreService final : public RequestHandler {
   // `loop` must outlive the service, and so must what `background` runs.
   StoreService(EventLoop& loop, StoreOptions options);
   ~StoreService() override;
+
+  // Takes over what options.memory holds of an earlier life of this ps; nothing if it is empty. To be called before the
+  // first request. FailedPrecondition: it belongs to another job.
+  [[nodiscard]] absl::Status Recover();
 
   void OnConnect(ConnectionId connection, const std::string& peer) override;
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override;
@@ -76,8 +85,13 @@ class StoreService final : public RequestHandler {
   struct Waiter {
     ConnectionId connection;
     int client;
-    StoreModel model;
+    AwaitReadyRequest request;
     Responder responder;
+  };
+  struct BackgroundAnswer {
+    std::string control;
+    Segments bulk;
+    std::shared_ptr<const void> keep_alive;
   };
   class DecodedBulk;
 
@@ -85,20 +99,29 @@ class StoreService final : public RequestHandler {
   void OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk);
   void OnAwaitReady(const IncomingRequest& request, Responder responder);
-  void AnswerReady(int client, const StoreModel& model, Responder responder);
+  // There is a model of the generation that was asked for.
+  bool ReadyFor(const AwaitReadyRequest& request) const;
+  void AnswerReady(int client, const AwaitReadyRequest& request, Responder responder);
   void OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes);
+  void CountPush(const PushPullRequest& message, bool new_update);
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
   void OnSavePart(const IncomingRequest& request, Responder responder);
   void OnExportPart(const IncomingRequest& request, Responder responder);
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
-  void AnswerFromBackground(Responder responder, absl::AnyInvocable<absl::StatusOr<std::string>()> work);
+  // `work` runs elsewhere on what a mark of its own has set aside; marks follow one after the other.
+  using MarkedWork = absl::AnyInvocable<absl::StatusOr<BackgroundAnswer>(Arena& arena)>;
+  void AnswerFromMark(Responder responder, MarkedWork work);
+  void NextMark();
+  static absl::StatusOr<BackgroundAnswer> WriteAside(FileSystem& files, const std::string& path, const Arena& arena);
+  void AnswerFromBackground(Responder responder, absl::AnyInvocable<absl::StatusOr<BackgroundAnswer>()> work);
   // Aborted without a model.
   [[nodiscard]] absl::Status NeedModel() const;
   // Cancelled once training has ended.
   [[nodiscard]] absl::Status NeedTraining() const;
   void RecordClient(int client);
+  void RecordChief();
   void LookAtEnd();
   void LookAtLeaving();
   void LookAgainAt(absl::Time when);
@@ -109,9 +132,18 @@ class StoreService final : public RequestHandler {
   const absl::Time started_;
   ClientTable clients_;
   BufferPool buffers_;
-  std::unique_ptr<Arena> arena_;
-  Stamp initialized_;  // of the request that made arena_
+  std::shared_ptr<ArenaMemory> memory_;
+  std::shared_ptr<Arena> arena_;  // shared with what runs in the background
   std::vector<Waiter> waiters_;
+  struct Marked {
+    Responder responder;
+    MarkedWork work;
+  };
+  std::deque<Marked> marked_;  // the first one is under way
+  // The last part that was written, and what was answered: a request that arrives again must not write it again, for it
+  // may be committed by then.
+  std::string last_part_;
+  std::shared_ptr<std::optional<absl::StatusOr<BackgroundAnswer>>> last_part_answer_;
   std::array<uint64_t, kStoreMethods> requests_{};
   std::vector<uint64_t> staleness_;
   std::function<Listener::Stats()> listener_stats_;

@@ -19,6 +19,7 @@ T ValueOrThrow(absl::StatusOr<T> value) {
 
 NodeOptions WithToken(NodeOptions options) {
   if (options.token.secret.empty()) options.token.secret = ReadEnvironment().job_token.value_or("");
+  if (options.arena_fd.empty()) options.arena_fd = ReadEnvironment().arena_fd.value_or("");
   return options;
 }
 

@@ -1,5 +1,6 @@
 #include "muster/train/node.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
@@ -38,12 +39,21 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const TaskConfig& task, NodeO
 absl::Status Node::StartPs() {
   std::vector<std::string> workers;
   for (const TaskId& worker : task_.worker_tasks()) workers.push_back(worker.ToString());
+  std::shared_ptr<ArenaMemory> memory;
+  if (!options_.arena_fd.empty()) {
+    int fd = -1;
+    if (!absl::SimpleAtoi(options_.arena_fd, &fd))
+      return absl::InvalidArgumentError(absl::StrCat("MUSTER_ARENA_FD is '", options_.arena_fd,
+                                                     "'; accepted: the number of an inherited descriptor"));
+    ASSIGN_OR_RETURN(memory, ArenaMemory::Adopt(fd));
+  }
   ASSIGN_OR_RETURN(ps_, PsServer::Start({.address = task_.master(),
                                          .token = options_.token,
                                          .store = {.task = task_.task().ToString(),
                                                    .lead = task_.task().index == 0,
                                                    .workers = std::move(workers),
-                                                   .lease = options_.lease}}));
+                                                   .lease = options_.lease,
+                                                   .memory = std::move(memory)}}));
   return absl::OkStatus();
 }
 

@@ -23,6 +23,8 @@ struct NodeOptions {
   LeaseOptions lease;
   // How long a ps may be out of reach before the session fails with Unavailable (exit code 138).
   absl::Duration patience = absl::Seconds(60);
+  // A ps: MUSTER_ARENA_FD of its environment; empty: memory of its own, which it loses when it is killed.
+  std::string arena_fd;
 };
 
 class Node {

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-Saver::Saver(FileSystem& files, StoreClient& client, std::string directory, SaverOptions options)
-    : files_(files), client_(client), directory_(std::move(directory)), options_(options) {}
+Saver::Saver(FileSystem& files, const Clock& clock, StoreClient& client, std::string directory, SaverOptions options)
+    : files_(files), clock_(clock), client_(client), directory_(std::move(directory)), options_(options) {}
 
 absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id, const std::string& file) {
   auto saved = client_.SavePart(ps, directory_, save_id, file);
@@ -19,7 +19,7 @@ absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id,
   if (!absl::IsNotFound(saved.status())) return saved.status();
   ASSIGN_OR_RETURN(const PartSnapshot snapshot, client_.ExportPart(ps));
   ASSIGN_OR_RETURN(const FileSummary written,
-                   WritePart(files_, JoinPath(directory_, TemporaryName(file)), client_.ModelOf(ps), snapshot));
+                   WritePart(files_, JoinPath(directory_, TemporaryName(file)), client_.ModelOf(ps), ViewOf(client_.ModelOf(ps), snapshot)));
   return ManifestPart{file, written.bytes, written.crc32c};
 }
 
@@ -34,6 +34,7 @@ absl::Status Saver::Commit(const Manifest& manifest) {
 absl::StatusOr<std::string> Saver::Save(int64_t global_step) {
   Manifest manifest;
   manifest.global_step = global_step;
+  manifest.saved_at = absl::ToUnixMillis(clock_.Now());
   manifest.lease_epoch = static_cast<int64_t>(client_.chief_epoch());
   // Different in every life of every chief: neither the parts nor the announcement of an earlier job that saved the
   // same step into this directory may be taken for ours.
@@ -56,7 +57,8 @@ absl::StatusOr<std::string> Saver::Save(int64_t global_step) {
   RETURN_IF_ERROR(Commit(manifest));
   last_checkpoint_ = path;
   // The new checkpoint is safe; trouble in tidying up is no reason to stop training.
-  absl::Status tidied = RetainNewest(files_, directory_, options_.keep_checkpoint_max);
+  absl::Status tidied = RetainNewest(files_, directory_, options_.keep_checkpoint_max,
+                                     absl::Hours(options_.keep_checkpoint_every_n_hours));
   if (tidied.ok()) tidied = RemoveLeftovers(files_, directory_);
   if (!tidied.ok()) LogWarning("old checkpoints could not be removed: ", tidied.ToString());
   return path;

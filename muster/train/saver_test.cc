@@ -50,7 +50,7 @@ struct Job {
     for (int ps = 0; ps < num_ps; ++ps) MoveToDisk(ps, disk);
     options.files = &disk;
     chief = std::make_unique<TrainingProcess>(store, "chief:0", options);
-    saver = std::make_unique<Saver>(disk, *chief->client, "model", SaverOptions{});
+    saver = std::make_unique<Saver>(disk, store.clock, *chief->client, "model", SaverOptions{});
   }
   void MoveToDisk(int ps, MemoryFileSystem& disk) {
     store.KillPs(ps);
@@ -354,6 +354,7 @@ TEST(SaverTest, TrainingGoesOnWhileAPartIsWritten) {
       std::make_unique<TrainingProcess>(job.store, "worker:0", TrainingOptions{.variables = kVariables, .rule = kAdam});
   ASSERT_EQ(worker->client->Join(false), absl::OkStatus());
   worker->client->Bind(worker->algorithm.binding());
+  ASSERT_TRUE(worker->client->AwaitReady(absl::InfiniteFuture()).ok());
   // Steps of a worker fall between the snapshot and the end of the save.
   for (int i = 0; i < 5; ++i) job.store.loop.Post([&] { worker->Step(); });
   ASSERT_TRUE(job.saver->Save(0).ok());

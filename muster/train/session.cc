@@ -1,5 +1,6 @@
 #include "muster/train/session.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +40,9 @@ absl::Status Session::CheckOptions() const {
     return absl::InvalidArgumentError("give one of save_checkpoint_secs and save_checkpoint_steps, not both");
   if (options_.save_summaries_secs && options_.save_summaries_steps)
     return absl::InvalidArgumentError("give one of save_summaries_secs and save_summaries_steps, not both");
+  if (!(options_.keep_checkpoint_every_n_hours > 0))
+    return absl::InvalidArgumentError(absl::StrCat("keep_checkpoint_every_n_hours is ",
+                                                   options_.keep_checkpoint_every_n_hours, "; accepted: more than 0"));
   return absl::OkStatus();
 }
 
@@ -75,7 +79,9 @@ SessionContext Session::MakeContext() {
 absl::Status Session::Start() {
   RETURN_IF_ERROR(CheckOptions());
   for (auto& hook : hooks_) RETURN_IF_ERROR(hook->Begin());
-  const absl::Status created = Create();
+  absl::Status created = Create();
+  // A ps was restarted before it had a model, and doesn't know who had joined.
+  while (absl::IsAborted(created)) created = Create();
   // Training that has ended, or a Ctrl-C while waiting for the chief: nothing to do, and no error.
   if (absl::IsCancelled(created)) {
     LogInfo(created.message());
@@ -104,15 +110,17 @@ absl::Status Session::Create() {
 
 absl::Status Session::InitializeOrRestore() {
   StoreClient& client = *environment_.client;
-  if (!options_.checkpoint_dir.empty()) {
+  if (!options_.checkpoint_dir.empty() && !saver_) {
     RETURN_IF_ERROR(environment_.files->CreateDirectory(options_.checkpoint_dir));
-    saver_ = std::make_unique<Saver>(*environment_.files, client, options_.checkpoint_dir,
-                                     SaverOptions{.keep_checkpoint_max = options_.keep_checkpoint_max,
-                                                  .allow_older_checkpoint = options_.allow_older_checkpoint});
+    saver_ =
+        std::make_unique<Saver>(*environment_.files, *environment_.clock, client, options_.checkpoint_dir,
+                                SaverOptions{.keep_checkpoint_max = options_.keep_checkpoint_max,
+                                             .keep_checkpoint_every_n_hours = options_.keep_checkpoint_every_n_hours,
+                                             .allow_older_checkpoint = options_.allow_older_checkpoint});
     for (const Saveable& saveable : options_.saveables) saver_->Add(saveable);
   }
   const std::string& summary_dir = options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir;
-  if (!summary_dir.empty()) {
+  if (!summary_dir.empty() && !summaries_) {
     ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, summary_dir, {}));
   }
   if (client.ready()) {
@@ -123,13 +131,22 @@ absl::Status Session::InitializeOrRestore() {
     ASSIGN_OR_RETURN(const std::optional<int64_t> restored, saver_->RestoreLatest());
     if (restored) return absl::OkStatus();
   }
+  if (!recovering_from_.ok())
+    return absl::UnavailableError(absl::StrCat(recovering_from_.message(),
+                                               "; there is no checkpoint to go on from: give the session a "
+                                               "checkpoint_dir"));
   return client.Initialize(/*global_step=*/0, /*minibatches=*/0, nullptr);
 }
 
 absl::Status Session::Run() {
   // A signal that came after the caller's ShouldStop is no mistake of the caller: one more step is run.
   if (stop_) return absl::FailedPreconditionError("Run called even after should_stop requested.");
-  const absl::Status status = RunHooked();
+  absl::Status status = RunHooked();
+  while (absl::IsAborted(status)) {
+    LogWarning(status.message());
+    status = Recover(status);
+    if (status.ok()) status = RunHooked();
+  }
   if (!absl::IsCancelled(status)) return status;
   LogInfo(status.message());
   stop_ = true;
@@ -148,6 +165,20 @@ absl::Status Session::RunHooked() {
   const RunValues values{result.loss, result.global_step, result.staleness, scalars_};
   for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterRun(after, values));
   if (context.stop_requested() || after.stop_requested()) stop_ = true;
+  return absl::OkStatus();
+}
+
+// A ps has lost the model, or another one's values were loaded: everyone joins again, the chief sees to the model, the
+// others wait for it. The step that was under way is run again with the new values.
+absl::Status Session::Recover(const absl::Status& cause) {
+  const int64_t was_at = global_step_;
+  recovering_from_ = cause;
+  RETURN_IF_ERROR(Create());
+  if (is_chief_)
+    LogWarning("going on from global step ", global_step_, "; ", std::max<int64_t>(0, was_at - global_step_),
+               " steps are lost");
+  const SessionContext context = MakeContext();
+  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterCreateSession(context));
   return absl::OkStatus();
 }
 

@@ -40,7 +40,8 @@ struct SessionOptions {
   int64_t log_step_count_steps = 100;  // 0: no `global_step/sec`
   double max_wait_secs = 7200;         // for the chief to initialise the model
   int keep_checkpoint_max = 5;
-  bool allow_older_checkpoint = false;  // when the newest is damaged, go on from the newest that isn't
+  double keep_checkpoint_every_n_hours = 10000;  // more than 0; see SaverOptions
+  bool allow_older_checkpoint = false;           // when the newest is damaged, go on from the newest that isn't
   std::vector<std::shared_ptr<SessionHook>> chief_only_hooks;
   std::vector<Saveable> saveables;  // kept in checkpoints beside the variables
 };
@@ -72,7 +73,9 @@ class Session {
   void RequestStop() { stop_ = true; }
 
   // One step between the hooks. FailedPrecondition: after the stop ("Run called even after should_stop requested.").
-  // Training that was ended elsewhere (muster's Shutdown) is no error: ShouldStop becomes true.
+  // Training that was ended elsewhere (muster's Shutdown) is no error: ShouldStop becomes true. Nor is a ps that has lost
+  // the model, or a checkpoint that was loaded meanwhile: the chief restores the last checkpoint if need be, hooks hear
+  // AfterCreateSession again, and the step is run with the new values.
   [[nodiscard]] absl::Status Run();
 
   // A value of this step for summaries and LoggingTensor; call it inside the step.
@@ -93,6 +96,7 @@ class Session {
   [[nodiscard]] absl::Status Create();
   [[nodiscard]] absl::Status InitializeOrRestore();
   [[nodiscard]] absl::Status RunHooked();
+  [[nodiscard]] absl::Status Recover(const absl::Status& cause);
   [[nodiscard]] absl::Status EndHooks();
   SessionContext MakeContext();
 
@@ -105,6 +109,7 @@ class Session {
   std::vector<std::pair<std::string, double>> scalars_;
   int64_t global_step_ = 0;
   double last_loss_ = 0;
+  absl::Status recovering_from_;  // OK until the model was lost
   bool ran_ = false;
   bool joined_ = false;
   bool created_ = false;  // the hooks know the session

@@ -87,8 +87,8 @@ class Cluster {
     loop.RunUntil([&] { return service.finished(); }, absl::InfiniteFuture());
     Arena* arena = service.MakeView().arena;
     if (arena == nullptr) return;
-    versions[ps] = arena->header().updates;
-    if (ps == 0) global_step = arena->header().global_step;
+    versions[ps] = arena->header().counters.updates;
+    if (ps == 0) global_step = arena->header().counters.global_step;
     farthest[ps] = FarthestFromTheOptimum(*arena);
   }
   static float FarthestFromTheOptimum(Arena& arena) {

@@ -77,7 +77,7 @@ class FuzzedStore {
     (void)StatusJson(service_.MakeView());
     if (Arena* arena = service_.MakeView().arena; arena != nullptr && arena->layout().total_bytes() < 1 << 24) {
       const PartSnapshot snapshot = TakeSnapshot(*arena);
-      (void)WritePart(files_, "part", arena->model(), snapshot);
+      (void)WritePart(files_, "part", arena->model(), ViewOf(arena->model(), snapshot));
     }
     loop_.RunUntil([] { return false; }, loop_.Now() + absl::Hours(1));
   }

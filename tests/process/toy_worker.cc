@@ -1,5 +1,5 @@
-// The smallest training program, without torch, for tests that start, kill and misuse it: one variable, whose gradient
-// is itself. Everything else is as in a user's program, so what it says and how it ends is what users see.
+// The smallest training program, without torch, for tests that start, kill and misuse it: variables whose gradient is
+// their value, or a constant with which every sum is an integer that can be foretold. Everything else is as in a user's program, so what it says and how it ends is what users see.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -28,6 +28,7 @@ struct Flags {
   double lease = 10;             // seconds
   double patience = 60;          // seconds
   double learning_rate = 0.01;
+  std::optional<float> gradient;  // of every element; unset: its value
   std::optional<bool> is_chief;
 };
 
@@ -41,6 +42,7 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--lease", flags.lease, "NodeOptions::lease, seconds");
   app.add_option("--patience", flags.patience, "NodeOptions::patience, seconds");
   app.add_option("--learning_rate", flags.learning_rate, "of SGD");
+  app.add_option("--gradient", flags.gradient, "of every element; unset: its value");
   app.add_option("--is_chief", flags.is_chief, "SessionOptions::is_chief");
   try {
     app.parse(argc, argv);
@@ -53,8 +55,11 @@ Flags ParseFlags(int argc, char** argv) {
 
 class ToySource final : public GradientSource {
  public:
-  explicit ToySource(int64_t width)
-      : variables_{{.name = "w", .shape = {width}}, {.name = "b", .shape = {2}}}, values_(2), gradients_(2) {
+  ToySource(int64_t width, std::optional<float> gradient)
+      : variables_{{.name = "w", .shape = {width}}, {.name = "b", .shape = {2}}},
+        gradient_(gradient),
+        values_(2),
+        gradients_(2) {
     for (size_t i = 0; i < variables_.size(); ++i)
       values_[i].assign(static_cast<size_t>(variables_[i].elements()), 1.0f);
   }
@@ -64,6 +69,8 @@ class ToySource final : public GradientSource {
   }
   absl::StatusOr<double> ComputeGradients() override {
     gradients_ = values_;
+    for (std::vector<float>& gradient : gradients_)
+      if (gradient_) std::fill(gradient.begin(), gradient.end(), *gradient_);
     return *std::max_element(values_[0].begin(), values_[0].end());
   }
   ByteSpan gradient(size_t i) override {
@@ -72,17 +79,21 @@ class ToySource final : public GradientSource {
 
  private:
   const std::vector<VariableSpec> variables_;
+  const std::optional<float> gradient_;
   std::vector<std::vector<float>> values_;
   std::vector<std::vector<float>> gradients_;
 };
 
 absl::Status Run(const TaskConfig& task, const Flags& flags) {
-  NodeOptions options{.token = {ReadEnvironment().job_token.value_or("")}, .patience = absl::Seconds(flags.patience)};
+  const Environment process = ReadEnvironment();
+  NodeOptions options{.token = {process.job_token.value_or("")},
+                      .patience = absl::Seconds(flags.patience),
+                      .arena_fd = process.arena_fd.value_or("")};
   options.lease.lease = absl::Seconds(flags.lease);
   ASSIGN_OR_RETURN(const auto node, Node::Create(task, options));
   if (task.is_ps()) return node->Join();
 
-  ToySource source(flags.width);
+  ToySource source(flags.width, flags.gradient);
   PlacementResult placement;
   if (node->num_ps() > 0) {
     ASSIGN_OR_RETURN(placement, PlaceVariables(source.variables(), node->num_ps(), Placement::kRoundRobin, {}));

@@ -54,7 +54,7 @@ struct Execution {
   const char* program;
   char** arguments;
   char** environment;
-  int empty_stdin, stdout_fd, stderr_fd, guard_fd, error_fd;
+  int empty_stdin, stdout_fd, stderr_fd, guard_fd, memory_fd, error_fd;
   pid_t parent;
 
   [[noreturn]] void Run() const {
@@ -64,6 +64,7 @@ struct Execution {
     dup2(empty_stdin, 0);
     dup2(stdout_fd, 1);
     dup2(stderr_fd, 2);
+    if (memory_fd >= 0) fcntl(memory_fd, F_SETFD, 0);
     const Guard::Record record = {getpid(), 1};
     [[maybe_unused]] ssize_t written = write(guard_fd, &record, sizeof record);
     // The program finds signals as a shell would have left them. SIGHUP stays as it is: nohup.
@@ -105,7 +106,7 @@ absl::StatusOr<Child> StartChild(const ChildSpec& spec) {
   std::vector<char*> arguments = Pointers(spec.arguments);
   std::vector<char*> environment = Pointers(spec.environment);
   const Execution execution = {spec.program.c_str(), arguments.data(), environment.data(), empty_stdin, out.writing(),
-                               err.writing(),        spec.guard_fd,    error.writing(),    getpid()};
+                               err.writing(),        spec.guard_fd,    spec.memory_fd,     error.writing(), getpid()};
   Child child;
   child.pid = fork();
   if (child.pid == 0) execution.Run();

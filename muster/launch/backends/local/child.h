@@ -16,6 +16,7 @@ struct ChildSpec {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  // "NAME=VALUE", all of it
   int guard_fd = -1;                     // see Guard::fd
+  int memory_fd = -1;                    // inherited under the same number; -1: none
 };
 
 // Descriptors are the caller's to close, and are not inherited by other children.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/run_processes.h"
+#include "muster/launch/cluster_plan.h"
 #include "muster/launch/find_program.h"
 
 namespace muster {
@@ -75,6 +77,8 @@ int LocalBackend::Stop() {
     close(child.pid_fd);
   }
   children_.clear();
+  for (const auto& [task, fd] : memories_) close(fd);
+  memories_.clear();
   const int strays = KillProcessesOfRun(options_.run_id);
   while (waitpid(-1, nullptr, WNOHANG) > 0) {  // orphans that became this process's children
   }
@@ -88,6 +92,8 @@ absl::Status LocalBackend::Launch(const ProcessSpec& process) {
   ChildSpec spec;
   spec.arguments = process.arguments;
   spec.environment = EnvironmentOf(process);
+  spec.memory_fd = MemoryFd(process.task);
+  if (spec.memory_fd >= 0) spec.environment.push_back(absl::StrCat(kArenaFdVariable, "=", spec.memory_fd));
   spec.guard_fd = guard_->fd();
   ASSIGN_OR_RETURN(spec.program, FindProgram(process.arguments.at(0), SearchPath(spec.environment)));
   ASSIGN_OR_RETURN(children_[process.task], StartChild(spec));
@@ -96,6 +102,14 @@ absl::Status LocalBackend::Launch(const ProcessSpec& process) {
   WatchOutput(task, OutputStream::kStderr);
   loop_.Watch(children_[task].pid_fd, POLLIN, [this, task](short) { OnEnd(task); });
   return absl::OkStatus();
+}
+
+int LocalBackend::MemoryFd(const TaskId& task) {
+  if (task.job != kPsJob) return -1;
+  const auto [memory, added] = memories_.try_emplace(task, -1);
+  // Without one the ps has memory of its own, which a kill takes with it.
+  if (added) memory->second = memfd_create("muster-arena", MFD_CLOEXEC);
+  return memory->second;
 }
 
 std::vector<std::string> LocalBackend::EnvironmentOf(const ProcessSpec& process) const {

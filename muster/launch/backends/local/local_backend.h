@@ -1,5 +1,6 @@
 // The processes of a run as children of this one. They die with it, on kill -9 too (see Guard), and none outlives the
-// run: a task's process group is killed when the task has ended, and Stop kills whatever has left its group. Not
+// run: a task's process group is killed when the task has ended, and Stop kills whatever has left its group. A ps gets a
+// memory file (MUSTER_ARENA_FD) that stays here when its process dies: launched again, it finds its model there. Not
 // thread-safe; the process must have no other threads, since it forks.
 #pragma once
 
@@ -40,6 +41,8 @@ class LocalBackend final : public Backend {
  private:
   std::vector<std::string> EnvironmentOf(const ProcessSpec& process) const;
   std::string SearchPath(const std::vector<std::string>& environment) const;
+  // The memory that outlives the process of a ps; -1 for other tasks.
+  int MemoryFd(const TaskId& task);
   int& OutputFd(const TaskId& task, OutputStream stream);
   void WatchOutput(const TaskId& task, OutputStream stream);
   // Returns how many bytes there were; closes the descriptor at its end.
@@ -54,6 +57,7 @@ class LocalBackend final : public Backend {
 
   std::unique_ptr<Guard> guard_;  // while started
   std::map<TaskId, Child> children_;
+  std::map<TaskId, int> memories_;
   bool paused_ = false;
 };
 

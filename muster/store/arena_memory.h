@@ -1,0 +1,43 @@
+// The memory that an arena lies in: a memfd. Whoever keeps a descriptor of it (a launcher, say) keeps what it holds, also
+// when the process that writes it is killed. Owns its descriptor and its mapping. Not thread-safe, but for data().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+class ArenaMemory {
+ public:
+  // Of no bytes, kept by nobody else. ResourceExhausted if the system gives none.
+  static absl::StatusOr<std::unique_ptr<ArenaMemory>> Create();
+  // What the descriptor `fd` stands for, which stays the caller's. InvalidArgument if it isn't a memfd or alike.
+  static absl::StatusOr<std::unique_ptr<ArenaMemory>> Adopt(int fd);
+  ~ArenaMemory();
+  ArenaMemory(const ArenaMemory&) = delete;
+  ArenaMemory& operator=(const ArenaMemory&) = delete;
+
+  int fd() const { return fd_; }
+  std::byte* data() const { return data_; }
+  uint64_t size() const { return size_; }
+
+  // Drops what it held and takes `bytes` of zeros, mapped at data(). Pages are given when they are touched.
+  // ResourceExhausted says how much was asked for and how much there is.
+  [[nodiscard]] absl::Status Reset(uint64_t bytes);
+  // Gives the pages of a range back, which then reads as zeros. Both are multiples of 4096.
+  void Discard(uint64_t offset, uint64_t bytes);
+
+ private:
+  explicit ArenaMemory(int fd) : fd_(fd) {}
+  [[nodiscard]] absl::Status Map(uint64_t bytes);
+  void Unmap();
+
+  const int fd_;
+  std::byte* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+}  // namespace muster

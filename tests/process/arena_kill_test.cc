@@ -1,0 +1,273 @@
+// Processes that update one arena in place are killed with SIGKILL at every point inside an update, recovery included,
+// thousands of times; in the end every sum, slot, header and number must be what the acknowledged pushes make it. And
+// each deliberate error in the protocol must be seen by this very check.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "muster/store/arena.h"
+
+namespace muster {
+namespace {
+
+constexpr int kWriters = 3;
+constexpr uint64_t kSeed = 20240601;
+
+// What the writers and the test share beside the arena.
+struct Shared {
+  struct Writer {
+    std::atomic<uint64_t> acknowledged;
+    std::atomic<uint64_t> lives;
+  };
+  std::array<Writer, kWriters> writers;
+  std::array<std::atomic<uint64_t>, kArenaPoints> deaths;
+  std::atomic<bool> stop;
+};
+
+// Dies at a point with a probability of one in `one_in`; three times as readily while it recovers, which is rarer.
+class KillingProbe final : public ArenaProbe {
+ public:
+  KillingProbe(Shared& shared, uint64_t seed, int one_in, std::optional<PlantedBug> bug)
+      : shared_(shared), random_(seed), one_in_(one_in), bug_(bug) {}
+  void At(ArenaPoint point) override {
+    if (shared_.stop) return;
+    const int one_in = point >= ArenaPoint::kOwnerDied ? one_in_ / 3 : one_in_;
+    if (random_() % one_in != 0) return;
+    ++shared_.deaths[static_cast<size_t>(point)];
+    kill(getpid(), SIGKILL);
+    pause();
+  }
+  bool Has(PlantedBug bug) const override { return bug_ == bug; }
+  bool dying() const override { return false; }
+
+ private:
+  Shared& shared_;
+  std::minstd_rand random_;
+  const int one_in_;
+  const std::optional<PlantedBug> bug_;
+};
+
+StoreModel TestModel(const RuleSpec& rule) {
+  const std::vector<VariableSpec> variables = {{.name = "w", .shape = {2 * kStripeElements + 100}},
+                                               {.name = "b", .dtype = DType::kFloat64, .shape = {5000}},
+                                               {.name = "v", .shape = {kUndoBlockElements + 1}}};
+  return ModelOfPs(variables, *PlaceVariables(variables, 1, Placement::kRoundRobin, {}), rule, 0);
+}
+
+// The integer that push `sequence` of `writer` adds everywhere.
+int Amount(int writer, uint64_t sequence) { return static_cast<int>((sequence * 7 + writer * 3) % 5) + 1; }
+
+std::vector<std::byte> Gradient(const Arena& arena, int slice, int amount) {
+  const ArenaLayout::Slice& layout = arena.layout().slices()[slice];
+  std::vector<std::byte> bytes(layout.bytes);
+  for (int64_t i = 0; i < layout.elements; ++i) {
+    const double wide = -amount;
+    const float narrow = static_cast<float>(-amount);
+    std::memcpy(bytes.data() + i * layout.element_size,
+                layout.element_size == 8 ? static_cast<const void*>(&wide) : &narrow, layout.element_size);
+  }
+  return bytes;
+}
+
+// One life of a writer: attach, recover, then push after push until it is killed or told to stop.
+[[noreturn]] void Write(int fd, int writer, Shared& shared, int one_in, std::optional<PlantedBug> bug) {
+  const uint64_t life = ++shared.writers[writer].lives;
+  KillingProbe probe(shared, kSeed + life * 1009 + writer, one_in, bug);
+  std::minstd_rand order(kSeed + life * 31 + writer);
+  auto arena = *Arena::Attach(*ArenaMemory::Adopt(fd), kWriters, &probe);
+  arena->RecoverWriter(writer);
+  const int num_slices = static_cast<int>(arena->layout().slices().size());
+  do {
+    const uint64_t sequence = shared.writers[writer].acknowledged + 1;
+    const int first = static_cast<int>(order() % num_slices);  // as gradients become ready, not in order of stripes
+    for (int i = 0; i < num_slices; ++i) {
+      const int slice = (first + i) % num_slices;
+      arena->Apply(slice, {.client = writer, .sequence = sequence, .generation = 1, .learning_rate = 1},
+                   Gradient(*arena, slice, Amount(writer, sequence)), {});
+    }
+    shared.writers[writer].acknowledged = sequence;
+  } while (!shared.stop);
+  _exit(0);
+}
+
+class ArenaKillTest : public ::testing::Test {
+ protected:
+  ArenaKillTest() {
+    void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared_ = new (memory) Shared();
+  }
+  ~ArenaKillTest() override { munmap(shared_, sizeof(Shared)); }
+
+  void MakeArena(const RuleSpec& rule) {
+    memory_ = *ArenaMemory::Create();
+    arena_ = *Arena::Create(TestModel(rule), kWriters, *ArenaMemory::Adopt(memory_->fd()));
+    const std::vector<std::byte> zeros(arena_->layout().value_bytes());
+    arena_->Load({.generation = 1, .values = zeros});
+  }
+
+  pid_t Start(int writer, int one_in, std::optional<PlantedBug> bug) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    Write(memory_->fd(), writer, *shared_, one_in, bug);
+  }
+
+  // Lets writers die and be born again until `kills` have died; then each finishes its push in peace. Returns how many
+  // died; fewer than asked for if the writers got stuck.
+  int RunUntilKilled(int writers, int kills, int one_in, std::optional<PlantedBug> bug = std::nullopt) {
+    std::map<pid_t, int> running;
+    for (int writer = 0; writer < writers; ++writer) running[Start(writer, one_in, bug)] = writer;
+    const absl::Time give_up = absl::Now() + absl::Minutes(5);
+    int died = 0;
+    while (!running.empty()) {
+      int status = 0;
+      const pid_t pid = waitpid(-1, &status, WNOHANG);
+      if (pid == 0) {
+        if (absl::Now() > give_up) break;
+        usleep(50);
+        continue;
+      }
+      const int writer = running.at(pid);
+      running.erase(pid);
+      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+      if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) break;  // a CHECK, say
+      if (++died >= kills) shared_->stop = true;
+      running[Start(writer, one_in, bug)] = writer;
+    }
+    const bool stuck = !running.empty();
+    for (const auto& [pid, writer] : running) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+    return stuck ? -1 : died;
+  }
+
+  StripeHeader& Stripe(int64_t index) {
+    return *reinterpret_cast<StripeHeader*>(arena_->memory().data() + arena_->layout().stripe_offset(index));
+  }
+
+  // Elements and header fields that aren't what the acknowledged pushes make them.
+  int CountWrong() {
+    double sum = 0;
+    uint64_t pushes = 0;
+    for (int writer = 0; writer < kWriters; ++writer) {
+      const uint64_t acknowledged = shared_->writers[writer].acknowledged;
+      pushes += acknowledged;
+      for (uint64_t sequence = 1; sequence <= acknowledged; ++sequence) sum += Amount(writer, sequence);
+    }
+    int wrong = 0;
+    for (size_t slice = 0; slice < arena_->layout().slices().size(); ++slice) {
+      const ArenaLayout::Slice& layout = arena_->layout().slices()[slice];
+      std::vector<std::byte> bytes(layout.bytes);
+      arena_->Read(static_cast<int>(slice), bytes);
+      for (int64_t i = 0; i < layout.elements; ++i) wrong += ElementAt(bytes, layout.element_size, i) != sum;
+      for (int64_t i = 0; i < layout.num_stripes; ++i) wrong += WrongFields(Stripe(layout.first_stripe + i), pushes);
+    }
+    return wrong;
+  }
+
+  int Deaths(ArenaPoint from, ArenaPoint to) const {
+    uint64_t deaths = 0;
+    for (auto point = static_cast<size_t>(from); point <= static_cast<size_t>(to); ++point)
+      deaths += shared_->deaths[point];
+    return static_cast<int>(deaths);
+  }
+
+  Shared* shared_;
+  std::unique_ptr<ArenaMemory> memory_;
+  std::unique_ptr<Arena> arena_;
+
+ private:
+  static double ElementAt(const std::vector<std::byte>& bytes, size_t size, int64_t i) {
+    double wide = 0;
+    float narrow = 0;
+    if (size == 8) {
+      std::memcpy(&wide, bytes.data() + i * 8, 8);
+      return wide;
+    }
+    std::memcpy(&narrow, bytes.data() + i * 4, 4);
+    return narrow;
+  }
+  int WrongFields(StripeHeader& head, uint64_t pushes) {
+    int wrong = (head.updates != pushes) + (head.t != pushes);
+    for (int writer = 0; writer < kWriters; ++writer)
+      wrong += head.last_sequence()[writer] != shared_->writers[writer].acknowledged;
+    return wrong;
+  }
+};
+
+TEST_F(ArenaKillTest, FourThousandDeathsLoseNothingAndDoNothingTwice) {
+  MakeArena({.kind = RuleKind::kSgd});
+  EXPECT_GE(RunUntilKilled(kWriters, 4000, 150), 4000);
+  EXPECT_EQ(CountWrong(), 0);
+  for (ArenaPoint point : {ArenaPoint::kBeforeLock, ArenaPoint::kLocked, ArenaPoint::kHeaderSaved,
+                           ArenaPoint::kUndoValid, ArenaPoint::kBlockSaved, ArenaPoint::kBlockCounted,
+                           ArenaPoint::kBlockChanged, ArenaPoint::kHeaderWritten, ArenaPoint::kCommitted,
+                           ArenaPoint::kUnlocked, ArenaPoint::kOwnerDied, ArenaPoint::kBlockRestored, ArenaPoint::kHeaderRestored,
+                           ArenaPoint::kUndoDropped, ArenaPoint::kRecovered})
+    EXPECT_GT(Deaths(point, point), 0) << "nobody died at point " << static_cast<int>(point);
+}
+
+// One writer: the order of the pushes is known, so every bit is, of the slots too.
+TEST_F(ArenaKillTest, SlotsAreBitByBitThoseOfAnUninterruptedRun) {
+  const RuleSpec adam = {.kind = RuleKind::kAdam, .learning_rate = 1};
+  MakeArena(adam);
+  EXPECT_GE(RunUntilKilled(1, 200, 60), 200);
+  auto plain = *Arena::Create(TestModel(adam), kWriters);
+  const std::vector<std::byte> zeros(plain->layout().value_bytes());
+  plain->Load({.generation = 1, .values = zeros});
+  const int num_slices = static_cast<int>(plain->layout().slices().size());
+  for (uint64_t sequence = 1; sequence <= shared_->writers[0].acknowledged; ++sequence)
+    for (int slice = 0; slice < num_slices; ++slice)
+      plain->Apply(slice, {.client = 0, .sequence = sequence, .generation = 1, .learning_rate = 1},
+                   Gradient(*plain, slice, Amount(0, sequence)), {});
+  for (int slice = 0; slice < num_slices; ++slice) {
+    std::vector<std::byte> killed(plain->layout().slices()[slice].bytes), whole(killed.size());
+    arena_->Read(slice, killed);
+    plain->Read(slice, whole);
+    EXPECT_TRUE(killed == whole) << "values of slice " << slice;
+    for (int slot = 0; slot < 2; ++slot) {
+      arena_->ReadSlot(slice, slot, killed);
+      plain->ReadSlot(slice, slot, whole);
+      EXPECT_TRUE(killed == whole) << "slot " << slot << " of slice " << slice;
+    }
+  }
+  EXPECT_EQ(arena_->ReadSteps(), plain->ReadSteps());
+}
+
+class PlantedBugTest : public ArenaKillTest, public ::testing::WithParamInterface<PlantedBug> {};
+
+TEST_P(PlantedBugTest, IsSeen) {
+  MakeArena({.kind = RuleKind::kSgd});
+  const int died = RunUntilKilled(kWriters, 300, 150, GetParam());
+  EXPECT_TRUE(died < 300 || CountWrong() > 0) << "300 deaths, and nothing is wrong";
+}
+
+std::string NameOfBug(const ::testing::TestParamInfo<PlantedBug>& info) {
+  static constexpr const char* kNames[] = {"SkipRestore", "IgnoreSequence", "CommitBeforeHeader", "SkipOwnRecovery"};
+  return kNames[static_cast<size_t>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlantedBugTest,
+                         ::testing::Values(PlantedBug::kSkipRestore, PlantedBug::kIgnoreSequence,
+                                           PlantedBug::kCommitBeforeHeader, PlantedBug::kSkipOwnRecovery),
+                         NameOfBug);
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,144 @@
+// A whole run whose processes are killed with SIGKILL again and again while every update adds one to every element: in
+// the end each element is what the acknowledged updates make it. The launcher starts everybody again; by hand it is the
+// last checkpoint from which all go on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "muster/base/file_system.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/checkpoint/checkpoint_reader.h"
+#include "tests/process/by_hand.h"
+#include "tests/process/process.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kPs = {MUSTER_BIN_DIR "/muster", "ps"};
+const std::vector<std::string> kToy = {MUSTER_BIN_DIR "/toy_worker", "--gradient=-1", "--learning_rate=1"};
+constexpr int64_t kWidth = 40000;  // three stripes
+
+// What the last checkpoint of a directory says.
+struct Final {
+  int64_t global_step = 0;
+  std::vector<float> w = std::vector<float>(kWidth);
+  std::vector<float> b = std::vector<float>(2);
+};
+
+Final ReadFinal(const std::string& directory) {
+  Final final;
+  const auto latest = LatestCheckpoint(PosixFileSystem(), directory);
+  EXPECT_TRUE(latest.ok() && *latest) << latest.status();
+  if (!latest.ok() || !*latest) return final;
+  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest);
+  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+  if (!checkpoint.ok()) return final;
+  final.global_step = (*checkpoint)->manifest().global_step;
+  EXPECT_TRUE((*checkpoint)->ReadVariable("w", AsMutableBytes(final.w.data(), final.w.size())).ok());
+  EXPECT_TRUE((*checkpoint)->ReadVariable("b", AsMutableBytes(final.b.data(), final.b.size())).ok());
+  return final;
+}
+
+// `muster run` of two ps and two workers, the first of which is the chief.
+class KilledRun {
+ public:
+  explicit KilledRun(int64_t steps)
+      : run_(Joined({MUSTER_BIN_DIR "/muster", "run", "--ps", "2", "--workers", "2", "--muster-ps", "--model_dir",
+                     model_.path(), "--max-restarts", "1000", "--"},
+                    Joined(kToy, {"--steps=" + std::to_string(steps), "--width=" + std::to_string(kWidth),
+                                  "--log_steps=10"}))) {}
+
+  // Kills the task and waits until it has been started again and the chief has gone on by some steps.
+  void Kill(const std::string& task) {
+    kill(PidOf(task), SIGKILL);
+    run_.WaitForErr(task + " was killed by signal 9");
+    run_.WaitForErr(task + " is process ");
+  }
+  void WaitForSteps() { run_.WaitForErr("[worker:0] "), run_.WaitForErr("loss = "); }
+  int Wait() { return run_.Wait(); }
+  const std::string& log() const { return run_.err; }
+  Final ReadFinal() const { return muster::ReadFinal(model_.path()); }
+
+ private:
+  pid_t PidOf(const std::string& task) {
+    const std::string says = "[muster] " + task + (task == "worker:0" && lives_++ == 0 ? " (the chief)" : "");
+    const std::vector<std::string> lines = After(run_.err, says + " is process ");
+    EXPECT_FALSE(lines.empty()) << run_.err;
+    return lines.empty() ? -1 : std::atoi(lines.back().c_str());
+  }
+
+  ScratchDirectory model_;
+  Process run_;
+  int lives_ = 0;  // of worker:0
+};
+
+TEST(Survival, KilledPsLoseNoUpdateAndDoNoneTwice) {
+  KilledRun run(4000);
+  for (int i = 0; i < 12; ++i) {
+    run.WaitForSteps();
+    run.Kill(i % 2 == 0 ? "ps:0" : "ps:1");
+  }
+  EXPECT_EQ(run.Wait(), 0) << run.log();
+  const Final final = run.ReadFinal();
+  EXPECT_GE(final.global_step, 4000);
+  EXPECT_THAT(final.w, Each(1.0f + static_cast<float>(final.global_step)));
+  EXPECT_THAT(final.b, Each(1.0f + static_cast<float>(final.global_step)));
+  EXPECT_THAT(run.log(), HasSubstr("found the model of an earlier life"));
+}
+
+// A worker that is killed between two ps leaves an update that one of them has and that was never counted: no more than
+// one a death, and whole.
+TEST(Survival, KilledWorkersAndPsTogether) {
+  KilledRun run(4000);
+  const std::vector<std::string> victims = {"worker:1", "ps:0", "worker:0", "ps:1"};
+  int killed_workers = 0;
+  for (int i = 0; i < 12; ++i) {
+    run.WaitForSteps();
+    run.Kill(victims[i % 4]);
+    killed_workers += i % 2 == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(run.Wait(), 0) << run.log();
+  const Final final = run.ReadFinal();
+  EXPECT_GE(final.global_step, 4000);
+  for (const std::vector<float>& values : {final.w, final.b}) {
+    EXPECT_THAT(values, Each(values[0]));
+    EXPECT_GE(values[0], 1.0f + static_cast<float>(final.global_step));
+    EXPECT_LE(values[0], 1.0f + static_cast<float>(final.global_step + killed_workers));
+  }
+}
+
+TEST(Survival, APsStartedAgainByHandGoesOnFromTheLastCheckpoint) {
+  ByHand cluster(2, 2);
+  ScratchDirectory model;
+  const std::vector<std::string> flags = {"--steps=3000", "--save_steps=100", "--width=40000", "--model_dir=" + model.path()};
+  const std::vector<std::string> ps1_words = Joined(kPs, cluster.Flags("ps", 1));
+  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
+  Process ps1(ps1_words);
+  ps0.WaitForErr("serves at");
+  ps1.WaitForErr("serves at");
+  Process worker(Joined(kToy, Joined(cluster.Flags("worker", 1), Joined(flags, {"--log_steps=1000000000"}))));
+  Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), flags)));
+  chief.WaitForErr("Saving checkpoints for 1");
+  chief.WaitForErr("loss = ");
+  ps1.Signal(SIGKILL);
+  EXPECT_EQ(ps1.Reap(), 128 + SIGKILL);
+  Process second(ps1_words);
+  EXPECT_EQ(chief.Wait(), 0) << chief.err;
+  EXPECT_EQ(worker.Wait(), 0) << worker.err;
+  EXPECT_EQ(ps0.Wait(), 0) << ps0.err;
+  EXPECT_EQ(second.Wait(), 0) << second.err;
+  EXPECT_THAT(chief.err, HasSubstr("Restoring parameters from " + model.path()));
+  EXPECT_THAT(chief.err, HasSubstr("steps are lost"));
+  const Final final = ReadFinal(model.path());
+  EXPECT_GE(final.global_step, 3000);
+}
+
+}  // namespace
+}  // namespace muster
