@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,14 +21,17 @@
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/checkpoint/checkpoint_verification.h"
 #include "muster/checkpoint/tensor_statistics.h"
+#include "muster/cluster/address.h"
+#include "muster/cluster/environment.h"
 #include "muster/cluster/quoted.h"
 #include "muster/launch/random_hex.h"
+#include "muster/store/ask_ps.h"
 #include "muster/store/reshard.h"
 
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "List, show, compare, verify and reshard checkpoints";
+constexpr char kDescription[] = "List, show, compare, verify, reshard and load checkpoints";
 
 constexpr char kFooter[] = R"(
 PATH is a checkpoint ("model_dir/model.ckpt-100"), or a model_dir, of which the newest checkpoint is meant.
@@ -38,6 +42,7 @@ Examples:
   muster checkpoint diff /data/run1/model.ckpt-100 /data/run1/model.ckpt-200
   muster checkpoint verify /data/run1 --all
   muster checkpoint reshard /data/run1 --ps 4 --output /data/run1-on-4
+  muster checkpoint load --ps 127.0.0.1:2222 /data/run1/model.ckpt-100
 
 `muster checkpoint COMMAND --help` explains one of them. A mistake in the words is one line on stderr and exit code 2; a
 checkpoint that is damaged or can't be read is exit code 1, and the line names the file.)";
@@ -103,6 +108,7 @@ struct Options {
   std::string tolerance = "0";
   PlacementFlags placement;
   std::string output;
+  std::string ps;
 };
 
 // Set apart from other errors: exit code 2.
@@ -122,6 +128,17 @@ int Complain(const char* command, const absl::StatusOr<Value>& result) {
   if (IsMistake(result)) return UsageError(absl::StrCat("checkpoint ", command), result.status());
   return Fail(command, result.status());
 }
+
+constexpr char kLoadFooter[] = R"(
+Asks the chief of the running job to load the checkpoint into all its parameter servers; training goes on from there, the
+workers pull the new values, global_step follows. PATH is as the chief sees it. Prints the global step once it is done.
+The job's token is read from MUSTER_JOB_TOKEN.
+
+Example:
+  muster checkpoint load --ps 127.0.0.1:2222 /data/run1/model.ckpt-100)";
+
+// The chief reads gigabytes and sends them to every ps.
+constexpr absl::Duration kLoadPatience = absl::Minutes(10);
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& path, bool verify_checksums) {
   ASSIGN_OR_RETURN(const std::string found, FindCheckpoint(PosixFileSystem(), path));
@@ -234,6 +251,21 @@ int Reshard(const Options& options) {
   return 0;
 }
 
+int Load(const Options& options) {
+  if (const auto parsed = ParseHostPort(options.ps); !parsed.ok())
+    return Complain("load", absl::StatusOr<std::string>(
+                                absl::InvalidArgumentError(absl::StrCat("--ps: ", parsed.status().message()))));
+  // The newest of a directory that is seen from here too; else the chief looks for what was typed.
+  const auto found = FindCheckpoint(PosixFileSystem(), std::filesystem::absolute(options.path).lexically_normal());
+  const auto answer = AskPs(options.ps, {ReadEnvironment().job_token.value_or("")}, StoreMethod::kLoadCheckpoint,
+                            Encode(LoadCheckpointRequest{found.ok() ? *found : options.path}), kLoadPatience);
+  if (!answer.ok()) return Fail("load", answer.status());
+  LoadCheckpointReply reply;
+  if (const absl::Status status = Decode(*answer, reply); !status.ok()) return Fail("load", status);
+  std::printf("loaded, global step %lld\n", static_cast<long long>(reply.global_step));
+  return 0;
+}
+
 constexpr char kPathHelp[] = "A checkpoint, or a model_dir (its newest)";
 
 // A command on `options.path`, called `path_name` in its help.
@@ -272,6 +304,10 @@ void AddCheckpointCommand(CLI::App& app, int& exit_code) {
   CLI::App* verify =
       AddOne(*command, "verify", "Whether a checkpoint is whole", kVerifyFooter, options, Verify, exit_code);
   verify->add_flag("--all", options->all, "Every checkpoint of the model_dir PATH");
+
+  CLI::App* load =
+      AddOne(*command, "load", "Let a running job go on from a checkpoint", kLoadFooter, options, Load, exit_code);
+  load->add_option("--ps", options->ps, "Address of ps 0 of the job")->required()->type_name("ADDRESS");
 
   CLI::App* reshard = AddOne(*command, "reshard", "Write a checkpoint again for another number of ps", kReshardFooter,
                              options, Reshard, exit_code);

@@ -65,33 +65,35 @@ class Arena::StripeLock {
   pthread_mutex_t* const mutex_;
 };
 
-MutableByteSpan Arena::StripeParts::block(size_t part, size_t block) const {
-  const size_t from = block * block_bytes;
-  return parts[part].subspan(from, std::min(block_bytes, parts[part].size() - from));
+absl::StatusOr<Arena::Rules> Arena::MakeRules(const StoreModel& model) {
+  Rules rules(model.slices.size());
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
+    ASSIGN_OR_RETURN(rules[i], MakeUpdateRule(model.rule(model.slices[i])));
+    MUSTER_CHECK(rules[i]->slots().size() < StripeParts::kMaxParts);
+  }
+  return rules;
 }
 
-Arena::Arena(ArenaLayout layout, StoreModel model, std::unique_ptr<UpdateRule> rule,
-             std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe)
+Arena::Arena(ArenaLayout layout, StoreModel model, Rules rules, std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe)
     : layout_(std::move(layout)),
       model_(std::move(model)),
-      rule_(std::move(rule)),
+      rules_(std::move(rules)),
       memory_(std::move(memory)),
       base_(memory_->data()),
-      probe_(probe) {
-  MUSTER_CHECK(rule_->slots().size() < kMaxParts);
-}
+      probe_(probe) {}
 
 absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const StoreModel& model, int num_clients,
                                                      std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe) {
   ASSIGN_OR_RETURN(ArenaLayout layout, ArenaLayout::Make(model, num_clients));
-  ASSIGN_OR_RETURN(auto rule, MakeUpdateRule(model.rule));
+  ASSIGN_OR_RETURN(Rules rules, MakeRules(model));
   if (!memory) {
     ASSIGN_OR_RETURN(memory, ArenaMemory::Create());
   }
   const std::string description = Encode(model);
   RETURN_IF_ERROR(memory->Reset(layout.total_bytes() + description.size()));
   std::memcpy(memory->data() + layout.total_bytes(), description.data(), description.size());
-  auto arena = std::unique_ptr<Arena>(new Arena(layout, model, std::move(rule), std::move(memory), probe));
+  auto arena = std::unique_ptr<Arena>(new Arena(layout, model, std::move(rules), std::move(memory), probe));
   arena->header() = {.version = kArenaVersion,
                      .num_clients = static_cast<uint32_t>(num_clients),
                      .layout_hash = layout.hash(),
@@ -124,11 +126,11 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Attach(std::shared_ptr<ArenaMemory
   RETURN_IF_ERROR(Decode(
       std::string(reinterpret_cast<const char*>(memory->data()) + header.model_offset, header.model_bytes), model));
   ASSIGN_OR_RETURN(ArenaLayout layout, ArenaLayout::Make(model, num_clients));
-  ASSIGN_OR_RETURN(auto rule, MakeUpdateRule(model.rule));
+  ASSIGN_OR_RETURN(Rules rules, MakeRules(model));
   if (layout.hash() != header.layout_hash || layout.total_bytes() != header.total_bytes || layout.total_bytes() > size)
     return other("its layout does not fit the model that it names");
   return std::unique_ptr<Arena>(
-      new Arena(std::move(layout), std::move(model), std::move(rule), std::move(memory), probe));
+      new Arena(std::move(layout), std::move(model), std::move(rules), std::move(memory), probe));
 }
 
 void Arena::InitializeStripes() {
@@ -141,8 +143,9 @@ void Arena::InitializeStripes() {
 }
 
 void Arena::InitializeSlot(int64_t stripe_index, int slot, MutableByteSpan bytes) {
-  const double initial = rule_->slots()[slot].initial_value;
-  if (model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype == DType::kFloat64) {
+  const int slice = layout_.SliceOf(stripe_index);
+  const double initial = rules_[slice]->slots()[slot].initial_value;
+  if (SlotDType(model_.variable(model_.slices[slice]).dtype) == DType::kFloat64) {
     Fill(bytes, initial);
   } else {
     Fill(bytes, static_cast<float>(initial));
@@ -154,19 +157,20 @@ MutableByteSpan Arena::RawValue(int slice) {
 }
 
 MutableByteSpan Arena::RawSlot(int slice, int slot) {
-  return {base_ + layout_.slices()[slice].slot_offsets[slot], layout_.slices()[slice].bytes};
+  return {base_ + layout_.slices()[slice].slot_offsets[slot], layout_.slices()[slice].slot_bytes()};
 }
 
-Arena::StripeParts Arena::PartsOf(int64_t stripe_index) {
+StripeParts Arena::PartsOf(int64_t stripe_index) {
   const int slice_index = layout_.SliceOf(stripe_index);
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
-  const size_t stripe_bytes = kStripeElements * slice.element_size;
-  const size_t from = (stripe_index - slice.first_stripe) * stripe_bytes;
-  const size_t bytes = std::min<size_t>(stripe_bytes, slice.bytes - from);
-  StripeParts parts{.count = 1 + slice.slot_offsets.size(), .block_bytes = kUndoBlockElements * slice.element_size};
-  parts.parts[0] = RawValue(slice_index).subspan(from, bytes);
+  const size_t from = (stripe_index - slice.first_stripe) * kStripeElements;
+  StripeParts parts{.count = 1 + slice.slot_offsets.size(),
+                    .elements = std::min<size_t>(kStripeElements, slice.elements - from),
+                    .slice = &slice};
+  parts.parts[0] = RawValue(slice_index).subspan(from * slice.element_size, parts.elements * slice.element_size);
   for (size_t slot = 0; slot + 1 < parts.count; ++slot)
-    parts.parts[1 + slot] = RawSlot(slice_index, slot).subspan(from, bytes);
+    parts.parts[1 + slot] =
+        RawSlot(slice_index, slot).subspan(from * slice.slot_element_size, parts.elements * slice.slot_element_size);
   return parts;
 }
 
@@ -190,26 +194,29 @@ void Arena::SaveBlock(const StripeParts& parts, size_t block, UndoHeader& slot) 
   At(ArenaPoint::kBlockCounted);
 }
 
-void Arena::ApplyBlock(const StripeParts& parts, size_t block, ByteSpan bytes, DType dtype,
+void Arena::ApplyBlock(int slice, const StripeParts& parts, size_t block, ByteSpan bytes,
                        const UpdateRule::Step& step) {
-  std::array<MutableByteSpan, kMaxParts> slots;
+  std::array<MutableByteSpan, StripeParts::kMaxParts> slots;
   for (size_t part = 1; part < parts.count; ++part) slots[part - 1] = parts.block(part, block);
-  rule_->Apply(dtype, parts.block(0, block), std::span(slots).first(parts.count - 1), bytes, step);
+  rules_[slice]->Apply(model_.variable(model_.slices[slice]).dtype, parts.block(0, block),
+                       std::span(slots).first(parts.count - 1), bytes, step);
 }
 
-void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripeParts& parts, ByteSpan bytes,
-                         bool trainable) {
+void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripeParts& parts, ByteSpan bytes) {
   StripeHeader& head = stripe(stripe_index);
   UndoHeader& slot = undo(push.client);
-  const DType dtype = model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype;
+  const int slice = layout_.SliceOf(stripe_index);
+  const bool trainable = rules_[slice] != nullptr;
+  UpdateRule::Step step{.learning_rate = push.learning_rate, .t = head.t + 1, .gradient_scale = push.gradient_scale};
+  if (trainable) step.clip_value = ClipValue(model_.rule(model_.slices[slice]).clip);
   if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
   SaveHeader(stripe_index, slot);
   for (size_t block = 0; block < parts.num_blocks(); ++block) {
     SaveBlock(parts, block, slot);
     const MutableByteSpan value = parts.block(0, block);
-    const ByteSpan change = bytes.subspan(block * parts.block_bytes, value.size());
+    const ByteSpan change = bytes.subspan(value.data() - parts.parts[0].data(), value.size());
     if (trainable) {
-      ApplyBlock(parts, block, change, dtype, {.learning_rate = push.learning_rate, .t = head.t + 1});
+      ApplyBlock(slice, parts, block, change, step);
     } else {
       std::memcpy(value.data(), change.data(), change.size());
     }
@@ -229,7 +236,6 @@ void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripePar
 
 bool Arena::Apply(int slice_index, const Push& push, ByteSpan bytes, MutableByteSpan pulled) {
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
-  const bool trainable = model_.variable(model_.slices[slice_index]).kind == VariableKind::kTrainable;
   MUSTER_CHECK(bytes.size() == slice.bytes);
   size_t from = 0;
   for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
@@ -239,7 +245,7 @@ bool Arena::Apply(int slice_index, const Push& push, ByteSpan bytes, MutableByte
       StripeLock lock(*this, i);
       if (Observe(header().generation) != push.generation) return false;
       if (stripe(i).last_sequence()[push.client] < push.sequence || Has(PlantedBug::kIgnoreSequence))
-        UpdateStripe(i, push, parts, bytes.subspan(from, value.size()), trainable);
+        UpdateStripe(i, push, parts, bytes.subspan(from, value.size()));
       if (!pulled.empty()) std::memcpy(pulled.data() + from, value.data(), value.size());
     }
     At(ArenaPoint::kUnlocked);
@@ -338,7 +344,8 @@ ByteSpan Arena::AsideValue(int slice) const {
 }
 
 ByteSpan Arena::AsideSlot(int slice, int slot) const {
-  return {base_ + layout_.aside_offset(layout_.slices()[slice].slot_offsets[slot]), layout_.slices()[slice].bytes};
+  return {base_ + layout_.aside_offset(layout_.slices()[slice].slot_offsets[slot]),
+          layout_.slices()[slice].slot_bytes()};
 }
 
 std::vector<uint64_t> Arena::AsideSteps() const {
@@ -372,31 +379,31 @@ void Arena::ReadSlot(int slice_index, int slot, MutableByteSpan into) {
 void Arena::Load(const Contents& contents) {
   Publish(header().state, ArenaState::kLoading);
   Publish(header().generation, contents.generation);  // from here on nobody can apply what belongs to older values
-  const uint64_t mark = Mark();  // a checkpoint under way would mix old and new
+  const uint64_t mark = Mark();                       // a checkpoint under way would mix old and new
   header().counters.global_step = contents.global_step;
   header().counters.minibatches = contents.minibatches;
   ByteSpan values = contents.values;
   ByteSpan slots = contents.slots;
   for (const ArenaLayout::Slice& slice : layout_.slices()) {
-    size_t from = 0;
     for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
       const StripeParts parts = PartsOf(i);
-      const size_t bytes = parts.parts[0].size();
+      const size_t from = (i - slice.first_stripe) * kStripeElements;
       StripeLock lock(*this, i);
-      std::memcpy(parts.parts[0].data(), values.data() + from, bytes);
+      std::memcpy(parts.parts[0].data(), values.data() + from * slice.element_size, parts.parts[0].size());
       for (size_t slot = 0; slot + 1 < parts.count; ++slot) {
+        const MutableByteSpan into = parts.parts[1 + slot];
         if (slots.empty()) {
-          InitializeSlot(i, static_cast<int>(slot), parts.parts[1 + slot]);
+          InitializeSlot(i, static_cast<int>(slot), into);
         } else {
-          std::memcpy(parts.parts[1 + slot].data(), slots.data() + slot * slice.bytes + from, bytes);
+          std::memcpy(into.data(), slots.data() + slot * slice.slot_bytes() + from * slice.slot_element_size,
+                      into.size());
         }
       }
       stripe(i).mark = mark;
       stripe(i).t = contents.steps.empty() ? 0 : contents.steps[i];
-      from += bytes;
     }
     values = values.subspan(slice.bytes);
-    if (!slots.empty()) slots = slots.subspan(slice.slot_offsets.size() * slice.bytes);
+    if (!slots.empty()) slots = slots.subspan(slice.slot_offsets.size() * slice.slot_bytes());
   }
   Publish(header().state, ArenaState::kReady);
 }

@@ -2,11 +2,11 @@
 // The arena itself holds no pointers, so any process that computes the same layout (the hash in its header says so) can
 // map it. A value, no thread safety needed.
 //
-//   header | client records | stripe headers | values | slot 0 | slot 1 … | undo slots, one a writer | aside | model
+//   header | client records | stripe headers | values | slots | undo slots, one a writer | aside | model
 //
-// A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or the
-// ps on its behalf). `aside` mirrors values and slots, and the stripes' step counters, as they were at a checkpoint's
-// mark; its pages exist only while a checkpoint is written. docs/store_protocol.md has the bytes.
+// A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or
+// the ps on its behalf). `aside` mirrors values and slots, and the stripes' step counters, as they were at a
+// checkpoint's mark; its pages exist only while a checkpoint is written. docs/store_protocol.md has the bytes.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,19 @@ class ArenaLayout {
     int64_t first_stripe = 0;
     int64_t num_stripes = 0;
     uint64_t value_offset = 0;           // in the arena; 64-byte aligned
-    std::vector<uint64_t> slot_offsets;  // one a slot of the rule; none for what isn't trainable
+    std::vector<uint64_t> slot_offsets;  // one a slot of its rule; none for what isn't trainable
     size_t element_size = 0;
+    size_t slot_element_size = 0;  // SlotDType
     int64_t elements = 0;
     uint64_t bytes = 0;
+
+    uint64_t slot_bytes() const { return elements * slot_element_size; }  // of one slot
+    // Of value and slots together.
+    size_t bytes_per_element() const { return element_size + slot_offsets.size() * slot_element_size; }
   };
 
   const std::vector<Slice>& slices() const { return slices_; }
   int num_clients() const { return num_clients_; }
-  int num_slots() const { return num_slots_; }
   int64_t num_stripes() const { return num_stripes_; }
 
   uint64_t client_offset(int client) const;
@@ -67,7 +71,6 @@ class ArenaLayout {
  private:
   std::vector<Slice> slices_;
   int num_clients_ = 0;
-  int num_slots_ = 0;
   int64_t num_stripes_ = 0;
   uint64_t stripe_stride_ = 0;
   uint64_t stripes_offset_ = 0;

@@ -37,6 +37,23 @@ void Fields(Archive& a, PlacedSlice& m) {
   a(8, m.ps);
 }
 template <typename Archive>
+void Fields(Archive& a, ClipSpec& m) {
+  a(1, m.kind);
+  a(2, m.limit);
+}
+template <typename Archive>
+void Fields(Archive& a, ScheduleSpec& m) {
+  a(1, m.kind);
+  a(2, m.decay_steps);
+  a(3, m.decay_rate);
+  a(4, m.end_learning_rate);
+  a(5, m.power);
+  a(6, m.cycle);
+  a(7, m.alpha);
+  a(8, m.warmup_steps);
+  a(9, m.warmup_from);
+}
+template <typename Archive>
 void Fields(Archive& a, RuleSpec& m) {
   a(1, m.kind);
   a(2, m.learning_rate);
@@ -45,12 +62,32 @@ void Fields(Archive& a, RuleSpec& m) {
   a(5, m.beta1);
   a(6, m.beta2);
   a(7, m.epsilon);
+  a(8, m.weight_decay);
+  a(9, m.initial_accumulator);
+  a(10, m.learning_rate_decay);
+  a(11, m.rho);
+  a(12, m.centered);
+  a(13, m.learning_rate_power);
+  a(14, m.l1);
+  a(15, m.l2);
+  a(16, m.clip);
+  a(17, m.schedule);
+}
+template <typename Archive>
+void Fields(Archive& a, ParameterGroup& m) {
+  a(1, m.variables);
+  a(2, m.rule);
+}
+template <typename Archive>
+void Fields(Archive& a, OptimizerSpec& m) {
+  a(1, m.rule);
+  a(2, m.groups);
 }
 template <typename Archive>
 void Fields(Archive& a, StoreModel& m) {
   a(1, m.variables);
   a(2, m.slices);
-  a(3, m.rule);
+  a(3, m.optimizer);
 }
 template <typename Archive>
 void Fields(Archive& a, JoinRequest& m) {
@@ -100,12 +137,15 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(4, m.pulled_version);
   a(5, m.minibatches);
   a(6, m.generation);
+  a(7, m.global_step);
+  a(8, m.scales);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullReply& m) {
   a(1, m.version);
   a(2, m.staleness);
   a(3, m.global_step);
+  a(4, m.load);
 }
 template <typename Archive>
 void Fields(Archive& a, HeartbeatRequest& m) {
@@ -147,6 +187,20 @@ void Fields(Archive& a, CommitCheckpointRequest& m) {
   a(3, m.directory);
   a(4, m.manifest);
 }
+template <typename Archive>
+void Fields(Archive& a, LoadCheckpointRequest& m) {
+  a(1, m.path);
+}
+template <typename Archive>
+void Fields(Archive& a, LoadCheckpointReply& m) {
+  a(1, m.global_step);
+}
+template <typename Archive>
+void Fields(Archive& a, ReportLoadRequest& m) {
+  a(1, m.stamp);
+  a(2, m.error);
+  a(3, m.global_step);
+}
 
 class Writer {
  public:
@@ -173,6 +227,8 @@ class Writer {
   void operator()(uint32_t tag, std::vector<T>& values) {
     if constexpr (std::is_integral_v<T>) {
       pbf_.add_packed_uint64(tag, values.begin(), values.end());
+    } else if constexpr (std::is_floating_point_v<T>) {
+      pbf_.add_packed_double(tag, values.begin(), values.end());
     } else {
       for (T& value : values) (*this)(tag, value);
     }
@@ -232,6 +288,10 @@ class Reader {
     Expect(protozero::pbf_wire_type::length_delimited);
     if constexpr (std::is_integral_v<T>) {
       for (uint64_t value : pbf_.get_packed_uint64()) values.push_back(static_cast<T>(value));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      for (double value : pbf_.get_packed_double()) values.push_back(value);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      values.push_back(pbf_.get_string());
     } else {
       Parse(pbf_.get_message(), values.emplace_back());
     }
@@ -264,8 +324,8 @@ absl::Status DecodeMessage(const std::string& bytes, Message& message) {
 
 std::string StoreMethodName(uint16_t method) {
   static constexpr std::array<const char*, kStoreMethods> kNames = {
-      "unknown", "join",     "initialize", "await_ready", "push_pull",   "heartbeat",
-      "done",    "shutdown", "status",     "save_part",   "export_part", "commit_checkpoint"};
+      "unknown",  "join",   "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
+      "shutdown", "status", "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

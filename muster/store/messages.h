@@ -24,8 +24,10 @@ enum class StoreMethod : uint16_t {
   kSavePart = 9,
   kExportPart = 10,
   kCommitCheckpoint = 11,
+  kLoadCheckpoint = 12,
+  kReportLoad = 13,
 };
-constexpr int kStoreMethods = 12;
+constexpr int kStoreMethods = 14;
 
 // "push_pull"; "unknown" for what isn't one.
 std::string StoreMethodName(uint16_t method);
@@ -93,12 +95,15 @@ struct PushPullRequest {
   uint64_t pulled_version = 0;  // of the values that the gradients were computed from
   uint32_t minibatches = 0;     // ps 0: counts one update made of that many minibatches; 0 counts nothing
   uint64_t generation = 0;      // of those values; another is answered with Aborted
+  int64_t global_step = 0;      // that the sender knows of: schedules on ps that don't count it go by it
+  std::vector<double> scales;   // one a pushed slice: what its gradient is multiplied by; empty: 1 for all
 };
 
 struct PushPullReply {
   uint64_t version = 0;     // updates applied on this ps, this one included
   uint64_t staleness = 0;   // updates of others between the pull and this push
   int64_t global_step = 0;  // meaningful on ps 0
+  std::string load;         // to the chief, from ps 0: somebody asks for this checkpoint to be loaded
 };
 
 struct HeartbeatRequest {
@@ -147,6 +152,23 @@ struct CommitCheckpointRequest {
   std::string manifest;
 };
 
+// Anyone of the job, to ps 0: asks the chief to load the checkpoint at `path` (as the chief sees it) into every ps. The
+// answer comes when it has, with the global step that training goes on from, or with the chief's error.
+struct LoadCheckpointRequest {
+  std::string path;
+};
+
+struct LoadCheckpointReply {
+  int64_t global_step = 0;
+};
+
+// The chief, to ps 0: what became of the load that was asked for.
+struct ReportLoadRequest {
+  Stamp stamp;
+  std::string error;  // empty: it is done
+  int64_t global_step = 0;
+};
+
 // Replies without content are empty messages. Decoding: InvalidArgument if the bytes aren't such a message.
 #define MUSTER_STORE_MESSAGES(X) \
   X(StoreModel)                  \
@@ -164,7 +186,10 @@ struct CommitCheckpointRequest {
   X(SavePartReply)               \
   X(ExportPartRequest)           \
   X(ExportPartReply)             \
-  X(CommitCheckpointRequest)
+  X(CommitCheckpointRequest)     \
+  X(LoadCheckpointRequest)       \
+  X(LoadCheckpointReply)         \
+  X(ReportLoadRequest)
 
 #define MUSTER_DECLARE_MESSAGE(Message)       \
   std::string Encode(const Message& message); \

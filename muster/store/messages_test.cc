@@ -25,7 +25,25 @@ StoreModel SampleModel() {
                   .nesterov = true,
                   .beta1 = 0.25,
                   .beta2 = 0.125,
-                  .epsilon = 0.75},
+                  .epsilon = 0.75,
+                  .weight_decay = 0.0625,
+                  .initial_accumulator = 3,
+                  .learning_rate_decay = 5,
+                  .rho = 0.375,
+                  .centered = true,
+                  .learning_rate_power = -7,
+                  .l1 = 11,
+                  .l2 = 13,
+                  .clip = {ClipKind::kGlobalNorm, 17},
+                  .schedule = {.kind = ScheduleKind::kPolynomial,
+                               .decay_steps = 19,
+                               .decay_rate = 23,
+                               .end_learning_rate = 29,
+                               .power = 31,
+                               .cycle = true,
+                               .alpha = 0.1875,
+                               .warmup_steps = 37,
+                               .warmup_from = 41}},
                  1, 0, {.kind = Partitioning::Kind::kFixed, .shards = 3});
 }
 
@@ -50,7 +68,7 @@ void ExpectModel(const StoreModel& model) {
   const StoreModel sample = SampleModel();
   EXPECT_EQ(CompareModels(sample, model, "x"), absl::OkStatus());
   EXPECT_EQ(model.variables, sample.variables);
-  EXPECT_EQ(model.rule, sample.rule);
+  EXPECT_EQ(model.optimizer, sample.optimizer);
   ASSERT_EQ(model.slices.size(), sample.slices.size());
   for (size_t i = 0; i < model.slices.size(); ++i) {
     EXPECT_EQ(model.slices[i].shape, sample.slices[i].shape);

@@ -39,7 +39,7 @@ struct StoreClientOptions {
 struct ModelBinding {
   std::vector<VariableSpec> variables;
   PlacementResult placement;
-  RuleSpec rule;
+  OptimizerSpec optimizer;
   std::vector<MutableByteSpan> values;  // one a variable; must outlive the client
 };
 
@@ -59,7 +59,8 @@ class StoreClient {
   // Makes this process known to every ps; with `chief` asks for the chief's lease, which each ps
   // keeps for itself.
   [[nodiscard]] absl::Status Join(bool chief);
-  // What the ps said at Join: the model is initialised everywhere, by one chief at one time; training has ended already.
+  // What the ps said at Join: the model is initialised everywhere, by one chief at one time; training has ended
+  // already.
   bool ready() const;
   bool ended() const;
   uint64_t chief_epoch() const { return servers_[0].joined.chief_epoch; }
@@ -70,8 +71,8 @@ class StoreClient {
   StoreModel ModelOf(int ps) const;
   int num_ps() const { return static_cast<int>(servers_.size()); }
 
-  // The chief: gives every ps its slices, ps 0 last, whatever they held before. `parts` (one a ps) come from a checkpoint; without them the bound
-  // memory is the initial value.
+  // The chief: gives every ps its slices, ps 0 last, whatever they held before. `parts` (one a ps) come from a
+  // checkpoint; without them the bound memory is the initial value.
   [[nodiscard]] absl::Status Initialize(int64_t global_step, int64_t minibatches,
                                         const std::vector<RestoredPart>* parts);
 
@@ -109,6 +110,11 @@ class StoreClient {
   absl::StatusOr<PartSnapshot> ExportPart(int ps);
   [[nodiscard]] absl::Status CommitCheckpoint(const std::string& directory, const std::string& manifest);
 
+  // The path of a checkpoint that somebody asked the chief to load (ps 0 says so with its answer to a push); empty if
+  // none. Whoever takes it reports what became of it.
+  std::string TakeLoadRequest() { return std::exchange(load_request_, {}); }
+  [[nodiscard]] absl::Status ReportLoad(const absl::StatusOr<int64_t>& global_step);
+
   // The stamp of the next heartbeat to `ps` (heartbeats carry no number of their own).
   Stamp HeartbeatStamp(int ps) const;
   const std::vector<std::string>& addresses() const { return addresses_; }
@@ -141,8 +147,10 @@ class StoreClient {
   [[nodiscard]] absl::Status AwaitAllServers();
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
-  Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options,
-                        uint64_t sequence);
+  // What clipping by norms multiplies each variable's gradient by; empty: nothing is clipped so.
+  std::vector<double> ClipScales(absl::FunctionRef<ByteSpan(size_t)> gradient) const;
+  Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
+                        const PushPullOptions& options, uint64_t sequence);
   [[nodiscard]] absl::Status AbsorbPushPull(Outgoing& call, StepResult& result);
   // Of all the ps at Join.
   uint64_t NewestGeneration() const;
@@ -156,6 +164,8 @@ class StoreClient {
   ModelBinding binding_;
   uint64_t sequence_ = 0;
   uint64_t generation_ = 0;  // of the values that are pulled
+  int64_t global_step_ = 0;  // as ps 0 said last
+  std::string load_request_;
 };
 
 }  // namespace muster

@@ -49,13 +49,11 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
       started_(loop.Now()),
       clients_(options_.workers, options_.lease),
       memory_(options_.memory),
+      part_saver_(loop, *options_.files, options_.background),
       staleness_(kStalenessBuckets),
-      listener_stats_([] { return Listener::Stats(); }) {
-  MUSTER_CHECK(options_.files != nullptr && options_.background != nullptr);
-}
+      listener_stats_([] { return Listener::Stats(); }) {}
 
 StoreService::~StoreService() {
-  *self_ = nullptr;
   if (end_timer_) loop_.CancelTimer(*end_timer_);
 }
 
@@ -76,8 +74,7 @@ absl::Status StoreService::Recover() {
                                                         " was given belongs to another job, with a worker ",
                                                         record.task, " where this one has ", clients_.client(i).task));
     if (forget) record.last_applied = record.last_counted = 0;
-    if (record.incarnation != 0)
-      clients_.Restore(i, record.incarnation, record.where, record.done != 0, started_);
+    if (record.incarnation != 0) clients_.Restore(i, record.incarnation, record.where, record.done != 0, started_);
   }
   const ChiefLease& chief = arena_->header().chief;
   if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
@@ -186,6 +183,10 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
       return OnExportPart(request, std::move(responder));
     case StoreMethod::kCommitCheckpoint:
       return OnCommitCheckpoint(request, std::move(responder));
+    case StoreMethod::kLoadCheckpoint:
+      return OnLoadCheckpoint(request, std::move(responder));
+    case StoreMethod::kReportLoad:
+      return OnReportLoad(request, std::move(responder));
   }
   responder.Fail(absl::UnimplementedError(
       absl::StrCat("this ps knows no method ", request.method, "; client and ps must be of the same version")));
@@ -263,6 +264,7 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
   }
   for (int i = 0; i < num_clients; ++i) RecordClient(i);
   RecordChief();
+  known_step_ = message.global_step;
   arena_->Load({.generation = message.generation,
                 .global_step = message.global_step,
                 .minibatches = message.minibatches,
@@ -297,8 +299,7 @@ void StoreService::OnAwaitReady(const IncomingRequest& request, Responder respon
   if (!status.ok()) return responder.Fail(std::move(status));
   const int client = message.stamp.client;
   if (ReadyFor(message)) return AnswerReady(client, message, std::move(responder));
-  clients_.client(client).waiting_for =
-      arena_ ? "the chief to load a checkpoint" : "the chief to initialise the model";
+  clients_.client(client).waiting_for = arena_ ? "the chief to load a checkpoint" : "the chief to initialise the model";
   waiters_.push_back({request.connection, client, std::move(message), std::move(responder)});
 }
 
@@ -336,6 +337,9 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
   if (expected != bulk_bytes)
     return absl::InvalidArgumentError(absl::StrCat("a push of ", message.pushed.size(), " slices takes ", expected,
                                                    " bytes, but ", bulk_bytes, " came"));
+  if (!message.scales.empty() && message.scales.size() != message.pushed.size())
+    return absl::InvalidArgumentError(
+        absl::StrCat("a push of ", message.pushed.size(), " slices came with ", message.scales.size(), " scales"));
   // A question about the global step alone has no values to do with.
   const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
   if (touches_values && message.generation != arena_->header().generation)
@@ -366,10 +370,12 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
   const StoreModel& model = arena_->model();
   const auto& slices = arena_->layout().slices();
   const ClientRecord& record = arena_->client(message.stamp.client);
-  const Arena::Push push{.client = static_cast<int>(message.stamp.client),
-                         .sequence = message.stamp.sequence,
-                         .generation = message.generation,
-                         .learning_rate = model.rule.learning_rate};
+  Arena::Push push{.client = static_cast<int>(message.stamp.client),
+                   .sequence = message.stamp.sequence,
+                   .generation = message.generation};
+  // Schedules go by the global step: ps 0 counts it, the others know what the senders have heard from it.
+  if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);
+  const int64_t global_step = options_.lead ? arena_->header().counters.global_step : known_step_;
   const ArenaCounters& counters = arena_->header().counters;
   PushPullReply reply;
   // Buffers alone are no update: they have no staleness, and nobody's gradients get older by them.
@@ -387,6 +393,9 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     const bool pull = Pulls(message.pull, model.variable(model.slices[i]).kind);
     const MutableByteSpan into = pull ? pulled.first(slices[i].bytes) : MutableByteSpan();
     if (next_push < message.pushed.size() && message.pushed[next_push] == i) {
+      const RuleSpec& rule = model.rule(model.slices[i]);
+      push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
+      push.gradient_scale = message.scales.empty() ? 1 : message.scales[next_push];
       // The generation can't change in between: it is this process that loads, on this loop.
       MUSTER_CHECK(arena_->Apply(static_cast<int>(i), push, bulk.first(slices[i].bytes), into));
       bulk = bulk.subspan(slices[i].bytes);
@@ -399,6 +408,7 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
   CountPush(message, updates && first_time);
   reply.version = arena_->header().counters.updates;
   reply.global_step = arena_->header().counters.global_step;
+  if (load_ && clients_.chief() == static_cast<int>(message.stamp.client)) reply.load = load_->path;
   return reply;
 }
 
@@ -446,57 +456,7 @@ void StoreService::OnSavePart(const IncomingRequest& request, Responder responde
     status = absl::NotFoundError(
         absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
   if (!status.ok()) return responder.Fail(std::move(status));
-  if (message.file != last_part_) last_part_answer_ = std::make_shared<std::optional<absl::StatusOr<BackgroundAnswer>>>();
-  last_part_ = message.file;
-  AnswerFromMark(std::move(responder),
-                 [files = options_.files, answer = last_part_answer_,
-                  path = JoinPath(message.directory, TemporaryName(message.file))](Arena& arena) {
-                   if (!answer->has_value()) *answer = WriteAside(*files, path, arena);
-                   return **answer;
-                 });
-}
-
-absl::StatusOr<StoreService::BackgroundAnswer> StoreService::WriteAside(FileSystem& files, const std::string& path,
-                                                                        const Arena& arena) {
-  ASSIGN_OR_RETURN(const FileSummary written, WritePart(files, path, arena.model(), ViewAside(arena)));
-  return BackgroundAnswer{.control = Encode(SavePartReply{written.bytes, written.crc32c})};
-}
-
-// Training goes on at once; what it changes from here on it saves aside first.
-void StoreService::AnswerFromMark(Responder responder, MarkedWork work) {
-  marked_.push_back({std::move(responder), std::move(work)});
-  if (marked_.size() == 1) NextMark();
-}
-
-void StoreService::NextMark() {
-  options_.background([&loop = loop_, self = self_, arena = arena_, mark = arena_->Mark(),
-                       work = std::move(marked_.front().work)]() mutable {
-    absl::StatusOr<BackgroundAnswer> answer = absl::FailedPreconditionError("other values were loaded meanwhile");
-    if (arena->FinishMark(mark)) answer = work(*arena);
-    arena->DiscardAside();
-    loop.Post([self = std::move(self), answer = std::move(answer)]() mutable {
-      if (*self == nullptr) return;
-      StoreService& service = **self;
-      Responder responder = std::move(service.marked_.front().responder);
-      service.marked_.pop_front();
-      if (!service.marked_.empty()) service.NextMark();
-      if (!answer.ok()) return responder.Fail(answer.status());
-      responder.Send(std::move(answer->control), std::move(answer->bulk), std::move(answer->keep_alive));
-    });
-  });
-}
-
-// Disks take their time: `work` does it elsewhere, the answer leaves from the loop.
-void StoreService::AnswerFromBackground(Responder responder,
-                                        absl::AnyInvocable<absl::StatusOr<BackgroundAnswer>()> work) {
-  auto answer = std::make_shared<Responder>(std::move(responder));
-  options_.background([&loop = loop_, self = self_, work = std::move(work), answer = std::move(answer)]() mutable {
-    loop.Post([self = std::move(self), result = work(), answer = std::move(answer)]() mutable {
-      if (*self == nullptr) return;
-      if (!result.ok()) return answer->Fail(result.status());
-      answer->Send(std::move(result->control), std::move(result->bulk), std::move(result->keep_alive));
-    });
-  });
+  part_saver_.Save(arena_, JoinPath(message.directory, TemporaryName(message.file)), std::move(responder));
 }
 
 void StoreService::OnExportPart(const IncomingRequest& request, Responder responder) {
@@ -505,10 +465,7 @@ void StoreService::OnExportPart(const IncomingRequest& request, Responder respon
   if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
   if (status.ok()) status = NeedModel();
   if (!status.ok()) return responder.Fail(std::move(status));
-  AnswerFromMark(std::move(responder), [](Arena& arena) -> absl::StatusOr<BackgroundAnswer> {
-    const auto snapshot = std::make_shared<const PartSnapshot>(CopyAside(arena));
-    return BackgroundAnswer{Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot};
-  });
+  part_saver_.Export(arena_, std::move(responder));
 }
 
 void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder responder) {
@@ -519,16 +476,34 @@ void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder 
   if (status.ok() && !options_.lead) status = absl::InvalidArgumentError("only ps 0 commits checkpoints");
   if (!status.ok()) return responder.Fail(std::move(status));
   if (message.directory.empty()) return responder.Send({});
-  AnswerFromBackground(
-      std::move(responder),
-      [files = options_.files, directory = message.directory,
-       text = message.manifest]() -> absl::StatusOr<BackgroundAnswer> {
-        ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(text, "the chief's manifest"));
-        if (!SeesSave(*files, directory, manifest.save_id))
-          return absl::NotFoundError(absl::StrCat("ps 0 does not see ", directory, ": the chief commits"));
-        RETURN_IF_ERROR(CommitManifest(*files, directory, manifest));
-        return BackgroundAnswer{};
-      });
+  part_saver_.Commit(message.directory, message.manifest, std::move(responder));
+}
+
+void StoreService::OnLoadCheckpoint(const IncomingRequest& request, Responder responder) {
+  LoadCheckpointRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok() && !options_.lead)
+    status = absl::InvalidArgumentError(absl::StrCat(options_.task, " does not lead; ask ps:0"));
+  if (status.ok()) status = NeedTraining();
+  if (status.ok()) status = NeedModel();
+  if (status.ok() && load_) status = absl::AlreadyExistsError(absl::StrCat("the chief is to load ", load_->path));
+  const int chief = clients_.chief();
+  if (status.ok() && (chief < 0 || clients_.client(chief).done || !clients_.Alive(clients_.client(chief), loop_.Now())))
+    status = absl::UnavailableError("no chief is alive that could load a checkpoint; start it, and ask again");
+  if (!status.ok()) return responder.Fail(std::move(status));
+  load_ = {std::move(message.path), std::move(responder)};
+}
+
+void StoreService::OnReportLoad(const IncomingRequest& request, Responder responder) {
+  ReportLoadRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (!status.ok()) return responder.Fail(std::move(status));
+  responder.Send({});
+  if (!load_) return;  // who asked has heard already
+  Load load = *std::exchange(load_, std::nullopt);
+  if (!message.error.empty()) return load.responder.Fail(absl::FailedPreconditionError(message.error));
+  load.responder.Send(Encode(LoadCheckpointReply{message.global_step}));
 }
 
 void StoreService::LookAgainAt(absl::Time when) {
@@ -581,6 +556,7 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   outcome_ = std::move(outcome);
   for (Waiter& waiter : std::exchange(waiters_, {}))
     waiter.responder.Fail(absl::CancelledError(absl::StrCat("training has ended: ", why)));
+  if (load_) std::exchange(load_, std::nullopt)->responder.Fail(absl::CancelledError("training has ended"));
   ended_at_ = loop_.Now();
   LookAtLeaving();
 }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "muster/store/buffer_pool.h"
 #include "muster/store/client_table.h"
 #include "muster/store/messages.h"
+#include "muster/store/part_saver.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
 
@@ -34,8 +34,7 @@ struct StoreOptions {
   // chief then saves its last checkpoint.
   absl::Duration shutdown_grace = absl::Seconds(20);
   FileSystem* files = nullptr;  // borrowed for the service's life
-  // Runs its arguments some time, one after the other, on any thread.
-  std::function<void(absl::AnyInvocable<void()>)> background;
+  PartSaver::Background background;
   // Where the model is kept. Who holds on to its descriptor can start another service on it after this one was killed,
   // which goes on where this one was. Null: memory of its own, gone with it.
   std::shared_ptr<ArenaMemory> memory;
@@ -88,11 +87,6 @@ class StoreService final : public RequestHandler {
     AwaitReadyRequest request;
     Responder responder;
   };
-  struct BackgroundAnswer {
-    std::string control;
-    Segments bulk;
-    std::shared_ptr<const void> keep_alive;
-  };
   class DecodedBulk;
 
   void OnJoin(const IncomingRequest& request, Responder responder);
@@ -110,18 +104,14 @@ class StoreService final : public RequestHandler {
   void OnSavePart(const IncomingRequest& request, Responder responder);
   void OnExportPart(const IncomingRequest& request, Responder responder);
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
-  // `work` runs elsewhere on what a mark of its own has set aside; marks follow one after the other.
-  using MarkedWork = absl::AnyInvocable<absl::StatusOr<BackgroundAnswer>(Arena& arena)>;
-  void AnswerFromMark(Responder responder, MarkedWork work);
-  void NextMark();
-  static absl::StatusOr<BackgroundAnswer> WriteAside(FileSystem& files, const std::string& path, const Arena& arena);
-  void AnswerFromBackground(Responder responder, absl::AnyInvocable<absl::StatusOr<BackgroundAnswer>()> work);
   // Aborted without a model.
   [[nodiscard]] absl::Status NeedModel() const;
   // Cancelled once training has ended.
   [[nodiscard]] absl::Status NeedTraining() const;
   void RecordClient(int client);
   void RecordChief();
+  void OnLoadCheckpoint(const IncomingRequest& request, Responder responder);
+  void OnReportLoad(const IncomingRequest& request, Responder responder);
   void LookAtEnd();
   void LookAtLeaving();
   void LookAgainAt(absl::Time when);
@@ -134,16 +124,15 @@ class StoreService final : public RequestHandler {
   BufferPool buffers_;
   std::shared_ptr<ArenaMemory> memory_;
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background
+  PartSaver part_saver_;
+  int64_t known_step_ = 0;  // not ps 0: the highest global step that a sender knew of
   std::vector<Waiter> waiters_;
-  struct Marked {
+  // A checkpoint that somebody wants loaded, until the chief has reported.
+  struct Load {
+    std::string path;
     Responder responder;
-    MarkedWork work;
   };
-  std::deque<Marked> marked_;  // the first one is under way
-  // The last part that was written, and what was answered: a request that arrives again must not write it again, for it
-  // may be committed by then.
-  std::string last_part_;
-  std::shared_ptr<std::optional<absl::StatusOr<BackgroundAnswer>>> last_part_answer_;
+  std::optional<Load> load_;
   std::array<uint64_t, kStoreMethods> requests_{};
   std::vector<uint64_t> staleness_;
   std::function<Listener::Stats()> listener_stats_;
@@ -153,8 +142,6 @@ class StoreService final : public RequestHandler {
   bool finished_ = false;
   absl::Status outcome_;
   std::optional<EventLoop::TimerId> end_timer_;
-  // Handed to what runs in the background, so that it finds out if the service has gone.
-  std::shared_ptr<StoreService*> self_ = std::make_shared<StoreService*>(this);
 };
 
 }  // namespace muster

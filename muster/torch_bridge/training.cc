@@ -77,8 +77,8 @@ Trainer::Trainer(Replica& replica, std::unique_ptr<Algorithm> algorithm)
   replica_.server().node().SetAlgorithm(algorithm_.get());
 }
 
-Trainer Asynchronous(Replica& replica, const RuleSpec& rule) {
-  return Trainer(replica, std::make_unique<AsynchronousAlgorithm>(replica.source(), replica.placement(), rule));
+Trainer Asynchronous(Replica& replica, const OptimizerSpec& optimizer) {
+  return Trainer(replica, std::make_unique<AsynchronousAlgorithm>(replica.source(), replica.placement(), optimizer));
 }
 
 MonitoredTrainingSession::MonitoredTrainingSession(Server& server, SessionOptions options,
@@ -100,6 +100,8 @@ void MonitoredTrainingSession::Run(Trainer& trainer, std::function<torch::Tensor
   source.SetLoss({});  // it refers to the caller's variables
   ThrowIfError(status);
 }
+
+void MonitoredTrainingSession::Restore(const std::string& path) { ThrowIfError(session_->Restore(path)); }
 
 void MonitoredTrainingSession::Close() { ThrowIfError(session_->Close()); }
 

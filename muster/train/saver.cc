@@ -18,8 +18,8 @@ absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id,
   if (saved.ok()) return ManifestPart{file, saved->bytes, saved->crc32c};
   if (!absl::IsNotFound(saved.status())) return saved.status();
   ASSIGN_OR_RETURN(const PartSnapshot snapshot, client_.ExportPart(ps));
-  ASSIGN_OR_RETURN(const FileSummary written,
-                   WritePart(files_, JoinPath(directory_, TemporaryName(file)), client_.ModelOf(ps), ViewOf(client_.ModelOf(ps), snapshot)));
+  ASSIGN_OR_RETURN(const FileSummary written, WritePart(files_, JoinPath(directory_, TemporaryName(file)),
+                                                        client_.ModelOf(ps), ViewOf(client_.ModelOf(ps), snapshot)));
   return ManifestPart{file, written.bytes, written.crc32c};
 }
 
@@ -82,9 +82,13 @@ absl::StatusOr<std::optional<int64_t>> Saver::RestoreLatest() {
                                     {.allow_older = options_.allow_older_checkpoint,
                                      .verify_checksums = options_.allow_older_checkpoint}));
   if (!latest) return std::nullopt;
-  LogInfo("Restoring parameters from ", *latest);
-  ASSIGN_OR_RETURN(const auto checkpoint, CheckpointReader::Open(files_, *latest));
-  RETURN_IF_ERROR(CheckModelOfCheckpoint(checkpoint->manifest(), client_.binding().variables, *latest));
+  return Restore(*latest);
+}
+
+absl::StatusOr<int64_t> Saver::Restore(const std::string& path) {
+  LogInfo("Restoring parameters from ", path);
+  ASSIGN_OR_RETURN(const auto checkpoint, CheckpointReader::Open(files_, path));
+  RETURN_IF_ERROR(CheckModelOfCheckpoint(checkpoint->manifest(), client_.binding().variables, path));
   std::vector<RestoredPart> parts;
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
     ASSIGN_OR_RETURN(RestoredPart part, ReadPart(*checkpoint, client_.ModelOf(ps)));
@@ -96,7 +100,7 @@ absl::StatusOr<std::optional<int64_t>> Saver::RestoreLatest() {
   const int64_t step = checkpoint->manifest().global_step;
   RETURN_IF_ERROR(client_.Initialize(step, step, &parts));
   RETURN_IF_ERROR(RestoreSaveables(checkpoint->manifest()));
-  last_checkpoint_ = *latest;
+  last_checkpoint_ = path;
   return step;
 }
 

@@ -49,6 +49,9 @@ class Saver {
   // is no checkpoint. DataLoss: damaged (names the file). FailedPrecondition: of another model (names the variable).
   absl::StatusOr<std::optional<int64_t>> RestoreLatest();
 
+  // The checkpoint at `path`, likewise; also in the middle of training. NotFound: there is none.
+  absl::StatusOr<int64_t> Restore(const std::string& path);
+
   const std::string& directory() const { return directory_; }
   // Path of the last checkpoint saved or restored; empty if none.
   const std::string& last_checkpoint() const { return last_checkpoint_; }

@@ -147,10 +147,33 @@ absl::Status Session::Run() {
     status = Recover(status);
     if (status.ok()) status = RunHooked();
   }
+  if (status.ok()) status = ObeyLoadRequest();
   if (!absl::IsCancelled(status)) return status;
   LogInfo(status.message());
   stop_ = true;
   return absl::OkStatus();
+}
+
+// Somebody may have asked ps 0 for another checkpoint (`muster checkpoint load`). Its mistakes are told to him.
+absl::Status Session::ObeyLoadRequest() {
+  StoreClient& client = *environment_.client;
+  const std::string path = client.TakeLoadRequest();
+  if (path.empty()) return absl::OkStatus();
+  const absl::Status restored = Restore(path);
+  if (!restored.ok()) LogWarning("could not load ", path, ": ", restored.message());
+  return client.ReportLoad(restored.ok() ? absl::StatusOr<int64_t>(global_step_) : restored);
+}
+
+absl::Status Session::Restore(const std::string& path) {
+  if (!is_chief_ || !created_)
+    return absl::FailedPreconditionError("only the chief's session, once it is started, loads checkpoints");
+  StoreClient& client = *environment_.client;
+  Saver reader(*environment_.files, *environment_.clock, client, /*directory=*/"", {});
+  Saver& saver = saver_ ? *saver_ : reader;
+  ASSIGN_OR_RETURN(const int64_t step, saver.Restore(path));
+  LogWarning("going on from global step ", step, "; it was ", global_step_);
+  ASSIGN_OR_RETURN(global_step_, client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
+  return client.Pull(PullWhat::kEverything);
 }
 
 absl::Status Session::RunHooked() {
