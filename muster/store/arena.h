@@ -59,6 +59,9 @@ class Arena {
   // warm. False: other values have been loaded since, and the rest of the push was not applied.
   bool Apply(int slice, const Push& push, ByteSpan bytes, MutableByteSpan pulled);
 
+  // The highest number of a push of the client that any stripe has seen, also of one that was never finished.
+  uint64_t HighestSequence(int client);
+
   // Copies the slice out; each stripe is of one moment.
   void Read(int slice, MutableByteSpan into);
   // Slot `slot` of a trainable slice, likewise.

@@ -150,6 +150,8 @@ struct CommitCheckpointRequest {
   uint64_t chief_epoch = 0;
   std::string directory;
   std::string manifest;
+  int64_t keep = 0;                 // then removes all but the newest so many (Retention); 0: keeps all
+  double preserve_every_hours = 0;  // … but one every so often for ever; 0: none
 };
 
 // Anyone of the job, to ps 0: asks the chief to load the checkpoint at `path` (as the chief sees it) into every ps. The
