@@ -47,10 +47,19 @@ void Fields(Archive& a, RuleSpec& m) {
   a(7, m.epsilon);
 }
 template <typename Archive>
+void Fields(Archive& a, GateSpec& m) {
+  a(1, m.kind);
+  a(2, m.replicas_to_aggregate);
+  a(3, m.total_replicas);
+  a(4, m.elastic);
+}
+template <typename Archive>
 void Fields(Archive& a, StoreModel& m) {
   a(1, m.variables);
   a(2, m.slices);
   a(3, m.rule);
+  a(8, m.gate);
+  a(9, m.clock_limit);
 }
 template <typename Archive>
 void Fields(Archive& a, JoinRequest& m) {
@@ -100,12 +109,18 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(4, m.pulled_version);
   a(5, m.minibatches);
   a(6, m.generation);
+  a(10, m.contributes);
+  a(11, m.local_step);
+  a(12, m.clock);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullReply& m) {
   a(1, m.version);
   a(2, m.staleness);
   a(3, m.global_step);
+  a(10, m.round);
+  a(11, m.dropped);
+  a(12, m.clock);
 }
 template <typename Archive>
 void Fields(Archive& a, HeartbeatRequest& m) {
@@ -146,6 +161,13 @@ void Fields(Archive& a, CommitCheckpointRequest& m) {
   a(2, m.chief_epoch);
   a(3, m.directory);
   a(4, m.manifest);
+}
+template <typename Archive>
+void Fields(Archive& a, BarrierRequest& m) {
+  a(1, m.stamp);
+  a(2, m.name);
+  a(3, m.parties);
+  a(4, m.elastic);
 }
 
 class Writer {
@@ -265,7 +287,8 @@ absl::Status DecodeMessage(const std::string& bytes, Message& message) {
 std::string StoreMethodName(uint16_t method) {
   static constexpr std::array<const char*, kStoreMethods> kNames = {
       "unknown", "join",     "initialize", "await_ready", "push_pull",   "heartbeat",
-      "done",    "shutdown", "status",     "save_part",   "export_part", "commit_checkpoint"};
+      "done",    "shutdown", "status",     "save_part",   "export_part", "commit_checkpoint",
+      "barrier"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

@@ -24,8 +24,9 @@ enum class StoreMethod : uint16_t {
   kSavePart = 9,
   kExportPart = 10,
   kCommitCheckpoint = 11,
+  kBarrier = 12,
 };
-constexpr int kStoreMethods = 12;
+constexpr int kStoreMethods = 13;
 
 // "push_pull"; "unknown" for what isn't one.
 std::string StoreMethodName(uint16_t method);
@@ -93,12 +94,18 @@ struct PushPullRequest {
   uint64_t pulled_version = 0;  // of the values that the gradients were computed from
   uint32_t minibatches = 0;     // ps 0: counts one update made of that many minibatches; 0 counts nothing
   uint64_t generation = 0;      // of those values; another is answered with Aborted
+  bool contributes = false;     // to the round of the synchronous gate
+  uint64_t local_step = 0;      // … the round that the gradients were computed for, as ps 0 answered it
+  uint64_t clock = 0;           // bounded staleness: this is the sender's clock-th push; 0: not one that counts
 };
 
 struct PushPullReply {
   uint64_t version = 0;     // updates applied on this ps, this one included
   uint64_t staleness = 0;   // updates of others between the pull and this push
   int64_t global_step = 0;  // meaningful on ps 0
+  uint64_t round = 0;       // that is being collected: ps 0's is the token
+  bool dropped = false;     // the gradients were too old, or the sender's earlier life is in the round already
+  uint64_t clock = 0;       // of the sender
 };
 
 struct HeartbeatRequest {
@@ -147,6 +154,14 @@ struct CommitCheckpointRequest {
   std::string manifest;
 };
 
+// Answered when `parties` different clients have arrived at the barrier `name`; elastic: or all who are there.
+struct BarrierRequest {
+  Stamp stamp;
+  std::string name;
+  uint32_t parties = 0;
+  bool elastic = false;
+};
+
 // Replies without content are empty messages. Decoding: InvalidArgument if the bytes aren't such a message.
 #define MUSTER_STORE_MESSAGES(X) \
   X(StoreModel)                  \
@@ -164,7 +179,8 @@ struct CommitCheckpointRequest {
   X(SavePartReply)               \
   X(ExportPartRequest)           \
   X(ExportPartReply)             \
-  X(CommitCheckpointRequest)
+  X(CommitCheckpointRequest)     \
+  X(BarrierRequest)
 
 #define MUSTER_DECLARE_MESSAGE(Message)       \
   std::string Encode(const Message& message); \

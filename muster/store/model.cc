@@ -39,6 +39,28 @@ absl::Status CheckVariable(const VariableSpec& variable) {
   return CheckedElements(variable.name, variable.shape).status();
 }
 
+absl::Status CheckGate(const GateSpec& gate) {
+  if (gate.kind == GateKind::kNone) return absl::OkStatus();
+  if (gate.kind != GateKind::kSynchronous)
+    return absl::InvalidArgumentError(absl::StrCat("unknown kind of gate ", static_cast<int>(gate.kind)));
+  if (gate.replicas_to_aggregate == 0)
+    return absl::InvalidArgumentError("replicas_to_aggregate is 0; an update needs the gradients of at least 1 replica");
+  if (gate.replicas_to_aggregate > gate.total_replicas && !gate.elastic)
+    return absl::InvalidArgumentError(
+        absl::StrCat("replicas_to_aggregate is ", gate.replicas_to_aggregate, ", but there are only ",
+                     gate.total_replicas, " replicas: no update would ever be complete; use at most as many"));
+  return absl::OkStatus();
+}
+
+std::string DescribeGate(const StoreModel& model) {
+  std::string text = "no gate";
+  if (model.gated())
+    text = absl::StrCat(model.gate.replicas_to_aggregate, " of ", model.gate.total_replicas, " replicas",
+                        model.gate.elastic ? ", elastic" : "");
+  if (model.clock_limit > 0) absl::StrAppend(&text, ", a staleness bound of ", model.clock_limit - 1);
+  return text;
+}
+
 bool SameSlice(const PlacedSlice& a, const PlacedSlice& b) {
   return a.variable == b.variable && a.shard == b.shard && a.num_shards == b.num_shards && a.offset == b.offset &&
          a.shape == b.shape;
@@ -81,6 +103,9 @@ absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, c
         absl::StrCat(who, " asks for the update rule ", RuleName(theirs.rule.kind), " (learning_rate ",
                      theirs.rule.learning_rate, "), the chief for ", RuleName(chiefs.rule.kind), " (learning_rate ",
                      chiefs.rule.learning_rate, ") or other hyperparameters; use the same on every task"));
+  if (chiefs.gate != theirs.gate || chiefs.clock_limit != theirs.clock_limit)
+    return absl::FailedPreconditionError(absl::StrCat(who, " trains with ", DescribeGate(theirs), ", the chief with ",
+                                                      DescribeGate(chiefs), "; use the same on every task"));
   if (!std::equal(chiefs.slices.begin(), chiefs.slices.end(), theirs.slices.begin(), theirs.slices.end(), SameSlice))
     return absl::FailedPreconditionError(
         absl::StrCat(who, " places or partitions the variables in another way than the chief; use the same strategy"));
@@ -90,6 +115,7 @@ absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, c
 absl::Status ValidateModel(const StoreModel& model) {
   for (const VariableSpec& variable : model.variables) RETURN_IF_ERROR(CheckVariable(variable));
   RETURN_IF_ERROR(MakeUpdateRule(model.rule).status());
+  RETURN_IF_ERROR(CheckGate(model.gate));
   int64_t total = 0;
   for (const PlacedSlice& slice : model.slices) {
     if (slice.variable < 0 || slice.variable >= static_cast<int>(model.variables.size()))
