@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "apps/muster/checkpoint_command.h"
 #include "apps/muster/cluster_command.h"
 #include "apps/muster/device_command.h"
 #include "apps/muster/place_command.h"
@@ -17,7 +18,7 @@ namespace {
 // Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
 constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
     muster::AddRunCommand,   muster::AddPsCommand,     muster::AddClusterCommand,
-    muster::AddPlaceCommand, muster::AddDeviceCommand,
+    muster::AddPlaceCommand, muster::AddDeviceCommand, muster::AddCheckpointCommand,
 };
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";
@@ -31,17 +32,22 @@ Exit codes: 0 done; 2 wrong usage or configuration, nothing started; 1 failed; 1
 
 // One line that names what was wrong, for which subcommand, and what there is instead.
 int Complain(const CLI::App& app, const CLI::ParseError& error) {
-  std::vector<CLI::App*> given = app.get_subcommands();
-  std::vector<std::string> unknown = app.remaining(true);
-  if (given.empty()) {
-    std::string names;
-    for (const CLI::App* command : app.get_subcommands({})) names += (names.empty() ? "" : ", ") + command->get_name();
-    std::string what = unknown.empty() ? "no command" : "unknown command " + muster::Quoted(unknown[0]);
-    return muster::UsageError("", absl::InvalidArgumentError(what + "; accepted: " + names + "; see muster --help"));
+  const std::vector<std::string> unknown = app.remaining(true);
+  const CLI::App* command = &app;  // the innermost that was given
+  std::string name;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands()[0];
+    name += (name.empty() ? "" : " ") + command->get_name();
   }
-  const std::string& name = given[0]->get_name();
-  std::string what = unknown.empty() ? error.what() : "unknown argument " + muster::Quoted(unknown[0]);
-  return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: see muster " + name + " --help"));
+  const std::string help = "see muster " + name + (name.empty() ? "--help" : " --help");
+  std::string names;
+  for (const CLI::App* below : command->get_subcommands({})) names += (names.empty() ? "" : ", ") + below->get_name();
+  if (!names.empty()) {
+    const std::string what = unknown.empty() ? "no command" : "unknown command " + muster::Quoted(unknown[0]);
+    return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + names + "; " + help));
+  }
+  const std::string what = unknown.empty() ? error.what() : "unknown argument " + muster::Quoted(unknown[0]);
+  return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + help));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "apps/muster/placement_flags.h"
 #include "apps/muster/usage_error.h"
 #include "muster/base/file_system.h"
 #include "muster/base/status_macros.h"
@@ -32,26 +32,20 @@ Prints one line of JSON: {"placement": [{"name", "shard", "ps", "bytes"}, ...], 
 in the order of the file. A mistake is one line on stderr and exit code 2.)";
 
 struct PlaceOptions {
-  std::string ps;
-  std::string strategy = "round_robin";
-  std::string partition = "none";
+  PlacementFlags placement;
   std::string file;
 };
 
 absl::StatusOr<std::string> Place(const PlaceOptions& options) {
-  int num_ps = 0;
-  if (!absl::SimpleAtoi(options.ps, &num_ps) || num_ps < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("--ps: ", Quoted(options.ps), "; accepted: a whole number from 1"));
-  }
-  ASSIGN_OR_RETURN(Placement strategy, ParsePlacement(options.strategy));
-  ASSIGN_OR_RETURN(Partitioning partitioning, ParsePartitioning(options.partition));
+  ASSIGN_OR_RETURN(const ChosenPlacement chosen, ParsePlacementFlags(options.placement));
   absl::StatusOr<std::string> text = PosixFileSystem().ReadFile(options.file);
   if (!text.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("FILE: ", text.status().message(), "; accepted: a readable JSON file"));
   }
   ASSIGN_OR_RETURN(std::vector<VariableSpec> variables, VariablesFromJson(*text, options.file));
-  ASSIGN_OR_RETURN(PlacementResult placement, PlaceVariables(variables, num_ps, strategy, partitioning));
+  ASSIGN_OR_RETURN(PlacementResult placement,
+                   PlaceVariables(variables, chosen.num_ps, chosen.strategy, chosen.partitioning));
   return PlacementToJson(variables, placement);
 }
 
@@ -67,15 +61,7 @@ int Run(const PlaceOptions& options) {
 void AddPlaceCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<PlaceOptions>();
   CLI::App* command = app.add_subcommand("place", kDescription);
-  command->add_option("--ps", options->ps, "How many parameter servers")->required()->type_name("N");
-  command
-      ->add_option("--strategy", options->strategy,
-                   "round_robin (default), greedy (fewest bytes so far), greedy_sorted")
-      ->type_name("NAME");
-  command
-      ->add_option("--partition", options->partition,
-                   "none (default), fixed:N, max_bytes:B[,max_shards:K], min_slice:BYTES,max_partitions:K")
-      ->type_name("HOW");
+  AddPlacementFlags(*command, options->placement);
   command->add_option("FILE", options->file, "The variables, as JSON")->required()->type_name("");
   command->footer(kFooter);
   command->callback([options, &exit_code] { exit_code = Run(*options); });

@@ -12,11 +12,10 @@
 #include "muster/cluster/environment.h"
 #include "muster/cluster/quoted.h"
 #include "muster/cluster/task_config.h"
-#include "muster/store/messages.h"
+#include "muster/store/ask_ps.h"
 #include "muster/store/store_status.h"
 #include "muster/train/error.h"
 #include "muster/train/node.h"
-#include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster {
 namespace {
@@ -59,23 +58,8 @@ int Serve(std::vector<std::string> arguments) {
   return 0;
 }
 
-// One request to the ps at `address`; its reply's control message.
 absl::StatusOr<std::string> Ask(const std::string& address, StoreMethod method, std::string control) {
-  TcpEventLoop loop;
-  TcpTransport transport(loop, {ReadEnvironment().job_token.value_or("")});
-  const auto channel = transport.Connect(address);
-  absl::StatusOr<Reply> answer = absl::UnknownError("");
-  bool answered = false;
-  channel->Call(
-      {.method = static_cast<uint16_t>(method), .control = std::move(control), .deadline = loop.Now() + kPatience},
-      [&](absl::StatusOr<Reply> reply) {
-        answer = std::move(reply);
-        answered = true;
-      });
-  loop.RunUntil([&] { return answered; }, absl::InfiniteFuture());
-  if (absl::IsDeadlineExceeded(answer.status())) return absl::UnavailableError(answer.status().message());
-  if (!answer.ok()) return answer.status();
-  return answer->control;
+  return AskPs(address, {ReadEnvironment().job_token.value_or("")}, method, std::move(control), kPatience);
 }
 
 int ShowStatus(const std::string& address, bool json) {

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "absl/strings/str_cat.h"
 #include "muster/data/images.h"
 #include "muster/train/error.h"
 
@@ -32,35 +31,22 @@ Examples AllOf(const muster::Dataset& data, const muster::ImageData& shape) {
 }
 
 Input::Input(const muster::ImageData& data, size_t batch_size, uint64_t seed, int worker, int workers) : data_(data) {
-  auto batcher = muster::Batcher::Create(data.split.train, {.batch_size = batch_size,
-                                                            .seed = seed,
-                                                            .shard = static_cast<size_t>(worker),
-                                                            .shards = static_cast<size_t>(workers)});
-  muster::ThrowIfError(batcher.status());
-  batcher_ = std::make_unique<muster::Batcher>(*std::move(batcher));
+  auto stream = muster::InputStream::Create(data.split.train, {.batches = {.batch_size = batch_size,
+                                                                           .seed = seed,
+                                                                           .shard = static_cast<size_t>(worker),
+                                                                           .shards = static_cast<size_t>(workers)}});
+  muster::ThrowIfError(stream.status());
+  stream_ = *std::move(stream);
 }
 
-Input::~Input() {
-  if (prefetcher_) prefetcher_->Stop();
-}
+Input::~Input() { stream_->Stop(); }
 
 Examples Input::Next() {
-  if (!prefetcher_) {
-    prefetcher_ = std::make_unique<muster::Prefetcher>(std::move(batcher_));
-    prefetcher_->Start();
-  }
-  muster::ThrowIfError(prefetcher_->Next(batch_).status());
+  muster::ThrowIfError(stream_->Next(batch_).status());
   return AsTensors(batch_.features, batch_.labels, data_);
 }
 
 muster::Saveable Input::Position() {
-  return {"input", [this] { return absl::StrCat(batch_.next.epoch, " ", batch_.next.offset); },
-          [this](const std::string& text) -> absl::Status {
-            muster::DataPosition position;
-            if (std::sscanf(text.c_str(), "%ld %ld", &position.epoch, &position.offset) != 2)
-              return absl::InvalidArgumentError("'" + text + "' is no position in the input");
-            // Another number of workers or another batch size makes other shards: the epoch is then begun anew.
-            if (batcher_->Seek(position).ok()) return absl::OkStatus();
-            return batcher_->Seek({.epoch = position.epoch});
-          }};
+  return {"input", [this] { return stream_->SavePosition(); },
+          [this](const std::string& saved) { return stream_->RestorePosition(saved); }};
 }

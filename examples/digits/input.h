@@ -6,9 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "muster/data/batcher.h"
 #include "muster/data/dataset.h"
-#include "muster/data/prefetcher.h"
+#include "muster/data/input_stream.h"
 #include "muster/train/saver.h"
 
 struct Examples {
@@ -34,7 +33,6 @@ class Input {
 
  private:
   const muster::ImageData& data_;
-  std::unique_ptr<muster::Batcher> batcher_;  // until the thread has it
-  std::unique_ptr<muster::Prefetcher> prefetcher_;
+  std::unique_ptr<muster::InputStream> stream_;
   muster::Batch batch_;
 };

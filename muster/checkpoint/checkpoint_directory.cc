@@ -1,7 +1,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 
 #include <algorithm>
-#include <map>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -24,10 +24,10 @@ constexpr char kPartMark[] = ".part-";
 constexpr char kPartSuffix[] = ".safetensors";
 constexpr char kTemporarySuffix[] = ".tmp";  // WriteFileAtomically puts a process id behind it
 constexpr char kStateFile[] = "checkpoint";
+constexpr double kMaxSeconds = 1e12;  // times in the state file: far beyond any, and exact in milliseconds
 
 absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
-// The step in "model.ckpt-100"; nullopt for any other text.
 std::optional<int64_t> StepOf(absl::string_view name) {
   int64_t step = 0;
   if (!absl::ConsumePrefix(&name, kNamePrefix) || !absl::SimpleAtoi(name, &step) || step < 0) return std::nullopt;
@@ -81,10 +81,51 @@ std::vector<std::string> InOrder(const std::set<int64_t>& steps, const Checkpoin
   return order;
 }
 
-absl::Status WriteState(FileSystem& files, const std::string& directory, const std::vector<std::string>& order) {
-  std::string text = absl::StrFormat("model_checkpoint_path: \"%s\"\n", order.back());
-  for (const std::string& name : order) absl::StrAppend(&text, "all_model_checkpoint_paths: \"", name, "\"\n");
+// The newest is the last of `state.all`.
+absl::Status WriteState(FileSystem& files, const std::string& directory, const CheckpointState& state) {
+  const auto seconds = [](absl::Time time) {
+    const int64_t millis = absl::ToUnixMillis(time);
+    return absl::StrFormat("%s%d.%03d", millis < 0 ? "-" : "", std::abs(millis) / 1000, std::abs(millis) % 1000);
+  };
+  std::string text = absl::StrFormat("model_checkpoint_path: \"%s\"\n", state.all.back());
+  for (const std::string& name : state.all) absl::StrAppend(&text, "all_model_checkpoint_paths: \"", name, "\"\n");
+  const auto has_time = [&](const std::string& name) { return state.saved.contains(name); };
+  if (std::all_of(state.all.begin(), state.all.end(), has_time))
+    for (const std::string& name : state.all)
+      absl::StrAppend(&text, "all_model_checkpoint_timestamps: ", seconds(state.saved.at(name)), "\n");
+  if (state.last_preserved) absl::StrAppend(&text, "last_preserved_timestamp: ", seconds(*state.last_preserved), "\n");
   return WriteFileAtomically(files, JoinPath(directory, kStateFile), AsBytes(text.data(), text.size()));
+}
+
+// The state after the commit of `manifest`, whose checkpoint is among `steps`.
+CheckpointState StateAfterCommit(const CheckpointState& before, const std::set<int64_t>& steps,
+                                 const Manifest& manifest) {
+  constexpr absl::Duration kTick = absl::Milliseconds(1);
+  const std::string name = CheckpointName(manifest.global_step);
+  CheckpointState after = {.latest = name, .all = InOrder(steps, before)};
+  std::erase(after.all, name);
+  absl::Time time = absl::FromUnixMillis(manifest.saved_at);
+  if (before.IsPreserved(name)) {  // a job that went back to it saves its step again: it stays preserved
+    time = before.saved.at(name);
+  } else {
+    // Later than any other even where the clock was set back: what is not later than last_preserved is preserved.
+    if (before.last_preserved) time = std::max(time, *before.last_preserved + kTick);
+    for (const std::string& other : after.all)
+      if (const auto found = before.saved.find(other); found != before.saved.end())
+        time = std::max(time, found->second + kTick);
+  }
+  after.all.push_back(name);
+  after.saved[name] = time;
+  absl::Time earliest = time;
+  for (auto other = after.all.rbegin() + 1; other != after.all.rend(); ++other) {
+    const auto found = before.saved.find(*other);
+    // Times are missing where a commit stopped before the state file: just before the one behind it.
+    time = found != before.saved.end() ? found->second : time - kTick;
+    after.saved[*other] = time;
+    earliest = std::min(earliest, time);
+  }
+  after.last_preserved = before.last_preserved.value_or(earliest - kTick);
+  return after;
 }
 
 // No state file is an empty state.
@@ -134,6 +175,13 @@ std::string PartFileName(int64_t global_step, int part, int num_parts, std::stri
 
 std::string TemporaryName(std::string_view file) { return absl::StrCat(Absl(file), kTemporarySuffix); }
 
+std::optional<int64_t> StepOfCheckpoint(std::string_view name) { return StepOf(Absl(name)); }
+
+bool CheckpointState::IsPreserved(const std::string& name) const {
+  const auto time = saved.find(name);
+  return last_preserved && time != saved.end() && time->second <= *last_preserved;
+}
+
 absl::Status AnnounceSave(FileSystem& files, const std::string& directory, std::string_view save_id) {
   RETURN_IF_ERROR(files.CreateDirectory(directory));
   ASSIGN_OR_RETURN(auto file, files.OpenForWriting(JoinPath(directory, absl::StrCat(kSavePrefix, Absl(save_id)))));
@@ -166,12 +214,8 @@ absl::Status CommitManifest(FileSystem& files, const std::string& directory, con
                                       AsBytes(text.data(), text.size())));
 
   ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
-  CheckpointState state = StateOrNone(files, directory).value_or(CheckpointState());
-  std::vector<std::string> order = InOrder(StepsOf(names), state);
-  const std::string name = CheckpointName(manifest.global_step);
-  std::erase(order, name);
-  order.push_back(name);
-  return WriteState(files, directory, order);
+  const CheckpointState state = StateOrNone(files, directory).value_or(CheckpointState());
+  return WriteState(files, directory, StateAfterCommit(state, StepsOf(names), manifest));
 }
 
 absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std::string& directory) {
@@ -184,13 +228,22 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std
                      "then the checkpoint with the highest step is used"));
   };
   CheckpointState state;
+  std::vector<absl::Time> times;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
     if (line.empty()) continue;
     const std::pair<absl::string_view, absl::string_view> entry = absl::StrSplit(line, absl::MaxSplits(':', 1));
     absl::string_view value = absl::StripAsciiWhitespace(entry.second);
-    // TensorFlow's times of the checkpoints.
-    if (entry.first == "all_model_checkpoint_timestamps" || entry.first == "last_preserved_timestamp") continue;
+    const bool is_preserved = entry.first == "last_preserved_timestamp";
+    if (is_preserved || entry.first == "all_model_checkpoint_timestamps") {
+      double seconds = 0;
+      if (!absl::SimpleAtod(value, &seconds) || !(std::abs(seconds) < kMaxSeconds))
+        return damaged(absl::StrCat("line '", absl::CHexEscape(line), "'"));
+      times.push_back(absl::FromUnixMillis(std::llround(seconds * 1000)));
+      if (is_preserved) state.last_preserved = times.back();
+      if (is_preserved) times.pop_back();
+      continue;
+    }
     const bool is_latest = entry.first == "model_checkpoint_path";
     if (!is_latest && entry.first != "all_model_checkpoint_paths")
       return damaged(absl::StrCat("line '", absl::CHexEscape(line), "'"));
@@ -205,6 +258,9 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std
     if (!is_latest) state.all.emplace_back(relative);
   }
   if (state.latest.empty()) return damaged("no model_checkpoint_path");
+  // As TensorFlow: times that aren't one a checkpoint say nothing.
+  if (times.size() == state.all.size())
+    for (size_t i = 0; i < times.size(); ++i) state.saved[state.all[i]] = times[i];
   return state;
 }
 
@@ -244,15 +300,36 @@ absl::StatusOr<std::optional<std::string>> LatestCheckpoint(FileSystem& files, c
   return std::nullopt;
 }
 
-absl::Status RetainNewest(FileSystem& files, const std::string& directory, int keep) {
+absl::StatusOr<std::string> FindCheckpoint(FileSystem& files, const std::string& path) {
+  const std::string name(absl::StripSuffix(path, kManifestSuffix));
+  if (files.Exists(absl::StrCat(name, kManifestSuffix))) return name;
+  if (!files.ListDirectory(path).ok())
+    return absl::NotFoundError(
+        absl::StrCat(path, " is neither a checkpoint (a path like model_dir/model.ckpt-100) nor a model_dir"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> order, ListCheckpoints(files, path));
+  if (order.empty()) return absl::FailedPreconditionError(absl::StrCat("there is no checkpoint in ", path));
+  return JoinPath(path, order.back());
+}
+
+absl::Status RetainNewest(FileSystem& files, const std::string& directory, int keep, absl::Duration preserve_every) {
   if (keep < 0) return absl::InvalidArgumentError(absl::StrCat("cannot keep ", keep, " checkpoints; 0 keeps all"));
-  ASSIGN_OR_RETURN(std::vector<std::string> order, ListCheckpoints(files, directory));
-  if (keep == 0 || order.size() <= static_cast<size_t>(keep)) return absl::OkStatus();
-  const std::vector<std::string> kept(order.end() - keep, order.end());
-  order.resize(order.size() - keep);
-  RETURN_IF_ERROR(WriteState(files, directory, kept));
+  if (keep == 0 || !files.Exists(directory)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(CheckpointState state, StateOrNone(files, directory));
+  ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
+  state.all = InOrder(StepsOf(names), state);
+  std::vector<std::string> old = state.all;
+  std::erase_if(old, [&](const std::string& name) { return state.IsPreserved(name); });
+  if (old.size() <= static_cast<size_t>(keep)) return absl::OkStatus();
+  old.resize(old.size() - keep);
+
   std::vector<std::string> parts;
-  for (const std::string& name : order) {
+  for (const std::string& name : old) {
+    const auto saved = state.saved.find(name);
+    if (saved != state.saved.end() && state.last_preserved && saved->second - *state.last_preserved >= preserve_every) {
+      state.last_preserved = saved->second;
+      continue;
+    }
+    std::erase(state.all, name);
     const std::string path = JoinPath(directory, absl::StrCat(name, kManifestSuffix));
     const auto text = files.ReadFile(path);
     const auto manifest = text.ok() ? ParseManifest(*text, path) : text.status();
@@ -261,6 +338,7 @@ absl::Status RetainNewest(FileSystem& files, const std::string& directory, int k
     RETURN_IF_ERROR(RemoveIfThere(files, path));
   }
   RETURN_IF_ERROR(files.SyncDirectory(directory));
+  RETURN_IF_ERROR(WriteState(files, directory, state));
   for (const std::string& path : parts) RETURN_IF_ERROR(RemoveIfThere(files, path));
   return absl::OkStatus();
 }

@@ -10,12 +10,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/base/file_system.h"
 #include "muster/checkpoint/manifest.h"
 
@@ -32,6 +34,8 @@ std::string ManifestFileName(int64_t global_step);
 std::string PartFileName(int64_t global_step, int part, int num_parts, std::string_view save_id);
 // Name that a part (or another file) has until it is committed.
 std::string TemporaryName(std::string_view file);
+// The step in "model.ckpt-100"; nullopt for any other text.
+std::optional<int64_t> StepOfCheckpoint(std::string_view name);
 
 // A small file in the directory by which another process tells whether it sees the same directory (a shared file system
 // or one host) as the one that leads the save. RemoveLeftovers takes it away.
@@ -46,8 +50,13 @@ bool SeesSave(FileSystem& files, const std::string& directory, std::string_view 
 
 // TensorFlow's text file `checkpoint`: names relative to the directory, oldest first.
 struct CheckpointState {
-  std::string latest;            // model_checkpoint_path
-  std::vector<std::string> all;  // all_model_checkpoint_paths
+  std::string latest;                        // model_checkpoint_path
+  std::vector<std::string> all;              // all_model_checkpoint_paths
+  std::map<std::string, absl::Time> saved;   // all_model_checkpoint_timestamps: of each of `all`, or of none
+  std::optional<absl::Time> last_preserved;  // last_preserved_timestamp
+
+  // Kept for ever: saved no later than the one that was last so kept, and still there.
+  bool IsPreserved(const std::string& name) const;
 };
 // NotFound: no such file. DataLoss: there is one but it can't be understood (never taken for "no checkpoint").
 absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std::string& directory);
@@ -65,9 +74,19 @@ absl::StatusOr<std::optional<std::string>> LatestCheckpoint(FileSystem& files, c
 // All checkpoints of the directory, oldest first, as names ("model.ckpt-100"). Not verified.
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(FileSystem& files, const std::string& directory);
 
-// Deletes all but the newest `keep` (≥ 1; 0 keeps all): state file, then manifests, then parts, so that a reader never
-// finds a manifest without parts. Never deletes the newest.
-[[nodiscard]] absl::Status RetainNewest(FileSystem& files, const std::string& directory, int keep);
+// What a user means by `path`: that checkpoint ("dir/model.ckpt-100", or its manifest), or the newest of a model_dir.
+// The path without the manifest's suffix; nothing is opened or verified. NotFound: neither.
+// FailedPrecondition: a directory without checkpoints.
+absl::StatusOr<std::string> FindCheckpoint(FileSystem& files, const std::string& path);
+
+// Deletes all but the newest `keep` (≥ 1; 0 keeps all) and those that are preserved: one that would be deleted is kept
+// for ever if it was saved `preserve_every` or more after the last one so kept (at first: after the first of the
+// directory). TensorFlow's keep_checkpoint_every_n_hours (python/training/checkpoint_management.py,
+// CheckpointManager._sweep). Which ones are preserved is known from the state file, and they don't count.
+// In this order: manifests, state file, parts, so that a reader never finds a manifest without parts, nor one that the
+// state file doesn't list and that would therefore count as the newest. Never deletes the newest.
+[[nodiscard]] absl::Status RetainNewest(FileSystem& files, const std::string& directory, int keep,
+                                        absl::Duration preserve_every = absl::InfiniteDuration());
 
 // Deletes what no manifest refers to: temporary files, parts and announcements of saves that failed or were replaced.
 // Files of `live_save_id`, if given, stay. Other files are left alone.

@@ -69,7 +69,10 @@ TEST_F(CheckpointDirectoryTest, ACommitMakesItTheLatestAndLeavesNoTemporaryFile)
   EXPECT_EQ(*files_.ReadFile("d/checkpoint"),
             "model_checkpoint_path: \"model.ckpt-200\"\n"
             "all_model_checkpoint_paths: \"model.ckpt-100\"\n"
-            "all_model_checkpoint_paths: \"model.ckpt-200\"\n");
+            "all_model_checkpoint_paths: \"model.ckpt-200\"\n"
+            "all_model_checkpoint_timestamps: 100.000\n"
+            "all_model_checkpoint_timestamps: 200.000\n"
+            "last_preserved_timestamp: 99.999\n");
 }
 
 TEST_F(CheckpointDirectoryTest, PartsWithoutAManifestAreNotACheckpoint) {
@@ -217,6 +220,8 @@ TEST_F(CheckpointDirectoryTest, AStateFileThatCannotBeUnderstoodIsAnError) {
        {"", "\n", "garbage", "model_checkpoint_path: model.ckpt-100\n", "model_checkpoint_path: \"x\"",
         "model_checkpoint_path: \"model.ckpt-0100\"", "model_checkpoint_path: \"model.ckpt--1\"",
         "model_checkpoint_path: \"/elsewhere/model.ckpt-100\"", "model_checkpoint_path: \"model.ckpt-1",
+        "model_checkpoint_path: \"model.ckpt-100\"\nlast_preserved_timestamp: soon\n",
+        "model_checkpoint_path: \"model.ckpt-100\"\nall_model_checkpoint_timestamps: nan\n",
         "all_model_checkpoint_paths: \"model.ckpt-100\"\n", "\xff\xfe\n"}) {
     ASSERT_TRUE(PutState(text).ok());
     const auto latest = LatestCheckpoint(files_, "d");
@@ -267,7 +272,113 @@ TEST_F(CheckpointDirectoryTest, RetentionKeepsTheNewest) {
   ASSERT_TRUE(RetainNewest(files_, "d", 1).ok());
   EXPECT_EQ(Latest(), "d/model.ckpt-150");
   EXPECT_EQ(Names().size(), 4u);
-  EXPECT_THAT(*files_.ReadFile("d/checkpoint"), Not(HasSubstr("300")));
+  EXPECT_THAT(*files_.ReadFile("d/checkpoint"), Not(HasSubstr("ckpt-300")));
+}
+
+// A save at `second`, and what follows it, as by a process that has just started.
+absl::Status SaveAndRetain(FileSystem& files, int64_t step, int64_t second, int keep, absl::Duration every) {
+  Manifest manifest;
+  absl::Status status = WriteParts(files, "d", step, absl::StrCat("s", step, "t", second), manifest);
+  manifest.saved_at = second * 1000;
+  if (status.ok()) status = CommitManifest(files, "d", manifest);
+  if (status.ok()) status = RetainNewest(files, "d", keep, every);
+  if (status.ok()) status = RemoveLeftovers(files, "d");
+  return status;
+}
+
+TEST_F(CheckpointDirectoryTest, OneIsKeptForEverWhenSoMuchTimeHasPassed) {
+  for (int hour = 0; hour < 10; ++hour)
+    ASSERT_TRUE(SaveAndRetain(files_, hour, 3600 * hour, /*keep=*/2, absl::Hours(3)).ok());
+  EXPECT_THAT(*ListCheckpoints(files_, "d"),
+              ElementsAre("model.ckpt-3", "model.ckpt-6", "model.ckpt-8", "model.ckpt-9"));
+  EXPECT_EQ(ReadCheckpointState(files_, "d")->last_preserved, absl::FromUnixSeconds(3600 * 6));
+  EXPECT_EQ(Names().size(), 13u) << "the parts go with their manifests";
+  // A smaller number of newest ones takes nothing from those that are preserved.
+  ASSERT_TRUE(RetainNewest(files_, "d", 1, absl::Hours(10000)).ok());
+  EXPECT_THAT(*ListCheckpoints(files_, "d"), ElementsAre("model.ckpt-3", "model.ckpt-6", "model.ckpt-9"));
+}
+
+// CheckpointManager._sweep, with its names.
+TEST_F(CheckpointDirectoryTest, PreservesWhatTensorFlowPreserves) {
+  const absl::Duration every = absl::Seconds(50);
+  std::vector<std::pair<std::string, int64_t>> maybe_delete;
+  std::vector<std::string> kept;
+  int64_t last_preserved = 0;
+  int64_t second = 0;
+  for (int step = 0; step < 60; ++step) {
+    second += 1 + (step * 7919 + 13) % 31;
+    if (step == 0) last_preserved = second;
+    ASSERT_TRUE(SaveAndRetain(files_, step, second, /*keep=*/3, every).ok());
+    maybe_delete.emplace_back(CheckpointName(step), second);
+    while (maybe_delete.size() > 3) {
+      const auto [name, timestamp] = maybe_delete.front();
+      maybe_delete.erase(maybe_delete.begin());
+      if (timestamp - 50 < last_preserved) continue;
+      last_preserved = timestamp;
+      kept.push_back(name);
+    }
+    std::vector<std::string> expected = kept;
+    for (const auto& [name, timestamp] : maybe_delete) expected.push_back(name);
+    ASSERT_EQ(*ListCheckpoints(files_, "d"), expected) << "after step " << step;
+  }
+  EXPECT_GT(kept.size(), 5u);
+}
+
+TEST_F(CheckpointDirectoryTest, APreservedOneStaysSoWhenAJobGoesBackToIt) {
+  for (int hour = 0; hour < 6; ++hour)
+    ASSERT_TRUE(SaveAndRetain(files_, hour, 3600 * hour, /*keep=*/1, absl::Hours(3)).ok());
+  ASSERT_THAT(*ListCheckpoints(files_, "d"), ElementsAre("model.ckpt-3", "model.ckpt-5"));
+  ASSERT_TRUE(files_.Remove("d/model.ckpt-5.manifest.json").ok());
+  ASSERT_TRUE(SaveAndRetain(files_, 3, 3600 * 6, 1, absl::Hours(3)).ok()) << "the step that was restored, again";
+  EXPECT_EQ(Latest(), "d/model.ckpt-3");
+  for (int hour = 7; hour < 9; ++hour) ASSERT_TRUE(SaveAndRetain(files_, hour, 3600 * hour, 1, absl::Hours(100)).ok());
+  EXPECT_THAT(*ListCheckpoints(files_, "d"), ElementsAre("model.ckpt-3", "model.ckpt-8"));
+}
+
+TEST_F(CheckpointDirectoryTest, AClockThatWasSetBackPreservesNothing) {
+  for (int hour = 0; hour < 6; ++hour)
+    ASSERT_TRUE(SaveAndRetain(files_, hour, 3600 * (hour + 100), /*keep=*/1, absl::Hours(3)).ok());
+  for (int step = 6; step < 10; ++step) ASSERT_TRUE(SaveAndRetain(files_, step, step, 1, absl::Hours(3)).ok());
+  EXPECT_THAT(*ListCheckpoints(files_, "d"), ElementsAre("model.ckpt-3", "model.ckpt-9"));
+}
+
+// What retention was stopped at must not make an old checkpoint the newest.
+TEST_F(CheckpointDirectoryTest, WhereverRetentionStopsTheLatestStays) {
+  int64_t changes = 1;
+  for (int64_t stop = 0; stop <= changes; ++stop) {
+    for (const Death death : {Death::kProcess, Death::kPower, Death::kPowerManifestsAhead, Death::kPowerPartsAhead}) {
+      SCOPED_TRACE(absl::StrCat("stopped after ", stop, " of ", changes));
+      MemoryFileSystem files;
+      ASSERT_TRUE(files.CreateDirectory("d").ok());
+      for (int hour = 0; hour < 5; ++hour)
+        ASSERT_TRUE(SaveAndRetain(files, hour, 3600 * hour, /*keep=*/0, absl::Hours(1)).ok());
+      files.Resume();
+      if (stop > 0) files.StopAfter(stop - 1);
+      const absl::Status status = RetainNewest(files, "d", 1, absl::Hours(2));
+      if (stop == 0) changes = files.Resume();
+      EXPECT_EQ(status.ok(), stop == 0);
+      Die(files, death);
+      EXPECT_EQ(LatestCheckpoint(files, "d")->value_or("none"), "d/model.ckpt-4");
+      ASSERT_TRUE(RetainNewest(files, "d", 1, absl::Hours(2)).ok());
+      EXPECT_THAT(*ListCheckpoints(files, "d"), ElementsAre("model.ckpt-2", "model.ckpt-4"));
+    }
+  }
+  EXPECT_GT(changes, 5);
+}
+
+TEST_F(CheckpointDirectoryTest, APathOfAUserIsACheckpointOrADirectoryOfThem) {
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
+  EXPECT_EQ(*FindCheckpoint(files_, "d"), "d/model.ckpt-200");
+  EXPECT_EQ(*FindCheckpoint(files_, "d/model.ckpt-100"), "d/model.ckpt-100");
+  EXPECT_EQ(*FindCheckpoint(files_, "d/model.ckpt-100.manifest.json"), "d/model.ckpt-100");
+  ASSERT_TRUE(files_.CreateDirectory("empty").ok());
+  for (const char* path : {"d/model.ckpt-300", "nowhere"}) {
+    const auto found = FindCheckpoint(files_, path);
+    EXPECT_TRUE(absl::IsNotFound(found.status())) << found.status();
+    EXPECT_THAT(std::string(found.status().message()), HasSubstr(path));
+  }
+  EXPECT_TRUE(absl::IsFailedPrecondition(FindCheckpoint(files_, "empty").status()));
 }
 
 TEST_F(CheckpointDirectoryTest, LeftoversGoAndEverythingElseStays) {

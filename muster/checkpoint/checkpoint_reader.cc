@@ -30,12 +30,6 @@ Overlap OverlapOf(const ManifestSlice& slice, int64_t first, int64_t count) {
   return {.first = std::max(first, slice.offset), .end = std::min(first + count, slice.offset + Elements(slice.shape))};
 }
 
-const ManifestSlot* FindSlot(const ManifestVariable& variable, std::string_view name) {
-  for (const ManifestSlot& slot : variable.slots)
-    if (slot.name == name) return &slot;
-  return nullptr;
-}
-
 struct Found {
   const ManifestVariable* variable = nullptr;
   const ManifestSlot* slot = nullptr;
@@ -52,7 +46,7 @@ absl::StatusOr<Found> FindSlot(const Manifest& manifest, const std::string& path
                                std::string_view slot) {
   Found found;
   ASSIGN_OR_RETURN(found.variable, FindVariable(manifest, path, variable));
-  found.slot = FindSlot(*found.variable, slot);
+  found.slot = found.variable->FindSlot(slot);
   if (found.slot == nullptr)
     return absl::NotFoundError(
         absl::StrCat(path, ": variable '", found.variable->name, "' has no slot '", Absl(slot), "'"));

@@ -16,10 +16,16 @@ namespace muster {
 // Element i of "w" in the checkpoint of `step`.
 inline float WeightOf(int64_t step, int i) { return static_cast<float>(step * 1000 + i); }
 
-// Writes the parts under their temporary names and fills in what the manifest says of them. Stops at the first error.
+// Saved at second `step`. Writes the parts under their temporary names and fills in what the manifest says of them.
+// Stops at the first error.
 inline absl::Status WriteParts(FileSystem& files, const std::string& directory, int64_t step,
                                const std::string& save_id, Manifest& manifest) {
-  manifest = {.global_step = step, .save_id = save_id, .job = "job", .lease_epoch = 1, .writer = "ps:0"};
+  manifest = {.global_step = step,
+              .saved_at = step * 1000,
+              .save_id = save_id,
+              .job = "job",
+              .lease_epoch = 1,
+              .writer = "ps:0"};
   std::vector<float> w(10), m(10);
   for (int i = 0; i < 10; ++i) {
     w[i] = WeightOf(step, i);

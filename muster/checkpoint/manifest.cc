@@ -273,6 +273,7 @@ absl::StatusOr<Manifest> FromJson(const json& root) {
         absl::StrCat("format_version ", version, "; this muster reads ", kFormatVersion, ": use a newer one"));
   Manifest manifest;
   reader.Read("global_step", manifest.global_step);
+  if (root.contains("saved_at")) reader.Read("saved_at", manifest.saved_at);
   reader.Read("save_id", manifest.save_id);
   reader.Read("job", manifest.job);
   reader.Read("lease_epoch", manifest.lease_epoch);
@@ -294,6 +295,12 @@ absl::StatusOr<Manifest> FromJson(const json& root) {
 
 }  // namespace
 
+const ManifestSlot* ManifestVariable::FindSlot(std::string_view slot) const {
+  for (const ManifestSlot& candidate : slots)
+    if (candidate.name == slot) return &candidate;
+  return nullptr;
+}
+
 const ManifestVariable* Manifest::Find(std::string_view name) const {
   for (const ManifestVariable& variable : variables)
     if (variable.name == name) return &variable;
@@ -301,8 +308,9 @@ const ManifestVariable* Manifest::Find(std::string_view name) const {
 }
 
 absl::Status ValidateManifest(const Manifest& manifest) {
-  if (manifest.global_step < 0 || manifest.lease_epoch < 0)
-    return Invalid("global_step ", manifest.global_step, ", lease_epoch ", manifest.lease_epoch, ": at least 0");
+  if (manifest.global_step < 0 || manifest.lease_epoch < 0 || manifest.saved_at < 0)
+    return Invalid("global_step ", manifest.global_step, ", lease_epoch ", manifest.lease_epoch, ", saved_at ",
+                   manifest.saved_at, ": at least 0");
   if (!IsSaveId(manifest.save_id)) return Invalid("save_id '", manifest.save_id, "'; accepted: 1 to 64 of a-z, 0-9");
   RETURN_IF_ERROR(CheckTexts(manifest));
   std::set<std::string> files;
@@ -327,6 +335,7 @@ std::string SerializeManifest(const Manifest& manifest) {
   const json root = {{"format", kFormat},
                      {"format_version", kFormatVersion},
                      {"global_step", manifest.global_step},
+                     {"saved_at", manifest.saved_at},
                      {"save_id", manifest.save_id},
                      {"job", manifest.job},
                      {"lease_epoch", manifest.lease_epoch},

@@ -54,6 +54,9 @@ struct ManifestVariable {
   std::vector<ManifestSlot> slots;    // by name
 
   bool operator==(const ManifestVariable&) const = default;
+
+  // nullptr if there is none.
+  const ManifestSlot* FindSlot(std::string_view slot) const;
 };
 
 // The update rule that was in use; true is written as 1.
@@ -66,6 +69,7 @@ struct ManifestRule {
 
 struct Manifest {
   int64_t global_step = 0;
+  int64_t saved_at = 0;     // Unix time in milliseconds; 0: not known
   std::string save_id;      // of this attempt at saving: [a-z0-9]+, part of the names of its files
   std::string job;          // id of the job that wrote it
   int64_t lease_epoch = 0;  // of the chief's lease when it was written

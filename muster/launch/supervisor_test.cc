@@ -193,5 +193,104 @@ TEST_F(SupervisorTest, TheChiefsGracefulEndAfterAnInterruptIsItsExitCode) {
   EXPECT_EQ(supervisor_.exit_code(), 0);
 }
 
+class HealingTest : public testing::Test {
+ protected:
+  std::string Said() {
+    std::string said;
+    for (const std::string& line : std::exchange(lines_, {})) said += line + "\n";
+    return said;
+  }
+  std::vector<std::string> Relaunched() { return std::exchange(relaunched_, {}); }
+  void AdvanceToDeadline() {
+    clock_.AdvanceTo(supervisor_.deadline());
+    supervisor_.OnTime();
+  }
+
+  SimulatedClock clock_;
+  NotingBackend backend_;
+  std::vector<std::string> lines_;
+  std::vector<std::string> relaunched_;
+  absl::Status can_launch_;
+  Supervisor supervisor_{{kPs, kChief, kWorker0},
+                         {.chief = kChief,
+                          .max_restarts = 3,
+                          .relaunch =
+                              [this](const TaskId& task) {
+                                relaunched_.push_back(task.ToString());
+                                return can_launch_;
+                              }},
+                         backend_,
+                         clock_,
+                         [this](const std::string& line) { lines_.push_back(line); }};
+};
+
+TEST_F(HealingTest, WhoIsKilledIsStartedAgainAtOnceTheFirstTime) {
+  for (const TaskId& task : {kPs, kChief, kWorker0}) {
+    supervisor_.OnExit(task, {.signal = 9});
+    EXPECT_THAT(Relaunched(), ElementsAre(task.ToString()));
+    EXPECT_THAT(Said(), HasSubstr(task.ToString() + " was killed by signal 9 (Killed): starting it again (restart 1 of 3)"));
+  }
+  supervisor_.OnExit(kChief, {});
+  supervisor_.OnExit(kWorker0, {});
+  supervisor_.OnExit(kPs, {});
+  EXPECT_TRUE(supervisor_.done());
+  EXPECT_EQ(supervisor_.exit_code(), 0);
+  EXPECT_FALSE(supervisor_.first_failure().has_value()) << "what was healed is no failure";
+}
+
+TEST_F(HealingTest, OnlyWhatIsWorthRetryingIsTriedAgain) {
+  supervisor_.OnExit(kWorker0, {.code = 138});
+  EXPECT_THAT(Relaunched(), ElementsAre("worker:0"));
+  supervisor_.OnExit(kWorker0, {.code = 1});
+  EXPECT_THAT(Relaunched(), IsEmpty());
+  EXPECT_EQ(supervisor_.first_failure()->task, kWorker0);
+  supervisor_.OnExit(kPs, {.code = 2});
+  EXPECT_THAT(Relaunched(), IsEmpty());
+}
+
+TEST_F(HealingTest, ShortLivesAreFollowedByPausesThatDoubleUntilItIsGivenUp) {
+  supervisor_.OnExit(kPs, {.signal = 11});
+  EXPECT_THAT(Relaunched(), ElementsAre("ps:0"));
+  supervisor_.OnExit(kPs, {.signal = 11});
+  EXPECT_THAT(Relaunched(), IsEmpty());
+  EXPECT_EQ(supervisor_.deadline(), clock_.Now() + absl::Milliseconds(250));
+  AdvanceToDeadline();
+  EXPECT_THAT(Relaunched(), ElementsAre("ps:0"));
+  supervisor_.OnExit(kPs, {.signal = 11});
+  EXPECT_EQ(supervisor_.deadline(), clock_.Now() + absl::Milliseconds(500));
+  AdvanceToDeadline();
+  Relaunched();
+  supervisor_.OnExit(kPs, {.signal = 11});
+  EXPECT_THAT(Relaunched(), IsEmpty());
+  EXPECT_EQ(supervisor_.deadline(), absl::InfiniteFuture());
+  EXPECT_EQ(supervisor_.first_failure()->task, kPs);
+}
+
+TEST_F(HealingTest, AfterASteadyLifeThePausesBeginAnew) {
+  supervisor_.OnExit(kPs, {.signal = 9});
+  Relaunched();
+  clock_.Advance(absl::Seconds(30));
+  supervisor_.OnExit(kPs, {.signal = 9});
+  EXPECT_THAT(Relaunched(), ElementsAre("ps:0"));
+}
+
+TEST_F(HealingTest, WhatCannotBeStartedAgainIsAFailure) {
+  can_launch_ = absl::NotFoundError("no such program");
+  supervisor_.OnExit(kChief, {.signal = 9});
+  EXPECT_THAT(Said(), HasSubstr("chief:0 could not be started again: no such program"));
+  EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently"));
+}
+
+TEST_F(HealingTest, AnInterruptEndsTheHealingToo) {
+  supervisor_.OnExit(kPs, {.signal = 9});
+  supervisor_.OnExit(kPs, {.signal = 9});
+  Relaunched();
+  supervisor_.OnInterrupt();
+  supervisor_.OnExit(kChief, {});
+  supervisor_.OnExit(kWorker0, {.signal = 9});
+  EXPECT_TRUE(supervisor_.done());
+  EXPECT_THAT(Relaunched(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace muster

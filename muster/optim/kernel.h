@@ -8,7 +8,6 @@
 
 #include "muster/base/bytes.h"
 #include "muster/base/check.h"
-#include "muster/base/dtype.h"
 
 namespace muster {
 
@@ -45,17 +44,6 @@ template <typename T>
 const Loose<T>* Elements(ByteSpan bytes, size_t count) {
   MUSTER_CHECK(bytes.size() == count * sizeof(T));
   return reinterpret_cast<const Loose<T>*>(bytes.data());
-}
-
-// Calls `typed` with a value of the element type.
-template <typename Typed>
-void WithElementType(DType dtype, const Typed& typed) {
-  MUSTER_CHECK(dtype == DType::kFloat32 || dtype == DType::kFloat64);
-  if (dtype == DType::kFloat32) {
-    typed(float{});
-  } else {
-    typed(double{});
-  }
 }
 
 }  // namespace muster

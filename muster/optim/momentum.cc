@@ -1,68 +1,43 @@
-#include "muster/optim/kernel.h"
+#include "muster/optim/element_rule.h"
 #include "muster/optim/rules.h"
 
 namespace muster {
 namespace {
 
-struct MomentumLoop {
+template <bool kNesterov>
+struct Momentum {
+  static constexpr size_t kSlots = 1;
+
   template <typename T>
-  [[gnu::always_inline]] static void Run(Loose<T>* __restrict p, Loose<T>* __restrict v, const Loose<T>* __restrict g,
-                                         size_t count, T rate, T momentum) {
-    for (size_t i = 0; i < count; ++i) {
-      const T velocity = momentum * v[i].value + g[i].value;
-      v[i].value = velocity;
-      p[i].value = p[i].value - rate * velocity;
-    }
-  }
-};
+  struct Numbers {
+    T rate;
+    T momentum;
 
-struct NesterovLoop {
+    [[gnu::always_inline]] void operator()(T& p, T g, T* slots) const {
+      const T velocity = momentum * slots[0] + g;
+      slots[0] = velocity;
+      p = p - rate * (kNesterov ? g + momentum * velocity : velocity);
+    }
+  };
+
   template <typename T>
-  [[gnu::always_inline]] static void Run(Loose<T>* __restrict p, Loose<T>* __restrict v, const Loose<T>* __restrict g,
-                                         size_t count, T rate, T momentum) {
-    for (size_t i = 0; i < count; ++i) {
-      const T velocity = momentum * v[i].value + g[i].value;
-      v[i].value = velocity;
-      p[i].value = p[i].value - rate * (g[i].value + momentum * velocity);
-    }
-  }
-};
-
-class Momentum final : public UpdateRule {
- public:
-  Momentum(double momentum, bool nesterov) : momentum_(momentum), nesterov_(nesterov) {}
-
-  const std::vector<SlotSpec>& slots() const override { return slots_; }
-
-  void Apply(DType dtype, MutableByteSpan value, std::span<const MutableByteSpan> slots, ByteSpan gradient,
-             const Step& step) const override {
-    MUSTER_CHECK(slots.size() == 1);
-    WithElementType(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const size_t count = gradient.size() / sizeof(T);
-      auto* p = Elements<T>(value, count);
-      auto* v = Elements<T>(slots[0], count);
-      const auto* g = Elements<T>(gradient, count);
-      const T rate = static_cast<T>(step.learning_rate);
-      const T momentum = static_cast<T>(momentum_);
-      if (nesterov_) {
-        RunLoop<NesterovLoop>(p, v, g, count, rate, momentum);
-      } else {
-        RunLoop<MomentumLoop>(p, v, g, count, rate, momentum);
-      }
-    });
+  Numbers<T> At(const UpdateRule::Step& step) const {
+    return {static_cast<T>(step.learning_rate), static_cast<T>(momentum)};
   }
 
- private:
-  const double momentum_;
-  const bool nesterov_;
-  const std::vector<SlotSpec> slots_ = {{.name = "momentum"}};
+  double momentum;
 };
+
+template <bool kNesterov>
+std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
+  return std::make_unique<ElementRule<Momentum<kNesterov>>>(
+      spec.kind, Momentum<kNesterov>{spec.momentum}, std::vector<SlotSpec>{{.name = "momentum"}}, spec.weight_decay);
+}
 
 }  // namespace
 
-std::unique_ptr<UpdateRule> MakeMomentum(double momentum, bool nesterov) {
-  return std::make_unique<Momentum>(momentum, nesterov);
+std::unique_ptr<UpdateRule> MakeMomentum(const RuleSpec& spec) {
+  return spec.nesterov ? Make<true>(spec) : Make<false>(spec);
 }
 
 }  // namespace muster

@@ -1,37 +1,29 @@
-#include "muster/optim/kernel.h"
+#include "muster/optim/element_rule.h"
 #include "muster/optim/rules.h"
 
 namespace muster {
 namespace {
 
-struct SgdLoop {
+struct Sgd {
+  static constexpr size_t kSlots = 0;
+
   template <typename T>
-  [[gnu::always_inline]] static void Run(Loose<T>* __restrict p, const Loose<T>* __restrict g, size_t count, T rate) {
-    for (size_t i = 0; i < count; ++i) p[i].value = p[i].value - rate * g[i].value;
+  struct Numbers {
+    T rate;
+
+    [[gnu::always_inline]] void operator()(T& p, T g, T*) const { p = p - rate * g; }
+  };
+
+  template <typename T>
+  Numbers<T> At(const UpdateRule::Step& step) const {
+    return {static_cast<T>(step.learning_rate)};
   }
-};
-
-class Sgd final : public UpdateRule {
- public:
-  const std::vector<SlotSpec>& slots() const override { return slots_; }
-
-  void Apply(DType dtype, MutableByteSpan value, std::span<const MutableByteSpan> slots, ByteSpan gradient,
-             const Step& step) const override {
-    MUSTER_CHECK(slots.empty());
-    WithElementType(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const size_t count = gradient.size() / sizeof(T);
-      RunLoop<SgdLoop>(Elements<T>(value, count), Elements<T>(gradient, count), count,
-                       static_cast<T>(step.learning_rate));
-    });
-  }
-
- private:
-  const std::vector<SlotSpec> slots_{};  // clang wants the braces to default-construct a constant
 };
 
 }  // namespace
 
-std::unique_ptr<UpdateRule> MakeSgd() { return std::make_unique<Sgd>(); }
+std::unique_ptr<UpdateRule> MakeSgd(const RuleSpec& spec) {
+  return std::make_unique<ElementRule<Sgd>>(spec.kind, Sgd{}, std::vector<SlotSpec>{}, spec.weight_decay);
+}
 
 }  // namespace muster

@@ -20,6 +20,26 @@ void Fill(MutableByteSpan bytes, T value) {
   for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) std::memcpy(bytes.data() + i, &value, sizeof(T));
 }
 
+template <typename T>
+std::span<T> As(MutableByteSpan bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+// sum ← sum + gradient. The gradient comes off the wire and needs no alignment.
+template <typename T>
+void AddElements(std::span<T> sum, ByteSpan gradient) {
+  for (size_t i = 0; i < sum.size(); ++i) {
+    T element;
+    std::memcpy(&element, gradient.data() + i * sizeof(T), sizeof(T));
+    sum[i] += element;
+  }
+}
+
+void AddTo(DType dtype, MutableByteSpan sum, ByteSpan gradient) {
+  if (dtype == DType::kFloat64) return AddElements(As<double>(sum), gradient);
+  AddElements(As<float>(sum), gradient);
+}
+
 // Stores of this process stay on their side of it. What is guarded against is death, not another processor, so nothing
 // more is needed: what a process has stored is there when it is dead.
 void KeepOrder() { std::atomic_signal_fence(std::memory_order_seq_cst); }
@@ -78,7 +98,7 @@ Arena::Arena(ArenaLayout layout, StoreModel model, std::unique_ptr<UpdateRule> r
       memory_(std::move(memory)),
       base_(memory_->data()),
       probe_(probe) {
-  MUSTER_CHECK(rule_->slots().size() < kMaxParts);
+  MUSTER_CHECK(rule_->slots().size() + 1 < kMaxParts);
 }
 
 absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const StoreModel& model, int num_clients,
@@ -157,22 +177,27 @@ MutableByteSpan Arena::RawSlot(int slice, int slot) {
   return {base_ + layout_.slices()[slice].slot_offsets[slot], layout_.slices()[slice].bytes};
 }
 
-Arena::StripeParts Arena::PartsOf(int64_t stripe_index) {
+Arena::StripeParts Arena::PartsOf(int64_t stripe_index, StripeContent content) {
   const int slice_index = layout_.SliceOf(stripe_index);
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
   const size_t stripe_bytes = kStripeElements * slice.element_size;
   const size_t from = (stripe_index - slice.first_stripe) * stripe_bytes;
   const size_t bytes = std::min<size_t>(stripe_bytes, slice.bytes - from);
-  StripeParts parts{.count = 1 + slice.slot_offsets.size(), .block_bytes = kUndoBlockElements * slice.element_size};
-  parts.parts[0] = RawValue(slice_index).subspan(from, bytes);
-  for (size_t slot = 0; slot + 1 < parts.count; ++slot)
-    parts.parts[1 + slot] = RawSlot(slice_index, slot).subspan(from, bytes);
+  StripeParts parts{.block_bytes = kUndoBlockElements * slice.element_size};
+  if (content != StripeContent::kAccumulator) {
+    parts.parts[parts.count++] = RawValue(slice_index).subspan(from, bytes);
+    for (size_t slot = 0; slot < slice.slot_offsets.size(); ++slot)
+      parts.parts[parts.count++] = RawSlot(slice_index, static_cast<int>(slot)).subspan(from, bytes);
+  }
+  if (content != StripeContent::kState)
+    parts.parts[parts.count++] = MutableByteSpan(base_ + slice.accumulator_offset, slice.bytes).subspan(from, bytes);
   return parts;
 }
 
-void Arena::SaveHeader(int64_t stripe_index, UndoHeader& slot) {
+void Arena::SaveHeader(int64_t stripe_index, StripeContent content, UndoHeader& slot) {
   std::memcpy(slot.saved_header(), &stripe(stripe_index).updates, header_bytes());
   slot.stripe = stripe_index;
+  slot.content = content;
   At(ArenaPoint::kHeaderSaved);
   Publish<uint64_t>(slot.valid, 1);
   At(ArenaPoint::kUndoValid);
@@ -203,7 +228,7 @@ void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripePar
   UndoHeader& slot = undo(push.client);
   const DType dtype = model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype;
   if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
-  SaveHeader(stripe_index, slot);
+  SaveHeader(stripe_index, StripeContent::kState, slot);
   for (size_t block = 0; block < parts.num_blocks(); ++block) {
     SaveBlock(parts, block, slot);
     const MutableByteSpan value = parts.block(0, block);
@@ -248,9 +273,120 @@ bool Arena::Apply(int slice_index, const Push& push, ByteSpan bytes, MutableByte
   return true;
 }
 
+bool Arena::Accumulate(int slice_index, const Push& push, ByteSpan gradient) {
+  const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
+  MUSTER_CHECK(slice.accumulator_offset != 0 && gradient.size() == slice.bytes);
+  const size_t stripe_bytes = kStripeElements * slice.element_size;
+  for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
+    const ByteSpan part = gradient.first(std::min(stripe_bytes, gradient.size()));
+    gradient = gradient.subspan(part.size());
+    {
+      StripeLock lock(*this, i);
+      if (Observe(header().generation) != push.generation) return false;
+      if (stripe(i).last_sequence()[push.client] < push.sequence || Has(PlantedBug::kIgnoreSequence))
+        AccumulateStripe(i, push, part);
+    }
+    At(ArenaPoint::kUnlocked);
+  }
+  return true;
+}
+
+// Under the stripe's lock. Value and slots stay as they are, so nothing has to be put aside for a checkpoint.
+void Arena::AccumulateStripe(int64_t stripe_index, const Push& push, ByteSpan gradient) {
+  StripeHeader& head = stripe(stripe_index);
+  UndoHeader& slot = undo(push.client);
+  const DType dtype = model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype;
+  const StripeParts parts = PartsOf(stripe_index, StripeContent::kAccumulator);
+  SaveHeader(stripe_index, StripeContent::kAccumulator, slot);
+  for (size_t block = 0; block < parts.num_blocks(); ++block) {
+    SaveBlock(parts, block, slot);
+    const MutableByteSpan sum = parts.block(0, block);
+    AddTo(dtype, sum, gradient.subspan(block * parts.block_bytes, sum.size()));
+    At(ArenaPoint::kBlockChanged);
+  }
+  uint64_t& last = head.last_sequence()[push.client];
+  if (last > client(push.client).numbers.last_applied) ++GateOf(head).abandoned;
+  last = push.sequence;
+  ++GateOf(head).gradients;
+  At(ArenaPoint::kHeaderWritten);
+  Publish<uint64_t>(slot.valid, 0);  // this is the commit
+  At(ArenaPoint::kCommitted);
+}
+
+void Arena::BeginFiring(uint64_t next_round) {
+  header().next_round = next_round;
+  Publish<uint64_t>(header().firing, 1 + header().gate.contributors);
+  At(ArenaPoint::kFiring);
+}
+
+void Arena::Fire(double learning_rate) {
+  MUSTER_CHECK(header().firing != 0);
+  for (const ArenaLayout::Slice& slice : layout_.slices()) {
+    if (slice.accumulator_offset == 0) continue;
+    for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
+      {
+        StripeLock lock(*this, i);
+        const StripeGate& gate = GateOf(stripe(i));
+        if (gate.fired <= header().gate.round && gate.gradients > 0) FireStripe(i, header().firing - 1, learning_rate);
+      }
+      At(ArenaPoint::kUnlocked);
+    }
+  }
+  At(ArenaPoint::kFired);
+}
+
+// Under the stripe's lock.
+void Arena::FireStripe(int64_t stripe_index, uint64_t contributors, double learning_rate) {
+  StripeHeader& head = stripe(stripe_index);
+  StripeGate& gate = GateOf(head);
+  UndoHeader& slot = undo(layout_.num_clients());
+  const DType dtype = model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype;
+  const StripeParts state = PartsOf(stripe_index);
+  const StripeParts all = PartsOf(stripe_index, StripeContent::kAll);
+  if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
+  SaveHeader(stripe_index, StripeContent::kAll, slot);
+  const uint64_t divisor = contributors + gate.abandoned + ForgetUnfinished(head);
+  const UpdateRule::Step mean = {
+      .learning_rate = learning_rate, .t = head.t + 1, .gradient_scale = 1 / static_cast<double>(divisor)};
+  for (size_t block = 0; block < all.num_blocks(); ++block) {
+    SaveBlock(all, block, slot);
+    const MutableByteSpan sum = all.block(all.count - 1, block);
+    if (contributors > 0) ApplyBlock(state, block, sum, dtype, mean);
+    std::memset(sum.data(), 0, sum.size());
+    At(ArenaPoint::kBlockChanged);
+  }
+  if (contributors > 0) {
+    ++head.updates;
+    ++head.t;
+  }
+  gate = {.fired = header().gate.round + 1, .gradients = 0, .abandoned = 0};
+  At(ArenaPoint::kHeaderWritten);
+  Publish<uint64_t>(slot.valid, 0);  // this is the commit
+  At(ArenaPoint::kCommitted);
+}
+
+uint64_t Arena::ForgetUnfinished(StripeHeader& head) {
+  uint64_t unfinished = 0;
+  for (int i = 0; i < layout_.num_clients(); ++i) {
+    uint64_t& last = head.last_sequence()[i];
+    if (last <= client(i).numbers.last_applied) continue;
+    last = client(i).numbers.last_applied;
+    ++unfinished;
+  }
+  return unfinished;
+}
+
+// Under the stripe's lock, and only while values are loaded: nothing is undone.
+void Arena::EmptyAccumulator(int64_t stripe_index) {
+  const MutableByteSpan sum = PartsOf(stripe_index, StripeContent::kAccumulator).parts[0];
+  std::memset(sum.data(), 0, sum.size());
+  ForgetUnfinished(stripe(stripe_index));
+  GateOf(stripe(stripe_index)) = {.fired = header().gate.round, .gradients = 0, .abandoned = 0};
+}
+
 // Under the stripe's lock, whose owner has died: every valid undo slot of this stripe is one that it left behind.
 void Arena::RestoreStripe(int64_t stripe_index) {
-  for (int writer = 0; writer < layout_.num_clients(); ++writer) {
+  for (int writer = 0; writer < layout_.num_writers(); ++writer) {
     UndoHeader& slot = undo(writer);
     if (Observe(slot.valid) != 0 && slot.stripe == static_cast<uint64_t>(stripe_index)) RestoreFrom(slot);
   }
@@ -258,7 +394,7 @@ void Arena::RestoreStripe(int64_t stripe_index) {
 
 // May be interrupted and done again: what is restored stays saved until the slot is dropped.
 void Arena::RestoreFrom(UndoHeader& slot) {
-  const StripeParts parts = PartsOf(static_cast<int64_t>(slot.stripe));
+  const StripeParts parts = PartsOf(static_cast<int64_t>(slot.stripe), slot.content);
   for (size_t block = 0; block + 1 < slot.valid; ++block) {
     const std::byte* from =
         reinterpret_cast<const std::byte*>(&slot) + layout_.undo_header_bytes() + parts.undo_offset(block);
@@ -284,13 +420,13 @@ void Arena::RecoverWriter(int writer) {
   if (Observe(slot.valid) != 0 && slot.stripe == stripe_index) RestoreFrom(slot);
 }
 
-void Arena::Count(int client_index, uint64_t last_applied, uint64_t last_counted, const ArenaCounters& counters) {
+void Arena::Count(const Counted& counted) {
   At(ArenaPoint::kAcknowledging);
   CountJournal& journal = header().journal;
-  journal.client = client_index;
-  journal.last_applied = last_applied;
-  journal.last_counted = last_counted;
-  journal.counters = counters;
+  journal.client = counted.client;
+  journal.numbers = counted.numbers;
+  journal.counters = counted.counters;
+  journal.gate = counted.gate;
   Publish<uint64_t>(journal.valid, 1);  // this is the commit
   At(ArenaPoint::kJournalled);
   RecoverCount();
@@ -300,10 +436,10 @@ void Arena::Count(int client_index, uint64_t last_applied, uint64_t last_counted
 void Arena::RecoverCount() {
   CountJournal& journal = header().journal;
   if (journal.valid == 0) return;
-  ClientRecord& record = client(static_cast<int>(journal.client));
-  record.last_applied = journal.last_applied;
-  record.last_counted = journal.last_counted;
+  if (journal.client >= 0) client(static_cast<int>(journal.client)).numbers = journal.numbers;
   header().counters = journal.counters;
+  header().gate = journal.gate;
+  header().firing = 0;
   Publish<uint64_t>(journal.valid, 0);
 }
 
@@ -375,6 +511,9 @@ void Arena::Load(const Contents& contents) {
   const uint64_t mark = Mark();  // a checkpoint under way would mix old and new
   header().counters.global_step = contents.global_step;
   header().counters.minibatches = contents.minibatches;
+  header().gate = {.round = static_cast<uint64_t>(contents.global_step), .dropped = header().gate.dropped};
+  header().firing = 0;
+  for (int i = 0; i < layout_.num_clients(); ++i) client(i).numbers.contributed = 0;
   ByteSpan values = contents.values;
   ByteSpan slots = contents.slots;
   for (const ArenaLayout::Slice& slice : layout_.slices()) {
@@ -391,6 +530,7 @@ void Arena::Load(const Contents& contents) {
           std::memcpy(parts.parts[1 + slot].data(), slots.data() + slot * slice.bytes + from, bytes);
         }
       }
+      if (slice.accumulator_offset != 0) EmptyAccumulator(i);
       stripe(i).mark = mark;
       stripe(i).t = contents.steps.empty() ? 0 : contents.steps[i];
       from += bytes;

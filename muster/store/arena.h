@@ -55,13 +55,30 @@ class Arena {
   // warm. False: other values have been loaded since, and the rest of the push was not applied.
   bool Apply(int slice, const Push& push, ByteSpan bytes, MutableByteSpan pulled);
 
+  // The synchronous gate. Trainable slice: accumulator ← accumulator + gradient, once for each number of a client. False:
+  // as Apply.
+  bool Accumulate(int slice, const Push& push, ByteSpan gradient);
+  // From now on the contributors of the round are fixed; the next one will be `next_round`. By the ps process only, as
+  // the following.
+  void BeginFiring(uint64_t next_round);
+  // value ← rule(value, slots, accumulator / contributors), accumulator ← 0; without contributors only the latter. May
+  // be called again after a death. The round goes on with the Count that follows.
+  void Fire(double learning_rate);
+
   // Copies the slice out; each stripe is of one moment.
   void Read(int slice, MutableByteSpan into);
   // Slot `slot` of a trainable slice, likewise.
   void ReadSlot(int slice, int slot, MutableByteSpan into);
 
-  // The counters and numbers of a client, changed together or not at all. By the ps process only.
-  void Count(int client, uint64_t last_applied, uint64_t last_counted, const ArenaCounters& counters);
+  struct Counted {
+    int client = -1;  // -1: nobody's numbers change
+    ClientNumbers numbers{};
+    ArenaCounters counters{};
+    GateCounters gate{};
+  };
+  // The counters and numbers of a client, changed together or not at all; a firing that was under way is over with it. By
+  // the ps process only.
+  void Count(const Counted& counted);
   // Finishes a Count that a dead ps process had begun. By the ps process only, once it has attached.
   void RecoverCount();
 
@@ -93,8 +110,8 @@ class Arena {
 
  private:
   class StripeLock;
-  // The bytes of one stripe: of the value, then of each slot.
-  static constexpr size_t kMaxParts = 5;
+  // The bytes of one stripe: of the value, then of each slot, then of the accumulator, as far as they are asked for.
+  static constexpr size_t kMaxParts = 6;
   struct StripeParts {
     std::array<MutableByteSpan, kMaxParts> parts;
     size_t count = 0;
@@ -113,15 +130,23 @@ class Arena {
   StripeHeader& stripe(int64_t index) { return *reinterpret_cast<StripeHeader*>(base_ + layout_.stripe_offset(index)); }
   UndoHeader& undo(int writer) { return *reinterpret_cast<UndoHeader*>(base_ + layout_.undo_offset(writer)); }
   size_t header_bytes() const { return sizeof(StripeHeader) - offsetof(StripeHeader, updates) + client_bytes(); }
-  size_t client_bytes() const { return layout_.num_clients() * sizeof(uint64_t); }
-  StripeParts PartsOf(int64_t stripe);
+  size_t client_bytes() const { return layout_.stripe_tail_bytes(); }
+  StripeGate& GateOf(StripeHeader& head) {
+    return *reinterpret_cast<StripeGate*>(head.last_sequence() + layout_.num_clients());
+  }
+  StripeParts PartsOf(int64_t stripe, StripeContent content = StripeContent::kState);
   void InitializeStripes();
   MutableByteSpan RawValue(int slice);
   MutableByteSpan RawSlot(int slice, int slot);
   void InitializeSlot(int64_t stripe, int slot, MutableByteSpan bytes);
   // Under the stripe's lock.
   void UpdateStripe(int64_t stripe, const Push& push, const StripeParts& parts, ByteSpan bytes, bool trainable);
-  void SaveHeader(int64_t stripe, UndoHeader& slot);
+  void AccumulateStripe(int64_t stripe, const Push& push, ByteSpan gradient);
+  void FireStripe(int64_t stripe, uint64_t contributors, double learning_rate);
+  // Of this stripe's numbers those of pushes that were begun and never finished. Returns how many there were.
+  uint64_t ForgetUnfinished(StripeHeader& head);
+  void EmptyAccumulator(int64_t stripe);
+  void SaveHeader(int64_t stripe, StripeContent content, UndoHeader& slot);
   void SaveBlock(const StripeParts& parts, size_t block, UndoHeader& slot);
   void ApplyBlock(const StripeParts& parts, size_t block, ByteSpan bytes, DType dtype, const UpdateRule::Step& step);
   void RestoreStripe(int64_t stripe);

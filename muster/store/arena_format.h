@@ -96,8 +96,15 @@ struct StripeHeader {
   uint64_t t;             // the rule's step counter (Adam's t)
   uint64_t mark;          // of the last checkpoint that has this stripe aside
   // Followed by num_clients × uint64_t: the sequence number of the last push of each client applied to this stripe. With
-  // a synchronous gate then 1 + the last round that fired here, and how many gradients the accumulator holds.
+  // a synchronous gate then a StripeGate.
   uint64_t* last_sequence() { return reinterpret_cast<uint64_t*>(this + 1); }
+};
+
+// With a synchronous gate: behind a stripe's numbers of the clients, and like them a part of the header.
+struct StripeGate {
+  uint64_t fired;      // 1 + the last round that fired here
+  uint64_t gradients;  // in the accumulator
+  uint64_t abandoned;  // … of pushes that were begun and given up for a later one of the same client
 };
 
 // Which bytes of a stripe an update changes.

@@ -23,6 +23,7 @@ uint64_t Hash(std::string_view text) {
 
 std::string Describe(const StoreModel& model, const std::vector<SlotSpec>& slots, int num_clients) {
   std::string text = absl::StrCat("arena ", kArenaVersion, " clients ", num_clients, " stripe ", kStripeElements);
+  if (model.gated()) absl::StrAppend(&text, " gate");
   for (const SlotSpec& slot : slots) absl::StrAppend(&text, " slot ", slot.name);
   for (const PlacedSlice& slice : model.slices) {
     const VariableSpec& variable = model.variable(slice);
@@ -45,14 +46,24 @@ uint64_t ArenaLayout::client_offset(int client) const {
   return Align(sizeof(ArenaHeader), kCacheLine) + client * Align(sizeof(ClientRecord), kCacheLine);
 }
 
+uint64_t ArenaLayout::PlaceAccumulators(const StoreModel& model, uint64_t offset) {
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
+    slices_[i].accumulator_offset = offset;
+    offset = Align(offset + slices_[i].bytes, kCacheLine);
+  }
+  return offset;
+}
+
 absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_clients) {
   RETURN_IF_ERROR(ValidateModel(model));
   ASSIGN_OR_RETURN(const auto rule, MakeUpdateRule(model.rule));
   ArenaLayout layout;
   layout.num_clients_ = num_clients;
   layout.num_slots_ = static_cast<int>(rule->slots().size());
+  layout.gated_ = model.gated();
   layout.stripes_offset_ = Align(layout.client_offset(num_clients), kPage);
-  layout.stripe_stride_ = Align(sizeof(StripeHeader) + num_clients * sizeof(uint64_t), kCacheLine);
+  layout.stripe_stride_ = Align(sizeof(StripeHeader) + layout.stripe_tail_bytes(), kCacheLine);
   for (const PlacedSlice& placed : model.slices) {
     Slice slice;
     slice.first_stripe = layout.num_stripes_;
@@ -80,13 +91,15 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
       layout.slot_bytes_ += layout.slices_[i].bytes;
     }
   }
+  const uint64_t state_end = offset;
+  if (layout.gated_) offset = layout.PlaceAccumulators(model, Align(offset, kPage));
   for (const Slice& slice : layout.slices_)
     largest_stripe = std::max<uint64_t>(largest_stripe, std::min(slice.elements, kStripeElements) * slice.element_size);
   layout.undo_offset_ = Align(offset, kPage);
   layout.undo_header_bytes_ = Align(sizeof(UndoHeader) + layout.stripe_stride_, kPage);
-  layout.undo_stride_ = layout.undo_header_bytes_ + Align(largest_stripe * (1 + layout.num_slots_), kPage);
-  layout.aside_offset_ = layout.undo_offset(num_clients);
-  layout.aside_steps_offset_ = Align(layout.aside_offset(layout.undo_offset_), kPage);
+  layout.undo_stride_ = layout.undo_header_bytes_ + Align(largest_stripe * (1 + layout.num_slots_ + layout.gated_), kPage);
+  layout.aside_offset_ = layout.undo_offset(layout.num_writers());
+  layout.aside_steps_offset_ = Align(layout.aside_offset(state_end), kPage);
   layout.total_bytes_ = Align(layout.aside_step_offset(layout.num_stripes_), kPage);
   layout.hash_ = Hash(Describe(model, rule->slots(), num_clients));
   return layout;

@@ -2,10 +2,10 @@
 // The arena itself holds no pointers, so any process that computes the same layout (the hash in its header says so) can
 // map it. A value, no thread safety needed.
 //
-//   header | client records | stripe headers | values | slot 0 | slot 1 … | undo slots, one a writer | aside | model
+//   header | client records | stripe headers | values | slot 0 | slot 1 … | accumulators | undo slots, one a writer | aside | model
 //
 // A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or the
-// ps on its behalf). `aside` mirrors values and slots, and the stripes' step counters, as they were at a checkpoint's
+// ps on its behalf), or the gate. `aside` mirrors values and slots, and the stripes' step counters, as they were at a checkpoint's
 // mark; its pages exist only while a checkpoint is written. docs/store_protocol.md has the bytes.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "muster/store/arena_format.h"
 #include "muster/store/model.h"
 
 namespace muster {
@@ -32,6 +33,7 @@ class ArenaLayout {
     int64_t num_stripes = 0;
     uint64_t value_offset = 0;           // in the arena; 64-byte aligned
     std::vector<uint64_t> slot_offsets;  // one a slot of the rule; none for what isn't trainable
+    uint64_t accumulator_offset = 0;     // 0: none, for there is no synchronous gate, or it isn't trainable
     size_t element_size = 0;
     int64_t elements = 0;
     uint64_t bytes = 0;
@@ -39,12 +41,17 @@ class ArenaLayout {
 
   const std::vector<Slice>& slices() const { return slices_; }
   int num_clients() const { return num_clients_; }
+  // Who may be in the middle of an update: the clients, and behind them the synchronous gate if there is one.
+  int num_writers() const { return num_clients_ + (gated_ ? 1 : 0); }
+  bool gated() const { return gated_; }
+  // Behind a stripe's StripeHeader: the numbers of the clients, and its StripeGate.
+  size_t stripe_tail_bytes() const { return num_clients_ * sizeof(uint64_t) + (gated_ ? sizeof(StripeGate) : 0); }
   int num_slots() const { return num_slots_; }
   int64_t num_stripes() const { return num_stripes_; }
 
   uint64_t client_offset(int client) const;
   uint64_t stripe_offset(int64_t stripe) const { return stripes_offset_ + stripe * stripe_stride_; }
-  uint64_t undo_offset(int client) const { return undo_offset_ + client * undo_stride_; }
+  uint64_t undo_offset(int writer) const { return undo_offset_ + writer * undo_stride_; }
   uint64_t undo_stride() const { return undo_stride_; }
   // From an undo slot's begin to its saved blocks.
   uint64_t undo_header_bytes() const { return undo_header_bytes_; }
@@ -65,9 +72,13 @@ class ArenaLayout {
   uint64_t hash() const { return hash_; }
 
  private:
+  // From `offset` on; returns where they end.
+  uint64_t PlaceAccumulators(const StoreModel& model, uint64_t offset);
+
   std::vector<Slice> slices_;
   int num_clients_ = 0;
   int num_slots_ = 0;
+  bool gated_ = false;
   int64_t num_stripes_ = 0;
   uint64_t stripe_stride_ = 0;
   uint64_t stripes_offset_ = 0;

@@ -12,10 +12,8 @@ namespace {
 
 constexpr char kStepSlot[] = "t";
 
-// "fc.weight", or "fc.weight/part_1" when the variable is partitioned (TensorFlow's word for a slice).
 std::string TensorName(const StoreModel& model, const PlacedSlice& slice) {
-  const std::string& name = model.variable(slice).name;
-  return slice.num_shards == 1 ? name : absl::StrCat(name, "/part_", slice.shard);
+  return TensorNameOf(model.variable(slice).name, slice);
 }
 
 bool Trainable(const StoreModel& model, const PlacedSlice& slice) {
@@ -41,21 +39,13 @@ std::string KindName(VariableKind kind) {
   return "";
 }
 
-ManifestRule RuleOfManifest(const RuleSpec& rule) {
-  ManifestRule entry{RuleName(rule.kind), {{"learning_rate", rule.learning_rate}}};
-  if (rule.kind == RuleKind::kMomentum) {
-    entry.hyperparameters["momentum"] = rule.momentum;
-    entry.hyperparameters["nesterov"] = rule.nesterov ? 1 : 0;
-  }
-  if (rule.kind == RuleKind::kAdam) {
-    entry.hyperparameters["beta1"] = rule.beta1;
-    entry.hyperparameters["beta2"] = rule.beta2;
-    entry.hyperparameters["epsilon"] = rule.epsilon;
-  }
-  return entry;
-}
+ManifestRule RuleOfManifest(const RuleSpec& rule) { return {RuleName(rule.kind), Hyperparameters(rule)}; }
 
 }  // namespace
+
+std::string TensorNameOf(const std::string& variable, const PlacedSlice& slice) {
+  return slice.num_shards == 1 ? variable : absl::StrCat(variable, "/part_", slice.shard);
+}
 
 uint64_t ValueBytes(const StoreModel& model) {
   uint64_t total = 0;

@@ -15,6 +15,10 @@
 
 namespace muster {
 
+// Name of a slice's tensor in a part: "fc.weight", or "fc.weight/part_1" of a variable that is partitioned
+// (TensorFlow's word for a slice). Its slots' tensors have "/" and the slot's name behind it.
+std::string TensorNameOf(const std::string& variable, const PlacedSlice& slice);
+
 // Bytes of the values of all slices, and of all slots of the trainable ones.
 uint64_t ValueBytes(const StoreModel& model);
 uint64_t SlotBytes(const StoreModel& model);

@@ -37,6 +37,23 @@ void Fields(Archive& a, PlacedSlice& m) {
   a(8, m.ps);
 }
 template <typename Archive>
+void Fields(Archive& a, ClipSpec& m) {
+  a(1, m.kind);
+  a(2, m.limit);
+}
+template <typename Archive>
+void Fields(Archive& a, ScheduleSpec& m) {
+  a(1, m.kind);
+  a(2, m.decay_steps);
+  a(3, m.decay_rate);
+  a(4, m.end_learning_rate);
+  a(5, m.power);
+  a(6, m.cycle);
+  a(7, m.alpha);
+  a(8, m.warmup_steps);
+  a(9, m.warmup_from);
+}
+template <typename Archive>
 void Fields(Archive& a, RuleSpec& m) {
   a(1, m.kind);
   a(2, m.learning_rate);
@@ -45,6 +62,16 @@ void Fields(Archive& a, RuleSpec& m) {
   a(5, m.beta1);
   a(6, m.beta2);
   a(7, m.epsilon);
+  a(8, m.weight_decay);
+  a(9, m.initial_accumulator);
+  a(10, m.learning_rate_decay);
+  a(11, m.rho);
+  a(12, m.centered);
+  a(13, m.learning_rate_power);
+  a(14, m.l1);
+  a(15, m.l2);
+  a(16, m.clip);
+  a(17, m.schedule);
 }
 template <typename Archive>
 void Fields(Archive& a, GateSpec& m) {
@@ -118,6 +145,7 @@ void Fields(Archive& a, PushPullReply& m) {
   a(1, m.version);
   a(2, m.staleness);
   a(3, m.global_step);
+  a(4, m.load);
   a(10, m.round);
   a(11, m.dropped);
   a(12, m.clock);
@@ -168,6 +196,20 @@ void Fields(Archive& a, BarrierRequest& m) {
   a(2, m.name);
   a(3, m.parties);
   a(4, m.elastic);
+}
+template <typename Archive>
+void Fields(Archive& a, LoadCheckpointRequest& m) {
+  a(1, m.path);
+}
+template <typename Archive>
+void Fields(Archive& a, LoadCheckpointReply& m) {
+  a(1, m.global_step);
+}
+template <typename Archive>
+void Fields(Archive& a, ReportLoadRequest& m) {
+  a(1, m.stamp);
+  a(2, m.error);
+  a(3, m.global_step);
 }
 
 class Writer {
@@ -288,7 +330,7 @@ std::string StoreMethodName(uint16_t method) {
   static constexpr std::array<const char*, kStoreMethods> kNames = {
       "unknown", "join",     "initialize", "await_ready", "push_pull",   "heartbeat",
       "done",    "shutdown", "status",     "save_part",   "export_part", "commit_checkpoint",
-      "barrier"};
+      "load_checkpoint", "report_load", "barrier"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

@@ -24,9 +24,11 @@ enum class StoreMethod : uint16_t {
   kSavePart = 9,
   kExportPart = 10,
   kCommitCheckpoint = 11,
-  kBarrier = 12,
+  kLoadCheckpoint = 12,
+  kReportLoad = 13,
+  kBarrier = 14,
 };
-constexpr int kStoreMethods = 13;
+constexpr int kStoreMethods = 15;
 
 // "push_pull"; "unknown" for what isn't one.
 std::string StoreMethodName(uint16_t method);
@@ -106,6 +108,7 @@ struct PushPullReply {
   uint64_t round = 0;       // that is being collected: ps 0's is the token
   bool dropped = false;     // the gradients were too old, or the sender's earlier life is in the round already
   uint64_t clock = 0;       // of the sender
+  std::string load;         // to the chief, from ps 0: somebody asks for this checkpoint to be loaded
 };
 
 struct HeartbeatRequest {
@@ -162,6 +165,23 @@ struct BarrierRequest {
   bool elastic = false;
 };
 
+// Anyone of the job, to ps 0: asks the chief to load the checkpoint at `path` (as the chief sees it) into every ps. The
+// answer comes when it has, with the global step that training goes on from, or with the chief's error.
+struct LoadCheckpointRequest {
+  std::string path;
+};
+
+struct LoadCheckpointReply {
+  int64_t global_step = 0;
+};
+
+// The chief, to ps 0: what became of the load that was asked for.
+struct ReportLoadRequest {
+  Stamp stamp;
+  std::string error;  // empty: it is done
+  int64_t global_step = 0;
+};
+
 // Replies without content are empty messages. Decoding: InvalidArgument if the bytes aren't such a message.
 #define MUSTER_STORE_MESSAGES(X) \
   X(StoreModel)                  \
@@ -180,7 +200,10 @@ struct BarrierRequest {
   X(ExportPartRequest)           \
   X(ExportPartReply)             \
   X(CommitCheckpointRequest)     \
-  X(BarrierRequest)
+  X(BarrierRequest)              \
+  X(LoadCheckpointRequest)       \
+  X(LoadCheckpointReply)         \
+  X(ReportLoadRequest)
 
 #define MUSTER_DECLARE_MESSAGE(Message)       \
   std::string Encode(const Message& message); \

@@ -49,13 +49,17 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
       started_(loop.Now()),
       clients_(options_.workers, options_.lease),
       memory_(options_.memory),
+      gates_(loop, clients_, options_.lead, options_.probe,
+             [this](const PushPullRequest& request, PushPullReply reply, Responder responder) {
+               AnswerPush(request, std::move(reply), std::move(responder));
+             }),
+      checkpoint_answers_(loop, options_.files, options_.background),
       staleness_(kStalenessBuckets),
       listener_stats_([] { return Listener::Stats(); }) {
   MUSTER_CHECK(options_.files != nullptr && options_.background != nullptr);
 }
 
 StoreService::~StoreService() {
-  *self_ = nullptr;
   if (end_timer_) loop_.CancelTimer(*end_timer_);
 }
 
@@ -68,19 +72,20 @@ absl::Status StoreService::Recover() {
   arena_ = *std::move(attached);
   arena_->RecoverCount();
   const bool forget = options_.probe != nullptr && options_.probe->Has(PlantedBug::kForgetClients);
+  for (int i = 0; i < arena_->layout().num_writers(); ++i) arena_->RecoverWriter(i);
   for (int i = 0; i < num_clients; ++i) {
-    arena_->RecoverWriter(i);
     ClientRecord& record = arena_->client(i);
     if (record.task != clients_.client(i).task)
       return absl::FailedPreconditionError(absl::StrCat("the memory that ", options_.task,
                                                         " was given belongs to another job, with a worker ",
                                                         record.task, " where this one has ", clients_.client(i).task));
-    if (forget) record.last_applied = record.last_counted = 0;
+    if (forget) record.numbers.last_applied = record.numbers.last_counted = 0;
     if (record.incarnation != 0)
       clients_.Restore(i, record.incarnation, record.where, record.done != 0, started_);
   }
   const ChiefLease& chief = arena_->header().chief;
   if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
+  gates_.Attach(*arena_);
   LogInfo("found the model of an earlier life: ", arena_->layout().value_bytes(), " bytes, version ",
           arena_->header().counters.updates, ", global step ", arena_->header().counters.global_step);
   if (arena_->header().ended != 0) {
@@ -101,6 +106,7 @@ void StoreService::OnDisconnect(ConnectionId connection) {
     clients_.client(waiter.client).waiting_for.clear();
     return true;
   });
+  gates_.Disconnect(connection);
   LookAtEnd();
 }
 
@@ -186,6 +192,12 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
       return OnExportPart(request, std::move(responder));
     case StoreMethod::kCommitCheckpoint:
       return OnCommitCheckpoint(request, std::move(responder));
+    case StoreMethod::kBarrier:
+      return OnBarrier(request, std::move(responder));
+    case StoreMethod::kLoadCheckpoint:
+      return OnLoadCheckpoint(request, std::move(responder));
+    case StoreMethod::kReportLoad:
+      return OnReportLoad(request, std::move(responder));
   }
   responder.Fail(absl::UnimplementedError(
       absl::StrCat("this ps knows no method ", request.method, "; client and ps must be of the same version")));
@@ -209,10 +221,12 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
     reply.chief_epoch = *epoch;
   }
   if (arena_) {
+    const bool new_life = arena_->client(*client).incarnation != message.incarnation;
     RecordClient(*client);
+    if (new_life) gates_.Join(*client);
     if (message.chief) RecordChief();
-    const ClientRecord& record = arena_->client(*client);
-    reply.last_sequence = std::max(record.last_applied, record.last_counted);
+    const ClientNumbers& numbers = arena_->client(*client).numbers;
+    reply.last_sequence = std::max(numbers.last_applied, numbers.last_counted);
     reply.global_step = arena_->header().counters.global_step;
   }
   LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
@@ -269,6 +283,7 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
                 .values = bulk.first(value_bytes),
                 .slots = bulk.subspan(value_bytes),
                 .steps = message.with_slots ? std::span<const uint64_t>(message.steps) : std::span<const uint64_t>()});
+  gates_.Attach(*arena_);
   return absl::OkStatus();
 }
 
@@ -321,6 +336,7 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
     return absl::InvalidArgumentError(absl::StrCat("unknown kind of pull ", static_cast<int>(message.pull)));
   if (message.minibatches > 0 && !options_.lead) return absl::InvalidArgumentError("only ps 0 counts the global step");
   const StoreModel& model = arena_->model();
+  RETURN_IF_ERROR(Gates::Check(model, message));
   uint64_t expected = 0;
   int64_t previous = -1;
   for (uint32_t index : message.pushed) {
@@ -351,21 +367,60 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
   // or the sender may have been replaced.
   if (absl::Status status = CheckPushPull(connection, message, bulk.size()); !status.ok())
     return responder.Fail(std::move(status));
-  const StoreModel& model = arena_->model();
-  size_t pull_bytes = 0;
-  for (const PlacedSlice& slice : model.slices)
-    if (Pulls(message.pull, model.variable(slice).kind)) pull_bytes += slice.bytes;
-  if (pull_bytes == 0) return responder.Send(Encode(ApplyPush(message, bulk, {})));
+  if (message.contributes) {
+    ++clients_.client(message.stamp.client).pushes;
+    return gates_.Contribute(connection, message, bulk, std::move(responder));
+  }
+  // An answer that may be kept back is filled when it is sent.
+  if (message.clock > 0) {
+    PushPullReply reply = ApplyPush(message, bulk, {});
+    return gates_.AnswerApplied(connection, message, reply, std::move(responder));
+  }
+  const size_t pull_bytes = PullBytes(message.pull);
+  if (pull_bytes == 0) return responder.Send(Encode(CompleteReply(message, ApplyPush(message, bulk, {}))));
   const BufferPool::Handle buffer = buffers_.Take(pull_bytes);
   const MutableByteSpan pulled = buffer->first(pull_bytes);
-  const PushPullReply reply = ApplyPush(message, bulk, pulled);
+  const PushPullReply reply = CompleteReply(message, ApplyPush(message, bulk, pulled));
   responder.Send(Encode(reply), {pulled}, buffer);
+}
+
+size_t StoreService::PullBytes(PullWhat what) const {
+  size_t bytes = 0;
+  for (const PlacedSlice& slice : arena_->model().slices)
+    if (Pulls(what, arena_->model().variable(slice).kind)) bytes += slice.bytes;
+  return bytes;
+}
+
+void StoreService::AnswerPush(const PushPullRequest& request, PushPullReply reply, Responder responder) {
+  reply = CompleteReply(request, std::move(reply));
+  const size_t pull_bytes = PullBytes(request.pull);
+  if (pull_bytes == 0) return responder.Send(Encode(reply));
+  const BufferPool::Handle buffer = buffers_.Take(pull_bytes);
+  const MutableByteSpan pulled = buffer->first(pull_bytes);
+  MutableByteSpan rest = pulled;
+  const StoreModel& model = arena_->model();
+  for (size_t i = 0; i < model.slices.size(); ++i) {
+    if (!Pulls(request.pull, model.variable(model.slices[i]).kind)) continue;
+    arena_->Read(static_cast<int>(i), rest.first(model.slices[i].bytes));
+    rest = rest.subspan(model.slices[i].bytes);
+  }
+  responder.Send(Encode(reply), {pulled}, buffer);
+}
+
+PushPullReply StoreService::CompleteReply(const PushPullRequest& request, PushPullReply reply) const {
+  const ArenaHeader& header = arena_->header();
+  reply.version = header.counters.updates;
+  reply.global_step = header.counters.global_step;
+  reply.round = header.gate.round;
+  reply.clock = arena_->client(static_cast<int>(request.stamp.client)).numbers.clock;
+  if (load_ && clients_.chief() == static_cast<int>(request.stamp.client)) reply.load = load_->path;
+  return reply;
 }
 
 PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled) {
   const StoreModel& model = arena_->model();
   const auto& slices = arena_->layout().slices();
-  const ClientRecord& record = arena_->client(message.stamp.client);
+  const ClientNumbers& numbers = arena_->client(message.stamp.client).numbers;
   const Arena::Push push{.client = static_cast<int>(message.stamp.client),
                          .sequence = message.stamp.sequence,
                          .generation = message.generation,
@@ -376,7 +431,7 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
   const bool updates = std::any_of(message.pushed.begin(), message.pushed.end(), [&model](uint32_t i) {
     return model.variable(model.slices[i]).kind == VariableKind::kTrainable;
   });
-  const bool first_time = record.last_applied < message.stamp.sequence;
+  const bool first_time = numbers.last_applied < message.stamp.sequence;
   if (updates && first_time) {
     reply.staleness = counters.updates - std::min(counters.updates, message.pulled_version);
     ++staleness_[std::min<size_t>(reply.staleness, kStalenessBuckets - 1)];
@@ -397,25 +452,26 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     pulled = pulled.subspan(into.size());
   }
   CountPush(message, updates && first_time);
-  reply.version = arena_->header().counters.updates;
-  reply.global_step = arena_->header().counters.global_step;
   return reply;
 }
 
 void StoreService::CountPush(const PushPullRequest& message, bool new_update) {
-  const ClientRecord& record = arena_->client(message.stamp.client);
-  ArenaCounters counters = arena_->header().counters;
-  if (new_update) ++counters.updates;
+  const int client = static_cast<int>(message.stamp.client);
+  Arena::Counted counted{client, arena_->client(client).numbers, arena_->header().counters, arena_->header().gate};
+  ClientNumbers& numbers = counted.numbers;
+  if (new_update) ++counted.counters.updates;
   const bool count_twice = options_.probe != nullptr && options_.probe->Has(PlantedBug::kCountTwice);
-  const bool counts = message.minibatches > 0 && (record.last_counted < message.stamp.sequence || count_twice);
-  if (counts) {
-    ++counters.global_step;
-    counters.minibatches += message.minibatches;
-  }
-  const bool applies = !message.pushed.empty() && record.last_applied < message.stamp.sequence;
+  const bool counts = message.minibatches > 0 && (numbers.last_counted < message.stamp.sequence || count_twice);
+  const bool applies = (!message.pushed.empty() || message.clock > 0) && numbers.last_applied < message.stamp.sequence;
   if (!applies && !counts) return;
-  arena_->Count(static_cast<int>(message.stamp.client), applies ? message.stamp.sequence : record.last_applied,
-                counts ? message.stamp.sequence : record.last_counted, counters);
+  if (counts) {
+    ++counted.counters.global_step;
+    counted.counters.minibatches += message.minibatches;
+    numbers.last_counted = message.stamp.sequence;
+  }
+  if (applies) numbers.last_applied = message.stamp.sequence;
+  numbers.clock = std::max(numbers.clock, message.clock);
+  arena_->Count(counted);
 }
 
 void StoreService::OnStamped(const IncomingRequest& request, Responder responder) {
@@ -436,6 +492,15 @@ void StoreService::OnStamped(const IncomingRequest& request, Responder responder
   LookAtEnd();
 }
 
+void StoreService::OnBarrier(const IncomingRequest& request, Responder responder) {
+  BarrierRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = NeedTraining();
+  if (!status.ok()) return responder.Fail(std::move(status));
+  gates_.OnBarrier(request.connection, message, std::move(responder));
+}
+
 void StoreService::OnSavePart(const IncomingRequest& request, Responder responder) {
   SavePartRequest message;
   absl::Status status = Decode(request.control, message);
@@ -446,57 +511,7 @@ void StoreService::OnSavePart(const IncomingRequest& request, Responder responde
     status = absl::NotFoundError(
         absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
   if (!status.ok()) return responder.Fail(std::move(status));
-  if (message.file != last_part_) last_part_answer_ = std::make_shared<std::optional<absl::StatusOr<BackgroundAnswer>>>();
-  last_part_ = message.file;
-  AnswerFromMark(std::move(responder),
-                 [files = options_.files, answer = last_part_answer_,
-                  path = JoinPath(message.directory, TemporaryName(message.file))](Arena& arena) {
-                   if (!answer->has_value()) *answer = WriteAside(*files, path, arena);
-                   return **answer;
-                 });
-}
-
-absl::StatusOr<StoreService::BackgroundAnswer> StoreService::WriteAside(FileSystem& files, const std::string& path,
-                                                                        const Arena& arena) {
-  ASSIGN_OR_RETURN(const FileSummary written, WritePart(files, path, arena.model(), ViewAside(arena)));
-  return BackgroundAnswer{.control = Encode(SavePartReply{written.bytes, written.crc32c})};
-}
-
-// Training goes on at once; what it changes from here on it saves aside first.
-void StoreService::AnswerFromMark(Responder responder, MarkedWork work) {
-  marked_.push_back({std::move(responder), std::move(work)});
-  if (marked_.size() == 1) NextMark();
-}
-
-void StoreService::NextMark() {
-  options_.background([&loop = loop_, self = self_, arena = arena_, mark = arena_->Mark(),
-                       work = std::move(marked_.front().work)]() mutable {
-    absl::StatusOr<BackgroundAnswer> answer = absl::FailedPreconditionError("other values were loaded meanwhile");
-    if (arena->FinishMark(mark)) answer = work(*arena);
-    arena->DiscardAside();
-    loop.Post([self = std::move(self), answer = std::move(answer)]() mutable {
-      if (*self == nullptr) return;
-      StoreService& service = **self;
-      Responder responder = std::move(service.marked_.front().responder);
-      service.marked_.pop_front();
-      if (!service.marked_.empty()) service.NextMark();
-      if (!answer.ok()) return responder.Fail(answer.status());
-      responder.Send(std::move(answer->control), std::move(answer->bulk), std::move(answer->keep_alive));
-    });
-  });
-}
-
-// Disks take their time: `work` does it elsewhere, the answer leaves from the loop.
-void StoreService::AnswerFromBackground(Responder responder,
-                                        absl::AnyInvocable<absl::StatusOr<BackgroundAnswer>()> work) {
-  auto answer = std::make_shared<Responder>(std::move(responder));
-  options_.background([&loop = loop_, self = self_, work = std::move(work), answer = std::move(answer)]() mutable {
-    loop.Post([self = std::move(self), result = work(), answer = std::move(answer)]() mutable {
-      if (*self == nullptr) return;
-      if (!result.ok()) return answer->Fail(result.status());
-      answer->Send(std::move(result->control), std::move(result->bulk), std::move(result->keep_alive));
-    });
-  });
+  checkpoint_answers_.SavePart(arena_, message, std::move(responder));
 }
 
 void StoreService::OnExportPart(const IncomingRequest& request, Responder responder) {
@@ -505,10 +520,7 @@ void StoreService::OnExportPart(const IncomingRequest& request, Responder respon
   if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
   if (status.ok()) status = NeedModel();
   if (!status.ok()) return responder.Fail(std::move(status));
-  AnswerFromMark(std::move(responder), [](Arena& arena) -> absl::StatusOr<BackgroundAnswer> {
-    const auto snapshot = std::make_shared<const PartSnapshot>(CopyAside(arena));
-    return BackgroundAnswer{Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot};
-  });
+  checkpoint_answers_.ExportPart(arena_, std::move(responder));
 }
 
 void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder responder) {
@@ -518,17 +530,34 @@ void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder 
   if (status.ok()) status = clients_.CheckChief(message.stamp, message.chief_epoch);
   if (status.ok() && !options_.lead) status = absl::InvalidArgumentError("only ps 0 commits checkpoints");
   if (!status.ok()) return responder.Fail(std::move(status));
-  if (message.directory.empty()) return responder.Send({});
-  AnswerFromBackground(
-      std::move(responder),
-      [files = options_.files, directory = message.directory,
-       text = message.manifest]() -> absl::StatusOr<BackgroundAnswer> {
-        ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(text, "the chief's manifest"));
-        if (!SeesSave(*files, directory, manifest.save_id))
-          return absl::NotFoundError(absl::StrCat("ps 0 does not see ", directory, ": the chief commits"));
-        RETURN_IF_ERROR(CommitManifest(*files, directory, manifest));
-        return BackgroundAnswer{};
-      });
+  checkpoint_answers_.Commit(message, std::move(responder));
+}
+
+void StoreService::OnLoadCheckpoint(const IncomingRequest& request, Responder responder) {
+  LoadCheckpointRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok() && !options_.lead)
+    status = absl::InvalidArgumentError(absl::StrCat(options_.task, " does not lead; ask ps:0"));
+  if (status.ok()) status = NeedTraining();
+  if (status.ok()) status = NeedModel();
+  if (status.ok() && load_) status = absl::AlreadyExistsError(absl::StrCat("the chief is to load ", load_->path));
+  const int chief = clients_.chief();
+  if (status.ok() && (chief < 0 || clients_.client(chief).done || !clients_.Alive(clients_.client(chief), loop_.Now())))
+    status = absl::UnavailableError("no chief is alive that could load a checkpoint; start it, and ask again");
+  if (!status.ok()) return responder.Fail(std::move(status));
+  load_ = {std::move(message.path), std::move(responder)};
+}
+
+void StoreService::OnReportLoad(const IncomingRequest& request, Responder responder) {
+  ReportLoadRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (!status.ok()) return responder.Fail(std::move(status));
+  responder.Send({});
+  if (!load_) return;  // who asked has heard already
+  Load load = *std::exchange(load_, std::nullopt);
+  if (!message.error.empty()) return load.responder.Fail(absl::FailedPreconditionError(message.error));
+  load.responder.Send(Encode(LoadCheckpointReply{message.global_step}));
 }
 
 void StoreService::LookAgainAt(absl::Time when) {
@@ -543,6 +572,7 @@ void StoreService::LookAgainAt(absl::Time when) {
 
 void StoreService::LookAtEnd() {
   if (!ending_.empty()) return LookAtLeaving();
+  gates_.Look();
   const absl::Time now = loop_.Now();
   switch (clients_.Look(now)) {
     case ClientTable::Phase::kEnded:
@@ -581,6 +611,8 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   outcome_ = std::move(outcome);
   for (Waiter& waiter : std::exchange(waiters_, {}))
     waiter.responder.Fail(absl::CancelledError(absl::StrCat("training has ended: ", why)));
+  gates_.FailAll(absl::CancelledError(absl::StrCat("training has ended: ", why)));
+  if (load_) std::exchange(load_, std::nullopt)->responder.Fail(absl::CancelledError("training has ended"));
   ended_at_ = loop_.Now();
   LookAtLeaving();
 }
@@ -591,6 +623,7 @@ StoreService::View StoreService::MakeView() const {
           .started = started_,
           .arena = arena_.get(),
           .clients = &clients_,
+          .waiting = gates_.Describe(),
           .ending = ending_,
           .requests = requests_,
           .staleness = staleness_,

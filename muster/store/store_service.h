@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +14,9 @@
 #include "muster/base/file_system.h"
 #include "muster/store/arena.h"
 #include "muster/store/buffer_pool.h"
+#include "muster/store/checkpoint_answers.h"
 #include "muster/store/client_table.h"
+#include "muster/store/gates.h"
 #include "muster/store/messages.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
@@ -72,7 +73,8 @@ class StoreService final : public RequestHandler {
     absl::Time started;
     Arena* arena = nullptr;  // null: the model isn't initialised
     const ClientTable* clients = nullptr;
-    std::string ending;  // empty while training
+    std::vector<WaitingFor> waiting;  // one a client: at a gate
+    std::string ending;               // empty while training
     std::array<uint64_t, kStoreMethods> requests{};
     std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
     Listener::Stats listener;
@@ -88,11 +90,6 @@ class StoreService final : public RequestHandler {
     AwaitReadyRequest request;
     Responder responder;
   };
-  struct BackgroundAnswer {
-    std::string control;
-    Segments bulk;
-    std::shared_ptr<const void> keep_alive;
-  };
   class DecodedBulk;
 
   void OnJoin(const IncomingRequest& request, Responder responder);
@@ -105,23 +102,24 @@ class StoreService final : public RequestHandler {
   void OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes);
   void CountPush(const PushPullRequest& message, bool new_update);
+  size_t PullBytes(PullWhat what) const;
+  // With the values and counters as they are now.
+  void AnswerPush(const PushPullRequest& request, PushPullReply reply, Responder responder);
+  PushPullReply CompleteReply(const PushPullRequest& request, PushPullReply reply) const;
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
+  void OnBarrier(const IncomingRequest& request, Responder responder);
   void OnSavePart(const IncomingRequest& request, Responder responder);
   void OnExportPart(const IncomingRequest& request, Responder responder);
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
-  // `work` runs elsewhere on what a mark of its own has set aside; marks follow one after the other.
-  using MarkedWork = absl::AnyInvocable<absl::StatusOr<BackgroundAnswer>(Arena& arena)>;
-  void AnswerFromMark(Responder responder, MarkedWork work);
-  void NextMark();
-  static absl::StatusOr<BackgroundAnswer> WriteAside(FileSystem& files, const std::string& path, const Arena& arena);
-  void AnswerFromBackground(Responder responder, absl::AnyInvocable<absl::StatusOr<BackgroundAnswer>()> work);
   // Aborted without a model.
   [[nodiscard]] absl::Status NeedModel() const;
   // Cancelled once training has ended.
   [[nodiscard]] absl::Status NeedTraining() const;
   void RecordClient(int client);
   void RecordChief();
+  void OnLoadCheckpoint(const IncomingRequest& request, Responder responder);
+  void OnReportLoad(const IncomingRequest& request, Responder responder);
   void LookAtEnd();
   void LookAtLeaving();
   void LookAgainAt(absl::Time when);
@@ -134,16 +132,15 @@ class StoreService final : public RequestHandler {
   BufferPool buffers_;
   std::shared_ptr<ArenaMemory> memory_;
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background
+  Gates gates_;
+  CheckpointAnswers checkpoint_answers_;
   std::vector<Waiter> waiters_;
-  struct Marked {
+  // A checkpoint that somebody wants loaded, until the chief has reported.
+  struct Load {
+    std::string path;
     Responder responder;
-    MarkedWork work;
   };
-  std::deque<Marked> marked_;  // the first one is under way
-  // The last part that was written, and what was answered: a request that arrives again must not write it again, for it
-  // may be committed by then.
-  std::string last_part_;
-  std::shared_ptr<std::optional<absl::StatusOr<BackgroundAnswer>>> last_part_answer_;
+  std::optional<Load> load_;
   std::array<uint64_t, kStoreMethods> requests_{};
   std::vector<uint64_t> staleness_;
   std::function<Listener::Stats()> listener_stats_;
@@ -153,8 +150,6 @@ class StoreService final : public RequestHandler {
   bool finished_ = false;
   absl::Status outcome_;
   std::optional<EventLoop::TimerId> end_timer_;
-  // Handed to what runs in the background, so that it finds out if the service has gone.
-  std::shared_ptr<StoreService*> self_ = std::make_shared<StoreService*>(this);
 };
 
 }  // namespace muster

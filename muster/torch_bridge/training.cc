@@ -101,6 +101,8 @@ void MonitoredTrainingSession::Run(Trainer& trainer, std::function<torch::Tensor
   ThrowIfError(status);
 }
 
+void MonitoredTrainingSession::Restore(const std::string& path) { ThrowIfError(session_->Restore(path)); }
+
 void MonitoredTrainingSession::Close() { ThrowIfError(session_->Close()); }
 
 }  // namespace muster

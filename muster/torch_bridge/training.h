@@ -98,6 +98,10 @@ class MonitoredTrainingSession {
   // One step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error.
   void Run(Trainer& trainer, std::function<torch::Tensor()> loss);
 
+  // The chief, between two runs: training goes on from the checkpoint at `path` on every ps; the workers' next step pulls
+  // its values. Throws Error, and everything stays as it was.
+  void Restore(const std::string& path);
+
   // A value of this step for summaries and LoggingTensor; call it inside `loss`.
   void AddScalar(const std::string& name, double value) { session_->AddScalar(name, value); }
 

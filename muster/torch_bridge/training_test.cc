@@ -1,8 +1,11 @@
 #include "muster/torch_bridge/training.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/random_state.h"
@@ -50,6 +53,38 @@ TEST(TrainingTest, OneProcessIsTheSameAsTorchsOptimizer) {
   // Not to the last bit: torch rounds parameter - rate × gradient once, our rules after each operation.
   EXPECT_TRUE(torch::allclose(ours->weight, twin->weight, 1e-6, 1e-7));
   EXPECT_TRUE(torch::allclose(ours->bias, twin->bias, 1e-6, 1e-7));
+}
+
+// Dropout and torch::rand go on where the checkpoint left them, without anything the program does.
+TEST(TrainingTest, CheckpointsKeepTorchsRandomGenerator) {
+  std::string directory = testing::TempDir() + "training_test_XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  // Draws one minibatch a step; saves at `steps`, the last.
+  const auto draws = [&](uint64_t seed, int64_t steps) {
+    SeedTorch(seed);
+    const auto server = Server::CreateLocal();
+    torch::nn::Linear net(4, 1);
+    Replica replica(*server, net);
+    auto trainer = Asynchronous(replica, Sgd());
+    std::vector<torch::Tensor> drawn;
+    MonitoredTrainingSession session(*server, {.checkpoint_dir = directory}, {StopAtStep({.last_step = steps})});
+    while (!session.ShouldStop())
+      session.Run(trainer, [&] {
+        drawn.push_back(torch::rand({8, 4}));
+        return Loss(net, drawn.back());
+      });
+    session.Close();
+    return drawn;
+  };
+  const auto first = draws(/*seed=*/5, 3);
+  const auto second = draws(/*seed=*/6, 7);
+  ASSERT_EQ(first.size(), 3u);
+  ASSERT_EQ(second.size(), 4u);
+  SeedTorch(5);
+  torch::nn::Linear same_draws_for_weights(4, 1);
+  for (const auto& drawn : {first, second})
+    for (const torch::Tensor& minibatch : drawn) EXPECT_TRUE(torch::equal(minibatch, torch::rand({8, 4})));
+  EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
 }
 
 TEST(TrainingTest, WhatIsMissingIsSaid) {

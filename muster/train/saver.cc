@@ -10,8 +10,8 @@
 
 namespace muster {
 
-Saver::Saver(FileSystem& files, StoreClient& client, std::string directory, SaverOptions options)
-    : files_(files), client_(client), directory_(std::move(directory)), options_(options) {}
+Saver::Saver(FileSystem& files, const Clock& clock, StoreClient& client, std::string directory, SaverOptions options)
+    : files_(files), clock_(clock), client_(client), directory_(std::move(directory)), options_(options) {}
 
 absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id, const std::string& file) {
   auto saved = client_.SavePart(ps, directory_, save_id, file);
@@ -34,6 +34,7 @@ absl::Status Saver::Commit(const Manifest& manifest) {
 absl::StatusOr<std::string> Saver::Save(int64_t global_step) {
   Manifest manifest;
   manifest.global_step = global_step;
+  manifest.saved_at = absl::ToUnixMillis(clock_.Now());
   manifest.lease_epoch = static_cast<int64_t>(client_.chief_epoch());
   // Different in every life of every chief: neither the parts nor the announcement of an earlier job that saved the
   // same step into this directory may be taken for ours.
@@ -56,7 +57,8 @@ absl::StatusOr<std::string> Saver::Save(int64_t global_step) {
   RETURN_IF_ERROR(Commit(manifest));
   last_checkpoint_ = path;
   // The new checkpoint is safe; trouble in tidying up is no reason to stop training.
-  absl::Status tidied = RetainNewest(files_, directory_, options_.keep_checkpoint_max);
+  absl::Status tidied = RetainNewest(files_, directory_, options_.keep_checkpoint_max,
+                                     absl::Hours(options_.keep_checkpoint_every_n_hours));
   if (tidied.ok()) tidied = RemoveLeftovers(files_, directory_);
   if (!tidied.ok()) LogWarning("old checkpoints could not be removed: ", tidied.ToString());
   return path;
@@ -80,9 +82,13 @@ absl::StatusOr<std::optional<int64_t>> Saver::RestoreLatest() {
                                     {.allow_older = options_.allow_older_checkpoint,
                                      .verify_checksums = options_.allow_older_checkpoint}));
   if (!latest) return std::nullopt;
-  LogInfo("Restoring parameters from ", *latest);
-  ASSIGN_OR_RETURN(const auto checkpoint, CheckpointReader::Open(files_, *latest));
-  RETURN_IF_ERROR(CheckModelOfCheckpoint(checkpoint->manifest(), client_.binding().variables, *latest));
+  return Restore(*latest);
+}
+
+absl::StatusOr<int64_t> Saver::Restore(const std::string& path) {
+  LogInfo("Restoring parameters from ", path);
+  ASSIGN_OR_RETURN(const auto checkpoint, CheckpointReader::Open(files_, path));
+  RETURN_IF_ERROR(CheckModelOfCheckpoint(checkpoint->manifest(), client_.binding().variables, path));
   std::vector<RestoredPart> parts;
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
     ASSIGN_OR_RETURN(RestoredPart part, ReadPart(*checkpoint, client_.ModelOf(ps)));
@@ -94,7 +100,7 @@ absl::StatusOr<std::optional<int64_t>> Saver::RestoreLatest() {
   const int64_t step = checkpoint->manifest().global_step;
   RETURN_IF_ERROR(client_.Initialize(step, step, &parts));
   RETURN_IF_ERROR(RestoreSaveables(checkpoint->manifest()));
-  last_checkpoint_ = *latest;
+  last_checkpoint_ = path;
   return step;
 }
 

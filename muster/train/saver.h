@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "muster/base/clock.h"
 #include "muster/base/file_system.h"
 #include "muster/checkpoint/manifest.h"
 #include "muster/store/store_client.h"
@@ -27,14 +28,16 @@ struct Saveable {
 };
 
 struct SaverOptions {
-  int keep_checkpoint_max = 5;          // 0 keeps all
+  int keep_checkpoint_max = 5;  // 0 keeps all
+  // One that would be removed is kept for ever if it was saved so long after the last one so kept (RetainNewest).
+  double keep_checkpoint_every_n_hours = 10000;
   bool allow_older_checkpoint = false;  // when the newest is damaged, restore the newest that isn't
 };
 
 class Saver {
  public:
   // All borrowed for its life.
-  Saver(FileSystem& files, StoreClient& client, std::string directory, SaverOptions options);
+  Saver(FileSystem& files, const Clock& clock, StoreClient& client, std::string directory, SaverOptions options);
 
   void Add(Saveable saveable) { saveables_.push_back(std::move(saveable)); }
 
@@ -46,6 +49,9 @@ class Saver {
   // is no checkpoint. DataLoss: damaged (names the file). FailedPrecondition: of another model (names the variable).
   absl::StatusOr<std::optional<int64_t>> RestoreLatest();
 
+  // The checkpoint at `path`, likewise; also in the middle of training. NotFound: there is none.
+  absl::StatusOr<int64_t> Restore(const std::string& path);
+
   const std::string& directory() const { return directory_; }
   // Path of the last checkpoint saved or restored; empty if none.
   const std::string& last_checkpoint() const { return last_checkpoint_; }
@@ -56,6 +62,7 @@ class Saver {
   [[nodiscard]] absl::Status RestoreSaveables(const Manifest& manifest);
 
   FileSystem& files_;
+  const Clock& clock_;
   StoreClient& client_;
   const std::string directory_;
   const SaverOptions options_;

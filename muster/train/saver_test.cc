@@ -50,7 +50,7 @@ struct Job {
     for (int ps = 0; ps < num_ps; ++ps) MoveToDisk(ps, disk);
     options.files = &disk;
     chief = std::make_unique<TrainingProcess>(store, "chief:0", options);
-    saver = std::make_unique<Saver>(disk, *chief->client, "model", SaverOptions{});
+    saver = std::make_unique<Saver>(disk, store.clock, *chief->client, "model", SaverOptions{});
   }
   void MoveToDisk(int ps, MemoryFileSystem& disk) {
     store.KillPs(ps);

@@ -40,6 +40,9 @@ absl::Status Session::CheckOptions() const {
     return absl::InvalidArgumentError("give one of save_checkpoint_secs and save_checkpoint_steps, not both");
   if (options_.save_summaries_secs && options_.save_summaries_steps)
     return absl::InvalidArgumentError("give one of save_summaries_secs and save_summaries_steps, not both");
+  if (!(options_.keep_checkpoint_every_n_hours > 0))
+    return absl::InvalidArgumentError(absl::StrCat("keep_checkpoint_every_n_hours is ",
+                                                   options_.keep_checkpoint_every_n_hours, "; accepted: more than 0"));
   return absl::OkStatus();
 }
 
@@ -109,9 +112,11 @@ absl::Status Session::InitializeOrRestore() {
   StoreClient& client = *environment_.client;
   if (!options_.checkpoint_dir.empty() && !saver_) {
     RETURN_IF_ERROR(environment_.files->CreateDirectory(options_.checkpoint_dir));
-    saver_ = std::make_unique<Saver>(*environment_.files, client, options_.checkpoint_dir,
-                                     SaverOptions{.keep_checkpoint_max = options_.keep_checkpoint_max,
-                                                  .allow_older_checkpoint = options_.allow_older_checkpoint});
+    saver_ =
+        std::make_unique<Saver>(*environment_.files, *environment_.clock, client, options_.checkpoint_dir,
+                                SaverOptions{.keep_checkpoint_max = options_.keep_checkpoint_max,
+                                             .keep_checkpoint_every_n_hours = options_.keep_checkpoint_every_n_hours,
+                                             .allow_older_checkpoint = options_.allow_older_checkpoint});
     for (const Saveable& saveable : options_.saveables) saver_->Add(saveable);
   }
   const std::string& summary_dir = options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir;
@@ -142,10 +147,34 @@ absl::Status Session::Run() {
     status = Recover(status);
     if (status.ok()) status = RunHooked();
   }
+  if (status.ok()) status = ObeyLoadRequest();
   if (!absl::IsCancelled(status)) return status;
   LogInfo(status.message());
   stop_ = true;
   return absl::OkStatus();
+}
+
+// Somebody may have asked ps 0 for another checkpoint (`muster checkpoint load`). Its mistakes are told to him.
+absl::Status Session::ObeyLoadRequest() {
+  StoreClient& client = *environment_.client;
+  const std::string path = client.TakeLoadRequest();
+  if (path.empty()) return absl::OkStatus();
+  const absl::Status restored = Restore(path);
+  if (!restored.ok()) LogWarning("could not load ", path, ": ", restored.message());
+  return client.ReportLoad(restored.ok() ? absl::StatusOr<int64_t>(global_step_) : restored);
+}
+
+absl::Status Session::Restore(const std::string& path) {
+  if (!is_chief_ || !created_)
+    return absl::FailedPreconditionError("only the chief's session, once it is started, loads checkpoints");
+  StoreClient& client = *environment_.client;
+  Saver reader(*environment_.files, *environment_.clock, client, /*directory=*/"", {});
+  Saver& saver = saver_ ? *saver_ : reader;
+  ASSIGN_OR_RETURN(const int64_t step, saver.Restore(path));
+  LogWarning("going on from global step ", step, "; it was ", global_step_);
+  ASSIGN_OR_RETURN(global_step_,
+                   client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
+  return client.Pull(PullWhat::kEverything);
 }
 
 absl::Status Session::RunHooked() {

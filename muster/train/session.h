@@ -40,7 +40,8 @@ struct SessionOptions {
   int64_t log_step_count_steps = 100;  // 0: no `global_step/sec`
   double max_wait_secs = 7200;         // for the chief to initialise the model
   int keep_checkpoint_max = 5;
-  bool allow_older_checkpoint = false;  // when the newest is damaged, go on from the newest that isn't
+  double keep_checkpoint_every_n_hours = 10000;  // more than 0; see SaverOptions
+  bool allow_older_checkpoint = false;           // when the newest is damaged, go on from the newest that isn't
   std::vector<std::shared_ptr<SessionHook>> chief_only_hooks;
   std::vector<Saveable> saveables;  // kept in checkpoints beside the variables
 };
@@ -77,6 +78,11 @@ class Session {
   // AfterCreateSession again, and the step is run with the new values.
   [[nodiscard]] absl::Status Run();
 
+  // The chief, between two runs: training goes on from the checkpoint at `path` ("dir/model.ckpt-100"), on every ps; the
+  // workers pull its values with their next step, and global_step follows. On an error everything stays as it was.
+  // FailedPrecondition: not the chief; a checkpoint of another model. NotFound, DataLoss: none there, or damaged.
+  [[nodiscard]] absl::Status Restore(const std::string& path);
+
   // A value of this step for summaries and LoggingTensor; call it inside the step.
   void AddScalar(const std::string& name, double value) { scalars_.emplace_back(name, value); }
 
@@ -97,6 +103,7 @@ class Session {
   [[nodiscard]] absl::Status RunHooked();
   [[nodiscard]] absl::Status Recover(const absl::Status& cause);
   [[nodiscard]] absl::Status EndHooks();
+  [[nodiscard]] absl::Status ObeyLoadRequest();
   SessionContext MakeContext();
 
   const SessionEnvironment environment_;

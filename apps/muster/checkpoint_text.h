@@ -1,0 +1,30 @@
+// Checkpoints as `muster checkpoint` prints them, for people and as JSON. Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/checkpoint/checkpoint_listing.h"
+#include "muster/checkpoint/manifest.h"
+#include "muster/checkpoint/tensor_statistics.h"
+
+namespace muster {
+
+// One line a checkpoint under a line of headings, or one line of JSON.
+std::string ListingTable(const std::vector<ListedCheckpoint>& checkpoints);
+std::string ListingJson(const std::vector<ListedCheckpoint>& checkpoints);
+
+// A whole checkpoint. `path` is what it is called.
+std::string ManifestText(const Manifest& manifest, const std::string& path);
+std::string ManifestJson(const Manifest& manifest, const std::string& path);
+
+// Of the tensors that were asked for.
+struct NamedStatistics {
+  std::string name;  // "w", or "w/momentum" of a slot
+  TensorStatistics statistics;
+};
+std::string StatisticsTable(const std::vector<NamedStatistics>& tensors);
+std::string StatisticsJson(const std::vector<NamedStatistics>& tensors);
+
+}  // namespace muster

@@ -1,0 +1,39 @@
+// Which rule updates which variable: a default and groups of variables with rules of their own (torch's parameter
+// groups). A plain value; no thread safety needed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "muster/optim/rule_spec.h"
+
+namespace muster {
+
+struct ParameterGroup {
+  std::vector<std::string> variables;  // exact names, or a beginning of names followed by '*': "embedding.*", "*"
+  RuleSpec rule;
+
+  bool operator==(const ParameterGroup&) const = default;
+};
+
+struct OptimizerSpec {
+  OptimizerSpec() = default;
+  // A rule alone is an optimizer for all variables: what most programs say.
+  OptimizerSpec(const RuleSpec& rule, std::vector<ParameterGroup> groups = {});  // NOLINT(google-explicit-constructor)
+
+  // The rule of the first group that names the variable, else the default.
+  const RuleSpec& RuleFor(std::string_view variable) const;
+
+  RuleSpec rule;
+  std::vector<ParameterGroup> groups;
+
+  bool operator==(const OptimizerSpec&) const = default;
+};
+
+// InvalidArgument if a rule is wrong (CheckRule), if a group names none of `variables` (all of the model), or if
+// clipping by the global norm, which is one norm for all variables, isn't the same in every rule.
+[[nodiscard]] absl::Status CheckOptimizer(const OptimizerSpec& optimizer, const std::vector<std::string>& variables);
+
+}  // namespace muster

@@ -1,0 +1,70 @@
+// What a training program says about an update rule: which one, its hyperparameters, how the gradient is clipped and
+// how the learning rate moves. A plain value that the chief sends to the ps; rules.h has the formulas, rule_options.h
+// the ways to write one. No thread safety needed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "muster/base/dtype.h"
+#include "muster/optim/clip.h"
+#include "muster/optim/schedule.h"
+
+namespace muster {
+
+// The numbers are written to the wire and to the arena: never renumber.
+enum class RuleKind : uint8_t {
+  kSgd = 1,
+  kMomentum = 2,
+  kAdam = 3,
+  kAdagrad = 4,
+  kAdamW = 5,
+  kRmsProp = 6,
+  kAdadelta = 7,
+  kFtrl = 8,
+  kAdd = 9,
+};
+
+// A rule and its hyperparameters; what the chief tells the ps. A rule judges only what it uses. The defaults here are
+// one set for all rules; rule_options.h gives each rule those of the library whose semantics it keeps.
+struct RuleSpec {
+  RuleKind kind = RuleKind::kSgd;
+  double learning_rate = 0.01;        // all but kAdd; what the schedule starts from
+  double momentum = 0.9;              // kMomentum, kRmsProp
+  bool nesterov = false;              // kMomentum
+  double beta1 = 0.9;                 // kAdam, kAdamW
+  double beta2 = 0.999;               // kAdam, kAdamW
+  double epsilon = 1e-8;              // kAdam, kAdamW, kAdagrad, kRmsProp, kAdadelta
+  double weight_decay = 0;            // all but kAdd: g ← g + weight_decay · p first; kAdamW: decoupled
+  double initial_accumulator = 0;     // kAdagrad, kFtrl
+  double learning_rate_decay = 0;     // kAdagrad
+  double rho = 0.9;                   // kRmsProp (torch's alpha), kAdadelta
+  bool centered = false;              // kRmsProp
+  double learning_rate_power = -0.5;  // kFtrl
+  double l1 = 0;                      // kFtrl
+  double l2 = 0;                      // kFtrl
+  ClipSpec clip = {};                 // before weight decay
+  ScheduleSpec schedule = {};         // all but kAdd
+
+  bool operator==(const RuleSpec&) const = default;
+};
+
+// "sgd", "momentum", "adam", "adagrad", "adamw", "rmsprop", "adadelta", "ftrl", "add".
+std::string RuleName(RuleKind kind);
+absl::StatusOr<RuleKind> ParseRule(std::string_view name);
+
+// InvalidArgument names the hyperparameter, its value and what is accepted (learning_rate ≥ 0 and finite, betas in [0,
+// 1), …).
+[[nodiscard]] absl::Status CheckRule(const RuleSpec& spec);
+
+// InvalidArgument if the rule can't update variables of this type: whole numbers are only added to, and not clipped.
+[[nodiscard]] absl::Status CheckRuleFor(const RuleSpec& spec, DType dtype);
+
+// What the rule uses of the specification, by name, as the manifest of a checkpoint records it: flags and kinds as
+// numbers, weight decay, clipping and schedule only where there are any.
+std::map<std::string, double> Hyperparameters(const RuleSpec& spec);
+
+}  // namespace muster

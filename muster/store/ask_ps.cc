@@ -1,0 +1,26 @@
+#include "muster/store/ask_ps.h"
+
+#include "muster/transport/tcp/tcp_transport.h"
+
+namespace muster {
+
+absl::StatusOr<std::string> AskPs(const std::string& address, const JobToken& token, StoreMethod method,
+                                  std::string control, absl::Duration patience) {
+  TcpEventLoop loop;
+  TcpTransport transport(loop, token);
+  const auto channel = transport.Connect(address);
+  absl::StatusOr<Reply> answer = absl::UnknownError("");
+  bool answered = false;
+  channel->Call(
+      {.method = static_cast<uint16_t>(method), .control = std::move(control), .deadline = loop.Now() + patience},
+      [&](absl::StatusOr<Reply> reply) {
+        answer = std::move(reply);
+        answered = true;
+      });
+  loop.RunUntil([&] { return answered; }, absl::InfiniteFuture());
+  if (absl::IsDeadlineExceeded(answer.status())) return absl::UnavailableError(answer.status().message());
+  if (!answer.ok()) return answer.status();
+  return answer->control;
+}
+
+}  // namespace muster

@@ -1,0 +1,156 @@
+// Sessions whose ps lose the model, or whose chief is told to go on from another checkpoint.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/train/hooks.h"
+#include "muster/train/session.h"
+#include "muster/train/training_process.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
+
+// Counts how often a session was created.
+class CreationCounter final : public SessionHook {
+ public:
+  absl::Status AfterCreateSession(const SessionContext&) override {
+    ++created;
+    return absl::OkStatus();
+  }
+  int created = 0;
+};
+
+class RecoveryTest : public ::testing::Test {
+ protected:
+  RecoveryTest()
+      : chief_session_(chief_.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 2}, {chief_hook_})),
+        worker_session_(worker_.MakeSession({}, {worker_hook_})) {
+    EXPECT_EQ(chief_session_.Start(), absl::OkStatus());
+    EXPECT_EQ(worker_session_.Start(), absl::OkStatus());
+  }
+  void Steps(Session& session, int steps) {
+    for (int i = 0; i < steps; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
+  }
+  // What `muster checkpoint load` does. The answer arrives while somebody waits on the loop.
+  std::shared_ptr<std::optional<absl::StatusOr<LoadCheckpointReply>>> AskToLoad(const std::string& path) {
+    auto answer = std::make_shared<std::optional<absl::StatusOr<LoadCheckpointReply>>>();
+    outside_ = transport_.Connect(store_.addresses()[0]);
+    outside_->Call({.method = static_cast<uint16_t>(StoreMethod::kLoadCheckpoint),
+                    .control = Encode(LoadCheckpointRequest{path})},
+                   [answer](const absl::StatusOr<Reply>& reply) {
+                     LoadCheckpointReply decoded;
+                     absl::Status status = reply.status();
+                     if (status.ok()) status = Decode(reply->control, decoded);
+                     if (status.ok()) *answer = decoded;
+                     if (!status.ok()) *answer = status;
+                   });
+    store_.Pass(absl::Milliseconds(1));
+    return answer;
+  }
+
+  SimulatedStore store_{2, kTasks};
+  LoopbackTransport transport_{store_.network, store_.loop};
+  std::unique_ptr<Channel> outside_;
+  TrainingProcess chief_{store_, "chief:0", {.files = &store_.files}};
+  TrainingProcess worker_{store_, "worker:0"};
+  std::shared_ptr<CreationCounter> chief_hook_ = std::make_shared<CreationCounter>();
+  std::shared_ptr<CreationCounter> worker_hook_ = std::make_shared<CreationCounter>();
+  Session chief_session_;
+  Session worker_session_;
+};
+
+TEST_F(RecoveryTest, TheChiefLoadsTheLastCheckpointIntoAPsThatCameBackEmpty) {
+  Steps(chief_session_, 5);  // saves at 0, 2 and 4
+  store_.LosePs(1);
+  store_.StartPs(1);
+  Steps(chief_session_, 1);
+  EXPECT_EQ(chief_session_.global_step(), 5);
+  EXPECT_EQ(chief_hook_->created, 2);
+  Steps(worker_session_, 1);
+  EXPECT_EQ(worker_session_.global_step(), 6);
+  EXPECT_EQ(worker_hook_->created, 2);
+  EXPECT_EQ(chief_.source.values(0).size(), worker_.source.values(0).size());
+}
+
+TEST_F(RecoveryTest, AWorkerThatFindsOutFirstWaitsForTheChief) {
+  Steps(chief_session_, 3);
+  store_.LosePs(0);
+  store_.StartPs(0);
+  // The chief's next step falls into the worker's waiting.
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(2), [&] { Steps(chief_session_, 1); });
+  Steps(worker_session_, 1);
+  EXPECT_EQ(worker_session_.global_step(), 4);
+}
+
+TEST_F(RecoveryTest, WithoutACheckpointItSaysWhatIsMissing) {
+  SimulatedStore store(1, kTasks);
+  TrainingProcess chief(store, "chief:0");
+  Session session = chief.MakeSession();
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  store.LosePs(0);
+  store.StartPs(0);
+  const absl::Status status = session.Run();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("give the session a checkpoint_dir"));
+}
+
+TEST_F(RecoveryTest, RestoreTakesEverybodyBack) {
+  Steps(chief_session_, 2);
+  const std::vector<float> then = chief_.source.values(0);
+  Steps(worker_session_, 4);
+  ASSERT_EQ(chief_session_.Restore("model/model.ckpt-2"), absl::OkStatus());
+  EXPECT_EQ(chief_session_.global_step(), 2);
+  EXPECT_EQ(chief_.source.values(0), then);
+  Steps(worker_session_, 1);
+  EXPECT_EQ(worker_session_.global_step(), 3);
+  EXPECT_TRUE(absl::IsFailedPrecondition(worker_session_.Restore("model/model.ckpt-2")));
+}
+
+TEST_F(RecoveryTest, ARestoreThatCannotBeLeavesEverythingAsItWas) {
+  Steps(chief_session_, 3);
+  EXPECT_FALSE(chief_session_.Restore("model/model.ckpt-77").ok());
+  Steps(chief_session_, 1);
+  EXPECT_EQ(chief_session_.global_step(), 4);
+  EXPECT_EQ(chief_hook_->created, 1);
+}
+
+TEST_F(RecoveryTest, AnyoneMayAskTheChiefToLoad) {
+  Steps(chief_session_, 3);
+  const auto answer = AskToLoad("model/model.ckpt-2");
+  EXPECT_FALSE(answer->has_value());
+  Steps(chief_session_, 1);
+  store_.Pass(absl::Milliseconds(1));
+  ASSERT_TRUE(answer->has_value());
+  ASSERT_TRUE((*answer)->ok()) << (*answer)->status();
+  EXPECT_EQ((**answer)->global_step, 2);
+  EXPECT_EQ(chief_session_.global_step(), 2);
+}
+
+TEST_F(RecoveryTest, WhoAsksForWhatIsNotThereIsToldAndTrainingGoesOn) {
+  Steps(chief_session_, 3);
+  const auto answer = AskToLoad("model/model.ckpt-99");
+  Steps(chief_session_, 1);
+  store_.Pass(absl::Milliseconds(1));
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_FALSE((*answer)->ok());
+  EXPECT_THAT(std::string((*answer)->status().message()), HasSubstr("model.ckpt-99"));
+  EXPECT_EQ(chief_session_.global_step(), 4);
+}
+
+TEST_F(RecoveryTest, WithoutALivingChiefNobodyCanLoad) {
+  ASSERT_EQ(chief_session_.Close(), absl::OkStatus());
+  const auto answer = AskToLoad("model/model.ckpt-0");
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_TRUE(absl::IsUnavailable((*answer)->status())) << (*answer)->status();
+}
+
+}  // namespace
+}  // namespace muster
