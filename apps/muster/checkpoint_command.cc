@@ -305,8 +305,8 @@ void AddCheckpointCommand(CLI::App& app, int& exit_code) {
       AddOne(*command, "verify", "Whether a checkpoint is whole", kVerifyFooter, options, Verify, exit_code);
   verify->add_flag("--all", options->all, "Every checkpoint of the model_dir PATH");
 
-  CLI::App* load = AddOne(*command, "load", "Let a running job go on from a checkpoint", kLoadFooter, options, Load,
-                          exit_code);
+  CLI::App* load =
+      AddOne(*command, "load", "Let a running job go on from a checkpoint", kLoadFooter, options, Load, exit_code);
   load->add_option("--ps", options->ps, "Address of ps 0 of the job")->required()->type_name("ADDRESS");
 
   CLI::App* reshard = AddOne(*command, "reshard", "Write a checkpoint again for another number of ps", kReshardFooter,

@@ -51,8 +51,8 @@ int Serve(std::vector<std::string> arguments) {
                                 "this process is ", task->task().ToString(),
                                 ", not a ps; give --job_name=ps, or a TF_CONFIG whose task type is \"ps\"")));
   SetUpLog(environment.run_id ? "" : task->task().ToString());
-  auto node = Node::Create(*task, {.token = {environment.job_token.value_or("")},
-                                          .arena_fd = environment.arena_fd.value_or("")});
+  auto node = Node::Create(
+      *task, {.token = {environment.job_token.value_or("")}, .arena_fd = environment.arena_fd.value_or("")});
   if (!node.ok()) return Fail(node.status());
   if (const absl::Status status = (*node)->Join(); !status.ok()) return Fail(status);
   return 0;

@@ -4,8 +4,9 @@
 
 namespace muster {
 
-AsynchronousAlgorithm::AsynchronousAlgorithm(GradientSource& source, PlacementResult placement, const RuleSpec& rule)
-    : source_(source), binding_{source.variables(), std::move(placement), rule, {}} {
+AsynchronousAlgorithm::AsynchronousAlgorithm(GradientSource& source, PlacementResult placement,
+                                             const OptimizerSpec& optimizer)
+    : source_(source), binding_{source.variables(), std::move(placement), optimizer, {}} {
   for (size_t i = 0; i < binding_.variables.size(); ++i) binding_.values.push_back(source.value(i));
 }
 

@@ -10,7 +10,7 @@ namespace muster {
 class AsynchronousAlgorithm final : public Algorithm {
  public:
   // `source` must outlive it.
-  AsynchronousAlgorithm(GradientSource& source, PlacementResult placement, const RuleSpec& rule);
+  AsynchronousAlgorithm(GradientSource& source, PlacementResult placement, const OptimizerSpec& optimizer);
 
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return binding_; }

@@ -1,6 +1,5 @@
 #include "muster/data/input_stream.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,8 +9,6 @@
 
 namespace muster {
 namespace {
-
-using ::testing::HasSubstr;
 
 // `rows` rows, each labelled with its number.
 Dataset Rows(size_t rows) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <utility>
@@ -62,6 +63,12 @@ class EndingSignals {
 bool SameFile(int a, int b) {
   struct stat of_a, of_b;
   return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+// Of a task of the plan.
+const ProcessSpec& SpecOf(const ClusterPlan& plan, const TaskId& task) {
+  return *std::find_if(plan.processes.begin(), plan.processes.end(),
+                       [&](const ProcessSpec& process) { return process.task == task; });
 }
 
 class ForegroundRun final : public BackendEvents {
@@ -130,13 +137,9 @@ class ForegroundRun final : public BackendEvents {
   }
 
   absl::Status LaunchAgain(const TaskId& task) {
-    for (const ProcessSpec& process : plan_.processes) {
-      if (process.task != task) continue;
-      RETURN_IF_ERROR(backend_.Launch(process));
-      log_.Say(absl::StrCat(task.ToString(), " is process ", backend_.Pid(task), " now"));
-      return absl::OkStatus();
-    }
-    return absl::NotFoundError("no such task in this run");
+    RETURN_IF_ERROR(backend_.Launch(SpecOf(plan_, task)));
+    log_.Say(absl::StrCat(task.ToString(), " is process ", backend_.Pid(task), " now"));
+    return absl::OkStatus();
   }
 
   void Supervise() {

@@ -15,8 +15,8 @@ std::string Names(const std::set<TaskId>& tasks) {
 
 bool IsServer(const TaskId& task) { return task.job == kPsJob; }
 
-// Exit codes that say "worth trying again" (docs/architecture.md), and those of shells whose child was interrupted, ended
-// or killed: what Kubernetes' TFJob takes for retryable.
+// Exit codes that say "worth trying again" (docs/architecture.md), and those of shells whose child was interrupted,
+// ended or killed: what Kubernetes' TFJob takes for retryable.
 bool Retryable(const ExitStatus& status) {
   return status.signal != 0 || status.code == 130 || status.code == 137 || status.code == 138 || status.code == 143;
 }
@@ -55,8 +55,9 @@ bool Supervisor::Heal(const TaskId& task, const ExitStatus& status) {
   ++life.restarts;
   life.short_lives = clock_.Now() - life.began < options_.steady_life ? life.short_lives + 1 : 1;
   const absl::Duration pause =
-      life.short_lives == 1 ? absl::ZeroDuration()
-                            : std::min(kLongestPause, options_.restart_pause * (1 << std::min(life.short_lives - 2, 10)));
+      life.short_lives == 1
+          ? absl::ZeroDuration()
+          : std::min(kLongestPause, options_.restart_pause * (1 << std::min(life.short_lives - 2, 10)));
   report_(absl::StrCat(task.ToString(), " ", status.ToString(), ": starting it again",
                        pause > absl::ZeroDuration() ? absl::StrCat(" in ", absl::FormatDuration(pause)) : "",
                        " (restart ", life.restarts, " of ", options_.max_restarts, ")"));

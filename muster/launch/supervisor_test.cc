@@ -228,7 +228,8 @@ TEST_F(HealingTest, WhoIsKilledIsStartedAgainAtOnceTheFirstTime) {
   for (const TaskId& task : {kPs, kChief, kWorker0}) {
     supervisor_.OnExit(task, {.signal = 9});
     EXPECT_THAT(Relaunched(), ElementsAre(task.ToString()));
-    EXPECT_THAT(Said(), HasSubstr(task.ToString() + " was killed by signal 9 (Killed): starting it again (restart 1 of 3)"));
+    EXPECT_THAT(Said(),
+                HasSubstr(task.ToString() + " was killed by signal 9 (Killed): starting it again (restart 1 of 3)"));
   }
   supervisor_.OnExit(kChief, {});
   supervisor_.OnExit(kWorker0, {});

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/optim/half.h"
 #include "muster/store/messages.h"
 
 namespace muster {
@@ -25,19 +26,27 @@ std::span<T> As(MutableByteSpan bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-// sum ← sum + gradient. The gradient comes off the wire and needs no alignment.
+// sum ← sum + scale × gradient. The gradient comes off the wire and needs no alignment.
 template <typename T>
-void AddElements(std::span<T> sum, ByteSpan gradient) {
+void AddElements(std::span<T> sum, const std::byte* gradient, T scale) {
   for (size_t i = 0; i < sum.size(); ++i) {
     T element;
-    std::memcpy(&element, gradient.data() + i * sizeof(T), sizeof(T));
-    sum[i] += element;
+    std::memcpy(&element, gradient + i * sizeof(T), sizeof(T));
+    sum[i] += scale * element;
   }
 }
 
-void AddTo(DType dtype, MutableByteSpan sum, ByteSpan gradient) {
-  if (dtype == DType::kFloat64) return AddElements(As<double>(sum), gradient);
-  AddElements(As<float>(sum), gradient);
+// The sum is of SlotDType(dtype).
+void AddTo(DType dtype, MutableByteSpan sum, ByteSpan gradient, double scale) {
+  if (dtype == DType::kFloat64) return AddElements(As<double>(sum), gradient.data(), scale);
+  const auto narrow = static_cast<float>(scale);
+  if (DTypeSize(dtype) != kHalfBytes) return AddElements(As<float>(sum), gradient.data(), narrow);
+  for (size_t from = 0; from < As<float>(sum).size(); from += kHalfBlock) {
+    const std::span<float> part = As<float>(sum).subspan(from, std::min(kHalfBlock, As<float>(sum).size() - from));
+    HalfBlock floats;
+    FloatsFromHalves(dtype, gradient.data() + from * kHalfBytes, floats.data(), part.size());
+    AddElements(part, reinterpret_cast<const std::byte*>(floats.data()), narrow);
+  }
 }
 
 // Stores of this process stay on their side of it. What is guarded against is death, not another processor, so nothing
@@ -85,33 +94,35 @@ class Arena::StripeLock {
   pthread_mutex_t* const mutex_;
 };
 
-MutableByteSpan Arena::StripeParts::block(size_t part, size_t block) const {
-  const size_t from = block * block_bytes;
-  return parts[part].subspan(from, std::min(block_bytes, parts[part].size() - from));
+absl::StatusOr<Arena::Rules> Arena::MakeRules(const StoreModel& model) {
+  Rules rules(model.slices.size());
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
+    ASSIGN_OR_RETURN(rules[i], MakeUpdateRule(model.rule(model.slices[i])));
+    MUSTER_CHECK(rules[i]->slots().size() + 1 < StripeParts::kMaxParts);
+  }
+  return rules;
 }
 
-Arena::Arena(ArenaLayout layout, StoreModel model, std::unique_ptr<UpdateRule> rule,
-             std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe)
+Arena::Arena(ArenaLayout layout, StoreModel model, Rules rules, std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe)
     : layout_(std::move(layout)),
       model_(std::move(model)),
-      rule_(std::move(rule)),
+      rules_(std::move(rules)),
       memory_(std::move(memory)),
       base_(memory_->data()),
-      probe_(probe) {
-  MUSTER_CHECK(rule_->slots().size() + 1 < kMaxParts);
-}
+      probe_(probe) {}
 
 absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const StoreModel& model, int num_clients,
                                                      std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe) {
   ASSIGN_OR_RETURN(ArenaLayout layout, ArenaLayout::Make(model, num_clients));
-  ASSIGN_OR_RETURN(auto rule, MakeUpdateRule(model.rule));
+  ASSIGN_OR_RETURN(Rules rules, MakeRules(model));
   if (!memory) {
     ASSIGN_OR_RETURN(memory, ArenaMemory::Create());
   }
   const std::string description = Encode(model);
   RETURN_IF_ERROR(memory->Reset(layout.total_bytes() + description.size()));
   std::memcpy(memory->data() + layout.total_bytes(), description.data(), description.size());
-  auto arena = std::unique_ptr<Arena>(new Arena(layout, model, std::move(rule), std::move(memory), probe));
+  auto arena = std::unique_ptr<Arena>(new Arena(layout, model, std::move(rules), std::move(memory), probe));
   arena->header() = {.version = kArenaVersion,
                      .num_clients = static_cast<uint32_t>(num_clients),
                      .layout_hash = layout.hash(),
@@ -144,11 +155,11 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Attach(std::shared_ptr<ArenaMemory
   RETURN_IF_ERROR(Decode(
       std::string(reinterpret_cast<const char*>(memory->data()) + header.model_offset, header.model_bytes), model));
   ASSIGN_OR_RETURN(ArenaLayout layout, ArenaLayout::Make(model, num_clients));
-  ASSIGN_OR_RETURN(auto rule, MakeUpdateRule(model.rule));
+  ASSIGN_OR_RETURN(Rules rules, MakeRules(model));
   if (layout.hash() != header.layout_hash || layout.total_bytes() != header.total_bytes || layout.total_bytes() > size)
     return other("its layout does not fit the model that it names");
   return std::unique_ptr<Arena>(
-      new Arena(std::move(layout), std::move(model), std::move(rule), std::move(memory), probe));
+      new Arena(std::move(layout), std::move(model), std::move(rules), std::move(memory), probe));
 }
 
 void Arena::InitializeStripes() {
@@ -161,8 +172,9 @@ void Arena::InitializeStripes() {
 }
 
 void Arena::InitializeSlot(int64_t stripe_index, int slot, MutableByteSpan bytes) {
-  const double initial = rule_->slots()[slot].initial_value;
-  if (model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype == DType::kFloat64) {
+  const int slice = layout_.SliceOf(stripe_index);
+  const double initial = rules_[slice]->slots()[slot].initial_value;
+  if (SlotDType(model_.variable(model_.slices[slice]).dtype) == DType::kFloat64) {
     Fill(bytes, initial);
   } else {
     Fill(bytes, static_cast<float>(initial));
@@ -174,23 +186,21 @@ MutableByteSpan Arena::RawValue(int slice) {
 }
 
 MutableByteSpan Arena::RawSlot(int slice, int slot) {
-  return {base_ + layout_.slices()[slice].slot_offsets[slot], layout_.slices()[slice].bytes};
+  return {base_ + layout_.slices()[slice].slot_offsets[slot], layout_.slices()[slice].slot_bytes()};
 }
 
-Arena::StripeParts Arena::PartsOf(int64_t stripe_index, StripeContent content) {
+StripeParts Arena::PartsOf(int64_t stripe_index, StripeContent content) {
   const int slice_index = layout_.SliceOf(stripe_index);
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
-  const size_t stripe_bytes = kStripeElements * slice.element_size;
-  const size_t from = (stripe_index - slice.first_stripe) * stripe_bytes;
-  const size_t bytes = std::min<size_t>(stripe_bytes, slice.bytes - from);
-  StripeParts parts{.block_bytes = kUndoBlockElements * slice.element_size};
+  const size_t from = (stripe_index - slice.first_stripe) * kStripeElements;
+  StripeParts parts{.elements = std::min<size_t>(kStripeElements, slice.elements - from)};
   if (content != StripeContent::kAccumulator) {
-    parts.parts[parts.count++] = RawValue(slice_index).subspan(from, bytes);
+    parts.Add(RawValue(slice_index), from, slice.element_size);
     for (size_t slot = 0; slot < slice.slot_offsets.size(); ++slot)
-      parts.parts[parts.count++] = RawSlot(slice_index, static_cast<int>(slot)).subspan(from, bytes);
+      parts.Add(RawSlot(slice_index, static_cast<int>(slot)), from, slice.slot_element_size);
   }
   if (content != StripeContent::kState)
-    parts.parts[parts.count++] = MutableByteSpan(base_ + slice.accumulator_offset, slice.bytes).subspan(from, bytes);
+    parts.Add({base_ + slice.accumulator_offset, slice.slot_bytes()}, from, slice.slot_element_size);
   return parts;
 }
 
@@ -215,26 +225,29 @@ void Arena::SaveBlock(const StripeParts& parts, size_t block, UndoHeader& slot) 
   At(ArenaPoint::kBlockCounted);
 }
 
-void Arena::ApplyBlock(const StripeParts& parts, size_t block, ByteSpan bytes, DType dtype,
+void Arena::ApplyBlock(int slice, const StripeParts& parts, size_t block, ByteSpan bytes,
                        const UpdateRule::Step& step) {
-  std::array<MutableByteSpan, kMaxParts> slots;
+  std::array<MutableByteSpan, StripeParts::kMaxParts> slots;
   for (size_t part = 1; part < parts.count; ++part) slots[part - 1] = parts.block(part, block);
-  rule_->Apply(dtype, parts.block(0, block), std::span(slots).first(parts.count - 1), bytes, step);
+  rules_[slice]->Apply(model_.variable(model_.slices[slice]).dtype, parts.block(0, block),
+                       std::span(slots).first(parts.count - 1), bytes, step);
 }
 
-void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripeParts& parts, ByteSpan bytes,
-                         bool trainable) {
+void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripeParts& parts, ByteSpan bytes) {
   StripeHeader& head = stripe(stripe_index);
   UndoHeader& slot = undo(push.client);
-  const DType dtype = model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype;
+  const int slice = layout_.SliceOf(stripe_index);
+  const bool trainable = rules_[slice] != nullptr;
+  UpdateRule::Step step{.learning_rate = push.learning_rate, .t = head.t + 1, .gradient_scale = push.gradient_scale};
+  if (trainable) step.clip_value = ClipValue(model_.rule(model_.slices[slice]).clip);
   if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
   SaveHeader(stripe_index, StripeContent::kState, slot);
   for (size_t block = 0; block < parts.num_blocks(); ++block) {
     SaveBlock(parts, block, slot);
     const MutableByteSpan value = parts.block(0, block);
-    const ByteSpan change = bytes.subspan(block * parts.block_bytes, value.size());
+    const ByteSpan change = bytes.subspan(value.data() - parts.parts[0].data(), value.size());
     if (trainable) {
-      ApplyBlock(parts, block, change, dtype, {.learning_rate = push.learning_rate, .t = head.t + 1});
+      ApplyBlock(slice, parts, block, change, step);
     } else {
       std::memcpy(value.data(), change.data(), change.size());
     }
@@ -254,7 +267,6 @@ void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripePar
 
 bool Arena::Apply(int slice_index, const Push& push, ByteSpan bytes, MutableByteSpan pulled) {
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
-  const bool trainable = model_.variable(model_.slices[slice_index]).kind == VariableKind::kTrainable;
   MUSTER_CHECK(bytes.size() == slice.bytes);
   size_t from = 0;
   for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
@@ -264,7 +276,7 @@ bool Arena::Apply(int slice_index, const Push& push, ByteSpan bytes, MutableByte
       StripeLock lock(*this, i);
       if (Observe(header().generation) != push.generation) return false;
       if (stripe(i).last_sequence()[push.client] < push.sequence || Has(PlantedBug::kIgnoreSequence))
-        UpdateStripe(i, push, parts, bytes.subspan(from, value.size()), trainable);
+        UpdateStripe(i, push, parts, bytes.subspan(from, value.size()));
       if (!pulled.empty()) std::memcpy(pulled.data() + from, value.data(), value.size());
     }
     At(ArenaPoint::kUnlocked);
@@ -300,8 +312,8 @@ void Arena::AccumulateStripe(int64_t stripe_index, const Push& push, ByteSpan gr
   SaveHeader(stripe_index, StripeContent::kAccumulator, slot);
   for (size_t block = 0; block < parts.num_blocks(); ++block) {
     SaveBlock(parts, block, slot);
-    const MutableByteSpan sum = parts.block(0, block);
-    AddTo(dtype, sum, gradient.subspan(block * parts.block_bytes, sum.size()));
+    AddTo(dtype, parts.block(0, block), gradient.subspan(block * kUndoBlockElements * DTypeSize(dtype)),
+          push.gradient_scale);
     At(ArenaPoint::kBlockChanged);
   }
   uint64_t& last = head.last_sequence()[push.client];
@@ -319,7 +331,7 @@ void Arena::BeginFiring(uint64_t next_round) {
   At(ArenaPoint::kFiring);
 }
 
-void Arena::Fire(double learning_rate) {
+void Arena::Fire() {
   MUSTER_CHECK(header().firing != 0);
   for (const ArenaLayout::Slice& slice : layout_.slices()) {
     if (slice.accumulator_offset == 0) continue;
@@ -327,7 +339,7 @@ void Arena::Fire(double learning_rate) {
       {
         StripeLock lock(*this, i);
         const StripeGate& gate = GateOf(stripe(i));
-        if (gate.fired <= header().gate.round && gate.gradients > 0) FireStripe(i, header().firing - 1, learning_rate);
+        if (gate.fired <= header().gate.round && gate.gradients > 0) FireStripe(i);
       }
       At(ArenaPoint::kUnlocked);
     }
@@ -335,23 +347,28 @@ void Arena::Fire(double learning_rate) {
   At(ArenaPoint::kFired);
 }
 
-// Under the stripe's lock.
-void Arena::FireStripe(int64_t stripe_index, uint64_t contributors, double learning_rate) {
+// Under the stripe's lock. The rounds are the global steps: schedules go by them.
+void Arena::FireStripe(int64_t stripe_index) {
   StripeHeader& head = stripe(stripe_index);
   StripeGate& gate = GateOf(head);
   UndoHeader& slot = undo(layout_.num_clients());
-  const DType dtype = model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype;
-  const StripeParts state = PartsOf(stripe_index);
-  const StripeParts all = PartsOf(stripe_index, StripeContent::kAll);
+  const int slice = layout_.SliceOf(stripe_index);
+  const RuleSpec& rule = model_.rule(model_.slices[slice]);
+  const uint64_t round = header().gate.round;
+  const uint64_t contributors = header().firing - 1;
   if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
   SaveHeader(stripe_index, StripeContent::kAll, slot);
   const uint64_t divisor = contributors + gate.abandoned + ForgetUnfinished(head);
-  const UpdateRule::Step mean = {
-      .learning_rate = learning_rate, .t = head.t + 1, .gradient_scale = 1 / static_cast<double>(divisor)};
+  const UpdateRule::Step step = {
+      .learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, static_cast<int64_t>(round)),
+      .t = head.t + 1,
+      .gradient_scale = 1 / static_cast<double>(divisor),
+      .clip_value = ClipValue(rule.clip)};
+  const StripeParts all = PartsOf(stripe_index, StripeContent::kAll);
   for (size_t block = 0; block < all.num_blocks(); ++block) {
     SaveBlock(all, block, slot);
+    if (contributors > 0) ApplyMean(stripe_index, all, block, step);
     const MutableByteSpan sum = all.block(all.count - 1, block);
-    if (contributors > 0) ApplyBlock(state, block, sum, dtype, mean);
     std::memset(sum.data(), 0, sum.size());
     At(ArenaPoint::kBlockChanged);
   }
@@ -359,10 +376,25 @@ void Arena::FireStripe(int64_t stripe_index, uint64_t contributors, double learn
     ++head.updates;
     ++head.t;
   }
-  gate = {.fired = header().gate.round + 1, .gradients = 0, .abandoned = 0};
+  gate = {.fired = round + 1, .gradients = 0, .abandoned = 0};
   At(ArenaPoint::kHeaderWritten);
   Publish<uint64_t>(slot.valid, 0);  // this is the commit
   At(ArenaPoint::kCommitted);
+}
+
+void Arena::ApplyMean(int64_t stripe_index, const StripeParts& all, size_t block, UpdateRule::Step step) {
+  const int slice = layout_.SliceOf(stripe_index);
+  const StripeParts state = PartsOf(stripe_index);
+  const DType dtype = model_.variable(model_.slices[slice]).dtype;
+  const MutableByteSpan sum = all.block(all.count - 1, block);
+  if (DTypeSize(dtype) != kHalfBytes) return ApplyBlock(slice, state, block, sum, step);
+  // Divided first: the sum may be more than a half can hold.
+  for (float& element : As<float>(sum)) element *= static_cast<float>(step.gradient_scale);
+  step.gradient_scale = 1;
+  std::array<std::byte, kUndoBlockElements * kHalfBytes> halves;
+  const size_t count = As<float>(sum).size();
+  HalvesFromFloats(dtype, As<float>(sum).data(), halves.data(), count);
+  ApplyBlock(slice, state, block, ByteSpan(halves).first(count * kHalfBytes), step);
 }
 
 uint64_t Arena::ForgetUnfinished(StripeHeader& head) {
@@ -474,7 +506,8 @@ ByteSpan Arena::AsideValue(int slice) const {
 }
 
 ByteSpan Arena::AsideSlot(int slice, int slot) const {
-  return {base_ + layout_.aside_offset(layout_.slices()[slice].slot_offsets[slot]), layout_.slices()[slice].bytes};
+  return {base_ + layout_.aside_offset(layout_.slices()[slice].slot_offsets[slot]),
+          layout_.slices()[slice].slot_bytes()};
 }
 
 std::vector<uint64_t> Arena::AsideSteps() const {
@@ -508,7 +541,7 @@ void Arena::ReadSlot(int slice_index, int slot, MutableByteSpan into) {
 void Arena::Load(const Contents& contents) {
   Publish(header().state, ArenaState::kLoading);
   Publish(header().generation, contents.generation);  // from here on nobody can apply what belongs to older values
-  const uint64_t mark = Mark();  // a checkpoint under way would mix old and new
+  const uint64_t mark = Mark();                       // a checkpoint under way would mix old and new
   header().counters.global_step = contents.global_step;
   header().counters.minibatches = contents.minibatches;
   header().gate = {.round = static_cast<uint64_t>(contents.global_step), .dropped = header().gate.dropped};
@@ -517,26 +550,26 @@ void Arena::Load(const Contents& contents) {
   ByteSpan values = contents.values;
   ByteSpan slots = contents.slots;
   for (const ArenaLayout::Slice& slice : layout_.slices()) {
-    size_t from = 0;
     for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
       const StripeParts parts = PartsOf(i);
-      const size_t bytes = parts.parts[0].size();
+      const size_t from = (i - slice.first_stripe) * kStripeElements;
       StripeLock lock(*this, i);
-      std::memcpy(parts.parts[0].data(), values.data() + from, bytes);
+      std::memcpy(parts.parts[0].data(), values.data() + from * slice.element_size, parts.parts[0].size());
       for (size_t slot = 0; slot + 1 < parts.count; ++slot) {
+        const MutableByteSpan into = parts.parts[1 + slot];
         if (slots.empty()) {
-          InitializeSlot(i, static_cast<int>(slot), parts.parts[1 + slot]);
+          InitializeSlot(i, static_cast<int>(slot), into);
         } else {
-          std::memcpy(parts.parts[1 + slot].data(), slots.data() + slot * slice.bytes + from, bytes);
+          std::memcpy(into.data(), slots.data() + slot * slice.slot_bytes() + from * slice.slot_element_size,
+                      into.size());
         }
       }
       if (slice.accumulator_offset != 0) EmptyAccumulator(i);
       stripe(i).mark = mark;
       stripe(i).t = contents.steps.empty() ? 0 : contents.steps[i];
-      from += bytes;
     }
     values = values.subspan(slice.bytes);
-    if (!slots.empty()) slots = slots.subspan(slice.slot_offsets.size() * slice.bytes);
+    if (!slots.empty()) slots = slots.subspan(slice.slot_offsets.size() * slice.slot_bytes());
   }
   Publish(header().state, ArenaState::kReady);
 }

@@ -2,8 +2,8 @@
 // ArenaLayout. Reads and updates go stripe by stripe under the stripe's process-shared mutex, so any number of threads
 // and of processes that map it may use one arena at once; the counters of the header belong to the ps process.
 //
-// Any of them may be killed between any two instructions: a stripe is then as it was before the update or as it is after
-// it, with its header, and whoever comes next sees to it (docs/store_protocol.md, "An update of a stripe").
+// Any of them may be killed between any two instructions: a stripe is then as it was before the update or as it is
+// after it, with its header, and whoever comes next sees to it (docs/store_protocol.md, "An update of a stripe").
 #pragma once
 
 #include <memory>
@@ -18,18 +18,20 @@
 #include "muster/store/arena_layout.h"
 #include "muster/store/arena_memory.h"
 #include "muster/store/arena_probe.h"
+#include "muster/store/stripe_parts.h"
 
 namespace muster {
 
 class Arena {
  public:
   // A new one in `memory`, whatever that held (null: in memory of its own), in the state kLoading: all zeros, to be
-  // followed by Load. ResourceExhausted says how many bytes were needed. `probe` may be null, and must outlive the arena.
+  // followed by Load. ResourceExhausted says how many bytes were needed. `probe` may be null, and must outlive the
+  // arena.
   static absl::StatusOr<std::unique_ptr<Arena>> Create(const StoreModel& model, int num_clients,
                                                        std::shared_ptr<ArenaMemory> memory = nullptr,
                                                        ArenaProbe* probe = nullptr);
-  // The one that `memory` holds, left there by a process that is gone, or in use by another. NotFound: it holds none, or
-  // one whose loading was never finished. FailedPrecondition: one of another version or number of clients.
+  // The one that `memory` holds, left there by a process that is gone, or in use by another. NotFound: it holds none,
+  // or one whose loading was never finished. FailedPrecondition: one of another version or number of clients.
   static absl::StatusOr<std::unique_ptr<Arena>> Attach(std::shared_ptr<ArenaMemory> memory, int num_clients,
                                                        ArenaProbe* probe = nullptr);
 
@@ -44,10 +46,12 @@ class Arena {
   void RecoverWriter(int writer);
 
   struct Push {
-    int client = 0;         // whose undo slot and number it is; one process at a time
-    uint64_t sequence = 0;  // a stripe that has seen this number already is left as it is
+    int client = 0;           // whose undo slot and number it is; one process at a time
+    uint64_t sequence = 0;    // a stripe that has seen this number already is left as it is
     uint64_t generation = 0;  // of the values that it was computed from
+    // Of the rule's step: the rate by the schedule, and what the gradient is multiplied by (clipping by norms).
     double learning_rate = 0;
+    double gradient_scale = 1;
   };
 
   // Trainable slice: value ← rule(value, slots, gradient). Buffer: value ← bytes. `bytes` is as long as the slice.
@@ -63,7 +67,7 @@ class Arena {
   void BeginFiring(uint64_t next_round);
   // value ← rule(value, slots, accumulator / contributors), accumulator ← 0; without contributors only the latter. May
   // be called again after a death. The round goes on with the Count that follows.
-  void Fire(double learning_rate);
+  void Fire();
 
   // Copies the slice out; each stripe is of one moment.
   void Read(int slice, MutableByteSpan into);
@@ -82,8 +86,8 @@ class Arena {
   // Finishes a Count that a dead ps process had begun. By the ps process only, once it has attached.
   void RecoverCount();
 
-  // A checkpoint's mark: from now on whoever changes a stripe first saves it aside. Returns the mark's number. By the ps
-  // process only; ends an earlier mark.
+  // A checkpoint's mark: from now on whoever changes a stripe first saves it aside. Returns the mark's number. By the
+  // ps process only; ends an earlier mark.
   uint64_t Mark();
   // Saves those stripes aside that nobody has saved yet; any thread. After it AsideValue and the others hold the state
   // at the mark, until the next one. False: another mark has come meanwhile.
@@ -98,8 +102,8 @@ class Arena {
     uint64_t generation = 0;  // higher than the one before
     int64_t global_step = 0;
     int64_t minibatches = 0;
-    ByteSpan values;  // of the slices in order
-    ByteSpan slots;   // of each trainable slice its slots in order; empty: they begin anew
+    ByteSpan values;                  // of the slices in order
+    ByteSpan slots;                   // of each trainable slice its slots in order; empty: they begin anew
     std::span<const uint64_t> steps;  // with slots: the rule's step counter of each stripe
   };
   // Other values for all that it holds, from a checkpoint say. In the state kLoading until it returns; who has computed
@@ -110,22 +114,10 @@ class Arena {
 
  private:
   class StripeLock;
-  // The bytes of one stripe: of the value, then of each slot, then of the accumulator, as far as they are asked for.
-  static constexpr size_t kMaxParts = 6;
-  struct StripeParts {
-    std::array<MutableByteSpan, kMaxParts> parts;
-    size_t count = 0;
-    size_t block_bytes = 0;  // of a whole block of one part
-
-    size_t num_blocks() const { return (parts[0].size() + block_bytes - 1) / block_bytes; }
-    // Block `block` of part `part`.
-    MutableByteSpan block(size_t part, size_t block) const;
-    // How many bytes of all parts come before `block` in an undo slot.
-    size_t undo_offset(size_t block) const { return block * block_bytes * count; }
-  };
-
-  Arena(ArenaLayout layout, StoreModel model, std::unique_ptr<UpdateRule> rule, std::shared_ptr<ArenaMemory> memory,
-        ArenaProbe* probe);
+  // One a slice; none for what isn't trainable.
+  using Rules = std::vector<std::unique_ptr<UpdateRule>>;
+  static absl::StatusOr<Rules> MakeRules(const StoreModel& model);
+  Arena(ArenaLayout layout, StoreModel model, Rules rules, std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe);
 
   StripeHeader& stripe(int64_t index) { return *reinterpret_cast<StripeHeader*>(base_ + layout_.stripe_offset(index)); }
   UndoHeader& undo(int writer) { return *reinterpret_cast<UndoHeader*>(base_ + layout_.undo_offset(writer)); }
@@ -140,15 +132,16 @@ class Arena {
   MutableByteSpan RawSlot(int slice, int slot);
   void InitializeSlot(int64_t stripe, int slot, MutableByteSpan bytes);
   // Under the stripe's lock.
-  void UpdateStripe(int64_t stripe, const Push& push, const StripeParts& parts, ByteSpan bytes, bool trainable);
+  void UpdateStripe(int64_t stripe, const Push& push, const StripeParts& parts, ByteSpan bytes);
   void AccumulateStripe(int64_t stripe, const Push& push, ByteSpan gradient);
-  void FireStripe(int64_t stripe, uint64_t contributors, double learning_rate);
+  void FireStripe(int64_t stripe);
+  void ApplyMean(int64_t stripe, const StripeParts& all, size_t block, UpdateRule::Step step);
   // Of this stripe's numbers those of pushes that were begun and never finished. Returns how many there were.
   uint64_t ForgetUnfinished(StripeHeader& head);
   void EmptyAccumulator(int64_t stripe);
   void SaveHeader(int64_t stripe, StripeContent content, UndoHeader& slot);
   void SaveBlock(const StripeParts& parts, size_t block, UndoHeader& slot);
-  void ApplyBlock(const StripeParts& parts, size_t block, ByteSpan bytes, DType dtype, const UpdateRule::Step& step);
+  void ApplyBlock(int slice, const StripeParts& parts, size_t block, ByteSpan bytes, const UpdateRule::Step& step);
   void RestoreStripe(int64_t stripe);
   void RestoreFrom(UndoHeader& slot);
   void SaveAside(int64_t stripe);
@@ -159,7 +152,7 @@ class Arena {
 
   const ArenaLayout layout_;
   const StoreModel model_;
-  const std::unique_ptr<UpdateRule> rule_;
+  const Rules rules_;
   const std::shared_ptr<ArenaMemory> memory_;
   std::byte* const base_;
   ArenaProbe* const probe_;

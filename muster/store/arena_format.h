@@ -69,9 +69,9 @@ struct ArenaHeader {
   uint64_t model_offset;  // the model as a StoreModel message: a restarted ps learns from it what it holds
   uint64_t model_bytes;
   ArenaState state;
-  uint32_t ended;        // 1: training has ended
-  uint64_t generation;   // of the values: one more each time that a chief has loaded them
-  uint64_t mark;         // number of the last checkpoint mark; see StripeHeader::mark
+  uint32_t ended;       // 1: training has ended
+  uint64_t generation;  // of the values: one more each time that a chief has loaded them
+  uint64_t mark;        // number of the last checkpoint mark; see StripeHeader::mark
   ArenaCounters counters;
   ChiefLease chief;
   CountJournal journal;

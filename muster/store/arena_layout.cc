@@ -21,14 +21,14 @@ uint64_t Hash(std::string_view text) {
   return hash;
 }
 
-std::string Describe(const StoreModel& model, const std::vector<SlotSpec>& slots, int num_clients) {
+std::string Describe(const StoreModel& model, int num_clients) {
   std::string text = absl::StrCat("arena ", kArenaVersion, " clients ", num_clients, " stripe ", kStripeElements);
   if (model.gated()) absl::StrAppend(&text, " gate");
-  for (const SlotSpec& slot : slots) absl::StrAppend(&text, " slot ", slot.name);
   for (const PlacedSlice& slice : model.slices) {
     const VariableSpec& variable = model.variable(slice);
     absl::StrAppend(&text, "\n", variable.name, " ", DescribeType(variable), " kind ", static_cast<int>(variable.kind),
                     " from ", slice.offset, " count ", slice.elements);
+    for (const SlotSpec& slot : model.slots(slice)) absl::StrAppend(&text, " slot ", slot.name);
   }
   return text;
 }
@@ -46,21 +46,22 @@ uint64_t ArenaLayout::client_offset(int client) const {
   return Align(sizeof(ArenaHeader), kCacheLine) + client * Align(sizeof(ClientRecord), kCacheLine);
 }
 
-uint64_t ArenaLayout::PlaceAccumulators(const StoreModel& model, uint64_t offset) {
+uint64_t ArenaLayout::PlaceAccumulators(const StoreModel& model, uint64_t offset, uint64_t& largest_stripe) {
   for (size_t i = 0; i < slices_.size(); ++i) {
+    Slice& slice = slices_[i];
     if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
-    slices_[i].accumulator_offset = offset;
-    offset = Align(offset + slices_[i].bytes, kCacheLine);
+    slice.accumulator_offset = offset;
+    offset = Align(offset + slice.slot_bytes(), kCacheLine);
+    largest_stripe = std::max<uint64_t>(largest_stripe, std::min(slice.elements, kStripeElements) *
+                                                            (slice.bytes_per_element() + slice.slot_element_size));
   }
   return offset;
 }
 
 absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_clients) {
   RETURN_IF_ERROR(ValidateModel(model));
-  ASSIGN_OR_RETURN(const auto rule, MakeUpdateRule(model.rule));
   ArenaLayout layout;
   layout.num_clients_ = num_clients;
-  layout.num_slots_ = static_cast<int>(rule->slots().size());
   layout.gated_ = model.gated();
   layout.stripes_offset_ = Align(layout.client_offset(num_clients), kPage);
   layout.stripe_stride_ = Align(sizeof(StripeHeader) + layout.stripe_tail_bytes(), kCacheLine);
@@ -69,6 +70,7 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
     slice.first_stripe = layout.num_stripes_;
     slice.num_stripes = (placed.elements + kStripeElements - 1) / kStripeElements;
     slice.element_size = DTypeSize(model.variable(placed).dtype);
+    slice.slot_element_size = DTypeSize(SlotDType(model.variable(placed).dtype));
     slice.elements = placed.elements;
     slice.bytes = placed.bytes;
     layout.num_stripes_ += slice.num_stripes;
@@ -81,27 +83,27 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
     offset = Align(offset + slice.bytes, kCacheLine);
     layout.value_bytes_ += slice.bytes;
   }
+  offset = Align(offset, kPage);
   uint64_t largest_stripe = 0;
-  for (int slot = 0; slot < layout.num_slots_; ++slot) {
-    offset = Align(offset, kPage);
-    for (size_t i = 0; i < layout.slices_.size(); ++i) {
-      if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
-      layout.slices_[i].slot_offsets.push_back(offset);
-      offset = Align(offset + layout.slices_[i].bytes, kCacheLine);
-      layout.slot_bytes_ += layout.slices_[i].bytes;
+  for (size_t i = 0; i < layout.slices_.size(); ++i) {
+    Slice& slice = layout.slices_[i];
+    for (size_t slot = model.slots(model.slices[i]).size(); slot > 0; --slot) {
+      slice.slot_offsets.push_back(offset);
+      offset = Align(offset + slice.slot_bytes(), kCacheLine);
+      layout.slot_bytes_ += slice.slot_bytes();
     }
+    largest_stripe =
+        std::max<uint64_t>(largest_stripe, std::min(slice.elements, kStripeElements) * slice.bytes_per_element());
   }
   const uint64_t state_end = offset;
-  if (layout.gated_) offset = layout.PlaceAccumulators(model, Align(offset, kPage));
-  for (const Slice& slice : layout.slices_)
-    largest_stripe = std::max<uint64_t>(largest_stripe, std::min(slice.elements, kStripeElements) * slice.element_size);
+  if (layout.gated_) offset = layout.PlaceAccumulators(model, Align(offset, kPage), largest_stripe);
   layout.undo_offset_ = Align(offset, kPage);
   layout.undo_header_bytes_ = Align(sizeof(UndoHeader) + layout.stripe_stride_, kPage);
-  layout.undo_stride_ = layout.undo_header_bytes_ + Align(largest_stripe * (1 + layout.num_slots_ + layout.gated_), kPage);
+  layout.undo_stride_ = layout.undo_header_bytes_ + Align(largest_stripe, kPage);
   layout.aside_offset_ = layout.undo_offset(layout.num_writers());
   layout.aside_steps_offset_ = Align(layout.aside_offset(state_end), kPage);
   layout.total_bytes_ = Align(layout.aside_step_offset(layout.num_stripes_), kPage);
-  layout.hash_ = Hash(Describe(model, rule->slots(), num_clients));
+  layout.hash_ = Hash(Describe(model, num_clients));
   return layout;
 }
 

@@ -2,11 +2,12 @@
 // The arena itself holds no pointers, so any process that computes the same layout (the hash in its header says so) can
 // map it. A value, no thread safety needed.
 //
-//   header | client records | stripe headers | values | slot 0 | slot 1 … | accumulators | undo slots, one a writer | aside | model
+//   header | client records | stripe headers | values | slots | accumulators | undo slots, one a writer | aside | model
 //
-// A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or the
-// ps on its behalf), or the gate. `aside` mirrors values and slots, and the stripes' step counters, as they were at a checkpoint's
-// mark; its pages exist only while a checkpoint is written. docs/store_protocol.md has the bytes.
+// A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or
+// the ps on its behalf), or the synchronous gate. `aside` mirrors values and slots, and the stripes' step counters, as
+// they were at a checkpoint's mark; its pages exist only while a checkpoint is written. docs/store_protocol.md has the
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -32,21 +33,25 @@ class ArenaLayout {
     int64_t first_stripe = 0;
     int64_t num_stripes = 0;
     uint64_t value_offset = 0;           // in the arena; 64-byte aligned
-    std::vector<uint64_t> slot_offsets;  // one a slot of the rule; none for what isn't trainable
-    uint64_t accumulator_offset = 0;     // 0: none, for there is no synchronous gate, or it isn't trainable
+    std::vector<uint64_t> slot_offsets;  // one a slot of its rule; none for what isn't trainable
+    // As wide as a slot; 0: none, for there is no synchronous gate, or it isn't trainable.
+    uint64_t accumulator_offset = 0;
     size_t element_size = 0;
+    size_t slot_element_size = 0;  // SlotDType
     int64_t elements = 0;
     uint64_t bytes = 0;
+
+    uint64_t slot_bytes() const { return elements * slot_element_size; }  // of one slot
+    // Of value and slots together.
+    size_t bytes_per_element() const { return element_size + slot_offsets.size() * slot_element_size; }
   };
 
   const std::vector<Slice>& slices() const { return slices_; }
   int num_clients() const { return num_clients_; }
   // Who may be in the middle of an update: the clients, and behind them the synchronous gate if there is one.
   int num_writers() const { return num_clients_ + (gated_ ? 1 : 0); }
-  bool gated() const { return gated_; }
   // Behind a stripe's StripeHeader: the numbers of the clients, and its StripeGate.
   size_t stripe_tail_bytes() const { return num_clients_ * sizeof(uint64_t) + (gated_ ? sizeof(StripeGate) : 0); }
-  int num_slots() const { return num_slots_; }
   int64_t num_stripes() const { return num_stripes_; }
 
   uint64_t client_offset(int client) const;
@@ -72,12 +77,11 @@ class ArenaLayout {
   uint64_t hash() const { return hash_; }
 
  private:
-  // From `offset` on; returns where they end.
-  uint64_t PlaceAccumulators(const StoreModel& model, uint64_t offset);
+  // From `offset` on; returns where they end. The largest stripe, in bytes, gets larger by them.
+  uint64_t PlaceAccumulators(const StoreModel& model, uint64_t offset, uint64_t& largest_stripe);
 
   std::vector<Slice> slices_;
   int num_clients_ = 0;
-  int num_slots_ = 0;
   bool gated_ = false;
   int64_t num_stripes_ = 0;
   uint64_t stripe_stride_ = 0;

@@ -32,9 +32,9 @@ uint64_t AvailableBytes() {
 }
 
 absl::Status NoMemory(uint64_t bytes, const std::string& why) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("no memory for the model: ", MiB(bytes), " MiB are needed for variables, slots and undo (", why,
-                   "); use more ps or a smaller model"));
+  return absl::ResourceExhaustedError(absl::StrCat("no memory for the model: ", MiB(bytes),
+                                                   " MiB are needed for variables, slots and undo (", why,
+                                                   "); use more ps or a smaller model"));
 }
 
 }  // namespace

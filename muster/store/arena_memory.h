@@ -1,5 +1,5 @@
-// The memory that an arena lies in: a memfd. Whoever keeps a descriptor of it (a launcher, say) keeps what it holds, also
-// when the process that writes it is killed. Owns its descriptor and its mapping. Not thread-safe, but for data().
+// The memory that an arena lies in: a memfd. Whoever keeps a descriptor of it (a launcher, say) keeps what it holds,
+// also when the process that writes it is killed. Owns its descriptor and its mapping. Not thread-safe, but for data().
 #pragma once
 
 #include <cstddef>

@@ -22,9 +22,11 @@ bool Trainable(const StoreModel& model, const PlacedSlice& slice) {
 
 int64_t NumStripes(const PlacedSlice& slice) { return (slice.elements + kStripeElements - 1) / kStripeElements; }
 
-std::vector<SlotSpec> SlotsOf(const StoreModel& model) {
-  const auto rule = MakeUpdateRule(model.rule);
-  return rule.ok() ? (*rule)->slots() : std::vector<SlotSpec>();
+DType SlotDTypeOf(const StoreModel& model, const PlacedSlice& slice) { return SlotDType(model.variable(slice).dtype); }
+
+// Of one slot.
+uint64_t SlotBytesOf(const StoreModel& model, const PlacedSlice& slice) {
+  return slice.elements * DTypeSize(SlotDTypeOf(model, slice));
 }
 
 std::string KindName(VariableKind kind) {
@@ -55,9 +57,8 @@ uint64_t ValueBytes(const StoreModel& model) {
 
 uint64_t SlotBytes(const StoreModel& model) {
   uint64_t total = 0;
-  for (const PlacedSlice& slice : model.slices)
-    if (Trainable(model, slice)) total += slice.bytes;
-  return total * SlotsOf(model).size();
+  for (const PlacedSlice& slice : model.slices) total += model.slots(slice).size() * SlotBytesOf(model, slice);
+  return total;
 }
 
 int64_t NumStripes(const StoreModel& model) {
@@ -105,27 +106,26 @@ PartView ViewOf(const StoreModel& model, const PartSnapshot& snapshot) {
     return piece;
   };
   for (const PlacedSlice& slice : model.slices) view.values.push_back(take(slice.bytes));
-  const size_t num_slots = SlotsOf(model).size();
   for (const PlacedSlice& slice : model.slices)
-    for (size_t slot = 0; Trainable(model, slice) && slot < num_slots; ++slot) view.slots.push_back(take(slice.bytes));
+    for (size_t slot = model.slots(slice).size(); slot > 0; --slot)
+      view.slots.push_back(take(SlotBytesOf(model, slice)));
   return view;
 }
 
 absl::StatusOr<FileSummary> WritePart(FileSystem& files, const std::string& path, const StoreModel& model,
                                       const PartView& part) {
-  const std::vector<SlotSpec> slots = SlotsOf(model);
   std::vector<TensorView> tensors;
   for (size_t i = 0; i < model.slices.size(); ++i)
-    tensors.push_back({TensorName(model, model.slices[i]), model.variable(model.slices[i]).dtype,
-                       model.slices[i].shape, part.values[i]});
+    tensors.push_back({TensorName(model, model.slices[i]), model.variable(model.slices[i]).dtype, model.slices[i].shape,
+                       part.values[i]});
   size_t next_slot = 0;
   size_t stripe = 0;
   for (const PlacedSlice& slice : model.slices) {
     const std::string name = TensorName(model, slice);
     if (Trainable(model, slice)) {
-      for (const SlotSpec& slot : slots)
-        tensors.push_back({absl::StrCat(name, "/", slot.name), model.variable(slice).dtype, slice.shape,
-                           part.slots[next_slot++]});
+      for (const SlotSpec& slot : model.slots(slice))
+        tensors.push_back(
+            {absl::StrCat(name, "/", slot.name), SlotDTypeOf(model, slice), slice.shape, part.slots[next_slot++]});
       tensors.push_back({absl::StrCat(name, "/", kStepSlot),
                          DType::kInt64,
                          {NumStripes(slice)},
@@ -137,7 +137,7 @@ absl::StatusOr<FileSummary> WritePart(FileSystem& files, const std::string& path
 }
 
 void AddVariablesToManifest(const StoreModel& model, Manifest& manifest) {
-  manifest.rule = RuleOfManifest(model.rule);
+  manifest.rule = RuleOfManifest(model.optimizer.rule);
   for (const VariableSpec& variable : model.variables)
     manifest.variables.push_back({variable.name, variable.dtype, variable.shape, KindName(variable.kind), {}, {}});
 }
@@ -152,15 +152,14 @@ void AddPartToManifest(const StoreModel& model, int part, Manifest& manifest) {
     slot.slices.push_back(std::move(slice));
   };
   const auto by_offset = [](const ManifestSlice& a, const ManifestSlice& b) { return a.offset < b.offset; };
-  const std::vector<SlotSpec> slots = SlotsOf(model);
   for (const PlacedSlice& placed : model.slices) {
     ManifestVariable& variable = manifest.variables[placed.variable];
     const std::string name = TensorName(model, placed);
     variable.slices.push_back({part, name, placed.offset, placed.shape});
     std::sort(variable.slices.begin(), variable.slices.end(), by_offset);
     if (!Trainable(model, placed)) continue;
-    for (const SlotSpec& slot : slots)
-      add_slot(variable, slot.name, variable.dtype, 1,
+    for (const SlotSpec& slot : model.slots(placed))
+      add_slot(variable, slot.name, SlotDTypeOf(model, placed), 1,
                {part, absl::StrCat(name, "/", slot.name), placed.offset, placed.shape});
     add_slot(variable, kStepSlot, DType::kInt64, kStripeElements,
              {part, absl::StrCat(name, "/", kStepSlot), placed.offset, placed.shape});
@@ -195,9 +194,30 @@ absl::Status CheckModelOfCheckpoint(const Manifest& manifest, const std::vector<
   return absl::OkStatus();
 }
 
+namespace {
+
+// The state of another rule is of no use: slots go on only where all that the rules keep was saved, of the same names
+// and types, and by the same default rule.
+bool HasSlots(const Manifest& manifest, const StoreModel& model) {
+  if (manifest.rule.name != RuleName(model.optimizer.rule.kind)) return false;
+  for (const PlacedSlice& slice : model.slices) {
+    const ManifestVariable* variable = manifest.Find(model.variable(slice).name);
+    if (variable == nullptr) return false;
+    for (const SlotSpec& wanted : model.slots(slice)) {
+      const bool saved = std::any_of(variable->slots.begin(), variable->slots.end(), [&](const ManifestSlot& slot) {
+        return slot.name == wanted.name && slot.dtype == SlotDTypeOf(model, slice) && slot.stride == 1;
+      });
+      if (!saved) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 absl::StatusOr<RestoredPart> ReadPart(const CheckpointReader& checkpoint, const StoreModel& model) {
   RestoredPart part;
-  part.with_slots = checkpoint.manifest().rule.name == RuleName(model.rule.kind);
+  part.with_slots = HasSlots(checkpoint.manifest(), model);
   part.snapshot.bytes.resize(ValueBytes(model) + (part.with_slots ? SlotBytes(model) : 0));
   MutableByteSpan rest = part.snapshot.bytes;
   const auto take = [&rest](uint64_t bytes) {
@@ -209,12 +229,11 @@ absl::StatusOr<RestoredPart> ReadPart(const CheckpointReader& checkpoint, const 
     RETURN_IF_ERROR(
         checkpoint.ReadVariableRange(model.variable(slice).name, slice.offset, slice.elements, take(slice.bytes)));
   if (!part.with_slots) return part;
-  const std::vector<SlotSpec> slots = SlotsOf(model);
   for (const PlacedSlice& slice : model.slices) {
     const std::string& name = model.variable(slice).name;
-    if (Trainable(model, slice))
-      for (const SlotSpec& slot : slots)
-        RETURN_IF_ERROR(checkpoint.ReadSlotRange(name, slot.name, slice.offset, slice.elements, take(slice.bytes)));
+    for (const SlotSpec& slot : model.slots(slice))
+      RETURN_IF_ERROR(
+          checkpoint.ReadSlotRange(name, slot.name, slice.offset, slice.elements, take(SlotBytesOf(model, slice))));
     for (int64_t stripe = 0; stripe < NumStripes(slice); ++stripe) {
       const int64_t from = stripe * kStripeElements;
       int64_t t = 0;

@@ -81,10 +81,20 @@ void Fields(Archive& a, GateSpec& m) {
   a(4, m.elastic);
 }
 template <typename Archive>
+void Fields(Archive& a, ParameterGroup& m) {
+  a(1, m.variables);
+  a(2, m.rule);
+}
+template <typename Archive>
+void Fields(Archive& a, OptimizerSpec& m) {
+  a(1, m.rule);
+  a(2, m.groups);
+}
+template <typename Archive>
 void Fields(Archive& a, StoreModel& m) {
   a(1, m.variables);
   a(2, m.slices);
-  a(3, m.rule);
+  a(3, m.optimizer);
   a(8, m.gate);
   a(9, m.clock_limit);
 }
@@ -136,6 +146,8 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(4, m.pulled_version);
   a(5, m.minibatches);
   a(6, m.generation);
+  a(7, m.global_step);
+  a(8, m.scales);
   a(10, m.contributes);
   a(11, m.local_step);
   a(12, m.clock);
@@ -237,6 +249,8 @@ class Writer {
   void operator()(uint32_t tag, std::vector<T>& values) {
     if constexpr (std::is_integral_v<T>) {
       pbf_.add_packed_uint64(tag, values.begin(), values.end());
+    } else if constexpr (std::is_floating_point_v<T>) {
+      pbf_.add_packed_double(tag, values.begin(), values.end());
     } else {
       for (T& value : values) (*this)(tag, value);
     }
@@ -296,6 +310,10 @@ class Reader {
     Expect(protozero::pbf_wire_type::length_delimited);
     if constexpr (std::is_integral_v<T>) {
       for (uint64_t value : pbf_.get_packed_uint64()) values.push_back(static_cast<T>(value));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      for (double value : pbf_.get_packed_double()) values.push_back(value);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      values.push_back(pbf_.get_string());
     } else {
       Parse(pbf_.get_message(), values.emplace_back());
     }
@@ -328,9 +346,9 @@ absl::Status DecodeMessage(const std::string& bytes, Message& message) {
 
 std::string StoreMethodName(uint16_t method) {
   static constexpr std::array<const char*, kStoreMethods> kNames = {
-      "unknown", "join",     "initialize", "await_ready", "push_pull",   "heartbeat",
-      "done",    "shutdown", "status",     "save_part",   "export_part", "commit_checkpoint",
-      "load_checkpoint", "report_load", "barrier"};
+      "unknown",  "join",   "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
+      "shutdown", "status", "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
+      "barrier"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

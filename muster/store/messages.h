@@ -96,6 +96,8 @@ struct PushPullRequest {
   uint64_t pulled_version = 0;  // of the values that the gradients were computed from
   uint32_t minibatches = 0;     // ps 0: counts one update made of that many minibatches; 0 counts nothing
   uint64_t generation = 0;      // of those values; another is answered with Aborted
+  int64_t global_step = 0;      // that the sender knows of: schedules on ps that don't count it go by it
+  std::vector<double> scales;   // one a pushed slice: what its gradient is multiplied by; empty: 1 for all
   bool contributes = false;     // to the round of the synchronous gate
   uint64_t local_step = 0;      // … the round that the gradients were computed for, as ps 0 answered it
   uint64_t clock = 0;           // bounded staleness: this is the sender's clock-th push; 0: not one that counts

@@ -68,7 +68,7 @@ void ExpectModel(const StoreModel& model) {
   const StoreModel sample = SampleModel();
   EXPECT_EQ(CompareModels(sample, model, "x"), absl::OkStatus());
   EXPECT_EQ(model.variables, sample.variables);
-  EXPECT_EQ(model.rule, sample.rule);
+  EXPECT_EQ(model.optimizer, sample.optimizer);
   ASSERT_EQ(model.slices.size(), sample.slices.size());
   for (size_t i = 0; i < model.slices.size(); ++i) {
     EXPECT_EQ(model.slices[i].shape, sample.slices[i].shape);

@@ -26,20 +26,23 @@ absl::StatusOr<int64_t> CheckedElements(const std::string& name, const std::vect
 // What an update rule works on, and what a message may carry: a number that is no DType must not reach DTypeSize.
 bool KnownType(DType dtype) { return dtype >= DType::kFloat32 && dtype <= DType::kBool; }
 bool KnownKind(VariableKind kind) { return kind >= VariableKind::kTrainable && kind <= VariableKind::kBuffer; }
-bool Updatable(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
 
-absl::Status CheckVariable(const VariableSpec& variable) {
+absl::Status CheckVariable(const VariableSpec& variable, const OptimizerSpec& optimizer) {
   if (!KnownType(variable.dtype) || !KnownKind(variable.kind))
     return absl::InvalidArgumentError(
         absl::StrCat("variable '", variable.name, "' is of an unknown type or kind (", static_cast<int>(variable.dtype),
                      ", ", static_cast<int>(variable.kind), "); every task must run the same version"));
-  if (variable.kind == VariableKind::kTrainable && !Updatable(variable.dtype))
-    return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' is trainable but of type ",
-                                                   DTypeName(variable.dtype), "; the ps update float32 and float64"));
+  if (variable.kind == VariableKind::kTrainable) {
+    const absl::Status updatable = CheckRuleFor(optimizer.RuleFor(variable.name), variable.dtype);
+    if (!updatable.ok())
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable '", variable.name, "' is trainable, but ", updatable.message()));
+  }
   return CheckedElements(variable.name, variable.shape).status();
 }
 
-absl::Status CheckGate(const GateSpec& gate) {
+absl::Status CheckGates(const StoreModel& model) {
+  const GateSpec& gate = model.gate;
   if (gate.kind == GateKind::kNone) return absl::OkStatus();
   if (gate.kind != GateKind::kSynchronous)
     return absl::InvalidArgumentError(absl::StrCat("unknown kind of gate ", static_cast<int>(gate.kind)));
@@ -49,6 +52,13 @@ absl::Status CheckGate(const GateSpec& gate) {
     return absl::InvalidArgumentError(
         absl::StrCat("replicas_to_aggregate is ", gate.replicas_to_aggregate, ", but there are only ",
                      gate.total_replicas, " replicas: no update would ever be complete; use at most as many"));
+  if (model.clock_limit > 0)
+    return absl::InvalidArgumentError("a synchronous gate leaves nobody behind: use it or a staleness bound, not both");
+  for (const VariableSpec& variable : model.variables)
+    if (variable.kind == VariableKind::kTrainable && !IsFloatingPoint(variable.dtype))
+      return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' is of type ",
+                                                     DTypeName(variable.dtype),
+                                                     "; a synchronous gate takes means, of floating-point types"));
   return absl::OkStatus();
 }
 
@@ -68,9 +78,15 @@ bool SameSlice(const PlacedSlice& a, const PlacedSlice& b) {
 
 }  // namespace
 
-StoreModel ModelOfPs(const std::vector<VariableSpec>& variables, const PlacementResult& placement, const RuleSpec& rule,
-                     int ps) {
-  StoreModel model{variables, {}, rule};
+std::vector<SlotSpec> StoreModel::slots(const PlacedSlice& slice) const {
+  if (variable(slice).kind != VariableKind::kTrainable) return {};
+  const auto update = MakeUpdateRule(rule(slice));
+  return update.ok() ? (*update)->slots() : std::vector<SlotSpec>();
+}
+
+StoreModel ModelOfPs(const std::vector<VariableSpec>& variables, const PlacementResult& placement,
+                     const OptimizerSpec& optimizer, int ps) {
+  StoreModel model{variables, {}, optimizer};
   for (const PlacedSlice& slice : placement.slices)
     if (slice.ps == ps) model.slices.push_back(slice);
   return model;
@@ -98,11 +114,13 @@ absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, c
         "the model of ", who, " has ", theirs.variables.size(), " variables, the chief's has ", chiefs.variables.size(),
         ": '", extra.name, "' ", DescribeType(extra), " is only in the ", more ? "former" : "latter"));
   }
-  if (!(chiefs.rule == theirs.rule))
+  const RuleSpec& a = chiefs.optimizer.rule;
+  const RuleSpec& b = theirs.optimizer.rule;
+  if (!(chiefs.optimizer == theirs.optimizer))
     return absl::FailedPreconditionError(
-        absl::StrCat(who, " asks for the update rule ", RuleName(theirs.rule.kind), " (learning_rate ",
-                     theirs.rule.learning_rate, "), the chief for ", RuleName(chiefs.rule.kind), " (learning_rate ",
-                     chiefs.rule.learning_rate, ") or other hyperparameters; use the same on every task"));
+        absl::StrCat(who, " asks for the update rule ", RuleName(b.kind), " (learning_rate ", b.learning_rate,
+                     "), the chief for ", RuleName(a.kind), " (learning_rate ", a.learning_rate,
+                     ") or other hyperparameters or groups; use the same on every task"));
   if (chiefs.gate != theirs.gate || chiefs.clock_limit != theirs.clock_limit)
     return absl::FailedPreconditionError(absl::StrCat(who, " trains with ", DescribeGate(theirs), ", the chief with ",
                                                       DescribeGate(chiefs), "; use the same on every task"));
@@ -113,9 +131,11 @@ absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, c
 }
 
 absl::Status ValidateModel(const StoreModel& model) {
-  for (const VariableSpec& variable : model.variables) RETURN_IF_ERROR(CheckVariable(variable));
-  RETURN_IF_ERROR(MakeUpdateRule(model.rule).status());
-  RETURN_IF_ERROR(CheckGate(model.gate));
+  std::vector<std::string> names;
+  for (const VariableSpec& variable : model.variables) names.push_back(variable.name);
+  RETURN_IF_ERROR(CheckOptimizer(model.optimizer, names));
+  for (const VariableSpec& variable : model.variables) RETURN_IF_ERROR(CheckVariable(variable, model.optimizer));
+  RETURN_IF_ERROR(CheckGates(model));
   int64_t total = 0;
   for (const PlacedSlice& slice : model.slices) {
     if (slice.variable < 0 || slice.variable >= static_cast<int>(model.variables.size()))

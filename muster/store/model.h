@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "muster/cluster/placement.h"
 #include "muster/cluster/variable_spec.h"
+#include "muster/optim/optimizer_spec.h"
 #include "muster/optim/update_rule.h"
 
 namespace muster {
@@ -30,17 +31,21 @@ struct GateSpec {
 struct StoreModel {
   std::vector<VariableSpec> variables;  // the whole model, in order of creation
   std::vector<PlacedSlice> slices;      // what this ps holds, in order of the variables
-  RuleSpec rule;
+  OptimizerSpec optimizer;
   GateSpec gate;
   uint64_t clock_limit = 0;  // 1 + how many clocks a worker may be ahead of the slowest; 0: as many as it likes
 
   bool gated() const { return gate.kind == GateKind::kSynchronous; }
   const VariableSpec& variable(const PlacedSlice& slice) const { return variables[slice.variable]; }
+  // The rule that updates the slice; what isn't trainable has none.
+  const RuleSpec& rule(const PlacedSlice& slice) const { return optimizer.RuleFor(variable(slice).name); }
+  // The state that its rule keeps beside the slice: names, in order.
+  std::vector<SlotSpec> slots(const PlacedSlice& slice) const;
 };
 
 // The part of `placement` that falls to `ps`.
-StoreModel ModelOfPs(const std::vector<VariableSpec>& variables, const PlacementResult& placement, const RuleSpec& rule,
-                     int ps);
+StoreModel ModelOfPs(const std::vector<VariableSpec>& variables, const PlacementResult& placement,
+                     const OptimizerSpec& optimizer, int ps);
 
 // "float32[784,100]"
 std::string DescribeType(const VariableSpec& variable);

@@ -102,8 +102,8 @@ TEST(ModelTest, HostileModelsAreRefused) {
          m.slices[1].elements = 101;
          m.slices[1].bytes = 404;
        }},
-      {"unknown rule", [](StoreModel& m) { m.rule.kind = static_cast<RuleKind>(77); }},
-      {"rule without sense", [](StoreModel& m) { m.rule.learning_rate = -1; }},
+      {"unknown rule", [](StoreModel& m) { m.optimizer.rule.kind = static_cast<RuleKind>(77); }},
+      {"rule without sense", [](StoreModel& m) { m.optimizer.rule.learning_rate = -1; }},
   };
   for (const auto& [what, change] : changes) {
     StoreModel model = ModelOn(kVariables, {});

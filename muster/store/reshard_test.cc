@@ -17,7 +17,6 @@
 namespace muster {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -45,7 +44,7 @@ std::unique_ptr<CheckpointReader> Saved(FileSystem& files, bool uneven = false) 
   Manifest manifest = {.global_step = 9, .saved_at = 7000, .save_id = "a", .extras = {{"input", "eA=="}}};
   EXPECT_TRUE(files.CreateDirectory("from").ok());
   const std::string part = PartFileName(9, 0, 1, "a");
-  const auto written = WritePart(files, JoinPath("from", TemporaryName(part)), model, snapshot);
+  const auto written = WritePart(files, JoinPath("from", TemporaryName(part)), model, ViewOf(model, snapshot));
   EXPECT_TRUE(written.ok()) << written.status();
   AddVariablesToManifest(model, manifest);
   AddPartToManifest(model, 0, manifest);
@@ -77,7 +76,7 @@ TEST(ReshardTest, IsWhatThePsWouldRestore) {
     EXPECT_EQ(found->snapshot.bytes, expected->snapshot.bytes);
     EXPECT_EQ(found->snapshot.steps, expected->snapshot.steps);
     // What the ps itself would have written, under its own name.
-    const auto part = WritePart(files, "expected", model, expected->snapshot);
+    const auto part = WritePart(files, "expected", model, ViewOf(model, expected->snapshot));
     ASSERT_TRUE(part.ok()) << part.status();
     EXPECT_EQ(part->crc32c, (*to)->manifest().parts[ps].crc32c);
   }
@@ -188,7 +187,8 @@ TEST(ReshardTest, ALargeVariableIsCopiedInPieces) {
   Manifest manifest = {.save_id = "a"};
   ASSERT_TRUE(disk.CreateDirectory("from").ok());
   const std::string part = PartFileName(0, 0, 1, "a");
-  const auto written = WritePart(disk, JoinPath("from", TemporaryName(part)), model, TakeSnapshot(*arena));
+  const auto written =
+      WritePart(disk, JoinPath("from", TemporaryName(part)), model, ViewOf(model, TakeSnapshot(*arena)));
   AddVariablesToManifest(model, manifest);
   AddPartToManifest(model, 0, manifest);
   manifest.parts.push_back({part, written->bytes, written->crc32c});

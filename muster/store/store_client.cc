@@ -212,7 +212,7 @@ void StoreClient::Bind(ModelBinding binding) {
 }
 
 StoreModel StoreClient::ModelOf(int ps) const {
-  StoreModel model = ModelOfPs(binding_.variables, binding_.placement, binding_.rule, ps);
+  StoreModel model = ModelOfPs(binding_.variables, binding_.placement, binding_.optimizer, ps);
   model.gate = binding_.gate;
   model.clock_limit = binding_.clock_limit;
   return model;
@@ -256,8 +256,8 @@ absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
     const absl::Status answered = Exchange(calls, deadline, /*stoppable=*/true);
     // The ps are there and keep the answer back; who is missing is the chief.
     if (absl::IsUnavailable(answered) && loop_.Now() >= deadline)
-      return absl::UnavailableError(absl::StrCat("the chief has not initialised the model in time (",
-                                                 answered.message(), "); is it running?"));
+      return absl::UnavailableError(
+          absl::StrCat("the chief has not initialised the model in time (", answered.message(), "); is it running?"));
     RETURN_IF_ERROR(answered);
     std::vector<AwaitReadyReply> replies(calls.size());
     for (size_t ps = 0; ps < calls.size(); ++ps) {
@@ -267,7 +267,7 @@ absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
     // A chief that loads a checkpoint reaches one ps after the other: values of two generations don't belong together.
     const bool same = std::all_of(replies.begin(), replies.end(),
                                   [this](const AwaitReadyReply& reply) { return reply.generation == generation_; });
-    if (same) return replies[0].global_step;
+    if (same) return global_step_ = replies[0].global_step;
   }
 }
 
@@ -280,14 +280,41 @@ MutableSegments StoreClient::PullTargets(const Server& server, PullWhat what) co
   return targets;
 }
 
+// The norms are of whole variables, which may be partitioned over ps: only the worker has all of a gradient.
+std::vector<double> StoreClient::ClipScales(absl::FunctionRef<ByteSpan(size_t)> gradient) const {
+  const auto clips_norm = [](const RuleSpec& rule) {
+    return rule.clip.kind == ClipKind::kNorm || rule.clip.kind == ClipKind::kGlobalNorm;
+  };
+  const OptimizerSpec& optimizer = binding_.optimizer;
+  const bool any =
+      clips_norm(optimizer.rule) || std::any_of(optimizer.groups.begin(), optimizer.groups.end(),
+                                                [&](const ParameterGroup& group) { return clips_norm(group.rule); });
+  if (!any) return {};
+  std::vector<double> squares(binding_.variables.size());
+  double all = 0;
+  for (size_t i = 0; i < squares.size(); ++i) {
+    if (binding_.variables[i].kind != VariableKind::kTrainable) continue;
+    const ByteSpan bytes = gradient(i);
+    if (!bytes.empty()) all += squares[i] = SumOfSquares(binding_.variables[i].dtype, bytes);
+  }
+  std::vector<double> scales(squares.size(), 1);
+  for (size_t i = 0; i < scales.size(); ++i) {
+    const ClipSpec& clip = optimizer.RuleFor(binding_.variables[i].name).clip;
+    scales[i] = ClipScale(clip, clip.kind == ClipKind::kGlobalNorm ? all : squares[i]);
+  }
+  return scales;
+}
+
 StoreClient::Outgoing StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient,
-                                                const PushPullOptions& options, uint64_t sequence) {
+                                                const std::vector<double>& scales, const PushPullOptions& options,
+                                                uint64_t sequence) {
   const Server& server = servers_[ps];
   PushPullRequest message{.stamp = MakeStamp(ps, sequence),
                           .pull = options.pull,
                           .pulled_version = server.pulled_version,
                           .minibatches = num_ps() == 1 || (options.local_step && ps == 0) ? options.minibatches : 0,
                           .generation = generation_,
+                          .global_step = global_step_,
                           .contributes = options.local_step.has_value(),
                           .local_step = options.local_step.value_or(0),
                           .clock = options.clock};
@@ -299,6 +326,7 @@ StoreClient::Outgoing StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSp
     if (slice.kind == VariableKind::kBuffer && options.publish_buffers) pushed = binding_.values[slice.variable];
     if (pushed.empty()) continue;
     message.pushed.push_back(static_cast<uint32_t>(i));
+    if (!scales.empty()) message.scales.push_back(scales[slice.variable]);
     call.bulk.push_back(pushed.subspan(slice.offset, slice.bytes));
   }
   call.control = Encode(message);
@@ -315,7 +343,7 @@ absl::Status StoreClient::AbsorbPushPull(Outgoing& call, StepResult& result) {
   clock_ = std::max(clock_, reply.clock);
   result.staleness = std::max(result.staleness, reply.staleness);
   if (call.ps != 0) return absl::OkStatus();
-  result.global_step = reply.global_step;
+  global_step_ = result.global_step = reply.global_step;
   result.dropped = reply.dropped;
   round_ = reply.round;
   load_request_ = std::move(reply.load);
@@ -327,7 +355,8 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   const uint64_t sequence = ++sequence_;
   std::vector<Outgoing> calls;
   calls.reserve(servers_.size());
-  for (int ps = 0; ps < num_ps(); ++ps) calls.push_back(MakePushPull(ps, gradient, options, sequence));
+  const std::vector<double> scales = ClipScales(gradient);
+  for (int ps = 0; ps < num_ps(); ++ps) calls.push_back(MakePushPull(ps, gradient, scales, options, sequence));
   const bool gated = options.local_step.has_value();
   RETURN_IF_ERROR(gated || options.clock > 0 ? ExchangeHeldBack(calls)
                                              : Exchange(calls, loop_.Now() + options_.patience));
@@ -335,11 +364,10 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   for (Outgoing& call : calls) RETURN_IF_ERROR(AbsorbPushPull(call, result));
   if (num_ps() == 1 || options.minibatches == 0 || gated) return result;
   // Every ps has the update: only now does ps 0 count it.
-  Outgoing count{
-      .ps = 0,
-      .method = StoreMethod::kPushPull,
-      .control = Encode(PushPullRequest{
-          .stamp = MakeStamp(0, sequence), .minibatches = options.minibatches, .generation = generation_})};
+  Outgoing count{.ps = 0,
+                 .method = StoreMethod::kPushPull,
+                 .control = Encode(PushPullRequest{
+                     .stamp = MakeStamp(0, sequence), .minibatches = options.minibatches, .generation = generation_})};
   RETURN_IF_ERROR(ExchangeOne(count));
   RETURN_IF_ERROR(AbsorbPushPull(count, result));
   return result;

@@ -41,7 +41,7 @@ struct StoreClientOptions {
 struct ModelBinding {
   std::vector<VariableSpec> variables;
   PlacementResult placement;
-  RuleSpec rule;
+  OptimizerSpec optimizer;
   std::vector<MutableByteSpan> values;  // one a variable; must outlive the client
   GateSpec gate = {};
   uint64_t clock_limit = 0;  // see StoreModel
@@ -63,7 +63,8 @@ class StoreClient {
   // Makes this process known to every ps; with `chief` asks for the chief's lease, which each ps
   // keeps for itself.
   [[nodiscard]] absl::Status Join(bool chief);
-  // What the ps said at Join: the model is initialised everywhere, by one chief at one time; training has ended already.
+  // What the ps said at Join: the model is initialised everywhere, by one chief at one time; training has ended
+  // already.
   bool ready() const;
   bool ended() const;
   uint64_t chief_epoch() const { return servers_[0].joined.chief_epoch; }
@@ -74,8 +75,8 @@ class StoreClient {
   StoreModel ModelOf(int ps) const;
   int num_ps() const { return static_cast<int>(servers_.size()); }
 
-  // The chief: gives every ps its slices, ps 0 last, whatever they held before. `parts` (one a ps) come from a checkpoint; without them the bound
-  // memory is the initial value.
+  // The chief: gives every ps its slices, ps 0 last, whatever they held before. `parts` (one a ps) come from a
+  // checkpoint; without them the bound memory is the initial value.
   [[nodiscard]] absl::Status Initialize(int64_t global_step, int64_t minibatches,
                                         const std::vector<RestoredPart>* parts);
 
@@ -168,8 +169,10 @@ class StoreClient {
   [[nodiscard]] absl::Status AwaitAllServers();
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
-  Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options,
-                        uint64_t sequence);
+  // What clipping by norms multiplies each variable's gradient by; empty: nothing is clipped so.
+  std::vector<double> ClipScales(absl::FunctionRef<ByteSpan(size_t)> gradient) const;
+  Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
+                        const PushPullOptions& options, uint64_t sequence);
   [[nodiscard]] absl::Status AbsorbPushPull(Outgoing& call, StepResult& result);
   // Of all the ps at Join.
   uint64_t NewestGeneration() const;
@@ -185,6 +188,7 @@ class StoreClient {
   uint64_t round_ = 0;
   uint64_t clock_ = 0;
   uint64_t generation_ = 0;  // of the values that are pulled
+  int64_t global_step_ = 0;  // as ps 0 said last
   std::string load_request_;
 };
 

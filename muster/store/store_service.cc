@@ -53,11 +53,9 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
              [this](const PushPullRequest& request, PushPullReply reply, Responder responder) {
                AnswerPush(request, std::move(reply), std::move(responder));
              }),
-      checkpoint_answers_(loop, options_.files, options_.background),
+      part_saver_(loop, *options_.files, options_.background),
       staleness_(kStalenessBuckets),
-      listener_stats_([] { return Listener::Stats(); }) {
-  MUSTER_CHECK(options_.files != nullptr && options_.background != nullptr);
-}
+      listener_stats_([] { return Listener::Stats(); }) {}
 
 StoreService::~StoreService() {
   if (end_timer_) loop_.CancelTimer(*end_timer_);
@@ -80,8 +78,7 @@ absl::Status StoreService::Recover() {
                                                         " was given belongs to another job, with a worker ",
                                                         record.task, " where this one has ", clients_.client(i).task));
     if (forget) record.numbers.last_applied = record.numbers.last_counted = 0;
-    if (record.incarnation != 0)
-      clients_.Restore(i, record.incarnation, record.where, record.done != 0, started_);
+    if (record.incarnation != 0) clients_.Restore(i, record.incarnation, record.where, record.done != 0, started_);
   }
   const ChiefLease& chief = arena_->header().chief;
   if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
@@ -277,6 +274,7 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
   }
   for (int i = 0; i < num_clients; ++i) RecordClient(i);
   RecordChief();
+  known_step_ = message.global_step;
   arena_->Load({.generation = message.generation,
                 .global_step = message.global_step,
                 .minibatches = message.minibatches,
@@ -312,8 +310,7 @@ void StoreService::OnAwaitReady(const IncomingRequest& request, Responder respon
   if (!status.ok()) return responder.Fail(std::move(status));
   const int client = message.stamp.client;
   if (ReadyFor(message)) return AnswerReady(client, message, std::move(responder));
-  clients_.client(client).waiting_for =
-      arena_ ? "the chief to load a checkpoint" : "the chief to initialise the model";
+  clients_.client(client).waiting_for = arena_ ? "the chief to load a checkpoint" : "the chief to initialise the model";
   waiters_.push_back({request.connection, client, std::move(message), std::move(responder)});
 }
 
@@ -352,6 +349,9 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
   if (expected != bulk_bytes)
     return absl::InvalidArgumentError(absl::StrCat("a push of ", message.pushed.size(), " slices takes ", expected,
                                                    " bytes, but ", bulk_bytes, " came"));
+  if (!message.scales.empty() && message.scales.size() != message.pushed.size())
+    return absl::InvalidArgumentError(
+        absl::StrCat("a push of ", message.pushed.size(), " slices came with ", message.scales.size(), " scales"));
   // A question about the global step alone has no values to do with.
   const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
   if (touches_values && message.generation != arena_->header().generation)
@@ -421,10 +421,12 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
   const StoreModel& model = arena_->model();
   const auto& slices = arena_->layout().slices();
   const ClientNumbers& numbers = arena_->client(message.stamp.client).numbers;
-  const Arena::Push push{.client = static_cast<int>(message.stamp.client),
-                         .sequence = message.stamp.sequence,
-                         .generation = message.generation,
-                         .learning_rate = model.rule.learning_rate};
+  Arena::Push push{.client = static_cast<int>(message.stamp.client),
+                   .sequence = message.stamp.sequence,
+                   .generation = message.generation};
+  // Schedules go by the global step: ps 0 counts it, the others know what the senders have heard from it.
+  if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);
+  const int64_t global_step = options_.lead ? arena_->header().counters.global_step : known_step_;
   const ArenaCounters& counters = arena_->header().counters;
   PushPullReply reply;
   // Buffers alone are no update: they have no staleness, and nobody's gradients get older by them.
@@ -439,9 +441,12 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
   }
   size_t next_push = 0;
   for (size_t i = 0; i < slices.size(); ++i) {
-    const bool pull = Pulls(message.pull, model.variable(model.slices[i]).kind);
+    const bool pull = !pulled.empty() && Pulls(message.pull, model.variable(model.slices[i]).kind);
     const MutableByteSpan into = pull ? pulled.first(slices[i].bytes) : MutableByteSpan();
     if (next_push < message.pushed.size() && message.pushed[next_push] == i) {
+      const RuleSpec& rule = model.rule(model.slices[i]);
+      push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
+      push.gradient_scale = message.scales.empty() ? 1 : message.scales[next_push];
       // The generation can't change in between: it is this process that loads, on this loop.
       MUSTER_CHECK(arena_->Apply(static_cast<int>(i), push, bulk.first(slices[i].bytes), into));
       bulk = bulk.subspan(slices[i].bytes);
@@ -511,7 +516,7 @@ void StoreService::OnSavePart(const IncomingRequest& request, Responder responde
     status = absl::NotFoundError(
         absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
   if (!status.ok()) return responder.Fail(std::move(status));
-  checkpoint_answers_.SavePart(arena_, message, std::move(responder));
+  part_saver_.Save(arena_, JoinPath(message.directory, TemporaryName(message.file)), std::move(responder));
 }
 
 void StoreService::OnExportPart(const IncomingRequest& request, Responder responder) {
@@ -520,7 +525,7 @@ void StoreService::OnExportPart(const IncomingRequest& request, Responder respon
   if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
   if (status.ok()) status = NeedModel();
   if (!status.ok()) return responder.Fail(std::move(status));
-  checkpoint_answers_.ExportPart(arena_, std::move(responder));
+  part_saver_.Export(arena_, std::move(responder));
 }
 
 void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder responder) {
@@ -530,7 +535,8 @@ void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder 
   if (status.ok()) status = clients_.CheckChief(message.stamp, message.chief_epoch);
   if (status.ok() && !options_.lead) status = absl::InvalidArgumentError("only ps 0 commits checkpoints");
   if (!status.ok()) return responder.Fail(std::move(status));
-  checkpoint_answers_.Commit(message, std::move(responder));
+  if (message.directory.empty()) return responder.Send({});
+  part_saver_.Commit(message.directory, message.manifest, std::move(responder));
 }
 
 void StoreService::OnLoadCheckpoint(const IncomingRequest& request, Responder responder) {

@@ -14,10 +14,10 @@
 #include "muster/base/file_system.h"
 #include "muster/store/arena.h"
 #include "muster/store/buffer_pool.h"
-#include "muster/store/checkpoint_answers.h"
 #include "muster/store/client_table.h"
 #include "muster/store/gates.h"
 #include "muster/store/messages.h"
+#include "muster/store/part_saver.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
 
@@ -35,8 +35,7 @@ struct StoreOptions {
   // chief then saves its last checkpoint.
   absl::Duration shutdown_grace = absl::Seconds(20);
   FileSystem* files = nullptr;  // borrowed for the service's life
-  // Runs its arguments some time, one after the other, on any thread.
-  std::function<void(absl::AnyInvocable<void()>)> background;
+  PartSaver::Background background;
   // Where the model is kept. Who holds on to its descriptor can start another service on it after this one was killed,
   // which goes on where this one was. Null: memory of its own, gone with it.
   std::shared_ptr<ArenaMemory> memory;
@@ -133,7 +132,8 @@ class StoreService final : public RequestHandler {
   std::shared_ptr<ArenaMemory> memory_;
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background
   Gates gates_;
-  CheckpointAnswers checkpoint_answers_;
+  PartSaver part_saver_;
+  int64_t known_step_ = 0;  // not ps 0: the highest global step that a sender knew of
   std::vector<Waiter> waiters_;
   // A checkpoint that somebody wants loaded, until the chief has reported.
   struct Load {

@@ -135,7 +135,7 @@ std::string StatusJson(const StoreService::View& view) {
   status["global_step"] = view.arena != nullptr ? view.arena->header().counters.global_step : 0;
   status["minibatches"] = view.arena != nullptr ? view.arena->header().counters.minibatches : 0;
   status["version"] = view.arena != nullptr ? view.arena->header().counters.updates : 0;
-  status["rule"] = view.arena != nullptr ? RuleName(view.arena->model().rule.kind) : "";
+  status["rule"] = view.arena != nullptr ? RuleName(view.arena->model().optimizer.rule.kind) : "";
   status["value_bytes"] = view.arena != nullptr ? view.arena->layout().value_bytes() : 0;
   status["slot_bytes"] = view.arena != nullptr ? view.arena->layout().slot_bytes() : 0;
   const int chief = view.clients->chief();

@@ -54,8 +54,10 @@ void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest&
 void SynchronousGate::Add(const PushPullRequest& message, ByteSpan bulk) {
   const StoreModel& model = arena_->model();
   const int client = static_cast<int>(message.stamp.client);
-  const Arena::Push push{.client = client, .sequence = message.stamp.sequence, .generation = message.generation};
-  for (const uint32_t slice : message.pushed) {
+  Arena::Push push{.client = client, .sequence = message.stamp.sequence, .generation = message.generation};
+  for (size_t i = 0; i < message.pushed.size(); ++i) {
+    const uint32_t slice = message.pushed[i];
+    push.gradient_scale = message.scales.empty() ? 1 : message.scales[i];
     const ByteSpan bytes = bulk.first(model.slices[slice].bytes);
     bulk = bulk.subspan(bytes.size());
     // The generation can't change in between: it is this process that loads, on this loop.
@@ -90,7 +92,7 @@ void SynchronousGate::Fire(uint64_t next_round) {
 void SynchronousGate::FinishFiring() {
   const ArenaHeader& header = arena_->header();
   const bool contributed = header.firing > 1;
-  arena_->Fire(arena_->model().rule.learning_rate);
+  arena_->Fire();
   Arena::Counted counted{.counters = header.counters, .gate = header.gate};
   if (contributed) ++counted.counters.updates;
   if (contributed && lead_) {

@@ -77,8 +77,8 @@ Trainer::Trainer(Replica& replica, std::unique_ptr<Algorithm> algorithm)
   replica_.server().node().SetAlgorithm(algorithm_.get());
 }
 
-Trainer Asynchronous(Replica& replica, const RuleSpec& rule) {
-  return Trainer(replica, std::make_unique<AsynchronousAlgorithm>(replica.source(), replica.placement(), rule));
+Trainer Asynchronous(Replica& replica, const OptimizerSpec& optimizer) {
+  return Trainer(replica, std::make_unique<AsynchronousAlgorithm>(replica.source(), replica.placement(), optimizer));
 }
 
 MonitoredTrainingSession::MonitoredTrainingSession(Server& server, SessionOptions options,

@@ -79,8 +79,9 @@ class Trainer {
   std::unique_ptr<Algorithm> algorithm_;
 };
 
-// An update a minibatch, nobody waits for anybody (algo/asynchronous.h). The ps apply `rule`.
-Trainer Asynchronous(Replica& replica, const RuleSpec& rule);
+// An update a minibatch, nobody waits for anybody (algo/asynchronous.h). The ps apply the optimizer:
+// `Adam({.learning_rate = 0.001})`, or rules of their own for groups of variables.
+Trainer Asynchronous(Replica& replica, const OptimizerSpec& optimizer);
 
 class MonitoredTrainingSession {
  public:
@@ -98,8 +99,8 @@ class MonitoredTrainingSession {
   // One step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error.
   void Run(Trainer& trainer, std::function<torch::Tensor()> loss);
 
-  // The chief, between two runs: training goes on from the checkpoint at `path` on every ps; the workers' next step pulls
-  // its values. Throws Error, and everything stays as it was.
+  // The chief, between two runs: training goes on from the checkpoint at `path` on every ps; the workers' next step
+  // pulls its values. Throws Error, and everything stays as it was.
   void Restore(const std::string& path);
 
   // A value of this step for summaries and LoggingTensor; call it inside `loss`.

@@ -18,8 +18,8 @@ absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id,
   if (saved.ok()) return ManifestPart{file, saved->bytes, saved->crc32c};
   if (!absl::IsNotFound(saved.status())) return saved.status();
   ASSIGN_OR_RETURN(const PartSnapshot snapshot, client_.ExportPart(ps));
-  ASSIGN_OR_RETURN(const FileSummary written,
-                   WritePart(files_, JoinPath(directory_, TemporaryName(file)), client_.ModelOf(ps), ViewOf(client_.ModelOf(ps), snapshot)));
+  ASSIGN_OR_RETURN(const FileSummary written, WritePart(files_, JoinPath(directory_, TemporaryName(file)),
+                                                        client_.ModelOf(ps), ViewOf(client_.ModelOf(ps), snapshot)));
   return ManifestPart{file, written.bytes, written.crc32c};
 }
 

@@ -172,8 +172,7 @@ absl::Status Session::Restore(const std::string& path) {
   Saver& saver = saver_ ? *saver_ : reader;
   ASSIGN_OR_RETURN(const int64_t step, saver.Restore(path));
   LogWarning("going on from global step ", step, "; it was ", global_step_);
-  ASSIGN_OR_RETURN(global_step_,
-                   client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
+  ASSIGN_OR_RETURN(global_step_, client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
   return client.Pull(PullWhat::kEverything);
 }
 

@@ -73,13 +73,13 @@ class Session {
   void RequestStop() { stop_ = true; }
 
   // One step between the hooks. FailedPrecondition: after the stop ("Run called even after should_stop requested.").
-  // Training that was ended elsewhere (muster's Shutdown) is no error: ShouldStop becomes true. Nor is a ps that has lost
-  // the model, or a checkpoint that was loaded meanwhile: the chief restores the last checkpoint if need be, hooks hear
-  // AfterCreateSession again, and the step is run with the new values.
+  // Training that was ended elsewhere (muster's Shutdown) is no error: ShouldStop becomes true. Nor is a ps that has
+  // lost the model, or a checkpoint that was loaded meanwhile: the chief restores the last checkpoint if need be, hooks
+  // hear AfterCreateSession again, and the step is run with the new values.
   [[nodiscard]] absl::Status Run();
 
-  // The chief, between two runs: training goes on from the checkpoint at `path` ("dir/model.ckpt-100"), on every ps; the
-  // workers pull its values with their next step, and global_step follows. On an error everything stays as it was.
+  // The chief, between two runs: training goes on from the checkpoint at `path` ("dir/model.ckpt-100"), on every ps;
+  // the workers pull its values with their next step, and global_step follows. On an error everything stays as it was.
   // FailedPrecondition: not the chief; a checkpoint of another model. NotFound, DataLoss: none there, or damaged.
   [[nodiscard]] absl::Status Restore(const std::string& path);
 

@@ -43,15 +43,15 @@ class RecoveryTest : public ::testing::Test {
   std::shared_ptr<std::optional<absl::StatusOr<LoadCheckpointReply>>> AskToLoad(const std::string& path) {
     auto answer = std::make_shared<std::optional<absl::StatusOr<LoadCheckpointReply>>>();
     outside_ = transport_.Connect(store_.addresses()[0]);
-    outside_->Call({.method = static_cast<uint16_t>(StoreMethod::kLoadCheckpoint),
-                    .control = Encode(LoadCheckpointRequest{path})},
-                   [answer](const absl::StatusOr<Reply>& reply) {
-                     LoadCheckpointReply decoded;
-                     absl::Status status = reply.status();
-                     if (status.ok()) status = Decode(reply->control, decoded);
-                     if (status.ok()) *answer = decoded;
-                     if (!status.ok()) *answer = status;
-                   });
+    outside_->Call(
+        {.method = static_cast<uint16_t>(StoreMethod::kLoadCheckpoint), .control = Encode(LoadCheckpointRequest{path})},
+        [answer](const absl::StatusOr<Reply>& reply) {
+          LoadCheckpointReply decoded;
+          absl::Status status = reply.status();
+          if (status.ok()) status = Decode(reply->control, decoded);
+          if (status.ok()) *answer = decoded;
+          if (!status.ok()) *answer = status;
+        });
     store_.Pass(absl::Milliseconds(1));
     return answer;
   }

@@ -117,7 +117,8 @@ TEST(Survival, KilledWorkersAndPsTogether) {
 TEST(Survival, APsStartedAgainByHandGoesOnFromTheLastCheckpoint) {
   ByHand cluster(2, 2);
   ScratchDirectory model;
-  const std::vector<std::string> flags = {"--steps=3000", "--save_steps=100", "--width=40000", "--model_dir=" + model.path()};
+  const std::vector<std::string> flags = {"--steps=3000", "--save_steps=100", "--width=40000",
+                                          "--model_dir=" + model.path()};
   const std::vector<std::string> ps1_words = Joined(kPs, cluster.Flags("ps", 1));
   Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
   Process ps1(ps1_words);

@@ -1,5 +1,6 @@
 // The smallest training program, without torch, for tests that start, kill and misuse it: variables whose gradient is
-// their value, or a constant with which every sum is an integer that can be foretold. Everything else is as in a user's program, so what it says and how it ends is what users see.
+// their value, or a constant with which every sum is an integer that can be foretold. Everything else is as in a user's
+// program, so what it says and how it ends is what users see.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -98,7 +99,7 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
   if (node->num_ps() > 0) {
     ASSIGN_OR_RETURN(placement, PlaceVariables(source.variables(), node->num_ps(), Placement::kRoundRobin, {}));
   }
-  AsynchronousAlgorithm algorithm(source, placement, {.learning_rate = flags.learning_rate});
+  AsynchronousAlgorithm algorithm(source, placement, RuleSpec{.learning_rate = flags.learning_rate});
   node->SetAlgorithm(&algorithm);
   ASSIGN_OR_RETURN(SessionEnvironment environment, node->MakeSessionEnvironment());
   Session session(std::move(environment),

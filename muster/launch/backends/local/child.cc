@@ -105,8 +105,9 @@ absl::StatusOr<Child> StartChild(const ChildSpec& spec) {
   if (empty_stdin < 0) return absl::ErrnoToStatus(errno, "cannot open /dev/null");
   std::vector<char*> arguments = Pointers(spec.arguments);
   std::vector<char*> environment = Pointers(spec.environment);
-  const Execution execution = {spec.program.c_str(), arguments.data(), environment.data(), empty_stdin, out.writing(),
-                               err.writing(),        spec.guard_fd,    spec.memory_fd,     error.writing(), getpid()};
+  const Execution execution = {spec.program.c_str(), arguments.data(), environment.data(), empty_stdin,
+                               out.writing(),        err.writing(),    spec.guard_fd,      spec.memory_fd,
+                               error.writing(),      getpid()};
   Child child;
   child.pid = fork();
   if (child.pid == 0) execution.Run();

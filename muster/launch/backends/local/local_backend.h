@@ -1,6 +1,6 @@
 // The processes of a run as children of this one. They die with it, on kill -9 too (see Guard), and none outlives the
-// run: a task's process group is killed when the task has ended, and Stop kills whatever has left its group. A ps gets a
-// memory file (MUSTER_ARENA_FD) that stays here when its process dies: launched again, it finds its model there. Not
+// run: a task's process group is killed when the task has ended, and Stop kills whatever has left its group. A ps gets
+// a memory file (MUSTER_ARENA_FD) that stays here when its process dies: launched again, it finds its model there. Not
 // thread-safe; the process must have no other threads, since it forks.
 #pragma once
 

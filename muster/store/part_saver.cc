@@ -1,0 +1,82 @@
+#include "muster/store/part_saver.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/status_macros.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/store/checkpoint_part.h"
+#include "muster/store/messages.h"
+
+namespace muster {
+
+PartSaver::PartSaver(EventLoop& loop, FileSystem& files, Background background)
+    : loop_(loop), files_(files), background_(std::move(background)) {}
+
+PartSaver::~PartSaver() { *self_ = nullptr; }
+
+void PartSaver::Send(absl::StatusOr<Answer> answer, Responder responder) {
+  if (!answer.ok()) return responder.Fail(answer.status());
+  responder.Send(std::move(answer->control), std::move(answer->bulk), std::move(answer->keep_alive));
+}
+
+void PartSaver::Save(std::shared_ptr<Arena> arena, const std::string& path, Responder responder) {
+  if (path != last_path_) last_answer_ = std::make_shared<std::optional<absl::StatusOr<Answer>>>();
+  last_path_ = path;
+  const auto write = [&files = files_, path](const Arena& marked) -> absl::StatusOr<Answer> {
+    ASSIGN_OR_RETURN(const FileSummary written, WritePart(files, path, marked.model(), ViewAside(marked)));
+    return Answer{.control = Encode(SavePartReply{written.bytes, written.crc32c})};
+  };
+  AfterMark({std::move(arena), std::move(responder), [write, answer = last_answer_](Arena& marked) {
+               if (!answer->has_value()) *answer = write(marked);
+               return **answer;
+             }});
+}
+
+void PartSaver::Export(std::shared_ptr<Arena> arena, Responder responder) {
+  AfterMark({std::move(arena), std::move(responder), [](Arena& marked) -> absl::StatusOr<Answer> {
+               const auto snapshot = std::make_shared<const PartSnapshot>(CopyAside(marked));
+               return Answer{Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot};
+             }});
+}
+
+// Training goes on at once; what it changes from here on it saves aside first.
+void PartSaver::AfterMark(Marked marked) {
+  marked_.push_back(std::move(marked));
+  if (marked_.size() == 1) NextMark();
+}
+
+void PartSaver::NextMark() {
+  Marked& next = marked_.front();
+  background_([&loop = loop_, self = self_, arena = next.arena, mark = next.arena->Mark(),
+               work = std::move(next.work)]() mutable {
+    absl::StatusOr<Answer> answer = absl::FailedPreconditionError("other values were loaded meanwhile");
+    if (arena->FinishMark(mark)) answer = work(*arena);
+    arena->DiscardAside();
+    loop.Post([self = std::move(self), answer = std::move(answer)]() mutable {
+      if (*self == nullptr) return;
+      PartSaver& saver = **self;
+      Responder responder = std::move(saver.marked_.front().responder);
+      saver.marked_.pop_front();
+      if (!saver.marked_.empty()) saver.NextMark();
+      Send(std::move(answer), std::move(responder));
+    });
+  });
+}
+
+void PartSaver::Commit(const std::string& directory, const std::string& text, Responder responder) {
+  auto shared = std::make_shared<Responder>(std::move(responder));
+  const auto commit = [&files = files_, directory, text]() -> absl::StatusOr<Answer> {
+    ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(text, "the chief's manifest"));
+    if (!SeesSave(files, directory, manifest.save_id))
+      return absl::NotFoundError(absl::StrCat("ps 0 does not see ", directory, ": the chief commits"));
+    RETURN_IF_ERROR(CommitManifest(files, directory, manifest));
+    return Answer{};
+  };
+  background_([&loop = loop_, self = self_, commit, shared]() mutable {
+    loop.Post([self = std::move(self), answer = commit(), shared]() mutable {
+      if (*self != nullptr) Send(std::move(answer), std::move(*shared));
+    });
+  });
+}
+
+}  // namespace muster
