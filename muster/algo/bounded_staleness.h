@@ -1,6 +1,6 @@
-// Bounded staleness (SSP: Ho et al., NIPS 2013): asynchronous training in which nobody gets more than `bound` minibatches
-// ahead of the slowest worker. What a worker computes its minibatch c with holds all updates up to c - bound - 1 of
-// everyone, and its own.
+// Bounded staleness (SSP: Ho et al., NIPS 2013): asynchronous training in which nobody gets more than `bound`
+// minibatches ahead of the slowest worker. What a worker computes its minibatch c with holds all updates up to c -
+// bound - 1 of everyone, and its own.
 #pragma once
 
 #include "muster/algo/algorithm.h"

@@ -59,8 +59,8 @@ class Arena {
   // warm. False: other values have been loaded since, and the rest of the push was not applied.
   bool Apply(int slice, const Push& push, ByteSpan bytes, MutableByteSpan pulled);
 
-  // The synchronous gate. Trainable slice: accumulator ← accumulator + gradient, once for each number of a client. False:
-  // as Apply.
+  // The synchronous gate. Trainable slice: accumulator ← accumulator + gradient, once for each number of a client.
+  // False: as Apply.
   bool Accumulate(int slice, const Push& push, ByteSpan gradient);
   // From now on the contributors of the round are fixed; the next one will be `next_round`. By the ps process only, as
   // the following.
@@ -80,8 +80,8 @@ class Arena {
     ArenaCounters counters{};
     GateCounters gate{};
   };
-  // The counters and numbers of a client, changed together or not at all; a firing that was under way is over with it. By
-  // the ps process only.
+  // The counters and numbers of a client, changed together or not at all; a firing that was under way is over with it.
+  // By the ps process only.
   void Count(const Counted& counted);
   // Finishes a Count that a dead ps process had begun. By the ps process only, once it has attached.
   void RecoverCount();

@@ -95,8 +95,8 @@ struct StripeHeader {
   uint64_t updates;       // applied to this stripe
   uint64_t t;             // the rule's step counter (Adam's t)
   uint64_t mark;          // of the last checkpoint that has this stripe aside
-  // Followed by num_clients × uint64_t: the sequence number of the last push of each client applied to this stripe. With
-  // a synchronous gate then a StripeGate.
+  // Followed by num_clients × uint64_t: the sequence number of the last push of each client applied to this stripe.
+  // With a synchronous gate then a StripeGate.
   uint64_t* last_sequence() { return reinterpret_cast<uint64_t*>(this + 1); }
 };
 

@@ -47,11 +47,12 @@ absl::Status CheckGates(const StoreModel& model) {
   if (gate.kind != GateKind::kSynchronous)
     return absl::InvalidArgumentError(absl::StrCat("unknown kind of gate ", static_cast<int>(gate.kind)));
   if (gate.replicas_to_aggregate == 0)
-    return absl::InvalidArgumentError("replicas_to_aggregate is 0; an update needs the gradients of at least 1 replica");
-  if (gate.replicas_to_aggregate > gate.total_replicas && !gate.elastic)
     return absl::InvalidArgumentError(
-        absl::StrCat("replicas_to_aggregate is ", gate.replicas_to_aggregate, ", but there are only ",
-                     gate.total_replicas, " replicas: no update would ever be complete; use at most as many"));
+        "replicas_to_aggregate is 0; an update needs the gradients of at least 1 replica");
+  if (gate.replicas_to_aggregate > gate.total_replicas && !gate.elastic)
+    return absl::InvalidArgumentError(absl::StrCat("replicas_to_aggregate is ", gate.replicas_to_aggregate,
+                                                   ", but there are only ", gate.total_replicas,
+                                                   " replicas: no update would ever be complete; use at most as many"));
   if (model.clock_limit > 0)
     return absl::InvalidArgumentError("a synchronous gate leaves nobody behind: use it or a staleness bound, not both");
   for (const VariableSpec& variable : model.variables)

@@ -55,8 +55,8 @@ std::string DescribeType(const VariableSpec& variable);
 [[nodiscard]] absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, const std::string& who);
 
 // InvalidArgument if slices point outside their variables or are larger together than any machine, if types are unknown
-// or ones that a rule can't update, or if the rule or the gate makes no sense: what comes from the wire is checked before anything
-// is allocated for it.
+// or ones that a rule can't update, or if the rule or the gate makes no sense: what comes from the wire is checked
+// before anything is allocated for it.
 [[nodiscard]] absl::Status ValidateModel(const StoreModel& model);
 
 }  // namespace muster

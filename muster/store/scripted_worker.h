@@ -1,5 +1,5 @@
-// A worker for tests whose requests don't block: it pushes, and the test looks later whether the answer is there. Several
-// of them on one simulated loop can wait for each other, in whatever order the test wants.
+// A worker for tests whose requests don't block: it pushes, and the test looks later whether the answer is there.
+// Several of them on one simulated loop can wait for each other, in whatever order the test wants.
 #pragma once
 
 #include <cstring>

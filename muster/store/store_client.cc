@@ -102,7 +102,8 @@ void StoreClient::Abandon(std::vector<Outgoing>& calls, int& unanswered) {
   loop_.RunUntil([&unanswered] { return unanswered == 0; }, absl::InfiniteFuture());
 }
 
-// A channel would wait for a dead ps as long as for one that keeps an answer back: it has to answer a question meanwhile.
+// A channel would wait for a dead ps as long as for one that keeps an answer back: it has to answer a question
+// meanwhile.
 absl::Status StoreClient::AskWhoIsSilent(const std::vector<Outgoing>& calls) {
   std::vector<Outgoing> questions;
   for (const Outgoing& call : calls)

@@ -33,7 +33,8 @@ struct StoreClientOptions {
   absl::Duration gate_patience = absl::Minutes(30);
   // How long Join waits for the lease of an earlier life of this task.
   absl::Duration join_patience = absl::Seconds(12);
-  // Asked while Join, AwaitReady, gates and barriers wait: true makes them end with Cancelled. (What is under way is always finished.)
+  // Asked while Join, AwaitReady, gates and barriers wait: true makes them end with Cancelled. (What is under way is
+  // always finished.)
   std::function<bool()> stop_requested = [] { return false; };
 };
 
@@ -102,8 +103,8 @@ class StoreClient {
   // alone).
   absl::StatusOr<StepResult> PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
 
-  // As ps 0 answered last: the round that is being collected, which is the next local_step; and, of all ps, how far this
-  // task's clock is.
+  // As ps 0 answered last: the round that is being collected, which is the next local_step; and, of all ps, how far
+  // this task's clock is.
   uint64_t round() const { return round_; }
   uint64_t clock() const { return clock_; }
 

@@ -101,8 +101,9 @@ std::string RenderTable(const Json& status) {
       absl::StrAppendFormat(&out, "  %-20d %d\n", i, count);
   if (status.contains("gate")) {
     const Json& gate = status.at("gate");
-    absl::StrAppendFormat(&out, "\nround %d: %d of %d contributors%s, %d pushes dropped\n", gate.at("round").get<uint64_t>(),
-                          gate.at("contributors").get<uint64_t>(), gate.at("replicas_to_aggregate").get<uint64_t>(),
+    absl::StrAppendFormat(&out, "\nround %d: %d of %d contributors%s, %d pushes dropped\n",
+                          gate.at("round").get<uint64_t>(), gate.at("contributors").get<uint64_t>(),
+                          gate.at("replicas_to_aggregate").get<uint64_t>(),
                           gate.at("elastic").get<bool>() ? " (elastic)" : "", gate.at("dropped").get<uint64_t>());
   }
   absl::StrAppend(&out, "\nclients\n");
@@ -110,9 +111,10 @@ std::string RenderTable(const Json& status) {
     std::string since;
     if (client.contains("waiting_seconds"))
       since = absl::StrFormat(" since %.1f s", client.at("waiting_seconds").get<double>());
-    absl::StrAppendFormat(&out, "  %-12s %-10s pushes %-8d %s%s%s%s\n", Text(client.at("task")), Text(client.at("state")),
-                          client.at("pushes").get<uint64_t>(), Text(client.at("where")),
-                          Text(client.at("waiting_for")).empty() ? "" : "  waits for ", Text(client.at("waiting_for")), since);
+    absl::StrAppendFormat(&out, "  %-12s %-10s pushes %-8d %s%s%s%s\n", Text(client.at("task")),
+                          Text(client.at("state")), client.at("pushes").get<uint64_t>(), Text(client.at("where")),
+                          Text(client.at("waiting_for")).empty() ? "" : "  waits for ", Text(client.at("waiting_for")),
+                          since);
   }
   absl::StrAppend(&out, "\nvariables\n");
   for (const Json& variable : status.at("variables")) {

@@ -1,5 +1,6 @@
-// The memory of one stripe: its piece of the value, of each slot and of the accumulator, as far as they are asked for, and how they are divided into the blocks that an
-// update saves and changes one after the other. A view; no thread safety needed.
+// The memory of one stripe: its piece of the value, of each slot and of the accumulator, as far as they are asked for,
+// and how they are divided into the blocks that an update saves and changes one after the other. A view; no thread
+// safety needed.
 #pragma once
 
 #include <algorithm>

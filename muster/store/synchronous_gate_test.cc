@@ -360,7 +360,8 @@ class DeadlyRun {
       double gradient;
       uint64_t local_step;
     };
-    for (const Push& push : std::vector<Push>{{0, 1, 0}, {1, 3, 0}, {2, 9, 0}, {2, 5, 1}, {0, 2, 1}, {1, 1, 2}, {2, 4, 2}}) {
+    for (const Push& push :
+         std::vector<Push>{{0, 1, 0}, {1, 3, 0}, {2, 9, 0}, {2, 5, 1}, {0, 2, 1}, {1, 1, 2}, {2, 4, 2}}) {
       PushPullRequest message = workers[push.worker]->Message();
       message.contributes = true;
       message.local_step = push.local_step;
