@@ -28,7 +28,7 @@ foreach(group IN ITEMS programs libraries tests benchmarks)
   add_custom_target(${group})
 endforeach()
 
-foreach(folder IN ITEMS apps/muster examples)
+foreach(folder IN ITEMS apps/muster apps/simulate examples)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} AND (MUSTER_TORCH OR NOT folder STREQUAL examples))
     muster_folder_targets(${PROJECT_SOURCE_DIR}/${folder} targets)
     muster_targets_of_type(EXECUTABLE executables ${targets})

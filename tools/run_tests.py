@@ -30,6 +30,9 @@ SANITIZER_ENVIRONMENT = {
 # Enough to walk through a parser's branches; a long search is what the preset fuzz is for.
 FUZZ_RUNS = 20000
 FUZZ_SECONDS = 10
+# Simulated schedules, always the same ones: about a minute on one core. `./dev simulate` looks at others.
+SIMULATED_SEED = 1
+SIMULATED_SCHEDULES = 6000
 
 
 class Report:
@@ -171,6 +174,15 @@ def fuzz_part(report):
         run_programs(report, programs, "fuzz: ")
 
 
+def simulation_part(report):
+    if not build_part(report, "release", ["muster_simulate"]):
+        return
+    report.title(f"simulation: {SIMULATED_SCHEDULES} schedules from seed {SIMULATED_SEED} on")
+    command = [str(ROOT / "build/release/bin/muster_simulate"), "--seed", str(SIMULATED_SEED),
+               "--schedules", str(SIMULATED_SCHEDULES)]
+    run_programs(report, [Program("simulation", command, is_gtest=False, timeout=900)])
+
+
 def install_part(report):
     if build_part(report, "release", ["programs", "libraries"]):
         python_part(report, "install: another project builds against an installed muster", "tests/install/install_test.py")
@@ -200,6 +212,7 @@ PARTS = {
     "tools": tools_part,
     "check": check_part,
     "release": release_part,
+    "simulation": simulation_part,
     "install": install_part,
     "asan": lambda report: sanitizer_part(report, "asan"),
     "tsan": lambda report: sanitizer_part(report, "tsan"),

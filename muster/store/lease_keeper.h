@@ -24,14 +24,8 @@ class LeaseKeeper {
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
  private:
-  void Beat(size_t ps);
-  void Work();
-
-  const std::vector<Stamp> stamps_;
-  const absl::Duration interval_;
   TcpEventLoop loop_;  // Post is thread-safe; the rest belongs to thread_
   const std::unique_ptr<Transport> transport_;
-  std::vector<std::unique_ptr<Channel>> channels_;
   bool stopping_ = false;  // touched on the loop only
   std::thread thread_;
 };

@@ -37,7 +37,7 @@ int64_t TrainAlone(QuadraticSource& source, const SessionOptions& options, int64
   const auto node = Node::Create(TaskConfig(), {});
   EXPECT_TRUE(node.ok()) << node.status();
   AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, (*node)->num_ps(), Placement::kGreedyBySize, {}),
-                                  {.learning_rate = 0.1});
+                                  RuleSpec{.learning_rate = 0.1});
   (*node)->SetAlgorithm(&algorithm);
   auto environment = (*node)->MakeSessionEnvironment();
   EXPECT_TRUE(environment.ok()) << environment.status();

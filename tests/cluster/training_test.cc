@@ -117,7 +117,7 @@ class Worker {
         transport_(cluster.MakeTransport(loop_)),
         source_(kVariables),
         algorithm_(source_, *PlaceVariables(kVariables, kNumPs, Placement::kRoundRobin, kInTwo),
-                   {.learning_rate = 0.1}),
+                   RuleSpec{.learning_rate = 0.1}),
         client_(std::make_unique<StoreClient>(
             *transport_, cluster.addresses(),
             StoreClientOptions{.task = task, .where = "a thread", .incarnation = incarnation})),

@@ -178,7 +178,7 @@ TEST_F(CheckpointCommandTest, VerifyNamesTheDamagedFile) {
 }
 
 TEST_F(CheckpointCommandTest, MistakesAreOneLine) {
-  EXPECT_THAT(Complaint(2, {}), HasSubstr("accepted: ls, show, diff, verify, reshard"));
+  EXPECT_THAT(Complaint(2, {}), HasSubstr("accepted: ls, show, diff, verify, load, reshard"));
   EXPECT_THAT(Complaint(2, {"lst"}), HasSubstr("\"lst\"; accepted: ls, show"));
   EXPECT_THAT(Complaint(2, {"ls"}), HasSubstr("muster checkpoint ls: DIR is required"));
   EXPECT_THAT(Complaint(2, {"ls", scratch_.File("nowhere")}), HasSubstr(scratch_.File("nowhere")));

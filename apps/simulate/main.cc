@@ -1,0 +1,188 @@
+// `./dev simulate`: random schedules of a simulated cluster, one after the other, until one violates an invariant or
+// the time is over. What is found is run again with its events written down, and with --shrink made smaller first.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/clock.h"
+#include "muster/base/log.h"
+#include "muster/sim/cluster_simulation.h"
+#include "muster/sim/shrink.h"
+
+namespace {
+
+using muster::Reduction;
+using muster::Schedule;
+
+struct Options {
+  std::optional<double> minutes;
+  std::optional<uint64_t> seed;
+  std::optional<uint64_t> schedules;
+  std::string plant;
+  std::string faults;
+  bool shrink = false;
+  bool all = false;
+  bool known = false;
+  bool verbose = false;
+  Reduction reduction;
+};
+
+// What a CHECK of our own that fails leaves behind: which schedule it was.
+char dying_words[256];
+
+void OnAbort(int) {
+  const ssize_t written = write(STDERR_FILENO, dying_words, strnlen(dying_words, sizeof dying_words));
+  _exit(written < 0 ? 2 : 1);
+}
+
+class Simulator {
+ public:
+  Simulator(const Options& options, muster::SimulationPlant* plant) : options_(options), plant_(plant) {}
+
+  // The exit code.
+  int Run() {
+    const absl::Time started = muster::RealClock().Now();
+    const bool only_one = options_.seed && !options_.schedules && !options_.minutes;
+    const uint64_t schedules = only_one ? 1 : options_.schedules.value_or(~uint64_t{0});
+    const absl::Time until =
+        options_.schedules || only_one ? absl::InfiniteFuture() : started + absl::Minutes(options_.minutes.value_or(1));
+    const uint64_t first = options_.seed ? *options_.seed : std::random_device()();
+    absl::Time next_line = started + absl::Seconds(5);
+    for (uint64_t i = 0; i < schedules && muster::RealClock().Now() < until; ++i) {
+      if (Violates(first + i)) {
+        if (!options_.all) return Found(first + i);
+        ++found_;
+        Say(absl::StrCat("simulate: seed ", first + i, ": ", last_violation_));
+      }
+      if (muster::RealClock().Now() < next_line) continue;
+      next_line += absl::Seconds(5);
+      PrintProgress(first + i, started);
+    }
+    PrintProgress(first + done_ - 1, started);
+    Say(absl::StrCat("simulate: ", done_, " schedules from seed ", first, " on, ",
+                     found_ == 0 ? "nothing" : absl::StrCat(found_), " found"));
+    return found_ == 0 ? 0 : 1;
+  }
+
+ private:
+  std::string Command(uint64_t seed, const Reduction& reduction) const {
+    return absl::StrCat("./dev simulate --seed ", seed, reduction.ToFlags(), options_.known ? " --known" : "",
+                        options_.plant.empty() ? "" : absl::StrCat(" --plant ", options_.plant));
+  }
+
+  bool Fails(const Schedule& schedule, const Reduction& reduction) {
+    const std::string words =
+        absl::StrCat("\nsimulate: the program failed in: ", Command(schedule.seed, reduction), "\n");
+    words.copy(dying_words, sizeof dying_words - 1);
+    const muster::SimulationOutcome outcome = muster::ClusterSimulation(reduction.Apply(schedule), plant_).Run();
+    ++done_;
+    events_ += outcome.events;
+    pushes_ += outcome.pushes;
+    simulated_ += outcome.simulated;
+    last_violation_ = outcome.violation.value_or("");
+    return outcome.violation.has_value();
+  }
+
+  bool Violates(uint64_t seed) { return Fails(muster::DrawSchedule(seed, options_.known), options_.reduction); }
+
+  void PrintProgress(uint64_t seed, absl::Time started) const {
+    const double seconds = absl::ToDoubleSeconds(muster::RealClock().Now() - started);
+    Say(absl::StrFormat("simulate: %d schedules in %.0f s (%.0f a minute), seed %d; %d events, %d pushes, %s simulated",
+                        done_, seconds, static_cast<double>(done_) * 60 / std::max(seconds, 1e-3), seed, events_,
+                        pushes_, absl::FormatDuration(absl::Trunc(simulated_, absl::Seconds(1)))));
+  }
+
+  int Found(uint64_t seed) {
+    const Schedule drawn = muster::DrawSchedule(seed, options_.known);
+    Reduction reduction = options_.reduction;
+    if (options_.shrink) {
+      Say(absl::StrCat("simulate: seed ", seed, " fails; looking for less that fails"));
+      reduction = muster::Shrink(drawn, reduction, [&](const Reduction& less) { return Fails(drawn, less); });
+    }
+    const Schedule schedule = reduction.Apply(drawn);
+    Say(schedule.ToString());
+    if (options_.verbose) muster::SetUpLog("");
+    const absl::Time started = absl::FromUnixSeconds(1000000000);
+    muster::ClusterSimulation simulation(schedule, plant_, [&](absl::Time when, const std::string& line) {
+      Say(absl::StrFormat("%10.6f  %s", absl::ToDoubleSeconds(when - started), line));
+    });
+    const std::string violation = simulation.Run().violation.value_or("nothing, the second time: not deterministic");
+    Say(absl::StrCat("simulate: FOUND in seed ", seed, " after ", done_, " schedules: ", violation));
+    Say(absl::StrCat("simulate: again: ", Command(seed, reduction)));
+    return 1;
+  }
+
+  static void Say(const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  }
+
+  const Options& options_;
+  muster::SimulationPlant* const plant_;
+  std::string last_violation_;
+  uint64_t done_ = 0;
+  uint64_t found_ = 0;
+  uint64_t events_ = 0;
+  int64_t pushes_ = 0;
+  absl::Duration simulated_;
+};
+
+// "none", or "0,3".
+bool ParseFaults(const std::string& text, Reduction& reduction) {
+  if (text.empty()) return true;
+  reduction.faults.emplace();
+  if (text == "none") return true;
+  for (const absl::string_view part : absl::StrSplit(text, ','))
+    if (!absl::SimpleAtoi(part, &reduction.faults->emplace_back())) return false;
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Runs the store, its clients and sessions in a simulated world, with random faults.", "simulate");
+  app.add_option("--minutes", options.minutes, "how long to look (default 1)");
+  app.add_option("--seed", options.seed, "the first schedule (default: random); alone: only this one");
+  app.add_option("--schedules", options.schedules, "how many");
+  app.add_flag("--shrink", options.shrink, "make what is found smaller");
+  app.add_flag("--all", options.all, "go on after a finding; one line each");
+  app.add_flag("--known", options.known, "draw also what is known to fail (docs/simulation.md)");
+  app.add_flag("--verbose", options.verbose, "the log of the real code, too, when a finding is shown");
+  app.add_option("--plant", options.plant, "a bug to be found (docs/simulation.md)");
+  app.add_option("--ps", options.reduction.num_ps, "so many ps only")->check(CLI::Range(1, 3));
+  app.add_option("--workers", options.reduction.num_workers, "so many workers only")->check(CLI::Range(1, 4));
+  app.add_option("--steps", options.reduction.last_step, "so many steps only")->check(CLI::Range(1, 40));
+  app.add_option("--faults", options.faults, "these faults only: 0,3 or none");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (!ParseFaults(options.faults, options.reduction)) {
+    std::cerr << "simulate: --faults is '" << options.faults << "'; accepted: none, or numbers such as 0,3\n";
+    return 2;
+  }
+  std::unique_ptr<muster::SimulationPlant> plant;
+  if (!options.plant.empty()) {
+    auto made = muster::MakePlant(options.plant);
+    if (!made.ok()) {
+      std::cerr << "simulate: " << made.status().message() << "\n";
+      return 2;
+    }
+    plant = *std::move(made);
+  }
+  muster::SetUpLog("", "off");
+  std::signal(SIGABRT, OnAbort);
+  return Simulator(options, plant.get()).Run();
+}

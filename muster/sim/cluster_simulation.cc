@@ -1,0 +1,376 @@
+#include "muster/sim/cluster_simulation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+#include "muster/base/status_macros.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/checkpoint/checkpoint_reader.h"
+#include "muster/sim/simulated_transport.h"
+#include "muster/store/lease_beat.h"
+#include "muster/train/hooks.h"
+#include "muster/train/session.h"
+
+namespace muster {
+namespace {
+
+constexpr char kDirectory[] = "/model";
+constexpr absl::Duration kPatience = absl::Seconds(20);
+constexpr absl::Duration kWaitForChief = absl::Seconds(120);
+// A ps that everyone has left gives up after this at the latest (LeaseOptions::abandoned_after, and some more).
+constexpr absl::Duration kPsEndsAfter = absl::Minutes(7);
+
+// The channels of a worker's training thread, changed by the plant.
+class WorkerTransport final : public Transport {
+ public:
+  WorkerTransport(SimulatedNetwork& network, SimulatedThread& thread, SimulationPlant* plant)
+      : inner_(network, thread), plant_(plant) {}
+  EventLoop& loop() override { return inner_.loop(); }
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) override {
+    return inner_.Listen(address, handler);
+  }
+  std::unique_ptr<Channel> Connect(const std::string& address) override {
+    auto channel = inner_.Connect(address);
+    return plant_ != nullptr ? plant_->WrapChannel(std::move(channel)) : std::move(channel);
+  }
+
+ private:
+  SimulatedTransport inner_;
+  SimulationPlant* const plant_;
+};
+
+}  // namespace
+
+struct ClusterSimulation::PsLife {
+  PsLife(SimulatedNetwork& network, SimulatedThread& thread, StoreOptions options)
+      : transport(network, thread), service(thread.loop(), std::move(options)) {}
+
+  SimulatedTransport transport;
+  StoreService service;
+  std::unique_ptr<RequestHandler> planted;
+  std::unique_ptr<StoreWatch> watch;
+  std::unique_ptr<Listener> listener;
+};
+
+ClusterSimulation::ClusterSimulation(const Schedule& schedule, SimulationPlant* plant,
+                                     std::function<void(absl::Time, const std::string&)> listener)
+    : schedule_(schedule),
+      plant_(plant),
+      world_(schedule.seed),
+      network_(world_, schedule.network),
+      slow_disk_(world_, disk_, absl::Milliseconds(20)),
+      slow_other_disk_(world_, other_disk_, absl::Milliseconds(20)),
+      ledger_(schedule.num_ps),
+      ps_(schedule.num_ps),
+      workers_(schedule.num_workers) {
+  world_.SetListener(std::move(listener));
+  truth_.leases.resize(schedule.num_ps);
+  truth_.violated = [this](const std::string& what) { Violated(what); };
+  truth_.note = [this](const std::function<std::string()>& line) { world_.Note(line); };
+  for (int ps = 0; ps < schedule_.num_ps; ++ps) addresses_.push_back(absl::StrCat("ps", ps, ":2222"));
+}
+
+ClusterSimulation::~ClusterSimulation() {
+  for (Ps& ps : ps_) ps.life.reset();
+  world_.End();
+}
+
+std::string ClusterSimulation::TaskOf(int worker) const {
+  return worker == 0 ? "chief:0" : absl::StrCat("worker:", worker - 1);
+}
+
+PlacementResult ClusterSimulation::Place() const {
+  const Partitioning partitioning = {.kind = Partitioning::Kind::kFixed, .shards = schedule_.shards};
+  return *PlaceVariables(LedgerVariables(schedule_.rows), schedule_.num_ps, Placement::kRoundRobin, partitioning);
+}
+
+void ClusterSimulation::Violated(const std::string& what) {
+  if (violation_) return;
+  violation_ = what;
+  world_.Note([&] { return absl::StrCat("VIOLATED: ", what); });
+}
+
+void ClusterSimulation::StartPs(int ps) {
+  SimulatedProcess& process = world_.NewProcess(absl::StrCat("ps:", ps));
+  ps_[ps].process = &process;
+  world_.Note([&] { return absl::StrCat(process.name(), " starts"); });
+  ps_[ps].probe = std::make_shared<DeadlyProbe>(process, plant_);
+  process.Keep(ps_[ps].probe);
+  ps_[ps].restart_after.reset();
+  process.AtDeath([this, ps, &process] { PsDied(ps, process); });
+  SimulatedThread& thread = process.NewThread();
+  thread.Start([this, ps, &thread] { RunPs(ps, thread); });
+}
+
+// However it comes to its end.
+void ClusterSimulation::PsDied(int ps, SimulatedProcess& process) {
+  Ps& state = ps_[ps];
+  world_.Note([&] { return absl::StrCat(process.name(), " is dead"); });
+  // In the middle of an update it holds a lock, and its values are for the next life to judge.
+  if (state.life && !state.probe->dying()) state.life->watch->LookAtAll();
+  state.life.reset();
+  network_.Close(process);
+  if (!state.restart_after || state.finished) return;
+  if (*state.restart_after != absl::InfiniteDuration())
+    world_.At(world_.Now() + *state.restart_after, [this, ps] { StartPs(ps); });
+}
+
+void ClusterSimulation::RunPs(int ps, SimulatedThread& thread) {
+  SimulatedThread& disk_thread = thread.process().NewThread("disk");
+  disk_thread.Start([&disk_thread] { disk_thread.loop().RunUntil([] { return false; }, absl::InfiniteFuture()); });
+  StoreOptions options{
+      .task = thread.name(),
+      .lead = ps == 0,
+      .incarnation = ++incarnations_,
+      .files = schedule_.ps_see_disk ? &slow_disk_ : &slow_other_disk_,
+      .background = [&disk_thread](absl::AnyInvocable<void()> task) { disk_thread.loop().Post(std::move(task)); },
+      .memory = *ArenaMemory::Adopt(ps_[ps].memory->fd()),
+      .probe = ps_[ps].probe.get()};
+  for (int worker = 0; worker < schedule_.num_workers; ++worker) options.workers.push_back(TaskOf(worker));
+  auto life = std::make_shared<PsLife>(network_, thread, std::move(options));
+  thread.process().Keep(life);
+  if (const absl::Status recovered = life->service.Recover(); !recovered.ok())
+    Violated(absl::StrCat(thread.name(), " could not recover: ", recovered.ToString()));
+  if (plant_ != nullptr) life->planted = plant_->WrapPs(life->service, thread.loop());
+  RequestHandler& first = life->planted ? *life->planted : life->service;
+  life->watch = std::make_unique<StoreWatch>(
+      ps, life->service, first, StoreWatch::Peers{&ledger_, &truth_, [this](int other) -> StoreService* {
+                                                    const bool there = other < schedule_.num_ps && ps_[other].life;
+                                                    return there ? &ps_[other].life->service : nullptr;
+                                                  }});
+  auto listener = life->transport.Listen(addresses_[ps], *life->watch);
+  MUSTER_CHECK(listener.ok());
+  life->listener = *std::move(listener);
+  ps_[ps].life = life;
+  thread.loop().RunUntil([&] { return life->service.finished(); }, absl::InfiniteFuture());
+  world_.Note([&] { return absl::StrCat(thread.name(), " ends: ", life->service.outcome().ToString()); });
+  if (!Allowed(life->service.outcome()))
+    Violated(absl::StrCat(thread.name(), " ended with ", life->service.outcome().ToString()));
+  ps_[ps].finished = true;
+  life->listener.reset();
+}
+
+void ClusterSimulation::StartWorker(int worker) {
+  SimulatedProcess& process = world_.NewProcess(TaskOf(worker));
+  auto stop = std::make_shared<bool>(false);
+  Worker& state = workers_[worker];
+  state.process = &process;
+  state.running = true;
+  state.stop = stop;
+  world_.Note([&] { return absl::StrCat(process.name(), " starts"); });
+  process.AtDeath([this, &process] { network_.Close(process); });
+  SimulatedThread& thread = process.NewThread();
+  thread.Start([this, worker, stop, &thread] {
+    const absl::Status status = RunWorker(worker, thread, *stop);
+    WorkerEnded(worker, thread.process(), status);
+  });
+}
+
+absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, const bool& stop) {
+  WorkerTransport transport(network_, thread, plant_);
+  const uint64_t incarnation = ++incarnations_;
+  StoreClient client(transport, addresses_,
+                     {.task = thread.name(),
+                      .where = absl::StrCat("life ", incarnation),
+                      .incarnation = incarnation,
+                      .patience = kPatience,
+                      .transfer_patience = absl::Seconds(60),
+                      .stop_requested = [&stop] { return stop; }});
+  LedgerSource source({.worker = worker,
+                       .rows = schedule_.rows,
+                       .compute = schedule_.compute,
+                       .placement = Place(),
+                       .thread = &thread,
+                       .ledger = &ledger_,
+                       .violated = truth_.violated});
+  LedgerAlgorithm algorithm(source, ledger_, Place());
+  const auto beat = [&] {
+    std::vector<Stamp> stamps;
+    for (int ps = 0; ps < client.num_ps(); ++ps) stamps.push_back(client.HeartbeatStamp(ps));
+    SimulatedThread& beats = thread.process().NewThread("heartbeats");
+    beats.Start([this, &beats, stamps = std::move(stamps)] {
+      SimulatedTransport own(network_, beats);
+      LeaseBeat beat(own, addresses_, stamps, LeaseOptions().lease / 4);
+      beats.loop().RunUntil([] { return false; }, absl::InfiniteFuture());
+    });
+  };
+  SessionOptions options{.save_checkpoint_steps = schedule_.save_steps,
+                         .save_summaries_steps = 0,
+                         .log_step_count_steps = 0,
+                         .max_wait_secs = absl::ToDoubleSeconds(kWaitForChief),
+                         .keep_checkpoint_max = 2};
+  if (schedule_.save_steps > 0) options.checkpoint_dir = kDirectory;
+  Session session({.client = &client,
+                   .algorithm = &algorithm,
+                   .loop = &thread.loop(),
+                   .files = &slow_disk_,
+                   .clock = &world_.clock(),
+                   .is_chief = worker == 0,
+                   .target = "muster://here:1",
+                   .stop_requested = [&stop] { return stop; },
+                   .on_joined = beat},
+                  std::move(options), {StopAtStep({.last_step = schedule_.last_step})});
+  RETURN_IF_ERROR(session.Start());
+  while (!session.ShouldStop()) RETURN_IF_ERROR(session.Run());
+  return session.Close();
+}
+
+void ClusterSimulation::WorkerEnded(int worker, SimulatedProcess& process, const absl::Status& status) {
+  world_.Note([&] { return absl::StrCat(process.name(), " ends: ", status.ToString()); });
+  if (!Allowed(status)) Violated(absl::StrCat(process.name(), " ended with ", status.ToString()));
+  Worker& state = workers_[worker];
+  if (state.process != &process) return;  // another one has taken its place
+  state.running = false;
+  state.succeeded = status.ok();
+  if (status.ok() || state.restarts == schedule_.restarts) return;
+  ++state.restarts;
+  state.running = true;
+  world_.At(world_.Now() + absl::Seconds(1), [this, worker] { StartWorker(worker); });
+}
+
+bool ClusterSimulation::Allowed(const absl::Status& status) const {
+  if (status.ok()) return true;
+  // Everybody had said "done" and the ps have gone, but the answer to somebody's was lost; likewise who comes too late.
+  const bool ps_gone = std::any_of(ps_.begin(), ps_.end(), [](const Ps& ps) { return ps.finished; });
+  if (schedule_.MustSucceed()) return ps_gone && absl::IsUnavailable(status);
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:         // a ps is gone; the chief is gone
+    case absl::StatusCode::kAborted:             // a ps has lost its model
+    case absl::StatusCode::kFailedPrecondition:  // replaced; not the chief any more
+    case absl::StatusCode::kAlreadyExists:       // the task's other process is alive
+      return true;
+    default:
+      return false;
+  }
+}
+
+void ClusterSimulation::KillPs(const ScheduledFault& fault) {
+  Ps& ps = ps_[fault.ps];
+  if (ps.process == nullptr || !ps.process->alive() || ps.restart_after) return;
+  ps.restart_after = fault.lasts;
+  if (fault.kind == ScheduledFaultKind::kKillPsInside && !fault.forgets) return ps.probe->KillAfter(fault.passes);
+  ps.process->Kill();
+  CheckCheckpoints();
+  if (!fault.forgets) return;
+  ps.memory = *ArenaMemory::Create();
+  ledger_.EndGeneration(fault.ps);
+}
+
+void ClusterSimulation::KillWorker(int worker, absl::Duration dead_for) {
+  Worker& state = workers_[worker];
+  if (state.process == nullptr || !state.process->alive()) return;
+  state.process->Kill();
+  CheckCheckpoints();
+  state.running = dead_for != absl::InfiniteDuration();
+  if (state.running) world_.At(world_.Now() + dead_for, [this, worker] { StartWorker(worker); });
+}
+
+void ClusterSimulation::Meet(const ScheduledFault& fault) {
+  using Kind = ScheduledFaultKind;
+  world_.Note([&] { return fault.ToString(); });
+  Worker& worker = workers_[fault.worker];
+  const bool worker_there = worker.process != nullptr && worker.process->alive();
+  switch (fault.kind) {
+    case Kind::kKillWorker:
+      return KillWorker(fault.worker, fault.lasts);
+    case Kind::kKillPs:
+    case Kind::kKillPsInside:
+      return KillPs(fault);
+    case Kind::kPauseWorker:
+      if (worker_there) worker.process->Pause(world_.Now() + fault.lasts);
+      return;
+    case Kind::kPausePs:
+      if (ps_[fault.ps].process != nullptr) ps_[fault.ps].process->Pause(world_.Now() + fault.lasts);
+      return;
+    case Kind::kReplaceWorker:
+      if (!worker_there) return;
+      worker.process->Pause(world_.Now() + fault.lasts);
+      world_.At(world_.Now() + fault.then, [this, number = fault.worker, old = worker.process] {
+        if (workers_[number].process == old && old->alive()) StartWorker(number);
+      });
+      return;
+    case Kind::kCut:
+      return network_.Cut(TaskOf(fault.worker), absl::StrCat("ps:", fault.ps), fault.lasts, fault.then);
+    case Kind::kPart:
+      return network_.Part(TaskOf(fault.worker), absl::StrCat("ps:", fault.ps), world_.Now() + fault.lasts);
+    case Kind::kStopWorker:
+      if (worker.stop) *worker.stop = true;
+      return;
+    case Kind::kShutdown:
+      for (Ps& ps : ps_)
+        if (ps.life) ps.life->service.Shutdown("a signal");
+  }
+}
+
+bool ClusterSimulation::Over() {
+  if (violation_) return true;
+  if (!workers_ended_) {
+    if (std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.running; }))
+      return false;
+    workers_ended_ = world_.Now();
+    world_.At(world_.Now() + kPsEndsAfter, [] {});
+  }
+  return std::none_of(ps_.begin(), ps_.end(), [](const Ps& ps) { return ps.life != nullptr; }) ||
+         world_.Now() >= *workers_ended_ + kPsEndsAfter;
+}
+
+SimulationOutcome ClusterSimulation::Run() {
+  const absl::Time started = world_.Now();
+  for (int ps = 0; ps < schedule_.num_ps; ++ps) {
+    ps_[ps].memory = *ArenaMemory::Create();
+    StartPs(ps);
+  }
+  for (int worker = 0; worker < schedule_.num_workers; ++worker) StartWorker(worker);
+  for (const ScheduledFault& fault : schedule_.faults) world_.At(started + fault.at, [this, &fault] { Meet(fault); });
+  CheckEnd(world_.Run([this] { return Over(); }, {.time = absl::Hours(1)}));
+  return {.violation = violation_,
+          .fingerprint = world_.fingerprint(),
+          .events = world_.events(),
+          .simulated = world_.Now() - started,
+          .pushes = ledger_.acknowledged()};
+}
+
+void ClusterSimulation::CheckEnd(SimulatedWorld::Ending ending) {
+  if (violation_) return;
+  for (int worker = 0; worker < schedule_.num_workers; ++worker)
+    if (ending != SimulatedWorld::Ending::kOver && workers_[worker].running)
+      Violated(absl::StrCat(TaskOf(worker), " never ends (",
+                            ending == SimulatedWorld::Ending::kStuck ? "nothing happens any more" : "too long", ")"));
+  for (Ps& ps : ps_) {
+    if (!ps.life) continue;
+    ps.life->watch->LookAtAll();
+    // One that nobody ever came to waits for as long as its launcher lets it.
+    const auto& clients = ps.life->service.MakeView().clients->clients();
+    if (std::any_of(clients.begin(), clients.end(), [](const auto& client) { return client.incarnation != 0; }))
+      Violated(absl::StrCat(ps.process->name(), " never ends"));
+  }
+  CheckCheckpoints();
+}
+
+// Every checkpoint that is in the directory can be read, and holds what its step says.
+void ClusterSimulation::CheckCheckpoints() {
+  if (schedule_.save_steps == 0 || violation_) return;
+  const auto names = ListCheckpoints(disk_, kDirectory);
+  if (!names.ok()) return;  // there is no directory yet
+  std::vector<double> values(schedule_.rows * PushLedger::kRow);
+  std::vector<PushLedger::Row> rows;
+  for (const std::string& name : *names) {
+    const auto reader = CheckpointReader::Open(disk_, JoinPath(kDirectory, name));
+    if (!reader.ok()) return Violated(absl::StrCat("checkpoint ", name, ": ", reader.status().ToString()));
+    const int64_t step = (*reader)->manifest().global_step;
+    if (step > truth_.highest_step)
+      return Violated(absl::StrCat("checkpoint ", name, " says step ", step, ", but training never was beyond ",
+                                   truth_.highest_step));
+    const absl::Status read = (*reader)->ReadVariable("always", AsMutableBytes(values.data(), values.size()));
+    if (!read.ok()) return Violated(absl::StrCat("checkpoint ", name, ": ", read.ToString()));
+    if (const auto wrong = PushLedger::ReadRows(AsBytes(values.data(), values.size()), rows))
+      return Violated(absl::StrCat("checkpoint ", name, ": ", *wrong));
+    for (const PushLedger::Row& row : rows)
+      if (PushLedger::Count(row) < step)
+        return Violated(absl::StrCat("checkpoint ", name, " has ", PushLedger::Count(row), " pushes at step ", step));
+  }
+}
+
+}  // namespace muster

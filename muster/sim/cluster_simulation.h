@@ -1,0 +1,98 @@
+// One run of a schedule: real stores, clients, algorithms and sessions in a simulated world, with the schedule's
+// faults, watched from the first event to the last.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "muster/base/memory_file_system.h"
+#include "muster/sim/deadly_probe.h"
+#include "muster/sim/ledger_source.h"
+#include "muster/sim/schedule.h"
+#include "muster/sim/simulated_network.h"
+#include "muster/sim/simulated_world.h"
+#include "muster/sim/simulation_plant.h"
+#include "muster/sim/slow_disk.h"
+#include "muster/sim/store_watch.h"
+
+namespace muster {
+
+// How a run went.
+struct SimulationOutcome {
+  std::optional<std::string> violation;  // the first; none: all is well
+  uint64_t fingerprint = 0;
+  uint64_t events = 0;
+  absl::Duration simulated;
+  int64_t pushes = 0;  // acknowledged
+};
+
+class ClusterSimulation {
+ public:
+  // `plant` may be null; `listener` is told what happens, if there is one.
+  ClusterSimulation(const Schedule& schedule, SimulationPlant* plant,
+                    std::function<void(absl::Time, const std::string&)> listener = nullptr);
+  ~ClusterSimulation();
+
+  // Once.
+  SimulationOutcome Run();
+
+ private:
+  // The memory of a ps.
+  struct PsLife;
+  struct Ps {
+    SimulatedProcess* process = nullptr;
+    std::shared_ptr<PsLife> life;                 // null: dead
+    std::shared_ptr<ArenaMemory> memory;          // what its launcher keeps
+    std::shared_ptr<DeadlyProbe> probe;           // of the newest life
+    std::optional<absl::Duration> restart_after;  // once it is dead
+    bool finished = false;
+  };
+  struct Worker {
+    SimulatedProcess* process = nullptr;  // of the newest life
+    bool running = false;                 // or will be started again
+    int restarts = 0;
+    bool succeeded = false;
+    std::shared_ptr<bool> stop;  // Ctrl-C
+  };
+
+  void StartPs(int ps);
+  void RunPs(int ps, SimulatedThread& thread);
+  void StartWorker(int worker);
+  absl::Status RunWorker(int worker, SimulatedThread& thread, const bool& stop);
+  void WorkerEnded(int worker, SimulatedProcess& process, const absl::Status& status);
+  void Meet(const ScheduledFault& fault);
+  void KillPs(const ScheduledFault& fault);
+  void PsDied(int ps, SimulatedProcess& process);
+  void KillWorker(int worker, absl::Duration dead_for);
+  bool Over();
+  void CheckCheckpoints();
+  void CheckEnd(SimulatedWorld::Ending ending);
+  void Violated(const std::string& what);
+  // OK, or a code that this schedule may lead to.
+  bool Allowed(const absl::Status& status) const;
+  std::string TaskOf(int worker) const;
+  PlacementResult Place() const;
+
+  const Schedule schedule_;
+  SimulationPlant* const plant_;
+  SimulatedWorld world_;
+  SimulatedNetwork network_;
+  MemoryFileSystem disk_;
+  MemoryFileSystem other_disk_;  // of ps that don't see the first
+  SlowDisk slow_disk_;
+  SlowDisk slow_other_disk_;
+  PushLedger ledger_;
+  ClusterTruth truth_;
+  std::vector<std::string> addresses_;
+  std::vector<Ps> ps_;
+  std::vector<Worker> workers_;
+  uint64_t incarnations_ = 0;
+  std::optional<absl::Time> workers_ended_;
+  std::optional<std::string> violation_;
+};
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+// What a simulated ps dies of inside the store: counts the points that it passes and kills its process at one of them.
+#pragma once
+
+#include <cstdint>
+
+#include "muster/sim/simulated_process.h"
+#include "muster/sim/simulation_plant.h"
+#include "muster/store/arena_probe.h"
+
+namespace muster {
+
+class DeadlyProbe final : public ArenaProbe {
+ public:
+  // `plant` may be null; both must outlive it.
+  DeadlyProbe(SimulatedProcess& process, const SimulationPlant* plant) : process_(process), plant_(plant) {}
+
+  // It dies at the `passes`-th point from now.
+  void KillAfter(uint64_t passes) { left_ = passes; }
+
+  void At(ArenaPoint) override {
+    // Another ps's watch, which reads this one's arena, is no way to die.
+    const SimulatedThread* thread = process_.world().current();
+    if (left_ == 0 || !process_.alive() || thread == nullptr || &thread->process() != &process_) return;
+    if (--left_ > 0) return;
+    dying_ = true;
+    process_.Die();
+  }
+  bool Has(PlantedBug bug) const override { return plant_ != nullptr && plant_->Has(bug); }
+  bool dying() const override { return dying_; }
+
+ private:
+  SimulatedProcess& process_;
+  const SimulationPlant* const plant_;
+  uint64_t left_ = 0;  // 0: it lives on
+  bool dying_ = false;
+};
+
+}  // namespace muster

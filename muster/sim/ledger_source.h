@@ -1,0 +1,77 @@
+// The model of a simulated worker: its gradients are the pushes of a PushLedger (with SGD of rate 1 they add up
+// exactly), and before each minibatch it checks what it has pulled. Beside the trainable variables there are a frozen
+// one and a buffer. LedgerAlgorithm tells the ledger what was acknowledged.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "muster/algo/asynchronous.h"
+#include "muster/sim/push_ledger.h"
+#include "muster/sim/simulated_process.h"
+
+namespace muster {
+
+std::vector<VariableSpec> LedgerVariables(int64_t rows);
+inline RuleSpec LedgerRule() { return {.kind = RuleKind::kSgd, .learning_rate = 1}; }
+
+class LedgerSource final : public GradientSource {
+ public:
+  struct Options {
+    int worker = 0;
+    int64_t rows = 1;
+    absl::Duration compute;  // of a minibatch, at most
+    PlacementResult placement;
+    SimulatedThread* thread = nullptr;
+    PushLedger* ledger = nullptr;
+    std::function<void(const std::string&)> violated;
+  };
+  explicit LedgerSource(Options options);
+
+  const std::vector<VariableSpec>& variables() const override { return variables_; }
+  MutableByteSpan value(size_t i) override { return AsMutableBytes(values_[i].data(), values_[i].size()); }
+  absl::StatusOr<double> ComputeGradients() override;
+  ByteSpan gradient(size_t i) override;
+
+  // Of the last minibatch.
+  const PushLedger::Push& push() const { return push_; }
+  void OnAcknowledged();
+
+ private:
+  void CheckPulled();
+  void CheckSlice(const PlacedSlice& slice);
+  void SetGradients(double value);
+
+  const Options options_;
+  const std::vector<VariableSpec> variables_;
+  std::vector<std::vector<double>> values_;
+  std::vector<std::vector<double>> gradients_;
+  PushLedger::Push push_;
+  int64_t steps_ = 0;
+  // What this process's own acknowledged pushes put on each ps, while that keeps its model.
+  struct Own {
+    uint64_t generation = 0;
+    std::array<PushLedger::Row, PushLedger::kVariables> rows{};
+  };
+  std::vector<Own> own_;
+  std::vector<PushLedger::Row> read_;
+};
+
+class LedgerAlgorithm final : public Algorithm {
+ public:
+  // Both must outlive it.
+  LedgerAlgorithm(LedgerSource& source, PushLedger& ledger, PlacementResult placement)
+      : source_(source), ledger_(ledger), inner_(source, std::move(placement), LedgerRule()) {}
+
+  GradientSource& source() override { return source_; }
+  const ModelBinding& binding() const override { return inner_.binding(); }
+  absl::StatusOr<StepResult> Step(StoreClient& client) override;
+
+ private:
+  LedgerSource& source_;
+  PushLedger& ledger_;
+  AsynchronousAlgorithm inner_;
+};
+
+}  // namespace muster

@@ -1,0 +1,214 @@
+#include "muster/sim/schedule.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace muster {
+namespace {
+
+std::string Shown(absl::Duration duration) {
+  return duration == absl::InfiniteDuration() ? "ever" : absl::FormatDuration(duration);
+}
+
+// Draws everything of one schedule. Not the standard distributions, whose numbers differ between libraries.
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : random_(seed) {}
+
+  int64_t Between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool OneIn(int n) { return Between(1, n) == 1; }
+  absl::Duration Time(absl::Duration low, absl::Duration high) {
+    return low + absl::Nanoseconds(Between(0, absl::ToInt64Nanoseconds(high - low)));
+  }
+  // Mostly short, sometimes up to `high`.
+  absl::Duration ShortTime(absl::Duration high) { return Time(absl::ZeroDuration(), OneIn(3) ? high : high / 20); }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+ScheduledFaultKind DrawKind(Draw& draw) {
+  using Kind = ScheduledFaultKind;
+  const int64_t drawn = draw.Between(0, 99);
+  if (drawn < 20) return Kind::kCut;
+  if (drawn < 33) return Kind::kPart;
+  if (drawn < 50) return Kind::kKillWorker;
+  if (drawn < 58) return Kind::kPauseWorker;
+  if (drawn < 64) return Kind::kPausePs;
+  if (drawn < 71) return Kind::kReplaceWorker;
+  if (drawn < 74) return Kind::kStopWorker;
+  if (drawn < 75) return Kind::kShutdown;
+  return drawn < 85 ? Kind::kKillPs : Kind::kKillPsInside;
+}
+
+ScheduledFault DrawFault(Draw& draw, const Schedule& schedule, absl::Duration during, bool ps_may_forget) {
+  using Kind = ScheduledFaultKind;
+  ScheduledFault fault{.kind = DrawKind(draw),
+                       .at = draw.Time(absl::ZeroDuration(), during),
+                       .worker = static_cast<int>(draw.Between(0, schedule.num_workers - 1)),
+                       .ps = static_cast<int>(draw.Between(0, schedule.num_ps - 1))};
+  switch (fault.kind) {
+    case Kind::kKillPs:
+    case Kind::kKillPsInside:
+      fault.passes = draw.Between(1, 80);
+      fault.forgets = ps_may_forget && draw.OneIn(2);
+      [[fallthrough]];
+    case Kind::kKillWorker:
+      fault.lasts = draw.OneIn(8) ? absl::InfiniteDuration() : draw.ShortTime(absl::Seconds(20));
+      break;
+    case Kind::kReplaceWorker:
+      fault.lasts = draw.Time(absl::Seconds(1), absl::Seconds(25));
+      fault.then = draw.Time(absl::ZeroDuration(), absl::Seconds(20));
+      break;
+    case Kind::kCut:
+      fault.lasts = draw.ShortTime(absl::Milliseconds(200));
+      fault.then = draw.ShortTime(absl::Seconds(2));
+      break;
+    default:
+      fault.lasts = draw.ShortTime(absl::Seconds(15));
+  }
+  return fault;
+}
+
+bool Has(const Schedule& schedule, std::initializer_list<ScheduledFaultKind> kinds) {
+  return std::any_of(schedule.faults.begin(), schedule.faults.end(), [&](const ScheduledFault& fault) {
+    return std::find(kinds.begin(), kinds.end(), fault.kind) != kinds.end();
+  });
+}
+
+void LeaveOutKnown(Schedule& schedule) {
+  using Kind = ScheduledFaultKind;
+  const bool new_lives = Has(schedule, {Kind::kKillWorker, Kind::kReplaceWorker});
+  for (ScheduledFault& fault : schedule.faults) {
+    if (fault.kind == Kind::kKillPsInside && new_lives) fault.kind = Kind::kKillPs;
+    if (fault.kind == Kind::kReplaceWorker && fault.worker == 0) fault.kind = Kind::kPauseWorker;
+  }
+}
+
+}  // namespace
+
+std::string ScheduledFault::ToString() const {
+  using Kind = ScheduledFaultKind;
+  const std::string when = absl::StrCat("at ", absl::FormatDuration(at), ": ");
+  const std::string between = absl::StrCat("worker ", worker, " and ps ", ps);
+  switch (kind) {
+    case Kind::kKillWorker:
+      return absl::StrCat(when, "kill worker ", worker, ", dead for ", Shown(lasts));
+    case Kind::kKillPs:
+    case Kind::kKillPsInside:
+      return absl::StrCat(when, "kill ps ", ps, kind == Kind::kKillPs ? "" : absl::StrCat(" at point ", passes),
+                          ", dead for ", Shown(lasts), forgets ? ", its memory lost" : "");
+    case Kind::kPauseWorker:
+      return absl::StrCat(when, "stop worker ", worker, " for ", Shown(lasts));
+    case Kind::kPausePs:
+      return absl::StrCat(when, "stop ps ", ps, " for ", Shown(lasts));
+    case Kind::kReplaceWorker:
+      return absl::StrCat(when, "stop worker ", worker, " for ", Shown(lasts), ", start another one after ",
+                          Shown(then));
+    case Kind::kCut:
+      return absl::StrCat(when, "cut ", between, ", seen after ", Shown(lasts), " and ", Shown(then));
+    case Kind::kPart:
+      return absl::StrCat(when, "part ", between, " for ", Shown(lasts));
+    case Kind::kStopWorker:
+      return absl::StrCat(when, "Ctrl-C at worker ", worker);
+    case Kind::kShutdown:
+      return absl::StrCat(when, "shut the ps down");
+  }
+  return when;
+}
+
+bool Schedule::MustSucceed() const {
+  // Who is interrupted says "done" to a ps that may have forgotten it, having had no model when it died.
+  if (Has(*this, {ScheduledFaultKind::kStopWorker}) &&
+      Has(*this, {ScheduledFaultKind::kKillPs, ScheduledFaultKind::kKillPsInside}))
+    return false;
+  return std::all_of(faults.begin(), faults.end(), [](const ScheduledFault& fault) {
+    switch (fault.kind) {
+      case ScheduledFaultKind::kCut:
+        return true;
+      case ScheduledFaultKind::kStopWorker:
+        return fault.worker != 0;  // without a chief there may be no model
+      case ScheduledFaultKind::kKillPs:
+      case ScheduledFaultKind::kKillPsInside:
+        return fault.lasts < absl::Seconds(5) && !fault.forgets;
+      case ScheduledFaultKind::kPart:
+      case ScheduledFaultKind::kPauseWorker:
+      case ScheduledFaultKind::kPausePs:
+        return fault.lasts < absl::Seconds(5);
+      default:
+        return false;
+    }
+  });
+}
+
+std::string Schedule::ToString() const {
+  std::string text = absl::StrCat(
+      "seed ", seed, ": ", num_ps, " ps, ", num_workers, " workers, until step ", last_step, ", ",
+      save_steps > 0 ? absl::StrCat("saves every ", save_steps, " steps", ps_see_disk ? "" : " through the chief")
+                     : "no checkpoints",
+      ", ", rows, " rows in ", shards, " shards, ", restarts, " restarts, minibatches of ",
+      absl::FormatDuration(compute), ", messages of ", absl::FormatDuration(network.longest),
+      network.slow_one_in > 0
+          ? absl::StrCat(", one in ", network.slow_one_in, " of ", absl::FormatDuration(network.slow))
+          : "");
+  for (size_t i = 0; i < faults.size(); ++i) absl::StrAppend(&text, "\n  fault ", i, " ", faults[i].ToString());
+  return text;
+}
+
+Schedule DrawSchedule(uint64_t seed, bool known) {
+  Draw draw(seed);
+  Schedule schedule{.seed = seed};
+  schedule.num_ps = static_cast<int>(draw.Between(1, 3));
+  schedule.num_workers = static_cast<int>(draw.Between(1, 4));
+  schedule.last_step = draw.Between(5, 40);
+  schedule.save_steps = draw.OneIn(4) ? 0 : draw.Between(2, 15);
+  schedule.ps_see_disk = !draw.OneIn(4);
+  schedule.rows = draw.OneIn(10) ? 600 : draw.Between(1, 6);
+  schedule.shards = draw.Between(1, std::min<int64_t>(schedule.rows, schedule.num_ps));
+  schedule.restarts = static_cast<int>(draw.Between(0, 2));
+  schedule.compute = draw.OneIn(4) ? absl::Seconds(1) : absl::Milliseconds(20);
+  schedule.network.longest = draw.OneIn(4) ? absl::Milliseconds(100) : absl::Milliseconds(2);
+  schedule.network.slow_one_in = draw.OneIn(3) ? 50 : 0;
+  // Roughly as long as the work: what comes later meets nobody.
+  const absl::Duration during =
+      absl::Seconds(2) + schedule.last_step * (schedule.compute + 4 * schedule.network.longest) / 2;
+  const int64_t faults = draw.OneIn(10) ? 0 : draw.Between(1, 8);
+  const bool ps_may_forget = draw.OneIn(3);
+  for (int64_t i = 0; i < faults; ++i) schedule.faults.push_back(DrawFault(draw, schedule, during, ps_may_forget));
+  if (!known) LeaveOutKnown(schedule);
+  return schedule;
+}
+
+Schedule Reduction::Apply(Schedule schedule) const {
+  if (faults) {
+    std::vector<ScheduledFault> kept;
+    for (const int fault : *faults)
+      if (fault >= 0 && fault < static_cast<int>(schedule.faults.size())) kept.push_back(schedule.faults[fault]);
+    schedule.faults = std::move(kept);
+  }
+  if (num_ps) schedule.num_ps = *num_ps;
+  if (num_workers) schedule.num_workers = *num_workers;
+  if (last_step) schedule.last_step = *last_step;
+  schedule.shards = std::min<int64_t>(schedule.shards, schedule.num_ps);
+  std::erase_if(schedule.faults, [&](const ScheduledFault& fault) {
+    return fault.worker >= schedule.num_workers || fault.ps >= schedule.num_ps;
+  });
+  return schedule;
+}
+
+std::string Reduction::ToFlags() const {
+  std::string flags;
+  if (num_ps) absl::StrAppend(&flags, " --ps ", *num_ps);
+  if (num_workers) absl::StrAppend(&flags, " --workers ", *num_workers);
+  if (last_step) absl::StrAppend(&flags, " --steps ", *last_step);
+  if (faults) absl::StrAppend(&flags, " --faults ", faults->empty() ? "none" : absl::StrJoin(*faults, ","));
+  return flags;
+}
+
+}  // namespace muster

@@ -1,0 +1,75 @@
+// What one simulated run consists of: the cluster, the work, the network and the faults, all drawn from one seed; and
+// how a run is made smaller while looking for the smallest that still fails. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/sim/simulated_network.h"
+
+namespace muster {
+
+enum class ScheduledFaultKind {
+  kKillWorker,     // and start it again after `lasts` (InfiniteDuration: never)
+  kKillPs,         // likewise
+  kKillPsInside,   // likewise, in the middle of an update or a recovery: at the `passes`-th point that it passes
+  kPauseWorker,    // SIGSTOP for `lasts`
+  kPausePs,        // likewise
+  kReplaceWorker,  // paused for `lasts`; `then` after its beginning another process is started as the same task
+  kCut,            // the connections of worker and ps break; they see it after `lasts` and `then`
+  kPart,           // nothing passes between worker and ps for `lasts`
+  kStopWorker,     // Ctrl-C
+  kShutdown,       // every ps is told to end
+};
+
+struct ScheduledFault {
+  ScheduledFaultKind kind = ScheduledFaultKind::kCut;
+  absl::Duration at;
+  int worker = 0;
+  int ps = 0;
+  absl::Duration lasts;
+  absl::Duration then;
+  uint64_t passes = 0;
+  bool forgets = false;  // nobody kept the killed ps's memory
+
+  std::string ToString() const;
+};
+
+struct Schedule {
+  uint64_t seed = 0;
+  int num_ps = 1;
+  int num_workers = 1;  // the chief among them
+  int64_t last_step = 10;
+  int64_t save_steps = 0;   // 0: no checkpoints
+  bool ps_see_disk = true;  // else their parts go through the chief
+  int64_t rows = 1;         // of the first variable; 600 make two stripes
+  int64_t shards = 1;
+  int restarts = 0;        // how often a task that failed is started again
+  absl::Duration compute;  // of a minibatch, at most
+  NetworkOptions network;
+  std::vector<ScheduledFault> faults;
+
+  // True if, whatever the times, every task has to end well: nothing is lost for good.
+  bool MustSucceed() const;
+  std::string ToString() const;
+};
+
+// Without `known`, what is known to fail (docs/simulation.md, "What it has found") is turned into something milder.
+Schedule DrawSchedule(uint64_t seed, bool known = false);
+
+// What is left of a schedule: the options of `muster_simulate`.
+struct Reduction {
+  std::optional<int> num_ps;
+  std::optional<int> num_workers;
+  std::optional<int64_t> last_step;
+  std::optional<std::vector<int>> faults;  // by number in the drawn schedule
+
+  Schedule Apply(Schedule schedule) const;
+  // " --workers 2 --faults 0,3"
+  std::string ToFlags() const;
+};
+
+}  // namespace muster

@@ -1,0 +1,14 @@
+// Looks for the smallest part of a schedule that still fails: faults, workers, ps and steps are left out one by one for
+// as long as the run without them fails, too.
+#pragma once
+
+#include <functional>
+
+#include "muster/sim/schedule.h"
+
+namespace muster {
+
+// `fails` runs what a reduction leaves of `schedule`; `start` fails. Returns what can't be made smaller.
+Reduction Shrink(const Schedule& schedule, const Reduction& start, const std::function<bool(const Reduction&)>& fails);
+
+}  // namespace muster

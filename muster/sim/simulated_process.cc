@@ -1,0 +1,132 @@
+#include "muster/sim/simulated_process.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+absl::Time SimulatedLoop::Now() const { return thread_.world_.Now(); }
+
+void SimulatedLoop::Post(Handler handler) { CallAt(Now(), std::move(handler)); }
+
+EventLoop::TimerId SimulatedLoop::CallAt(absl::Time when, Handler handler) {
+  if (!thread_.process_.alive()) return TimerId{};
+  if (when == absl::InfiniteFuture()) return TimerId{};
+  return TimerId{
+      thread_.world_.Add(when, {.thread = &thread_, .process = &thread_.process_, .handler = std::move(handler)})};
+}
+
+void SimulatedLoop::CancelTimer(TimerId timer) { thread_.world_.Cancel(static_cast<uint64_t>(timer)); }
+
+bool SimulatedLoop::RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) {
+  while (true) {
+    // A destructor on the way out of a killed process may wait; there is nothing to wait for.
+    if (!thread_.process_.alive() && std::uncaught_exceptions() > 0) return done();
+    thread_.ThrowIfKilled();
+    if (done()) return true;
+    Handler handler = thread_.Next(deadline);
+    if (handler == nullptr) return done();
+    handler();
+  }
+}
+
+SimulatedThread::SimulatedThread(SimulatedProcess& process, std::string name)
+    : process_(process), world_(process.world()), name_(std::move(name)), loop_(*this) {}
+
+SimulatedThread::~SimulatedThread() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void SimulatedThread::Start(absl::AnyInvocable<void()> body) {
+  body_ = std::move(body);
+  started_ = true;
+  thread_ = std::thread([this] { Main(); });
+  // Its first turn.
+  world_.Add(world_.Now(), {.thread = this, .process = &process_, .even_if_dead = true});
+}
+
+void SimulatedThread::Main() {
+  turn_.Take();
+  try {
+    ThrowIfKilled();
+    body_();
+    // As from main: what the process's other threads do ends with it.
+    if (process_.threads_.front().get() == this) process_.Kill();
+  } catch (const ProcessKilled&) {
+    inbox_.clear();
+  }
+  ended_ = true;
+  world_.LeaveTurn();
+}
+
+void SimulatedThread::ThrowIfKilled() const {
+  if (!process_.alive()) throw ProcessKilled{};
+}
+
+bool SimulatedThread::Accept(EventLoop::Handler handler) {
+  if (ended_) return false;
+  if (handler == nullptr) return true;
+  inbox_.push_back(std::move(handler));
+  return !computing_;
+}
+
+EventLoop::Handler SimulatedThread::Next(absl::Time deadline) {
+  if (inbox_.empty()) WaitUntil(deadline);
+  if (inbox_.empty()) return nullptr;
+  EventLoop::Handler handler = std::move(inbox_.front());
+  inbox_.pop_front();
+  return handler;
+}
+
+void SimulatedThread::WaitUntil(absl::Time deadline) {
+  uint64_t wake = 0;
+  if (deadline != absl::InfiniteFuture()) wake = world_.Add(deadline, {.thread = this, .process = &process_});
+  world_.PassTurn(this);
+  if (wake != 0) world_.Cancel(wake);
+  ThrowIfKilled();
+}
+
+void SimulatedThread::Compute(absl::Duration duration) {
+  if (!process_.alive() && std::uncaught_exceptions() > 0) return;
+  ThrowIfKilled();
+  computing_ = true;
+  WaitUntil(world_.Now() + duration);
+  computing_ = false;
+}
+
+SimulatedProcess::SimulatedProcess(SimulatedWorld& world, uint64_t number, std::string name)
+    : world_(world), number_(number), name_(std::move(name)) {}
+
+SimulatedThread& SimulatedProcess::NewThread(const std::string& name) {
+  threads_.push_back(std::make_unique<SimulatedThread>(*this, name.empty() ? name_ : absl::StrCat(name_, " ", name)));
+  return *threads_.back();
+}
+
+bool SimulatedProcess::ended() const {
+  return std::all_of(threads_.begin(), threads_.end(), [](const auto& t) { return !t->started_ || t->ended_; });
+}
+
+void SimulatedProcess::Kill() {
+  if (!alive_) return;
+  alive_ = false;
+  for (auto& handler : at_death_) handler();
+  for (auto& thread : threads_)
+    if (thread->started_ && !thread->ended_)
+      world_.Add(world_.Now(), {.thread = thread.get(), .process = this, .even_if_dead = true});
+}
+
+void SimulatedProcess::Die() {
+  Kill();
+  throw ProcessKilled{};
+}
+
+void SimulatedProcess::Join() {
+  for (auto& thread : threads_)
+    if (thread->thread_.joinable()) thread->thread_.join();
+  while (!memory_.empty()) memory_.pop_back();  // what was kept later may use what was kept before
+}
+
+}  // namespace muster

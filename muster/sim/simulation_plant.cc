@@ -1,0 +1,274 @@
+#include "muster/sim/simulation_plant.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace muster {
+namespace {
+
+// Who doesn't listen to an answer.
+class NobodyListens final : public Responder::Sink {
+ public:
+  void Send(absl::Status, std::string, Segments, std::shared_ptr<const void>) override {}
+};
+
+// A handler that hands everything on; plants change one thing.
+class PassingHandler : public RequestHandler {
+ public:
+  explicit PassingHandler(StoreService& inner) : inner_(inner) {}
+  void OnConnect(ConnectionId connection, const std::string& peer) override { inner_.OnConnect(connection, peer); }
+  absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override {
+    return inner_.PrepareBulk(request);
+  }
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  }
+  void OnDisconnect(ConnectionId connection) override { inner_.OnDisconnect(connection); }
+
+ protected:
+  StoreService& inner_;
+};
+
+bool IsPush(const IncomingRequest& request, PushPullRequest& message) {
+  return request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, message).ok() &&
+         (!message.pushed.empty() || message.minibatches > 0);
+}
+
+// Answers a push with the newest values, and applies it a moment later.
+class AcknowledgeEarly final : public PassingHandler {
+ public:
+  AcknowledgeEarly(StoreService& inner, EventLoop& loop) : PassingHandler(inner), loop_(loop) {}
+  ~AcknowledgeEarly() override { *alive_ = false; }
+
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    PushPullRequest message;
+    if (bulk == nullptr || !IsPush(request, message))
+      return inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+    IncomingRequest pull = request;
+    message.pushed.clear();
+    message.minibatches = 0;
+    pull.control = Encode(message);
+    pull.bulk_bytes = 0;
+    inner_.Handle(std::move(pull), nullptr, std::move(responder));
+    loop_.CallAt(loop_.Now() + absl::Milliseconds(1),
+                 [this, alive = alive_, request = std::move(request), bulk = std::move(bulk)]() mutable {
+                   if (!*alive) return;
+                   inner_.Handle(std::move(request), std::move(bulk), Responder(std::make_unique<NobodyListens>()));
+                 });
+  }
+
+ private:
+  EventLoop& loop_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+class AcknowledgeEarlyPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop& loop) override {
+    return std::make_unique<AcknowledgeEarly>(service, loop);
+  }
+};
+
+// Counts a retry of a counted push again.
+class CountRetries final : public PassingHandler {
+ public:
+  using PassingHandler::PassingHandler;
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    PushPullRequest message;
+    const bool counts = IsPush(request, message) && message.minibatches > 0;
+    Arena* arena = inner_.MakeView().arena;
+    if (counts && arena != nullptr && arena->client(message.stamp.client).last_counted == message.stamp.sequence)
+      arena->client(message.stamp.client).last_counted = message.stamp.sequence - 1;
+    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  }
+};
+
+class CountRetriesPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
+    return std::make_unique<CountRetries>(service);
+  }
+};
+
+// Sends what another sink is given, its bulk being that of the first time.
+class StaleSink final : public Responder::Sink {
+ public:
+  StaleSink(Responder inner, std::shared_ptr<std::vector<std::byte>> first)
+      : inner_(std::move(inner)), first_(std::move(first)) {}
+  void Send(absl::Status status, std::string control, Segments bulk, std::shared_ptr<const void>) override {
+    if (!status.ok()) return inner_.Fail(std::move(status));
+    if (first_->empty())
+      for (const ByteSpan segment : bulk) first_->insert(first_->end(), segment.begin(), segment.end());
+    inner_.Send(std::move(control), {ByteSpan(*first_)}, first_);
+  }
+
+ private:
+  Responder inner_;
+  const std::shared_ptr<std::vector<std::byte>> first_;
+};
+
+// Takes the snapshot for checkpoints that go through the chief once, and never again.
+class ExportStale final : public PassingHandler {
+ public:
+  using PassingHandler::PassingHandler;
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    if (request.method == static_cast<uint16_t>(StoreMethod::kExportPart))
+      responder = Responder(std::make_unique<StaleSink>(std::move(responder), first_));
+    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  }
+
+ private:
+  const std::shared_ptr<std::vector<std::byte>> first_ = std::make_shared<std::vector<std::byte>>();
+};
+
+class ExportStalePlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
+    return std::make_unique<ExportStale>(service);
+  }
+};
+
+// Forgets who waits for the model when any connection closes: their answers never leave.
+class ForgetWaiters final : public PassingHandler {
+ public:
+  using PassingHandler::PassingHandler;
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    if (request.method == static_cast<uint16_t>(StoreMethod::kAwaitReady) && disconnected_)
+      return forgotten_.push_back(std::move(responder));
+    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  }
+  void OnDisconnect(ConnectionId connection) override {
+    disconnected_ = true;
+    inner_.OnDisconnect(connection);
+  }
+
+ private:
+  bool disconnected_ = false;
+  std::vector<Responder> forgotten_;
+};
+
+class ForgetWaitersPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
+    return std::make_unique<ForgetWaiters>(service);
+  }
+};
+
+// A client's channel that hands everything on, its pushes changed.
+class ChangedPushChannel : public Channel {
+ public:
+  explicit ChangedPushChannel(std::unique_ptr<Channel> inner) : inner_(std::move(inner)) {}
+  CallId Call(Request request, ReplyCallback done) override {
+    PushPullRequest message;
+    if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, message).ok()) {
+      Change(message);
+      request.control = Encode(message);
+    }
+    return inner_->Call(std::move(request), std::move(done));
+  }
+  void Cancel(CallId call) override { inner_->Cancel(call); }
+  const std::string& peer() const override { return inner_->peer(); }
+  Stats stats() const override { return inner_->stats(); }
+
+ private:
+  virtual void Change(PushPullRequest& message) = 0;
+  const std::unique_ptr<Channel> inner_;
+};
+
+// Sends a retry under a number of its own.
+class RenumberRetries final : public ChangedPushChannel {
+ public:
+  using ChangedPushChannel::ChangedPushChannel;
+
+ private:
+  void Change(PushPullRequest& message) override {
+    if (message.pushed.empty()) return;
+    if (message.stamp.sequence == last_) ++shift_;
+    last_ = message.stamp.sequence;
+    message.stamp.sequence += shift_;
+  }
+  uint64_t last_ = 0;
+  uint64_t shift_ = 0;
+};
+
+class RenumberRetriesPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
+    return std::make_unique<RenumberRetries>(std::move(channel));
+  }
+};
+
+// Lets ps 0 count with the push itself, before the other ps have it.
+class CountEarly final : public PassingHandler {
+ public:
+  using PassingHandler::PassingHandler;
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    PushPullRequest message;
+    const StoreService::View view = inner_.MakeView();
+    if (IsPush(request, message) && !message.pushed.empty() && message.minibatches == 0 && view.arena != nullptr &&
+        view.options->lead && view.arena->client(message.stamp.client).last_counted < message.stamp.sequence) {
+      view.arena->client(message.stamp.client).last_counted = message.stamp.sequence;
+      ++view.arena->header().counters.global_step;
+      ++view.arena->header().counters.minibatches;
+    }
+    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  }
+};
+
+class CountEarlyPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
+    return std::make_unique<CountEarly>(service);
+  }
+};
+
+// A bug that the store itself knows how to commit.
+template <PlantedBug bug>
+class InsidePlant final : public SimulationPlant {
+ public:
+  bool Has(PlantedBug asked) const override { return asked == bug; }
+};
+
+template <typename Plant>
+std::unique_ptr<SimulationPlant> Make() {
+  return std::make_unique<Plant>();
+}
+
+const std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>& Plants() {
+  static const auto& plants = *new std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>{
+      {"acknowledge-early", &Make<AcknowledgeEarlyPlant>},
+      {"count-early", &Make<CountEarlyPlant>},
+      {"count-retries", &Make<CountRetriesPlant>},
+      {"export-stale", &Make<ExportStalePlant>},
+      {"forget-waiters", &Make<ForgetWaitersPlant>},
+      {"renumber-retries", &Make<RenumberRetriesPlant>},
+      {"inside-commit-before-header", &Make<InsidePlant<PlantedBug::kCommitBeforeHeader>>},
+      {"inside-count-twice", &Make<InsidePlant<PlantedBug::kCountTwice>>},
+      {"inside-forget-clients", &Make<InsidePlant<PlantedBug::kForgetClients>>},
+      {"inside-ignore-sequence", &Make<InsidePlant<PlantedBug::kIgnoreSequence>>}};
+  return plants;
+}
+
+}  // namespace
+
+const std::vector<std::string>& PlantNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const auto& [name, make] : Plants()) all.push_back(name);
+    return all;
+  }();
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<SimulationPlant>> MakePlant(const std::string& name) {
+  const auto found = Plants().find(name);
+  if (found == Plants().end())
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no plant '", name, "'; there are ", absl::StrJoin(PlantNames(), ", ")));
+  return found->second();
+}
+
+}  // namespace muster

@@ -1,0 +1,161 @@
+#include "muster/sim/store_watch.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+namespace {
+
+std::string DescribeRequest(int ps, const IncomingRequest& request) {
+  std::string text = absl::StrCat("ps:", ps, " gets ", StoreMethodName(request.method));
+  PushPullRequest push;
+  HeartbeatRequest stamped;  // the stamp is the first field of all that have one
+  if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, push).ok()) {
+    absl::StrAppend(&text, " of ", push.pushed.size(), " slices, counting ", push.minibatches);
+    stamped.stamp = push.stamp;
+  } else if (request.method == static_cast<uint16_t>(StoreMethod::kJoin) || !Decode(request.control, stamped).ok()) {
+    return text;
+  }
+  absl::StrAppend(&text, " from client ", stamped.stamp.client, ", incarnation ", stamped.stamp.incarnation,
+                  ", number ", stamped.stamp.sequence);
+  return text;
+}
+
+}  // namespace
+
+StoreWatch::StoreWatch(int ps, StoreService& service, RequestHandler& inner, Peers peers)
+    : ps_(ps), service_(service), inner_(inner), peers_(std::move(peers)) {
+  if (service.MakeView().arena == nullptr) peers_.truth->leases[ps] = {};
+  Look();
+}
+
+void StoreWatch::Violated(const std::string& what) const {
+  peers_.truth->violated(absl::StrCat("ps ", ps_, ": ", what));
+}
+
+absl::StatusOr<std::unique_ptr<BulkTarget>> StoreWatch::PrepareBulk(const IncomingRequest& request) {
+  auto target = inner_.PrepareBulk(request);
+  Look();
+  return target;
+}
+
+void StoreWatch::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+  peers_.truth->note([&] { return DescribeRequest(ps_, request); });
+  // The values may be replaced.
+  if (request.method == static_cast<uint16_t>(StoreMethod::kInitialize)) LookAtAll();
+  inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  Look();
+}
+
+void StoreWatch::OnDisconnect(ConnectionId connection) {
+  inner_.OnDisconnect(connection);
+  Look();
+}
+
+void StoreWatch::Look() {
+  const StoreService::View view = service_.MakeView();
+  LookAtLease(view);
+  if (view.arena == nullptr) return;
+  if (view.arena != arena_ || view.arena->header().generation != generation_) BeginModel(view);
+  LookAtCounters(view);
+}
+
+void StoreWatch::BeginModel(const StoreService::View& view) {
+  arena_ = view.arena;
+  generation_ = arena_->header().generation;
+  staleness_before_ = std::accumulate(view.staleness.begin(), view.staleness.end(), uint64_t{0});
+  updates_before_ = arena_->header().counters.updates;
+  step_ = arena_->header().counters.global_step;
+  peers_.truth->note([&] { return absl::StrCat("ps:", ps_, " has generation ", generation_, ", step ", step_); });
+  // Found in the memory of an earlier life: it must still have what that one had.
+  if (peers_.ledger->server(ps_).number == generation_) return LookAtAll();
+  std::array<PushLedger::Row, PushLedger::kVariables> common;
+  for (PushLedger::Row& row : common) row.fill(~uint64_t{0});
+  std::array<bool, PushLedger::kVariables> here{};
+  for (size_t i = 0; i < arena_->model().slices.size(); ++i) {
+    const int variable = arena_->model().slices[i].variable;
+    if (variable >= PushLedger::kVariables || !ReadSlice(*arena_, static_cast<int>(i))) continue;
+    here[variable] = true;
+    for (const PushLedger::Row& row : rows_)
+      for (int element = 0; element < PushLedger::kRow; ++element) common[variable][element] &= row[element];
+  }
+  for (int variable = 0; variable < PushLedger::kVariables; ++variable)
+    if (!here[variable]) common[variable].fill(0);
+  peers_.ledger->BeginGeneration(ps_, generation_, step_, common);
+}
+
+void StoreWatch::LookAtLease(const StoreService::View& view) {
+  ClusterTruth::Lease& lease = peers_.truth->leases[ps_];
+  const uint64_t epoch = view.clients->chief_epoch();
+  if (epoch < lease.epoch) Violated(absl::StrCat("the chief's epoch fell from ", lease.epoch, " to ", epoch));
+  if (epoch > 0 && view.clients->chief() >= 0) {
+    const std::pair<int, uint64_t> holder = {view.clients->chief(), view.clients->chief_incarnation()};
+    const auto [known, is_new] = lease.holders.emplace(epoch, holder);
+    if (!is_new && known->second != holder) Violated(absl::StrCat("epoch ", epoch, " has two holders"));
+  }
+  lease.epoch = epoch;
+}
+
+void StoreWatch::LookAtCounters(const StoreService::View& view) {
+  const ArenaCounters& counters = view.arena->header().counters;
+  const uint64_t staleness = std::accumulate(view.staleness.begin(), view.staleness.end(), uint64_t{0});
+  if (staleness - staleness_before_ != counters.updates - updates_before_)
+    Violated(absl::StrCat("the staleness histogram has ", staleness - staleness_before_, " pushes, but ",
+                          counters.updates - updates_before_, " were applied"));
+  if (counters.minibatches != counters.global_step)
+    Violated(absl::StrCat(counters.minibatches, " minibatches at global step ", counters.global_step));
+  if (counters.global_step < step_)
+    Violated(absl::StrCat("the global step fell from ", step_, " to ", counters.global_step));
+  const bool counted = counters.global_step > step_;
+  step_ = counters.global_step;
+  if (ps_ != 0) return;
+  peers_.truth->highest_step = std::max(peers_.truth->highest_step, step_);
+  if (counted) LookAtCountedPushes();
+}
+
+// global_step <= pushes that every ps has whole: one counts when all have it.
+void StoreWatch::LookAtCountedPushes() {
+  const PushLedger& ledger = *peers_.ledger;
+  // While a chief replaces the models one by one, those of the ps belong to different pasts.
+  if (!ledger.Aligned()) return;
+  for (int ps = 0; peers_.service(ps) != nullptr; ++ps) CheckHolds(ps, step_);
+}
+
+void StoreWatch::CheckHolds(int ps, int64_t pushes) {
+  Arena* arena = peers_.service(ps)->MakeView().arena;
+  if (arena == nullptr) return;
+  for (size_t i = 0; i < arena->model().slices.size(); ++i) {
+    if (arena->model().slices[i].variable != 0) continue;
+    if (!ReadSlice(*arena, static_cast<int>(i))) return;
+    for (const PushLedger::Row& row : rows_)
+      if (PushLedger::Count(row) < pushes)
+        return Violated(absl::StrCat("counted ", pushes, " pushes, but ps ", ps, " has only ", PushLedger::Count(row)));
+  }
+}
+
+bool StoreWatch::ReadSlice(Arena& arena, int slice) {
+  bytes_.resize(arena.layout().slices()[slice].bytes);
+  arena.Read(slice, MutableByteSpan(bytes_));
+  const auto wrong = PushLedger::ReadRows(bytes_, rows_);
+  if (wrong) Violated(*wrong);
+  return !wrong;
+}
+
+void StoreWatch::LookAtAll() {
+  if (arena_ == nullptr) return;
+  for (size_t i = 0; i < arena_->model().slices.size(); ++i) {
+    const int variable = arena_->model().slices[i].variable;
+    if (variable >= PushLedger::kVariables || !ReadSlice(*arena_, static_cast<int>(i))) continue;
+    for (const PushLedger::Row& row : rows_)
+      if (const auto wrong = peers_.ledger->CheckRow(ps_, variable, row)) return Violated(*wrong);
+  }
+  const PushLedger::Server& server = peers_.ledger->server(ps_);
+  if (ps_ == 0 && step_ < server.first_step + server.acknowledged)
+    Violated(absl::StrCat("global step is ", step_, ", but it began at ", server.first_step, " and ",
+                          server.acknowledged, " pushes were acknowledged since"));
+}
+
+}  // namespace muster

@@ -1,0 +1,74 @@
+// Looks at one life of a simulated ps after everything that happens to it, and holds what it sees against the ledger
+// and against what it saw before (docs/simulation.md lists the invariants). Stands between the network and the store;
+// the store is only read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/sim/push_ledger.h"
+#include "muster/store/store_service.h"
+
+namespace muster {
+
+// What holds over all lives of all ps, for one run.
+struct ClusterTruth {
+  struct Lease {
+    uint64_t epoch = 0;
+    std::map<uint64_t, std::pair<int, uint64_t>> holders;  // by epoch: row, incarnation
+  };
+  std::vector<Lease> leases;  // one a ps; a ps without memory of an earlier life begins anew
+  int64_t highest_step = 0;   // that ps 0 ever had
+  std::function<void(const std::string&)> violated;
+  std::function<void(const std::function<std::string()>&)> note;  // for the list of events
+};
+
+class StoreWatch final : public RequestHandler {
+ public:
+  struct Peers {
+    PushLedger* ledger = nullptr;
+    ClusterTruth* truth = nullptr;
+    std::function<StoreService*(int)> service;  // of a ps; null: dead
+  };
+  // `inner` is the service, or what is planted before it. All must outlive it.
+  StoreWatch(int ps, StoreService& service, RequestHandler& inner, Peers peers);
+
+  void OnConnect(ConnectionId connection, const std::string& peer) override { inner_.OnConnect(connection, peer); }
+  absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override;
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override;
+  void OnDisconnect(ConnectionId connection) override;
+
+  // At the end of its life, and of the run: everything, the values included.
+  void LookAtAll();
+
+ private:
+  void Look();
+  void BeginModel(const StoreService::View& view);
+  void LookAtLease(const StoreService::View& view);
+  void LookAtCounters(const StoreService::View& view);
+  void LookAtCountedPushes();
+  // Every row of the first variable on a ps has at least so many pushes.
+  void CheckHolds(int ps, int64_t pushes);
+  // Rows of slice `slice`; false after a violation.
+  bool ReadSlice(Arena& arena, int slice);
+  void Violated(const std::string& what) const;
+
+  const int ps_;
+  StoreService& service_;
+  RequestHandler& inner_;
+  const Peers peers_;
+  Arena* arena_ = nullptr;  // seen last, as the next two
+  uint64_t generation_ = 0;
+  int64_t step_ = 0;
+  uint64_t staleness_before_ = 0;  // sum of the histogram when this model came
+  uint64_t updates_before_ = 0;    // that the model had then
+  std::vector<std::byte> bytes_;
+  std::vector<PushLedger::Row> rows_;
+};
+
+}  // namespace muster
