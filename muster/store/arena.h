@@ -22,6 +22,34 @@
 
 namespace muster {
 
+// Whose change it is, and what it was computed from.
+struct ArenaPush {
+  int client = 0;           // whose undo slot and number it is; one process at a time
+  uint64_t sequence = 0;    // a stripe that has seen this number already is left as it is
+  uint64_t generation = 0;  // of the values that it was computed from
+  // Of the rule's step: the rate by the schedule, and what the gradient is multiplied by (clipping by norms).
+  double learning_rate = 0;
+  double gradient_scale = 1;
+};
+
+// What changes when a push is done with; see CountJournal.
+struct ArenaCount {
+  int client = -1;  // -1: nobody's numbers change
+  ClientNumbers numbers{};
+  ArenaCounters counters{};
+  GateCounters gate{};
+};
+
+// What Load brings.
+struct ArenaContents {
+  uint64_t generation = 0;  // higher than the one before
+  int64_t global_step = 0;
+  int64_t minibatches = 0;
+  ByteSpan values;                  // of the slices in order
+  ByteSpan slots;                   // of each trainable slice its slots in order; empty: they begin anew
+  std::span<const uint64_t> steps;  // with slots: the rule's step counter of each stripe
+};
+
 class Arena {
  public:
   // A new one in `memory`, whatever that held (null: in memory of its own), in the state kLoading: all zeros, to be
@@ -45,14 +73,7 @@ class Arena {
   // client that it will write for: an undo slot is used again only when it is empty.
   void RecoverWriter(int writer);
 
-  struct Push {
-    int client = 0;           // whose undo slot and number it is; one process at a time
-    uint64_t sequence = 0;    // a stripe that has seen this number already is left as it is
-    uint64_t generation = 0;  // of the values that it was computed from
-    // Of the rule's step: the rate by the schedule, and what the gradient is multiplied by (clipping by norms).
-    double learning_rate = 0;
-    double gradient_scale = 1;
-  };
+  using Push = ArenaPush;
 
   // Trainable slice: value ← rule(value, slots, gradient). Buffer: value ← bytes. `bytes` is as long as the slice.
   // With a non-empty `pulled`, the slice's bytes after the update are copied there, stripe by stripe while they are
@@ -74,12 +95,7 @@ class Arena {
   // Slot `slot` of a trainable slice, likewise.
   void ReadSlot(int slice, int slot, MutableByteSpan into);
 
-  struct Counted {
-    int client = -1;  // -1: nobody's numbers change
-    ClientNumbers numbers{};
-    ArenaCounters counters{};
-    GateCounters gate{};
-  };
+  using Counted = ArenaCount;
   // The counters and numbers of a client, changed together or not at all; a firing that was under way is over with it.
   // By the ps process only.
   void Count(const Counted& counted);
@@ -98,14 +114,7 @@ class Arena {
   // Gives the memory of a finished mark back: what was aside reads as zeros.
   void DiscardAside();
 
-  struct Contents {
-    uint64_t generation = 0;  // higher than the one before
-    int64_t global_step = 0;
-    int64_t minibatches = 0;
-    ByteSpan values;                  // of the slices in order
-    ByteSpan slots;                   // of each trainable slice its slots in order; empty: they begin anew
-    std::span<const uint64_t> steps;  // with slots: the rule's step counter of each stripe
-  };
+  using Contents = ArenaContents;
   // Other values for all that it holds, from a checkpoint say. In the state kLoading until it returns; who has computed
   // with older values can't apply them any more. By the ps process only; the lengths must be right.
   void Load(const Contents& contents);

@@ -48,6 +48,32 @@ struct ModelBinding {
   uint64_t clock_limit = 0;  // see StoreModel
 };
 
+// What a StoreClient::PushPull does beside pushing.
+struct StorePushOptions {
+  PullWhat pull = PullWhat::kTrainable;
+  bool publish_buffers = false;  // push the bound memory of buffers too (the chief does)
+  uint32_t minibatches = 1;      // 0: push without counting an update
+  // With a synchronous gate: the round that the gradients were computed for. The answer comes when it has fired, and
+  // it is ps 0 that counts; a push without it must not update anything.
+  std::optional<uint64_t> local_step = {};
+  uint64_t clock = 0;  // with bounded staleness: this is the clock-th push. The answer waits for the slowest
+};
+
+// What came of it.
+struct StorePushResult {
+  int64_t global_step = 0;
+  uint64_t staleness = 0;  // the largest of all ps
+  bool dropped = false;    // ps 0 did not take the gradients: too late for the round
+};
+
+// Where a slice of a ps lies in the bound memory.
+struct SlicePiece {
+  int variable = 0;
+  size_t offset = 0;  // bytes into the variable
+  size_t bytes = 0;
+  VariableKind kind = VariableKind::kTrainable;
+};
+
 // Errors of all operations. They name the ps and its address:
 //   Unavailable         a ps can't be reached, or doesn't answer, for longer than the patience allows
 //   Aborted             a ps was restarted and has lost the model, or other values were loaded: Join, AwaitReady and
@@ -84,20 +110,8 @@ class StoreClient {
   // Blocks until the chief has initialised every ps; compares the models. Returns the global step.
   absl::StatusOr<int64_t> AwaitReady(absl::Time deadline);
 
-  struct PushPullOptions {
-    PullWhat pull = PullWhat::kTrainable;
-    bool publish_buffers = false;  // push the bound memory of buffers too (the chief does)
-    uint32_t minibatches = 1;      // 0: push without counting an update
-    // With a synchronous gate: the round that the gradients were computed for. The answer comes when it has fired, and
-    // it is ps 0 that counts; a push without it must not update anything.
-    std::optional<uint64_t> local_step = {};
-    uint64_t clock = 0;  // with bounded staleness: this is the clock-th push. The answer waits for the slowest
-  };
-  struct StepResult {
-    int64_t global_step = 0;
-    uint64_t staleness = 0;  // the largest of all ps
-    bool dropped = false;    // ps 0 did not take the gradients: too late for the round
-  };
+  using PushPullOptions = StorePushOptions;
+  using StepResult = StorePushResult;
   // One round trip to every ps at once: gradients there (`gradient(i)` is that of variable i; empty: none), values back
   // into the bound memory. Then, if there are several ps, ps 0 counts the update (in the same round trip if it is
   // alone).
@@ -140,12 +154,6 @@ class StoreClient {
   Channel::Stats TrafficStats() const;
 
  private:
-  struct SlicePiece {
-    int variable = 0;
-    size_t offset = 0;  // bytes into the variable
-    size_t bytes = 0;
-    VariableKind kind = VariableKind::kTrainable;
-  };
   struct Server {
     std::unique_ptr<Channel> channel;
     JoinReply joined;
