@@ -80,8 +80,9 @@ class CountRetries final : public PassingHandler {
     PushPullRequest message;
     const bool counts = IsPush(request, message) && message.minibatches > 0;
     Arena* arena = inner_.MakeView().arena;
-    if (counts && arena != nullptr && arena->client(message.stamp.client).last_counted == message.stamp.sequence)
-      arena->client(message.stamp.client).last_counted = message.stamp.sequence - 1;
+    if (counts && arena != nullptr &&
+        arena->client(message.stamp.client).numbers.last_counted == message.stamp.sequence)
+      arena->client(message.stamp.client).numbers.last_counted = message.stamp.sequence - 1;
     inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
   }
 };
@@ -209,8 +210,8 @@ class CountEarly final : public PassingHandler {
     PushPullRequest message;
     const StoreService::View view = inner_.MakeView();
     if (IsPush(request, message) && !message.pushed.empty() && message.minibatches == 0 && view.arena != nullptr &&
-        view.options->lead && view.arena->client(message.stamp.client).last_counted < message.stamp.sequence) {
-      view.arena->client(message.stamp.client).last_counted = message.stamp.sequence;
+        view.options->lead && view.arena->client(message.stamp.client).numbers.last_counted < message.stamp.sequence) {
+      view.arena->client(message.stamp.client).numbers.last_counted = message.stamp.sequence;
       ++view.arena->header().counters.global_step;
       ++view.arena->header().counters.minibatches;
     }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/optim/half.h"
 #include "muster/store/messages.h"
 
 namespace muster {
@@ -18,6 +19,34 @@ namespace {
 template <typename T>
 void Fill(MutableByteSpan bytes, T value) {
   for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) std::memcpy(bytes.data() + i, &value, sizeof(T));
+}
+
+template <typename T>
+std::span<T> As(MutableByteSpan bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+// sum ← sum + scale × gradient. The gradient comes off the wire and needs no alignment.
+template <typename T>
+void AddElements(std::span<T> sum, const std::byte* gradient, T scale) {
+  for (size_t i = 0; i < sum.size(); ++i) {
+    T element;
+    std::memcpy(&element, gradient + i * sizeof(T), sizeof(T));
+    sum[i] += scale * element;
+  }
+}
+
+// The sum is of SlotDType(dtype).
+void AddTo(DType dtype, MutableByteSpan sum, ByteSpan gradient, double scale) {
+  if (dtype == DType::kFloat64) return AddElements(As<double>(sum), gradient.data(), scale);
+  const auto narrow = static_cast<float>(scale);
+  if (DTypeSize(dtype) != kHalfBytes) return AddElements(As<float>(sum), gradient.data(), narrow);
+  for (size_t from = 0; from < As<float>(sum).size(); from += kHalfBlock) {
+    const std::span<float> part = As<float>(sum).subspan(from, std::min(kHalfBlock, As<float>(sum).size() - from));
+    HalfBlock floats;
+    FloatsFromHalves(dtype, gradient.data() + from * kHalfBytes, floats.data(), part.size());
+    AddElements(part, reinterpret_cast<const std::byte*>(floats.data()), narrow);
+  }
 }
 
 // Stores of this process stay on their side of it. What is guarded against is death, not another processor, so nothing
@@ -70,7 +99,7 @@ absl::StatusOr<Arena::Rules> Arena::MakeRules(const StoreModel& model) {
   for (size_t i = 0; i < rules.size(); ++i) {
     if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
     ASSIGN_OR_RETURN(rules[i], MakeUpdateRule(model.rule(model.slices[i])));
-    MUSTER_CHECK(rules[i]->slots().size() < StripeParts::kMaxParts);
+    MUSTER_CHECK(rules[i]->slots().size() + 1 < StripeParts::kMaxParts);
   }
   return rules;
 }
@@ -160,23 +189,25 @@ MutableByteSpan Arena::RawSlot(int slice, int slot) {
   return {base_ + layout_.slices()[slice].slot_offsets[slot], layout_.slices()[slice].slot_bytes()};
 }
 
-StripeParts Arena::PartsOf(int64_t stripe_index) {
+StripeParts Arena::PartsOf(int64_t stripe_index, StripeContent content) {
   const int slice_index = layout_.SliceOf(stripe_index);
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
   const size_t from = (stripe_index - slice.first_stripe) * kStripeElements;
-  StripeParts parts{.count = 1 + slice.slot_offsets.size(),
-                    .elements = std::min<size_t>(kStripeElements, slice.elements - from),
-                    .slice = &slice};
-  parts.parts[0] = RawValue(slice_index).subspan(from * slice.element_size, parts.elements * slice.element_size);
-  for (size_t slot = 0; slot + 1 < parts.count; ++slot)
-    parts.parts[1 + slot] =
-        RawSlot(slice_index, slot).subspan(from * slice.slot_element_size, parts.elements * slice.slot_element_size);
+  StripeParts parts{.elements = std::min<size_t>(kStripeElements, slice.elements - from)};
+  if (content != StripeContent::kAccumulator) {
+    parts.Add(RawValue(slice_index), from, slice.element_size);
+    for (size_t slot = 0; slot < slice.slot_offsets.size(); ++slot)
+      parts.Add(RawSlot(slice_index, static_cast<int>(slot)), from, slice.slot_element_size);
+  }
+  if (content != StripeContent::kState)
+    parts.Add({base_ + slice.accumulator_offset, slice.slot_bytes()}, from, slice.slot_element_size);
   return parts;
 }
 
-void Arena::SaveHeader(int64_t stripe_index, UndoHeader& slot) {
+void Arena::SaveHeader(int64_t stripe_index, StripeContent content, UndoHeader& slot) {
   std::memcpy(slot.saved_header(), &stripe(stripe_index).updates, header_bytes());
   slot.stripe = stripe_index;
+  slot.content = content;
   At(ArenaPoint::kHeaderSaved);
   Publish<uint64_t>(slot.valid, 1);
   At(ArenaPoint::kUndoValid);
@@ -210,7 +241,7 @@ void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripePar
   UpdateRule::Step step{.learning_rate = push.learning_rate, .t = head.t + 1, .gradient_scale = push.gradient_scale};
   if (trainable) step.clip_value = ClipValue(model_.rule(model_.slices[slice]).clip);
   if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
-  SaveHeader(stripe_index, slot);
+  SaveHeader(stripe_index, StripeContent::kState, slot);
   for (size_t block = 0; block < parts.num_blocks(); ++block) {
     SaveBlock(parts, block, slot);
     const MutableByteSpan value = parts.block(0, block);
@@ -254,9 +285,140 @@ bool Arena::Apply(int slice_index, const Push& push, ByteSpan bytes, MutableByte
   return true;
 }
 
+bool Arena::Accumulate(int slice_index, const Push& push, ByteSpan gradient) {
+  const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
+  MUSTER_CHECK(slice.accumulator_offset != 0 && gradient.size() == slice.bytes);
+  const size_t stripe_bytes = kStripeElements * slice.element_size;
+  for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
+    const ByteSpan part = gradient.first(std::min(stripe_bytes, gradient.size()));
+    gradient = gradient.subspan(part.size());
+    {
+      StripeLock lock(*this, i);
+      if (Observe(header().generation) != push.generation) return false;
+      if (stripe(i).last_sequence()[push.client] < push.sequence || Has(PlantedBug::kIgnoreSequence))
+        AccumulateStripe(i, push, part);
+    }
+    At(ArenaPoint::kUnlocked);
+  }
+  return true;
+}
+
+// Under the stripe's lock. Value and slots stay as they are, so nothing has to be put aside for a checkpoint.
+void Arena::AccumulateStripe(int64_t stripe_index, const Push& push, ByteSpan gradient) {
+  StripeHeader& head = stripe(stripe_index);
+  UndoHeader& slot = undo(push.client);
+  const DType dtype = model_.variable(model_.slices[layout_.SliceOf(stripe_index)]).dtype;
+  const StripeParts parts = PartsOf(stripe_index, StripeContent::kAccumulator);
+  SaveHeader(stripe_index, StripeContent::kAccumulator, slot);
+  for (size_t block = 0; block < parts.num_blocks(); ++block) {
+    SaveBlock(parts, block, slot);
+    AddTo(dtype, parts.block(0, block), gradient.subspan(block * kUndoBlockElements * DTypeSize(dtype)),
+          push.gradient_scale);
+    At(ArenaPoint::kBlockChanged);
+  }
+  uint64_t& last = head.last_sequence()[push.client];
+  if (last > client(push.client).numbers.last_applied) ++GateOf(head).abandoned;
+  last = push.sequence;
+  ++GateOf(head).gradients;
+  At(ArenaPoint::kHeaderWritten);
+  Publish<uint64_t>(slot.valid, 0);  // this is the commit
+  At(ArenaPoint::kCommitted);
+}
+
+void Arena::BeginFiring(uint64_t next_round) {
+  header().next_round = next_round;
+  Publish<uint64_t>(header().firing, 1 + header().gate.contributors);
+  At(ArenaPoint::kFiring);
+}
+
+void Arena::Fire() {
+  MUSTER_CHECK(header().firing != 0);
+  for (const ArenaLayout::Slice& slice : layout_.slices()) {
+    if (slice.accumulator_offset == 0) continue;
+    for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
+      {
+        StripeLock lock(*this, i);
+        const StripeGate& gate = GateOf(stripe(i));
+        if (gate.fired <= header().gate.round && gate.gradients > 0) FireStripe(i);
+      }
+      At(ArenaPoint::kUnlocked);
+    }
+  }
+  At(ArenaPoint::kFired);
+}
+
+// Under the stripe's lock. The rounds are the global steps: schedules go by them.
+void Arena::FireStripe(int64_t stripe_index) {
+  StripeHeader& head = stripe(stripe_index);
+  StripeGate& gate = GateOf(head);
+  UndoHeader& slot = undo(layout_.num_clients());
+  const int slice = layout_.SliceOf(stripe_index);
+  const RuleSpec& rule = model_.rule(model_.slices[slice]);
+  const uint64_t round = header().gate.round;
+  const uint64_t contributors = header().firing - 1;
+  if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
+  SaveHeader(stripe_index, StripeContent::kAll, slot);
+  const uint64_t divisor = contributors + gate.abandoned + ForgetUnfinished(head);
+  const UpdateRule::Step step = {
+      .learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, static_cast<int64_t>(round)),
+      .t = head.t + 1,
+      .gradient_scale = 1 / static_cast<double>(divisor),
+      .clip_value = ClipValue(rule.clip)};
+  const StripeParts all = PartsOf(stripe_index, StripeContent::kAll);
+  for (size_t block = 0; block < all.num_blocks(); ++block) {
+    SaveBlock(all, block, slot);
+    if (contributors > 0) ApplyMean(stripe_index, all, block, step);
+    const MutableByteSpan sum = all.block(all.count - 1, block);
+    std::memset(sum.data(), 0, sum.size());
+    At(ArenaPoint::kBlockChanged);
+  }
+  if (contributors > 0) {
+    ++head.updates;
+    ++head.t;
+  }
+  gate = {.fired = round + 1, .gradients = 0, .abandoned = 0};
+  At(ArenaPoint::kHeaderWritten);
+  Publish<uint64_t>(slot.valid, 0);  // this is the commit
+  At(ArenaPoint::kCommitted);
+}
+
+void Arena::ApplyMean(int64_t stripe_index, const StripeParts& all, size_t block, UpdateRule::Step step) {
+  const int slice = layout_.SliceOf(stripe_index);
+  const StripeParts state = PartsOf(stripe_index);
+  const DType dtype = model_.variable(model_.slices[slice]).dtype;
+  const MutableByteSpan sum = all.block(all.count - 1, block);
+  if (DTypeSize(dtype) != kHalfBytes) return ApplyBlock(slice, state, block, sum, step);
+  // Divided first: the sum may be more than a half can hold.
+  for (float& element : As<float>(sum)) element *= static_cast<float>(step.gradient_scale);
+  step.gradient_scale = 1;
+  std::array<std::byte, kUndoBlockElements * kHalfBytes> halves;
+  const size_t count = As<float>(sum).size();
+  HalvesFromFloats(dtype, As<float>(sum).data(), halves.data(), count);
+  ApplyBlock(slice, state, block, ByteSpan(halves).first(count * kHalfBytes), step);
+}
+
+uint64_t Arena::ForgetUnfinished(StripeHeader& head) {
+  uint64_t unfinished = 0;
+  for (int i = 0; i < layout_.num_clients(); ++i) {
+    uint64_t& last = head.last_sequence()[i];
+    if (last <= client(i).numbers.last_applied) continue;
+    last = client(i).numbers.last_applied;
+    ++unfinished;
+  }
+  return unfinished;
+}
+
+// Under the stripe's lock, and only while values are loaded: nothing is undone.
+void Arena::EmptyAccumulator(int64_t stripe_index) {
+  const MutableByteSpan sum = PartsOf(stripe_index, StripeContent::kAccumulator).parts[0];
+  std::memset(sum.data(), 0, sum.size());
+  ForgetUnfinished(stripe(stripe_index));
+  GateOf(stripe(stripe_index)) = {.fired = header().gate.round, .gradients = 0, .abandoned = 0};
+}
+
 // Under the stripe's lock, whose owner has died: every valid undo slot of this stripe is one that it left behind.
 void Arena::RestoreStripe(int64_t stripe_index) {
-  for (int writer = 0; writer < layout_.num_clients(); ++writer) {
+  for (int writer = 0; writer < layout_.num_writers(); ++writer) {
     UndoHeader& slot = undo(writer);
     if (Observe(slot.valid) != 0 && slot.stripe == static_cast<uint64_t>(stripe_index)) RestoreFrom(slot);
   }
@@ -264,7 +426,7 @@ void Arena::RestoreStripe(int64_t stripe_index) {
 
 // May be interrupted and done again: what is restored stays saved until the slot is dropped.
 void Arena::RestoreFrom(UndoHeader& slot) {
-  const StripeParts parts = PartsOf(static_cast<int64_t>(slot.stripe));
+  const StripeParts parts = PartsOf(static_cast<int64_t>(slot.stripe), slot.content);
   for (size_t block = 0; block + 1 < slot.valid; ++block) {
     const std::byte* from =
         reinterpret_cast<const std::byte*>(&slot) + layout_.undo_header_bytes() + parts.undo_offset(block);
@@ -290,13 +452,13 @@ void Arena::RecoverWriter(int writer) {
   if (Observe(slot.valid) != 0 && slot.stripe == stripe_index) RestoreFrom(slot);
 }
 
-void Arena::Count(int client_index, uint64_t last_applied, uint64_t last_counted, const ArenaCounters& counters) {
+void Arena::Count(const Counted& counted) {
   At(ArenaPoint::kAcknowledging);
   CountJournal& journal = header().journal;
-  journal.client = client_index;
-  journal.last_applied = last_applied;
-  journal.last_counted = last_counted;
-  journal.counters = counters;
+  journal.client = counted.client;
+  journal.numbers = counted.numbers;
+  journal.counters = counted.counters;
+  journal.gate = counted.gate;
   Publish<uint64_t>(journal.valid, 1);  // this is the commit
   At(ArenaPoint::kJournalled);
   RecoverCount();
@@ -306,10 +468,10 @@ void Arena::Count(int client_index, uint64_t last_applied, uint64_t last_counted
 void Arena::RecoverCount() {
   CountJournal& journal = header().journal;
   if (journal.valid == 0) return;
-  ClientRecord& record = client(static_cast<int>(journal.client));
-  record.last_applied = journal.last_applied;
-  record.last_counted = journal.last_counted;
+  if (journal.client >= 0) client(static_cast<int>(journal.client)).numbers = journal.numbers;
   header().counters = journal.counters;
+  header().gate = journal.gate;
+  header().firing = 0;
   Publish<uint64_t>(journal.valid, 0);
 }
 
@@ -357,7 +519,7 @@ std::vector<uint64_t> Arena::AsideSteps() const {
 void Arena::DiscardAside() { memory_->Discard(layout_.aside_begin(), layout_.aside_bytes()); }
 
 uint64_t Arena::HighestSequence(int client_index) {
-  uint64_t highest = std::max(client(client_index).last_applied, client(client_index).last_counted);
+  uint64_t highest = std::max(client(client_index).numbers.last_applied, client(client_index).numbers.last_counted);
   for (int64_t i = 0; i < layout_.num_stripes(); ++i) {
     StripeLock lock(*this, i);
     highest = std::max(highest, stripe(i).last_sequence()[client_index]);
@@ -391,6 +553,9 @@ void Arena::Load(const Contents& contents) {
   const uint64_t mark = Mark();                       // a checkpoint under way would mix old and new
   header().counters.global_step = contents.global_step;
   header().counters.minibatches = contents.minibatches;
+  header().gate = {.round = static_cast<uint64_t>(contents.global_step), .dropped = header().gate.dropped};
+  header().firing = 0;
+  for (int i = 0; i < layout_.num_clients(); ++i) client(i).numbers.contributed = 0;
   ByteSpan values = contents.values;
   ByteSpan slots = contents.slots;
   for (const ArenaLayout::Slice& slice : layout_.slices()) {
@@ -408,6 +573,7 @@ void Arena::Load(const Contents& contents) {
                       into.size());
         }
       }
+      if (slice.accumulator_offset != 0) EmptyAccumulator(i);
       stripe(i).mark = mark;
       stripe(i).t = contents.steps.empty() ? 0 : contents.steps[i];
     }

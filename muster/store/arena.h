@@ -22,6 +22,34 @@
 
 namespace muster {
 
+// Whose change it is, and what it was computed from.
+struct ArenaPush {
+  int client = 0;           // whose undo slot and number it is; one process at a time
+  uint64_t sequence = 0;    // a stripe that has seen this number already is left as it is
+  uint64_t generation = 0;  // of the values that it was computed from
+  // Of the rule's step: the rate by the schedule, and what the gradient is multiplied by (clipping by norms).
+  double learning_rate = 0;
+  double gradient_scale = 1;
+};
+
+// What changes when a push is done with; see CountJournal.
+struct ArenaCount {
+  int client = -1;  // -1: nobody's numbers change
+  ClientNumbers numbers{};
+  ArenaCounters counters{};
+  GateCounters gate{};
+};
+
+// What Load brings.
+struct ArenaContents {
+  uint64_t generation = 0;  // higher than the one before
+  int64_t global_step = 0;
+  int64_t minibatches = 0;
+  ByteSpan values;                  // of the slices in order
+  ByteSpan slots;                   // of each trainable slice its slots in order; empty: they begin anew
+  std::span<const uint64_t> steps;  // with slots: the rule's step counter of each stripe
+};
+
 class Arena {
  public:
   // A new one in `memory`, whatever that held (null: in memory of its own), in the state kLoading: all zeros, to be
@@ -45,19 +73,22 @@ class Arena {
   // client that it will write for: an undo slot is used again only when it is empty.
   void RecoverWriter(int writer);
 
-  struct Push {
-    int client = 0;           // whose undo slot and number it is; one process at a time
-    uint64_t sequence = 0;    // a stripe that has seen this number already is left as it is
-    uint64_t generation = 0;  // of the values that it was computed from
-    // Of the rule's step: the rate by the schedule, and what the gradient is multiplied by (clipping by norms).
-    double learning_rate = 0;
-    double gradient_scale = 1;
-  };
+  using Push = ArenaPush;
 
   // Trainable slice: value ← rule(value, slots, gradient). Buffer: value ← bytes. `bytes` is as long as the slice.
   // With a non-empty `pulled`, the slice's bytes after the update are copied there, stripe by stripe while they are
   // warm. False: other values have been loaded since, and the rest of the push was not applied.
   bool Apply(int slice, const Push& push, ByteSpan bytes, MutableByteSpan pulled);
+
+  // The synchronous gate. Trainable slice: accumulator ← accumulator + gradient, once for each number of a client.
+  // False: as Apply.
+  bool Accumulate(int slice, const Push& push, ByteSpan gradient);
+  // From now on the contributors of the round are fixed; the next one will be `next_round`. By the ps process only, as
+  // the following.
+  void BeginFiring(uint64_t next_round);
+  // value ← rule(value, slots, accumulator / contributors), accumulator ← 0; without contributors only the latter. May
+  // be called again after a death. The round goes on with the Count that follows.
+  void Fire();
 
   // The highest number of a push of the client that any stripe has seen, also of one that was never finished.
   uint64_t HighestSequence(int client);
@@ -67,8 +98,10 @@ class Arena {
   // Slot `slot` of a trainable slice, likewise.
   void ReadSlot(int slice, int slot, MutableByteSpan into);
 
-  // The counters and numbers of a client, changed together or not at all. By the ps process only.
-  void Count(int client, uint64_t last_applied, uint64_t last_counted, const ArenaCounters& counters);
+  using Counted = ArenaCount;
+  // The counters and numbers of a client, changed together or not at all; a firing that was under way is over with it.
+  // By the ps process only.
+  void Count(const Counted& counted);
   // Finishes a Count that a dead ps process had begun. By the ps process only, once it has attached.
   void RecoverCount();
 
@@ -84,14 +117,7 @@ class Arena {
   // Gives the memory of a finished mark back: what was aside reads as zeros.
   void DiscardAside();
 
-  struct Contents {
-    uint64_t generation = 0;  // higher than the one before
-    int64_t global_step = 0;
-    int64_t minibatches = 0;
-    ByteSpan values;                  // of the slices in order
-    ByteSpan slots;                   // of each trainable slice its slots in order; empty: they begin anew
-    std::span<const uint64_t> steps;  // with slots: the rule's step counter of each stripe
-  };
+  using Contents = ArenaContents;
   // Other values for all that it holds, from a checkpoint say. In the state kLoading until it returns; who has computed
   // with older values can't apply them any more. By the ps process only; the lengths must be right.
   void Load(const Contents& contents);
@@ -108,15 +134,24 @@ class Arena {
   StripeHeader& stripe(int64_t index) { return *reinterpret_cast<StripeHeader*>(base_ + layout_.stripe_offset(index)); }
   UndoHeader& undo(int writer) { return *reinterpret_cast<UndoHeader*>(base_ + layout_.undo_offset(writer)); }
   size_t header_bytes() const { return sizeof(StripeHeader) - offsetof(StripeHeader, updates) + client_bytes(); }
-  size_t client_bytes() const { return layout_.num_clients() * sizeof(uint64_t); }
-  StripeParts PartsOf(int64_t stripe);
+  size_t client_bytes() const { return layout_.stripe_tail_bytes(); }
+  StripeGate& GateOf(StripeHeader& head) {
+    return *reinterpret_cast<StripeGate*>(head.last_sequence() + layout_.num_clients());
+  }
+  StripeParts PartsOf(int64_t stripe, StripeContent content = StripeContent::kState);
   void InitializeStripes();
   MutableByteSpan RawValue(int slice);
   MutableByteSpan RawSlot(int slice, int slot);
   void InitializeSlot(int64_t stripe, int slot, MutableByteSpan bytes);
   // Under the stripe's lock.
   void UpdateStripe(int64_t stripe, const Push& push, const StripeParts& parts, ByteSpan bytes);
-  void SaveHeader(int64_t stripe, UndoHeader& slot);
+  void AccumulateStripe(int64_t stripe, const Push& push, ByteSpan gradient);
+  void FireStripe(int64_t stripe);
+  void ApplyMean(int64_t stripe, const StripeParts& all, size_t block, UpdateRule::Step step);
+  // Of this stripe's numbers those of pushes that were begun and never finished. Returns how many there were.
+  uint64_t ForgetUnfinished(StripeHeader& head);
+  void EmptyAccumulator(int64_t stripe);
+  void SaveHeader(int64_t stripe, StripeContent content, UndoHeader& slot);
   void SaveBlock(const StripeParts& parts, size_t block, UndoHeader& slot);
   void ApplyBlock(int slice, const StripeParts& parts, size_t block, ByteSpan bytes, const UpdateRule::Step& step);
   void RestoreStripe(int64_t stripe);

@@ -11,7 +11,7 @@
 namespace muster {
 
 constexpr uint64_t kArenaMagic = 0x30616e6572613030;  // "00arena0", little endian
-constexpr uint32_t kArenaVersion = 2;
+constexpr uint32_t kArenaVersion = 3;
 
 enum class ArenaState : uint32_t {
   kLoading = 0,  // values are being written: whoever finds it so has no model
@@ -25,14 +25,31 @@ struct ArenaCounters {
   int64_t minibatches;  // ps 0
 };
 
+// Of the synchronous gate: the round that is being collected.
+struct GateCounters {
+  uint64_t round;
+  uint64_t contributors;  // different clients in it
+  int64_t minibatches;    // theirs; ps 0
+  uint64_t dropped;       // pushes that were too late, ever
+};
+
+// A client's numbers: what must be known of it to recognise a retry.
+struct ClientNumbers {
+  uint64_t last_applied;           // sequence number of the last push that was applied whole, or dropped
+  uint64_t last_counted;           // … and of the last that was counted in global_step
+  uint64_t contributed;            // 1 + the last round that it contributed to; 0: none
+  uint64_t contribution_sequence;  // of the push that did
+  uint64_t clock;                  // bounded staleness: its pushes
+};
+
 // The counters and a client's numbers change together or not at all: they are written here first, and whoever finds
 // `valid` set writes them again.
 struct CountJournal {
   uint64_t valid;
-  uint64_t client;
-  uint64_t last_applied;
-  uint64_t last_counted;
+  int64_t client;  // -1: nobody's numbers change
+  ClientNumbers numbers;
   ArenaCounters counters;
+  GateCounters gate;
 };
 
 // The chief's lease. `client` is written last, and is -1 while the others change.
@@ -58,6 +75,9 @@ struct ArenaHeader {
   ArenaCounters counters;
   ChiefLease chief;
   CountJournal journal;
+  GateCounters gate;
+  uint64_t next_round;  // once the firing that has begun is over
+  uint64_t firing;      // 0: none has begun; else 1 + the number of contributors. Written last
 };
 
 // What must outlive the ps process of a client: retries are recognised by it. Written by the ps process only.
@@ -65,9 +85,8 @@ struct ClientRecord {
   char task[64];   // "worker:1", zero-terminated
   char where[64];  // "host, pid 12", likewise
   uint64_t incarnation;
-  uint64_t last_applied;  // sequence number of the last push that was applied whole
-  uint64_t last_counted;  // … and of the last that was counted in global_step
-  uint64_t done;          // 1: it has said so
+  uint64_t done;  // 1: it has said so
+  ClientNumbers numbers;
 };
 
 // The head of one stripe. Everything after the mutex is guarded by it and is copied into an undo slot as one block.
@@ -77,7 +96,22 @@ struct StripeHeader {
   uint64_t t;             // the rule's step counter (Adam's t)
   uint64_t mark;          // of the last checkpoint that has this stripe aside
   // Followed by num_clients × uint64_t: the sequence number of the last push of each client applied to this stripe.
+  // With a synchronous gate then a StripeGate.
   uint64_t* last_sequence() { return reinterpret_cast<uint64_t*>(this + 1); }
+};
+
+// With a synchronous gate: behind a stripe's numbers of the clients, and like them a part of the header.
+struct StripeGate {
+  uint64_t fired;      // 1 + the last round that fired here
+  uint64_t gradients;  // in the accumulator
+  uint64_t abandoned;  // … of pushes that were begun and given up for a later one of the same client
+};
+
+// Which bytes of a stripe an update changes.
+enum class StripeContent : uint64_t {
+  kState = 0,        // value and slots
+  kAccumulator = 1,  // what the synchronous gate has collected
+  kAll = 2,          // all of these
 };
 
 // The head of a writer's undo slot. Followed by the stripe's header from `updates` on as it was, and, from the next
@@ -85,11 +119,12 @@ struct StripeHeader {
 struct UndoHeader {
   uint64_t valid;   // 0: nothing to restore; 1 + n: the header and the first n blocks are to be restored
   uint64_t stripe;  // whose
+  StripeContent content;
   uint64_t* saved_header() { return reinterpret_cast<uint64_t*>(this + 1); }
 };
 
 static_assert(std::is_trivially_copyable_v<ArenaHeader> && sizeof(ArenaHeader) <= 4096);
-static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 160);
+static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 184);
 static_assert(sizeof(StripeHeader) % alignof(uint64_t) == 0);
 
 }  // namespace muster

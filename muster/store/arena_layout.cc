@@ -23,6 +23,7 @@ uint64_t Hash(std::string_view text) {
 
 std::string Describe(const StoreModel& model, int num_clients) {
   std::string text = absl::StrCat("arena ", kArenaVersion, " clients ", num_clients, " stripe ", kStripeElements);
+  if (model.gated()) absl::StrAppend(&text, " gate");
   for (const PlacedSlice& slice : model.slices) {
     const VariableSpec& variable = model.variable(slice);
     absl::StrAppend(&text, "\n", variable.name, " ", DescribeType(variable), " kind ", static_cast<int>(variable.kind),
@@ -45,12 +46,25 @@ uint64_t ArenaLayout::client_offset(int client) const {
   return Align(sizeof(ArenaHeader), kCacheLine) + client * Align(sizeof(ClientRecord), kCacheLine);
 }
 
+uint64_t ArenaLayout::PlaceAccumulators(const StoreModel& model, uint64_t offset, uint64_t& largest_stripe) {
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    Slice& slice = slices_[i];
+    if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
+    slice.accumulator_offset = offset;
+    offset = Align(offset + slice.slot_bytes(), kCacheLine);
+    largest_stripe = std::max<uint64_t>(largest_stripe, std::min(slice.elements, kStripeElements) *
+                                                            (slice.bytes_per_element() + slice.slot_element_size));
+  }
+  return offset;
+}
+
 absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_clients) {
   RETURN_IF_ERROR(ValidateModel(model));
   ArenaLayout layout;
   layout.num_clients_ = num_clients;
+  layout.gated_ = model.gated();
   layout.stripes_offset_ = Align(layout.client_offset(num_clients), kPage);
-  layout.stripe_stride_ = Align(sizeof(StripeHeader) + num_clients * sizeof(uint64_t), kCacheLine);
+  layout.stripe_stride_ = Align(sizeof(StripeHeader) + layout.stripe_tail_bytes(), kCacheLine);
   for (const PlacedSlice& placed : model.slices) {
     Slice slice;
     slice.first_stripe = layout.num_stripes_;
@@ -81,11 +95,13 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
     largest_stripe =
         std::max<uint64_t>(largest_stripe, std::min(slice.elements, kStripeElements) * slice.bytes_per_element());
   }
+  const uint64_t state_end = offset;
+  if (layout.gated_) offset = layout.PlaceAccumulators(model, Align(offset, kPage), largest_stripe);
   layout.undo_offset_ = Align(offset, kPage);
   layout.undo_header_bytes_ = Align(sizeof(UndoHeader) + layout.stripe_stride_, kPage);
   layout.undo_stride_ = layout.undo_header_bytes_ + Align(largest_stripe, kPage);
-  layout.aside_offset_ = layout.undo_offset(num_clients);
-  layout.aside_steps_offset_ = Align(layout.aside_offset(layout.undo_offset_), kPage);
+  layout.aside_offset_ = layout.undo_offset(layout.num_writers());
+  layout.aside_steps_offset_ = Align(layout.aside_offset(state_end), kPage);
   layout.total_bytes_ = Align(layout.aside_step_offset(layout.num_stripes_), kPage);
   layout.hash_ = Hash(Describe(model, num_clients));
   return layout;

@@ -2,17 +2,19 @@
 // The arena itself holds no pointers, so any process that computes the same layout (the hash in its header says so) can
 // map it. A value, no thread safety needed.
 //
-//   header | client records | stripe headers | values | slots | undo slots, one a writer | aside | model
+//   header | client records | stripe headers | values | slots | accumulators | undo slots, one a writer | aside | model
 //
 // A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or
-// the ps on its behalf). `aside` mirrors values and slots, and the stripes' step counters, as they were at a
-// checkpoint's mark; its pages exist only while a checkpoint is written. docs/store_protocol.md has the bytes.
+// the ps on its behalf), or the synchronous gate. `aside` mirrors values and slots, and the stripes' step counters, as
+// they were at a checkpoint's mark; its pages exist only while a checkpoint is written. docs/store_protocol.md has the
+// bytes.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "muster/store/arena_format.h"
 #include "muster/store/model.h"
 
 namespace muster {
@@ -32,6 +34,8 @@ class ArenaLayout {
     int64_t num_stripes = 0;
     uint64_t value_offset = 0;           // in the arena; 64-byte aligned
     std::vector<uint64_t> slot_offsets;  // one a slot of its rule; none for what isn't trainable
+    // As wide as a slot; 0: none, for there is no synchronous gate, or it isn't trainable.
+    uint64_t accumulator_offset = 0;
     size_t element_size = 0;
     size_t slot_element_size = 0;  // SlotDType
     int64_t elements = 0;
@@ -44,11 +48,15 @@ class ArenaLayout {
 
   const std::vector<Slice>& slices() const { return slices_; }
   int num_clients() const { return num_clients_; }
+  // Who may be in the middle of an update: the clients, and behind them the synchronous gate if there is one.
+  int num_writers() const { return num_clients_ + (gated_ ? 1 : 0); }
+  // Behind a stripe's StripeHeader: the numbers of the clients, and its StripeGate.
+  size_t stripe_tail_bytes() const { return num_clients_ * sizeof(uint64_t) + (gated_ ? sizeof(StripeGate) : 0); }
   int64_t num_stripes() const { return num_stripes_; }
 
   uint64_t client_offset(int client) const;
   uint64_t stripe_offset(int64_t stripe) const { return stripes_offset_ + stripe * stripe_stride_; }
-  uint64_t undo_offset(int client) const { return undo_offset_ + client * undo_stride_; }
+  uint64_t undo_offset(int writer) const { return undo_offset_ + writer * undo_stride_; }
   uint64_t undo_stride() const { return undo_stride_; }
   // From an undo slot's begin to its saved blocks.
   uint64_t undo_header_bytes() const { return undo_header_bytes_; }
@@ -69,8 +77,12 @@ class ArenaLayout {
   uint64_t hash() const { return hash_; }
 
  private:
+  // From `offset` on; returns where they end. The largest stripe, in bytes, gets larger by them.
+  uint64_t PlaceAccumulators(const StoreModel& model, uint64_t offset, uint64_t& largest_stripe);
+
   std::vector<Slice> slices_;
   int num_clients_ = 0;
+  bool gated_ = false;
   int64_t num_stripes_ = 0;
   uint64_t stripe_stride_ = 0;
   uint64_t stripes_offset_ = 0;

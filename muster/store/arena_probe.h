@@ -21,22 +21,25 @@ enum class ArenaPoint : uint8_t {
   kAcknowledging,  // every stripe is done, nothing is counted yet
   kJournalled,     // the counters are in the journal
   kCounted,        // … and in their place
+  kFiring,         // a synchronous gate has begun to fire
+  kFired,          // … on every stripe; the round is still the same
   kOwnerDied,      // recovery: the lock was a dead one's
   kBlockRestored,
   kHeaderRestored,
   kUndoDropped,
   kRecovered,  // the lock is usable again
 };
-constexpr int kArenaPoints = 18;
+constexpr int kArenaPoints = 20;
 
 // Errors that the tests must be able to find.
 enum class PlantedBug : uint8_t {
-  kSkipRestore,         // a dead owner's stripe is used as it is
-  kIgnoreSequence,      // a retried push is applied again
-  kCommitBeforeHeader,  // the undo slot is dropped before the header is written
-  kSkipOwnRecovery,     // whoever attaches doesn't look at its own undo slot
-  kCountTwice,          // a retried count is counted again
-  kForgetClients,       // a restarted ps doesn't take the clients' numbers over
+  kSkipRestore,            // a dead owner's stripe is used as it is
+  kIgnoreSequence,         // a retried push is applied again
+  kCommitBeforeHeader,     // the undo slot is dropped before the header is written
+  kSkipOwnRecovery,        // whoever attaches doesn't look at its own undo slot
+  kCountTwice,             // a retried count is counted again
+  kForgetClients,          // a restarted ps doesn't take the clients' numbers over
+  kCountContributorTwice,  // whoever pushes twice in a round of the synchronous gate is counted twice
 };
 
 class ArenaProbe {

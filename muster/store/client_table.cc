@@ -120,7 +120,7 @@ ClientTable::Phase ClientTable::Look(absl::Time now) const {
     return all_gone ? Phase::kEnded : Phase::kTraining;
   }
   const bool someone_alive =
-      std::any_of(clients_.begin(), clients_.end(), [&](const Client& c) { return !c.done && Alive(c, now); });
+      std::any_of(clients_.begin(), clients_.end(), [&](const Client& c) { return Present(c, now); });
   const bool nobody_came = last_heard_of_anyone_ == absl::InfinitePast();
   if (someone_alive || nobody_came || now < last_heard_of_anyone_ + options_.abandoned_after) return Phase::kTraining;
   return Phase::kAbandoned;
@@ -136,10 +136,17 @@ absl::Time ClientTable::NextLook(absl::Time now) const {
   return next;
 }
 
+absl::Time ClientTable::NextDeath(absl::Time now) const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const Client& client : clients_)
+    if (Present(client, now)) next = std::min(next, DeadAt(client));
+  return next;
+}
+
 absl::Time ClientTable::LastLeaves(absl::Time now) const {
   absl::Time last = absl::InfinitePast();
   for (const Client& client : clients_)
-    if (!client.done && Alive(client, now)) last = std::max(last, DeadAt(client));
+    if (Present(client, now)) last = std::max(last, DeadAt(client));
   return last;
 }
 

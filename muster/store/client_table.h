@@ -67,6 +67,10 @@ class ClientTable {
   void SetDone(int client, absl::Time now);
 
   bool Alive(const Client& client, absl::Time now) const;
+  // Alive, and hasn't said done: somebody whom others may wait for.
+  bool Present(const Client& client, absl::Time now) const { return !client.done && Alive(client, now); }
+  // When the first of those who are present will be taken for dead if it stays silent; InfiniteFuture if nobody is.
+  absl::Time NextDeath(absl::Time now) const;
 
   enum class Phase { kTraining, kEnded, kAbandoned };
   // Looks at everyone: kEnded when the chief is done and every other client is done, dead, or late for good.

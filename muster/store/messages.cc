@@ -74,6 +74,13 @@ void Fields(Archive& a, RuleSpec& m) {
   a(17, m.schedule);
 }
 template <typename Archive>
+void Fields(Archive& a, GateSpec& m) {
+  a(1, m.kind);
+  a(2, m.replicas_to_aggregate);
+  a(3, m.total_replicas);
+  a(4, m.elastic);
+}
+template <typename Archive>
 void Fields(Archive& a, ParameterGroup& m) {
   a(1, m.variables);
   a(2, m.rule);
@@ -88,6 +95,8 @@ void Fields(Archive& a, StoreModel& m) {
   a(1, m.variables);
   a(2, m.slices);
   a(3, m.optimizer);
+  a(8, m.gate);
+  a(9, m.clock_limit);
 }
 template <typename Archive>
 void Fields(Archive& a, JoinRequest& m) {
@@ -139,6 +148,9 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(6, m.generation);
   a(7, m.global_step);
   a(8, m.scales);
+  a(10, m.contributes);
+  a(11, m.local_step);
+  a(12, m.clock);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullReply& m) {
@@ -146,6 +158,9 @@ void Fields(Archive& a, PushPullReply& m) {
   a(2, m.staleness);
   a(3, m.global_step);
   a(4, m.load);
+  a(10, m.round);
+  a(11, m.dropped);
+  a(12, m.clock);
 }
 template <typename Archive>
 void Fields(Archive& a, HeartbeatRequest& m) {
@@ -188,6 +203,13 @@ void Fields(Archive& a, CommitCheckpointRequest& m) {
   a(4, m.manifest);
   a(5, m.keep);
   a(6, m.preserve_every_hours);
+}
+template <typename Archive>
+void Fields(Archive& a, BarrierRequest& m) {
+  a(1, m.stamp);
+  a(2, m.name);
+  a(3, m.parties);
+  a(4, m.elastic);
 }
 template <typename Archive>
 void Fields(Archive& a, LoadCheckpointRequest& m) {
@@ -327,7 +349,8 @@ absl::Status DecodeMessage(const std::string& bytes, Message& message) {
 std::string StoreMethodName(uint16_t method) {
   static constexpr std::array<const char*, kStoreMethods> kNames = {
       "unknown",  "join",   "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
-      "shutdown", "status", "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load"};
+      "shutdown", "status", "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
+      "barrier"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

@@ -26,8 +26,9 @@ enum class StoreMethod : uint16_t {
   kCommitCheckpoint = 11,
   kLoadCheckpoint = 12,
   kReportLoad = 13,
+  kBarrier = 14,
 };
-constexpr int kStoreMethods = 14;
+constexpr int kStoreMethods = 15;
 
 // "push_pull"; "unknown" for what isn't one.
 std::string StoreMethodName(uint16_t method);
@@ -97,12 +98,18 @@ struct PushPullRequest {
   uint64_t generation = 0;      // of those values; another is answered with Aborted
   int64_t global_step = 0;      // that the sender knows of: schedules on ps that don't count it go by it
   std::vector<double> scales;   // one a pushed slice: what its gradient is multiplied by; empty: 1 for all
+  bool contributes = false;     // to the round of the synchronous gate
+  uint64_t local_step = 0;      // … the round that the gradients were computed for, as ps 0 answered it
+  uint64_t clock = 0;           // bounded staleness: this is the sender's clock-th push; 0: not one that counts
 };
 
 struct PushPullReply {
   uint64_t version = 0;     // updates applied on this ps, this one included
   uint64_t staleness = 0;   // updates of others between the pull and this push
   int64_t global_step = 0;  // meaningful on ps 0
+  uint64_t round = 0;       // that is being collected: ps 0's is the token
+  bool dropped = false;     // the gradients were too old, or the sender's earlier life is in the round already
+  uint64_t clock = 0;       // of the sender
   std::string load;         // to the chief, from ps 0: somebody asks for this checkpoint to be loaded
 };
 
@@ -154,6 +161,14 @@ struct CommitCheckpointRequest {
   double preserve_every_hours = 0;  // … but one every so often for ever; 0: none
 };
 
+// Answered when `parties` different clients have arrived at the barrier `name`; elastic: or all who are there.
+struct BarrierRequest {
+  Stamp stamp;
+  std::string name;
+  uint32_t parties = 0;
+  bool elastic = false;
+};
+
 // Anyone of the job, to ps 0: asks the chief to load the checkpoint at `path` (as the chief sees it) into every ps. The
 // answer comes when it has, with the global step that training goes on from, or with the chief's error.
 struct LoadCheckpointRequest {
@@ -189,6 +204,7 @@ struct ReportLoadRequest {
   X(ExportPartRequest)           \
   X(ExportPartReply)             \
   X(CommitCheckpointRequest)     \
+  X(BarrierRequest)              \
   X(LoadCheckpointRequest)       \
   X(LoadCheckpointReply)         \
   X(ReportLoadRequest)

@@ -41,6 +41,37 @@ absl::Status CheckVariable(const VariableSpec& variable, const OptimizerSpec& op
   return CheckedElements(variable.name, variable.shape).status();
 }
 
+absl::Status CheckGates(const StoreModel& model) {
+  const GateSpec& gate = model.gate;
+  if (gate.kind == GateKind::kNone) return absl::OkStatus();
+  if (gate.kind != GateKind::kSynchronous)
+    return absl::InvalidArgumentError(absl::StrCat("unknown kind of gate ", static_cast<int>(gate.kind)));
+  if (gate.replicas_to_aggregate == 0)
+    return absl::InvalidArgumentError(
+        "replicas_to_aggregate is 0; an update needs the gradients of at least 1 replica");
+  if (gate.replicas_to_aggregate > gate.total_replicas && !gate.elastic)
+    return absl::InvalidArgumentError(absl::StrCat("replicas_to_aggregate is ", gate.replicas_to_aggregate,
+                                                   ", but there are only ", gate.total_replicas,
+                                                   " replicas: no update would ever be complete; use at most as many"));
+  if (model.clock_limit > 0)
+    return absl::InvalidArgumentError("a synchronous gate leaves nobody behind: use it or a staleness bound, not both");
+  for (const VariableSpec& variable : model.variables)
+    if (variable.kind == VariableKind::kTrainable && !IsFloatingPoint(variable.dtype))
+      return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' is of type ",
+                                                     DTypeName(variable.dtype),
+                                                     "; a synchronous gate takes means, of floating-point types"));
+  return absl::OkStatus();
+}
+
+std::string DescribeGate(const StoreModel& model) {
+  std::string text = "no gate";
+  if (model.gated())
+    text = absl::StrCat(model.gate.replicas_to_aggregate, " of ", model.gate.total_replicas, " replicas",
+                        model.gate.elastic ? ", elastic" : "");
+  if (model.clock_limit > 0) absl::StrAppend(&text, ", a staleness bound of ", model.clock_limit - 1);
+  return text;
+}
+
 bool SameSlice(const PlacedSlice& a, const PlacedSlice& b) {
   return a.variable == b.variable && a.shard == b.shard && a.num_shards == b.num_shards && a.offset == b.offset &&
          a.shape == b.shape;
@@ -91,6 +122,9 @@ absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, c
         absl::StrCat(who, " asks for the update rule ", RuleName(b.kind), " (learning_rate ", b.learning_rate,
                      "), the chief for ", RuleName(a.kind), " (learning_rate ", a.learning_rate,
                      ") or other hyperparameters or groups; use the same on every task"));
+  if (chiefs.gate != theirs.gate || chiefs.clock_limit != theirs.clock_limit)
+    return absl::FailedPreconditionError(absl::StrCat(who, " trains with ", DescribeGate(theirs), ", the chief with ",
+                                                      DescribeGate(chiefs), "; use the same on every task"));
   if (!std::equal(chiefs.slices.begin(), chiefs.slices.end(), theirs.slices.begin(), theirs.slices.end(), SameSlice))
     return absl::FailedPreconditionError(
         absl::StrCat(who, " places or partitions the variables in another way than the chief; use the same strategy"));
@@ -102,6 +136,7 @@ absl::Status ValidateModel(const StoreModel& model) {
   for (const VariableSpec& variable : model.variables) names.push_back(variable.name);
   RETURN_IF_ERROR(CheckOptimizer(model.optimizer, names));
   for (const VariableSpec& variable : model.variables) RETURN_IF_ERROR(CheckVariable(variable, model.optimizer));
+  RETURN_IF_ERROR(CheckGates(model));
   int64_t total = 0;
   for (const PlacedSlice& slice : model.slices) {
     if (slice.variable < 0 || slice.variable >= static_cast<int>(model.variables.size()))

@@ -2,6 +2,7 @@
 // value; no thread safety needed.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,11 +15,27 @@
 
 namespace muster {
 
+// The numbers are written to the wire: never renumber.
+enum class GateKind : uint8_t { kNone = 0, kSynchronous = 1 };
+
+// Who waits for whom: see docs/store_protocol.md, "Gates". (TensorFlow's SyncReplicasOptimizer.)
+struct GateSpec {
+  GateKind kind = GateKind::kNone;
+  uint32_t replicas_to_aggregate = 0;  // gradients that make an update: N
+  uint32_t total_replicas = 0;         // workers: M; more than N: the others are backups
+  bool elastic = false;                // N shrinks to the number of workers that are there
+
+  bool operator==(const GateSpec&) const = default;
+};
+
 struct StoreModel {
   std::vector<VariableSpec> variables;  // the whole model, in order of creation
   std::vector<PlacedSlice> slices;      // what this ps holds, in order of the variables
   OptimizerSpec optimizer;
+  GateSpec gate;
+  uint64_t clock_limit = 0;  // 1 + how many clocks a worker may be ahead of the slowest; 0: as many as it likes
 
+  bool gated() const { return gate.kind == GateKind::kSynchronous; }
   const VariableSpec& variable(const PlacedSlice& slice) const { return variables[slice.variable]; }
   // The rule that updates the slice; what isn't trainable has none.
   const RuleSpec& rule(const PlacedSlice& slice) const { return optimizer.RuleFor(variable(slice).name); }
@@ -38,8 +55,8 @@ std::string DescribeType(const VariableSpec& variable);
 [[nodiscard]] absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, const std::string& who);
 
 // InvalidArgument if slices point outside their variables or are larger together than any machine, if types are unknown
-// or ones that a rule can't update, or if the rule makes no sense: what comes from the wire is checked before anything
-// is allocated for it.
+// or ones that a rule can't update, or if the rule or the gate makes no sense: what comes from the wire is checked
+// before anything is allocated for it.
 [[nodiscard]] absl::Status ValidateModel(const StoreModel& model);
 
 }  // namespace muster

@@ -91,10 +91,41 @@ absl::Status StoreClient::Exchange(std::vector<Outgoing>& calls, absl::Time dead
     loop_.RunUntil(settled, absl::InfiniteFuture());
   }
   if (unanswered > 0) {
-    for (Outgoing& call : calls)
-      if (call.in_flight) servers_[call.ps].channel->Cancel(*call.in_flight);
-    loop_.RunUntil([&] { return unanswered == 0; }, absl::InfiniteFuture());
+    Abandon(calls, unanswered);
     return absl::CancelledError("a stop was requested");
+  }
+  for (const Outgoing& call : calls) RETURN_IF_ERROR(Annotate(call.ps, call.answer.status()));
+  return absl::OkStatus();
+}
+
+void StoreClient::Abandon(std::vector<Outgoing>& calls, int& unanswered) {
+  for (Outgoing& call : calls)
+    if (call.in_flight) servers_[call.ps].channel->Cancel(*call.in_flight);
+  loop_.RunUntil([&unanswered] { return unanswered == 0; }, absl::InfiniteFuture());
+}
+
+// A channel would wait for a dead ps as long as for one that keeps an answer back: it has to answer a question
+// meanwhile.
+absl::Status StoreClient::AskWhoIsSilent(const std::vector<Outgoing>& calls) {
+  std::vector<Outgoing> questions;
+  for (const Outgoing& call : calls)
+    if (call.in_flight)
+      questions.push_back({.ps = call.ps,
+                           .method = StoreMethod::kHeartbeat,
+                           .control = Encode(HeartbeatRequest{HeartbeatStamp(call.ps)})});
+  return Exchange(questions, loop_.Now() + options_.patience, /*stoppable=*/true);
+}
+
+absl::Status StoreClient::ExchangeHeldBack(std::vector<Outgoing>& calls) {
+  const absl::Time deadline = loop_.Now() + options_.gate_patience;
+  int unanswered = static_cast<int>(calls.size());
+  for (Outgoing& call : calls) Send(call, deadline, unanswered);
+  const auto settled = [&] { return unanswered == 0 || options_.stop_requested(); };
+  absl::Status there;
+  while (there.ok() && !loop_.RunUntil(settled, loop_.Now() + kSilenceBeforeNotice)) there = AskWhoIsSilent(calls);
+  if (unanswered > 0) {
+    Abandon(calls, unanswered);
+    return there.ok() ? absl::CancelledError("a stop was requested") : there;
   }
   for (const Outgoing& call : calls) RETURN_IF_ERROR(Annotate(call.ps, call.answer.status()));
   return absl::OkStatus();
@@ -184,7 +215,10 @@ void StoreClient::Bind(ModelBinding binding) {
 }
 
 StoreModel StoreClient::ModelOf(int ps) const {
-  return ModelOfPs(binding_.variables, binding_.placement, binding_.optimizer, ps);
+  StoreModel model = ModelOfPs(binding_.variables, binding_.placement, binding_.optimizer, ps);
+  model.gate = binding_.gate;
+  model.clock_limit = binding_.clock_limit;
+  return model;
 }
 
 absl::Status StoreClient::InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part) {
@@ -281,9 +315,12 @@ StoreClient::Outgoing StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSp
   PushPullRequest message{.stamp = MakeStamp(ps, sequence),
                           .pull = options.pull,
                           .pulled_version = server.pulled_version,
-                          .minibatches = num_ps() == 1 ? options.minibatches : 0,
+                          .minibatches = num_ps() == 1 || (options.local_step && ps == 0) ? options.minibatches : 0,
                           .generation = generation_,
-                          .global_step = global_step_};
+                          .global_step = global_step_,
+                          .contributes = options.local_step.has_value(),
+                          .local_step = options.local_step.value_or(0),
+                          .clock = options.clock};
   Outgoing call{.ps = ps, .method = StoreMethod::kPushPull, .into = PullTargets(server, options.pull)};
   for (size_t i = 0; i < server.slices.size(); ++i) {
     const SlicePiece& slice = server.slices[i];
@@ -306,9 +343,13 @@ absl::Status StoreClient::AbsorbPushPull(Outgoing& call, StepResult& result) {
     return Annotate(call.ps, absl::DataLossError(absl::StrCat("a pull of ", TotalBytes(call.into), " bytes brought ",
                                                               call.answer->bulk_bytes)));
   if (!call.into.empty()) servers_[call.ps].pulled_version = reply.version;
+  clock_ = std::max(clock_, reply.clock);
   result.staleness = std::max(result.staleness, reply.staleness);
-  if (call.ps == 0) global_step_ = result.global_step = reply.global_step;
-  if (call.ps == 0) load_request_ = std::move(reply.load);
+  if (call.ps != 0) return absl::OkStatus();
+  global_step_ = result.global_step = reply.global_step;
+  result.dropped = reply.dropped;
+  round_ = reply.round;
+  load_request_ = std::move(reply.load);
   return absl::OkStatus();
 }
 
@@ -319,10 +360,12 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   calls.reserve(servers_.size());
   const std::vector<double> scales = ClipScales(gradient);
   for (int ps = 0; ps < num_ps(); ++ps) calls.push_back(MakePushPull(ps, gradient, scales, options, sequence));
-  RETURN_IF_ERROR(Exchange(calls, loop_.Now() + options_.patience));
+  const bool gated = options.local_step.has_value();
+  RETURN_IF_ERROR(gated || options.clock > 0 ? ExchangeHeldBack(calls)
+                                             : Exchange(calls, loop_.Now() + options_.patience));
   StepResult result;
   for (Outgoing& call : calls) RETURN_IF_ERROR(AbsorbPushPull(call, result));
-  if (num_ps() == 1 || options.minibatches == 0) return result;
+  if (num_ps() == 1 || options.minibatches == 0 || gated) return result;
   // Every ps has the update: only now does ps 0 count it.
   Outgoing count{.ps = 0,
                  .method = StoreMethod::kPushPull,
@@ -331,6 +374,14 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   RETURN_IF_ERROR(ExchangeOne(count));
   RETURN_IF_ERROR(AbsorbPushPull(count, result));
   return result;
+}
+
+absl::Status StoreClient::Barrier(const std::string& name, uint32_t parties, bool elastic) {
+  std::vector<Outgoing> calls;
+  calls.push_back({.ps = 0,
+                   .method = StoreMethod::kBarrier,
+                   .control = Encode(BarrierRequest{MakeStamp(0, ++sequence_), name, parties, elastic})});
+  return ExchangeHeldBack(calls);
 }
 
 absl::Status StoreClient::Pull(PullWhat what) {

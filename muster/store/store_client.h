@@ -29,9 +29,12 @@ struct StoreClientOptions {
   // How long it may be silent about what moves or writes the whole model: initialisation, parts of checkpoints, their
   // commit. Out of reach it may be no longer than `patience`, then too.
   absl::Duration transfer_patience = absl::Minutes(30);
+  // How long an answer may be kept back by a gate or a barrier, while the ps can be reached.
+  absl::Duration gate_patience = absl::Minutes(30);
   // How long Join waits for the lease of an earlier life of this task.
   absl::Duration join_patience = absl::Seconds(12);
-  // Asked while Join and AwaitReady wait: true makes them end with Cancelled. (What is under way is always finished.)
+  // Asked while Join, AwaitReady, gates and barriers wait: true makes them end with Cancelled. (What is under way is
+  // always finished.)
   std::function<bool()> stop_requested = [] { return false; };
 };
 
@@ -41,6 +44,34 @@ struct ModelBinding {
   PlacementResult placement;
   OptimizerSpec optimizer;
   std::vector<MutableByteSpan> values;  // one a variable; must outlive the client
+  GateSpec gate = {};
+  uint64_t clock_limit = 0;  // see StoreModel
+};
+
+// What a StoreClient::PushPull does beside pushing.
+struct StorePushOptions {
+  PullWhat pull = PullWhat::kTrainable;
+  bool publish_buffers = false;  // push the bound memory of buffers too (the chief does)
+  uint32_t minibatches = 1;      // 0: push without counting an update
+  // With a synchronous gate: the round that the gradients were computed for. The answer comes when it has fired, and
+  // it is ps 0 that counts; a push without it must not update anything.
+  std::optional<uint64_t> local_step = {};
+  uint64_t clock = 0;  // with bounded staleness: this is the clock-th push. The answer waits for the slowest
+};
+
+// What came of it.
+struct StorePushResult {
+  int64_t global_step = 0;
+  uint64_t staleness = 0;  // the largest of all ps
+  bool dropped = false;    // ps 0 did not take the gradients: too late for the round
+};
+
+// Where a slice of a ps lies in the bound memory.
+struct SlicePiece {
+  int variable = 0;
+  size_t offset = 0;  // bytes into the variable
+  size_t bytes = 0;
+  VariableKind kind = VariableKind::kTrainable;
 };
 
 // Errors of all operations. They name the ps and its address:
@@ -79,19 +110,21 @@ class StoreClient {
   // Blocks until the chief has initialised every ps; compares the models. Returns the global step.
   absl::StatusOr<int64_t> AwaitReady(absl::Time deadline);
 
-  struct PushPullOptions {
-    PullWhat pull = PullWhat::kTrainable;
-    bool publish_buffers = false;  // push the bound memory of buffers too (the chief does)
-    uint32_t minibatches = 1;      // 0: push without counting an update
-  };
-  struct StepResult {
-    int64_t global_step = 0;
-    uint64_t staleness = 0;  // the largest of all ps
-  };
+  using PushPullOptions = StorePushOptions;
+  using StepResult = StorePushResult;
   // One round trip to every ps at once: gradients there (`gradient(i)` is that of variable i; empty: none), values back
   // into the bound memory. Then, if there are several ps, ps 0 counts the update (in the same round trip if it is
   // alone).
   absl::StatusOr<StepResult> PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
+
+  // As ps 0 answered last: the round that is being collected, which is the next local_step; and, of all ps, how far
+  // this task's clock is.
+  uint64_t round() const { return round_; }
+  uint64_t clock() const { return clock_; }
+
+  // Waits at ps 0 until `parties` different workers have called it with this name; elastic: or all that are there.
+  // Unavailable: not within gate_patience. InvalidArgument: as many never come.
+  [[nodiscard]] absl::Status Barrier(const std::string& name, uint32_t parties, bool elastic = false);
 
   // Values of all ps into the bound memory.
   [[nodiscard]] absl::Status Pull(PullWhat what);
@@ -122,12 +155,6 @@ class StoreClient {
   Channel::Stats TrafficStats() const;
 
  private:
-  struct SlicePiece {
-    int variable = 0;
-    size_t offset = 0;  // bytes into the variable
-    size_t bytes = 0;
-    VariableKind kind = VariableKind::kTrainable;
-  };
   struct Server {
     std::unique_ptr<Channel> channel;
     JoinReply joined;
@@ -142,6 +169,10 @@ class StoreClient {
   absl::Status Annotate(int ps, const absl::Status& status) const;
   void Send(Outgoing& call, absl::Time deadline, int& unanswered);
   [[nodiscard]] absl::Status Exchange(std::vector<Outgoing>& calls, absl::Time deadline, bool stoppable = false);
+  // What a gate may keep back: for gate_patience, but for `patience` only while a ps is out of reach.
+  [[nodiscard]] absl::Status ExchangeHeldBack(std::vector<Outgoing>& calls);
+  [[nodiscard]] absl::Status AskWhoIsSilent(const std::vector<Outgoing>& calls);
+  void Abandon(std::vector<Outgoing>& calls, int& unanswered);
   [[nodiscard]] absl::Status ExchangeOne(Outgoing& call);
   [[nodiscard]] absl::Status ExchangeOne(Outgoing& call, absl::Duration patience, bool stoppable = false);
   [[nodiscard]] absl::Status Transfer(Outgoing& call);
@@ -164,6 +195,8 @@ class StoreClient {
   std::vector<Server> servers_;
   ModelBinding binding_;
   uint64_t sequence_ = 0;
+  uint64_t round_ = 0;
+  uint64_t clock_ = 0;
   uint64_t generation_ = 0;  // of the values that are pulled
   int64_t global_step_ = 0;  // as ps 0 said last
   std::string load_request_;

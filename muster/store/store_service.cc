@@ -20,10 +20,6 @@ namespace {
 // Staleness is counted exactly up to here, which is far beyond what a usable number of workers produces.
 constexpr size_t kStalenessBuckets = 65;
 
-bool Pulls(PullWhat what, VariableKind kind) {
-  return what == PullWhat::kEverything || (what == PullWhat::kTrainable && kind == VariableKind::kTrainable);
-}
-
 }  // namespace
 
 // A request with bulk, its control message decoded once, before its bulk is read.
@@ -49,6 +45,10 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
       started_(loop.Now()),
       clients_(options_.workers, options_.lease),
       memory_(options_.memory),
+      gates_(loop, clients_, options_.lead, options_.probe,
+             [this](const PushPullRequest& request, PushPullReply reply, Responder responder) {
+               AnswerPush(request, std::move(reply), std::move(responder));
+             }),
       part_saver_(loop, *options_.files, options_.background),
       staleness_(kStalenessBuckets),
       listener_stats_([] { return Listener::Stats(); }) {}
@@ -66,18 +66,19 @@ absl::Status StoreService::Recover() {
   arena_ = *std::move(attached);
   arena_->RecoverCount();
   const bool forget = options_.probe != nullptr && options_.probe->Has(PlantedBug::kForgetClients);
+  for (int i = 0; i < arena_->layout().num_writers(); ++i) arena_->RecoverWriter(i);
   for (int i = 0; i < num_clients; ++i) {
-    arena_->RecoverWriter(i);
     ClientRecord& record = arena_->client(i);
     if (record.task != clients_.client(i).task)
       return absl::FailedPreconditionError(absl::StrCat("the memory that ", options_.task,
                                                         " was given belongs to another job, with a worker ",
                                                         record.task, " where this one has ", clients_.client(i).task));
-    if (forget) record.last_applied = record.last_counted = 0;
+    if (forget) record.numbers.last_applied = record.numbers.last_counted = 0;
     if (record.incarnation != 0) clients_.Restore(i, record.incarnation, record.where, record.done != 0, started_);
   }
   const ChiefLease& chief = arena_->header().chief;
   if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
+  gates_.Attach(*arena_);
   LogInfo("found the model of an earlier life: ", arena_->layout().value_bytes(), " bytes, version ",
           arena_->header().counters.updates, ", global step ", arena_->header().counters.global_step);
   if (arena_->header().ended != 0) {
@@ -98,6 +99,7 @@ void StoreService::OnDisconnect(ConnectionId connection) {
     clients_.client(waiter.client).waiting_for.clear();
     return true;
   });
+  gates_.Disconnect(connection);
   LookAtEnd();
 }
 
@@ -183,6 +185,8 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
       return OnExportPart(request, std::move(responder));
     case StoreMethod::kCommitCheckpoint:
       return OnCommitCheckpoint(request, std::move(responder));
+    case StoreMethod::kBarrier:
+      return OnBarrier(request, std::move(responder));
     case StoreMethod::kLoadCheckpoint:
       return OnLoadCheckpoint(request, std::move(responder));
     case StoreMethod::kReportLoad:
@@ -210,7 +214,9 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
     reply.chief_epoch = *epoch;
   }
   if (arena_) {
+    const bool new_life = arena_->client(*client).incarnation != message.incarnation;
     RecordClient(*client);
+    if (new_life) gates_.Join(*client);
     if (message.chief) RecordChief();
     // Of an unfinished push too: a new life that used its number again would find stripes that skip it.
     reply.last_sequence = arena_->HighestSequence(*client);
@@ -271,6 +277,7 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
                 .values = bulk.first(value_bytes),
                 .slots = bulk.subspan(value_bytes),
                 .steps = message.with_slots ? std::span<const uint64_t>(message.steps) : std::span<const uint64_t>()});
+  gates_.Attach(*arena_);
   return absl::OkStatus();
 }
 
@@ -314,120 +321,6 @@ void StoreService::AnswerReady(int client, const AwaitReadyRequest& request, Res
   responder.Send(Encode(AwaitReadyReply{arena_->header().counters.global_step, arena_->header().generation}));
 }
 
-absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes) {
-  if (!message.pushed.empty() || message.minibatches > 0) RETURN_IF_ERROR(NeedTraining());
-  RETURN_IF_ERROR(NeedModel());
-  RETURN_IF_ERROR(clients_.Hear(message.stamp, connection, loop_.Now()));
-  if (message.pull > PullWhat::kEverything)
-    return absl::InvalidArgumentError(absl::StrCat("unknown kind of pull ", static_cast<int>(message.pull)));
-  if (message.minibatches > 0 && !options_.lead) return absl::InvalidArgumentError("only ps 0 counts the global step");
-  const StoreModel& model = arena_->model();
-  uint64_t expected = 0;
-  int64_t previous = -1;
-  for (uint32_t index : message.pushed) {
-    if (index >= model.slices.size() || static_cast<int64_t>(index) <= previous)
-      return absl::InvalidArgumentError(
-          absl::StrCat("push names slice ", index, " of ", model.slices.size(), " (ascending order, each once)"));
-    previous = index;
-    if (model.variable(model.slices[index]).kind == VariableKind::kFrozen)
-      return absl::InvalidArgumentError(
-          absl::StrCat("variable '", model.variable(model.slices[index]).name, "' is frozen and takes no push"));
-    expected += model.slices[index].bytes;
-  }
-  if (expected != bulk_bytes)
-    return absl::InvalidArgumentError(absl::StrCat("a push of ", message.pushed.size(), " slices takes ", expected,
-                                                   " bytes, but ", bulk_bytes, " came"));
-  if (!message.scales.empty() && message.scales.size() != message.pushed.size())
-    return absl::InvalidArgumentError(
-        absl::StrCat("a push of ", message.pushed.size(), " slices came with ", message.scales.size(), " scales"));
-  // A question about the global step alone has no values to do with.
-  const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
-  if (touches_values && message.generation != arena_->header().generation)
-    return absl::AbortedError(absl::StrCat("the values of ", options_.task, " were loaded anew (generation ",
-                                           arena_->header().generation, ", not ", message.generation,
-                                           "): they have to be pulled again"));
-  return absl::OkStatus();
-}
-
-void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk,
-                              Responder responder) {
-  // Looked at again although PrepareBulk did: while the bulk came in, a restarted chief may have brought another model,
-  // or the sender may have been replaced.
-  if (absl::Status status = CheckPushPull(connection, message, bulk.size()); !status.ok())
-    return responder.Fail(std::move(status));
-  const StoreModel& model = arena_->model();
-  size_t pull_bytes = 0;
-  for (const PlacedSlice& slice : model.slices)
-    if (Pulls(message.pull, model.variable(slice).kind)) pull_bytes += slice.bytes;
-  if (pull_bytes == 0) return responder.Send(Encode(ApplyPush(message, bulk, {})));
-  const BufferPool::Handle buffer = buffers_.Take(pull_bytes);
-  const MutableByteSpan pulled = buffer->first(pull_bytes);
-  const PushPullReply reply = ApplyPush(message, bulk, pulled);
-  responder.Send(Encode(reply), {pulled}, buffer);
-}
-
-PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled) {
-  const StoreModel& model = arena_->model();
-  const auto& slices = arena_->layout().slices();
-  const ClientRecord& record = arena_->client(message.stamp.client);
-  Arena::Push push{.client = static_cast<int>(message.stamp.client),
-                   .sequence = message.stamp.sequence,
-                   .generation = message.generation};
-  // Schedules go by the global step: ps 0 counts it, the others know what the senders have heard from it.
-  if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);
-  const int64_t global_step = options_.lead ? arena_->header().counters.global_step : known_step_;
-  const ArenaCounters& counters = arena_->header().counters;
-  PushPullReply reply;
-  // Buffers alone are no update: they have no staleness, and nobody's gradients get older by them.
-  const bool updates = std::any_of(message.pushed.begin(), message.pushed.end(), [&model](uint32_t i) {
-    return model.variable(model.slices[i]).kind == VariableKind::kTrainable;
-  });
-  const bool first_time = record.last_applied < message.stamp.sequence;
-  if (updates && first_time) {
-    reply.staleness = counters.updates - std::min(counters.updates, message.pulled_version);
-    ++staleness_[std::min<size_t>(reply.staleness, kStalenessBuckets - 1)];
-    ++clients_.client(message.stamp.client).pushes;
-  }
-  size_t next_push = 0;
-  for (size_t i = 0; i < slices.size(); ++i) {
-    const bool pull = Pulls(message.pull, model.variable(model.slices[i]).kind);
-    const MutableByteSpan into = pull ? pulled.first(slices[i].bytes) : MutableByteSpan();
-    if (next_push < message.pushed.size() && message.pushed[next_push] == i) {
-      const RuleSpec& rule = model.rule(model.slices[i]);
-      push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
-      push.gradient_scale = message.scales.empty() ? 1 : message.scales[next_push];
-      // The generation can't change in between: it is this process that loads, on this loop.
-      MUSTER_CHECK(arena_->Apply(static_cast<int>(i), push, bulk.first(slices[i].bytes), into));
-      bulk = bulk.subspan(slices[i].bytes);
-      ++next_push;
-    } else if (pull) {
-      arena_->Read(static_cast<int>(i), into);
-    }
-    pulled = pulled.subspan(into.size());
-  }
-  CountPush(message, updates && first_time);
-  reply.version = arena_->header().counters.updates;
-  reply.global_step = arena_->header().counters.global_step;
-  if (load_ && clients_.chief() == static_cast<int>(message.stamp.client)) reply.load = load_->path;
-  return reply;
-}
-
-void StoreService::CountPush(const PushPullRequest& message, bool new_update) {
-  const ClientRecord& record = arena_->client(message.stamp.client);
-  ArenaCounters counters = arena_->header().counters;
-  if (new_update) ++counters.updates;
-  const bool count_twice = options_.probe != nullptr && options_.probe->Has(PlantedBug::kCountTwice);
-  const bool counts = message.minibatches > 0 && (record.last_counted < message.stamp.sequence || count_twice);
-  if (counts) {
-    ++counters.global_step;
-    counters.minibatches += message.minibatches;
-  }
-  const bool applies = !message.pushed.empty() && record.last_applied < message.stamp.sequence;
-  if (!applies && !counts) return;
-  arena_->Count(static_cast<int>(message.stamp.client), applies ? message.stamp.sequence : record.last_applied,
-                counts ? message.stamp.sequence : record.last_counted, counters);
-}
-
 void StoreService::OnStamped(const IncomingRequest& request, Responder responder) {
   HeartbeatRequest message;  // DoneRequest has the same fields
   absl::Status status = Decode(request.control, message);
@@ -444,6 +337,15 @@ void StoreService::OnStamped(const IncomingRequest& request, Responder responder
   const auto waited_for = clients_.WaitedFor(loop_.Now());
   if (clients_.chief_done() && !waited_for.empty()) LogInfo("the end waits for ", absl::StrJoin(waited_for, ", "));
   LookAtEnd();
+}
+
+void StoreService::OnBarrier(const IncomingRequest& request, Responder responder) {
+  BarrierRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = NeedTraining();
+  if (!status.ok()) return responder.Fail(std::move(status));
+  gates_.OnBarrier(request.connection, message, std::move(responder));
 }
 
 void StoreService::OnSavePart(const IncomingRequest& request, Responder responder) {
@@ -521,6 +423,7 @@ void StoreService::LookAgainAt(absl::Time when) {
 
 void StoreService::LookAtEnd() {
   if (!ending_.empty()) return LookAtLeaving();
+  gates_.Look();
   const absl::Time now = loop_.Now();
   switch (clients_.Look(now)) {
     case ClientTable::Phase::kEnded:
@@ -559,6 +462,7 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   outcome_ = std::move(outcome);
   for (Waiter& waiter : std::exchange(waiters_, {}))
     waiter.responder.Fail(absl::CancelledError(absl::StrCat("training has ended: ", why)));
+  gates_.FailAll(absl::CancelledError(absl::StrCat("training has ended: ", why)));
   if (load_) std::exchange(load_, std::nullopt)->responder.Fail(absl::CancelledError("training has ended"));
   ended_at_ = loop_.Now();
   LookAtLeaving();
@@ -570,6 +474,7 @@ StoreService::View StoreService::MakeView() const {
           .started = started_,
           .arena = arena_.get(),
           .clients = &clients_,
+          .waiting = gates_.Describe(),
           .ending = ending_,
           .requests = requests_,
           .staleness = staleness_,

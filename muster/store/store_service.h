@@ -15,6 +15,7 @@
 #include "muster/store/arena.h"
 #include "muster/store/buffer_pool.h"
 #include "muster/store/client_table.h"
+#include "muster/store/gates.h"
 #include "muster/store/messages.h"
 #include "muster/store/part_saver.h"
 #include "muster/transport/event_loop.h"
@@ -71,7 +72,8 @@ class StoreService final : public RequestHandler {
     absl::Time started;
     Arena* arena = nullptr;  // null: the model isn't initialised
     const ClientTable* clients = nullptr;
-    std::string ending;  // empty while training
+    std::vector<WaitingFor> waiting;  // one a client: at a gate
+    std::string ending;               // empty while training
     std::array<uint64_t, kStoreMethods> requests{};
     std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
     Listener::Stats listener;
@@ -99,8 +101,13 @@ class StoreService final : public RequestHandler {
   void OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes);
   void CountPush(const PushPullRequest& message, bool new_update);
+  size_t PullBytes(PullWhat what) const;
+  // With the values and counters as they are now.
+  void AnswerPush(const PushPullRequest& request, PushPullReply reply, Responder responder);
+  PushPullReply CompleteReply(const PushPullRequest& request, PushPullReply reply) const;
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
+  void OnBarrier(const IncomingRequest& request, Responder responder);
   void OnSavePart(const IncomingRequest& request, Responder responder);
   void OnExportPart(const IncomingRequest& request, Responder responder);
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
@@ -124,6 +131,7 @@ class StoreService final : public RequestHandler {
   BufferPool buffers_;
   std::shared_ptr<ArenaMemory> memory_;
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background
+  Gates gates_;
   PartSaver part_saver_;
   int64_t known_step_ = 0;  // not ps 0: the highest global step that a sender knew of
   std::vector<Waiter> waiters_;

@@ -25,9 +25,13 @@ Json VariablesJson(Arena& arena) {
   return variables;
 }
 
-Json ClientsJson(const ClientTable& clients, absl::Time now) {
+Json ClientsJson(const StoreService::View& view) {
+  const ClientTable& clients = *view.clients;
+  const absl::Time now = view.now;
   Json rows = Json::array();
-  for (const ClientTable::Client& client : clients.clients()) {
+  for (size_t i = 0; i < clients.clients().size(); ++i) {
+    const ClientTable::Client& client = clients.clients()[i];
+    const WaitingFor& waiting = view.waiting[i];
     const bool joined = client.incarnation != 0;
     Json row = {{"task", client.task},
                 {"state", !joined                      ? "not joined"
@@ -37,11 +41,27 @@ Json ClientsJson(const ClientTable& clients, absl::Time now) {
                 {"connections", client.connections.size()},
                 {"pushes", client.pushes},
                 {"where", client.where},
-                {"waiting_for", client.waiting_for}};
+                {"waiting_for", waiting.what.empty() ? client.waiting_for : waiting.what}};
+    if (!waiting.what.empty()) row["waiting_seconds"] = absl::ToDoubleSeconds(now - waiting.since);
     if (joined) row["last_heard_seconds"] = absl::ToDoubleSeconds(now - client.last_heard);
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+// The synchronous gate and the bound of staleness, as far as the model has them.
+void AddGates(Arena& arena, Json& status) {
+  const StoreModel& model = arena.model();
+  if (model.gated()) {
+    const GateCounters& gate = arena.header().gate;
+    status["gate"] = {{"replicas_to_aggregate", model.gate.replicas_to_aggregate},
+                      {"total_replicas", model.gate.total_replicas},
+                      {"elastic", model.gate.elastic},
+                      {"round", gate.round},
+                      {"contributors", gate.contributors},
+                      {"dropped", gate.dropped}};
+  }
+  if (model.clock_limit > 0) status["staleness_bound"] = model.clock_limit - 1;
 }
 
 // The staleness counts without the empty tail; the last possible entry means "that or more".
@@ -79,11 +99,23 @@ std::string RenderTable(const Json& status) {
   for (size_t i = 0; i < status.at("staleness").size(); ++i)
     if (const auto count = status.at("staleness").at(i).get<uint64_t>(); count > 0)
       absl::StrAppendFormat(&out, "  %-20d %d\n", i, count);
+  if (status.contains("gate")) {
+    const Json& gate = status.at("gate");
+    absl::StrAppendFormat(&out, "\nround %d: %d of %d contributors%s, %d pushes dropped\n",
+                          gate.at("round").get<uint64_t>(), gate.at("contributors").get<uint64_t>(),
+                          gate.at("replicas_to_aggregate").get<uint64_t>(),
+                          gate.at("elastic").get<bool>() ? " (elastic)" : "", gate.at("dropped").get<uint64_t>());
+  }
   absl::StrAppend(&out, "\nclients\n");
-  for (const Json& client : status.at("clients"))
-    absl::StrAppendFormat(&out, "  %-12s %-10s pushes %-8d %s%s%s\n", Text(client.at("task")), Text(client.at("state")),
-                          client.at("pushes").get<uint64_t>(), Text(client.at("where")),
-                          Text(client.at("waiting_for")).empty() ? "" : "  waits for ", Text(client.at("waiting_for")));
+  for (const Json& client : status.at("clients")) {
+    std::string since;
+    if (client.contains("waiting_seconds"))
+      since = absl::StrFormat(" since %.1f s", client.at("waiting_seconds").get<double>());
+    absl::StrAppendFormat(&out, "  %-12s %-10s pushes %-8d %s%s%s%s\n", Text(client.at("task")),
+                          Text(client.at("state")), client.at("pushes").get<uint64_t>(), Text(client.at("where")),
+                          Text(client.at("waiting_for")).empty() ? "" : "  waits for ", Text(client.at("waiting_for")),
+                          since);
+  }
   absl::StrAppend(&out, "\nvariables\n");
   for (const Json& variable : status.at("variables")) {
     std::string name = Text(variable.at("name"));
@@ -116,12 +148,13 @@ std::string StatusJson(const StoreService::View& view) {
     if (view.requests[method] > 0) requests[StoreMethodName(method)] = view.requests[method];
   status["requests"] = std::move(requests);
   status["staleness"] = StalenessJson(view.staleness);
+  if (view.arena != nullptr) AddGates(*view.arena, status);
   status["bytes_received"] = view.listener.bytes_received;
   status["bytes_sent"] = view.listener.bytes_sent;
   status["connections"] = view.listener.connections;
   status["dropped_handshake"] = view.listener.dropped_handshake;
   status["dropped_malformed"] = view.listener.dropped_malformed;
-  status["clients"] = ClientsJson(*view.clients, view.now);
+  status["clients"] = ClientsJson(view);
   status["variables"] = view.arena != nullptr ? VariablesJson(*view.arena) : Json::array();
   // Names come from peers: whatever isn't UTF-8 is shown as such, and doesn't throw.
   return status.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -1,0 +1,155 @@
+// Synchronous and staleness-bounded training of several workers on one simulated loop: each waits for the others inside
+// its step, while the loop runs theirs.
+#include "muster/algo/synchronous.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/algo/asynchronous.h"
+#include "muster/algo/bounded_staleness.h"
+#include "muster/algo/quadratic_source.h"
+#include "muster/store/simulated_store.h"
+
+namespace muster {
+namespace {
+
+const std::vector<std::string> kTasks = {"worker:0", "worker:1", "worker:2"};
+constexpr int kFeatures = 5;
+const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {kFeatures}}, {.name = "b", .shape = {1}}};
+
+// Linear regression with the mean squared error of a share of 24 rows: rows `first`, `first` + `stride`, …
+class Regression final : public GradientSource {
+ public:
+  Regression(int first, int stride) : first_(first), stride_(stride) {}
+  const std::vector<VariableSpec>& variables() const override { return kVariables; }
+  MutableByteSpan value(size_t i) override {
+    return i == 0 ? AsMutableBytes(w_.data(), w_.size()) : AsMutableBytes(b_.data(), 1);
+  }
+  absl::StatusOr<double> ComputeGradients() override {
+    std::vector<double> sum(kFeatures + 1);
+    double loss = 0;
+    int rows = 0;
+    for (int row = first_; row < 24; row += stride_, ++rows) {
+      double error = b_[0] - Target(row);
+      for (int i = 0; i < kFeatures; ++i) error += w_[i] * Feature(row, i);
+      loss += error * error / 2;
+      for (int i = 0; i < kFeatures; ++i) sum[i] += error * Feature(row, i);
+      sum[kFeatures] += error;
+    }
+    for (int i = 0; i < kFeatures; ++i) w_gradient_[i] = static_cast<float>(sum[i] / rows);
+    b_gradient_[0] = static_cast<float>(sum[kFeatures] / rows);
+    return loss / rows;
+  }
+  ByteSpan gradient(size_t i) override {
+    return i == 0 ? AsBytes(w_gradient_.data(), w_gradient_.size()) : AsBytes(b_gradient_.data(), 1);
+  }
+  std::vector<float> All() const {
+    std::vector<float> all = w_;
+    all.push_back(b_[0]);
+    return all;
+  }
+
+ private:
+  static double Feature(int row, int i) { return std::sin(row * 1.7 + i * 0.9); }
+  static double Target(int row) { return 3 * Feature(row, 0) - 2 * Feature(row, 3) + 0.5; }
+
+  const int first_;
+  const int stride_;
+  std::vector<float> w_ = std::vector<float>(kFeatures), b_ = {0};
+  std::vector<float> w_gradient_ = w_, b_gradient_ = b_;
+};
+
+template <typename Algorithm>
+struct Trainee {
+  template <typename Options>
+  Trainee(SimulatedStore& store, const std::string& task, bool chief, int first, int stride, const RuleSpec& rule,
+          Options options)
+      : source(first, stride),
+        algorithm(source,
+                  *PlaceVariables(kVariables, static_cast<int>(store.addresses().size()), Placement::kRoundRobin, {}),
+                  rule, options),
+        client(store.Client(task)) {
+    EXPECT_EQ(client->Join(chief), absl::OkStatus());
+    client->Bind(algorithm.binding());
+    if (chief) {
+      EXPECT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+    }
+    EXPECT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
+    EXPECT_EQ(client->Pull(PullWhat::kEverything), absl::OkStatus());
+  }
+  void Step() {
+    const auto result = algorithm.Step(*client);
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (result.ok()) last = *result;
+  }
+
+  Regression source;
+  Algorithm algorithm;
+  std::unique_ptr<StoreClient> client;
+  StepResult last;
+};
+
+class SynchronousTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(SynchronousTest, ThreeWorkersAreOneProcessWithTheWholeBatch) {
+  const RuleSpec rule = {.kind = RuleKind::kAdam, .learning_rate = 0.05};
+  SimulatedStore store(GetParam(), kTasks);
+  std::vector<std::unique_ptr<Trainee<SynchronousAlgorithm>>> workers;
+  for (int i = 0; i < 3; ++i)
+    workers.push_back(std::make_unique<Trainee<SynchronousAlgorithm>>(
+        store, kTasks[i], i == 0, i, 3, rule,
+        SynchronousOptions{.replicas_to_aggregate = 3, .total_replicas = 3, .elastic = false}));
+  SimulatedStore alone_store(1, {"worker:0"});
+  Trainee<SynchronousAlgorithm> alone(alone_store, "worker:0", true, 0, 1, rule, SynchronousOptions{});
+  for (int step = 1; step <= 100; ++step) {
+    store.loop.Post([&] { workers[1]->Step(); });
+    store.loop.Post([&] { workers[2]->Step(); });
+    workers[0]->Step();
+    alone.Step();
+    for (const auto& worker : workers) {
+      ASSERT_EQ(worker->last.global_step, step);
+      for (int i = 0; i <= kFeatures; ++i)
+        ASSERT_NEAR(worker->source.All()[i], alone.source.All()[i], 1e-6) << "element " << i << " in step " << step;
+    }
+  }
+  EXPECT_EQ(workers[1]->algorithm.dropped(), 0);
+}
+
+TEST_P(SynchronousTest, AnElasticRunGoesOnWithoutTheDead) {
+  SimulatedStore store(GetParam(), kTasks);
+  std::vector<std::unique_ptr<Trainee<SynchronousAlgorithm>>> workers;
+  for (int i = 0; i < 3; ++i)
+    workers.push_back(std::make_unique<Trainee<SynchronousAlgorithm>>(
+        store, kTasks[i], i == 0, i, 3, RuleSpec{.learning_rate = 0.1},
+        SynchronousOptions{.replicas_to_aggregate = 3, .total_replicas = 3}));
+  workers[2].reset();
+  for (int step = 1; step <= 5; ++step) {
+    store.loop.Post([&] { workers[1]->Step(); });
+    workers[0]->Step();
+    EXPECT_EQ(workers[0]->last.global_step, step);
+  }
+}
+
+TEST_P(SynchronousTest, WithBoundZeroEverybodyTicksTogether) {
+  SimulatedStore store(GetParam(), kTasks);
+  std::vector<std::unique_ptr<Trainee<BoundedStalenessAlgorithm>>> workers;
+  for (int i = 0; i < 3; ++i)
+    workers.push_back(std::make_unique<Trainee<BoundedStalenessAlgorithm>>(store, kTasks[i], i == 0, i, 3,
+                                                                           RuleSpec{.learning_rate = 0.1}, 0));
+  for (uint64_t step = 1; step <= 10; ++step) {
+    store.loop.Post([&] { workers[1]->Step(); });
+    store.loop.Post([&] { workers[2]->Step(); });
+    workers[0]->Step();
+    for (const auto& worker : workers) EXPECT_EQ(worker->client->clock(), step);
+  }
+  EXPECT_EQ(*workers[0]->client->ReadGlobalStep(), 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ps, SynchronousTest, ::testing::Values(1, 2));
+
+}  // namespace
+}  // namespace muster

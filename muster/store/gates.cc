@@ -1,0 +1,105 @@
+#include "muster/store/gates.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+Gates::Gates(EventLoop& loop, const ClientTable& clients, bool lead, ArenaProbe* probe, AnswerPush answer)
+    : loop_(loop),
+      clients_(clients),
+      answer_(std::move(answer)),
+      synchronous_(clients, lead, probe, answer_),
+      clock_(clients, answer_),
+      barriers_(clients) {}
+
+Gates::~Gates() {
+  if (timer_) loop_.CancelTimer(*timer_);
+}
+
+void Gates::Attach(Arena& arena) {
+  const absl::Status loaded = absl::AbortedError("other values were loaded: they have to be pulled again");
+  synchronous_.FailAll(loaded);
+  clock_.FailAll(loaded);
+  if (arena.model().gated()) synchronous_.Attach(arena);
+  if (arena.model().clock_limit > 0) clock_.Attach(arena);
+}
+
+absl::Status Gates::Check(const StoreModel& model, const PushPullRequest& message) {
+  if (message.contributes && !model.gated())
+    return absl::InvalidArgumentError("the push contributes to a round, but the model has no synchronous gate");
+  const bool updates = std::any_of(message.pushed.begin(), message.pushed.end(), [&model](uint32_t i) {
+    return model.variable(model.slices[i]).kind == VariableKind::kTrainable;
+  });
+  if (model.gated() && !message.contributes && (updates || message.minibatches > 0))
+    return absl::InvalidArgumentError("the model has a synchronous gate, but the push names no round");
+  return absl::OkStatus();
+}
+
+void Gates::Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder) {
+  synchronous_.Contribute(connection, message, bulk, loop_.Now(), std::move(responder));
+  LookAgain();
+}
+
+void Gates::AnswerApplied(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply,
+                          Responder responder) {
+  if (!clock_.attached() || message.clock == 0) return answer_(message, reply, std::move(responder));
+  clock_.Answer(connection, message, reply, loop_.Now(), std::move(responder));
+  LookAgain();
+}
+
+void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder) {
+  barriers_.Arrive(connection, message, loop_.Now(), std::move(responder));
+  LookAgain();
+}
+
+void Gates::Join(int client) {
+  if (clock_.attached()) clock_.Join(client, loop_.Now());
+}
+
+void Gates::Disconnect(ConnectionId connection) {
+  synchronous_.Disconnect(connection);
+  clock_.Disconnect(connection);
+  barriers_.Disconnect(connection);
+}
+
+void Gates::Look() {
+  const absl::Time now = loop_.Now();
+  synchronous_.Look(now);
+  clock_.Look(now);
+  barriers_.Look(now);
+  LookAgain();
+}
+
+// A lease that runs out is nobody's message.
+void Gates::LookAgain() {
+  if (timer_) loop_.CancelTimer(*timer_);
+  timer_.reset();
+  if (!synchronous_.waiting() && !clock_.waiting() && !barriers_.waiting()) return;
+  const absl::Time next = clients_.NextDeath(loop_.Now());
+  if (next == absl::InfiniteFuture()) return;
+  timer_ = loop_.CallAt(next, [this] {
+    timer_.reset();
+    Look();
+  });
+}
+
+void Gates::FailAll(const absl::Status& status) {
+  synchronous_.FailAll(status);
+  clock_.FailAll(status);
+  barriers_.FailAll(status);
+}
+
+std::vector<WaitingFor> Gates::Describe() const {
+  std::vector<WaitingFor> waiting(clients_.clients().size());
+  const absl::Time now = loop_.Now();
+  synchronous_.Describe(now, waiting);
+  clock_.Describe(now, waiting);
+  barriers_.Describe(waiting);
+  return waiting;
+}
+
+}  // namespace muster

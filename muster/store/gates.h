@@ -1,0 +1,60 @@
+// What may keep a client waiting for others: the synchronous gate, bounded staleness and barriers of one ps, and when
+// they are to be looked at again. Lives on the store's event loop.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/store/arena.h"
+#include "muster/store/barriers.h"
+#include "muster/store/client_table.h"
+#include "muster/store/held_answer.h"
+#include "muster/store/staleness_clock.h"
+#include "muster/store/synchronous_gate.h"
+#include "muster/transport/event_loop.h"
+
+namespace muster {
+
+class Gates {
+ public:
+  // `loop`, `clients` and `probe` (may be null) must outlive it.
+  Gates(EventLoop& loop, const ClientTable& clients, bool lead, ArenaProbe* probe, AnswerPush answer);
+  ~Gates();
+  Gates(const Gates&) = delete;
+  Gates& operator=(const Gates&) = delete;
+
+  // There is a model, or another generation of it: who waits for the old one is told so.
+  void Attach(Arena& arena);
+
+  // InvalidArgument: the push isn't one that the model's gate takes.
+  [[nodiscard]] static absl::Status Check(const StoreModel& model, const PushPullRequest& message);
+  void Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
+  // Answers a push that was applied.
+  void AnswerApplied(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply,
+                     Responder responder);
+  void OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder);
+
+  // A new life of a client has joined.
+  void Join(int client);
+  void Disconnect(ConnectionId connection);
+  // Somebody came, left or said done.
+  void Look();
+  void FailAll(const absl::Status& status);
+
+  // One entry a client.
+  std::vector<WaitingFor> Describe() const;
+
+ private:
+  void LookAgain();
+
+  EventLoop& loop_;
+  const ClientTable& clients_;
+  const AnswerPush answer_;
+  SynchronousGate synchronous_;
+  StalenessClock clock_;
+  Barriers barriers_;
+  std::optional<EventLoop::TimerId> timer_;
+};
+
+}  // namespace muster

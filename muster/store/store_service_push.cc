@@ -1,0 +1,173 @@
+// Pushes and pulls: what is checked, applied, counted and answered. The rest of the ps is in store_service.cc.
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+#include "muster/base/status_macros.h"
+#include "muster/store/store_service.h"
+
+namespace muster {
+namespace {
+
+bool Pulls(PullWhat what, VariableKind kind) {
+  return what == PullWhat::kEverything || (what == PullWhat::kTrainable && kind == VariableKind::kTrainable);
+}
+
+}  // namespace
+
+absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes) {
+  if (!message.pushed.empty() || message.minibatches > 0) RETURN_IF_ERROR(NeedTraining());
+  RETURN_IF_ERROR(NeedModel());
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, connection, loop_.Now()));
+  if (message.pull > PullWhat::kEverything)
+    return absl::InvalidArgumentError(absl::StrCat("unknown kind of pull ", static_cast<int>(message.pull)));
+  if (message.minibatches > 0 && !options_.lead) return absl::InvalidArgumentError("only ps 0 counts the global step");
+  const StoreModel& model = arena_->model();
+  uint64_t expected = 0;
+  int64_t previous = -1;
+  for (uint32_t index : message.pushed) {
+    if (index >= model.slices.size() || static_cast<int64_t>(index) <= previous)
+      return absl::InvalidArgumentError(
+          absl::StrCat("push names slice ", index, " of ", model.slices.size(), " (ascending order, each once)"));
+    previous = index;
+    if (model.variable(model.slices[index]).kind == VariableKind::kFrozen)
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable '", model.variable(model.slices[index]).name, "' is frozen and takes no push"));
+    expected += model.slices[index].bytes;
+  }
+  if (expected != bulk_bytes)
+    return absl::InvalidArgumentError(absl::StrCat("a push of ", message.pushed.size(), " slices takes ", expected,
+                                                   " bytes, but ", bulk_bytes, " came"));
+  if (!message.scales.empty() && message.scales.size() != message.pushed.size())
+    return absl::InvalidArgumentError(
+        absl::StrCat("a push of ", message.pushed.size(), " slices came with ", message.scales.size(), " scales"));
+  RETURN_IF_ERROR(Gates::Check(model, message));
+  // A question about the global step alone has no values to do with.
+  const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
+  if (touches_values && message.generation != arena_->header().generation)
+    return absl::AbortedError(absl::StrCat("the values of ", options_.task, " were loaded anew (generation ",
+                                           arena_->header().generation, ", not ", message.generation,
+                                           "): they have to be pulled again"));
+  return absl::OkStatus();
+}
+
+void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk,
+                              Responder responder) {
+  // Looked at again although PrepareBulk did: while the bulk came in, a restarted chief may have brought another model,
+  // or the sender may have been replaced.
+  if (absl::Status status = CheckPushPull(connection, message, bulk.size()); !status.ok())
+    return responder.Fail(std::move(status));
+  if (message.contributes) {
+    ++clients_.client(message.stamp.client).pushes;
+    return gates_.Contribute(connection, message, bulk, std::move(responder));
+  }
+  // An answer that may be kept back is filled when it is sent.
+  if (message.clock > 0) {
+    PushPullReply reply = ApplyPush(message, bulk, {});
+    return gates_.AnswerApplied(connection, message, reply, std::move(responder));
+  }
+  const size_t pull_bytes = PullBytes(message.pull);
+  if (pull_bytes == 0) return responder.Send(Encode(CompleteReply(message, ApplyPush(message, bulk, {}))));
+  const BufferPool::Handle buffer = buffers_.Take(pull_bytes);
+  const MutableByteSpan pulled = buffer->first(pull_bytes);
+  const PushPullReply reply = CompleteReply(message, ApplyPush(message, bulk, pulled));
+  responder.Send(Encode(reply), {pulled}, buffer);
+}
+
+size_t StoreService::PullBytes(PullWhat what) const {
+  size_t bytes = 0;
+  for (const PlacedSlice& slice : arena_->model().slices)
+    if (Pulls(what, arena_->model().variable(slice).kind)) bytes += slice.bytes;
+  return bytes;
+}
+
+void StoreService::AnswerPush(const PushPullRequest& request, PushPullReply reply, Responder responder) {
+  reply = CompleteReply(request, std::move(reply));
+  const size_t pull_bytes = PullBytes(request.pull);
+  if (pull_bytes == 0) return responder.Send(Encode(reply));
+  const BufferPool::Handle buffer = buffers_.Take(pull_bytes);
+  const MutableByteSpan pulled = buffer->first(pull_bytes);
+  MutableByteSpan rest = pulled;
+  const StoreModel& model = arena_->model();
+  for (size_t i = 0; i < model.slices.size(); ++i) {
+    if (!Pulls(request.pull, model.variable(model.slices[i]).kind)) continue;
+    arena_->Read(static_cast<int>(i), rest.first(model.slices[i].bytes));
+    rest = rest.subspan(model.slices[i].bytes);
+  }
+  responder.Send(Encode(reply), {pulled}, buffer);
+}
+
+PushPullReply StoreService::CompleteReply(const PushPullRequest& request, PushPullReply reply) const {
+  const ArenaHeader& header = arena_->header();
+  reply.version = header.counters.updates;
+  reply.global_step = header.counters.global_step;
+  reply.round = header.gate.round;
+  reply.clock = arena_->client(static_cast<int>(request.stamp.client)).numbers.clock;
+  if (load_ && clients_.chief() == static_cast<int>(request.stamp.client)) reply.load = load_->path;
+  return reply;
+}
+
+PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled) {
+  const StoreModel& model = arena_->model();
+  const auto& slices = arena_->layout().slices();
+  const ClientNumbers& numbers = arena_->client(message.stamp.client).numbers;
+  Arena::Push push{.client = static_cast<int>(message.stamp.client),
+                   .sequence = message.stamp.sequence,
+                   .generation = message.generation};
+  // Schedules go by the global step: ps 0 counts it, the others know what the senders have heard from it.
+  if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);
+  const int64_t global_step = options_.lead ? arena_->header().counters.global_step : known_step_;
+  const ArenaCounters& counters = arena_->header().counters;
+  PushPullReply reply;
+  // Buffers alone are no update: they have no staleness, and nobody's gradients get older by them.
+  const bool updates = std::any_of(message.pushed.begin(), message.pushed.end(), [&model](uint32_t i) {
+    return model.variable(model.slices[i]).kind == VariableKind::kTrainable;
+  });
+  const bool first_time = numbers.last_applied < message.stamp.sequence;
+  if (updates && first_time) {
+    reply.staleness = counters.updates - std::min(counters.updates, message.pulled_version);
+    ++staleness_[std::min<size_t>(reply.staleness, staleness_.size() - 1)];
+    ++clients_.client(message.stamp.client).pushes;
+  }
+  size_t next_push = 0;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const bool pull = !pulled.empty() && Pulls(message.pull, model.variable(model.slices[i]).kind);
+    const MutableByteSpan into = pull ? pulled.first(slices[i].bytes) : MutableByteSpan();
+    if (next_push < message.pushed.size() && message.pushed[next_push] == i) {
+      const RuleSpec& rule = model.rule(model.slices[i]);
+      push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
+      push.gradient_scale = message.scales.empty() ? 1 : message.scales[next_push];
+      // The generation can't change in between: it is this process that loads, on this loop.
+      MUSTER_CHECK(arena_->Apply(static_cast<int>(i), push, bulk.first(slices[i].bytes), into));
+      bulk = bulk.subspan(slices[i].bytes);
+      ++next_push;
+    } else if (pull) {
+      arena_->Read(static_cast<int>(i), into);
+    }
+    pulled = pulled.subspan(into.size());
+  }
+  CountPush(message, updates && first_time);
+  return reply;
+}
+
+void StoreService::CountPush(const PushPullRequest& message, bool new_update) {
+  const int client = static_cast<int>(message.stamp.client);
+  Arena::Counted counted{client, arena_->client(client).numbers, arena_->header().counters, arena_->header().gate};
+  ClientNumbers& numbers = counted.numbers;
+  if (new_update) ++counted.counters.updates;
+  const bool count_twice = options_.probe != nullptr && options_.probe->Has(PlantedBug::kCountTwice);
+  const bool counts = message.minibatches > 0 && (numbers.last_counted < message.stamp.sequence || count_twice);
+  const bool applies = (!message.pushed.empty() || message.clock > 0) && numbers.last_applied < message.stamp.sequence;
+  if (!applies && !counts) return;
+  if (counts) {
+    ++counted.counters.global_step;
+    counted.counters.minibatches += message.minibatches;
+    numbers.last_counted = message.stamp.sequence;
+  }
+  if (applies) numbers.last_applied = message.stamp.sequence;
+  numbers.clock = std::max(numbers.clock, message.clock);
+  arena_->Count(counted);
+}
+
+}  // namespace muster

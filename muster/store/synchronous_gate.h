@@ -1,0 +1,65 @@
+// The synchronous gate of one ps: collects gradients until N different workers have contributed, applies their mean as
+// one update, and only then answers them (docs/store_protocol.md, "Gates"). Keeps the semantics of TensorFlow's
+// SyncReplicasOptimizer and ConditionalAccumulator: older than the round is dropped, the round's number is the token.
+// All state is in the arena; only the answers kept back are here. Lives on the store's event loop.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/store/arena.h"
+#include "muster/store/client_table.h"
+#include "muster/store/held_answer.h"
+#include "muster/store/messages.h"
+
+namespace muster {
+
+class SynchronousGate {
+ public:
+  // `clients` and `probe` (may be null) must outlive it. `lead`: this is ps 0, whose rounds are the global steps.
+  SynchronousGate(const ClientTable& clients, bool lead, ArenaProbe* probe, AnswerPush answer);
+
+  // `arena` must outlive it, and its model must have such a gate. A firing that a dead process had begun is finished.
+  void Attach(Arena& arena);
+  bool attached() const { return arena_ != nullptr; }
+
+  // `message` has been checked, `bulk` is what it pushes.
+  void Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, absl::Time now,
+                  Responder responder);
+  // Fires if the round is complete, which it may be because somebody has left.
+  void Look(absl::Time now);
+  void Disconnect(ConnectionId connection);
+  // Other values were loaded, or training has ended: nobody is kept waiting.
+  void FailAll(const absl::Status& status);
+
+  bool waiting() const { return !held_.empty(); }
+  void Describe(absl::Time now, std::vector<WaitingFor>& waiting) const;
+
+ private:
+  struct Contributor {
+    HeldAnswer held;
+    uint64_t round = 0;
+    bool dropped = false;
+  };
+
+  uint64_t round() const { return arena_->header().gate.round; }
+  bool InRound(int client) const { return arena_->client(client).numbers.contributed == round() + 1; }
+  // How many contributors the round needs.
+  uint64_t Needed(absl::Time now) const;
+  void Add(const PushPullRequest& message, ByteSpan bulk);
+  void Drop(const PushPullRequest& message);
+  void Fire(uint64_t next_round);
+  void FinishFiring();
+  void Release();
+
+  const ClientTable& clients_;
+  const bool lead_;
+  ArenaProbe* const probe_;
+  const AnswerPush answer_;
+  Arena* arena_ = nullptr;
+  std::vector<Contributor> held_;
+};
+
+}  // namespace muster

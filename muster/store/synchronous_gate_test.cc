@@ -1,0 +1,441 @@
+// The synchronous gate against the semantics of TensorFlow's SyncReplicasOptimizer and ConditionalAccumulator, push by
+// push; and that no death of a ps, at any point, changes what comes out.
+#include "muster/store/synchronous_gate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/store/scripted_worker.h"
+#include "muster/store/store_status.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Pending = ScriptedWorker::Pending;
+
+const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {20000}},
+                                              {.name = "b", .dtype = DType::kFloat64, .shape = {3}}};
+const std::vector<std::string> kTasks = {"worker:0", "worker:1", "worker:2"};
+// Nobody here heartbeats; who dies does so by its connections.
+const LeaseOptions kLease = {.lease = absl::Hours(1), .disconnect_grace = absl::Seconds(3)};
+
+GateSpec Gate(uint32_t aggregate, uint32_t total, bool elastic = false) {
+  return {GateKind::kSynchronous, aggregate, total, elastic};
+}
+
+class SynchronousGateTest : public ::testing::Test {
+ protected:
+  void Start(const GateSpec& gate, int num_ps = 1, ArenaProbe* probe = nullptr) {
+    store_ = std::make_unique<SimulatedStore>(num_ps, kTasks, kLease, probe);
+    model_ = std::make_unique<WorkerModel>(kVariables, RuleSpec{.learning_rate = 1}, num_ps);
+    model_->binding.gate = gate;
+    for (size_t i = 0; i < kTasks.size(); ++i)
+      workers_.push_back(std::make_unique<ScriptedWorker>(*store_, kTasks[i], *model_, i == 0));
+  }
+  ScriptedWorker& worker(int i) { return *workers_[i]; }
+  void Settle() { store_->Pass(absl::Milliseconds(10)); }
+  Pending Contribute(int i, double gradient, uint64_t local_step, int ps = 0) {
+    Pending answer = worker(i).Contribute(gradient, local_step, ps);
+    Settle();
+    return answer;
+  }
+  nlohmann::json Status(int ps = 0) { return nlohmann::json::parse(StatusJson(store_->service(ps).MakeView())); }
+  // A new life of worker i.
+  void Restart(int i) {
+    const uint64_t sequence = worker(i).sequence;
+    workers_[i].reset();
+    Settle();
+    workers_[i] = std::make_unique<ScriptedWorker>(*store_, kTasks[i], *model_);
+    workers_[i]->sequence = sequence;
+  }
+
+  std::unique_ptr<SimulatedStore> store_;
+  std::unique_ptr<WorkerModel> model_;
+  std::vector<std::unique_ptr<ScriptedWorker>> workers_;
+};
+
+TEST_F(SynchronousGateTest, AnswersWhenNHaveContributedWithTheMeanAndTheNextRound) {
+  Start(Gate(2, 2));
+  const Pending first = Contribute(0, 1, 0);
+  EXPECT_FALSE(first->there) << "it waits for the other";
+  const Pending second = Contribute(1, 3, 0);
+  ASSERT_TRUE(first->ok() && second->ok());
+  for (const Pending& answer : {first, second}) {
+    EXPECT_EQ(answer->first(), -2.0f);
+    EXPECT_EQ(answer->reply.round, 1u);
+    EXPECT_EQ(answer->reply.global_step, 1);
+    EXPECT_FALSE(answer->reply.dropped);
+  }
+  EXPECT_TRUE(first->values == second->values);
+  EXPECT_EQ(Status()["minibatches"], 2);
+  EXPECT_EQ(Status()["version"], 1);
+}
+
+TEST_F(SynchronousGateTest, TheMeanIsOfTheContributorsAndALateGradientIsDropped) {
+  Start(Gate(2, 3));
+  Contribute(0, 1, 0);
+  const Pending second = Contribute(1, 3, 0);
+  ASSERT_TRUE(second->ok());
+  EXPECT_EQ(second->first(), -2.0f);
+  const Pending late = Contribute(2, 100, 0);
+  ASSERT_TRUE(late->ok()) << "answered at once, and it is no error";
+  EXPECT_TRUE(late->reply.dropped);
+  EXPECT_EQ(late->reply.round, 1u) << "it picks up the next token";
+  EXPECT_EQ(late->first(), -2.0f) << "with the newest values, without its own gradient";
+  EXPECT_EQ(Status()["gate"]["dropped"], 1);
+  // With the token it is as good as any.
+  const Pending next = Contribute(2, 5, late->reply.round);
+  EXPECT_FALSE(next->there);
+  Contribute(0, 1, 1);
+  ASSERT_TRUE(next->ok());
+  EXPECT_EQ(next->first(), -5.0f);
+  EXPECT_EQ(next->reply.global_step, 2);
+}
+
+TEST_F(SynchronousGateTest, ARetriedPushIsAddedOnce) {
+  Start(Gate(2, 2));
+  PushPullRequest message = worker(0).Message();
+  message.contributes = true;
+  const Pending lost = worker(0).Send(message, 4);
+  Settle();
+  worker(0).BreakConnection(*store_);
+  Settle();
+  const Pending again = worker(0).Send(message, 4);
+  Settle();
+  EXPECT_FALSE(again->there) << "its round hasn't fired";
+  EXPECT_EQ(Status()["gate"]["contributors"], 1);
+  Contribute(1, 2, 0);
+  ASSERT_TRUE(again->ok());
+  EXPECT_EQ(again->first(), -3.0f);
+  // The answer is lost after the round: asked again, it is given at once.
+  const Pending late = worker(0).Send(message, 4);
+  Settle();
+  ASSERT_TRUE(late->ok());
+  EXPECT_FALSE(late->reply.dropped);
+  EXPECT_EQ(late->first(), -3.0f);
+  EXPECT_EQ(Status()["gate"]["contributors"], 0);
+}
+
+TEST_F(SynchronousGateTest, AContributionOutlivesItsSender) {
+  Start(Gate(2, 3));
+  Contribute(0, 1, 0);
+  workers_[0].reset();
+  store_->Pass(absl::Seconds(5));
+  const Pending second = Contribute(1, 3, 0);
+  ASSERT_TRUE(second->ok());
+  EXPECT_EQ(second->first(), -2.0f);
+}
+
+// True if a worker's two lives in one round count once.
+class SynchronousGateBugTest : public SynchronousGateTest {
+ protected:
+  class Probe final : public ArenaProbe {
+   public:
+    explicit Probe(std::optional<PlantedBug> bug) : bug_(bug) {}
+    void At(ArenaPoint) override {}
+    bool Has(PlantedBug bug) const override { return bug_ == bug; }
+    bool dying() const override { return false; }
+
+   private:
+    const std::optional<PlantedBug> bug_;
+  };
+  bool TwoLivesCountOnce(std::optional<PlantedBug> bug) {
+    Probe probe(bug);
+    Start(Gate(2, 3), 1, &probe);
+    Contribute(0, 1, 0);
+    Restart(0);
+    const Pending again = Contribute(0, 50, 0);
+    bool once = !again->there && Status()["gate"]["contributors"] == 1;
+    const Pending second = Contribute(1, 3, 0);
+    once = once && again->ok() && again->reply.dropped && second->ok() && second->first() == -2.0f;
+    workers_.clear();
+    store_.reset();
+    return once;
+  }
+};
+
+TEST_F(SynchronousGateBugTest, NobodyIsCountedTwiceInARound) { EXPECT_TRUE(TwoLivesCountOnce(std::nullopt)); }
+TEST_F(SynchronousGateBugTest, WhoWouldBeIsFound) {
+  EXPECT_FALSE(TwoLivesCountOnce(PlantedBug::kCountContributorTwice));
+}
+
+TEST_F(SynchronousGateTest, AnElasticGateShrinksWhenAWorkerDies) {
+  Start(Gate(3, 3, true));
+  const Pending first = Contribute(0, 1, 0);
+  const Pending second = Contribute(1, 3, 0);
+  EXPECT_FALSE(first->there);
+  workers_[2].reset();
+  store_->Pass(absl::Milliseconds(2900));
+  EXPECT_FALSE(first->there) << "it may come back";
+  store_->Pass(absl::Milliseconds(200));
+  ASSERT_TRUE(first->ok() && second->ok());
+  EXPECT_EQ(first->first(), -2.0f);
+}
+
+TEST_F(SynchronousGateTest, AnElasticGateShrinksWhenAWorkerIsDone) {
+  Start(Gate(3, 3, true));
+  const Pending first = Contribute(0, 1, 0);
+  const Pending second = Contribute(1, 3, 0);
+  EXPECT_EQ(worker(2).client().Done(), absl::OkStatus());
+  Settle();
+  ASSERT_TRUE(first->ok() && second->ok());
+  EXPECT_EQ(second->first(), -2.0f);
+  EXPECT_EQ(worker(1).client().Done(), absl::OkStatus());
+  EXPECT_TRUE(Contribute(0, 1, 1)->ok()) << "alone, it waits for nobody";
+}
+
+TEST_F(SynchronousGateTest, AGateThatIsNotElasticWaitsAndSaysForWhom) {
+  Start(Gate(3, 3));
+  const Pending first = Contribute(0, 1, 0);
+  workers_[2].reset();
+  store_->Pass(absl::Seconds(60));
+  EXPECT_FALSE(first->there);
+  const nlohmann::json client = Status()["clients"][0];
+  EXPECT_THAT(client["waiting_for"].get<std::string>(),
+              AllOf(HasSubstr("round 0"), HasSubstr("1 of 3"), HasSubstr("worker:1, worker:2")));
+  EXPECT_NEAR(client["waiting_seconds"].get<double>(), 60, 1);
+  EXPECT_EQ(Status()["clients"][1]["waiting_for"], "");
+}
+
+TEST_F(SynchronousGateTest, APartOfTheSlicesIsAContribution) {
+  Start(Gate(2, 2));
+  Contribute(0, 1, 0);
+  PushPullRequest message = worker(1).Message();
+  message.contributes = true;
+  message.pushed = {1};
+  const Pending second = worker(1).Send(message, 3);
+  Settle();
+  ASSERT_TRUE(second->ok());
+  EXPECT_EQ(second->first(), -0.5f) << "who has no gradient of a slice contributes zero to it";
+  double b = 0;
+  std::memcpy(&b, second->values.data() + 20000 * sizeof(float), sizeof b);
+  EXPECT_EQ(b, -2.0);
+  // A slice that nobody pushed isn't touched.
+  const std::vector<uint64_t> before = worker(0).client().ExportPart(0)->steps;
+  for (int i = 0; i < 2; ++i) {
+    PushPullRequest part = worker(i).Message();
+    part.contributes = true;
+    part.local_step = 1;
+    part.pushed = {1};
+    worker(i).Send(part, 1);
+  }
+  Settle();
+  EXPECT_THAT(before, ::testing::ElementsAre(1, 1, 1));
+  EXPECT_THAT(worker(0).client().ExportPart(0)->steps, ::testing::ElementsAre(1, 1, 2));
+}
+
+TEST_F(SynchronousGateTest, APsThatIsBehindGoesOnWithWhatItHas) {
+  Start(Gate(2, 3), 2);
+  // Worker 1 dies between ps 0 and ps 1.
+  const Pending at_0 = Contribute(0, 1, 0);
+  const Pending at_1 = Contribute(0, 1, 0, /*ps=*/1);
+  Contribute(1, 3, 0);
+  ASSERT_TRUE(at_0->ok());
+  EXPECT_FALSE(at_1->there);
+  // Worker 2 was too late on ps 0, and has its token.
+  EXPECT_EQ(Contribute(2, 7, 0)->reply.round, 1u);
+  const Pending next = Contribute(2, 7, 1, 1);
+  ASSERT_TRUE(at_1->ok()) << "ps 0 is in round 1: nobody comes any more for round 0";
+  EXPECT_EQ(at_1->reply.round, 1u);
+  EXPECT_FALSE(next->there);
+  Contribute(0, 1, 1, 1);
+  ASSERT_TRUE(next->ok());
+  double b = 0;
+  std::memcpy(&b, next->values.data(), sizeof b);
+  EXPECT_EQ(b, -1.0 - 4.0);
+}
+
+TEST_F(SynchronousGateTest, OtherValuesEndTheRound) {
+  Start(Gate(2, 2));
+  const Pending first = Contribute(0, 1, 0);
+  ASSERT_EQ(worker(0).client().Initialize(40, 40, nullptr), absl::OkStatus());
+  Settle();
+  ASSERT_TRUE(first->there);
+  EXPECT_TRUE(absl::IsAborted(first->status)) << first->status;
+  EXPECT_EQ(Status()["gate"]["round"], 40);
+  EXPECT_EQ(Status()["gate"]["contributors"], 0);
+  std::vector<Pending> answers;
+  for (int i = 0; i < 2; ++i) {
+    PushPullRequest message = worker(i).Message();
+    message.contributes = true;
+    message.local_step = 40;
+    message.generation = 2;
+    answers.push_back(worker(i).Send(message, 2));
+    Settle();
+  }
+  ASSERT_TRUE(answers[0]->ok());
+  EXPECT_EQ(answers[0]->first(), -2.0f) << "the gradient for the old values is gone";
+  EXPECT_EQ(answers[0]->reply.global_step, 41);
+}
+
+TEST_F(SynchronousGateTest, TrainingThatEndsKeepsNobodyWaiting) {
+  Start(Gate(2, 2));
+  const Pending first = Contribute(0, 1, 0);
+  store_->service(0).Shutdown("enough");
+  Settle();
+  EXPECT_TRUE(first->there && absl::IsCancelled(first->status)) << first->status;
+}
+
+TEST_F(SynchronousGateTest, RefusesWhatCanNeverFire) {
+  StoreModel model = ModelOn(kVariables, {.learning_rate = 1});
+  model.gate = Gate(4, 3);
+  const absl::Status more = ValidateModel(model);
+  EXPECT_TRUE(absl::IsInvalidArgument(more));
+  EXPECT_THAT(std::string(more.message()), AllOf(HasSubstr("4"), HasSubstr("3")));
+  model.gate.elastic = true;
+  EXPECT_EQ(ValidateModel(model), absl::OkStatus());
+  model.gate = Gate(0, 3);
+  EXPECT_TRUE(absl::IsInvalidArgument(ValidateModel(model)));
+  model.gate = Gate(1, 3);
+  model.clock_limit = 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(ValidateModel(model)));
+}
+
+TEST_F(SynchronousGateTest, APushMustSayWhetherItContributes) {
+  Start(Gate(1, 1));
+  const Pending answer = worker(0).Send(worker(0).Message(), 1);
+  Settle();
+  EXPECT_TRUE(answer->there && absl::IsInvalidArgument(answer->status)) << answer->status;
+}
+
+// Dies at the n-th point from when it was armed.
+class DeadlyProbe final : public ArenaProbe {
+ public:
+  struct Death {};
+  void KillAt(uint64_t point) {
+    left_ = point;
+    dying_ = false;
+  }
+  void At(ArenaPoint) override {
+    ++passed;
+    if (left_ == 0 || --left_ > 0) return;
+    dying_ = true;
+    throw Death();
+  }
+  bool Has(PlantedBug) const override { return false; }
+  bool dying() const override { return dying_; }
+
+  uint64_t passed = 0;
+
+ private:
+  uint64_t left_ = 0;
+  bool dying_ = false;
+};
+
+// Two of three make a round; the third is late in one, and there are three rounds.
+class DeadlyRun {
+ public:
+  struct Outcome {
+    std::vector<std::byte> bytes;
+    std::vector<uint64_t> steps;
+    nlohmann::json status;
+    uint64_t points = 0;
+    bool operator==(const Outcome& other) const {
+      return bytes == other.bytes && steps == other.steps && status["gate"] == other.status["gate"] &&
+             status["version"] == other.status["version"] && status["global_step"] == other.status["global_step"] &&
+             status["minibatches"] == other.status["minibatches"];
+    }
+  };
+
+  // The ps dies at point `death`, and its next life at its point `second` (0: never).
+  Outcome Run(uint64_t death, uint64_t second) {
+    model_.binding.gate = Gate(2, 3);
+    std::vector<std::unique_ptr<ScriptedWorker>> workers;
+    for (size_t i = 0; i < kTasks.size(); ++i)
+      workers.push_back(std::make_unique<ScriptedWorker>(store_, kTasks[i], model_, i == 0));
+    probe_.passed = 0;
+    probe_.KillAt(death);
+    second_ = second;
+    struct Push {
+      int worker;
+      double gradient;
+      uint64_t local_step;
+    };
+    for (const Push& push :
+         std::vector<Push>{{0, 1, 0}, {1, 3, 0}, {2, 9, 0}, {2, 5, 1}, {0, 2, 1}, {1, 1, 2}, {2, 4, 2}}) {
+      PushPullRequest message = workers[push.worker]->Message();
+      message.contributes = true;
+      message.local_step = push.local_step;
+      asked_.push_back({workers[push.worker].get(), message, push.gradient, nullptr});
+      Settle();
+    }
+    for (const Asked& asked : asked_) EXPECT_TRUE(asked.answer->ok()) << asked.answer->status;
+    Outcome outcome{.points = probe_.passed};
+    probe_.KillAt(0);
+    const PartSnapshot part = workers[0]->client().ExportPart(0).value_or(PartSnapshot());
+    outcome.bytes = part.bytes;
+    outcome.steps = part.steps;
+    outcome.status = nlohmann::json::parse(StatusJson(store_.service(0).MakeView()));
+    return outcome;
+  }
+
+ private:
+  struct Asked {
+    ScriptedWorker* worker;
+    PushPullRequest message;
+    double gradient;
+    Pending answer;
+  };
+
+  // A thread that ends with a stripe's lock leaves it to the next one, as a process does.
+  bool Survives(absl::FunctionRef<void()> what) {
+    bool survived = true;
+    std::thread([&] {
+      try {
+        what();
+      } catch (const DeadlyProbe::Death&) {
+        survived = false;
+      }
+    }).join();
+    return survived;
+  }
+  // Asks what isn't answered, as often as the ps dies of it.
+  void Settle() {
+    for (;;) {
+      for (Asked& asked : asked_)
+        if (asked.answer == nullptr || asked.answer->lost())
+          asked.answer = asked.worker->Send(asked.message, asked.gradient);
+      if (Survives([&] { store_.Pass(absl::Seconds(1)); })) return;
+      do {
+        store_.KillPs(0);
+        probe_.KillAt(std::exchange(second_, 0));
+      } while (!Survives([&] { store_.StartPs(0); }));
+      store_.Pass(absl::Milliseconds(1));  // the connections break
+      for (Asked& asked : asked_) {
+        if (asked.answer->there) continue;
+        asked.answer = nullptr;
+      }
+    }
+  }
+
+  DeadlyProbe probe_;
+  SimulatedStore store_{1, kTasks, kLease, &probe_};
+  WorkerModel model_{kVariables, {.kind = RuleKind::kAdam, .learning_rate = 0.1}, 1};
+  std::vector<Asked> asked_;
+  uint64_t second_ = 0;
+};
+
+TEST(SynchronousGateSurvivalTest, WhereverThePsDiesTheRoundsComeOutTheSame) {
+  const auto undisturbed = DeadlyRun().Run(0, 0);
+  ASSERT_EQ(undisturbed.status["global_step"], 3);
+  ASSERT_EQ(undisturbed.status["gate"]["dropped"], 1);
+  ASSERT_GT(undisturbed.points, 300u);
+  for (uint64_t death = 1; death <= undisturbed.points; ++death) {
+    ASSERT_TRUE(DeadlyRun().Run(death, 0) == undisturbed) << "death at point " << death;
+    if (death % 3 == 0) {
+      ASSERT_TRUE(DeadlyRun().Run(death, 1 + death % 17) == undisturbed) << "two deaths, the first at " << death;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster
