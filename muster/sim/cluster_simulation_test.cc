@@ -113,8 +113,10 @@ TEST_F(ClusterSimulationTest, WhatIsFoundGetsSmaller) {
   EXPECT_LE(smallest.num_workers, schedule.num_workers);
   EXPECT_LT(smallest.last_step, schedule.last_step);
   for (size_t i = 0; i < reduction.faults->size(); ++i) {
+    std::vector<int> others = *reduction.faults;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     Reduction without = reduction;
-    without.faults->erase(without.faults->begin() + static_cast<std::ptrdiff_t>(i));
+    without.faults = std::move(others);
     EXPECT_FALSE(fails(without)) << "fault " << i << " is not needed";
   }
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/algo/asynchronous.h"
+#include "muster/algo/bounded_staleness.h"
 #include "muster/base/log.h"
 #include "muster/cluster/environment.h"
 #include "muster/torch_bridge/random_state.h"
@@ -79,6 +80,16 @@ Trainer::Trainer(Replica& replica, std::unique_ptr<Algorithm> algorithm)
 
 Trainer Asynchronous(Replica& replica, const OptimizerSpec& optimizer) {
   return Trainer(replica, std::make_unique<AsynchronousAlgorithm>(replica.source(), replica.placement(), optimizer));
+}
+
+Trainer Synchronous(Replica& replica, const OptimizerSpec& optimizer, const SynchronousOptions& options) {
+  return Trainer(replica,
+                 std::make_unique<SynchronousAlgorithm>(replica.source(), replica.placement(), optimizer, options));
+}
+
+Trainer BoundedStaleness(Replica& replica, const OptimizerSpec& optimizer, uint32_t bound) {
+  return Trainer(replica,
+                 std::make_unique<BoundedStalenessAlgorithm>(replica.source(), replica.placement(), optimizer, bound));
 }
 
 MonitoredTrainingSession::MonitoredTrainingSession(Server& server, SessionOptions options,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "muster/algo/algorithm.h"
+#include "muster/algo/synchronous.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/cluster/placement.h"
 #include "muster/optim/update_rule.h"
@@ -82,6 +83,12 @@ class Trainer {
 // An update a minibatch, nobody waits for anybody (algo/asynchronous.h). The ps apply the optimizer:
 // `Adam({.learning_rate = 0.001})`, or rules of their own for groups of variables.
 Trainer Asynchronous(Replica& replica, const OptimizerSpec& optimizer);
+
+// The mean of the gradients of N of M workers makes an update, and all wait for it (algo/synchronous.h).
+Trainer Synchronous(Replica& replica, const OptimizerSpec& optimizer, const SynchronousOptions& options);
+
+// Asynchronous, but nobody gets more than `bound` minibatches ahead of the slowest worker (algo/bounded_staleness.h).
+Trainer BoundedStaleness(Replica& replica, const OptimizerSpec& optimizer, uint32_t bound);
 
 class MonitoredTrainingSession {
  public:

@@ -26,7 +26,10 @@ std::vector<torch::Tensor> Minibatches(int count) {
   return minibatches;
 }
 
-TEST(TrainingTest, OneProcessIsTheSameAsTorchsOptimizer) {
+// Alone, every way to combine workers is plain training.
+class AloneTest : public ::testing::TestWithParam<std::function<Trainer(Replica&, const OptimizerSpec&)>> {};
+
+TEST_P(AloneTest, OneProcessIsTheSameAsTorchsOptimizer) {
   SeedTorch(3);
   torch::nn::Linear ours(4, 1);
   SeedTorch(3);
@@ -37,7 +40,7 @@ TEST(TrainingTest, OneProcessIsTheSameAsTorchsOptimizer) {
   EXPECT_EQ(server->Target(), "");
   EXPECT_EQ(server->Devices(), (std::vector<std::string>{"/job:worker/replica:0/task:0/device:CPU:0"}));
   Replica replica(*server, ours);
-  auto trainer = Asynchronous(replica, Sgd({.learning_rate = 0.1}));
+  auto trainer = GetParam()(replica, Sgd({.learning_rate = 0.1}));
   {
     MonitoredTrainingSession session(*server, {.master = server->Target()}, {StopAtStep({.last_step = 20})});
     for (int i = 0; !session.ShouldStop(); ++i) session.Run(trainer, [&] { return Loss(ours, minibatches[i]); });
@@ -54,6 +57,13 @@ TEST(TrainingTest, OneProcessIsTheSameAsTorchsOptimizer) {
   EXPECT_TRUE(torch::allclose(ours->weight, twin->weight, 1e-6, 1e-7));
   EXPECT_TRUE(torch::allclose(ours->bias, twin->bias, 1e-6, 1e-7));
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Trainers, AloneTest,
+    ::testing::Values(
+        [](Replica& replica, const OptimizerSpec& optimizer) { return Asynchronous(replica, optimizer); },
+        [](Replica& replica, const OptimizerSpec& optimizer) { return Synchronous(replica, optimizer, {}); },
+        [](Replica& replica, const OptimizerSpec& optimizer) { return BoundedStaleness(replica, optimizer, 0); }));
 
 // Dropout and torch::rand go on where the checkpoint left them, without anything the program does.
 TEST(TrainingTest, CheckpointsKeepTorchsRandomGenerator) {
