@@ -32,7 +32,6 @@ struct Options {
   std::string faults;
   bool shrink = false;
   bool all = false;
-  bool known = false;
   bool verbose = false;
   Reduction reduction;
 };
@@ -76,7 +75,7 @@ class Simulator {
 
  private:
   std::string Command(uint64_t seed, const Reduction& reduction) const {
-    return absl::StrCat("./dev simulate --seed ", seed, reduction.ToFlags(), options_.known ? " --known" : "",
+    return absl::StrCat("./dev simulate --seed ", seed, reduction.ToFlags(),
                         options_.plant.empty() ? "" : absl::StrCat(" --plant ", options_.plant));
   }
 
@@ -93,7 +92,7 @@ class Simulator {
     return outcome.violation.has_value();
   }
 
-  bool Violates(uint64_t seed) { return Fails(muster::DrawSchedule(seed, options_.known), options_.reduction); }
+  bool Violates(uint64_t seed) { return Fails(muster::DrawSchedule(seed), options_.reduction); }
 
   void PrintProgress(uint64_t seed, absl::Time started) const {
     const double seconds = absl::ToDoubleSeconds(muster::RealClock().Now() - started);
@@ -103,7 +102,7 @@ class Simulator {
   }
 
   int Found(uint64_t seed) {
-    const Schedule drawn = muster::DrawSchedule(seed, options_.known);
+    const Schedule drawn = muster::DrawSchedule(seed);
     Reduction reduction = options_.reduction;
     if (options_.shrink) {
       Say(absl::StrCat("simulate: seed ", seed, " fails; looking for less that fails"));
@@ -157,7 +156,6 @@ int main(int argc, char** argv) {
   app.add_option("--schedules", options.schedules, "how many");
   app.add_flag("--shrink", options.shrink, "make what is found smaller");
   app.add_flag("--all", options.all, "go on after a finding; one line each");
-  app.add_flag("--known", options.known, "draw also what is known to fail (docs/simulation.md)");
   app.add_flag("--verbose", options.verbose, "the log of the real code, too, when a finding is shown");
   app.add_option("--plant", options.plant, "a bug to be found (docs/simulation.md)");
   app.add_option("--ps", options.reduction.num_ps, "so many ps only")->check(CLI::Range(1, 3));

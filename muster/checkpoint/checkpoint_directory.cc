@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -343,7 +344,18 @@ absl::Status RetainNewest(FileSystem& files, const std::string& directory, int k
   return absl::OkStatus();
 }
 
-absl::Status RemoveLeftovers(FileSystem& files, const std::string& directory, std::string_view live_save_id) {
+std::string NewSaveId(absl::Time now, uint64_t incarnation, uint64_t number) {
+  return absl::StrCat("t", absl::Hex(absl::ToUnixMicros(now), absl::kZeroPad16), "i", absl::Hex(incarnation), "s",
+                      absl::Hex(number, absl::kZeroPad8));
+}
+
+absl::Status Tidy(FileSystem& files, const std::string& directory, const Retention& retention,
+                  std::string_view save_id) {
+  RETURN_IF_ERROR(RetainNewest(files, directory, retention.keep, retention.preserve_every));
+  return RemoveLeftovers(files, directory, save_id);
+}
+
+absl::Status RemoveLeftovers(FileSystem& files, const std::string& directory, std::string_view own_save_id) {
   if (!files.Exists(directory)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
   std::set<std::string> referenced;
@@ -358,10 +370,10 @@ absl::Status RemoveLeftovers(FileSystem& files, const std::string& directory, st
   }
   for (const std::string& name : names) {
     bool leftover = IsTemporaryOf(name, kManifestSuffix) || IsTemporaryOf(name, kStateFile);
-    absl::string_view save_id = name;
-    if (absl::ConsumePrefix(&save_id, kSavePrefix)) leftover = save_id != Absl(live_save_id);
+    const auto later = [&](std::string_view save_id) { return !own_save_id.empty() && save_id > own_save_id; };
+    if (name.starts_with(kSavePrefix)) leftover = !later(std::string_view(name).substr(std::strlen(kSavePrefix)));
     if (const auto part = ParsePartName(name); part.has_value())
-      leftover = part->save_id != live_save_id && !referenced.contains(name) && !unreadable.contains(part->step);
+      leftover = !later(part->save_id) && !referenced.contains(name) && !unreadable.contains(part->step);
     if (leftover) RETURN_IF_ERROR(RemoveIfThere(files, JoinPath(directory, name)));
   }
   return absl::OkStatus();

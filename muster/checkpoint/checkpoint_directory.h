@@ -89,8 +89,23 @@ absl::StatusOr<std::string> FindCheckpoint(FileSystem& files, const std::string&
                                         absl::Duration preserve_every = absl::InfiniteDuration());
 
 // Deletes what no manifest refers to: temporary files, parts and announcements of saves that failed or were replaced.
-// Files of `live_save_id`, if given, stay. Other files are left alone.
+// With a `save_id`, those of saves with a higher one stay: they began later, and may be under way (NewSaveId). Other
+// files are left alone. Whoever commits in this directory calls it, for it also deletes half-written manifests.
 [[nodiscard]] absl::Status RemoveLeftovers(FileSystem& files, const std::string& directory,
-                                           std::string_view live_save_id = {});
+                                           std::string_view save_id = {});
+
+// How many checkpoints are kept, see RetainNewest.
+struct Retention {
+  int keep = 5;
+  absl::Duration preserve_every = absl::InfiniteDuration();
+};
+
+// Both, after the commit of the save `save_id`.
+[[nodiscard]] absl::Status Tidy(FileSystem& files, const std::string& directory, const Retention& retention,
+                                std::string_view save_id);
+
+// Ids in order of time, different in every life of every chief: neither the parts nor the announcement of an earlier
+// job that saved the same step into the directory are taken for those of a later one.
+std::string NewSaveId(absl::Time now, uint64_t incarnation, uint64_t number);
 
 }  // namespace muster

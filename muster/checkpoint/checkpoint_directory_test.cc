@@ -395,12 +395,21 @@ TEST_F(CheckpointDirectoryTest, LeftoversGoAndEverythingElseStays) {
       "model.ckpt-300.manifest.json.tmp4711", "checkpoint.tmp12", "model.ckpt.save-dead"};
   for (const auto& names : {live, foreign, dead})
     for (const std::string& name : names) ASSERT_TRUE(files_.WriteFile(JoinPath("d", name), "x").ok());
-  ASSERT_TRUE(RemoveLeftovers(files_, "d", "live").ok());
+  ASSERT_TRUE(RemoveLeftovers(files_, "d", "f").ok());
   for (const auto& names : {before, live, foreign})
     for (const std::string& name : names) EXPECT_TRUE(files_.Exists(JoinPath("d", name))) << name;
   for (const std::string& name : dead) EXPECT_FALSE(files_.Exists(JoinPath("d", name))) << name;
   ASSERT_TRUE(RemoveLeftovers(files_, "d").ok());
   for (const std::string& name : live) EXPECT_FALSE(files_.Exists(JoinPath("d", name))) << name;
+}
+
+TEST_F(CheckpointDirectoryTest, SaveIdsAreInOrderOfTime) {
+  const absl::Time now = absl::FromUnixSeconds(1700000000);
+  EXPECT_LT(NewSaveId(now, 0xffff, 9), NewSaveId(now + absl::Microseconds(1), 1, 1));
+  EXPECT_LT(NewSaveId(now, 2, 1), NewSaveId(now + absl::Hours(100000), 1, 1));
+  EXPECT_LT(NewSaveId(now, 2, 9), NewSaveId(now, 2, 10));
+  EXPECT_LT("i7s3", NewSaveId(now, 1, 1)) << "ids of an earlier kind count as earlier";
+  EXPECT_LE(NewSaveId(now, ~uint64_t{0}, ~uint64_t{0}).size(), 64u);
 }
 
 TEST_F(CheckpointDirectoryTest, AnAnnouncementIsSeenInTheSameDirectoryOnly) {

@@ -82,15 +82,6 @@ bool Has(const Schedule& schedule, std::initializer_list<ScheduledFaultKind> kin
   });
 }
 
-void LeaveOutKnown(Schedule& schedule) {
-  using Kind = ScheduledFaultKind;
-  const bool new_lives = Has(schedule, {Kind::kKillWorker, Kind::kReplaceWorker});
-  for (ScheduledFault& fault : schedule.faults) {
-    if (fault.kind == Kind::kKillPsInside && new_lives) fault.kind = Kind::kKillPs;
-    if (fault.kind == Kind::kReplaceWorker && fault.worker == 0) fault.kind = Kind::kPauseWorker;
-  }
-}
-
 }  // namespace
 
 std::string ScheduledFault::ToString() const {
@@ -161,7 +152,7 @@ std::string Schedule::ToString() const {
   return text;
 }
 
-Schedule DrawSchedule(uint64_t seed, bool known) {
+Schedule DrawSchedule(uint64_t seed) {
   Draw draw(seed);
   Schedule schedule{.seed = seed};
   schedule.num_ps = static_cast<int>(draw.Between(1, 3));
@@ -181,7 +172,6 @@ Schedule DrawSchedule(uint64_t seed, bool known) {
   const int64_t faults = draw.OneIn(10) ? 0 : draw.Between(1, 8);
   const bool ps_may_forget = draw.OneIn(3);
   for (int64_t i = 0; i < faults; ++i) schedule.faults.push_back(DrawFault(draw, schedule, during, ps_may_forget));
-  if (!known) LeaveOutKnown(schedule);
   return schedule;
 }
 

@@ -57,8 +57,7 @@ struct Schedule {
   std::string ToString() const;
 };
 
-// Without `known`, what is known to fail (docs/simulation.md, "What it has found") is turned into something milder.
-Schedule DrawSchedule(uint64_t seed, bool known = false);
+Schedule DrawSchedule(uint64_t seed);
 
 // What is left of a schedule: the options of `muster_simulate`.
 struct Reduction {

@@ -80,7 +80,8 @@ class CountRetries final : public PassingHandler {
     PushPullRequest message;
     const bool counts = IsPush(request, message) && message.minibatches > 0;
     Arena* arena = inner_.MakeView().arena;
-    if (counts && arena != nullptr && arena->client(message.stamp.client).numbers.last_counted == message.stamp.sequence)
+    if (counts && arena != nullptr &&
+        arena->client(message.stamp.client).numbers.last_counted == message.stamp.sequence)
       arena->client(message.stamp.client).numbers.last_counted = message.stamp.sequence - 1;
     inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
   }

@@ -518,6 +518,15 @@ std::vector<uint64_t> Arena::AsideSteps() const {
 
 void Arena::DiscardAside() { memory_->Discard(layout_.aside_begin(), layout_.aside_bytes()); }
 
+uint64_t Arena::HighestSequence(int client_index) {
+  uint64_t highest = std::max(client(client_index).numbers.last_applied, client(client_index).numbers.last_counted);
+  for (int64_t i = 0; i < layout_.num_stripes(); ++i) {
+    StripeLock lock(*this, i);
+    highest = std::max(highest, stripe(i).last_sequence()[client_index]);
+  }
+  return highest;
+}
+
 void Arena::Read(int slice_index, MutableByteSpan into) {
   const ArenaLayout::Slice& slice = layout_.slices()[slice_index];
   for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {

@@ -90,6 +90,9 @@ class Arena {
   // be called again after a death. The round goes on with the Count that follows.
   void Fire();
 
+  // The highest number of a push of the client that any stripe has seen, also of one that was never finished.
+  uint64_t HighestSequence(int client);
+
   // Copies the slice out; each stripe is of one moment.
   void Read(int slice, MutableByteSpan into);
   // Slot `slot` of a trainable slice, likewise.

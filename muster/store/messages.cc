@@ -201,6 +201,8 @@ void Fields(Archive& a, CommitCheckpointRequest& m) {
   a(2, m.chief_epoch);
   a(3, m.directory);
   a(4, m.manifest);
+  a(5, m.keep);
+  a(6, m.preserve_every_hours);
 }
 template <typename Archive>
 void Fields(Archive& a, BarrierRequest& m) {

@@ -157,6 +157,8 @@ struct CommitCheckpointRequest {
   uint64_t chief_epoch = 0;
   std::string directory;
   std::string manifest;
+  int64_t keep = 0;                 // then removes all but the newest so many (Retention); 0: keeps all
+  double preserve_every_hours = 0;  // … but one every so often for ever; 0: none
 };
 
 // Answered when `parties` different clients have arrived at the barrier `name`; elastic: or all who are there.

@@ -2,8 +2,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/checkpoint_part.h"
 #include "muster/store/messages.h"
 
@@ -63,13 +63,18 @@ void PartSaver::NextMark() {
   });
 }
 
-void PartSaver::Commit(const std::string& directory, const std::string& text, Responder responder) {
+void PartSaver::Commit(const std::string& directory, const std::string& text, const Retention& retention,
+                       Responder responder) {
   auto shared = std::make_shared<Responder>(std::move(responder));
-  const auto commit = [&files = files_, directory, text]() -> absl::StatusOr<Answer> {
+  const auto commit = [&files = files_, directory, text, retention]() -> absl::StatusOr<Answer> {
     ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(text, "the chief's manifest"));
     if (!SeesSave(files, directory, manifest.save_id))
       return absl::NotFoundError(absl::StrCat("ps 0 does not see ", directory, ": the chief commits"));
     RETURN_IF_ERROR(CommitManifest(files, directory, manifest));
+    // The new checkpoint is safe; trouble in tidying up is no reason to stop training. It is done here, where commits
+    // are, one after the other: a chief that has lost its lease meanwhile can't take its successor's files away.
+    if (const absl::Status tidied = Tidy(files, directory, retention, manifest.save_id); !tidied.ok())
+      LogWarning("old checkpoints could not be removed: ", tidied.ToString());
     return Answer{};
   };
   background_([&loop = loop_, self = self_, commit, shared]() mutable {

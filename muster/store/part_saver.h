@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "muster/base/bytes.h"
 #include "muster/base/file_system.h"
+#include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/arena.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
@@ -33,8 +34,10 @@ class PartSaver {
   void Save(std::shared_ptr<Arena> arena, const std::string& path, Responder responder);
   // Answers with ExportPartReply, the part being its bulk.
   void Export(std::shared_ptr<Arena> arena, Responder responder);
-  // Answers once the manifest (JSON) is committed in `directory`. NotFound: the directory isn't seen from here.
-  void Commit(const std::string& directory, const std::string& manifest, Responder responder);
+  // Answers once the manifest (JSON) is committed in `directory`, and old checkpoints are removed. NotFound: the
+  // directory isn't seen from here.
+  void Commit(const std::string& directory, const std::string& manifest, const Retention& retention,
+              Responder responder);
 
  private:
   struct Answer {

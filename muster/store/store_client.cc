@@ -15,6 +15,8 @@ namespace {
 // A silence that is worth a line in the log: a ps that is being started takes less.
 constexpr absl::Duration kSilenceBeforeNotice = absl::Seconds(5);
 
+constexpr absl::Duration kDonePatience = absl::Seconds(10);
+
 }  // namespace
 
 // One request to one ps and, in the end, its answer.
@@ -399,7 +401,12 @@ absl::Status StoreClient::Done() {
   std::vector<Outgoing> calls;
   for (int ps = 0; ps < num_ps(); ++ps)
     calls.push_back({.ps = ps, .method = StoreMethod::kDone, .control = Encode(DoneRequest{MakeStamp(ps, 0)})});
-  return Exchange(calls, loop_.Now() + options_.patience);
+  const absl::Status told = Exchange(calls, loop_.Now() + std::min(options_.patience, kDonePatience));
+  // A ps that has heard it from everyone goes, and its last answer may be lost. One that is down learns it from the
+  // lease.
+  if (!absl::IsUnavailable(told)) return told;
+  LogWarning("done, but not everyone has said that it was heard: ", told.message());
+  return absl::OkStatus();
 }
 
 absl::Status StoreClient::Shutdown(const std::string& reason) {
@@ -442,10 +449,12 @@ absl::StatusOr<PartSnapshot> StoreClient::ExportPart(int ps) {
   return snapshot;
 }
 
-absl::Status StoreClient::CommitCheckpoint(const std::string& directory, const std::string& manifest) {
+absl::Status StoreClient::CommitCheckpoint(const std::string& directory, const std::string& manifest, int keep,
+                                           double preserve_every_hours) {
   Outgoing call{.ps = 0,
                 .method = StoreMethod::kCommitCheckpoint,
-                .control = Encode(CommitCheckpointRequest{MakeStamp(0, 0), chief_epoch(), directory, manifest})};
+                .control = Encode(CommitCheckpointRequest{MakeStamp(0, 0), chief_epoch(), directory, manifest, keep,
+                                                          preserve_every_hours})};
   return Transfer(call);
 }
 

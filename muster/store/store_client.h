@@ -141,7 +141,8 @@ class StoreClient {
   absl::StatusOr<SavePartReply> SavePart(int ps, const std::string& directory, const std::string& save_id,
                                          const std::string& file);
   absl::StatusOr<PartSnapshot> ExportPart(int ps);
-  [[nodiscard]] absl::Status CommitCheckpoint(const std::string& directory, const std::string& manifest);
+  [[nodiscard]] absl::Status CommitCheckpoint(const std::string& directory, const std::string& manifest, int keep = 0,
+                                              double preserve_every_hours = 0);
 
   // The path of a checkpoint that somebody asked the chief to load (ps 0 says so with its answer to a push); empty if
   // none. Whoever takes it reports what became of it.

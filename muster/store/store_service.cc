@@ -218,8 +218,8 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
     RecordClient(*client);
     if (new_life) gates_.Join(*client);
     if (message.chief) RecordChief();
-    const ClientNumbers& numbers = arena_->client(*client).numbers;
-    reply.last_sequence = std::max(numbers.last_applied, numbers.last_counted);
+    // Of an unfinished push too: a new life that used its number again would find stripes that skip it.
+    reply.last_sequence = arena_->HighestSequence(*client);
     reply.global_step = arena_->header().counters.global_step;
   }
   LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
@@ -378,7 +378,10 @@ void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder 
   if (status.ok() && !options_.lead) status = absl::InvalidArgumentError("only ps 0 commits checkpoints");
   if (!status.ok()) return responder.Fail(std::move(status));
   if (message.directory.empty()) return responder.Send({});
-  part_saver_.Commit(message.directory, message.manifest, std::move(responder));
+  const Retention retention{static_cast<int>(message.keep), message.preserve_every_hours > 0
+                                                                ? absl::Hours(message.preserve_every_hours)
+                                                                : absl::InfiniteDuration()};
+  part_saver_.Commit(message.directory, message.manifest, retention, std::move(responder));
 }
 
 void StoreService::OnLoadCheckpoint(const IncomingRequest& request, Responder responder) {

@@ -24,11 +24,16 @@ absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id,
 }
 
 absl::Status Saver::Commit(const Manifest& manifest) {
-  absl::Status committed = client_.CommitCheckpoint(directory_, SerializeManifest(manifest));
+  absl::Status committed = client_.CommitCheckpoint(
+      directory_, SerializeManifest(manifest), options_.keep_checkpoint_max, options_.keep_checkpoint_every_n_hours);
   if (!absl::IsNotFound(committed)) return committed;
   // ps 0 does not see the directory: it only says whether the lease still holds, and the rename happens here.
   RETURN_IF_ERROR(client_.CommitCheckpoint("", ""));
-  return CommitManifest(files_, directory_, manifest);
+  RETURN_IF_ERROR(CommitManifest(files_, directory_, manifest));
+  const Retention retention{options_.keep_checkpoint_max, absl::Hours(options_.keep_checkpoint_every_n_hours)};
+  if (const absl::Status tidied = Tidy(files_, directory_, retention, manifest.save_id); !tidied.ok())
+    LogWarning("old checkpoints could not be removed: ", tidied.ToString());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> Saver::Save(int64_t global_step) {
@@ -36,9 +41,7 @@ absl::StatusOr<std::string> Saver::Save(int64_t global_step) {
   manifest.global_step = global_step;
   manifest.saved_at = absl::ToUnixMillis(clock_.Now());
   manifest.lease_epoch = static_cast<int64_t>(client_.chief_epoch());
-  // Different in every life of every chief: neither the parts nor the announcement of an earlier job that saved the
-  // same step into this directory may be taken for ours.
-  manifest.save_id = absl::StrCat("i", absl::Hex(client_.HeartbeatStamp(0).incarnation), "s", ++saves_);
+  manifest.save_id = NewSaveId(clock_.Now(), client_.HeartbeatStamp(0).incarnation, ++saves_);
   manifest.writer = "ps:0";
   manifest.muster_version = kMusterVersion;
   for (const Saveable& saveable : saveables_) manifest.extras[saveable.name] = absl::Base64Escape(saveable.save());
@@ -56,11 +59,6 @@ absl::StatusOr<std::string> Saver::Save(int64_t global_step) {
   }
   RETURN_IF_ERROR(Commit(manifest));
   last_checkpoint_ = path;
-  // The new checkpoint is safe; trouble in tidying up is no reason to stop training.
-  absl::Status tidied = RetainNewest(files_, directory_, options_.keep_checkpoint_max,
-                                     absl::Hours(options_.keep_checkpoint_every_n_hours));
-  if (tidied.ok()) tidied = RemoveLeftovers(files_, directory_);
-  if (!tidied.ok()) LogWarning("old checkpoints could not be removed: ", tidied.ToString());
   return path;
 }
 
