@@ -331,9 +331,30 @@ class DeadlyProbe final : public ArenaProbe {
   bool dying_ = false;
 };
 
-// Two of three make a round; the third is late in one, and there are three rounds.
+// A thread that ends with a stripe's lock leaves it to the next one, as a process does.
+bool Survives(absl::FunctionRef<void()> what) {
+  bool survived = true;
+  std::thread([&] {
+    try {
+      what();
+    } catch (const DeadlyProbe::Death&) {
+      survived = false;
+    }
+  }).join();
+  return survived;
+}
+
+// Pushes to one ps, two of three make a round, and the ps dies in between.
 class DeadlyRun {
  public:
+  struct Push {
+    int worker;
+    double gradient;
+    uint64_t local_step;
+    bool once = false;  // isn't asked again after a death
+  };
+  DeadlyRun(int ps, std::vector<Push> pushes) : ps_(ps), pushes_(std::move(pushes)) {}
+
   struct Outcome {
     std::vector<std::byte> bytes;
     std::vector<uint64_t> steps;
@@ -355,26 +376,24 @@ class DeadlyRun {
     probe_.passed = 0;
     probe_.KillAt(death);
     second_ = second;
-    struct Push {
-      int worker;
-      double gradient;
-      uint64_t local_step;
-    };
-    for (const Push& push :
-         std::vector<Push>{{0, 1, 0}, {1, 3, 0}, {2, 9, 0}, {2, 5, 1}, {0, 2, 1}, {1, 1, 2}, {2, 4, 2}}) {
-      PushPullRequest message = workers[push.worker]->Message();
+    for (const Push& push : pushes_) {
+      PushPullRequest message = workers[push.worker]->Message(ps_);
       message.contributes = true;
       message.local_step = push.local_step;
-      asked_.push_back({workers[push.worker].get(), message, push.gradient, nullptr});
+      asked_.push_back({workers[push.worker].get(), message, push.gradient, nullptr, push.once});
       Settle();
+      if (push.once) asked_.pop_back();
     }
-    for (const Asked& asked : asked_) EXPECT_TRUE(asked.answer->ok()) << asked.answer->status;
+    for (const Asked& asked : asked_)
+      if (asked.message.local_step < 4) {
+        EXPECT_TRUE(asked.answer->ok()) << asked.answer->status;
+      }
     Outcome outcome{.points = probe_.passed};
     probe_.KillAt(0);
-    const PartSnapshot part = workers[0]->client().ExportPart(0).value_or(PartSnapshot());
+    const PartSnapshot part = workers[0]->client().ExportPart(ps_).value_or(PartSnapshot());
     outcome.bytes = part.bytes;
     outcome.steps = part.steps;
-    outcome.status = nlohmann::json::parse(StatusJson(store_.service(0).MakeView()));
+    outcome.status = nlohmann::json::parse(StatusJson(store_.service(ps_).MakeView()));
     return outcome;
   }
 
@@ -384,55 +403,111 @@ class DeadlyRun {
     PushPullRequest message;
     double gradient;
     Pending answer;
+    bool once = false;
   };
 
-  // A thread that ends with a stripe's lock leaves it to the next one, as a process does.
-  bool Survives(absl::FunctionRef<void()> what) {
-    bool survived = true;
-    std::thread([&] {
-      try {
-        what();
-      } catch (const DeadlyProbe::Death&) {
-        survived = false;
-      }
-    }).join();
-    return survived;
-  }
   // Asks what isn't answered, as often as the ps dies of it.
   void Settle() {
     for (;;) {
       for (Asked& asked : asked_)
-        if (asked.answer == nullptr || asked.answer->lost())
-          asked.answer = asked.worker->Send(asked.message, asked.gradient);
+        if (asked.answer == nullptr || (asked.answer->lost() && !asked.once))
+          asked.answer = asked.worker->Send(asked.message, asked.gradient, ps_);
       if (Survives([&] { store_.Pass(absl::Seconds(1)); })) return;
       do {
-        store_.KillPs(0);
+        store_.KillPs(ps_);
         probe_.KillAt(std::exchange(second_, 0));
-      } while (!Survives([&] { store_.StartPs(0); }));
+      } while (!Survives([&] { store_.StartPs(ps_); }));
       store_.Pass(absl::Milliseconds(1));  // the connections break
       for (Asked& asked : asked_) {
-        if (asked.answer->there) continue;
-        asked.answer = nullptr;
+        if (!asked.answer->there && !asked.once) asked.answer = nullptr;
       }
     }
   }
 
+  const int ps_;
+  const std::vector<Push> pushes_;
   DeadlyProbe probe_;
-  SimulatedStore store_{1, kTasks, kLease, &probe_};
-  WorkerModel model_{kVariables, {.kind = RuleKind::kAdam, .learning_rate = 0.1}, 1};
+  // ps 0 holds b, ps 1 holds w.
+  SimulatedStore store_{2, kTasks, kLease, &probe_};
+  WorkerModel model_{{kVariables[1], kVariables[0]}, RuleSpec{.kind = RuleKind::kAdam, .learning_rate = 0.1}, 2};
   std::vector<Asked> asked_;
   uint64_t second_ = 0;
 };
 
-TEST(SynchronousGateSurvivalTest, WhereverThePsDiesTheRoundsComeOutTheSame) {
-  const auto undisturbed = DeadlyRun().Run(0, 0);
+// The ps dies within the push of worker 0, which never comes again: what has arrived of it is in the mean of the
+// stripes that it reached, and in that of no later round.
+TEST_F(SynchronousGateTest, APushThatIsGivenUpCountsWhereItHasArrived) {
+  DeadlyProbe probe;
+  Start(Gate(2, 3), 1, &probe);
+  worker(0).Contribute(1, 0);
+  probe.KillAt(22);  // in the second stripe of w
+  ASSERT_FALSE(Survives([&] { Settle(); }));
+  store_->KillPs(0);
+  probe.KillAt(0);
+  store_->StartPs(0);
+  store_->Pass(absl::Seconds(1));
+  const auto last_of_w = [](const Pending& answer) {
+    float value = 0;
+    std::memcpy(&value, answer->values.data() + 19999 * sizeof value, sizeof value);
+    return value;
+  };
+  Contribute(1, 3, 0);
+  const Pending second = Contribute(2, 5, 0);
+  ASSERT_TRUE(second->ok());
+  EXPECT_EQ(second->first(), -3.0f) << "(1 + 3 + 5) / 3";
+  EXPECT_EQ(last_of_w(second), -4.0f) << "(3 + 5) / 2";
+  Contribute(1, 2, 1);
+  const Pending next = Contribute(2, 4, 1);
+  ASSERT_TRUE(next->ok());
+  EXPECT_EQ(next->first(), -6.0f);
+  EXPECT_EQ(last_of_w(next), -7.0f);
+  workers_.clear();
+  store_.reset();
+}
+
+void ExpectTheSameWhereverItDies(int ps, const std::vector<DeadlyRun::Push>& pushes,
+                                 const DeadlyRun::Outcome& undisturbed) {
+  for (uint64_t death = 1; death <= undisturbed.points; ++death) {
+    ASSERT_TRUE(DeadlyRun(ps, pushes).Run(death, 0) == undisturbed) << "death at point " << death;
+    if (death % 3 != 0) continue;
+    ASSERT_TRUE(DeadlyRun(ps, pushes).Run(death, 1 + death % 17) == undisturbed)
+        << "two deaths, the first at " << death;
+  }
+}
+
+TEST(SynchronousGateSurvivalTest, WhereverPsZeroDiesTheRoundsComeOutTheSame) {
+  const std::vector<DeadlyRun::Push> pushes = {{0, 1, 0}, {1, 3, 0}, {2, 9, 0}, {2, 5, 1},
+                                               {0, 2, 1}, {1, 1, 2}, {2, 4, 2}};
+  const auto undisturbed = DeadlyRun(0, pushes).Run(0, 0);
   ASSERT_EQ(undisturbed.status["global_step"], 3);
   ASSERT_EQ(undisturbed.status["gate"]["dropped"], 1);
-  ASSERT_GT(undisturbed.points, 300u);
-  for (uint64_t death = 1; death <= undisturbed.points; ++death) {
-    ASSERT_TRUE(DeadlyRun().Run(death, 0) == undisturbed) << "death at point " << death;
-    if (death % 3 == 0) {
-      ASSERT_TRUE(DeadlyRun().Run(death, 1 + death % 17) == undisturbed) << "two deaths, the first at " << death;
+  ASSERT_GT(undisturbed.points, 100u);
+  ExpectTheSameWhereverItDies(0, pushes, undisturbed);
+}
+
+// It goes on to round 2 with one contributor, where nothing but the firing that was begun says that it is to fire.
+TEST(SynchronousGateSurvivalTest, WhereverAPsThatIsBehindDiesTheRoundsComeOutTheSame) {
+  const std::vector<DeadlyRun::Push> pushes = {{0, 1, 0}, {1, 3, 2}, {2, 5, 2}};
+  const auto undisturbed = DeadlyRun(1, pushes).Run(0, 0);
+  ASSERT_EQ(undisturbed.status["gate"]["round"], 3);
+  ASSERT_EQ(undisturbed.status["version"], 2);
+  ASSERT_GT(undisturbed.points, 100u);
+  ExpectTheSameWhereverItDies(1, pushes, undisturbed);
+}
+
+// … and with that contributor gone, and somebody who would still come for round 0, all stripes have done the same.
+TEST(SynchronousGateSurvivalTest, AFiringThatHasBegunTakesNobodyMore) {
+  const std::vector<DeadlyRun::Push> pushes = {{0, 1, 0}, {1, 3, 2, true}, {2, 9, 0}, {0, 1, 4}};
+  const uint64_t points = DeadlyRun(1, pushes).Run(0, 0).points;
+  for (uint64_t death = 1; death <= points; ++death) {
+    const auto outcome = DeadlyRun(1, pushes).Run(death, 0);
+    ASSERT_EQ(outcome.bytes.size(), 3 * 20000 * sizeof(float));
+    // Value and slots: Adam's first step alone is the same for every gradient.
+    for (size_t part = 0; part < 3; ++part) {
+      const std::byte* first = outcome.bytes.data() + part * 20000 * sizeof(float);
+      for (size_t i = 0; i < 20000; ++i)
+        ASSERT_EQ(std::memcmp(first, first + i * sizeof(float), sizeof(float)), 0)
+            << "element " << i << " of part " << part << " after a death at point " << death;
     }
   }
 }
