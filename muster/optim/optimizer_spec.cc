@@ -37,6 +37,9 @@ const RuleSpec& OptimizerSpec::RuleFor(std::string_view variable) const {
 
 absl::Status CheckOptimizer(const OptimizerSpec& optimizer, const std::vector<std::string>& variables) {
   RETURN_IF_ERROR(CheckRule(optimizer.rule));
+  if (optimizer.non_finite > NonFinite::kStop)
+    return absl::InvalidArgumentError(absl::StrCat("non_finite is ", static_cast<int>(optimizer.non_finite),
+                                                   "; accepted: 0 (apply), 1 (drop), 2 (stop)"));
   for (size_t i = 0; i < optimizer.groups.size(); ++i) {
     const ParameterGroup& group = optimizer.groups[i];
     const absl::Status valid = CheckRule(group.rule);

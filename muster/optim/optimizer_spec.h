@@ -2,6 +2,7 @@
 // groups). A plain value; no thread safety needed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,14 @@ struct ParameterGroup {
   bool operator==(const ParameterGroup&) const = default;
 };
 
+// What becomes of a push whose gradients aren't all finite numbers. But for kApply that costs the worker a pass over
+// them. The numbers are written to the wire: never renumber.
+enum class NonFinite : uint8_t {
+  kApply = 0,  // it is applied, as TensorFlow does
+  kDrop = 1,   // nothing of it is applied, on any ps, and ps 0 counts it; a gate takes it for a gradient of zero
+  kStop = 2,   // the worker's step fails with InvalidArgument, which names the variable
+};
+
 struct OptimizerSpec {
   OptimizerSpec() = default;
   // A rule alone is an optimizer for all variables: what most programs say.
@@ -28,6 +37,7 @@ struct OptimizerSpec {
 
   RuleSpec rule;
   std::vector<ParameterGroup> groups;
+  NonFinite non_finite = NonFinite::kApply;
 
   bool operator==(const OptimizerSpec&) const = default;
 };

@@ -38,7 +38,9 @@ class ClientTable {
     absl::Time disconnected_at = absl::InfiniteFuture();  // meaningful when connections is empty
     std::set<ConnectionId> connections;
     uint64_t pushes = 0;
-    std::string waiting_for;  // what it waits for now, for the status page
+    uint64_t non_finite = 0;       // dropped because they weren't finite
+    uint64_t last_non_finite = 0;  // sequence number of the last of those
+    std::string waiting_for;       // what it waits for now, for the status page
   };
 
   ClientTable(std::vector<std::string> tasks, LeaseOptions options);

@@ -89,6 +89,7 @@ template <typename Archive>
 void Fields(Archive& a, OptimizerSpec& m) {
   a(1, m.rule);
   a(2, m.groups);
+  a(3, m.non_finite);
 }
 template <typename Archive>
 void Fields(Archive& a, StoreModel& m) {
@@ -151,6 +152,7 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(10, m.contributes);
   a(11, m.local_step);
   a(12, m.clock);
+  a(13, m.non_finite);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullReply& m) {

@@ -101,6 +101,7 @@ struct PushPullRequest {
   bool contributes = false;     // to the round of the synchronous gate
   uint64_t local_step = 0;      // … the round that the gradients were computed for, as ps 0 answered it
   uint64_t clock = 0;           // bounded staleness: this is the sender's clock-th push; 0: not one that counts
+  bool non_finite = false;      // ps 0: its gradients had NaN or infinity and were dropped (NonFinite::kDrop)
 };
 
 struct PushPullReply {

@@ -1,6 +1,7 @@
 #include "muster/store/store_client.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -283,6 +284,23 @@ MutableSegments StoreClient::PullTargets(const Server& server, PullWhat what) co
   return targets;
 }
 
+absl::StatusOr<bool> StoreClient::DropsNonFinite(absl::FunctionRef<ByteSpan(size_t)> gradient) const {
+  const NonFinite policy = binding_.optimizer.non_finite;
+  if (policy == NonFinite::kApply) return false;
+  for (size_t i = 0; i < binding_.variables.size(); ++i) {
+    const VariableSpec& variable = binding_.variables[i];
+    if (variable.kind != VariableKind::kTrainable || !IsFloatingPoint(variable.dtype)) continue;
+    const ByteSpan bytes = gradient(i);
+    if (bytes.empty() || std::isfinite(SumOfSquares(variable.dtype, bytes))) continue;
+    const std::string what = absl::StrCat("the gradient of variable '", variable.name, "' of ", options_.task,
+                                          " after global step ", global_step_, " has NaN, infinity or overflows");
+    if (policy == NonFinite::kStop) return absl::InvalidArgumentError(absl::StrCat(what, " (NonFinite::kStop)"));
+    LogWarning(what, ": dropped");
+    return true;
+  }
+  return false;
+}
+
 // The norms are of whole variables, which may be partitioned over ps: only the worker has all of a gradient.
 std::vector<double> StoreClient::ClipScales(absl::FunctionRef<ByteSpan(size_t)> gradient) const {
   const auto clips_norm = [](const RuleSpec& rule) {
@@ -320,7 +338,8 @@ StoreClient::Outgoing StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSp
                           .global_step = global_step_,
                           .contributes = options.local_step.has_value(),
                           .local_step = options.local_step.value_or(0),
-                          .clock = options.clock};
+                          .clock = options.clock,
+                          .non_finite = options.non_finite && ps == 0};
   Outgoing call{.ps = ps, .method = StoreMethod::kPushPull, .into = PullTargets(server, options.pull)};
   for (size_t i = 0; i < server.slices.size(); ++i) {
     const SlicePiece& slice = server.slices[i];
@@ -355,6 +374,18 @@ absl::Status StoreClient::AbsorbPushPull(Outgoing& call, StepResult& result) {
 
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                               const PushPullOptions& options) {
+  ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(gradient));
+  if (!drop) return PushPullAll(gradient, options);
+  PushPullOptions nothing = options;
+  nothing.non_finite = true;
+  if (!options.local_step) nothing.minibatches = 0;
+  ASSIGN_OR_RETURN(StepResult result, PushPullAll([](size_t) { return ByteSpan(); }, nothing));
+  result.dropped = true;
+  return result;
+}
+
+absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                                                 const PushPullOptions& options) {
   const uint64_t sequence = ++sequence_;
   std::vector<Outgoing> calls;
   calls.reserve(servers_.size());

@@ -56,14 +56,15 @@ struct StorePushOptions {
   // With a synchronous gate: the round that the gradients were computed for. The answer comes when it has fired, and
   // it is ps 0 that counts; a push without it must not update anything.
   std::optional<uint64_t> local_step = {};
-  uint64_t clock = 0;  // with bounded staleness: this is the clock-th push. The answer waits for the slowest
+  uint64_t clock = 0;       // with bounded staleness: this is the clock-th push. The answer waits for the slowest
+  bool non_finite = false;  // nothing is pushed because it wasn't finite: ps 0 counts that
 };
 
 // What came of it.
 struct StorePushResult {
   int64_t global_step = 0;
   uint64_t staleness = 0;  // the largest of all ps
-  bool dropped = false;    // ps 0 did not take the gradients: too late for the round
+  bool dropped = false;    // the gradients weren't taken: too late for the round, or not finite (NonFinite::kDrop)
 };
 
 // Where a slice of a ps lies in the bound memory.
@@ -179,8 +180,11 @@ class StoreClient {
   [[nodiscard]] absl::Status AwaitAllServers();
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
+  // True: the gradients aren't finite and are to be dropped. InvalidArgument: … and training is to stop.
+  absl::StatusOr<bool> DropsNonFinite(absl::FunctionRef<ByteSpan(size_t)> gradient) const;
   // What clipping by norms multiplies each variable's gradient by; empty: nothing is clipped so.
   std::vector<double> ClipScales(absl::FunctionRef<ByteSpan(size_t)> gradient) const;
+  absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
   Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
                         const PushPullOptions& options, uint64_t sequence);
   [[nodiscard]] absl::Status AbsorbPushPull(Outgoing& call, StepResult& result);

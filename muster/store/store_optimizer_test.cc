@@ -5,12 +5,14 @@
 
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "muster/optim/half.h"
 #include "muster/optim/rule_options.h"
 #include "muster/store/simulated_store.h"
+#include "muster/store/store_status.h"
 
 namespace muster {
 namespace {
@@ -37,9 +39,16 @@ class Trainee {
     std::vector<T> values(gradients_.memory[variable].size() / sizeof(T), value);
     std::memcpy(gradients_.memory[variable].data(), values.data(), gradients_.memory[variable].size());
   }
+  absl::StatusOr<StoreClient::StepResult> TryPush() {
+    return client_->PushPull([this](size_t i) { return ByteSpan(gradients_.memory[i]); }, {});
+  }
   void Push() {
-    const auto pushed = client_->PushPull([this](size_t i) { return ByteSpan(gradients_.memory[i]); }, {});
+    const auto pushed = TryPush();
     EXPECT_TRUE(pushed.ok()) << pushed.status();
+  }
+  // As ps 0's status page says.
+  int Dropped() const {
+    return nlohmann::json::parse(StatusJson(store_.service(0).MakeView()))["clients"][0]["dropped_non_finite"];
   }
   template <typename T>
   std::vector<T> Values(size_t variable) const {
@@ -49,7 +58,7 @@ class Trainee {
   absl::Status started;
 
  private:
-  SimulatedStore store_;
+  mutable SimulatedStore store_;
   WorkerModel model_;
   WorkerModel gradients_;
   std::unique_ptr<StoreClient> client_;
@@ -125,6 +134,41 @@ TEST(StoreOptimizerTest, WholeNumbersAreOnlyAddedTo) {
   trainee.Push();
   trainee.Push();
   EXPECT_THAT(trainee.Values<int64_t>(0), Each(int64_t{1} << 61));
+}
+
+OptimizerSpec SgdThat(NonFinite policy) {
+  OptimizerSpec optimizer = Sgd({.learning_rate = 1});
+  optimizer.non_finite = policy;
+  return optimizer;
+}
+
+// A NaN in the gradient of the second variable, which the second ps has.
+TEST(StoreOptimizerTest, WhatIsNotFiniteIsAppliedDroppedWholeOrTheEnd) {
+  const std::vector<VariableSpec> variables = {{.name = "a", .shape = {2}}, {.name = "b", .shape = {2}}};
+  for (const NonFinite policy : {NonFinite::kApply, NonFinite::kDrop, NonFinite::kStop}) {
+    Trainee trainee(variables, SgdThat(policy));
+    ASSERT_EQ(trainee.started, absl::OkStatus());
+    trainee.SetGradient(0, -1.0f);
+    trainee.SetGradient(1, std::nanf(""));
+    const auto pushed = trainee.TryPush();
+    if (policy == NonFinite::kStop) {
+      EXPECT_TRUE(absl::IsInvalidArgument(pushed.status())) << pushed.status();
+      EXPECT_THAT(std::string(pushed.status().message()), HasSubstr("'b'"));
+      continue;
+    }
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    const bool drops = policy == NonFinite::kDrop;
+    EXPECT_EQ(pushed->dropped, drops);
+    EXPECT_EQ(pushed->global_step, drops ? 0 : 1);
+    EXPECT_THAT(trainee.Values<float>(0), Each(drops ? 0.0f : 1.0f));
+    EXPECT_EQ(std::isnan(trainee.Values<float>(1)[0]), !drops);
+    EXPECT_EQ(trainee.Dropped(), drops ? 1 : 0);
+    trainee.SetGradient(1, -1.0f);
+    trainee.Push();
+    if (drops) {
+      EXPECT_THAT(trainee.Values<float>(1), Each(1.0f));
+    }
+  }
 }
 
 }  // namespace

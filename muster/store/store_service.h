@@ -100,6 +100,7 @@ class StoreService final : public RequestHandler {
   void AnswerReady(int client, const AwaitReadyRequest& request, Responder responder);
   void OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes);
+  void CountNonFinite(const PushPullRequest& message);
   void CountPush(const PushPullRequest& message, bool new_update);
   size_t PullBytes(PullWhat what) const;
   // With the values and counters as they are now.

@@ -58,6 +58,7 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
   // or the sender may have been replaced.
   if (absl::Status status = CheckPushPull(connection, message, bulk.size()); !status.ok())
     return responder.Fail(std::move(status));
+  CountNonFinite(message);
   if (message.contributes) {
     ++clients_.client(message.stamp.client).pushes;
     return gates_.Contribute(connection, message, bulk, std::move(responder));
@@ -73,6 +74,14 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
   const MutableByteSpan pulled = buffer->first(pull_bytes);
   const PushPullReply reply = CompleteReply(message, ApplyPush(message, bulk, pulled));
   responder.Send(Encode(reply), {pulled}, buffer);
+}
+
+// Of what was never pushed nothing survives a restart of the ps, nor does this number. A retry isn't counted again.
+void StoreService::CountNonFinite(const PushPullRequest& message) {
+  ClientTable::Client& client = clients_.client(message.stamp.client);
+  if (!message.non_finite || message.stamp.sequence <= client.last_non_finite) return;
+  client.last_non_finite = message.stamp.sequence;
+  ++client.non_finite;
 }
 
 size_t StoreService::PullBytes(PullWhat what) const {

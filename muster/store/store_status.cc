@@ -40,6 +40,7 @@ Json ClientsJson(const StoreService::View& view) {
                                                        : "lost"},
                 {"connections", client.connections.size()},
                 {"pushes", client.pushes},
+                {"dropped_non_finite", client.non_finite},
                 {"where", client.where},
                 {"waiting_for", waiting.what.empty() ? client.waiting_for : waiting.what}};
     if (!waiting.what.empty()) row["waiting_seconds"] = absl::ToDoubleSeconds(now - waiting.since);
@@ -111,10 +112,12 @@ std::string RenderTable(const Json& status) {
     std::string since;
     if (client.contains("waiting_seconds"))
       since = absl::StrFormat(" since %.1f s", client.at("waiting_seconds").get<double>());
-    absl::StrAppendFormat(&out, "  %-12s %-10s pushes %-8d %s%s%s%s\n", Text(client.at("task")),
-                          Text(client.at("state")), client.at("pushes").get<uint64_t>(), Text(client.at("where")),
-                          Text(client.at("waiting_for")).empty() ? "" : "  waits for ", Text(client.at("waiting_for")),
-                          since);
+    const uint64_t non_finite = client.at("dropped_non_finite").get<uint64_t>();
+    absl::StrAppendFormat(&out, "  %-12s %-10s pushes %-8d %s%s%s%s%s\n", Text(client.at("task")),
+                          Text(client.at("state")), client.at("pushes").get<uint64_t>(),
+                          non_finite == 0 ? "" : absl::StrFormat("(%d with NaN dropped) ", non_finite),
+                          Text(client.at("where")), Text(client.at("waiting_for")).empty() ? "" : "  waits for ",
+                          Text(client.at("waiting_for")), since);
   }
   absl::StrAppend(&out, "\nvariables\n");
   for (const Json& variable : status.at("variables")) {
