@@ -51,10 +51,10 @@ class FuzzedStore {
     Request(StoreMethod::kJoin, Encode(JoinRequest{"worker:0", 1, true, "here"}), 0);
     const std::vector<VariableSpec> variables = {{.name = "w", .shape = {3}},
                                                  {.name = "mean", .shape = {2}, .kind = VariableKind::kBuffer}};
-    const StoreModel model =
-        ModelOfPs(variables, *PlaceVariables(variables, 1, Placement::kRoundRobin, {}), {.kind = RuleKind::kAdam}, 0);
-    Request(StoreMethod::kInitialize, Encode(InitializeRequest{.stamp = {0, 1, 1}, .chief_epoch = 1, .model = model}),
-            20);
+    const StoreModel model = ModelOfPs(variables, *PlaceVariables(variables, 1, Placement::kRoundRobin, {}),
+                                       RuleSpec{.kind = RuleKind::kAdam}, 0);
+    Request(StoreMethod::kInitialize,
+            Encode(InitializeRequest{.stamp = {0, 1, 1}, .chief_epoch = 1, .model = model, .generation = 1}), 20);
     MUSTER_CHECK(service_.MakeView().arena != nullptr);
   }
 

@@ -21,7 +21,8 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-const std::vector<std::string> kPs = {MUSTER_BIN_DIR "/muster", "ps"};
+const std::string kMuster = MUSTER_BIN_DIR "/muster";
+const std::vector<std::string> kPs = {kMuster, "ps"};
 const std::vector<std::string> kToy = {MUSTER_BIN_DIR "/toy_worker", "--gradient=-1", "--learning_rate=1"};
 constexpr int64_t kWidth = 40000;  // three stripes
 
@@ -50,8 +51,8 @@ Final ReadFinal(const std::string& directory) {
 class KilledRun {
  public:
   KilledRun(int workers, int64_t steps)
-      : run_(Joined({MUSTER_BIN_DIR "/muster", "run", "--ps", "2", "--workers", std::to_string(workers), "--muster-ps",
-                     "--model_dir", model_.path(), "--max-restarts", "1000", "--"},
+      : run_(Joined({kMuster, "run", "--ps", "2", "--workers", std::to_string(workers), "--muster-ps", "--model_dir",
+                     model_.path(), "--max-restarts", "1000", "--"},
                     Joined(kToy, {"--steps=" + std::to_string(steps), "--width=" + std::to_string(kWidth),
                                   "--log_steps=10"}))) {}
 
