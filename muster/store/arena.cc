@@ -512,8 +512,7 @@ ByteSpan Arena::AsideSlot(int slice, int slot) const {
 
 std::vector<uint64_t> Arena::AsideSteps() const {
   std::vector<uint64_t> steps(layout_.num_stripes());
-  if (!steps.empty())
-    std::memcpy(steps.data(), base_ + layout_.aside_step_offset(0), steps.size() * sizeof(uint64_t));
+  if (!steps.empty()) std::memcpy(steps.data(), base_ + layout_.aside_step_offset(0), steps.size() * sizeof(uint64_t));
   return steps;
 }
 

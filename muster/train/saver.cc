@@ -74,16 +74,16 @@ absl::Status Saver::RestoreSaveables(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<int64_t>> Saver::RestoreLatest() {
+absl::StatusOr<std::optional<int64_t>> Saver::RestoreLatest(Saveables saveables) {
   ASSIGN_OR_RETURN(const std::optional<std::string> latest,
                    LatestCheckpoint(files_, directory_,
                                     {.allow_older = options_.allow_older_checkpoint,
                                      .verify_checksums = options_.allow_older_checkpoint}));
   if (!latest) return std::nullopt;
-  return Restore(*latest);
+  return Restore(*latest, saveables);
 }
 
-absl::StatusOr<int64_t> Saver::Restore(const std::string& path) {
+absl::StatusOr<int64_t> Saver::Restore(const std::string& path, Saveables saveables) {
   LogInfo("Restoring parameters from ", path);
   ASSIGN_OR_RETURN(const auto checkpoint, CheckpointReader::Open(files_, path));
   RETURN_IF_ERROR(CheckModelOfCheckpoint(checkpoint->manifest(), client_.binding().variables, path));
@@ -97,7 +97,7 @@ absl::StatusOr<int64_t> Saver::Restore(const std::string& path) {
   }
   const int64_t step = checkpoint->manifest().global_step;
   RETURN_IF_ERROR(client_.Initialize(step, step, &parts));
-  RETURN_IF_ERROR(RestoreSaveables(checkpoint->manifest()));
+  if (saveables == Saveables::kRestore) RETURN_IF_ERROR(RestoreSaveables(checkpoint->manifest()));
   last_checkpoint_ = path;
   return step;
 }

@@ -47,10 +47,12 @@ class Saver {
 
   // The newest checkpoint of the directory given to every ps as its initial state; its global step, or nothing if there
   // is no checkpoint. DataLoss: damaged (names the file). FailedPrecondition: of another model (names the variable).
-  absl::StatusOr<std::optional<int64_t>> RestoreLatest();
+  // `saveables`: what was added is restored too. In the middle of training it isn't: the input goes on where it is.
+  enum class Saveables { kRestore, kLeave };
+  absl::StatusOr<std::optional<int64_t>> RestoreLatest(Saveables saveables = Saveables::kRestore);
 
   // The checkpoint at `path`, likewise; also in the middle of training. NotFound: there is none.
-  absl::StatusOr<int64_t> Restore(const std::string& path);
+  absl::StatusOr<int64_t> Restore(const std::string& path, Saveables saveables = Saveables::kRestore);
 
   const std::string& directory() const { return directory_; }
   // Path of the last checkpoint saved or restored; empty if none.

@@ -128,7 +128,8 @@ absl::Status Session::InitializeOrRestore() {
     return absl::OkStatus();
   }
   if (saver_) {
-    ASSIGN_OR_RETURN(const std::optional<int64_t> restored, saver_->RestoreLatest());
+    ASSIGN_OR_RETURN(const std::optional<int64_t> restored,
+                     saver_->RestoreLatest(created_ ? Saver::Saveables::kLeave : Saver::Saveables::kRestore));
     if (restored) return absl::OkStatus();
   }
   if (!recovering_from_.ok())
@@ -170,7 +171,7 @@ absl::Status Session::Restore(const std::string& path) {
   StoreClient& client = *environment_.client;
   Saver reader(*environment_.files, *environment_.clock, client, /*directory=*/"", {});
   Saver& saver = saver_ ? *saver_ : reader;
-  ASSIGN_OR_RETURN(const int64_t step, saver.Restore(path));
+  ASSIGN_OR_RETURN(const int64_t step, saver.Restore(path, Saver::Saveables::kLeave));
   LogWarning("going on from global step ", step, "; it was ", global_step_);
   ASSIGN_OR_RETURN(global_step_, client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
   return client.Pull(PullWhat::kEverything);

@@ -114,6 +114,26 @@ TEST_F(RecoveryTest, RestoreTakesEverybodyBack) {
   EXPECT_TRUE(absl::IsFailedPrecondition(worker_session_.Restore("model/model.ckpt-2")));
 }
 
+TEST_F(RecoveryTest, TheInputGoesOnWhereItIs) {
+  SimulatedStore store(1, kTasks);
+  TrainingProcess chief(store, "chief:0", {.files = &store.files});
+  int restored = 0;
+  SessionOptions options{.checkpoint_dir = "model"};
+  options.saveables.push_back({"input", [] { return "7"; },
+                               [&restored](const std::string&) {
+                                 ++restored;
+                                 return absl::InvalidArgumentError("batches have been drawn");
+                               }});
+  Session session = chief.MakeSession(options);
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  Steps(session, 2);
+  EXPECT_EQ(session.Restore("model/model.ckpt-0"), absl::OkStatus());
+  store.LosePs(0);
+  store.StartPs(0);
+  Steps(session, 1);
+  EXPECT_EQ(restored, 0);
+}
+
 TEST_F(RecoveryTest, ARestoreThatCannotBeLeavesEverythingAsItWas) {
   Steps(chief_session_, 3);
   EXPECT_FALSE(chief_session_.Restore("model/model.ckpt-77").ok());
