@@ -145,8 +145,7 @@ class StoreClient {
   [[nodiscard]] absl::Status CommitCheckpoint(const std::string& directory, const std::string& manifest, int keep = 0,
                                               double preserve_every_hours = 0);
 
-  // The path of a checkpoint that somebody asked the chief to load (ps 0 says so with its answer to a push); empty if
-  // none. Whoever takes it reports what became of it.
+  // The checkpoint that ps 0 says the chief is asked to load; empty: none. Who takes it reports what became of it.
   std::string TakeLoadRequest() { return std::exchange(load_request_, {}); }
   [[nodiscard]] absl::Status ReportLoad(const absl::StatusOr<int64_t>& global_step);
 
@@ -182,7 +181,6 @@ class StoreClient {
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
   // True: the gradients aren't finite and are to be dropped. InvalidArgument: … and training is to stop.
   absl::StatusOr<bool> DropsNonFinite(absl::FunctionRef<ByteSpan(size_t)> gradient) const;
-  // What clipping by norms multiplies each variable's gradient by; empty: nothing is clipped so.
   std::vector<double> ClipScales(absl::FunctionRef<ByteSpan(size_t)> gradient) const;
   absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
   Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
