@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bench/median.h"
 #include "bench/process.h"
 #include "muster/base/check.h"
 #include "muster/checkpoint/checkpoint_directory.h"
@@ -31,11 +32,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 double MillisecondsSince(SteadyClock::time_point start) {
   return std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count();
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // One ps with memory that outlives it, and the chief that trains with it: a large variable that is never pushed, and a

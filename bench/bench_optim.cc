@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/median.h"
 #include "muster/optim/kernel.h"
 #include "muster/optim/rule_options.h"
 #include "muster/optim/sparse_rows.h"
@@ -31,11 +32,6 @@ double SecondsOf(const Work& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 struct Result {
@@ -80,8 +76,9 @@ Result Measure(const UpdateRule& rule, DType dtype, size_t count, int repeats) {
     rule_seconds.push_back(r);
     triad_seconds.push_back(t);
   }
-  return {.rule_gbytes_per_s = 1e-9 * static_cast<double>(variable.bytes_moved()) / Median(rule_seconds),
-          .triad_gbytes_per_s = 1e-9 * static_cast<double>(triad_count * 3 * sizeof(float)) / Median(triad_seconds)};
+  return {
+      .rule_gbytes_per_s = 1e-9 * static_cast<double>(variable.bytes_moved()) / bench::Median(rule_seconds),
+      .triad_gbytes_per_s = 1e-9 * static_cast<double>(triad_count * 3 * sizeof(float)) / bench::Median(triad_seconds)};
 }
 
 // One JSON line and one line of the table.
@@ -156,7 +153,7 @@ bool MeasureRows(const NamedRule& named, const UpdateRule& rule, int repeats) {
     rule_seconds.push_back(r);
     copy_seconds.push_back(c);
   }
-  const double microseconds = 1e6 * Median(rule_seconds), copy_microseconds = 1e6 * Median(copy_seconds);
+  const double microseconds = 1e6 * bench::Median(rule_seconds), copy_microseconds = 1e6 * bench::Median(copy_seconds);
   std::printf("{\"bench\":\"optim_rows\",\"rule\":\"%s\",\"microseconds\":%.0f,\"copy_microseconds\":%.0f}\n",
               named.name.c_str(), microseconds, copy_microseconds);
   std::fprintf(stderr, "%-20s %12.0f %12.0f %7.3f\n", named.name.c_str(), microseconds, copy_microseconds,

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "bench/median.h"
 #include "bench/process.h"
 #include "muster/store/messages.h"
 #include "muster/transport/tcp/tcp_transport.h"
@@ -71,11 +72,6 @@ Sample Measure(double idle_seconds) {
       (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6) /
       (idle_seconds + sample.serving_ms / 1e3);
   return sample;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 int Report(int rounds, double idle_seconds) {

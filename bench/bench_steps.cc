@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/local_loop.h"
+#include "bench/median.h"
 #include "bench/mlp.h"
 #include "bench/process.h"
 #include "muster/muster.h"
@@ -105,11 +106,6 @@ double MeasureCluster(const Options& options, const std::string& folder, bool am
   double rate = 0;
   for (const std::string& out : outs) rate += ReadRate(out);
   return good ? rate : 0;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Local, one worker and two workers in turns, with the switch on or off; one row for each number of workers.

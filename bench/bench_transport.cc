@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/median.h"
 #include "muster/base/check.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
@@ -198,11 +199,6 @@ double SecondsOf(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
 // Clients on one processor and servers on another, if there are two: the scheduler may take seconds to separate a pair
 // that it has once put on one, which would meet only one of the two that are compared.
 void RunOn(int processor) {
@@ -285,19 +281,19 @@ void Measure(const Case& c, double seconds_per_case, MusterClient& muster, Plain
     }
     copy_seconds.push_back(SecondsOf([&] { std::memcpy(copy.data(), buffer.data(), c.bytes); }));
   }
-  const double seconds = Median(muster_seconds);
+  const double seconds = bench::Median(muster_seconds);
   const double gigabytes = static_cast<double>(c.bytes) / 1e9;
   const double speed = gigabytes / seconds;
-  const double plain_speed = gigabytes / Median(plain_seconds);
-  const double copy_speed = gigabytes / Median(copy_seconds);
+  const double plain_speed = gigabytes / bench::Median(plain_seconds);
+  const double copy_speed = gigabytes / bench::Median(copy_seconds);
   std::printf(
       "{\"bench\":\"transport\",\"op\":\"%s\",\"bytes\":%zu,\"seconds\":%.9f,\"plain_seconds\":%.9f,\"gbytes_per_s\":%."
       "4f,"
       "\"plain_gbytes_per_s\":%.4f,\"ratio\":%.3f,\"memcpy_gbytes_per_s\":%.2f}\n",
-      c.name, c.bytes, seconds, Median(plain_seconds), speed, plain_speed, speed / plain_speed, copy_speed);
+      c.name, c.bytes, seconds, bench::Median(plain_seconds), speed, plain_speed, speed / plain_speed, copy_speed);
   std::fflush(stdout);
   std::fprintf(stderr, "%-11s %10zu %12.1f %12.1f %9.3f %9.3f %7.3f %9.1f\n", c.name, c.bytes, seconds * 1e6,
-               Median(plain_seconds) * 1e6, speed, plain_speed, speed / plain_speed, copy_speed);
+               bench::Median(plain_seconds) * 1e6, speed, plain_speed, speed / plain_speed, copy_speed);
 }
 
 int Main(int argc, char** argv) {
