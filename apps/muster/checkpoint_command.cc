@@ -139,6 +139,7 @@ Example:
 
 // The chief reads gigabytes and sends them to every ps.
 constexpr absl::Duration kLoadPatience = absl::Minutes(10);
+constexpr absl::Duration kReachPatience = absl::Seconds(3);
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& path, bool verify_checksums) {
   ASSIGN_OR_RETURN(const std::string found, FindCheckpoint(PosixFileSystem(), path));
@@ -255,9 +256,13 @@ int Load(const Options& options) {
   if (const auto parsed = ParseHostPort(options.ps); !parsed.ok())
     return Complain("load", absl::StatusOr<std::string>(
                                 absl::InvalidArgumentError(absl::StrCat("--ps: ", parsed.status().message()))));
+  const JobToken token{ReadEnvironment().job_token.value_or("")};
+  // A load takes as long as it takes; that there is somebody who may do it shows at once.
+  const auto reached = AskPs(options.ps, token, StoreMethod::kStatus, "", kReachPatience);
+  if (!reached.ok()) return Fail("load", reached.status());
   // The newest of a directory that is seen from here too; else the chief looks for what was typed.
   const auto found = FindCheckpoint(PosixFileSystem(), std::filesystem::absolute(options.path).lexically_normal());
-  const auto answer = AskPs(options.ps, {ReadEnvironment().job_token.value_or("")}, StoreMethod::kLoadCheckpoint,
+  const auto answer = AskPs(options.ps, token, StoreMethod::kLoadCheckpoint,
                             Encode(LoadCheckpointRequest{found.ok() ? *found : options.path}), kLoadPatience);
   if (!answer.ok()) return Fail("load", answer.status());
   LoadCheckpointReply reply;

@@ -30,7 +30,8 @@ constexpr char kDescription[] = "Run a program as a cluster of processes on this
 constexpr char kFooter[] = R"(
 Usage: muster run [FLAGS] -- PROGRAM [ARGUMENTS]
 
-Every process gets TF_CONFIG (who it is), MUSTER_JOB_TOKEN (the secret of this job) and MUSTER_RUN_ID, and runs
+Every process gets TF_CONFIG (who it is), MUSTER_JOB_TOKEN (the secret of this job: yours if you have exported one, which
+lets you ask its ps from another terminal, else a new one) and MUSTER_RUN_ID, and runs
 PROGRAM with the same arguments. Without --chief, worker 0 is the chief. The run ends when the chief ends.
 A task that is killed is started again: a parameter server finds its model where it was, in memory that this command
 keeps, a worker and the chief join again, and no update that was acknowledged is lost.
@@ -136,8 +137,10 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(AddressesNeeded(request)));
   std::vector<std::string> addresses;
   for (int i = 0; i < AddressesNeeded(request); ++i) addresses.push_back(absl::StrCat("127.0.0.1:", ports.port(i)));
-  ASSIGN_OR_RETURN(const ClusterPlan plan,
-                   PlanCluster(request, addresses, RandomHex(kRandomTokenBytes), options.run_id));
+  // A secret that the user has chosen lets him ask the run's ps from another terminal.
+  const std::string exported = Find(options.environment, kJobTokenVariable);
+  const std::string token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
+  ASSIGN_OR_RETURN(const ClusterPlan plan, PlanCluster(request, addresses, token, options.run_id));
   RETURN_IF_ERROR(CheckPrograms(plan, options.environment));
   if (flags.dry_run) {
     std::fputs(DryRunText(plan).c_str(), stdout);

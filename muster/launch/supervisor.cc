@@ -40,6 +40,7 @@ void Supervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   const bool by_itself = phase_ == Phase::kTraining || phase_ == Phase::kChiefEnded;
   if (by_itself && Heal(task, status)) return;
   if (by_itself && !status.ok() && !first_failure_.has_value()) first_failure_ = Failure{task, status};
+  if (by_itself && !status.ok() && IsServer(task)) server_lost_ = true;
   if (task == options_.chief) {
     OnChiefExit(status);
   } else if (by_itself && !status.ok() && !running_.empty()) {
@@ -51,7 +52,7 @@ void Supervisor::OnExit(const TaskId& task, const ExitStatus& status) {
 
 bool Supervisor::Heal(const TaskId& task, const ExitStatus& status) {
   Life& life = lives_[task];
-  if (!Retryable(status) || life.restarts >= options_.max_restarts) return false;
+  if (!Retryable(status) || life.restarts >= options_.max_restarts || server_lost_) return false;
   ++life.restarts;
   life.short_lives = clock_.Now() - life.began < options_.steady_life ? life.short_lives + 1 : 1;
   const absl::Duration pause =

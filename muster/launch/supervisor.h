@@ -110,6 +110,7 @@ class Supervisor {
   int exit_code_ = 1;  // until the chief has its own
   std::optional<Failure> first_failure_;
   int interrupts_ = 0;
+  bool server_lost_ = false;  // for good: who gives up because of it isn't started again
   bool servers_asked_ = false;
 };
 

@@ -267,6 +267,16 @@ TEST_F(HealingTest, ShortLivesAreFollowedByPausesThatDoubleUntilItIsGivenUp) {
   EXPECT_EQ(supervisor_.first_failure()->task, kPs);
 }
 
+TEST_F(HealingTest, WithoutAPsNobodyIsStartedAgain) {
+  supervisor_.OnExit(kPs, {.code = 3});
+  supervisor_.OnExit(kWorker0, {.code = 138});
+  supervisor_.OnExit(kChief, {.code = 138});
+  EXPECT_THAT(Relaunched(), IsEmpty());
+  EXPECT_TRUE(supervisor_.done());
+  EXPECT_EQ(supervisor_.exit_code(), 138);
+  EXPECT_EQ(supervisor_.first_failure()->task, kPs);
+}
+
 TEST_F(HealingTest, AfterASteadyLifeThePausesBeginAnew) {
   supervisor_.OnExit(kPs, {.signal = 9});
   Relaunched();

@@ -40,7 +40,8 @@ class MusterRun : public Process {
 
 TEST(RunCommand, ExitCodeIsTheChiefs) {
   for (const auto& [ending, code] : std::map<std::string, int>{{"exit 0", 0}, {"exit 7", 7}, {"kill -9 $$", 137}}) {
-    MusterRun run({"--ps", "1", "--workers", "1", "--chief", "1"}, "[ $task = chief:0 ] || exit 0; " + ending);
+    MusterRun run({"--ps", "1", "--workers", "1", "--chief", "1", "--max-restarts", "0"},
+                  "[ $task = chief:0 ] || exit 0; " + ending);
     EXPECT_EQ(run.Wait(), code) << run.err;
   }
   MusterRun without_chief({"--ps", "0", "--workers", "2"}, "[ $task = worker:0 ] && exit 5; exit 0");
@@ -212,6 +213,21 @@ TEST(RunCommand, TasksShareASecretThatIsNotOnTheCommandLine) {
   MusterRun again({"--ps", "0", "--workers", "1"}, "echo $MUSTER_JOB_TOKEN");
   EXPECT_EQ(again.Wait(), 0);
   EXPECT_NE(After(again.out, "[worker:0] ").at(0), token);
+}
+
+TEST(RunCommand, TheUsersOwnSecretIsKept) {
+  MusterRun run(std::vector<std::string>{"--ps", "0", "--", "sh", "-c", "echo $MUSTER_JOB_TOKEN"},
+                {.environment = {{"MUSTER_JOB_TOKEN", "mine"}}});
+  EXPECT_EQ(run.Wait(), 0);
+  EXPECT_EQ(After(run.out, "[worker:0] ").at(0), "mine");
+}
+
+TEST(RunCommand, WhoIsKilledIsStartedAgain) {
+  ScratchDirectory seen;
+  MusterRun run({"--ps", "0", "--workers", "1"},
+                "[ -e " + seen.File("before") + " ] || { touch " + seen.File("before") + "; kill -9 $$; }; exit 4");
+  EXPECT_EQ(run.Wait(), 4) << "the second life's";
+  EXPECT_THAT(run.err, HasSubstr("worker:0 was killed by signal 9 (Killed): starting it again (restart 1 of 10)"));
 }
 
 TEST(RunCommand, ProgramsWordsArriveAsTheyAre) {
