@@ -1,6 +1,8 @@
 #include "muster/transport/tcp/poller.h"
 
+#include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 
 #include <algorithm>
@@ -16,13 +18,17 @@ namespace {
 constexpr uint64_t kWake = ~uint64_t{0};
 constexpr uint64_t kTimer = kWake - 1;
 constexpr int64_t kNotSet = std::numeric_limits<int64_t>::max();
-constexpr int64_t kShortWait = 50 * 1000;  // ns
-constexpr int kFewestShortWaits = 4;
-constexpr int kMostShortWaits = 4096;
 
 int64_t SteadyNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+// Of this thread.
+int64_t ContextSwitches() {
+  rusage usage;
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
 bool AddInput(int epoll, int fd, uint64_t id) {
@@ -38,8 +44,7 @@ Poller::Poller()
     : epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
-      timer_set_(kNotSet),
-      short_waits_needed_(kFewestShortWaits) {
+      timer_set_(kNotSet) {
   MUSTER_CHECK(epoll_.valid() && AddInput(epoll_.fd(), wake_.fd(), kWake) &&
                AddInput(epoll_.fd(), timer_.fd(), kTimer));
 }
@@ -105,18 +110,17 @@ void Poller::Wait(absl::Duration time) {
   }
   const int64_t start = SteadyNanoseconds();
   if (time != absl::InfiniteDuration()) SetTimer(start + std::min(absl::ToInt64Nanoseconds(time), kNotSet / 2));
-  if (short_waits_ >= short_waits_needed_) {
+  if (busy_wait_.Begin(start, ContextSwitches())) {
     do {
       if (Poll(0) != 0) {
-        short_waits_needed_ = kFewestShortWaits;
+        busy_wait_.EndAwake();
         return;
       }
-    } while (SteadyNanoseconds() - start < kShortWait);
-    short_waits_ = 0;
-    short_waits_needed_ = std::min(2 * short_waits_needed_, kMostShortWaits);
+      sched_yield();
+    } while (busy_wait_.GoesOn(SteadyNanoseconds(), ContextSwitches()));
   }
   Poll(-1);
-  short_waits_ = SteadyNanoseconds() - start < kShortWait ? short_waits_ + 1 : 0;
+  busy_wait_.EndAsleep(SteadyNanoseconds());
 }
 
 // A timer that goes off too early does no harm: the next wait sets it anew.

@@ -2,10 +2,7 @@
 // has waited to write on a socket, is woken by every acknowledgement on it: measured, a push of 64 KB took three times
 // as long as over a plain socket. Level-triggered, so that an event that isn't acted upon comes again.
 //
-// While one short wait follows the other, as in a chain of small requests or within a large message, it asks again and
-// again for up to 50 µs before it sleeps: to be put to sleep and woken costs both sides more than the wait itself. The
-// first wait that turns out longer ends this, and each time that happens twice as many short ones have to precede the
-// next try, so that an idle or crowded machine isn't kept busy.
+// Short waits are spent awake: see BusyWait.
 //
 // Not thread-safe but for Wake. Internal to tcp/.
 #pragma once
@@ -18,6 +15,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "muster/transport/tcp/busy_wait.h"
 #include "muster/transport/tcp/socket.h"
 
 namespace muster {
@@ -74,8 +72,7 @@ class Poller {
   std::array<epoll_event, 64> events_;
   size_t next_event_ = 0;
   size_t event_count_ = 0;
-  int short_waits_ = 0;  // one after the other
-  int short_waits_needed_;
+  BusyWait busy_wait_;
 };
 
 }  // namespace muster
