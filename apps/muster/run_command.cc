@@ -35,7 +35,8 @@ lets you ask its ps from another terminal, else a new one) and MUSTER_RUN_ID, an
 PROGRAM with the same arguments. Without --chief, worker 0 is the chief. The run ends when the chief ends.
 A task that is killed is started again: a parameter server finds its model where it was, in memory that this command
 keeps, a worker and the chief join again, and no update that was acknowledged is lost.
-Ctrl-C ends all processes gracefully, a second Ctrl-C at once. The exit code is the chief's.
+Ctrl-C ends all processes gracefully (the chief saves a last checkpoint), a second Ctrl-C at once. The exit code is the
+chief's, also then: 0 if it could end well.
 
 Examples:
   muster run --ps 2 --workers 2 --chief 1 -- build/release/bin/digits

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "muster/data/images.h"
 #include "muster/train/error.h"
@@ -17,6 +19,16 @@ Examples AsTensors(std::span<const float> features, std::span<const int64_t> lab
 }
 
 }  // namespace
+
+std::string DefaultCsv() {
+  const std::string csv = "examples/data/digits.csv";
+  std::error_code failed;
+  if (std::filesystem::exists(csv, failed)) return csv;
+  // build/release/bin/digits
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const std::filesystem::path built = program.parent_path() / "../../.." / csv;
+  return std::filesystem::exists(built, failed) ? built.lexically_normal().string() : csv;
+}
 
 muster::ImageData LoadImages(const std::string& data_dir, const std::string& csv) {
   auto data = data_dir.empty() ? muster::LoadDigits(csv) : muster::LoadMnist(data_dir);

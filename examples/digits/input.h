@@ -15,6 +15,8 @@ struct Examples {
   torch::Tensor labels;  // [batch]
 };
 
+// The digits that come with the source: below the working directory, or where the program was built.
+std::string DefaultCsv();
 // Where the data come from. Ends the process with exit code 2 if they can't be read: the message names file and line.
 muster::ImageData LoadImages(const std::string& data_dir, const std::string& csv);
 

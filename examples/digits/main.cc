@@ -18,10 +18,11 @@ namespace {
 
 struct Flags {
   std::string data_dir;  // MNIST's four files; empty: the digits
-  std::string csv = "examples/data/digits.csv";
+  std::string csv = DefaultCsv();
   int64_t steps = 2000;
   size_t batch_size = 50;
   double learning_rate = 0.001;
+  std::string mode = "async";
   uint64_t seed = 1;
   int64_t save_steps = 500;
   double ps_timeout = 60;
@@ -55,6 +56,11 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--learning_rate", flags.learning_rate, "of Adam on the ps")
       ->capture_default_str()
       ->check(NotNegative);
+  app.add_option("--mode", flags.mode,
+                 "async: an update a minibatch; sync: one of all workers' mean; bounded: async, nobody more than 4 "
+                 "minibatches ahead")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"async", "sync", "bounded"}));
   app.add_option("--seed", flags.seed, "of the initial weights and the order of the data")->capture_default_str();
   app.add_option("--save_steps", flags.save_steps, "steps between checkpoints; 0: none")
       ->capture_default_str()
@@ -109,10 +115,20 @@ void Evaluate(muster::Server& server, Net& net, const Flags& flags, const Exampl
   }
 }
 
+muster::Trainer MakeTrainer(muster::Replica& replica, const Flags& flags, int workers) {
+  const muster::OptimizerSpec adam = muster::Adam({.learning_rate = flags.learning_rate});
+  if (flags.mode == "sync") {
+    const auto all = static_cast<uint32_t>(workers);
+    return muster::Synchronous(replica, adam, {.replicas_to_aggregate = all, .total_replicas = all});
+  }
+  if (flags.mode == "bounded") return muster::BoundedStaleness(replica, adam, /*bound=*/4);
+  return muster::Asynchronous(replica, adam);
+}
+
 void Train(muster::Server& server, Net& net, const Flags& flags, const muster::ImageData& data) {
   const muster::TaskConfig& task = server.task();
   muster::Replica replica(server, net, {.placement = muster::Placement::kGreedyBySize});
-  auto trainer = muster::Asynchronous(replica, muster::Adam({.learning_rate = flags.learning_rate}));
+  muster::Trainer trainer = MakeTrainer(replica, flags, task.num_workers());
   Input input(data, flags.batch_size, flags.seed, task.global_id(), task.num_workers());
 
   muster::SessionOptions options{.checkpoint_dir = task.model_dir(),

@@ -23,6 +23,8 @@ namespace {
 
 // Output that waits for its reader before the tasks have to wait too.
 constexpr size_t kMostWaitingBytes = 1 << 20;
+// timeout(1) sends its signal to the process and then to its group: within this time both are one.
+constexpr absl::Duration kSameInterrupt = absl::Milliseconds(300);
 
 // The signals that end a run, as a descriptor; restores what was before when destroyed.
 class EndingSignals {
@@ -48,14 +50,23 @@ class EndingSignals {
   EndingSignals& operator=(const EndingSignals&) = delete;
 
   int fd() const { return fd_; }
-  // True if there was one.
-  bool Take() {
+  // True if there was one, or an echo of one.
+  bool Take(bool& echo) {
     signalfd_siginfo info;
-    return read(fd_, &info, sizeof info) == sizeof info;
+    if (read(fd_, &info, sizeof info) != sizeof info) return false;
+    const absl::Time now = RealClock().Now();
+    echo = info.ssi_pid != 0 && info.ssi_pid == sender_ && info.ssi_signo == signal_ && now - taken_ < kSameInterrupt;
+    sender_ = info.ssi_pid;  // 0: the terminal
+    signal_ = info.ssi_signo;
+    taken_ = now;
+    return true;
   }
 
  private:
   int fd_;
+  uint32_t sender_ = 0;
+  uint32_t signal_ = 0;
+  absl::Time taken_ = absl::InfinitePast();
   sigset_t mask_before_;
   void (*pipe_before_)(int);
 };
@@ -131,7 +142,8 @@ class ForegroundRun final : public BackendEvents {
     supervisor_.emplace(running, std::move(options), backend_, RealClock(),
                         [this](const std::string& line) { log_.Say(line); });
     loop_.Watch(signals_.fd(), POLLIN, [this](short) {
-      while (signals_.Take()) supervisor_->OnInterrupt();
+      for (bool echo = false; signals_.Take(echo);)
+        if (!echo) supervisor_->OnInterrupt();
     });
     return absl::OkStatus();
   }

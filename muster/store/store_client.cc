@@ -88,7 +88,7 @@ absl::Status StoreClient::Exchange(std::vector<Outgoing>& calls, absl::Time dead
     for (const Outgoing& call : calls)
       if (call.in_flight && call.method != StoreMethod::kAwaitReady)
         LogInfo("waiting for ", Name(call.ps), "; giving up in ",
-                absl::FormatDuration(absl::Ceil(deadline - loop_.Now(), absl::Seconds(1))));
+                absl::FormatDuration(std::max(absl::Ceil(deadline - loop_.Now(), absl::Seconds(1)), absl::Seconds(1))));
     loop_.RunUntil(settled, absl::InfiniteFuture());
   }
   if (unanswered > 0) {

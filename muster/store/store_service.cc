@@ -80,7 +80,8 @@ absl::Status StoreService::Recover() {
   if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
   gates_.Attach(*arena_);
   LogInfo("found the model of an earlier life: ", arena_->layout().value_bytes(), " bytes, version ",
-          arena_->header().counters.updates, ", global step ", arena_->header().counters.global_step);
+          arena_->header().counters.updates,
+          options_.lead ? absl::StrCat(", global step ", arena_->header().counters.global_step) : "");
   if (arena_->header().ended != 0) {
     End(absl::OkStatus(), "it had ended before this ps was restarted");
   } else {
@@ -285,8 +286,9 @@ void StoreService::OnInitialize(ConnectionId connection, const InitializeRequest
                                 Responder responder) {
   if (absl::Status status = Initialize(connection, message, bulk); !status.ok())
     return responder.Fail(std::move(status));
-  LogInfo("initialised by ", clients_.client(message.stamp.client).task, ": ", message.model.slices.size(), " slices, ",
-          arena_->layout().value_bytes(), " bytes, global step ", message.global_step);
+  LogInfo("initialised by ", clients_.client(message.stamp.client).task, ": ", arena_->layout().value_bytes(),
+          " bytes in ", message.model.slices.size(), message.model.slices.size() == 1 ? " slice" : " slices",
+          options_.lead ? absl::StrCat(", global step ", message.global_step) : "");
   responder.Send({});
   for (Waiter& waiter : std::exchange(waiters_, {})) {
     if (ReadyFor(waiter.request)) {

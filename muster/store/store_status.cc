@@ -168,8 +168,8 @@ absl::StatusOr<std::string> StatusTable(const std::string& json) {
   if (!status.is_object()) return absl::InvalidArgumentError("the ps answered with something that is no status");
   try {
     return RenderTable(status);
-  } catch (const nlohmann::json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("the ps answered with a status of another version: ", error.what()));
+  } catch (const nlohmann::json::exception&) {
+    return absl::InvalidArgumentError("the ps is of another version: its status has to be looked at with --json");
   }
 }
 

@@ -135,13 +135,23 @@ TEST(RunCommand, InterruptedTwiceKillsAtOnce) {
   EXPECT_THAT(run.err, HasSubstr("interrupted again: killing ps:0, worker:0"));
 }
 
+TEST(RunCommand, TheSameSignalOfTheSameSenderTwiceAtOnceIsOneInterrupt) {
+  MusterRun run({"--ps", "0", "--workers", "1"},
+                "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 1000 & wait; done");
+  run.WaitForOut("[worker:0] ready");
+  run.Signal(SIGTERM);
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), 5);
+  EXPECT_THAT(run.out, HasSubstr("bye"));
+}
+
 TEST(RunCommand, InterruptIsHeardWhileNobodyReadsTheOutput) {
   MusterRun run({"--ps", "0", "--workers", "2"},
                 "trap '' TERM; while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done");
   run.WaitForOut("[worker:1] y");
   run.Signal(SIGINT);
   run.WaitForErr("interrupted: ending");
-  run.Signal(SIGINT);
+  run.Signal(SIGTERM);
   EXPECT_EQ(run.Reap(), 137);
 }
 
