@@ -12,16 +12,10 @@
 #include "muster/base/status_macros.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/checkpoint_part.h"
+#include "muster/store/count_lock.h"
 #include "muster/store/store_status.h"
 
 namespace muster {
-namespace {
-
-// Staleness is counted exactly up to here, which is far beyond what a usable number of workers produces.
-constexpr size_t kStalenessBuckets = 65;
-
-}  // namespace
-
 // A request with bulk, its control message decoded once, before its bulk is read.
 class StoreService::DecodedBulk final : public BulkTarget {
  public:
@@ -50,7 +44,7 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
                AnswerPush(request, std::move(reply), std::move(responder));
              }),
       part_saver_(loop, *options_.files, options_.background),
-      staleness_(kStalenessBuckets),
+      staleness_(kStalenessCounts),
       listener_stats_([] { return Listener::Stats(); }) {}
 
 StoreService::~StoreService() {
@@ -64,7 +58,7 @@ absl::Status StoreService::Recover() {
   if (absl::IsNotFound(attached.status())) return absl::OkStatus();
   RETURN_IF_ERROR(attached.status());
   arena_ = *std::move(attached);
-  arena_->RecoverCount();
+  { const Arena::CountLock finishes_what_was_begun(*arena_); }
   const bool forget = options_.probe != nullptr && options_.probe->Has(PlantedBug::kForgetClients);
   for (int i = 0; i < arena_->layout().num_writers(); ++i) arena_->RecoverWriter(i);
   for (int i = 0; i < num_clients; ++i) {

@@ -19,12 +19,13 @@
 #include <string>
 #include <vector>
 
-#include "muster/store/arena.h"
+#include "muster/store/count_lock.h"
 
 namespace muster {
 namespace {
 
 constexpr int kWriters = 3;
+constexpr uint32_t kMinibatches = 3;  // of one push
 constexpr uint64_t kSeed = 20240601;
 // The rarest bug to show was missed once in 25 runs of 300 deaths.
 constexpr int kPlantedDeaths = 1500;
@@ -101,6 +102,12 @@ std::vector<std::byte> Gradient(const Arena& arena, int slice, int amount) {
       arena->Apply(slice, {.client = writer, .sequence = sequence, .generation = 1, .learning_rate = 1},
                    Gradient(*arena, slice, Amount(writer, sequence)), {});
     }
+    Arena::CountLock(*arena).Add({.client = writer,
+                                  .sequence = sequence,
+                                  .generation = 1,
+                                  .update = true,
+                                  .applied = true,
+                                  .minibatches = kMinibatches});
     shared.writers[writer].acknowledged = sequence;
   } while (!shared.stop);
   _exit(0);
@@ -173,13 +180,27 @@ class ArenaKillTest : public ::testing::Test {
       pushes += acknowledged;
       for (uint64_t sequence = 1; sequence <= acknowledged; ++sequence) sum += Amount(writer, sequence);
     }
-    int wrong = 0;
+    int wrong = WrongCounts(pushes);
     for (size_t slice = 0; slice < arena_->layout().slices().size(); ++slice) {
       const ArenaLayout::Slice& layout = arena_->layout().slices()[slice];
       std::vector<std::byte> bytes(layout.bytes);
       arena_->Read(static_cast<int>(slice), bytes);
       for (int64_t i = 0; i < layout.elements; ++i) wrong += ElementAt(bytes, layout.element_size, i) != sum;
       for (int64_t i = 0; i < layout.num_stripes; ++i) wrong += WrongFields(Stripe(layout.first_stripe + i), pushes);
+    }
+    return wrong;
+  }
+
+  int WrongCounts(uint64_t pushes) {
+    { const Arena::CountLock finishes_what_was_begun(*arena_); }
+    const ArenaCounters& counters = arena_->header().counters;
+    int wrong = counters.updates != pushes;
+    wrong += counters.global_step != static_cast<int64_t>(pushes);
+    wrong += counters.minibatches != static_cast<int64_t>(kMinibatches * pushes);
+    for (int writer = 0; writer < kWriters; ++writer) {
+      const ClientNumbers& numbers = arena_->client(writer).numbers;
+      wrong += numbers.last_applied != shared_->writers[writer].acknowledged;
+      wrong += numbers.last_counted != shared_->writers[writer].acknowledged;
     }
     return wrong;
   }
@@ -230,7 +251,8 @@ TEST_F(ArenaKillTest, FourThousandDeathsLoseNothingAndDoNothingTwice) {
        {ArenaPoint::kBeforeLock, ArenaPoint::kLocked, ArenaPoint::kHeaderSaved, ArenaPoint::kUndoValid,
         ArenaPoint::kBlockSaved, ArenaPoint::kBlockCounted, ArenaPoint::kBlockChanged, ArenaPoint::kHeaderWritten,
         ArenaPoint::kCommitted, ArenaPoint::kUnlocked, ArenaPoint::kOwnerDied, ArenaPoint::kBlockRestored,
-        ArenaPoint::kHeaderRestored, ArenaPoint::kUndoDropped, ArenaPoint::kRecovered})
+        ArenaPoint::kHeaderRestored, ArenaPoint::kUndoDropped, ArenaPoint::kRecovered, ArenaPoint::kAcknowledging,
+        ArenaPoint::kJournalled, ArenaPoint::kCounted})
     EXPECT_GT(Deaths(point, point), 0) << "nobody died at point " << static_cast<int>(point);
 }
 
@@ -270,13 +292,14 @@ TEST_P(PlantedBugTest, IsSeen) {
 }
 
 std::string NameOfBug(const ::testing::TestParamInfo<PlantedBug>& info) {
-  static constexpr const char* kNames[] = {"SkipRestore", "IgnoreSequence", "CommitBeforeHeader", "SkipOwnRecovery"};
+  static constexpr const char* kNames[] = {"SkipRestore", "IgnoreSequence", "CommitBeforeHeader", "SkipOwnRecovery",
+                                           "CountTwice"};
   return kNames[static_cast<size_t>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PlantedBugTest,
                          ::testing::Values(PlantedBug::kSkipRestore, PlantedBug::kIgnoreSequence,
-                                           PlantedBug::kCommitBeforeHeader, PlantedBug::kSkipOwnRecovery),
+                                           PlantedBug::kCommitBeforeHeader, PlantedBug::kSkipOwnRecovery, PlantedBug::kCountTwice),
                          NameOfBug);
 
 }  // namespace
