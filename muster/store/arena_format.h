@@ -81,8 +81,8 @@ struct ArenaHeader {
   ChiefLease chief;
   CountJournal journal;
   GateCounters gate;
-  uint64_t next_round;  // once the firing that has begun is over
-  uint64_t firing;      // 0: none has begun; else 1 + the number of contributors. Written last
+  uint64_t next_round;                   // once the firing that has begun is over
+  uint64_t firing;                       // 0: none has begun; else 1 + the number of contributors. Written last
   pthread_mutex_t count_mutex;           // process-shared, robust
   uint64_t load_requested;               // 1: the chief is asked to load a checkpoint, and ps 0 knows which
   uint64_t staleness[kStalenessCounts];  // [i]: direct updates with staleness i
@@ -96,8 +96,8 @@ struct ClientRecord {
   uint64_t incarnation;
   uint64_t done;  // 1: it has said so
   ClientNumbers numbers;
-  int64_t process;        // that writes here itself (direct apply): nobody takes the row while it lives; 0: none
-  uint64_t process_start; // … and its ProcessIdentity::start
+  int64_t process;         // that writes here itself (direct apply): nobody takes the row while it lives; 0: none
+  uint64_t process_start;  // … and its ProcessIdentity::start
   uint64_t direct_pushes;
 };
 

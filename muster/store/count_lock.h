@@ -1,6 +1,6 @@
 // The counters of an arena and the numbers of its clients, which change together or not at all. The ps counts for whom
-// it applies, a direct worker counts for itself, each of them in one process-shared robust lock and through the journal:
-// who is killed in the middle leaves either nothing or a commit that the next holder finishes.
+// it applies, a direct worker counts for itself, each of them in one process-shared robust lock and through the
+// journal: who is killed in the middle leaves either nothing or a commit that the next holder finishes.
 #pragma once
 
 #include <cstdint>

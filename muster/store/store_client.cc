@@ -9,6 +9,8 @@
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/store/outgoing.h"
+#include "muster/store/store_client_direct.h"
 
 namespace muster {
 namespace {
@@ -20,23 +22,12 @@ constexpr absl::Duration kDonePatience = absl::Seconds(10);
 
 }  // namespace
 
-// One request to one ps and, in the end, its answer.
-struct StoreClient::Outgoing {
-  int ps = 0;
-  StoreMethod method{};
-  std::string control;
-  Segments bulk;
-  MutableSegments into;
-  absl::StatusOr<Reply> answer = absl::UnknownError("not answered");
-  int attempts = 0;
-  std::optional<Channel::CallId> in_flight;
-  bool send_again = true;  // when the connection breaks
-};
-
 StoreClient::StoreClient(Transport& transport, std::vector<std::string> ps_addresses, StoreClientOptions options)
     : loop_(transport.loop()), options_(std::move(options)), addresses_(std::move(ps_addresses)) {
   for (const std::string& address : addresses_) servers_.emplace_back().channel = transport.Connect(address);
 }
+
+StoreClient::~StoreClient() = default;
 
 std::string StoreClient::Name(int ps) const { return absl::StrCat("ps:", ps, " (", addresses_[ps], ")"); }
 
@@ -271,7 +262,9 @@ absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
     // A chief that loads a checkpoint reaches one ps after the other: values of two generations don't belong together.
     const bool same = std::all_of(replies.begin(), replies.end(),
                                   [this](const AwaitReadyReply& reply) { return reply.generation == generation_; });
-    if (same) return global_step_ = replies[0].global_step;
+    if (!same) continue;
+    RETURN_IF_ERROR(Direct::Open(*this));
+    return global_step_ = replies[0].global_step;
   }
 }
 
@@ -386,6 +379,7 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
 
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                                  const PushPullOptions& options) {
+  if (direct_ != nullptr && !options.non_finite) return Direct::PushPull(*this, gradient, options);
   const uint64_t sequence = ++sequence_;
   std::vector<Outgoing> calls;
   calls.reserve(servers_.size());
@@ -429,6 +423,7 @@ absl::StatusOr<int64_t> StoreClient::ReadGlobalStep() {
 }
 
 absl::Status StoreClient::Done() {
+  direct_.reset();  // who is done writes no more, and may be replaced without being killed
   std::vector<Outgoing> calls;
   for (int ps = 0; ps < num_ps(); ++ps)
     calls.push_back({.ps = ps, .method = StoreMethod::kDone, .control = Encode(DoneRequest{MakeStamp(ps, 0)})});

@@ -14,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "muster/cluster/placement.h"
+#include "muster/store/apply_choice.h"
+#include "muster/store/arena_probe.h"
 #include "muster/store/checkpoint_part.h"
 #include "muster/store/messages.h"
 #include "muster/transport/transport.h"
@@ -36,6 +38,9 @@ struct StoreClientOptions {
   // Asked while Join, AwaitReady, gates and barriers wait: true makes them end with Cancelled. (What is under way is
   // always finished.)
   std::function<bool()> stop_requested = [] { return false; };
+  // Who applies updates, from AwaitReady on.
+  ApplyChoice apply = ApplyChoice::kServer;
+  ArenaProbe* probe = nullptr;  // of tests, for direct apply
 };
 
 // The model in this process: what it consists of, where it is placed, and the memory of each variable.
@@ -87,6 +92,7 @@ class StoreClient {
  public:
   // `transport` must outlive the client.
   StoreClient(Transport& transport, std::vector<std::string> ps_addresses, StoreClientOptions options);
+  ~StoreClient();
 
   // Makes this process known to every ps; with `chief` asks for the chief's lease, which each ps
   // keeps for itself.
@@ -108,7 +114,7 @@ class StoreClient {
   [[nodiscard]] absl::Status Initialize(int64_t global_step, int64_t minibatches,
                                         const std::vector<RestoredPart>* parts);
 
-  // Blocks until the chief has initialised every ps; compares the models. Returns the global step.
+  // Blocks until the chief has initialised every ps; compares the models; sees to direct apply. Returns the global step.
   absl::StatusOr<int64_t> AwaitReady(absl::Time deadline);
 
   using PushPullOptions = StorePushOptions;
@@ -129,10 +135,8 @@ class StoreClient {
 
   // Values of all ps into the bound memory.
   [[nodiscard]] absl::Status Pull(PullWhat what);
-
   // ps 0's counter, without a pull.
   absl::StatusOr<int64_t> ReadGlobalStep();
-
   [[nodiscard]] absl::Status Done();
   [[nodiscard]] absl::Status Shutdown(const std::string& reason);
   // The status page of one ps, JSON.
@@ -148,7 +152,6 @@ class StoreClient {
   // The checkpoint that ps 0 says the chief is asked to load; empty: none. Who takes it reports what became of it.
   std::string TakeLoadRequest() { return std::exchange(load_request_, {}); }
   [[nodiscard]] absl::Status ReportLoad(const absl::StatusOr<int64_t>& global_step);
-
   // The stamp of the next heartbeat to `ps` (heartbeats carry no number of their own).
   Stamp HeartbeatStamp(int ps) const;
   const std::vector<std::string>& addresses() const { return addresses_; }
@@ -162,6 +165,7 @@ class StoreClient {
     uint64_t pulled_version = 0;
   };
   struct Outgoing;
+  class Direct;
 
   std::string Name(int ps) const;
   // `message`, and whom it is about.
@@ -202,6 +206,7 @@ class StoreClient {
   uint64_t generation_ = 0;  // of the values that are pulled
   int64_t global_step_ = 0;  // as ps 0 said last
   std::string load_request_;
+  std::unique_ptr<Direct> direct_;  // null: the ps apply
 };
 
 }  // namespace muster

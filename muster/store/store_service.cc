@@ -43,6 +43,7 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
              [this](const PushPullRequest& request, PushPullReply reply, Responder responder) {
                AnswerPush(request, std::move(reply), std::move(responder));
              }),
+      door_(options_.port),
       part_saver_(loop, *options_.files, options_.background),
       staleness_(kStalenessCounts),
       listener_stats_([] { return Listener::Stats(); }) {}
@@ -73,6 +74,7 @@ absl::Status StoreService::Recover() {
   const ChiefLease& chief = arena_->header().chief;
   if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
   gates_.Attach(*arena_);
+  arena_->header().load_requested = 0;  // who asked has lost his connection
   LogInfo("found the model of an earlier life: ", arena_->layout().value_bytes(), " bytes, version ",
           arena_->header().counters.updates, ", global step ", arena_->header().counters.global_step);
   if (arena_->header().ended != 0) {
@@ -181,6 +183,10 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
       return OnCommitCheckpoint(request, std::move(responder));
     case StoreMethod::kBarrier:
       return OnBarrier(request, std::move(responder));
+    case StoreMethod::kOpenDirect:
+      return OnOpenDirect(request, std::move(responder));
+    case StoreMethod::kEnterDirect:
+      return OnEnterDirect(request, std::move(responder));
     case StoreMethod::kLoadCheckpoint:
       return OnLoadCheckpoint(request, std::move(responder));
     case StoreMethod::kReportLoad:
@@ -209,6 +215,8 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
   }
   if (arena_) {
     const bool new_life = arena_->client(*client).incarnation != message.incarnation;
+    if (absl::Status vacated = new_life ? door_.Vacate(*arena_, *client) : absl::OkStatus(); !vacated.ok())
+      return responder.Fail(std::move(vacated));
     RecordClient(*client);
     if (new_life) gates_.Join(*client);
     if (message.chief) RecordChief();
@@ -324,6 +332,7 @@ void StoreService::OnStamped(const IncomingRequest& request, Responder responder
   if (done) {
     clients_.SetDone(message.stamp.client, loop_.Now());
     if (arena_) RecordClient(static_cast<int>(message.stamp.client));
+    if (arena_) DirectDoor::Leave(*arena_, static_cast<int>(message.stamp.client));
   }
   responder.Send({});
   if (!done) return;
@@ -340,6 +349,28 @@ void StoreService::OnBarrier(const IncomingRequest& request, Responder responder
   if (status.ok()) status = NeedTraining();
   if (!status.ok()) return responder.Fail(std::move(status));
   gates_.OnBarrier(request.connection, message, std::move(responder));
+}
+
+void StoreService::OnOpenDirect(const IncomingRequest& request, Responder responder) {
+  OpenDirectRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = NeedModel();
+  if (!status.ok()) return responder.Fail(std::move(status));
+  const auto reply = door_.Open(*arena_, static_cast<int>(message.stamp.client));
+  if (!reply.ok()) return responder.Fail(reply.status());
+  responder.Send(Encode(*reply));
+}
+
+void StoreService::OnEnterDirect(const IncomingRequest& request, Responder responder) {
+  EnterDirectRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = NeedModel();
+  if (status.ok()) status = NeedTraining();
+  if (status.ok()) status = door_.Enter(*arena_, static_cast<int>(message.stamp.client), message.ticket);
+  if (!status.ok()) return responder.Fail(std::move(status));
+  responder.Send({});
 }
 
 void StoreService::OnSavePart(const IncomingRequest& request, Responder responder) {
@@ -391,6 +422,7 @@ void StoreService::OnLoadCheckpoint(const IncomingRequest& request, Responder re
     status = absl::UnavailableError("no chief is alive that could load a checkpoint; start it, and ask again");
   if (!status.ok()) return responder.Fail(std::move(status));
   load_ = {std::move(message.path), std::move(responder)};
+  arena_->header().load_requested = 1;
 }
 
 void StoreService::OnReportLoad(const IncomingRequest& request, Responder responder) {
@@ -401,6 +433,7 @@ void StoreService::OnReportLoad(const IncomingRequest& request, Responder respon
   responder.Send({});
   if (!load_) return;  // who asked has heard already
   Load load = *std::exchange(load_, std::nullopt);
+  if (arena_) arena_->header().load_requested = 0;
   if (!message.error.empty()) return load.responder.Fail(absl::FailedPreconditionError(message.error));
   load.responder.Send(Encode(LoadCheckpointReply{message.global_step}));
 }
@@ -462,6 +495,12 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   LookAtLeaving();
 }
 
+std::vector<uint64_t> StoreService::AllStaleness() const {
+  std::vector<uint64_t> all = staleness_;
+  for (size_t i = 0; arena_ && i < all.size(); ++i) all[i] += arena_->header().staleness[i];
+  return all;
+}
+
 StoreService::View StoreService::MakeView() const {
   return {.options = &options_,
           .now = loop_.Now(),
@@ -471,7 +510,7 @@ StoreService::View StoreService::MakeView() const {
           .waiting = gates_.Describe(),
           .ending = ending_,
           .requests = requests_,
-          .staleness = staleness_,
+          .staleness = AllStaleness(),
           .listener = listener_stats_()};
 }
 

@@ -113,6 +113,21 @@ std::vector<std::byte> Gradient(const Arena& arena, int slice, int amount) {
   _exit(0);
 }
 
+// Counters and numbers that aren't what the acknowledged pushes make them.
+int WrongCounts(Arena& arena, const Shared& shared, uint64_t pushes) {
+  { const Arena::CountLock finishes_what_was_begun(arena); }
+  const ArenaCounters& counters = arena.header().counters;
+  int wrong = counters.updates != pushes;
+  wrong += counters.global_step != static_cast<int64_t>(pushes);
+  wrong += counters.minibatches != static_cast<int64_t>(kMinibatches * pushes);
+  for (int writer = 0; writer < kWriters; ++writer) {
+    const ClientNumbers& numbers = arena.client(writer).numbers;
+    wrong += numbers.last_applied != shared.writers[writer].acknowledged;
+    wrong += numbers.last_counted != shared.writers[writer].acknowledged;
+  }
+  return wrong;
+}
+
 class ArenaKillTest : public ::testing::Test {
  protected:
   ArenaKillTest() {
@@ -180,27 +195,13 @@ class ArenaKillTest : public ::testing::Test {
       pushes += acknowledged;
       for (uint64_t sequence = 1; sequence <= acknowledged; ++sequence) sum += Amount(writer, sequence);
     }
-    int wrong = WrongCounts(pushes);
+    int wrong = WrongCounts(*arena_, *shared_, pushes);
     for (size_t slice = 0; slice < arena_->layout().slices().size(); ++slice) {
       const ArenaLayout::Slice& layout = arena_->layout().slices()[slice];
       std::vector<std::byte> bytes(layout.bytes);
       arena_->Read(static_cast<int>(slice), bytes);
       for (int64_t i = 0; i < layout.elements; ++i) wrong += ElementAt(bytes, layout.element_size, i) != sum;
       for (int64_t i = 0; i < layout.num_stripes; ++i) wrong += WrongFields(Stripe(layout.first_stripe + i), pushes);
-    }
-    return wrong;
-  }
-
-  int WrongCounts(uint64_t pushes) {
-    { const Arena::CountLock finishes_what_was_begun(*arena_); }
-    const ArenaCounters& counters = arena_->header().counters;
-    int wrong = counters.updates != pushes;
-    wrong += counters.global_step != static_cast<int64_t>(pushes);
-    wrong += counters.minibatches != static_cast<int64_t>(kMinibatches * pushes);
-    for (int writer = 0; writer < kWriters; ++writer) {
-      const ClientNumbers& numbers = arena_->client(writer).numbers;
-      wrong += numbers.last_applied != shared_->writers[writer].acknowledged;
-      wrong += numbers.last_counted != shared_->writers[writer].acknowledged;
     }
     return wrong;
   }
@@ -299,7 +300,8 @@ std::string NameOfBug(const ::testing::TestParamInfo<PlantedBug>& info) {
 
 INSTANTIATE_TEST_SUITE_P(All, PlantedBugTest,
                          ::testing::Values(PlantedBug::kSkipRestore, PlantedBug::kIgnoreSequence,
-                                           PlantedBug::kCommitBeforeHeader, PlantedBug::kSkipOwnRecovery, PlantedBug::kCountTwice),
+                                           PlantedBug::kCommitBeforeHeader, PlantedBug::kSkipOwnRecovery,
+                                           PlantedBug::kCountTwice),
                          NameOfBug);
 
 }  // namespace

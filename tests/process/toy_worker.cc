@@ -31,6 +31,7 @@ struct Flags {
   double learning_rate = 0.01;
   std::optional<float> gradient;  // of every element; unset: its value
   std::optional<bool> is_chief;
+  std::string apply = "auto";
 };
 
 Flags ParseFlags(int argc, char** argv) {
@@ -45,6 +46,7 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--learning_rate", flags.learning_rate, "of SGD");
   app.add_option("--gradient", flags.gradient, "of every element; unset: its value");
   app.add_option("--is_chief", flags.is_chief, "SessionOptions::is_chief");
+  app.add_option("--apply", flags.apply, "NodeOptions::apply: server, direct or auto");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -89,6 +91,7 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
   const Environment process = ReadEnvironment();
   NodeOptions options{.token = {process.job_token.value_or("")},
                       .patience = absl::Seconds(flags.patience),
+                      .apply = ParseApplyChoice(flags.apply).value(),
                       .arena_fd = process.arena_fd.value_or("")};
   options.lease.lease = absl::Seconds(flags.lease);
   ASSIGN_OR_RETURN(const auto node, Node::Create(task, options));
