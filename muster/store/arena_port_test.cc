@@ -13,6 +13,7 @@
 
 #include "muster/store/arena_guest.h"
 #include "muster/store/direct_door.h"
+#include "muster/store/robust_lock.h"
 #include "muster/store/simulated_store.h"
 
 namespace muster {
@@ -116,6 +117,18 @@ TEST_F(ArenaPortTest, AStoppedWriterIsKilledBeforeAnotherTakesItsRow) {
   std::vector<std::byte> values(20);
   arena_->Read(0, values);  // its lock is free
   waitpid(child, nullptr, 0);
+}
+
+TEST_F(ArenaPortTest, AStoppedProcessThatKeepsALockIsKilledByWhoWaits) {
+  const pid_t child = StartVisitor(Open(1));
+  kill(child, SIGSTOP);
+  auto* head = reinterpret_cast<StripeHeader*>(arena_->memory().data() + arena_->layout().stripe_offset(0));
+  EXPECT_EQ(LockRobust(&head->mutex, absl::Milliseconds(50)), EOWNERDEAD);
+  pthread_mutex_consistent(&head->mutex);
+  pthread_mutex_unlock(&head->mutex);
+  siginfo_t info = {};
+  ASSERT_EQ(waitid(P_PID, child, &info, WEXITED), 0);
+  EXPECT_EQ(info.si_status, SIGKILL);
 }
 
 TEST_F(ArenaPortTest, WhoHasSaidDoneOrClosedItsConnectionIsNotKilled) {

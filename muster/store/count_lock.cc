@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "muster/base/check.h"
+#include "muster/store/robust_lock.h"
 #include "muster/store/shared_memory_order.h"
 
 namespace muster {
 
 Arena::CountLock::CountLock(Arena& arena) : arena_(arena) {
-  const int error = pthread_mutex_lock(&arena.header().count_mutex);
-  MUSTER_CHECK(error == 0 || error == EOWNERDEAD);
+  const int error = LockRobust(&arena.header().count_mutex);
   FinishJournal();
   if (error == EOWNERDEAD) pthread_mutex_consistent(&arena.header().count_mutex);
 }

@@ -114,7 +114,8 @@ class StoreClient {
   [[nodiscard]] absl::Status Initialize(int64_t global_step, int64_t minibatches,
                                         const std::vector<RestoredPart>* parts);
 
-  // Blocks until the chief has initialised every ps; compares the models; sees to direct apply. Returns the global step.
+  // Blocks until the chief has initialised every ps; compares the models; sees to direct apply. Returns the global
+  // step.
   absl::StatusOr<int64_t> AwaitReady(absl::Time deadline);
 
   using PushPullOptions = StorePushOptions;
