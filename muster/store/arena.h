@@ -66,6 +66,7 @@ class Arena {
   const ArenaLayout& layout() const { return layout_; }
   const StoreModel& model() const { return model_; }
   const ArenaMemory& memory() const { return *memory_; }
+  const std::shared_ptr<ArenaMemory>& shared_memory() const { return memory_; }
   ArenaHeader& header() { return *reinterpret_cast<ArenaHeader*>(base_); }
   ClientRecord& client(int client) { return *reinterpret_cast<ClientRecord*>(base_ + layout_.client_offset(client)); }
 

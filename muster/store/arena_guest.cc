@@ -95,6 +95,18 @@ absl::Status ArenaGuest::Attach(ArenaGuest* before, int num_clients, ArenaProbe*
   return absl::OkStatus();
 }
 
+MutableByteSpan ArenaGuest::value(int slice) const {
+  const ArenaLayout::Slice& layout = arena_->layout().slices()[slice];
+  return {arena_->memory().data() + layout.value_offset, layout.bytes};
+}
+
+void ArenaGuest::TakeValuesAlong() {
+  const auto& slices = arena_->layout().slices();
+  if (slices.empty()) return;
+  const uint64_t begin = slices.front().value_offset;
+  arena_->shared_memory()->MakePrivate(begin, slices.back().value_offset + slices.back().bytes - begin);
+}
+
 bool ArenaGuest::host_alive() const {
   char byte = 0;
   const ssize_t got = recv(connection_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);

@@ -26,7 +26,11 @@ class ArenaGuest {
 
   // The ps's process still has the connection open. Costs one system call, which doesn't block.
   bool host_alive() const;
-  Arena& arena() { return *arena_; }
+  Arena& arena() const { return *arena_; }
+  // Where the slice lies. To be read at any time, as in Hogwild; to be changed through the arena only.
+  MutableByteSpan value(int slice) const;
+  // Every value at its address becomes this process's own, as it is now. The arena isn't to be used any more.
+  void TakeValuesAlong();
 
  private:
   ArenaGuest(int connection, std::shared_ptr<ArenaMemory> memory);

@@ -55,8 +55,9 @@ bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::Functio
                       (options.pull == PullWhat::kTrainable && slice.kind == VariableKind::kTrainable);
     MutableByteSpan into;
     if (pull) into = binding.values[slice.variable].subspan(slice.offset, slice.bytes);
+    if (into.data() == place.guest->value(static_cast<int>(i)).data()) into = {};  // it is trained in place
     if (change.empty()) {
-      if (pull) arena.Read(static_cast<int>(i), into);
+      if (!into.empty()) arena.Read(static_cast<int>(i), into);
       continue;
     }
     ArenaPush update{.client = place.client, .sequence = push.sequence, .generation = push.generation};
@@ -68,6 +69,21 @@ bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::Functio
     if (!arena.Apply(static_cast<int>(i), update, change.subspan(slice.offset, slice.bytes), into)) return false;
   }
   return true;
+}
+
+InPlaceMemory DirectApply::InPlace(size_t variable) {
+  for (const Place& place : places_) {
+    const StoreModel& model = place.guest->arena().model();
+    for (size_t i = 0; i < place.slices.size(); ++i)
+      if (place.slices[i].variable == static_cast<int>(variable) && place.rules[i] != nullptr &&
+          model.slices[i].num_shards == 1)
+        return {place.guest->value(static_cast<int>(i)), place.guest->arena().shared_memory()};
+  }
+  return {};
+}
+
+void DirectApply::TakeValuesAlong() {
+  for (Place& place : places_) place.guest->TakeValuesAlong();
 }
 
 bool DirectApply::Count(Place& place, const StorePushOptions& options, const Push& push, bool lead,

@@ -35,6 +35,11 @@ class DirectApply {
   absl::StatusOr<StorePushResult> PushPull(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                            const StorePushOptions& options, const Push& push);
 
+  // The arena's memory of a trainable variable that lies there in one piece.
+  InPlaceMemory InPlace(size_t variable);
+  // The end: what was given out by InPlace becomes memory of this process alone, with the values as they are now.
+  void TakeValuesAlong();
+
  private:
   struct Place {
     std::unique_ptr<ArenaGuest> guest;

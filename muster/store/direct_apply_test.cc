@@ -229,5 +229,67 @@ TEST(DirectApply, WhatIsNotFiniteIsDroppedAndCounted) {
   EXPECT_EQ(worker.Push(1)->global_step, 1);
 }
 
+// Binds what the client offers as the algorithms do.
+void TrainInPlace(Worker& worker) {
+  for (size_t i = 0; i < kVariables.size(); ++i)
+    if (const InPlaceMemory memory = worker.client->InPlace(i); !memory.bytes.empty())
+      worker.model.binding.values[i] = memory.bytes;
+  worker.client->Bind(worker.model.binding);
+}
+
+float First(const Worker& worker) {
+  float value = 0;
+  std::memcpy(&value, worker.model.binding.values[0].data(), sizeof value);
+  return value;
+}
+
+TEST(DirectApply, InPlaceUpdatesOfOthersAreSeenAtOnceUntilOneIsDone) {
+  SimulatedStore store(2, {"worker:0", "worker:1"}, {}, nullptr, /*direct=*/true);
+  Worker chief(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
+  Worker worker(store, "worker:1", false, ApplyChoice::kAuto, kPlain);
+  const InPlaceMemory memory = chief.client->InPlace(0);
+  EXPECT_TRUE(chief.client->InPlace(1).bytes.empty()) << "batch statistics are every worker's own";
+  EXPECT_TRUE(worker.client->InPlace(0).bytes.empty()) << "auto trains a copy where there are others";
+  TrainInPlace(chief);
+  const float before = First(chief);
+  ASSERT_TRUE(worker.Push(-1).ok());
+  EXPECT_EQ(First(chief), before + 1);
+  ASSERT_TRUE(chief.Push(-1).ok());
+  EXPECT_EQ(First(chief), before + 2);
+  EXPECT_EQ(chief.client->Pull(PullWhat::kEverything), absl::OkStatus());
+  EXPECT_EQ(First(chief), before + 2);
+  ASSERT_EQ(chief.client->Done(), absl::OkStatus());
+  ASSERT_TRUE(worker.Push(-1).ok());
+  EXPECT_EQ(First(chief), before + 2) << "what it has trained stays as it was when it was done";
+}
+
+TEST(DirectApply, OneWorkerAloneTrainsInPlaceAndAPartitionedVariableAsACopy) {
+  SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
+  OptimizerSpec optimizer = kPlain;
+  optimizer.non_finite = NonFinite::kDrop;
+  Worker worker(store, "worker:0", true, ApplyChoice::kAuto, optimizer,
+                {.kind = Partitioning::Kind::kFixed, .shards = 2});
+  EXPECT_TRUE(worker.client->InPlace(0).bytes.empty());
+  SimulatedStore other(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
+  Worker whole(other, "worker:0", true, ApplyChoice::kAuto, optimizer);
+  TrainInPlace(whole);
+  const float before = First(whole);
+  for (const double gradient : {-1.0, std::numeric_limits<double>::infinity(), -1.0}) {
+    ASSERT_TRUE(worker.Push(gradient).ok());
+    ASSERT_TRUE(whole.Push(gradient).ok());
+    EXPECT_EQ(First(whole), First(worker));
+  }
+  EXPECT_EQ(First(whole), before + 2);
+}
+
+TEST(ArenaMemory, NeverGetsShorterUnderThoseWhoHaveItMapped) {
+  const auto memory = *ArenaMemory::Create();
+  ASSERT_EQ(memory->Reset(8 << 12), absl::OkStatus());
+  const auto other = *ArenaMemory::Adopt(memory->fd());
+  other->data()[7 << 12] = std::byte{5};
+  ASSERT_EQ(memory->Reset(1 << 12), absl::OkStatus());
+  EXPECT_EQ(other->data()[7 << 12], std::byte{0}) << "dropped, and still there to be read";
+}
+
 }  // namespace
 }  // namespace muster

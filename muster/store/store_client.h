@@ -72,6 +72,12 @@ struct StorePushResult {
   bool dropped = false;    // the gradients weren't taken: too late for the round, or not finite (NonFinite::kDrop)
 };
 
+// Memory of a variable that updates change in place, and what keeps it mapped.
+struct InPlaceMemory {
+  MutableByteSpan bytes;  // empty: there is none
+  std::shared_ptr<void> owner;
+};
+
 // Where a slice of a ps lies in the bound memory.
 struct SlicePiece {
   int variable = 0;
@@ -134,6 +140,8 @@ class StoreClient {
   // Unavailable: not within gate_patience. InvalidArgument: as many never come.
   [[nodiscard]] absl::Status Barrier(const std::string& name, uint32_t parties, bool elastic = false);
 
+  // Direct apply: where a trainable variable lies in the arena, if it may be trained there. Private after Done.
+  InPlaceMemory InPlace(size_t variable) const;
   // Values of all ps into the bound memory.
   [[nodiscard]] absl::Status Pull(PullWhat what);
   // ps 0's counter, without a pull.
@@ -184,9 +192,6 @@ class StoreClient {
   [[nodiscard]] absl::Status AwaitAllServers();
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
-  // True: the gradients aren't finite and are to be dropped. InvalidArgument: … and training is to stop.
-  absl::StatusOr<bool> DropsNonFinite(absl::FunctionRef<ByteSpan(size_t)> gradient) const;
-  std::vector<double> ClipScales(absl::FunctionRef<ByteSpan(size_t)> gradient) const;
   absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
   Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
                         const PushPullOptions& options, uint64_t sequence);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/store/gradient_policy.h"
 #include "muster/store/outgoing.h"
 
 namespace muster {
@@ -64,6 +65,20 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   return absl::OkStatus();
 }
 
+InPlaceMemory StoreClient::Direct::InPlace(const StoreClient& client, size_t variable) {
+  if (client.direct_ == nullptr) return {};
+  // Where nobody else writes, in place and a copy are the same.
+  const bool alone = client.direct_->apply_.guest(0).arena().layout().num_clients() == 1;
+  if (client.options_.apply != ApplyChoice::kDirect && !alone) return {};
+  return client.direct_->apply_.InPlace(variable);
+}
+
+void StoreClient::Direct::Close(StoreClient& client) {
+  if (client.direct_ == nullptr) return;
+  client.direct_->apply_.TakeValuesAlong();
+  client.direct_.reset();
+}
+
 absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& client,
                                                               absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                               const StorePushOptions& options) {
@@ -71,7 +86,7 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
   // Only its ps knows whether what this process has mapped is still what counts.
   if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
   DirectApply& apply = client.direct_->apply_;
-  const std::vector<double> scales = client.ClipScales(gradient);
+  const std::vector<double> scales = ClipScales(client.binding_, gradient);
   ASSIGN_OR_RETURN(
       const StorePushResult result,
       apply.PushPull(client.binding_, gradient, options,

@@ -16,6 +16,9 @@ class StoreClient::Direct {
   // With client.direct_ set.
   static absl::StatusOr<StorePushResult> PushPull(StoreClient& client, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                   const StorePushOptions& options);
+  static InPlaceMemory InPlace(const StoreClient& client, size_t variable);
+  // This process writes no more.
+  static void Close(StoreClient& client);
 
  private:
   [[nodiscard]] static absl::Status Try(StoreClient& client);
