@@ -29,27 +29,55 @@ double Seconds(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
 }
 
-// A worker process: trains for `seconds`, writes its rate to `out`.
-int Work(const TaskConfig& task, double seconds, const std::string& out) {
+struct Options {
+  std::string role;
+  std::string out;
+  double seconds = 2;
+  int rounds = 5;
+  MlpWork work;
+  std::string apply = "server";  // of a worker
+  bool undo = true;              // of a worker that applies its updates itself
+  std::vector<std::string> models = {"mlp100", "mlp2048"};
+  std::vector<std::string> rules = {"sgd", "adam"};
+  std::vector<std::string> applies = {"server", "auto", "direct"};
+  bool without_undo = false;
+};
+
+// Leaves what an update saves for the case of a death away: what that costs is to be measured.
+class NoUndo final : public ArenaProbe {
+ public:
+  void At(ArenaPoint) override {}
+  bool Has(PlantedBug bug) const override { return bug == PlantedBug::kNoUndo; }
+  bool dying() const override { return false; }
+};
+
+OptimizerSpec OptimizerOf(const MlpWork& work) {
+  if (work.rule == "adam") return Adam({.learning_rate = kMlpAdamLearningRate});
+  return Sgd({.learning_rate = kMlpLearningRate});
+}
+
+// A worker process: trains for options.seconds, writes its rate to options.out.
+int Work(const TaskConfig& task, const Options& options) {
   at::set_num_threads(1);
   MlpData data(1 + task.global_id());
-  Mlp model;
-  Server server(task);
+  Mlp model(options.work);
+  NoUndo no_undo;
+  Server server(task, {.apply = ParseApplyChoice(options.apply).value(), .probe = options.undo ? nullptr : &no_undo});
   Replica replica(server, model);
-  auto trainer = Asynchronous(replica, Sgd({.learning_rate = kMlpLearningRate}));
+  auto trainer = Asynchronous(replica, OptimizerOf(options.work));
   MonitoredTrainingSession session(server, {.log_step_count_steps = 0});
   const auto step = [&] { session.Run(trainer, [&] { return MlpLoss(model, data.Next()); }); };
   for (int i = 0; i < kWarmUpSteps; ++i) step();
   int64_t steps = 0;
   const auto start = std::chrono::steady_clock::now();
-  for (; Seconds(start) < seconds; ++steps) step();
-  std::ofstream(out) << steps / Seconds(start) << "\n";
+  for (; Seconds(start) < options.seconds; ++steps) step();
+  std::ofstream(options.out) << steps / Seconds(start) << "\n";
   return 0;
 }
 
 // The reference, in a process of its own like every other.
-int WorkAlone(double seconds, const std::string& out) {
-  std::ofstream(out) << MeasureLocalStepsPerSecond(seconds) << "\n";
+int WorkAlone(const Options& options) {
+  std::ofstream(options.out) << MeasureLocalStepsPerSecond(options.work, options.seconds) << "\n";
   return 0;
 }
 
@@ -59,27 +87,40 @@ double ReadRate(const std::string& path) {
   return rate;
 }
 
-struct Options {
-  std::string role;
-  std::string out;
-  double seconds = 2;
-  int rounds = 5;
+// What one row is about.
+struct Case {
+  MlpWork work;
+  bool amd = true;  // the processor switch of torch_bridge/mkl_amd, for the processes that train
+  std::string apply;
+  bool undo = true;
 };
 
-// The processor switch of torch_bridge/mkl_amd, for the processes that train.
-EnvironmentChanges AmdSwitch(bool on) { return {{"MUSTER_MKL_AMD", on ? "1" : "0"}}; }
+std::vector<std::string> WordsOf(const Options& options, const Case& which) {
+  std::vector<std::string> words = {
+      "--seconds", absl::StrCat(options.seconds), "--model", which.work.model, "--rule", which.work.rule};
+  if (!which.apply.empty()) words.insert(words.end(), {"--apply", which.apply});
+  if (!which.undo) words.emplace_back("--no_undo");
+  return words;
+}
 
-double MeasureAlone(const Options& options, const std::string& folder, bool amd) {
+pid_t StartMeasuring(const Options& options, const Case& which, const std::string& role, const std::string& out,
+                     const EnvironmentChanges& environment) {
+  std::vector<std::string> words = WordsOf(options, which);
+  words.insert(words.end(), {"--role", role, "--out", out});
+  EnvironmentChanges changes = environment;
+  changes.emplace_back("MUSTER_MKL_AMD", which.amd ? "1" : "0");
+  return StartSelf(words, changes, out + ".log");
+}
+
+double MeasureAlone(const Options& options, const Case& which, const std::string& folder) {
   const std::string out = folder + "/local";
-  const pid_t child = StartSelf({"--role", "local", "--out", out, "--seconds", absl::StrCat(options.seconds)},
-                                AmdSwitch(amd), out + ".log");
-  if (WaitFor(child) == 0) return ReadRate(out);
+  if (WaitFor(StartMeasuring(options, which, "local", out, {})) == 0) return ReadRate(out);
   ShowEnd(out + ".log");
   return 0;
 }
 
 // One ps and `workers` workers (the first is the chief); the sum of their rates.
-double MeasureCluster(const Options& options, const std::string& folder, bool amd, int workers) {
+double MeasureCluster(const Options& options, const Case& which, const std::string& folder, int workers) {
   nlohmann::json cluster = {{"ps", {absl::StrCat("127.0.0.1:", FreePort())}}};
   for (int i = 0; i < workers; ++i) cluster["worker"].push_back(absl::StrCat("127.0.0.1:", FreePort()));
   const auto tf_config = [&](const char* type, int index) {
@@ -90,10 +131,7 @@ double MeasureCluster(const Options& options, const std::string& folder, bool am
   std::vector<std::string> outs;
   for (int i = 0; i < workers; ++i) {
     outs.push_back(absl::StrCat(folder, "/worker", i));
-    EnvironmentChanges environment = AmdSwitch(amd);
-    environment.emplace_back("TF_CONFIG", tf_config("worker", i));
-    children.push_back(StartSelf({"--role", "worker", "--out", outs.back(), "--seconds", absl::StrCat(options.seconds)},
-                                 environment, outs.back() + ".log"));
+    children.push_back(StartMeasuring(options, which, "worker", outs.back(), {{"TF_CONFIG", tf_config("worker", i)}}));
   }
   bool good = true;
   for (size_t i = 0; i < children.size(); ++i) {
@@ -108,38 +146,58 @@ double MeasureCluster(const Options& options, const std::string& folder, bool am
   return good ? rate : 0;
 }
 
-// Local, one worker and two workers in turns, with the switch on or off; one row for each number of workers.
-bool ReportWith(const Options& options, const std::string& folder, bool amd) {
-  std::vector<double> alone, one, two;
+void PrintRow(const Case& which, int workers, double rate, double local) {
+  nlohmann::ordered_json row = {{"bench", "steps"},        {"model", which.work.model},
+                                {"rule", which.work.rule}, {"mode", "async"},
+                                {"apply", which.apply},    {"transport", which.apply == "server" ? "tcp" : "arena"},
+                                {"amd_switch", which.amd}, {"workers", workers},
+                                {"steps_per_s", rate},     {"local_steps_per_s", local},
+                                {"ratio", rate / local}};
+  if (!which.undo) row["undo"] = false;
+  std::printf("%s\n", row.dump().c_str());
+  std::fprintf(stderr, "%-8s %-5s %-7s %10s %8d %12.0f %12.0f %7.3f\n", which.work.model.c_str(),
+               which.work.rule.c_str(), absl::StrCat(which.apply, which.undo ? "" : "*").c_str(),
+               which.amd ? "on" : "off", workers, rate, local, rate / local);
+}
+
+// The local loop, and one worker and two workers of every way to apply, in turns.
+bool ReportWork(const Options& options, const std::string& folder, const MlpWork& work, bool amd) {
+  std::vector<Case> cases;
+  for (const std::string& apply : options.applies) {
+    cases.push_back({work, amd, apply});
+    if (options.without_undo && apply != "server") cases.push_back({work, amd, apply, /*undo=*/false});
+  }
+  std::vector<double> alone;
+  std::vector<std::vector<double>> one(cases.size()), two(cases.size());
   for (int round = 0; round < options.rounds; ++round) {
-    alone.push_back(MeasureAlone(options, folder, amd));
-    one.push_back(MeasureCluster(options, folder, amd, 1));
-    two.push_back(MeasureCluster(options, folder, amd, 2));
-    std::fprintf(stderr, "AMD switch %s, round %d of %d: local %.0f, 1 worker %.0f, 2 workers %.0f steps/s\n",
-                 amd ? "on" : "off", round + 1, options.rounds, alone.back(), one.back(), two.back());
+    alone.push_back(MeasureAlone(options, {work, amd}, folder));
+    for (size_t i = 0; i < cases.size(); ++i) {
+      one[i].push_back(MeasureCluster(options, cases[i], folder, 1));
+      two[i].push_back(MeasureCluster(options, cases[i], folder, 2));
+    }
   }
   const double local = Median(alone);
-  std::fprintf(stderr, "%-8s %10s %8s %12s %12s %7s\n", "model", "AMD switch", "workers", "steps/s", "local", "ratio");
-  for (const auto& [workers, rates] : {std::pair(1, one), std::pair(2, two)}) {
-    const double rate = Median(rates);
-    const nlohmann::ordered_json row = {{"bench", "steps"},     {"model", kMlpName},   {"mode", "async"},
-                                        {"apply", "server"},    {"transport", "tcp"},  {"amd_switch", amd},
-                                        {"workers", workers},   {"steps_per_s", rate}, {"local_steps_per_s", local},
-                                        {"ratio", rate / local}};
-    std::printf("%s\n", row.dump().c_str());
-    std::fprintf(stderr, "%-8s %10s %8d %12.0f %12.0f %7.2f\n", kMlpName, amd ? "on" : "off", workers, rate, local,
-                 rate / local);
+  bool good = local > 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    PrintRow(cases[i], 1, Median(one[i]), local);
+    PrintRow(cases[i], 2, Median(two[i]), local);
+    good = good && Median(one[i]) > 0 && Median(two[i]) > 0;
   }
-  return local > 0 && Median(one) > 0 && Median(two) > 0;
+  return good;
 }
 
 int Report(const Options& options) {
   const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-steps-", getpid());
   std::filesystem::create_directories(folder);
-  const bool on = ReportWith(options, folder, true);
-  const bool off = ReportWith(options, folder, false);
+  std::fprintf(stderr, "%-8s %-5s %-7s %10s %8s %12s %12s %7s   (*: without undo)\n", "model", "rule", "apply",
+               "AMD switch", "workers", "steps/s", "local", "ratio");
+  bool good = true;
+  for (const std::string& model : options.models)
+    for (const std::string& rule : options.rules) good = ReportWork(options, folder, {model, rule}, true) && good;
+  // What the switch is worth, once.
+  good = ReportWork(options, folder, {options.models[0], options.rules[0]}, false) && good;
   std::filesystem::remove_all(folder);
-  return on && off ? 0 : 1;
+  return good ? 0 : 1;
 }
 
 }  // namespace
@@ -151,10 +209,20 @@ int main(int argc, char** argv) {
   CLI::App app("Steps a second through a parameter server beside one plain process.", "bench_steps");
   app.add_option("--seconds", options.seconds, "of each measurement")->capture_default_str();
   app.add_option("--rounds", options.rounds, "medians are over so many interleaved rounds")->capture_default_str();
+  app.add_option("--models", options.models, "mlp100, mlp2048")->delimiter(',')->capture_default_str();
+  app.add_option("--rules", options.rules, "sgd, adam")->delimiter(',')->capture_default_str();
+  app.add_option("--applies", options.applies, "who applies: server, auto, direct")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_flag("--without_undo", options.without_undo, "also without what makes a worker's death harmless");
   app.add_option("--role", options.role, "of a process that this program starts itself")->group("");
   app.add_option("--out", options.out, "where such a process writes its rate")->group("");
+  app.add_option("--model", options.work.model, "of such a process")->group("");
+  app.add_option("--rule", options.work.rule, "of such a process")->group("");
+  app.add_option("--apply", options.apply, "of such a process")->group("");
+  app.add_flag("!--no_undo", options.undo, "of such a process")->group("");
   CLI11_PARSE(app, argc, argv);
-  if (options.role == "worker") return muster::bench::Work(task, options.seconds, options.out);
-  if (options.role == "local") return muster::bench::WorkAlone(options.seconds, options.out);
+  if (options.role == "worker") return muster::bench::Work(task, options);
+  if (options.role == "local") return muster::bench::WorkAlone(options);
   return muster::bench::Report(options);
 }

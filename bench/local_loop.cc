@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "bench/mlp.h"
@@ -25,20 +26,46 @@ double Rate(double seconds, Step&& step) {
   return static_cast<double>(steps) / elapsed;
 }
 
-}  // namespace
-
-double MeasureLocalStepsPerSecond(double seconds) {
-  torch::set_num_threads(1);
-  MlpData data(1);
-  Mlp model;
-  std::vector<torch::Tensor> parameters = model->parameters();
-  const auto step = [&] {
-    MlpLoss(model, data.Next()).backward();
+class Optimizer {
+ public:
+  Optimizer(const MlpWork& work, std::vector<torch::Tensor> parameters)
+      : adam_(work.rule == "adam"), parameters_(std::move(parameters)) {
+    for (const torch::Tensor& parameter : parameters_) {
+      means_.push_back(torch::zeros_like(parameter));
+      squares_.push_back(torch::zeros_like(parameter));
+      steps_.push_back(torch::zeros({}));
+    }
+  }
+  void Step() {
     const torch::NoGradGuard no_grad;
-    for (torch::Tensor& parameter : parameters) {
-      parameter.add_(parameter.grad(), -kMlpLearningRate);
+    if (adam_) {
+      std::vector<torch::Tensor> gradients;
+      for (torch::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
+      for (torch::Tensor& step : steps_) step.add_(1);
+      at::_fused_adam_(parameters_, gradients, means_, squares_, {}, steps_, kMlpAdamLearningRate, 0.9, 0.999, 0, 1e-8,
+                       /*amsgrad=*/false, /*maximize=*/false);
+    }
+    for (torch::Tensor& parameter : parameters_) {
+      if (!adam_) parameter.add_(parameter.grad(), -kMlpLearningRate);
       parameter.mutable_grad().reset();
     }
+  }
+
+ private:
+  const bool adam_;
+  std::vector<torch::Tensor> parameters_, means_, squares_, steps_;
+};
+
+}  // namespace
+
+double MeasureLocalStepsPerSecond(const MlpWork& work, double seconds) {
+  torch::set_num_threads(1);
+  MlpData data(1);
+  Mlp model(work);
+  Optimizer optimizer(work, model->parameters());
+  const auto step = [&] {
+    MlpLoss(model, data.Next()).backward();
+    optimizer.Step();
   };
   Rate(seconds / 10, step);
   return Rate(seconds, step);

@@ -1,29 +1,48 @@
 // The training work of `bench steps`, shared by the local reference loop and the distributed worker so that both run
-// the very same forward and backward: a perceptron 784-100-10 with ReLU, minibatches of 100 generated images,
-// cross-entropy, plain SGD. 318 KB of parameters; small on purpose, so that every microsecond beside the compute shows.
+// the very same forward and backward: perceptrons with ReLU, minibatches of 100 generated images, cross-entropy.
+// 784-100-10 has 318 KB of parameters, small on purpose, so that every microsecond beside the compute shows;
+// 784-2048-2048-10 has 23 MB, so that every pass over them does.
 #pragma once
 
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace muster::bench {
 
-inline constexpr char kMlpName[] = "mlp100";
-inline constexpr double kMlpLearningRate = 0.01;
+// What is trained, and how.
+struct MlpWork {
+  std::string model = "mlp100";  // or mlp2048
+  std::string rule = "sgd";      // or adam
+};
+
+inline constexpr double kMlpLearningRate = 0.01;  // of SGD
+inline constexpr double kMlpAdamLearningRate = 0.001;
 
 class MlpImpl : public torch::nn::Module {
  public:
-  MlpImpl()
-      : hidden_(register_module("hidden", torch::nn::Linear(784, 100))),
-        output_(register_module("output", torch::nn::Linear(100, 10))) {}
+  explicit MlpImpl(const MlpWork& work) {
+    int64_t from = 784;
+    const std::vector<int64_t> hidden =
+        work.model == "mlp2048" ? std::vector<int64_t>{2048, 2048} : std::vector<int64_t>{100};
+    for (const int64_t width : hidden) {
+      hidden_.push_back(register_module("hidden" + std::to_string(hidden_.size()), torch::nn::Linear(from, width)));
+      from = width;
+    }
+    output_ = register_module("output", torch::nn::Linear(from, 10));
+  }
 
   // [batch, 784] -> logits [batch, 10]
-  torch::Tensor forward(const torch::Tensor& images) { return output_(torch::relu(hidden_(images))); }
+  torch::Tensor forward(torch::Tensor values) {
+    for (torch::nn::Linear& layer : hidden_) values = torch::relu(layer(values));
+    return output_(values);
+  }
 
  private:
-  torch::nn::Linear hidden_, output_;
+  std::vector<torch::nn::Linear> hidden_;
+  torch::nn::Linear output_ = nullptr;
 };
 TORCH_MODULE(Mlp);
 

@@ -28,6 +28,7 @@ struct Flags {
   double ps_timeout = 60;
   bool allow_older_checkpoint = false;
   std::string report;
+  std::string apply = "auto";
 };
 
 std::string NotNegative(const std::string& text) {
@@ -70,6 +71,12 @@ Flags ParseFlags(int argc, char** argv) {
       ->check(NotNegative);
   app.add_flag("--allow_older_checkpoint", flags.allow_older_checkpoint,
                "when the newest checkpoint is damaged, go on from the newest that isn't");
+  app.add_option(
+         "--apply", flags.apply,
+         "who applies this worker's updates: server (the ps), direct (the worker, in the memory of the ps, which "
+         "must be on its host), or auto")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"server", "direct", "auto"}));
   app.add_option("--report", flags.report, "the chief writes a JSON report of the run to this file");
   try {
     app.parse(argc, argv);
@@ -175,7 +182,8 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
   muster::SeedTorch(flags.seed);
   Net net(data.height, data.width, data.classes);
-  muster::Server server(task, {.patience = absl::Seconds(flags.ps_timeout)});
+  muster::Server server(
+      task, {.patience = absl::Seconds(flags.ps_timeout), .apply = muster::ParseApplyChoice(flags.apply).value()});
   if (task.is_evaluator()) {
     Evaluate(server, net, flags, AllOf(data.split.test, data));
   } else {

@@ -24,6 +24,9 @@ class Algorithm {
   virtual GradientSource& source() = 0;
   virtual const ModelBinding& binding() const = 0;
 
+  // There is a model, and the client knows who applies its updates. The session calls it, then pulls.
+  virtual void Begin(StoreClient& client) { static_cast<void>(client); }
+
   // One minibatch of this worker. Errors: those of the source and of StoreClient.
   virtual absl::StatusOr<StepResult> Step(StoreClient& client) = 0;
 };

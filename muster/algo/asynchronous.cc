@@ -10,6 +10,18 @@ AsynchronousAlgorithm::AsynchronousAlgorithm(GradientSource& source, PlacementRe
   for (size_t i = 0; i < binding_.variables.size(); ++i) binding_.values.push_back(source.value(i));
 }
 
+void AsynchronousAlgorithm::Begin(StoreClient& client) {
+  bool moved = false;
+  for (size_t i = 0; i < binding_.variables.size(); ++i) {
+    const InPlaceMemory memory = client.InPlace(i);
+    if (memory.bytes.empty() || memory.bytes.data() == binding_.values[i].data()) continue;
+    if (!source_.UseMemory(i, memory.bytes, memory.owner)) continue;
+    binding_.values[i] = memory.bytes;
+    moved = true;
+  }
+  if (moved) client.Bind(binding_);
+}
+
 absl::StatusOr<StepResult> AsynchronousAlgorithm::Step(StoreClient& client) {
   ASSIGN_OR_RETURN(const double loss, source_.ComputeGradients());
   // Batch-norm statistics are every worker's own; the chief's are the ones that the model is saved with.

@@ -14,6 +14,8 @@ class AsynchronousAlgorithm final : public Algorithm {
 
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return binding_; }
+  // Where the client offers the store's own memory, the source trains in it.
+  void Begin(StoreClient& client) override;
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
 
  private:

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "muster/algo/quadratic_source.h"
@@ -20,12 +21,13 @@ const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {3, 4}},
 
 // One process with its model, its algorithm and its client.
 struct Trainee {
+  // Through the ps, or beside them where they give their memory away.
   Trainee(SimulatedStore& store, const std::string& task, bool chief, const RuleSpec& rule)
       : source(kVariables),
         algorithm(source,
                   *PlaceVariables(kVariables, static_cast<int>(store.addresses().size()), Placement::kGreedyBySize, {}),
                   rule),
-        client(store.Client(task)) {
+        client(store.Client(task, {.apply = ApplyChoice::kAuto})) {
     EXPECT_EQ(client->Join(chief), absl::OkStatus());
     client->Bind(algorithm.binding());
     if (chief) {
@@ -45,10 +47,16 @@ struct Trainee {
   std::unique_ptr<StoreClient> client;
 };
 
-class AsynchronousTest : public ::testing::TestWithParam<int> {};
+// By the number of ps, and whether they let workers apply their updates themselves.
+class AsynchronousTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
+ protected:
+  SimulatedStore Store(std::vector<std::string> workers) const {
+    return SimulatedStore(std::get<0>(GetParam()), std::move(workers), {}, nullptr, std::get<1>(GetParam()));
+  }
+};
 
 TEST_P(AsynchronousTest, OneWorkerIsPlainGradientDescent) {
-  SimulatedStore store(GetParam(), {"worker:0"});
+  SimulatedStore store = Store({"worker:0"});
   Trainee trainee(store, "worker:0", true, {.learning_rate = 0.25});
   std::vector<float> w(12);
   for (int step = 1; step <= 20; ++step) {
@@ -67,7 +75,7 @@ TEST_P(AsynchronousTest, OneWorkerIsPlainGradientDescent) {
 }
 
 TEST_P(AsynchronousTest, TwoWorkersShareTheModelAndFindTheOptimum) {
-  SimulatedStore store(GetParam(), {"chief:0", "worker:0"});
+  SimulatedStore store = Store({"chief:0", "worker:0"});
   Trainee chief(store, "chief:0", true, {.kind = RuleKind::kMomentum, .learning_rate = 0.1, .momentum = 0.5});
   Trainee worker(store, "worker:0", false, {.kind = RuleKind::kMomentum, .learning_rate = 0.1, .momentum = 0.5});
   StepResult last;
@@ -78,7 +86,7 @@ TEST_P(AsynchronousTest, TwoWorkersShareTheModelAndFindTheOptimum) {
 }
 
 TEST_P(AsynchronousTest, OnlyTheChiefsBuffersArePublished) {
-  SimulatedStore store(GetParam(), {"chief:0", "worker:0"});
+  SimulatedStore store = Store({"chief:0", "worker:0"});
   Trainee chief(store, "chief:0", true, {});
   Trainee worker(store, "worker:0", false, {});
   chief.source.values(2) = {1, 2};
@@ -91,14 +99,14 @@ TEST_P(AsynchronousTest, OnlyTheChiefsBuffersArePublished) {
 }
 
 TEST_P(AsynchronousTest, AnErrorOfTheSourceEndsTheStepBeforeAnythingIsPushed) {
-  SimulatedStore store(GetParam(), {"worker:0"});
+  SimulatedStore store = Store({"worker:0"});
   Trainee trainee(store, "worker:0", true, {});
   trainee.source.on_step = [](double) -> absl::StatusOr<double> { return absl::InternalError("the user's own"); };
   EXPECT_EQ(trainee.algorithm.Step(*trainee.client).status(), absl::InternalError("the user's own"));
   EXPECT_EQ(*trainee.client->ReadGlobalStep(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ps, AsynchronousTest, ::testing::Values(1, 2, 5));
+INSTANTIATE_TEST_SUITE_P(Ps, AsynchronousTest, ::testing::Combine(::testing::Values(1, 2, 5), ::testing::Bool()));
 
 }  // namespace
 }  // namespace muster

@@ -3,6 +3,7 @@
 // thread-safe: used by the training thread only.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,8 +19,16 @@ class GradientSource {
   // In order of creation; fixed for the source's life. Aliases (tied weights) appear once, under the first name.
   virtual const std::vector<VariableSpec>& variables() const = 0;
 
-  // The memory of variable i, variables()[i].bytes() long, row-major. Pulls write here; the address never changes.
+  // The memory of variable i, variables()[i].bytes() long, row-major. Pulls write here; the address changes with
+  // UseMemory only.
   virtual MutableByteSpan value(size_t i) = 0;
+
+  // Moves variable i: from now on value(i) is `memory`, of the same length, which `owner` keeps there, with what it
+  // holds. Others may change it at any time. False: this source can't, and everything is as before.
+  virtual bool UseMemory(size_t i, MutableByteSpan memory, std::shared_ptr<void> owner) {
+    static_cast<void>(i), static_cast<void>(memory), static_cast<void>(owner);
+    return false;
+  }
 
   // Runs forward and backward for one minibatch and returns the loss. Errors: what the user's function threw.
   virtual absl::StatusOr<double> ComputeGradients() = 0;

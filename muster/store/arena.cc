@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -11,7 +10,10 @@
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/optim/half.h"
+#include "muster/store/count_lock.h"
 #include "muster/store/messages.h"
+#include "muster/store/robust_lock.h"
+#include "muster/store/shared_memory_order.h"
 
 namespace muster {
 namespace {
@@ -49,22 +51,6 @@ void AddTo(DType dtype, MutableByteSpan sum, ByteSpan gradient, double scale) {
   }
 }
 
-// Stores of this process stay on their side of it. What is guarded against is death, not another processor, so nothing
-// more is needed: what a process has stored is there when it is dead.
-void KeepOrder() { std::atomic_signal_fence(std::memory_order_seq_cst); }
-
-template <typename T>
-void Publish(T& word, T value) {
-  KeepOrder();
-  std::atomic_ref<T>(word).store(value, std::memory_order_release);
-  KeepOrder();
-}
-
-template <typename T>
-T Observe(T& word) {
-  return std::atomic_ref<T>(word).load(std::memory_order_acquire);
-}
-
 }  // namespace
 
 // Locks one stripe. A holder that died leaves the lock, and perhaps a half done update, to the next one.
@@ -72,14 +58,11 @@ class Arena::StripeLock {
  public:
   StripeLock(Arena& arena, int64_t stripe) : arena_(arena), mutex_(&arena.stripe(stripe).mutex) {
     arena.At(ArenaPoint::kBeforeLock);
-    const int error = pthread_mutex_lock(mutex_);
-    if (error == EOWNERDEAD) {
+    if (LockRobust(mutex_) == EOWNERDEAD) {
       arena.At(ArenaPoint::kOwnerDied);
       if (!arena.Has(PlantedBug::kSkipRestore)) arena.RestoreStripe(stripe);
       pthread_mutex_consistent(mutex_);
       arena.At(ArenaPoint::kRecovered);
-    } else {
-      MUSTER_CHECK(error == 0);
     }
     arena.At(ArenaPoint::kLocked);
   }
@@ -168,6 +151,7 @@ void Arena::InitializeStripes() {
   pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
   pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
   for (int64_t i = 0; i < layout_.num_stripes(); ++i) pthread_mutex_init(&stripe(i).mutex, &attributes);
+  pthread_mutex_init(&header().count_mutex, &attributes);
   pthread_mutexattr_destroy(&attributes);
 }
 
@@ -205,6 +189,7 @@ StripeParts Arena::PartsOf(int64_t stripe_index, StripeContent content) {
 }
 
 void Arena::SaveHeader(int64_t stripe_index, StripeContent content, UndoHeader& slot) {
+  if (Has(PlantedBug::kNoUndo)) return;
   std::memcpy(slot.saved_header(), &stripe(stripe_index).updates, header_bytes());
   slot.stripe = stripe_index;
   slot.content = content;
@@ -214,6 +199,7 @@ void Arena::SaveHeader(int64_t stripe_index, StripeContent content, UndoHeader& 
 }
 
 void Arena::SaveBlock(const StripeParts& parts, size_t block, UndoHeader& slot) {
+  if (Has(PlantedBug::kNoUndo)) return;
   std::byte* into = reinterpret_cast<std::byte*>(&slot) + layout_.undo_header_bytes() + parts.undo_offset(block);
   for (size_t part = 0; part < parts.count; ++part) {
     const MutableByteSpan bytes = parts.block(part, block);
@@ -452,28 +438,7 @@ void Arena::RecoverWriter(int writer) {
   if (Observe(slot.valid) != 0 && slot.stripe == stripe_index) RestoreFrom(slot);
 }
 
-void Arena::Count(const Counted& counted) {
-  At(ArenaPoint::kAcknowledging);
-  CountJournal& journal = header().journal;
-  journal.client = counted.client;
-  journal.numbers = counted.numbers;
-  journal.counters = counted.counters;
-  journal.gate = counted.gate;
-  Publish<uint64_t>(journal.valid, 1);  // this is the commit
-  At(ArenaPoint::kJournalled);
-  RecoverCount();
-  At(ArenaPoint::kCounted);
-}
-
-void Arena::RecoverCount() {
-  CountJournal& journal = header().journal;
-  if (journal.valid == 0) return;
-  if (journal.client >= 0) client(static_cast<int>(journal.client)).numbers = journal.numbers;
-  header().counters = journal.counters;
-  header().gate = journal.gate;
-  header().firing = 0;
-  Publish<uint64_t>(journal.valid, 0);
-}
+void Arena::Count(const Counted& counted) { CountLock(*this).Commit(counted); }
 
 uint64_t Arena::Mark() {
   const uint64_t mark = header().mark + 1;
@@ -551,10 +516,7 @@ void Arena::Load(const Contents& contents) {
   Publish(header().state, ArenaState::kLoading);
   Publish(header().generation, contents.generation);  // from here on nobody can apply what belongs to older values
   const uint64_t mark = Mark();                       // a checkpoint under way would mix old and new
-  header().counters.global_step = contents.global_step;
-  header().counters.minibatches = contents.minibatches;
-  header().gate = {.round = static_cast<uint64_t>(contents.global_step), .dropped = header().gate.dropped};
-  header().firing = 0;
+  CountLock(*this).Restart(contents.global_step, contents.minibatches);
   for (int i = 0; i < layout_.num_clients(); ++i) client(i).numbers.contributed = 0;
   ByteSpan values = contents.values;
   ByteSpan slots = contents.slots;

@@ -1,6 +1,6 @@
 // What a ps holds: variables, slots, stripe headers, client records and counters in one ArenaMemory, laid out by
 // ArenaLayout. Reads and updates go stripe by stripe under the stripe's process-shared mutex, so any number of threads
-// and of processes that map it may use one arena at once; the counters of the header belong to the ps process.
+// and of processes that map it may use one arena at once. Counters and clients' numbers change under a CountLock.
 //
 // Any of them may be killed between any two instructions: a stripe is then as it was before the update or as it is
 // after it, with its header, and whoever comes next sees to it (docs/store_protocol.md, "An update of a stripe").
@@ -66,6 +66,7 @@ class Arena {
   const ArenaLayout& layout() const { return layout_; }
   const StoreModel& model() const { return model_; }
   const ArenaMemory& memory() const { return *memory_; }
+  const std::shared_ptr<ArenaMemory>& shared_memory() const { return memory_; }
   ArenaHeader& header() { return *reinterpret_cast<ArenaHeader*>(base_); }
   ClientRecord& client(int client) { return *reinterpret_cast<ClientRecord*>(base_ + layout_.client_offset(client)); }
 
@@ -99,11 +100,10 @@ class Arena {
   void ReadSlot(int slice, int slot, MutableByteSpan into);
 
   using Counted = ArenaCount;
+  class CountLock;  // count_lock.h
   // The counters and numbers of a client, changed together or not at all; a firing that was under way is over with it.
-  // By the ps process only.
+  // By the ps process only, for models that no direct worker counts for.
   void Count(const Counted& counted);
-  // Finishes a Count that a dead ps process had begun. By the ps process only, once it has attached.
-  void RecoverCount();
 
   // A checkpoint's mark: from now on whoever changes a stripe first saves it aside. Returns the mark's number. By the
   // ps process only; ends an earlier mark.

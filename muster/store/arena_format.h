@@ -11,7 +11,11 @@
 namespace muster {
 
 constexpr uint64_t kArenaMagic = 0x30616e6572613030;  // "00arena0", little endian
-constexpr uint32_t kArenaVersion = 3;
+constexpr uint32_t kArenaVersion = 4;
+
+// Staleness is counted exactly up to here, which is far beyond what a usable number of workers produces; the last count
+// stands for that or more.
+constexpr int kStalenessCounts = 65;
 
 enum class ArenaState : uint32_t {
   kLoading = 0,  // values are being written: whoever finds it so has no model
@@ -59,7 +63,8 @@ struct ChiefLease {
   uint64_t incarnation;
 };
 
-// Offset 0. Written by the ps process only.
+// Offset 0. Written by the ps process only, but for what direct workers write too: the journal, the counters and the
+// staleness, under count_mutex.
 struct ArenaHeader {
   uint64_t magic;  // written last when an arena is made
   uint32_t version;
@@ -76,17 +81,24 @@ struct ArenaHeader {
   ChiefLease chief;
   CountJournal journal;
   GateCounters gate;
-  uint64_t next_round;  // once the firing that has begun is over
-  uint64_t firing;      // 0: none has begun; else 1 + the number of contributors. Written last
+  uint64_t next_round;                   // once the firing that has begun is over
+  uint64_t firing;                       // 0: none has begun; else 1 + the number of contributors. Written last
+  pthread_mutex_t count_mutex;           // process-shared, robust
+  uint64_t load_requested;               // 1: the chief is asked to load a checkpoint, and ps 0 knows which
+  uint64_t staleness[kStalenessCounts];  // [i]: direct updates with staleness i
 };
 
-// What must outlive the ps process of a client: retries are recognised by it. Written by the ps process only.
+// What must outlive the ps process of a client: retries are recognised by it. Written by the ps process only, but for
+// the numbers and direct_pushes, which a direct worker writes too, under count_mutex.
 struct ClientRecord {
   char task[64];   // "worker:1", zero-terminated
   char where[64];  // "host, pid 12", likewise
   uint64_t incarnation;
   uint64_t done;  // 1: it has said so
   ClientNumbers numbers;
+  int64_t process;         // that writes here itself (direct apply): nobody takes the row while it lives; 0: none
+  uint64_t process_start;  // … and its ProcessIdentity::start
+  uint64_t direct_pushes;
 };
 
 // The head of one stripe. Everything after the mutex is guarded by it and is copied into an undo slot as one block.
@@ -124,7 +136,7 @@ struct UndoHeader {
 };
 
 static_assert(std::is_trivially_copyable_v<ArenaHeader> && sizeof(ArenaHeader) <= 4096);
-static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 184);
+static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 208);
 static_assert(sizeof(StripeHeader) % alignof(uint64_t) == 0);
 
 }  // namespace muster

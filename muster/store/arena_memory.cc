@@ -81,13 +81,22 @@ absl::Status ArenaMemory::Map(uint64_t bytes) {
 
 absl::Status ArenaMemory::Reset(uint64_t bytes) {
   Unmap();
-  if (ftruncate(fd_, 0) != 0) return NoMemory(bytes, absl::StrCat("ftruncate: ", std::strerror(errno)));
+  struct stat info {};
+  const uint64_t old = fstat(fd_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
+  if (old > 0) Discard(0, old);
   // Pages come when they are touched, and a machine that has none left then kills: better to refuse now.
   if (const uint64_t available = AvailableBytes(); available != 0 && bytes > available)
     return NoMemory(bytes, absl::StrCat("this machine has ", MiB(available), " MiB available"));
-  if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
+  if (bytes > old && ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
     return NoMemory(bytes, absl::StrCat("ftruncate: ", std::strerror(errno)));
   return Map(bytes);
+}
+
+void ArenaMemory::MakePrivate(uint64_t offset, uint64_t bytes) {
+  void* copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return;  // it stays shared, which does no harm to who only reads
+  std::memcpy(copy, data_ + offset, bytes);
+  mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data_ + offset);
 }
 
 void ArenaMemory::Discard(uint64_t offset, uint64_t bytes) {

@@ -24,11 +24,15 @@ class ArenaMemory {
   std::byte* data() const { return data_; }
   uint64_t size() const { return size_; }
 
-  // Drops what it held and takes `bytes` of zeros, mapped at data(). Pages are given when they are touched.
+  // Drops what it held and takes `bytes` of zeros, mapped at data(). Pages are given when they are touched. The file
+  // never gets shorter: for another process that has it mapped, its end would be a SIGBUS.
   // ResourceExhausted says how much was asked for and how much there is.
   [[nodiscard]] absl::Status Reset(uint64_t bytes);
   // Gives the pages of a range back, which then reads as zeros. Both are multiples of 4096.
   void Discard(uint64_t offset, uint64_t bytes);
+  // From now on those bytes of the mapping, as they are, are this process's own: nobody else sees what changes there,
+  // nor the other way round. `offset` is a multiple of 4096; the page that they end in comes along.
+  void MakePrivate(uint64_t offset, uint64_t bytes);
 
  private:
   explicit ArenaMemory(int fd) : fd_(fd) {}

@@ -39,6 +39,7 @@ enum class PlantedBug : uint8_t {
   kSkipOwnRecovery,        // whoever attaches doesn't look at its own undo slot
   kCountTwice,             // a retried count is counted again
   kForgetClients,          // a restarted ps doesn't take the clients' numbers over
+  kNoUndo,                 // nothing is saved before it is changed (what that costs can be measured so)
   kCountContributorTwice,  // whoever pushes twice in a round of the synchronous gate is counted twice
 };
 

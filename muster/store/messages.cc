@@ -214,6 +214,21 @@ void Fields(Archive& a, BarrierRequest& m) {
   a(4, m.elastic);
 }
 template <typename Archive>
+void Fields(Archive& a, OpenDirectRequest& m) {
+  a(1, m.stamp);
+}
+template <typename Archive>
+void Fields(Archive& a, OpenDirectReply& m) {
+  a(1, m.socket);
+  a(2, m.ticket);
+  a(3, m.clients);
+}
+template <typename Archive>
+void Fields(Archive& a, EnterDirectRequest& m) {
+  a(1, m.stamp);
+  a(2, m.ticket);
+}
+template <typename Archive>
 void Fields(Archive& a, LoadCheckpointRequest& m) {
   a(1, m.path);
 }
@@ -350,9 +365,10 @@ absl::Status DecodeMessage(const std::string& bytes, Message& message) {
 
 std::string StoreMethodName(uint16_t method) {
   static constexpr std::array<const char*, kStoreMethods> kNames = {
-      "unknown",  "join",   "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
-      "shutdown", "status", "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
-      "barrier"};
+      "unknown",     "join",    "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
+      "shutdown",    "status",  "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
+      "barrier",     "unknown", "unknown",    "unknown",     "unknown",           "unknown",         "open_direct",
+      "enter_direct"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

@@ -27,8 +27,10 @@ enum class StoreMethod : uint16_t {
   kLoadCheckpoint = 12,
   kReportLoad = 13,
   kBarrier = 14,
+  kOpenDirect = 20,
+  kEnterDirect = 21,
 };
-constexpr int kStoreMethods = 15;
+constexpr int kStoreMethods = 22;
 
 // "push_pull"; "unknown" for what isn't one.
 std::string StoreMethodName(uint16_t method);
@@ -170,6 +172,24 @@ struct BarrierRequest {
   bool elastic = false;
 };
 
+// Where this ps's arena is to be fetched by a process on its host, and what to show there. NotFound: this ps gives it
+// to nobody.
+struct OpenDirectRequest {
+  Stamp stamp;
+};
+
+struct OpenDirectReply {
+  std::string socket;  // name in the abstract namespace
+  std::string ticket;
+  uint32_t clients = 0;  // of the arena
+};
+
+// The sender has fetched the arena with that ticket, and writes in it itself from the answer on.
+struct EnterDirectRequest {
+  Stamp stamp;
+  std::string ticket;
+};
+
 // Anyone of the job, to ps 0: asks the chief to load the checkpoint at `path` (as the chief sees it) into every ps. The
 // answer comes when it has, with the global step that training goes on from, or with the chief's error.
 struct LoadCheckpointRequest {
@@ -206,6 +226,9 @@ struct ReportLoadRequest {
   X(ExportPartReply)             \
   X(CommitCheckpointRequest)     \
   X(BarrierRequest)              \
+  X(OpenDirectRequest)           \
+  X(OpenDirectReply)             \
+  X(EnterDirectRequest)          \
   X(LoadCheckpointRequest)       \
   X(LoadCheckpointReply)         \
   X(ReportLoadRequest)

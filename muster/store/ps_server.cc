@@ -9,25 +9,28 @@
 namespace muster {
 namespace {
 
-StoreOptions Complete(StoreOptions options, BackgroundThread& background) {
+StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaPort* port) {
   options.incarnation = NewIncarnation();
   options.files = &PosixFileSystem();
   options.background = [&background](absl::AnyInvocable<void()> task) { background.Run(std::move(task)); };
+  options.port = port;
   return options;
 }
 
 }  // namespace
 
-PsServer::PsServer(PsServerOptions options)
+PsServer::PsServer(PsServerOptions options, std::unique_ptr<ArenaPort> port)
     : task_(options.store.task),
       transport_(std::make_unique<TcpTransport>(loop_, std::move(options.token))),
-      service_(loop_, Complete(std::move(options.store), background_)) {}
+      port_(std::move(port)),
+      service_(loop_, Complete(std::move(options.store), background_, port_.get())) {}
 
 PsServer::~PsServer() = default;
 
 absl::StatusOr<std::unique_ptr<PsServer>> PsServer::Start(PsServerOptions options) {
   const std::string address = options.address;
-  auto server = std::unique_ptr<PsServer>(new PsServer(std::move(options)));
+  auto port = options.direct ? ArenaPort::OpenOrWarn() : nullptr;
+  auto server = std::unique_ptr<PsServer>(new PsServer(std::move(options), std::move(port)));
   RETURN_IF_ERROR(server->service_.Recover());
   ASSIGN_OR_RETURN(server->listener_, server->transport_->Listen(address, server->service_));
   server->service_.SetListenerStats([listener = server->listener_.get()] { return listener->stats(); });

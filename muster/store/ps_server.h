@@ -16,7 +16,8 @@ namespace muster {
 struct PsServerOptions {
   std::string address;  // to serve: "host:port"
   JobToken token;
-  StoreOptions store;  // incarnation, files and background are filled in
+  StoreOptions store;  // incarnation, files, background and port are filled in
+  bool direct = true;  // workers on this host may apply their updates themselves, if they want to
 };
 
 // Start and Join on one thread.
@@ -33,7 +34,7 @@ class PsServer {
   const std::string& address() const { return listener_->address(); }
 
  private:
-  explicit PsServer(PsServerOptions options);
+  PsServer(PsServerOptions options, std::unique_ptr<ArenaPort> port);
 
   const std::string task_;
 
@@ -42,6 +43,7 @@ class PsServer {
   TcpEventLoop loop_;
   BackgroundThread background_;
   const std::unique_ptr<Transport> transport_;
+  const std::unique_ptr<ArenaPort> port_;  // null: nobody gets the arena
   StoreService service_;
   std::unique_ptr<Listener> listener_;
 };

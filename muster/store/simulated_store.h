@@ -77,8 +77,10 @@ struct WorkerModel {
 
 class SimulatedStore {
  public:
-  SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = {}, ArenaProbe* probe = nullptr)
-      : workers_(std::move(workers)), lease_(lease), probe_(probe) {
+  // `direct`: the ps give their memory to whoever wants to apply his updates himself.
+  SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = {}, ArenaProbe* probe = nullptr,
+                 bool direct = false)
+      : workers_(std::move(workers)), lease_(lease), probe_(probe), direct_(direct) {
     for (int i = 0; i < num_ps; ++i) {
       memories_.push_back(*ArenaMemory::Create());
       addresses_.push_back(absl::StrCat("ps", i, ":2222"));
@@ -96,6 +98,7 @@ class SimulatedStore {
   void KillPs(int ps) {
     servers_[ps].listener.reset();
     servers_[ps].service.reset();
+    servers_[ps].port.reset();
   }
   // As by hand: the supervisor, and what it kept, are gone too.
   void LosePs(int ps) {
@@ -106,6 +109,7 @@ class SimulatedStore {
   void StartPs(int ps, FileSystem* files = nullptr) {
     Server& server = servers_[ps];
     server.transport = std::make_unique<LoopbackTransport>(network, loop);
+    if (direct_) server.port = *ArenaPort::Open();
     server.service = std::make_unique<StoreService>(
         loop, StoreOptions{.task = absl::StrCat("ps:", ps),
                            .lead = ps == 0,
@@ -115,6 +119,7 @@ class SimulatedStore {
                            .files = files != nullptr ? files : &this->files,
                            .background = [this](absl::AnyInvocable<void()> task) { loop.Post(std::move(task)); },
                            .memory = *ArenaMemory::Adopt(memories_[ps]->fd()),
+                           .port = server.port.get(),
                            .probe = probe_});
     MUSTER_CHECK(server.service->Recover().ok());
     auto listener = server.transport->Listen(addresses_[ps], *server.service);
@@ -149,6 +154,7 @@ class SimulatedStore {
  private:
   struct Server {
     std::unique_ptr<LoopbackTransport> transport;
+    std::unique_ptr<ArenaPort> port;
     std::unique_ptr<StoreService> service;
     std::unique_ptr<Listener> listener;
   };
@@ -163,6 +169,7 @@ class SimulatedStore {
   const std::vector<std::string> workers_;
   const LeaseOptions lease_;
   ArenaProbe* const probe_;
+  const bool direct_;
   std::vector<std::shared_ptr<ArenaMemory>> memories_;  // what the supervisor keeps of each ps
   std::vector<std::string> addresses_;
   std::vector<Server> servers_;

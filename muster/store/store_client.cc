@@ -1,7 +1,6 @@
 #include "muster/store/store_client.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +8,9 @@
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/store/gradient_policy.h"
+#include "muster/store/outgoing.h"
+#include "muster/store/store_client_direct.h"
 
 namespace muster {
 namespace {
@@ -20,23 +22,12 @@ constexpr absl::Duration kDonePatience = absl::Seconds(10);
 
 }  // namespace
 
-// One request to one ps and, in the end, its answer.
-struct StoreClient::Outgoing {
-  int ps = 0;
-  StoreMethod method{};
-  std::string control;
-  Segments bulk;
-  MutableSegments into;
-  absl::StatusOr<Reply> answer = absl::UnknownError("not answered");
-  int attempts = 0;
-  std::optional<Channel::CallId> in_flight;
-  bool send_again = true;  // when the connection breaks
-};
-
 StoreClient::StoreClient(Transport& transport, std::vector<std::string> ps_addresses, StoreClientOptions options)
     : loop_(transport.loop()), options_(std::move(options)), addresses_(std::move(ps_addresses)) {
   for (const std::string& address : addresses_) servers_.emplace_back().channel = transport.Connect(address);
 }
+
+StoreClient::~StoreClient() { Direct::Close(*this); }
 
 std::string StoreClient::Name(int ps) const { return absl::StrCat("ps:", ps, " (", addresses_[ps], ")"); }
 
@@ -271,7 +262,9 @@ absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
     // A chief that loads a checkpoint reaches one ps after the other: values of two generations don't belong together.
     const bool same = std::all_of(replies.begin(), replies.end(),
                                   [this](const AwaitReadyReply& reply) { return reply.generation == generation_; });
-    if (same) return global_step_ = replies[0].global_step;
+    if (!same) continue;
+    RETURN_IF_ERROR(Direct::Open(*this));
+    return global_step_ = replies[0].global_step;
   }
 }
 
@@ -282,48 +275,6 @@ MutableSegments StoreClient::PullTargets(const Server& server, PullWhat what) co
     if (what == PullWhat::kEverything || slice.kind == VariableKind::kTrainable)
       targets.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
   return targets;
-}
-
-absl::StatusOr<bool> StoreClient::DropsNonFinite(absl::FunctionRef<ByteSpan(size_t)> gradient) const {
-  const NonFinite policy = binding_.optimizer.non_finite;
-  if (policy == NonFinite::kApply) return false;
-  for (size_t i = 0; i < binding_.variables.size(); ++i) {
-    const VariableSpec& variable = binding_.variables[i];
-    if (variable.kind != VariableKind::kTrainable || !IsFloatingPoint(variable.dtype)) continue;
-    const ByteSpan bytes = gradient(i);
-    if (bytes.empty() || std::isfinite(SumOfSquares(variable.dtype, bytes))) continue;
-    const std::string what = absl::StrCat("the gradient of variable '", variable.name, "' of ", options_.task,
-                                          " after global step ", global_step_, " has NaN, infinity or overflows");
-    if (policy == NonFinite::kStop) return absl::InvalidArgumentError(absl::StrCat(what, " (NonFinite::kStop)"));
-    LogWarning(what, ": dropped");
-    return true;
-  }
-  return false;
-}
-
-// The norms are of whole variables, which may be partitioned over ps: only the worker has all of a gradient.
-std::vector<double> StoreClient::ClipScales(absl::FunctionRef<ByteSpan(size_t)> gradient) const {
-  const auto clips_norm = [](const RuleSpec& rule) {
-    return rule.clip.kind == ClipKind::kNorm || rule.clip.kind == ClipKind::kGlobalNorm;
-  };
-  const OptimizerSpec& optimizer = binding_.optimizer;
-  const bool any =
-      clips_norm(optimizer.rule) || std::any_of(optimizer.groups.begin(), optimizer.groups.end(),
-                                                [&](const ParameterGroup& group) { return clips_norm(group.rule); });
-  if (!any) return {};
-  std::vector<double> squares(binding_.variables.size());
-  double all = 0;
-  for (size_t i = 0; i < squares.size(); ++i) {
-    if (binding_.variables[i].kind != VariableKind::kTrainable) continue;
-    const ByteSpan bytes = gradient(i);
-    if (!bytes.empty()) all += squares[i] = SumOfSquares(binding_.variables[i].dtype, bytes);
-  }
-  std::vector<double> scales(squares.size(), 1);
-  for (size_t i = 0; i < scales.size(); ++i) {
-    const ClipSpec& clip = optimizer.RuleFor(binding_.variables[i].name).clip;
-    scales[i] = ClipScale(clip, clip.kind == ClipKind::kGlobalNorm ? all : squares[i]);
-  }
-  return scales;
 }
 
 StoreClient::Outgoing StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient,
@@ -374,22 +325,25 @@ absl::Status StoreClient::AbsorbPushPull(Outgoing& call, StepResult& result) {
 
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                               const PushPullOptions& options) {
-  ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(gradient));
+  ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, gradient, options_.task, global_step_));
   if (!drop) return PushPullAll(gradient, options);
   PushPullOptions nothing = options;
   nothing.non_finite = true;
+  if (direct_ != nullptr) nothing.pull = PullWhat::kNothing;  // the bound memory may be what it would be read from
   if (!options.local_step) nothing.minibatches = 0;
   ASSIGN_OR_RETURN(StepResult result, PushPullAll([](size_t) { return ByteSpan(); }, nothing));
+  if (direct_ != nullptr) RETURN_IF_ERROR(Pull(options.pull));
   result.dropped = true;
   return result;
 }
 
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                                  const PushPullOptions& options) {
+  if (direct_ != nullptr && !options.non_finite) return Direct::PushPull(*this, gradient, options);
   const uint64_t sequence = ++sequence_;
   std::vector<Outgoing> calls;
   calls.reserve(servers_.size());
-  const std::vector<double> scales = ClipScales(gradient);
+  const std::vector<double> scales = ClipScales(binding_, gradient);
   for (int ps = 0; ps < num_ps(); ++ps) calls.push_back(MakePushPull(ps, gradient, scales, options, sequence));
   const bool gated = options.local_step.has_value();
   RETURN_IF_ERROR(gated || options.clock > 0 ? ExchangeHeldBack(calls)
@@ -415,6 +369,8 @@ absl::Status StoreClient::Barrier(const std::string& name, uint32_t parties, boo
   return ExchangeHeldBack(calls);
 }
 
+InPlaceMemory StoreClient::InPlace(size_t variable) const { return Direct::InPlace(*this, variable); }
+
 absl::Status StoreClient::Pull(PullWhat what) {
   return PushPull([](size_t) { return ByteSpan(); }, {.pull = what, .minibatches = 0}).status();
 }
@@ -429,6 +385,8 @@ absl::StatusOr<int64_t> StoreClient::ReadGlobalStep() {
 }
 
 absl::Status StoreClient::Done() {
+  // Who is done writes no more, and may be replaced without being killed.
+  Direct::Close(*this);
   std::vector<Outgoing> calls;
   for (int ps = 0; ps < num_ps(); ++ps)
     calls.push_back({.ps = ps, .method = StoreMethod::kDone, .control = Encode(DoneRequest{MakeStamp(ps, 0)})});

@@ -14,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "muster/cluster/placement.h"
+#include "muster/store/apply_choice.h"
+#include "muster/store/arena_probe.h"
 #include "muster/store/checkpoint_part.h"
 #include "muster/store/messages.h"
 #include "muster/transport/transport.h"
@@ -36,6 +38,9 @@ struct StoreClientOptions {
   // Asked while Join, AwaitReady, gates and barriers wait: true makes them end with Cancelled. (What is under way is
   // always finished.)
   std::function<bool()> stop_requested = [] { return false; };
+  // Who applies updates, from AwaitReady on.
+  ApplyChoice apply = ApplyChoice::kServer;
+  ArenaProbe* probe = nullptr;  // of tests, for direct apply
 };
 
 // The model in this process: what it consists of, where it is placed, and the memory of each variable.
@@ -67,6 +72,12 @@ struct StorePushResult {
   bool dropped = false;    // the gradients weren't taken: too late for the round, or not finite (NonFinite::kDrop)
 };
 
+// Memory of a variable that updates change in place, and what keeps it mapped.
+struct InPlaceMemory {
+  MutableByteSpan bytes;  // empty: there is none
+  std::shared_ptr<void> owner;
+};
+
 // Where a slice of a ps lies in the bound memory.
 struct SlicePiece {
   int variable = 0;
@@ -87,6 +98,7 @@ class StoreClient {
  public:
   // `transport` must outlive the client.
   StoreClient(Transport& transport, std::vector<std::string> ps_addresses, StoreClientOptions options);
+  ~StoreClient();
 
   // Makes this process known to every ps; with `chief` asks for the chief's lease, which each ps
   // keeps for itself.
@@ -108,7 +120,8 @@ class StoreClient {
   [[nodiscard]] absl::Status Initialize(int64_t global_step, int64_t minibatches,
                                         const std::vector<RestoredPart>* parts);
 
-  // Blocks until the chief has initialised every ps; compares the models. Returns the global step.
+  // Blocks until the chief has initialised every ps; compares the models; sees to direct apply. Returns the global
+  // step.
   absl::StatusOr<int64_t> AwaitReady(absl::Time deadline);
 
   using PushPullOptions = StorePushOptions;
@@ -127,12 +140,12 @@ class StoreClient {
   // Unavailable: not within gate_patience. InvalidArgument: as many never come.
   [[nodiscard]] absl::Status Barrier(const std::string& name, uint32_t parties, bool elastic = false);
 
+  // Direct apply: where a trainable variable lies in the arena, if it may be trained there. Private after Done.
+  InPlaceMemory InPlace(size_t variable) const;
   // Values of all ps into the bound memory.
   [[nodiscard]] absl::Status Pull(PullWhat what);
-
   // ps 0's counter, without a pull.
   absl::StatusOr<int64_t> ReadGlobalStep();
-
   [[nodiscard]] absl::Status Done();
   [[nodiscard]] absl::Status Shutdown(const std::string& reason);
   // The status page of one ps, JSON.
@@ -148,7 +161,6 @@ class StoreClient {
   // The checkpoint that ps 0 says the chief is asked to load; empty: none. Who takes it reports what became of it.
   std::string TakeLoadRequest() { return std::exchange(load_request_, {}); }
   [[nodiscard]] absl::Status ReportLoad(const absl::StatusOr<int64_t>& global_step);
-
   // The stamp of the next heartbeat to `ps` (heartbeats carry no number of their own).
   Stamp HeartbeatStamp(int ps) const;
   const std::vector<std::string>& addresses() const { return addresses_; }
@@ -162,6 +174,7 @@ class StoreClient {
     uint64_t pulled_version = 0;
   };
   struct Outgoing;
+  class Direct;
 
   std::string Name(int ps) const;
   // `message`, and whom it is about.
@@ -179,9 +192,6 @@ class StoreClient {
   [[nodiscard]] absl::Status AwaitAllServers();
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
-  // True: the gradients aren't finite and are to be dropped. InvalidArgument: … and training is to stop.
-  absl::StatusOr<bool> DropsNonFinite(absl::FunctionRef<ByteSpan(size_t)> gradient) const;
-  std::vector<double> ClipScales(absl::FunctionRef<ByteSpan(size_t)> gradient) const;
   absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
   Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
                         const PushPullOptions& options, uint64_t sequence);
@@ -202,6 +212,7 @@ class StoreClient {
   uint64_t generation_ = 0;  // of the values that are pulled
   int64_t global_step_ = 0;  // as ps 0 said last
   std::string load_request_;
+  std::unique_ptr<Direct> direct_;  // null: the ps apply
 };
 
 }  // namespace muster

@@ -12,16 +12,10 @@
 #include "muster/base/status_macros.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/checkpoint_part.h"
+#include "muster/store/count_lock.h"
 #include "muster/store/store_status.h"
 
 namespace muster {
-namespace {
-
-// Staleness is counted exactly up to here, which is far beyond what a usable number of workers produces.
-constexpr size_t kStalenessBuckets = 65;
-
-}  // namespace
-
 // A request with bulk, its control message decoded once, before its bulk is read.
 class StoreService::DecodedBulk final : public BulkTarget {
  public:
@@ -49,8 +43,9 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
              [this](const PushPullRequest& request, PushPullReply reply, Responder responder) {
                AnswerPush(request, std::move(reply), std::move(responder));
              }),
+      door_(options_.port),
       part_saver_(loop, *options_.files, options_.background),
-      staleness_(kStalenessBuckets),
+      staleness_(kStalenessCounts),
       listener_stats_([] { return Listener::Stats(); }) {}
 
 StoreService::~StoreService() {
@@ -64,7 +59,7 @@ absl::Status StoreService::Recover() {
   if (absl::IsNotFound(attached.status())) return absl::OkStatus();
   RETURN_IF_ERROR(attached.status());
   arena_ = *std::move(attached);
-  arena_->RecoverCount();
+  { const Arena::CountLock finishes_what_was_begun(*arena_); }
   const bool forget = options_.probe != nullptr && options_.probe->Has(PlantedBug::kForgetClients);
   for (int i = 0; i < arena_->layout().num_writers(); ++i) arena_->RecoverWriter(i);
   for (int i = 0; i < num_clients; ++i) {
@@ -79,6 +74,7 @@ absl::Status StoreService::Recover() {
   const ChiefLease& chief = arena_->header().chief;
   if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
   gates_.Attach(*arena_);
+  arena_->header().load_requested = 0;  // who asked has lost his connection
   LogInfo("found the model of an earlier life: ", arena_->layout().value_bytes(), " bytes, version ",
           arena_->header().counters.updates,
           options_.lead ? absl::StrCat(", global step ", arena_->header().counters.global_step) : "");
@@ -188,6 +184,10 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
       return OnCommitCheckpoint(request, std::move(responder));
     case StoreMethod::kBarrier:
       return OnBarrier(request, std::move(responder));
+    case StoreMethod::kOpenDirect:
+      return OnOpenDirect(request, std::move(responder));
+    case StoreMethod::kEnterDirect:
+      return OnEnterDirect(request, std::move(responder));
     case StoreMethod::kLoadCheckpoint:
       return OnLoadCheckpoint(request, std::move(responder));
     case StoreMethod::kReportLoad:
@@ -216,6 +216,8 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
   }
   if (arena_) {
     const bool new_life = arena_->client(*client).incarnation != message.incarnation;
+    if (absl::Status vacated = new_life ? door_.Vacate(*arena_, *client) : absl::OkStatus(); !vacated.ok())
+      return responder.Fail(std::move(vacated));
     RecordClient(*client);
     if (new_life) gates_.Join(*client);
     if (message.chief) RecordChief();
@@ -332,6 +334,7 @@ void StoreService::OnStamped(const IncomingRequest& request, Responder responder
   if (done) {
     clients_.SetDone(message.stamp.client, loop_.Now());
     if (arena_) RecordClient(static_cast<int>(message.stamp.client));
+    if (arena_) DirectDoor::Leave(*arena_, static_cast<int>(message.stamp.client));
   }
   responder.Send({});
   if (!done) return;
@@ -348,6 +351,28 @@ void StoreService::OnBarrier(const IncomingRequest& request, Responder responder
   if (status.ok()) status = NeedTraining();
   if (!status.ok()) return responder.Fail(std::move(status));
   gates_.OnBarrier(request.connection, message, std::move(responder));
+}
+
+void StoreService::OnOpenDirect(const IncomingRequest& request, Responder responder) {
+  OpenDirectRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = NeedModel();
+  if (!status.ok()) return responder.Fail(std::move(status));
+  const auto reply = door_.Open(*arena_, static_cast<int>(message.stamp.client));
+  if (!reply.ok()) return responder.Fail(reply.status());
+  responder.Send(Encode(*reply));
+}
+
+void StoreService::OnEnterDirect(const IncomingRequest& request, Responder responder) {
+  EnterDirectRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = NeedModel();
+  if (status.ok()) status = NeedTraining();
+  if (status.ok()) status = door_.Enter(*arena_, static_cast<int>(message.stamp.client), message.ticket);
+  if (!status.ok()) return responder.Fail(std::move(status));
+  responder.Send({});
 }
 
 void StoreService::OnSavePart(const IncomingRequest& request, Responder responder) {
@@ -399,6 +424,7 @@ void StoreService::OnLoadCheckpoint(const IncomingRequest& request, Responder re
     status = absl::UnavailableError("no chief is alive that could load a checkpoint; start it, and ask again");
   if (!status.ok()) return responder.Fail(std::move(status));
   load_ = {std::move(message.path), std::move(responder)};
+  arena_->header().load_requested = 1;
 }
 
 void StoreService::OnReportLoad(const IncomingRequest& request, Responder responder) {
@@ -409,6 +435,7 @@ void StoreService::OnReportLoad(const IncomingRequest& request, Responder respon
   responder.Send({});
   if (!load_) return;  // who asked has heard already
   Load load = *std::exchange(load_, std::nullopt);
+  if (arena_) arena_->header().load_requested = 0;
   if (!message.error.empty()) return load.responder.Fail(absl::FailedPreconditionError(message.error));
   load.responder.Send(Encode(LoadCheckpointReply{message.global_step}));
 }
@@ -470,6 +497,12 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   LookAtLeaving();
 }
 
+std::vector<uint64_t> StoreService::AllStaleness() const {
+  std::vector<uint64_t> all = staleness_;
+  for (size_t i = 0; arena_ && i < all.size(); ++i) all[i] += arena_->header().staleness[i];
+  return all;
+}
+
 StoreService::View StoreService::MakeView() const {
   return {.options = &options_,
           .now = loop_.Now(),
@@ -479,7 +512,7 @@ StoreService::View StoreService::MakeView() const {
           .waiting = gates_.Describe(),
           .ending = ending_,
           .requests = requests_,
-          .staleness = staleness_,
+          .staleness = AllStaleness(),
           .listener = listener_stats_()};
 }
 

@@ -15,6 +15,7 @@
 #include "muster/store/arena.h"
 #include "muster/store/buffer_pool.h"
 #include "muster/store/client_table.h"
+#include "muster/store/direct_door.h"
 #include "muster/store/gates.h"
 #include "muster/store/messages.h"
 #include "muster/store/part_saver.h"
@@ -39,6 +40,7 @@ struct StoreOptions {
   // Where the model is kept. Who holds on to its descriptor can start another service on it after this one was killed,
   // which goes on where this one was. Null: memory of its own, gone with it.
   std::shared_ptr<ArenaMemory> memory;
+  ArenaPort* port = nullptr;    // borrowed: where workers on this host get the arena; null: nobody does
   ArenaProbe* probe = nullptr;  // of tests
 };
 
@@ -109,6 +111,8 @@ class StoreService final : public RequestHandler {
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
   void OnBarrier(const IncomingRequest& request, Responder responder);
+  void OnOpenDirect(const IncomingRequest& request, Responder responder);
+  void OnEnterDirect(const IncomingRequest& request, Responder responder);
   void OnSavePart(const IncomingRequest& request, Responder responder);
   void OnExportPart(const IncomingRequest& request, Responder responder);
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
@@ -117,6 +121,7 @@ class StoreService final : public RequestHandler {
   // Cancelled once training has ended.
   [[nodiscard]] absl::Status NeedTraining() const;
   void RecordClient(int client);
+  std::vector<uint64_t> AllStaleness() const;  // of pushes, and of direct updates
   void RecordChief();
   void OnLoadCheckpoint(const IncomingRequest& request, Responder responder);
   void OnReportLoad(const IncomingRequest& request, Responder responder);
@@ -133,6 +138,7 @@ class StoreService final : public RequestHandler {
   std::shared_ptr<ArenaMemory> memory_;
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background
   Gates gates_;
+  DirectDoor door_;
   PartSaver part_saver_;
   int64_t known_step_ = 0;  // not ps 0: the highest global step that a sender knew of
   std::vector<Waiter> waiters_;

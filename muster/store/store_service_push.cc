@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/store/count_lock.h"
 #include "muster/store/store_service.h"
 
 namespace muster {
@@ -160,23 +161,15 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
   return reply;
 }
 
+// The generation can't have changed: it is this process that loads, on this loop.
 void StoreService::CountPush(const PushPullRequest& message, bool new_update) {
-  const int client = static_cast<int>(message.stamp.client);
-  Arena::Counted counted{client, arena_->client(client).numbers, arena_->header().counters, arena_->header().gate};
-  ClientNumbers& numbers = counted.numbers;
-  if (new_update) ++counted.counters.updates;
-  const bool count_twice = options_.probe != nullptr && options_.probe->Has(PlantedBug::kCountTwice);
-  const bool counts = message.minibatches > 0 && (numbers.last_counted < message.stamp.sequence || count_twice);
-  const bool applies = (!message.pushed.empty() || message.clock > 0) && numbers.last_applied < message.stamp.sequence;
-  if (!applies && !counts) return;
-  if (counts) {
-    ++counted.counters.global_step;
-    counted.counters.minibatches += message.minibatches;
-    numbers.last_counted = message.stamp.sequence;
-  }
-  if (applies) numbers.last_applied = message.stamp.sequence;
-  numbers.clock = std::max(numbers.clock, message.clock);
-  arena_->Count(counted);
+  MUSTER_CHECK(Arena::CountLock(*arena_).Add({.client = static_cast<int>(message.stamp.client),
+                                              .sequence = message.stamp.sequence,
+                                              .generation = arena_->header().generation,
+                                              .update = new_update,
+                                              .applied = !message.pushed.empty() || message.clock > 0,
+                                              .minibatches = message.minibatches,
+                                              .clock = message.clock}));
 }
 
 }  // namespace muster

@@ -33,16 +33,17 @@ Json ClientsJson(const StoreService::View& view) {
     const ClientTable::Client& client = clients.clients()[i];
     const WaitingFor& waiting = view.waiting[i];
     const bool joined = client.incarnation != 0;
-    Json row = {{"task", client.task},
-                {"state", !joined                      ? "not joined"
-                          : client.done                ? "done"
-                          : clients.Alive(client, now) ? "alive"
-                                                       : "lost"},
-                {"connections", client.connections.size()},
-                {"pushes", client.pushes},
-                {"dropped_non_finite", client.non_finite},
-                {"where", client.where},
-                {"waiting_for", waiting.what.empty() ? client.waiting_for : waiting.what}};
+    Json row = {
+        {"task", client.task},
+        {"state", !joined                      ? "not joined"
+                  : client.done                ? "done"
+                  : clients.Alive(client, now) ? "alive"
+                                               : "lost"},
+        {"connections", client.connections.size()},
+        {"pushes", client.pushes + (view.arena != nullptr ? view.arena->client(static_cast<int>(i)).direct_pushes : 0)},
+        {"dropped_non_finite", client.non_finite},
+        {"where", client.where},
+        {"waiting_for", waiting.what.empty() ? client.waiting_for : waiting.what}};
     if (!waiting.what.empty()) row["waiting_seconds"] = absl::ToDoubleSeconds(now - waiting.since);
     if (joined) row["last_heard_seconds"] = absl::ToDoubleSeconds(now - client.last_heard);
     rows.push_back(std::move(row));

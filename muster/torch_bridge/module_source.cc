@@ -126,6 +126,18 @@ MutableByteSpan ModuleSource::value(size_t i) {
   return {static_cast<std::byte*>(variables_[i].view.mutable_data_ptr()), static_cast<size_t>(specs_[i].bytes())};
 }
 
+bool ModuleSource::UseMemory(size_t i, MutableByteSpan memory, std::shared_ptr<void> owner) {
+  if (memory.size() != static_cast<size_t>(specs_[i].bytes())) return false;
+  return CatchTorch(absl::StrCat("moving variable '", specs_[i].name, "'"),
+                    [&] {
+                      variables_[i].view = View(memory, specs_[i], std::move(owner));
+                      const torch::NoGradGuard no_grad;
+                      for (torch::Tensor& tensor : variables_[i].found.tensors) tensor.set_data(variables_[i].view);
+                      return absl::OkStatus();
+                    })
+      .ok();
+}
+
 void ModuleSource::SetGradientReady(std::function<void(size_t)> ready) {
   ready_ = std::move(ready);
   for (size_t i = 0; i < variables_.size(); ++i) {

@@ -55,6 +55,9 @@ class ModuleSource final : public GradientSource {
   // Brings in first what the user has put into the module by other means, see Reattach.
   MutableByteSpan value(size_t i) override;
 
+  // As ModuleSourceOptions::memory, later. The tensors of the module point there from now on, and keep `owner`.
+  bool UseMemory(size_t i, MutableByteSpan memory, std::shared_ptr<void> owner) override;
+
   // What ComputeGradients minimises: a function of one minibatch that runs the module forward and returns a scalar.
   // Held, with all it refers to, until the next SetLoss; an empty function lets go of it.
   void SetLoss(std::function<torch::Tensor()> loss) { loss_ = std::move(loss); }

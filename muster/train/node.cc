@@ -53,21 +53,23 @@ absl::Status Node::StartPs() {
                                                    .lead = task_.task().index == 0,
                                                    .workers = std::move(workers),
                                                    .lease = options_.lease,
-                                                   .memory = std::move(memory)}}));
+                                                   .memory = std::move(memory)},
+                                         .direct = options_.apply != ApplyChoice::kServer}));
   return absl::OkStatus();
 }
 
 absl::Status Node::StartLocalStore() {
   transport_ = std::make_unique<LoopbackTransport>(network_, loop_);
   background_ = std::make_unique<BackgroundThread>();
+  if (options_.apply != ApplyChoice::kServer) port_ = ArenaPort::OpenOrWarn();
   // This process is its only client: however long it thinks between two steps, it is alive.
   const LeaseOptions never_lost = {.lease = absl::InfiniteDuration(), .abandoned_after = absl::InfiniteDuration()};
   local_store_ = std::make_unique<StoreService>(
-      loop_,
-      StoreOptions{.workers = {task_.task().ToString()},
-                   .lease = never_lost,
-                   .files = &PosixFileSystem(),
-                   .background = [this](absl::AnyInvocable<void()> task) { background_->Run(std::move(task)); }});
+      loop_, StoreOptions{.workers = {task_.task().ToString()},
+                          .lease = never_lost,
+                          .files = &PosixFileSystem(),
+                          .background = [this](absl::AnyInvocable<void()> task) { background_->Run(std::move(task)); },
+                          .port = port_.get()});
   ASSIGN_OR_RETURN(local_listener_, transport_->Listen(kLocalAddress, *local_store_));
   local_store_->SetListenerStats([this] { return local_listener_->stats(); });
   StartClient({local_listener_->address()});
@@ -82,7 +84,9 @@ void Node::StartClient(std::vector<std::string> ps_addresses) {
                                                        .incarnation = NewIncarnation(),
                                                        .patience = options_.patience,
                                                        .join_patience = options_.lease.lease + absl::Seconds(2),
-                                                       .stop_requested = [this] { return stop_signal_->raised(); }});
+                                                       .stop_requested = [this] { return stop_signal_->raised(); },
+                                                       .apply = options_.apply,
+                                                       .probe = options_.probe});
 }
 
 void Node::StartHeartbeats() {

@@ -23,8 +23,11 @@ struct NodeOptions {
   LeaseOptions lease;
   // How long a ps may be out of reach before the session fails with Unavailable (exit code 138).
   absl::Duration patience = absl::Seconds(60);
+  // Who applies this worker's updates. On a ps: kServer keeps its memory to itself.
+  ApplyChoice apply = ApplyChoice::kAuto;
   // A ps: MUSTER_ARENA_FD of its environment; empty: memory of its own, which it loses when it is killed.
   std::string arena_fd;
+  ArenaProbe* probe = nullptr;  // of tests and benches, for direct apply
 };
 
 class Node {
@@ -72,6 +75,7 @@ class Node {
   TcpEventLoop loop_;
   std::unique_ptr<StopSignal> stop_signal_;
   std::unique_ptr<BackgroundThread> background_;  // of the local store
+  std::unique_ptr<ArenaPort> port_;               // likewise
   LoopbackNetwork network_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<StoreService> local_store_;

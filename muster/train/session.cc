@@ -105,6 +105,7 @@ absl::Status Session::Create() {
   if (is_chief_) RETURN_IF_ERROR(InitializeOrRestore());
   if (!is_chief_ && !client.ready()) LogInfo("Waiting for the chief to initialise the model.");
   ASSIGN_OR_RETURN(global_step_, client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
+  environment_.algorithm->Begin(client);
   return client.Pull(PullWhat::kEverything);
 }
 

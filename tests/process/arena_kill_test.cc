@@ -19,12 +19,13 @@
 #include <string>
 #include <vector>
 
-#include "muster/store/arena.h"
+#include "muster/store/count_lock.h"
 
 namespace muster {
 namespace {
 
 constexpr int kWriters = 3;
+constexpr uint32_t kMinibatches = 3;  // of one push
 constexpr uint64_t kSeed = 20240601;
 // The rarest bug to show was missed once in 25 runs of 300 deaths.
 constexpr int kPlantedDeaths = 1500;
@@ -101,9 +102,30 @@ std::vector<std::byte> Gradient(const Arena& arena, int slice, int amount) {
       arena->Apply(slice, {.client = writer, .sequence = sequence, .generation = 1, .learning_rate = 1},
                    Gradient(*arena, slice, Amount(writer, sequence)), {});
     }
+    Arena::CountLock(*arena).Add({.client = writer,
+                                  .sequence = sequence,
+                                  .generation = 1,
+                                  .update = true,
+                                  .applied = true,
+                                  .minibatches = kMinibatches});
     shared.writers[writer].acknowledged = sequence;
   } while (!shared.stop);
   _exit(0);
+}
+
+// Counters and numbers that aren't what the acknowledged pushes make them.
+int WrongCounts(Arena& arena, const Shared& shared, uint64_t pushes) {
+  { const Arena::CountLock finishes_what_was_begun(arena); }
+  const ArenaCounters& counters = arena.header().counters;
+  int wrong = counters.updates != pushes;
+  wrong += counters.global_step != static_cast<int64_t>(pushes);
+  wrong += counters.minibatches != static_cast<int64_t>(kMinibatches * pushes);
+  for (int writer = 0; writer < kWriters; ++writer) {
+    const ClientNumbers& numbers = arena.client(writer).numbers;
+    wrong += numbers.last_applied != shared.writers[writer].acknowledged;
+    wrong += numbers.last_counted != shared.writers[writer].acknowledged;
+  }
+  return wrong;
 }
 
 class ArenaKillTest : public ::testing::Test {
@@ -173,7 +195,7 @@ class ArenaKillTest : public ::testing::Test {
       pushes += acknowledged;
       for (uint64_t sequence = 1; sequence <= acknowledged; ++sequence) sum += Amount(writer, sequence);
     }
-    int wrong = 0;
+    int wrong = WrongCounts(*arena_, *shared_, pushes);
     for (size_t slice = 0; slice < arena_->layout().slices().size(); ++slice) {
       const ArenaLayout::Slice& layout = arena_->layout().slices()[slice];
       std::vector<std::byte> bytes(layout.bytes);
@@ -230,7 +252,8 @@ TEST_F(ArenaKillTest, FourThousandDeathsLoseNothingAndDoNothingTwice) {
        {ArenaPoint::kBeforeLock, ArenaPoint::kLocked, ArenaPoint::kHeaderSaved, ArenaPoint::kUndoValid,
         ArenaPoint::kBlockSaved, ArenaPoint::kBlockCounted, ArenaPoint::kBlockChanged, ArenaPoint::kHeaderWritten,
         ArenaPoint::kCommitted, ArenaPoint::kUnlocked, ArenaPoint::kOwnerDied, ArenaPoint::kBlockRestored,
-        ArenaPoint::kHeaderRestored, ArenaPoint::kUndoDropped, ArenaPoint::kRecovered})
+        ArenaPoint::kHeaderRestored, ArenaPoint::kUndoDropped, ArenaPoint::kRecovered, ArenaPoint::kAcknowledging,
+        ArenaPoint::kJournalled, ArenaPoint::kCounted})
     EXPECT_GT(Deaths(point, point), 0) << "nobody died at point " << static_cast<int>(point);
 }
 
@@ -270,13 +293,15 @@ TEST_P(PlantedBugTest, IsSeen) {
 }
 
 std::string NameOfBug(const ::testing::TestParamInfo<PlantedBug>& info) {
-  static constexpr const char* kNames[] = {"SkipRestore", "IgnoreSequence", "CommitBeforeHeader", "SkipOwnRecovery"};
+  static constexpr const char* kNames[] = {"SkipRestore", "IgnoreSequence", "CommitBeforeHeader", "SkipOwnRecovery",
+                                           "CountTwice"};
   return kNames[static_cast<size_t>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PlantedBugTest,
                          ::testing::Values(PlantedBug::kSkipRestore, PlantedBug::kIgnoreSequence,
-                                           PlantedBug::kCommitBeforeHeader, PlantedBug::kSkipOwnRecovery),
+                                           PlantedBug::kCommitBeforeHeader, PlantedBug::kSkipOwnRecovery,
+                                           PlantedBug::kCountTwice),
                          NameOfBug);
 
 }  // namespace

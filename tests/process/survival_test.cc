@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -25,16 +26,20 @@ const std::string kMuster = MUSTER_BIN_DIR "/muster";
 const std::vector<std::string> kPs = {kMuster, "ps"};
 const std::vector<std::string> kToy = {MUSTER_BIN_DIR "/toy_worker", "--gradient=-1", "--learning_rate=1"};
 constexpr int64_t kWidth = 40000;  // three stripes
+// A worker that applies its updates itself is faster, and is to be killed in the middle of one.
+constexpr int64_t kDirectWidth = 500000;
+constexpr int64_t kStripe = 16 << 10;
 
 // What the last checkpoint of a directory says.
 struct Final {
   int64_t global_step = 0;
-  std::vector<float> w = std::vector<float>(kWidth);
+  std::vector<float> w;
   std::vector<float> b = std::vector<float>(2);
 };
 
-Final ReadFinal(const std::string& directory) {
+Final ReadFinal(const std::string& directory, int64_t width = kWidth) {
   Final final;
+  final.w.resize(width);
   const auto latest = LatestCheckpoint(PosixFileSystem(), directory);
   EXPECT_TRUE(latest.ok() && *latest) << latest.status();
   if (!latest.ok() || !*latest) return final;
@@ -50,11 +55,12 @@ Final ReadFinal(const std::string& directory) {
 // `muster run` of two ps and some workers, the first of which is the chief.
 class KilledRun {
  public:
-  KilledRun(int workers, int64_t steps)
-      : run_(Joined({kMuster, "run", "--ps", "2", "--workers", std::to_string(workers), "--muster-ps", "--model_dir",
+  KilledRun(int workers, int64_t steps, const std::string& apply)
+      : width_(apply == "direct" ? kDirectWidth : kWidth),
+        run_(Joined({kMuster, "run", "--ps", "2", "--workers", std::to_string(workers), "--muster-ps", "--model_dir",
                      model_.path(), "--max-restarts", "1000", "--"},
-                    Joined(kToy, {"--steps=" + std::to_string(steps), "--width=" + std::to_string(kWidth),
-                                  "--log_steps=10"}))) {}
+                    Joined(kToy, {"--steps=" + std::to_string(steps), "--width=" + std::to_string(width_),
+                                  "--log_steps=10", "--apply=" + apply}))) {}
 
   // Kills the task and waits until it has been started again and the chief has gone on by some steps.
   void Kill(const std::string& task) {
@@ -65,7 +71,7 @@ class KilledRun {
   void WaitForSteps() { run_.WaitForErr("[worker:0] "), run_.WaitForErr("loss = "); }
   int Wait() { return run_.Wait(); }
   const std::string& log() const { return run_.err; }
-  Final ReadFinal() const { return muster::ReadFinal(model_.path()); }
+  Final ReadFinal() const { return muster::ReadFinal(model_.path(), width_); }
 
  private:
   pid_t PidOf(const std::string& task) {
@@ -76,13 +82,20 @@ class KilledRun {
   }
 
   ScratchDirectory model_;
+  const int64_t width_;
   Process run_;
   int lives_ = 0;  // of worker:0
 };
 
+// By who applies the updates.
+class KilledRunTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  bool direct() const { return GetParam() == "direct"; }
+};
+
 // With one worker nobody updates while the last checkpoint is made: every element is exact.
-TEST(Survival, KilledPsLoseNoUpdateAndDoNoneTwice) {
-  KilledRun run(1, 3000);
+TEST_P(KilledRunTest, KilledPsLoseNoUpdateAndDoNoneTwice) {
+  KilledRun run(1, 3000, GetParam());
   for (int i = 0; i < 12; ++i) {
     run.WaitForSteps();
     run.Kill(i % 2 == 0 ? "ps:0" : "ps:1");
@@ -93,12 +106,14 @@ TEST(Survival, KilledPsLoseNoUpdateAndDoNoneTwice) {
   EXPECT_THAT(final.w, Each(1.0f + static_cast<float>(final.global_step)));
   EXPECT_THAT(final.b, Each(1.0f + static_cast<float>(final.global_step)));
   EXPECT_THAT(run.log(), HasSubstr("found the model of an earlier life"));
+  if (direct()) EXPECT_THAT(run.log(), HasSubstr("applies its updates itself"));
 }
 
 // A worker that is killed between two ps leaves an update that one of them has and that was never counted: no more than
-// one a death, and whole. The other worker's last update may fall between the last step's number and its values.
-TEST(Survival, KilledWorkersAndPsTogether) {
-  KilledRun run(2, 4000);
+// one a death, and whole; one that applied it itself leaves whole stripes. The other worker's last update may fall
+// between the last step's number and its values.
+TEST_P(KilledRunTest, KilledWorkersAndPsTogether) {
+  KilledRun run(2, 4000, GetParam());
   const std::vector<std::string> victims = {"worker:1", "ps:0", "worker:0", "ps:1"};
   int killed_workers = 0;
   for (int i = 0; i < 12; ++i) {
@@ -110,11 +125,19 @@ TEST(Survival, KilledWorkersAndPsTogether) {
   const Final final = run.ReadFinal();
   EXPECT_GE(final.global_step, 4000);
   for (const std::vector<float>& values : {final.w, final.b}) {
-    EXPECT_THAT(values, Each(values[0]));
-    EXPECT_GE(values[0], 1.0f + static_cast<float>(final.global_step));
-    EXPECT_LE(values[0], 1.0f + static_cast<float>(final.global_step + killed_workers + 1));
+    const size_t whole = direct() ? kStripe : values.size();
+    for (size_t from = 0; from < values.size(); from += whole) {
+      const auto first = values.begin() + static_cast<std::ptrdiff_t>(from);
+      const std::vector<float> part(first, first + static_cast<std::ptrdiff_t>(std::min(whole, values.size() - from)));
+      EXPECT_THAT(part, Each(part[0]));
+      EXPECT_GE(part[0], 1.0f + static_cast<float>(final.global_step));
+      EXPECT_LE(part[0], 1.0f + static_cast<float>(final.global_step + killed_workers + 1));
+    }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Apply, KilledRunTest, ::testing::Values("server", "direct"),
+                         [](const auto& info) { return info.param; });
 
 TEST(Survival, APsStartedAgainByHandGoesOnFromTheLastCheckpoint) {
   ByHand cluster(2, 2);

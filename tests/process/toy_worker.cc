@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,7 @@ struct Flags {
   double learning_rate = 0.01;
   std::optional<float> gradient;  // of every element; unset: its value
   std::optional<bool> is_chief;
+  std::string apply = "auto";
 };
 
 Flags ParseFlags(int argc, char** argv) {
@@ -45,6 +48,7 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--learning_rate", flags.learning_rate, "of SGD");
   app.add_option("--gradient", flags.gradient, "of every element; unset: its value");
   app.add_option("--is_chief", flags.is_chief, "SessionOptions::is_chief");
+  app.add_option("--apply", flags.apply, "NodeOptions::apply: server, direct or auto");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -60,19 +64,25 @@ class ToySource final : public GradientSource {
       : variables_{{.name = "w", .shape = {width}}, {.name = "b", .shape = {2}}},
         gradient_(gradient),
         values_(2),
-        gradients_(2) {
-    for (size_t i = 0; i < variables_.size(); ++i)
+        gradients_(2),
+        owners_(2) {
+    for (size_t i = 0; i < variables_.size(); ++i) {
       values_[i].assign(static_cast<size_t>(variables_[i].elements()), 1.0f);
+      views_.emplace_back(values_[i]);
+    }
   }
   const std::vector<VariableSpec>& variables() const override { return variables_; }
-  MutableByteSpan value(size_t i) override {
-    return {reinterpret_cast<std::byte*>(values_[i].data()), values_[i].size() * sizeof(float)};
+  MutableByteSpan value(size_t i) override { return AsMutableBytes(views_[i].data(), views_[i].size()); }
+  bool UseMemory(size_t i, MutableByteSpan memory, std::shared_ptr<void> owner) override {
+    views_[i] = {reinterpret_cast<float*>(memory.data()), views_[i].size()};
+    owners_[i] = std::move(owner);
+    return true;
   }
   absl::StatusOr<double> ComputeGradients() override {
-    gradients_ = values_;
+    for (size_t i = 0; i < views_.size(); ++i) gradients_[i].assign(views_[i].begin(), views_[i].end());
     for (std::vector<float>& gradient : gradients_)
       if (gradient_) std::fill(gradient.begin(), gradient.end(), *gradient_);
-    return *std::max_element(values_[0].begin(), values_[0].end());
+    return *std::max_element(views_[0].begin(), views_[0].end());
   }
   ByteSpan gradient(size_t i) override {
     return {reinterpret_cast<const std::byte*>(gradients_[i].data()), gradients_[i].size() * sizeof(float)};
@@ -83,12 +93,15 @@ class ToySource final : public GradientSource {
   const std::optional<float> gradient_;
   std::vector<std::vector<float>> values_;
   std::vector<std::vector<float>> gradients_;
+  std::vector<std::span<float>> views_;  // of values_, or of the store's memory
+  std::vector<std::shared_ptr<void>> owners_;
 };
 
 absl::Status Run(const TaskConfig& task, const Flags& flags) {
   const Environment process = ReadEnvironment();
   NodeOptions options{.token = {process.job_token.value_or("")},
                       .patience = absl::Seconds(flags.patience),
+                      .apply = ParseApplyChoice(flags.apply).value(),
                       .arena_fd = process.arena_fd.value_or("")};
   options.lease.lease = absl::Seconds(flags.lease);
   ASSIGN_OR_RETURN(const auto node, Node::Create(task, options));

@@ -1,0 +1,178 @@
+#include "muster/store/arena_port.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
+#include "muster/store/arena_hello.h"
+
+namespace muster {
+namespace {
+
+// A visitor says what he has to say at once: he runs on this machine.
+constexpr timeval kHelloPatience = {.tv_sec = 1, .tv_usec = 0};
+// More than any cluster has workers; only the same user's processes can get as far as being counted.
+constexpr size_t kMostVisitors = 1024;
+
+std::string RandomText(size_t digits) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::random_device device;
+  std::string text;
+  while (text.size() < digits) text.push_back(kDigits[device() % 16]);
+  return text;
+}
+
+bool SendDescriptor(int socket, int fd) {
+  char byte = 1;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ArenaPort>> ArenaPort::Open() {
+  std::string name = absl::StrCat("muster-", RandomText(32));
+  const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int stop = eventfd(0, EFD_CLOEXEC);
+  const AbstractAddress address(name);
+  if (listener < 0 || stop < 0 || bind(listener, address.get(), address.length) != 0 || listen(listener, 64) != 0) {
+    const int error = errno;
+    if (listener >= 0) close(listener);
+    if (stop >= 0) close(stop);
+    return absl::UnavailableError(absl::StrCat("no unix socket for direct apply: ", std::strerror(error)));
+  }
+  return std::unique_ptr<ArenaPort>(new ArenaPort(std::move(name), listener, stop));
+}
+
+std::unique_ptr<ArenaPort> ArenaPort::OpenOrWarn() {
+  auto port = Open();
+  if (port.ok()) return *std::move(port);
+  LogWarning(port.status().message());
+  return nullptr;
+}
+
+ArenaPort::ArenaPort(std::string name, int listener, int stop)
+    : name_(std::move(name)), listener_(listener), stop_(stop), thread_([this] { Serve(); }) {}
+
+ArenaPort::~ArenaPort() {
+  eventfd_write(stop_, 1);
+  thread_.join();
+  for (const int fd : visitors_) close(fd);
+  const MutexLock lock(mutex_);
+  for (const auto& [client, ticket] : tickets_)
+    if (ticket.memory_fd >= 0) close(ticket.memory_fd);
+  close(listener_);
+  close(stop_);
+}
+
+std::string ArenaPort::Admit(int client, int memory_fd) {
+  const int copy = fcntl(memory_fd, F_DUPFD_CLOEXEC, 3);
+  if (copy < 0) return "";
+  const MutexLock lock(mutex_);
+  Ticket& ticket = tickets_[client];
+  if (ticket.memory_fd >= 0) close(ticket.memory_fd);
+  ticket = {.text = RandomText(kTicketBytes), .memory_fd = copy, .bearer = {}, .connection = -1};
+  return ticket.text;
+}
+
+std::optional<ProcessIdentity> ArenaPort::Visitor(int client, const std::string& text) const {
+  const MutexLock lock(mutex_);
+  const auto ticket = tickets_.find(client);
+  if (ticket == tickets_.end() || ticket->second.text != text || ticket->second.memory_fd >= 0) return std::nullopt;
+  return ticket->second.bearer;
+}
+
+bool ArenaPort::HasLeft(int client, const ProcessIdentity& process) const {
+  const MutexLock lock(mutex_);
+  const auto ticket = tickets_.find(client);
+  return ticket != tickets_.end() && ticket->second.memory_fd < 0 && ticket->second.bearer == process &&
+         ticket->second.connection < 0;
+}
+
+void ArenaPort::Serve() {
+  for (;;) {
+    std::vector<pollfd> watched = {{stop_, POLLIN, 0}, {listener_, POLLIN, 0}};
+    for (const int fd : visitors_) watched.push_back({fd, POLLIN, 0});
+    if (poll(watched.data(), watched.size(), -1) < 0) continue;
+    if (watched[0].revents != 0) return;
+    // A visitor has nothing more to say: whatever stirs is the end of him.
+    for (size_t i = 2; i < watched.size(); ++i) {
+      if (watched[i].revents == 0) continue;
+      std::erase(visitors_, watched[i].fd);
+      Close(watched[i].fd);
+    }
+    if (watched[1].revents != 0) Accept();
+  }
+}
+
+void ArenaPort::Accept() {
+  const int visitor = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (visitor < 0) return;
+  if (visitors_.size() < kMostVisitors && Receive(visitor)) {
+    visitors_.push_back(visitor);
+  } else {
+    Close(visitor);
+  }
+}
+
+void ArenaPort::Close(int visitor) {
+  const MutexLock lock(mutex_);
+  for (auto& [client, ticket] : tickets_)
+    if (ticket.connection == visitor) ticket.connection = -1;
+  close(visitor);
+}
+
+bool ArenaPort::Receive(int visitor) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (getsockopt(visitor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != geteuid()) return false;
+  setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &kHelloPatience, sizeof kHelloPatience);
+  ArenaHello hello;
+  const ArenaHello expected;
+  if (recv(visitor, &hello, sizeof hello, 0) != sizeof hello) return false;
+  if (std::memcmp(hello.magic, expected.magic, sizeof hello.magic) != 0) return false;
+  if (hello.pid_namespace != PidNamespace()) return false;
+  const auto bearer = IdentifyProcess(peer.pid);
+  if (!bearer) return false;
+  const int memory_fd = Redeem(std::string(hello.ticket, sizeof hello.ticket), *bearer, visitor);
+  if (memory_fd < 0) return false;
+  const bool sent = SendDescriptor(visitor, memory_fd);
+  close(memory_fd);
+  return sent;
+}
+
+int ArenaPort::Redeem(const std::string& text, const ProcessIdentity& bearer, int connection) {
+  const MutexLock lock(mutex_);
+  for (auto& [client, ticket] : tickets_) {
+    if (ticket.text != text || ticket.memory_fd < 0) continue;
+    ticket.bearer = bearer;
+    ticket.connection = connection;
+    return std::exchange(ticket.memory_fd, -1);
+  }
+  return -1;
+}
+
+}  // namespace muster

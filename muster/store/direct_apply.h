@@ -1,0 +1,62 @@
+// A worker's way to the variables on ps of its own host: it applies its updates itself, in their arenas, and counts
+// them there. The same steps and numbers as through the ps (docs/store_protocol.md, "Direct apply"), without a message.
+// Used by one thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "muster/store/arena_guest.h"
+#include "muster/store/store_client.h"
+
+namespace muster {
+
+class DirectApply {
+ public:
+  // The arena of the next ps, in order. `slices` as in the arena.
+  void Add(std::unique_ptr<ArenaGuest> guest, int client, std::vector<SlicePiece> slices);
+  ArenaGuest& guest(int ps) { return *places_[ps].guest; }
+
+  // The processes of all ps are there.
+  bool hosts_alive() const;
+  bool ended();
+  // ps 0 has a path for the chief, who has to ask for it.
+  bool load_requested();
+
+  struct Push {
+    uint64_t sequence = 0;
+    uint64_t generation = 0;            // of the values that it was computed from
+    const std::vector<double>* scales;  // one a variable; empty: 1 for all
+  };
+  // As StoreClient::PushPull, but for gates. Aborted: other values have been loaded; part of it may have been applied
+  // to the older ones.
+  absl::StatusOr<StorePushResult> PushPull(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                           const StorePushOptions& options, const Push& push);
+
+  // The arena's memory of a trainable variable that lies there in one piece.
+  InPlaceMemory InPlace(size_t variable);
+  // The end: what was given out by InPlace becomes memory of this process alone, with the values as they are now.
+  void TakeValuesAlong();
+
+ private:
+  struct Place {
+    std::unique_ptr<ArenaGuest> guest;
+    int client = 0;
+    std::vector<SlicePiece> slices;
+    std::vector<const RuleSpec*> rules;  // of the slices, in the arena's model; null: not trainable
+    uint64_t started_at = 0;             // updates counted when the push that is under way began
+    uint64_t pulled_version = 0;         // of the values that the worker has: all of these updates are in them
+    bool pushed = false;                 // by the push that is under way
+    bool updated = false;                // … and it has changed trainable variables
+  };
+  // False: the generation is another.
+  bool Apply(Place& place, const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
+             const StorePushOptions& options, const Push& push, int64_t global_step);
+  bool Count(Place& place, const StorePushOptions& options, const Push& push, bool lead, StorePushResult& result);
+
+  std::vector<Place> places_;
+};
+
+}  // namespace muster

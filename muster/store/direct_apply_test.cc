@@ -1,0 +1,295 @@
+#include "muster/store/direct_apply.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "muster/base/status_macros.h"
+#include "muster/store/simulated_store.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {300, 120}},  // three stripes
+                                              {.name = "mean", .shape = {3}, .kind = VariableKind::kBuffer},
+                                              {.name = "d", .dtype = DType::kFloat64, .shape = {50}},
+                                              {.name = "b", .shape = {7}}};
+
+// Joined, bound, and ready to train with values of phase 1.
+struct Worker {
+  Worker(SimulatedStore& store, const std::string& task, bool chief, ApplyChoice apply, const OptimizerSpec& optimizer,
+         const Partitioning& partitioning = {})
+      : model(kVariables, optimizer.rule, static_cast<int>(store.addresses().size()), partitioning),
+        client(store.Client(task, {.patience = absl::Seconds(20), .apply = apply})),
+        chief(chief) {
+    model.binding.optimizer = optimizer;
+    model.Fill(1);
+    ready = Start();
+  }
+  absl::Status Start() {
+    RETURN_IF_ERROR(client->Join(chief));
+    client->Bind(model.binding);
+    if (chief && !client->ready()) RETURN_IF_ERROR(client->Initialize(0, 0, nullptr));
+    RETURN_IF_ERROR(client->AwaitReady(absl::InfiniteFuture()).status());
+    return client->Pull(PullWhat::kEverything);
+  }
+  // The gradient of every element is `gradient`.
+  absl::StatusOr<StorePushResult> Push(double gradient) {
+    WorkerModel gradients(kVariables, {}, 1);
+    for (size_t i = 0; i < kVariables.size(); ++i) {
+      const size_t elements = kVariables[i].elements();
+      const std::vector<float> narrow(elements, static_cast<float>(gradient));
+      const std::vector<double> wide(elements, gradient);
+      const void* from = kVariables[i].dtype == DType::kFloat64 ? static_cast<const void*>(wide.data()) : narrow.data();
+      std::memcpy(gradients.memory[i].data(), from, gradients.memory[i].size());
+    }
+    return client->PushPull(
+        [&](size_t i) {
+          return kVariables[i].kind == VariableKind::kTrainable ? ByteSpan(gradients.memory[i]) : ByteSpan();
+        },
+        {.publish_buffers = chief});
+  }
+
+  WorkerModel model;
+  std::unique_ptr<StoreClient> client;
+  const bool chief;
+  absl::Status ready;
+};
+
+nlohmann::json Status(Worker& worker, int ps = 0) {
+  return nlohmann::json::parse(worker.client->PsStatus(ps).value_or("{}"));
+}
+
+const OptimizerSpec kPlain = RuleSpec{.kind = RuleKind::kSgd, .learning_rate = 1};
+
+class DirectApplyTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(DirectApplyTest, TheSameBitsAndCountsAsThroughThePs) {
+  OptimizerSpec optimizer(
+      RuleSpec{.kind = RuleKind::kAdam,
+               .learning_rate = 0.1,
+               .clip = {ClipKind::kGlobalNorm, 3},
+               .schedule = {.kind = ScheduleKind::kStep, .decay_steps = 3, .decay_rate = 0.5}},
+      {{.variables = {"b"}, .rule = {.kind = RuleKind::kMomentum, .clip = {ClipKind::kGlobalNorm, 3}}}});
+  const Partitioning partitioning = {.kind = Partitioning::Kind::kFixed, .shards = 2};
+  SimulatedStore through(GetParam(), {"worker:0", "worker:1"});
+  SimulatedStore beside(GetParam(), {"worker:0", "worker:1"}, {}, nullptr, /*direct=*/true);
+  Worker a0(through, "worker:0", true, ApplyChoice::kAuto, optimizer, partitioning);
+  Worker a1(through, "worker:1", false, ApplyChoice::kAuto, optimizer, partitioning);
+  Worker b0(beside, "worker:0", true, ApplyChoice::kAuto, optimizer, partitioning);
+  Worker b1(beside, "worker:1", false, ApplyChoice::kAuto, optimizer, partitioning);
+  for (Worker* worker : {&a0, &a1, &b0, &b1}) ASSERT_EQ(worker->ready, absl::OkStatus());
+  for (int step = 0; step < 10; ++step) {
+    Worker& a = step % 3 == 1 ? a1 : a0;
+    Worker& b = step % 3 == 1 ? b1 : b0;
+    a.model.memory[1] = b.model.memory[1] =
+        std::vector<std::byte>(12, static_cast<std::byte>(step));  // batch statistics
+    const auto through_ps = a.Push(step - 3.5), direct = b.Push(step - 3.5);
+    ASSERT_TRUE(through_ps.ok() && direct.ok()) << through_ps.status() << direct.status();
+    EXPECT_EQ(direct->global_step, through_ps->global_step);
+    EXPECT_EQ(direct->staleness, through_ps->staleness) << step;
+    for (size_t i = 0; i < kVariables.size(); ++i) EXPECT_EQ(a.model.memory[i], b.model.memory[i]) << step;
+  }
+  for (int ps = 0; ps < GetParam(); ++ps) {
+    const nlohmann::json one = Status(a0, ps), other = Status(b0, ps);
+    for (const char* field : {"global_step", "minibatches", "version", "staleness"})
+      EXPECT_EQ(one[field], other[field]);
+    for (int client : {0, 1}) EXPECT_EQ(one["clients"][client]["pushes"], other["clients"][client]["pushes"]);
+    EXPECT_GT(one["requests"]["push_pull"], 10);
+    EXPECT_LT(other["requests"].value("push_pull", 0), 2) << "nothing goes over the channel";
+  }
+}
+
+TEST_P(DirectApplyTest, GoesOnWhenThePsIsKilledAndStartedOnItsMemory) {
+  SimulatedStore store(GetParam(), {"worker:0"}, {}, nullptr, /*direct=*/true);
+  Worker worker(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
+  ASSERT_EQ(worker.ready, absl::OkStatus());
+  const std::vector<float> before = worker.model.Values<float>(3);
+  for (int step = 1; step <= 6; ++step) {
+    const int ps = step % GetParam();
+    store.KillPs(ps);
+    store.loop.CallAt(store.loop.Now() + absl::Seconds(2), [&store, ps] { store.StartPs(ps); });
+    const auto pushed = worker.Push(-1);
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    EXPECT_EQ(pushed->global_step, step);
+  }
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(worker.model.Values<float>(3)[i], before[i] + 6);
+  EXPECT_EQ(Status(worker)["global_step"], 6);
+}
+
+TEST_P(DirectApplyTest, APsThatLostItsMemoryIsNoticed) {
+  SimulatedStore store(GetParam(), {"worker:0"}, {}, nullptr, /*direct=*/true);
+  Worker worker(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
+  ASSERT_TRUE(worker.Push(1).ok());
+  store.LosePs(GetParam() - 1);
+  store.StartPs(GetParam() - 1);
+  const absl::Status lost = worker.Push(1).status();
+  EXPECT_TRUE(absl::IsAborted(lost)) << lost;
+  ASSERT_EQ(worker.Start(), absl::OkStatus());
+  EXPECT_EQ(worker.Push(1)->global_step, 1);
+}
+
+TEST_P(DirectApplyTest, APsThatStaysAwayEndsTraining) {
+  SimulatedStore store(GetParam(), {"worker:0"}, {}, nullptr, /*direct=*/true);
+  Worker worker(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
+  store.KillPs(0);
+  const absl::Status gone = worker.Push(1).status();
+  EXPECT_TRUE(absl::IsUnavailable(gone)) << gone;
+  EXPECT_THAT(std::string(gone.message()), HasSubstr("ps:0 (ps0:2222)"));
+}
+
+TEST_P(DirectApplyTest, WhatWasComputedFromOlderValuesIsNeitherAppliedNorCounted) {
+  SimulatedStore store(GetParam(), {"worker:0", "worker:1"}, {}, nullptr, /*direct=*/true);
+  Worker chief(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
+  Worker worker(store, "worker:1", false, ApplyChoice::kAuto, kPlain);
+  ASSERT_TRUE(worker.Push(1).ok());
+  ASSERT_EQ(chief.client->Initialize(100, 7, nullptr), absl::OkStatus());
+  EXPECT_TRUE(absl::IsAborted(worker.Push(1).status()));
+  EXPECT_TRUE(absl::IsAborted(worker.client->Pull(PullWhat::kTrainable)));
+  EXPECT_EQ(Status(chief)["global_step"], 100);
+  EXPECT_EQ(Status(chief)["minibatches"], 7);
+  ASSERT_EQ(worker.Start(), absl::OkStatus());
+  EXPECT_EQ(worker.model.memory, chief.model.memory);
+  EXPECT_EQ(worker.Push(1)->global_step, 101);
+}
+
+TEST_P(DirectApplyTest, TrainingThatHasEndedIsNoticed) {
+  SimulatedStore store(GetParam(), {"worker:0"}, {}, nullptr, /*direct=*/true);
+  Worker worker(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
+  ASSERT_EQ(worker.client->Shutdown("enough"), absl::OkStatus());
+  EXPECT_TRUE(absl::IsCancelled(worker.Push(1).status()));
+  EXPECT_EQ(worker.client->Pull(PullWhat::kEverything), absl::OkStatus()) << "what a last checkpoint needs still works";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ps, DirectApplyTest, ::testing::Values(1, 3));
+
+TEST(DirectApply, FallsBackOrSaysThatItCannot) {
+  SimulatedStore store(2, {"worker:0", "worker:1"});
+  Worker willing(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
+  EXPECT_EQ(willing.ready, absl::OkStatus());
+  EXPECT_EQ(willing.Push(1)->global_step, 1);
+  Worker insisting(store, "worker:1", false, ApplyChoice::kDirect, kPlain);
+  EXPECT_TRUE(absl::IsFailedPrecondition(insisting.ready)) << insisting.ready;
+  EXPECT_THAT(std::string(insisting.ready.message()), HasSubstr("ps:0 (ps0:2222)"));
+  EXPECT_THAT(std::string(insisting.ready.message()), HasSubstr("accepted then: server, auto"));
+}
+
+TEST(DirectApply, AGateIsThePsBusiness) {
+  SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
+  WorkerModel model(kVariables, kPlain.rule, 1);
+  model.binding.clock_limit = 1;
+  for (const ApplyChoice apply : {ApplyChoice::kAuto, ApplyChoice::kDirect}) {
+    const auto client = store.Client("worker:0", {.apply = apply});
+    ASSERT_EQ(client->Join(true), absl::OkStatus());
+    client->Bind(model.binding);
+    if (!client->ready()) ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+    const absl::Status ready = client->AwaitReady(absl::InfiniteFuture()).status();
+    EXPECT_EQ(ready.ok(), apply == ApplyChoice::kAuto) << ready;
+  }
+}
+
+TEST(DirectApply, TheChiefHearsThatACheckpointIsToBeLoaded) {
+  SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
+  Worker chief(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
+  LoopbackTransport transport(store.network, store.loop);
+  const auto channel = transport.Connect(store.addresses()[0]);
+  absl::Status answer = absl::UnknownError("none");
+  channel->Call({.method = static_cast<uint16_t>(StoreMethod::kLoadCheckpoint),
+                 .control = Encode(LoadCheckpointRequest{"model/checkpoint-7"})},
+                [&answer](absl::StatusOr<Reply> reply) { answer = reply.status(); });
+  store.Pass(absl::Milliseconds(1));
+  ASSERT_TRUE(chief.Push(1).ok());
+  EXPECT_EQ(chief.client->TakeLoadRequest(), "model/checkpoint-7");
+  ASSERT_EQ(chief.client->ReportLoad(int64_t{7}), absl::OkStatus());
+  store.Pass(absl::Milliseconds(1));
+  EXPECT_EQ(answer, absl::OkStatus());
+  ASSERT_TRUE(chief.Push(1).ok());
+  EXPECT_EQ(chief.client->TakeLoadRequest(), "");
+}
+
+TEST(DirectApply, WhatIsNotFiniteIsDroppedAndCounted) {
+  SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
+  OptimizerSpec optimizer = kPlain;
+  optimizer.non_finite = NonFinite::kDrop;
+  Worker worker(store, "worker:0", true, ApplyChoice::kAuto, optimizer);
+  const std::vector<float> before = worker.model.Values<float>(3);
+  const auto dropped = worker.Push(std::numeric_limits<double>::quiet_NaN());
+  ASSERT_TRUE(dropped.ok());
+  EXPECT_TRUE(dropped->dropped);
+  EXPECT_EQ(worker.model.Values<float>(3), before);
+  EXPECT_EQ(Status(worker)["clients"][0]["dropped_non_finite"], 1);
+  EXPECT_EQ(worker.Push(1)->global_step, 1);
+}
+
+// Binds what the client offers as the algorithms do.
+void TrainInPlace(Worker& worker) {
+  for (size_t i = 0; i < kVariables.size(); ++i)
+    if (const InPlaceMemory memory = worker.client->InPlace(i); !memory.bytes.empty())
+      worker.model.binding.values[i] = memory.bytes;
+  worker.client->Bind(worker.model.binding);
+}
+
+float First(const Worker& worker) {
+  float value = 0;
+  std::memcpy(&value, worker.model.binding.values[0].data(), sizeof value);
+  return value;
+}
+
+TEST(DirectApply, InPlaceUpdatesOfOthersAreSeenAtOnceUntilOneIsDone) {
+  SimulatedStore store(2, {"worker:0", "worker:1"}, {}, nullptr, /*direct=*/true);
+  Worker chief(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
+  Worker worker(store, "worker:1", false, ApplyChoice::kAuto, kPlain);
+  const InPlaceMemory memory = chief.client->InPlace(0);
+  EXPECT_TRUE(chief.client->InPlace(1).bytes.empty()) << "batch statistics are every worker's own";
+  EXPECT_TRUE(worker.client->InPlace(0).bytes.empty()) << "auto trains a copy where there are others";
+  TrainInPlace(chief);
+  const float before = First(chief);
+  ASSERT_TRUE(worker.Push(-1).ok());
+  EXPECT_EQ(First(chief), before + 1);
+  ASSERT_TRUE(chief.Push(-1).ok());
+  EXPECT_EQ(First(chief), before + 2);
+  EXPECT_EQ(chief.client->Pull(PullWhat::kEverything), absl::OkStatus());
+  EXPECT_EQ(First(chief), before + 2);
+  ASSERT_EQ(chief.client->Done(), absl::OkStatus());
+  ASSERT_TRUE(worker.Push(-1).ok());
+  EXPECT_EQ(First(chief), before + 2) << "what it has trained stays as it was when it was done";
+}
+
+TEST(DirectApply, OneWorkerAloneTrainsInPlaceAndAPartitionedVariableAsACopy) {
+  SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
+  OptimizerSpec optimizer = kPlain;
+  optimizer.non_finite = NonFinite::kDrop;
+  Worker worker(store, "worker:0", true, ApplyChoice::kAuto, optimizer,
+                {.kind = Partitioning::Kind::kFixed, .shards = 2});
+  EXPECT_TRUE(worker.client->InPlace(0).bytes.empty());
+  SimulatedStore other(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
+  Worker whole(other, "worker:0", true, ApplyChoice::kAuto, optimizer);
+  TrainInPlace(whole);
+  const float before = First(whole);
+  for (const double gradient : {-1.0, std::numeric_limits<double>::infinity(), -1.0}) {
+    ASSERT_TRUE(worker.Push(gradient).ok());
+    ASSERT_TRUE(whole.Push(gradient).ok());
+    EXPECT_EQ(First(whole), First(worker));
+  }
+  EXPECT_EQ(First(whole), before + 2);
+}
+
+TEST(ArenaMemory, NeverGetsShorterUnderThoseWhoHaveItMapped) {
+  const auto memory = *ArenaMemory::Create();
+  ASSERT_EQ(memory->Reset(8 << 12), absl::OkStatus());
+  const auto other = *ArenaMemory::Adopt(memory->fd());
+  other->data()[7 << 12] = std::byte{5};
+  ASSERT_EQ(memory->Reset(1 << 12), absl::OkStatus());
+  EXPECT_EQ(other->data()[7 << 12], std::byte{0}) << "dropped, and still there to be read";
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,51 @@
+#include "muster/store/direct_door.h"
+
+#include <unistd.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
+#include "muster/store/count_lock.h"
+#include "muster/store/shared_memory_order.h"
+
+namespace muster {
+
+absl::StatusOr<OpenDirectReply> DirectDoor::Open(Arena& arena, int client) {
+  if (port_ == nullptr) return absl::NotFoundError("this ps applies all updates itself");
+  if (arena.model().gated() || arena.model().clock_limit > 0)
+    return absl::NotFoundError("the model has a gate, which only the ps can keep");
+  const std::string ticket = port_->Admit(client, arena.memory().fd());
+  if (ticket.empty()) return absl::NotFoundError("this ps has no descriptors left");
+  return OpenDirectReply{port_->name(), ticket, static_cast<uint32_t>(arena.layout().num_clients())};
+}
+
+absl::Status DirectDoor::Enter(Arena& arena, int client, const std::string& ticket) {
+  const auto visitor = port_ != nullptr ? port_->Visitor(client, ticket) : std::nullopt;
+  if (!visitor) return absl::PermissionDeniedError("nobody has fetched this ps's memory with that ticket");
+  arena.RecoverWriter(client);
+  ClientRecord& record = arena.client(client);
+  Publish<int64_t>(record.process, 0);
+  // A worker in the ps's own process dies with it.
+  if (visitor->pid == getpid()) return absl::OkStatus();
+  record.process_start = visitor->start;
+  Publish<int64_t>(record.process, visitor->pid);
+  return absl::OkStatus();
+}
+
+void DirectDoor::Leave(Arena& arena, int client) { Publish<int64_t>(arena.client(client).process, 0); }
+
+absl::Status DirectDoor::Vacate(Arena& arena, int client) const {
+  ClientRecord& record = arena.client(client);
+  if (record.process == 0) return absl::OkStatus();
+  const ProcessIdentity process{record.process, record.process_start};
+  const bool has_left = port_ != nullptr && port_->HasLeft(client, process);
+  if (!has_left && !EndProcess(process))
+    return absl::AlreadyExistsError(absl::StrCat(record.task, " was running (", record.where,
+                                                 ") and had access to this ps's memory: it is being killed"));
+  Leave(arena, client);
+  arena.RecoverWriter(client);
+  const Arena::CountLock finishes_what_was_begun(arena);
+  return absl::OkStatus();
+}
+
+}  // namespace muster
