@@ -54,6 +54,7 @@ class ClusterSimulation {
   struct Worker {
     SimulatedProcess* process = nullptr;  // of the newest life
     bool running = false;                 // or will be started again
+    bool has_lived = false;               // a process has begun
     int restarts = 0;
     bool succeeded = false;
     std::shared_ptr<bool> stop;  // Ctrl-C

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/sim/gate_watch.h"
 #include "muster/sim/push_ledger.h"
 #include "muster/store/store_service.h"
 
@@ -22,8 +23,10 @@ struct ClusterTruth {
     uint64_t epoch = 0;
     std::map<uint64_t, std::pair<int, uint64_t>> holders;  // by epoch: row, incarnation
   };
-  std::vector<Lease> leases;  // one a ps; a ps without memory of an earlier life begins anew
-  int64_t highest_step = 0;   // that ps 0 ever had
+  std::vector<Lease> leases;     // one a ps; a ps without memory of an earlier life begins anew
+  std::vector<GateTruth> gates;  // one a ps
+  std::map<std::string, BarrierTruth> barriers;
+  int64_t highest_step = 0;  // that ps 0 ever had
   std::function<void(const std::string&)> violated;
   std::function<void(const std::function<std::string()>&)> note;  // for the list of events
 };
@@ -45,6 +48,8 @@ class StoreWatch final : public RequestHandler {
 
   // At the end of its life, and of the run: everything, the values included.
   void LookAtAll();
+  // The ps's gate has fired.
+  void OnFired() { gate_.OnFired(); }
 
  private:
   void Look();
@@ -62,6 +67,7 @@ class StoreWatch final : public RequestHandler {
   StoreService& service_;
   RequestHandler& inner_;
   const Peers peers_;
+  GateWatch gate_;
   Arena* arena_ = nullptr;  // seen last, as the next two
   uint64_t generation_ = 0;
   int64_t step_ = 0;

@@ -40,6 +40,7 @@ enum class PlantedBug : uint8_t {
   kCountTwice,             // a retried count is counted again
   kForgetClients,          // a restarted ps doesn't take the clients' numbers over
   kCountContributorTwice,  // whoever pushes twice in a round of the synchronous gate is counted twice
+  kFireEarly,              // … fires with one contributor fewer than it needs
 };
 
 class ArenaProbe {

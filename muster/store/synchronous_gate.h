@@ -48,6 +48,8 @@ class SynchronousGate {
   bool InRound(int client) const { return arena_->client(client).numbers.contributed == round() + 1; }
   // How many contributors the round needs.
   uint64_t Needed(absl::Time now) const;
+  // So many are done that the round never gets as many.
+  bool CanNotFire(absl::Time now) const;
   void Add(const PushPullRequest& message, ByteSpan bulk);
   void Drop(const PushPullRequest& message);
   void Fire(uint64_t next_round);

@@ -29,7 +29,11 @@ absl::Status Saver::Commit(const Manifest& manifest) {
   if (!absl::IsNotFound(committed)) return committed;
   // ps 0 does not see the directory: it only says whether the lease still holds, and the rename happens here.
   RETURN_IF_ERROR(client_.CommitCheckpoint("", ""));
-  RETURN_IF_ERROR(CommitManifest(files_, directory_, manifest));
+  if (absl::Status failed = CommitManifest(files_, directory_, manifest); !failed.ok()) {
+    // A successor tidies up what it finds of a chief that was stopped here: that, then, is what is wrong.
+    RETURN_IF_ERROR(client_.CommitCheckpoint("", ""));
+    return failed;
+  }
   const Retention retention{options_.keep_checkpoint_max, absl::Hours(options_.keep_checkpoint_every_n_hours)};
   if (const absl::Status tidied = Tidy(files_, directory_, retention, manifest.save_id); !tidied.ok())
     LogWarning("old checkpoints could not be removed: ", tidied.ToString());

@@ -346,6 +346,59 @@ TEST(SaverTest, AChiefThatLostItsLeaseCommitsNothing) {
   }
 }
 
+// A disk on which something happens before a manifest is renamed.
+class EventfulDisk final : public FileSystem {
+ public:
+  EventfulDisk(FileSystem& inner, std::function<void()> before) : inner_(inner), before_(std::move(before)) {}
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override {
+    return inner_.OpenForWriting(path);
+  }
+  absl::StatusOr<std::string> ReadFile(const std::string& path) override { return inner_.ReadFile(path); }
+  absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override {
+    return inner_.ReadAt(path, offset, into);
+  }
+  absl::StatusOr<uint64_t> FileSize(const std::string& path) override { return inner_.FileSize(path); }
+  bool Exists(const std::string& path) override { return inner_.Exists(path); }
+  absl::Status CreateDirectory(const std::string& path) override { return inner_.CreateDirectory(path); }
+  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
+    return inner_.ListDirectory(path);
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (to.ends_with(".manifest.json")) before_();
+    return inner_.Rename(from, to);
+  }
+  absl::Status Remove(const std::string& path) override { return inner_.Remove(path); }
+  absl::Status RemoveTree(const std::string& path) override { return inner_.RemoveTree(path); }
+  absl::Status SyncDirectory(const std::string& path) override { return inner_.SyncDirectory(path); }
+
+ private:
+  FileSystem& inner_;
+  const std::function<void()> before_;
+};
+
+TEST(SaverTest, AChiefThatWasReplacedInItsCommitSaysSo) {
+  MemoryFileSystem disk;
+  MemoryFileSystem other;
+  for (const bool replaced : {true, false}) {
+    Job job(disk, 2);
+    job.MoveToDisk(0, other);
+    job.Start();
+    std::unique_ptr<StoreClient> heir;
+    EventfulDisk eventful(disk, [&] {
+      if (replaced) {
+        job.store.Pass(absl::Seconds(11));  // without heartbeats
+        heir = job.store.Client("worker:0");
+        ASSERT_EQ(heir->Join(true), absl::OkStatus());
+      }
+      ASSERT_EQ(RemoveLeftovers(disk, "model"), absl::OkStatus());
+    });
+    Saver saver(eventful, job.store.clock, *job.chief->client, "model", SaverOptions{});
+    const absl::Status saved = saver.Save(7).status();
+    EXPECT_EQ(saved.code(), replaced ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kNotFound) << saved;
+    EXPECT_THAT(*ListCheckpoints(disk, "model"), IsEmpty());
+  }
+}
+
 TEST(SaverTest, TrainingGoesOnWhileAPartIsWritten) {
   MemoryFileSystem disk;
   Job job(disk, 1);
