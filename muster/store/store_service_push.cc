@@ -144,7 +144,8 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     const bool pull = !pulled.empty() && Pulls(message.pull, model.variable(model.slices[i]).kind);
     const MutableByteSpan into = pull ? pulled.first(slices[i].bytes) : MutableByteSpan();
     if (next_push < message.pushed.size() && message.pushed[next_push] == i) {
-      const RuleSpec& rule = model.rule(model.slices[i]);
+      // A buffer's has no rate.
+      const RuleSpec& rule = arena_->rule(static_cast<int>(i));
       push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
       push.gradient_scale = message.scales.empty() ? 1 : message.scales[next_push];
       // The generation can't change in between: it is this process that loads, on this loop.
