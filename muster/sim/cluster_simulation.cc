@@ -366,28 +366,40 @@ void ClusterSimulation::CheckEnd(SimulatedWorld::Ending ending) {
   CheckCheckpoints();
 }
 
-// Every checkpoint that is in the directory can be read, and holds what its step says.
+// Every checkpoint that is in the directory can be read, and holds what its step counts.
 void ClusterSimulation::CheckCheckpoints() {
   if (schedule_.save_steps == 0 || violation_) return;
   const auto names = ListCheckpoints(disk_, kDirectory);
   if (!names.ok()) return;  // there is no directory yet
+  for (const std::string& name : *names)
+    if (const auto wrong = WrongWith(name)) return Violated(absl::StrCat("checkpoint ", name, " ", *wrong));
+}
+
+std::optional<std::string> ClusterSimulation::WrongWith(const std::string& checkpoint) {
+  const auto reader = CheckpointReader::Open(disk_, JoinPath(kDirectory, checkpoint));
+  if (!reader.ok()) return absl::StrCat("can't be read: ", reader.status().ToString());
+  const int64_t step = (*reader)->manifest().global_step;
+  const std::vector<VariableSpec> variables = LedgerVariables(schedule_.rows, ledger_.row());
+  const PlacementResult placement = Place();
   std::vector<double> values(schedule_.rows * ledger_.row());
   std::vector<PushLedger::Row> rows;
-  for (const std::string& name : *names) {
-    const auto reader = CheckpointReader::Open(disk_, JoinPath(kDirectory, name));
-    if (!reader.ok()) return Violated(absl::StrCat("checkpoint ", name, ": ", reader.status().ToString()));
-    const int64_t step = (*reader)->manifest().global_step;
-    if (step > truth_.highest_step)
-      return Violated(absl::StrCat("checkpoint ", name, " says step ", step, ", but training never was beyond ",
-                                   truth_.highest_step));
-    const absl::Status read = (*reader)->ReadVariable("always", AsMutableBytes(values.data(), values.size()));
-    if (!read.ok()) return Violated(absl::StrCat("checkpoint ", name, ": ", read.ToString()));
-    if (const auto wrong = ledger_.ReadRows(AsBytes(values.data(), values.size()), rows))
-      return Violated(absl::StrCat("checkpoint ", name, ": ", *wrong));
-    for (const PushLedger::Row& row : rows)
-      if (!ledger_.averaged() && PushLedger::Count(row) < step)
-        return Violated(absl::StrCat("checkpoint ", name, " has ", PushLedger::Count(row), " pushes at step ", step));
+  std::vector<PushLedger::Digits> digits(schedule_.rows);
+  for (int variable = 0; variable < PushLedger::kVariables; ++variable) {
+    const absl::Status read =
+        (*reader)->ReadVariable(variables[variable].name, AsMutableBytes(values.data(), values.size()));
+    if (!read.ok()) return absl::StrCat("can't be read: ", read.ToString());
+    if (const auto wrong = ledger_.ReadRows(AsBytes(values.data(), values.size()), rows)) return wrong;
+    std::vector<int> ps_of_row(rows.size());
+    for (const PlacedSlice& slice : placement.slices)
+      if (slice.variable == variable)
+        for (int64_t i = 0; i < slice.elements; i += ledger_.row())
+          ps_of_row[(slice.offset + i) / ledger_.row()] = slice.ps;
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (const auto wrong = ledger_.ReadDigits(AsBytes(&values[i * ledger_.row()], ledger_.row()), digits[i]))
+        return wrong;
+    if (const auto wrong = truth_.checkpoints.Check(step, variable, digits, rows, ps_of_row)) return wrong;
   }
+  return std::nullopt;
 }
 
 }  // namespace muster

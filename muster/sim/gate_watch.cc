@@ -41,10 +41,12 @@ void GateWatch::Look() {
     for (size_t i = 0; i < arena->model().slices.size(); ++i)
       truth.slices.push_back(ReadSlice(*arena, static_cast<int>(i)).value_or(std::vector<PushLedger::Digits>()));
     truth_ = std::move(truth);  // all at once: reading may be what the ps dies of
+    NoteMeans(*arena, truth_.round);
   } else if (!attached_ && header.gate.round != truth_.round) {
     // An earlier life died while it fired, and this one has finished that.
     Inspect(*arena, std::nullopt);
     truth_.round = header.gate.round;
+    NoteMeans(*arena, truth_.round);
   } else if (!attached_) {
     for (size_t i = 0; i < arena->model().slices.size(); ++i)
       if (ReadSlice(*arena, static_cast<int>(i)).value_or(truth_.slices[i]) != truth_.slices[i])
@@ -68,6 +70,33 @@ void GateWatch::OnFired() {
   if (!catches_up) CheckEnough(arena, header.gate.round, contributors);
   Inspect(arena, contributors);
   truth_.round = header.next_round;
+  NoteMeans(arena, truth_.round);
+}
+
+void GateWatch::NoteMeans(const Arena& arena, uint64_t round) {
+  for (size_t i = 0; i < truth_.slices.size(); ++i)
+    if (arena.model().slices[i].variable == 0 && !truth_.slices[i].empty())
+      peers_.checkpoints->SetTotal(ps_, round, peers_.ledger->Total(truth_.slices[i][0]));
+}
+
+// Whoever wasn't there was not waited for.
+void GateWatch::NoteMark(const MarkRequest& request) {
+  if (request.release) return;
+  const StoreService::View view = service_.MakeView();
+  const auto& clients = view.clients->clients();
+  CheckpointTruth::Marked marked{.global_step = view.arena->header().counters.global_step};
+  for (size_t i = 0; i < clients.size(); ++i) {
+    const ClientRecord& client = view.arena->client(static_cast<int>(i));
+    const uint64_t applied = client.numbers.last_applied;
+    const uint64_t bit = uint64_t{1} << i;
+    if (!view.clients->Present(clients[i], view.now)) marked.absent |= bit;
+    if (applied < request.through[i]) marked.missing |= bit;
+    // What an earlier life had begun, or this one under values that are gone, is never counted.
+    if (view.ending.empty() && !view.arena->model().gated() && applied <= request.through[i] &&
+        applied > std::max(client.numbers.last_counted, client.settled))
+      marked.uncounted |= bit;
+  }
+  peers_.checkpoints->Mark({request.stamp.incarnation, request.hold}, ps_, marked);
 }
 
 void GateWatch::CheckEnough(const Arena& arena, uint64_t round, uint64_t contributors) {
@@ -154,6 +183,9 @@ Responder GateWatch::Wrap(const IncomingRequest& request, Responder responder) {
   if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, push).ok() &&
       push.clock > 0)
     return watched([this, clock = push.clock] { CheckClock(clock); });
+  MarkRequest mark;
+  if (request.method == static_cast<uint16_t>(StoreMethod::kMark) && Decode(request.control, mark).ok())
+    return watched([this, mark] { NoteMark(mark); });
   BarrierRequest barrier;
   if (request.method != static_cast<uint16_t>(StoreMethod::kBarrier) || !Decode(request.control, barrier).ok())
     return responder;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/sim/checkpoint_truth.h"
 #include "muster/sim/push_ledger.h"
 #include "muster/store/store_service.h"
 
@@ -37,6 +38,7 @@ class GateWatch {
     const PushLedger* ledger = nullptr;
     std::vector<GateTruth>* gates = nullptr;  // one a ps
     std::map<std::string, BarrierTruth>* barriers = nullptr;
+    CheckpointTruth* checkpoints = nullptr;
     std::function<void(const std::string&)> violated;
   };
   // All must outlive it.
@@ -63,6 +65,9 @@ class GateWatch {
   void Inspect(Arena& arena, std::optional<uint64_t> contributors);
   void CheckChange(const Change& change, std::optional<uint64_t> contributors);
   void CheckEnough(const Arena& arena, uint64_t round, uint64_t contributors);
+  // Of the rows, for the checkpoints that are cut before `round`.
+  void NoteMeans(const Arena& arena, uint64_t round);
+  void NoteMark(const MarkRequest& request);
   void CheckClock(uint64_t clock);
   void CheckBarrier(const BarrierRequest& request);
   void Violated(const std::string& what) const;

@@ -107,6 +107,14 @@ std::optional<std::string> PushLedger::CheckRow(int ps, int variable, const Row&
   return std::nullopt;
 }
 
+uint64_t PushLedger::Total(const Digits& digits) const {
+  uint64_t total = 0;
+  for (int element = 0; element < row(); ++element)
+    for (uint64_t rest = digits[element]; rest != 0; rest >>= digit_bits_)
+      total += rest & ((uint64_t{1} << digit_bits_) - 1);
+  return total;
+}
+
 int64_t PushLedger::Count(const Row& row) {
   int64_t count = 0;
   for (const uint64_t bits : row) count += std::popcount(bits);

@@ -41,6 +41,7 @@ class PushLedger {
         digit_bits_(averaged ? 8 : 2),
         servers_(num_ps) {}
 
+  int num_ps() const { return static_cast<int>(servers_.size()); }
   bool averaged() const { return averaged_; }
   // Elements of a row.
   int row() const { return kMaxWorkers * blocks_; }
@@ -73,6 +74,8 @@ class PushLedger {
   std::optional<std::string> ReadDigits(ByteSpan row_bytes, Digits& digits) const;
   // What must be, and what may be, in every row of `variable` on `ps`.
   std::optional<std::string> CheckRow(int ps, int variable, const Row& row) const;
+  // With a gate: the shares that are in it.
+  uint64_t Total(const Digits& digits) const;
   // The pushes in it.
   static int64_t Count(const Row& row);
 
@@ -86,6 +89,9 @@ class PushLedger {
   const Server& server(int ps) const { return servers_[ps]; }
   // All ps hold values of one generation.
   bool Aligned() const;
+
+  // The newest push of a worker, counted by ps 0 now.
+  Push Newest(int worker) const { return {.worker = worker, .number = next_[worker] - 1, .generations = {}}; }
 
   int64_t sent() const { return sent_count_; }
   int64_t acknowledged() const { return acknowledged_; }

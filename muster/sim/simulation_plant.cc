@@ -50,6 +50,7 @@ class AcknowledgeEarly final : public PassingHandler {
     IncomingRequest pull = request;
     message.pushed.clear();
     message.minibatches = 0;
+    message.update = false;
     pull.control = Encode(message);
     pull.bulk_bytes = 0;
     inner_.Handle(std::move(pull), nullptr, std::move(responder));
@@ -309,6 +310,7 @@ const std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>& Plants() {
       {"forget-clocks", &Make<ForgetClocksPlant>},
       {"forget-contributors", &Make<ForgetContributorsPlant>},
       {"forget-waiters", &Make<ForgetWaitersPlant>},
+      {"inside-mark-without-hold", &Make<InsidePlant<PlantedBug::kMarkWithoutHold>>},
       {"open-barriers", &Make<OpenBarriersPlant>},
       {"renumber-retries", &Make<RenumberRetriesPlant>},
       {"inside-commit-before-header", &Make<InsidePlant<PlantedBug::kCommitBeforeHeader>>},

@@ -31,7 +31,9 @@ StoreWatch::StoreWatch(int ps, StoreService& service, RequestHandler& inner, Pee
       service_(service),
       inner_(inner),
       peers_(std::move(peers)),
-      gate_(ps, service, {peers_.ledger, &peers_.truth->gates, &peers_.truth->barriers, peers_.truth->violated}) {
+      gate_(ps, service,
+            {peers_.ledger, &peers_.truth->gates, &peers_.truth->barriers, &peers_.truth->checkpoints,
+             peers_.truth->violated}) {
   if (service.MakeView().arena == nullptr) peers_.truth->leases[ps] = {};
   Look();
 }
@@ -91,6 +93,13 @@ void StoreWatch::BeginModel(const StoreService::View& view) {
   for (int variable = 0; variable < PushLedger::kVariables; ++variable)
     if (!here[variable]) common[variable].fill(0);
   peers_.ledger->BeginGeneration(ps_, generation_, step_, common);
+  if (ps_ == 0) peers_.truth->checkpoints.Begin(step_, common, CountedNumbers());
+}
+
+std::vector<uint64_t> StoreWatch::CountedNumbers() const {
+  std::vector<uint64_t> numbers;
+  for (int i = 0; i < arena_->layout().num_clients(); ++i) numbers.push_back(arena_->client(i).numbers.last_counted);
+  return numbers;
 }
 
 void StoreWatch::LookAtLease(const StoreService::View& view) {
@@ -120,6 +129,7 @@ void StoreWatch::LookAtCounters(const StoreService::View& view) {
   const bool counted = counters.global_step > step_;
   step_ = counters.global_step;
   if (ps_ != 0) return;
+  peers_.truth->checkpoints.Count(CountedNumbers());
   peers_.truth->highest_step = std::max(peers_.truth->highest_step, step_);
   if (counted && !gated) LookAtCountedPushes();
 }

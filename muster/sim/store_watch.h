@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/sim/checkpoint_truth.h"
 #include "muster/sim/gate_watch.h"
 #include "muster/sim/push_ledger.h"
 #include "muster/store/store_service.h"
@@ -26,6 +27,7 @@ struct ClusterTruth {
   std::vector<Lease> leases;     // one a ps; a ps without memory of an earlier life begins anew
   std::vector<GateTruth> gates;  // one a ps
   std::map<std::string, BarrierTruth> barriers;
+  CheckpointTruth checkpoints;
   int64_t highest_step = 0;  // that ps 0 ever had
   std::function<void(const std::string&)> violated;
   std::function<void(const std::function<std::string()>&)> note;  // for the list of events
@@ -57,6 +59,8 @@ class StoreWatch final : public RequestHandler {
   void LookAtLease(const StoreService::View& view);
   void LookAtCounters(const StoreService::View& view);
   void LookAtCountedPushes();
+  // Of each client, the number of its last push that was counted.
+  std::vector<uint64_t> CountedNumbers() const;
   // Every row of the first variable on a ps has at least so many pushes.
   void CheckHolds(int ps, int64_t pushes);
   // Rows of slice `slice`; false after a violation.

@@ -11,7 +11,7 @@
 namespace muster {
 
 constexpr uint64_t kArenaMagic = 0x30616e6572613030;  // "00arena0", little endian
-constexpr uint32_t kArenaVersion = 3;
+constexpr uint32_t kArenaVersion = 4;
 
 enum class ArenaState : uint32_t {
   kLoading = 0,  // values are being written: whoever finds it so has no model
@@ -87,6 +87,7 @@ struct ClientRecord {
   uint64_t incarnation;
   uint64_t done;  // 1: it has said so
   ClientNumbers numbers;
+  uint64_t settled;  // numbers up to here are of an earlier life, or of values that are gone: nothing comes of them
 };
 
 // The head of one stripe. Everything after the mutex is guarded by it and is copied into an undo slot as one block.
@@ -124,7 +125,7 @@ struct UndoHeader {
 };
 
 static_assert(std::is_trivially_copyable_v<ArenaHeader> && sizeof(ArenaHeader) <= 4096);
-static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 184);
+static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 192);
 static_assert(sizeof(StripeHeader) % alignof(uint64_t) == 0);
 
 }  // namespace muster

@@ -14,6 +14,7 @@
 #include "muster/base/file_system.h"
 #include "muster/store/arena.h"
 #include "muster/store/buffer_pool.h"
+#include "muster/store/checkpoint_hold.h"
 #include "muster/store/client_table.h"
 #include "muster/store/gates.h"
 #include "muster/store/messages.h"
@@ -111,6 +112,7 @@ class StoreService final : public RequestHandler {
   void OnBarrier(const IncomingRequest& request, Responder responder);
   void OnSavePart(const IncomingRequest& request, Responder responder);
   void OnExportPart(const IncomingRequest& request, Responder responder);
+  void OnCut(const IncomingRequest& request, Responder responder);
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
   // Aborted without a model.
   [[nodiscard]] absl::Status NeedModel() const;
@@ -134,6 +136,7 @@ class StoreService final : public RequestHandler {
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background
   Gates gates_;
   PartSaver part_saver_;
+  CheckpointHold hold_;
   int64_t known_step_ = 0;  // not ps 0: the highest global step that a sender knew of
   std::vector<Waiter> waiters_;
   // A checkpoint that somebody wants loaded, until the chief has reported.

@@ -61,7 +61,8 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
   CountNonFinite(message);
   if (message.contributes) {
     ++clients_.client(message.stamp.client).pushes;
-    return gates_.Contribute(connection, message, bulk, std::move(responder));
+    gates_.Contribute(connection, message, bulk, std::move(responder));
+    return hold_.Applied(message);
   }
   // An answer that may be kept back is filled when it is sent.
   if (message.clock > 0) {
@@ -158,6 +159,7 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     pulled = pulled.subspan(into.size());
   }
   CountPush(message, updates && first_time);
+  hold_.Applied(message);
   return reply;
 }
 
@@ -168,7 +170,8 @@ void StoreService::CountPush(const PushPullRequest& message, bool new_update) {
   if (new_update) ++counted.counters.updates;
   const bool count_twice = options_.probe != nullptr && options_.probe->Has(PlantedBug::kCountTwice);
   const bool counts = message.minibatches > 0 && (numbers.last_counted < message.stamp.sequence || count_twice);
-  const bool applies = (!message.pushed.empty() || message.clock > 0) && numbers.last_applied < message.stamp.sequence;
+  const bool applies =
+      (!message.pushed.empty() || message.clock > 0 || message.update) && numbers.last_applied < message.stamp.sequence;
   if (!applies && !counts) return;
   if (counts) {
     ++counted.counters.global_step;

@@ -124,7 +124,7 @@ void SynchronousGate::Release() {
 }
 
 void SynchronousGate::Look(absl::Time now) {
-  if (arena_ == nullptr) return;
+  if (arena_ == nullptr || round() >= first_held_) return;
   if (arena_->header().gate.contributors >= Needed(now)) return Fire(round() + 1);
   if (held_.empty() || !CanNotFire(now)) return;
   FailAll(absl::CancelledError(absl::StrCat("training has ended: round ", round(), " needs ", Needed(now),
