@@ -18,6 +18,7 @@ namespace {
 
 constexpr char kDirectory[] = "/model";
 constexpr absl::Duration kPatience = absl::Seconds(20);
+constexpr absl::Duration kGatePatience = absl::Minutes(5);
 constexpr absl::Duration kWaitForChief = absl::Seconds(120);
 // A ps that everyone has left gives up after this at the latest (LeaseOptions::abandoned_after, and some more).
 constexpr absl::Duration kPsEndsAfter = absl::Minutes(7);
@@ -62,11 +63,12 @@ ClusterSimulation::ClusterSimulation(const Schedule& schedule, SimulationPlant* 
       network_(world_, schedule.network),
       slow_disk_(world_, disk_, absl::Milliseconds(20)),
       slow_other_disk_(world_, other_disk_, absl::Milliseconds(20)),
-      ledger_(schedule.num_ps),
+      ledger_(schedule.num_ps, schedule.work == ScheduledWork::kSynchronous),
       ps_(schedule.num_ps),
       workers_(schedule.num_workers) {
   world_.SetListener(std::move(listener));
   truth_.leases.resize(schedule.num_ps);
+  truth_.gates.resize(schedule.num_ps);
   truth_.violated = [this](const std::string& what) { Violated(what); };
   truth_.note = [this](const std::function<std::string()>& line) { world_.Note(line); };
   for (int ps = 0; ps < schedule_.num_ps; ++ps) addresses_.push_back(absl::StrCat("ps", ps, ":2222"));
@@ -83,7 +85,8 @@ std::string ClusterSimulation::TaskOf(int worker) const {
 
 PlacementResult ClusterSimulation::Place() const {
   const Partitioning partitioning = {.kind = Partitioning::Kind::kFixed, .shards = schedule_.shards};
-  return *PlaceVariables(LedgerVariables(schedule_.rows), schedule_.num_ps, Placement::kRoundRobin, partitioning);
+  return *PlaceVariables(LedgerVariables(schedule_.rows, ledger_.row()), schedule_.num_ps, Placement::kRoundRobin,
+                         partitioning);
 }
 
 void ClusterSimulation::Violated(const std::string& what) {
@@ -109,6 +112,7 @@ void ClusterSimulation::PsDied(int ps, SimulatedProcess& process) {
   Ps& state = ps_[ps];
   world_.Note([&] { return absl::StrCat(process.name(), " is dead"); });
   // In the middle of an update it holds a lock, and its values are for the next life to judge.
+  if (state.probe->dying()) truth_.gates[ps].interrupted = true;
   if (state.life && !state.probe->dying()) state.life->watch->LookAtAll();
   state.life.reset();
   network_.Close(process);
@@ -140,6 +144,7 @@ void ClusterSimulation::RunPs(int ps, SimulatedThread& thread) {
                                                     const bool there = other < schedule_.num_ps && ps_[other].life;
                                                     return there ? &ps_[other].life->service : nullptr;
                                                   }});
+  ps_[ps].probe->OnFired([&watch = *life->watch] { watch.OnFired(); });
   auto listener = life->transport.Listen(addresses_[ps], *life->watch);
   MUSTER_CHECK(listener.ok());
   life->listener = *std::move(listener);
@@ -169,6 +174,7 @@ void ClusterSimulation::StartWorker(int worker) {
 }
 
 absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, const bool& stop) {
+  const bool first_life = !std::exchange(workers_[worker].has_lived, true);
   WorkerTransport transport(network_, thread, plant_);
   const uint64_t incarnation = ++incarnations_;
   StoreClient client(transport, addresses_,
@@ -177,6 +183,7 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
                       .incarnation = incarnation,
                       .patience = kPatience,
                       .transfer_patience = absl::Seconds(60),
+                      .gate_patience = kGatePatience,
                       .stop_requested = [&stop] { return stop; }});
   LedgerSource source({.worker = worker,
                        .rows = schedule_.rows,
@@ -185,7 +192,7 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
                        .thread = &thread,
                        .ledger = &ledger_,
                        .violated = truth_.violated});
-  LedgerAlgorithm algorithm(source, ledger_, Place());
+  LedgerAlgorithm algorithm(source, ledger_, Place(), schedule_);
   const auto beat = [&] {
     std::vector<Stamp> stamps;
     for (int ps = 0; ps < client.num_ps(); ++ps) stamps.push_back(client.HeartbeatStamp(ps));
@@ -213,7 +220,17 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
                    .on_joined = beat},
                   std::move(options), {StopAtStep({.last_step = schedule_.last_step})});
   RETURN_IF_ERROR(session.Start());
+  const auto barrier = [&](const char* name, bool elastic) {
+    const absl::Status passed = client.Barrier(name, static_cast<uint32_t>(schedule_.num_workers), elastic);
+    // Interrupted, or training was shut down: the session sees it too, and ends well.
+    return absl::IsCancelled(passed) ? absl::OkStatus() : passed;
+  };
+  // Who is started again finds the others at work.
+  if (schedule_.barriers && first_life) RETURN_IF_ERROR(barrier("begin", /*elastic=*/false));
   while (!session.ShouldStop()) RETURN_IF_ERROR(session.Run());
+  // Who is missing in a round, or behind with its clock, must not be waited for at a barrier.
+  if (schedule_.barriers && schedule_.work == ScheduledWork::kAsynchronous)
+    RETURN_IF_ERROR(barrier("end", /*elastic=*/true));
   return session.Close();
 }
 
@@ -349,28 +366,40 @@ void ClusterSimulation::CheckEnd(SimulatedWorld::Ending ending) {
   CheckCheckpoints();
 }
 
-// Every checkpoint that is in the directory can be read, and holds what its step says.
+// Every checkpoint that is in the directory can be read, and holds what its step counts.
 void ClusterSimulation::CheckCheckpoints() {
   if (schedule_.save_steps == 0 || violation_) return;
   const auto names = ListCheckpoints(disk_, kDirectory);
   if (!names.ok()) return;  // there is no directory yet
-  std::vector<double> values(schedule_.rows * PushLedger::kRow);
+  for (const std::string& name : *names)
+    if (const auto wrong = WrongWith(name)) return Violated(absl::StrCat("checkpoint ", name, " ", *wrong));
+}
+
+std::optional<std::string> ClusterSimulation::WrongWith(const std::string& checkpoint) {
+  const auto reader = CheckpointReader::Open(disk_, JoinPath(kDirectory, checkpoint));
+  if (!reader.ok()) return absl::StrCat("can't be read: ", reader.status().ToString());
+  const int64_t step = (*reader)->manifest().global_step;
+  const std::vector<VariableSpec> variables = LedgerVariables(schedule_.rows, ledger_.row());
+  const PlacementResult placement = Place();
+  std::vector<double> values(schedule_.rows * ledger_.row());
   std::vector<PushLedger::Row> rows;
-  for (const std::string& name : *names) {
-    const auto reader = CheckpointReader::Open(disk_, JoinPath(kDirectory, name));
-    if (!reader.ok()) return Violated(absl::StrCat("checkpoint ", name, ": ", reader.status().ToString()));
-    const int64_t step = (*reader)->manifest().global_step;
-    if (step > truth_.highest_step)
-      return Violated(absl::StrCat("checkpoint ", name, " says step ", step, ", but training never was beyond ",
-                                   truth_.highest_step));
-    const absl::Status read = (*reader)->ReadVariable("always", AsMutableBytes(values.data(), values.size()));
-    if (!read.ok()) return Violated(absl::StrCat("checkpoint ", name, ": ", read.ToString()));
-    if (const auto wrong = PushLedger::ReadRows(AsBytes(values.data(), values.size()), rows))
-      return Violated(absl::StrCat("checkpoint ", name, ": ", *wrong));
-    for (const PushLedger::Row& row : rows)
-      if (PushLedger::Count(row) < step)
-        return Violated(absl::StrCat("checkpoint ", name, " has ", PushLedger::Count(row), " pushes at step ", step));
+  std::vector<PushLedger::Digits> digits(schedule_.rows);
+  for (int variable = 0; variable < PushLedger::kVariables; ++variable) {
+    const absl::Status read =
+        (*reader)->ReadVariable(variables[variable].name, AsMutableBytes(values.data(), values.size()));
+    if (!read.ok()) return absl::StrCat("can't be read: ", read.ToString());
+    if (const auto wrong = ledger_.ReadRows(AsBytes(values.data(), values.size()), rows)) return wrong;
+    std::vector<int> ps_of_row(rows.size());
+    for (const PlacedSlice& slice : placement.slices)
+      if (slice.variable == variable)
+        for (int64_t i = 0; i < slice.elements; i += ledger_.row())
+          ps_of_row[(slice.offset + i) / ledger_.row()] = slice.ps;
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (const auto wrong = ledger_.ReadDigits(AsBytes(&values[i * ledger_.row()], ledger_.row()), digits[i]))
+        return wrong;
+    if (const auto wrong = truth_.checkpoints.Check(step, variable, digits, rows, ps_of_row)) return wrong;
   }
+  return std::nullopt;
 }
 
 }  // namespace muster

@@ -54,6 +54,7 @@ class ClusterSimulation {
   struct Worker {
     SimulatedProcess* process = nullptr;  // of the newest life
     bool running = false;                 // or will be started again
+    bool has_lived = false;               // a process has begun
     int restarts = 0;
     bool succeeded = false;
     std::shared_ptr<bool> stop;  // Ctrl-C
@@ -70,6 +71,7 @@ class ClusterSimulation {
   void KillWorker(int worker, absl::Duration dead_for);
   bool Over();
   void CheckCheckpoints();
+  std::optional<std::string> WrongWith(const std::string& checkpoint);
   void CheckEnd(SimulatedWorld::Ending ending);
   void Violated(const std::string& what);
   // OK, or a code that this schedule may lead to.
@@ -86,7 +88,7 @@ class ClusterSimulation {
   SlowDisk slow_disk_;
   SlowDisk slow_other_disk_;
   PushLedger ledger_;
-  ClusterTruth truth_;
+  ClusterTruth truth_{.checkpoints = CheckpointTruth(ledger_)};
   std::vector<std::string> addresses_;
   std::vector<Ps> ps_;
   std::vector<Worker> workers_;

@@ -1,7 +1,10 @@
 // What a simulated ps dies of inside the store: counts the points that it passes and kills its process at one of them.
+// Says when a synchronous gate has fired, too.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "muster/sim/simulated_process.h"
 #include "muster/sim/simulation_plant.h"
@@ -17,11 +20,16 @@ class DeadlyProbe final : public ArenaProbe {
   // It dies at the `passes`-th point from now.
   void KillAfter(uint64_t passes) { left_ = passes; }
 
-  void At(ArenaPoint) override {
+  // Called at ArenaPoint::kFired.
+  void OnFired(std::function<void()> handler) { on_fired_ = std::move(handler); }
+
+  void At(ArenaPoint point) override {
+    if (left_ == 0 && point != ArenaPoint::kFired) return;
     // Another ps's watch, which reads this one's arena, is no way to die.
     const SimulatedThread* thread = process_.world().current();
-    if (left_ == 0 || !process_.alive() || thread == nullptr || &thread->process() != &process_) return;
-    if (--left_ > 0) return;
+    if (!process_.alive() || thread == nullptr || &thread->process() != &process_) return;
+    if (point == ArenaPoint::kFired && on_fired_) on_fired_();
+    if (left_ == 0 || --left_ > 0) return;
     dying_ = true;
     process_.Die();
   }
@@ -33,6 +41,7 @@ class DeadlyProbe final : public ArenaProbe {
   const SimulationPlant* const plant_;
   uint64_t left_ = 0;  // 0: it lives on
   bool dying_ = false;
+  std::function<void()> on_fired_;
 };
 
 }  // namespace muster

@@ -1,19 +1,22 @@
 // The model of a simulated worker: its gradients are the pushes of a PushLedger (with SGD of rate 1 they add up
 // exactly), and before each minibatch it checks what it has pulled. Beside the trainable variables there are a frozen
-// one and a buffer. LedgerAlgorithm tells the ledger what was acknowledged.
+// one and a buffer. LedgerAlgorithm trains it as the schedule says, and tells the ledger what was acknowledged.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "muster/algo/asynchronous.h"
+#include "muster/algo/algorithm.h"
+#include "muster/algo/synchronous.h"
 #include "muster/sim/push_ledger.h"
+#include "muster/sim/schedule.h"
 #include "muster/sim/simulated_process.h"
 
 namespace muster {
 
-std::vector<VariableSpec> LedgerVariables(int64_t rows);
+std::vector<VariableSpec> LedgerVariables(int64_t rows, int64_t row);
 inline RuleSpec LedgerRule() { return {.kind = RuleKind::kSgd, .learning_rate = 1}; }
 
 class LedgerSource final : public GradientSource {
@@ -60,18 +63,18 @@ class LedgerSource final : public GradientSource {
 
 class LedgerAlgorithm final : public Algorithm {
  public:
-  // Both must outlive it.
-  LedgerAlgorithm(LedgerSource& source, PushLedger& ledger, PlacementResult placement)
-      : source_(source), ledger_(ledger), inner_(source, std::move(placement), LedgerRule()) {}
+  // All must outlive it.
+  LedgerAlgorithm(LedgerSource& source, PushLedger& ledger, PlacementResult placement, const Schedule& schedule);
 
   GradientSource& source() override { return source_; }
-  const ModelBinding& binding() const override { return inner_.binding(); }
+  const ModelBinding& binding() const override { return inner_->binding(); }
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
 
  private:
   LedgerSource& source_;
   PushLedger& ledger_;
-  AsynchronousAlgorithm inner_;
+  SynchronousAlgorithm* synchronous_ = nullptr;  // inner_, if it is one
+  std::unique_ptr<Algorithm> inner_;
 };
 
 }  // namespace muster

@@ -12,16 +12,16 @@ namespace {
 
 constexpr uint64_t kLowBits = 0x5555555555555555;
 
-// Of the lowest digit in which `bits` has something.
-std::string PushName(int element, uint64_t bits) {
-  return absl::StrCat("push ", element % PushLedger::kBlocks * PushLedger::kPushesABlock + std::countr_zero(bits) / 2,
-                      " of worker ", element / PushLedger::kBlocks);
-}
-
 }  // namespace
 
+// Of the lowest digit in which `bits` has something.
+std::string PushLedger::PushName(int element, uint64_t bits) const {
+  return absl::StrCat("push ", element % blocks_ * pushes_a_block_ + std::countr_zero(bits) / digit_bits_,
+                      " of worker ", WorkerOf(element));
+}
+
 std::optional<PushLedger::Push> PushLedger::Begin(int worker) {
-  if (next_[worker] == kBlocks * kPushesABlock) return std::nullopt;
+  if (next_[worker] == blocks_ * pushes_a_block_) return std::nullopt;
   Push push{.worker = worker, .number = next_[worker]++};
   for (const Server& server : servers_) push.generations.push_back(server.generation);
   for (int variable = 0; variable < kVariables; ++variable)
@@ -30,13 +30,14 @@ std::optional<PushLedger::Push> PushLedger::Begin(int worker) {
   return push;
 }
 
-void PushLedger::Acknowledge(const Push& push) {
+void PushLedger::Acknowledge(const Push& push, int64_t global_step) {
   ++acknowledged_;
-  for (size_t ps = 0; ps < servers_.size(); ++ps) {
+  for (size_t ps = 0; ps < (averaged_ ? 1 : servers_.size()); ++ps) {
     Server& server = servers_[ps];
     // A model that was replaced meanwhile need not have it.
     if (server.number == 0 || server.generation != push.generations[ps]) continue;
-    ++server.acknowledged;
+    server.acknowledged =
+        averaged_ ? std::max(server.acknowledged, global_step - server.first_step) : server.acknowledged + 1;
     for (int variable = 0; variable < kVariables; ++variable)
       if (TakesPart(push, variable)) server.must[variable][Element(push)] |= Digit(push);
   }
@@ -48,33 +49,70 @@ void PushLedger::BeginGeneration(int ps, uint64_t generation, int64_t global_ste
   server = {.generation = server.generation + 1, .number = generation, .first_step = global_step, .must = rows};
 }
 
-std::optional<std::string> PushLedger::ReadRows(ByteSpan bytes, std::vector<Row>& rows) {
-  rows.resize(bytes.size() / (kRow * sizeof(double)));
-  for (Row& row : rows) {
-    std::array<double, kRow> values;
-    std::memcpy(values.data(), bytes.data(), sizeof values);
-    bytes = bytes.subspan(sizeof values);
-    for (int element = 0; element < kRow; ++element) {
-      const double value = values[element];
-      if (!(value >= 0 && value < 0x1p52) || value != std::floor(value))
-        return absl::StrCat("element ", element, " is ", value, ", which no number of pushes makes");
-      const auto bits = static_cast<uint64_t>(value);
+std::optional<std::string> PushLedger::ReadDigits(ByteSpan bytes, Digits& digits) const {
+  std::array<double, kMaxRow> values;
+  std::memcpy(values.data(), bytes.data(), row() * sizeof(double));
+  // A mean of three or five isn't exact, but nearer than this.
+  const double tolerance = averaged_ ? 0.25 : 0;
+  for (int element = 0; element < row(); ++element) {
+    const double value = std::round(values[element]);
+    if (!(value >= 0 && value < 0x1p52) || std::abs(value - values[element]) > tolerance)
+      return absl::StrCat("element ", element, " is ", values[element], ", which no number of pushes makes");
+    digits[element] = static_cast<uint64_t>(value);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> PushLedger::MarkPushes(const Digits& digits, Row& row) const {
+  row.fill(0);
+  for (int element = 0; element < this->row(); ++element) {
+    const uint64_t bits = digits[element];
+    if (!averaged_) {
       if ((bits & ~kLowBits) != 0)
         return absl::StrCat(PushName(element, bits & ~kLowBits), " was applied more than once");
       row[element] = bits;
+      continue;
+    }
+    for (int shift = 0; bits >> shift != 0; shift += digit_bits_) {
+      const uint64_t share = bits >> shift & 255;
+      if (share == 0) continue;
+      row[element] |= uint64_t{1} << shift;
+      if (unit() % share != 0)
+        return absl::StrCat(PushName(element, uint64_t{1} << shift), " is there with ", share, " of ", unit(),
+                            ", which no mean gives");
     }
   }
   return std::nullopt;
 }
 
+std::optional<std::string> PushLedger::ReadRows(ByteSpan bytes, std::vector<Row>& rows) const {
+  const size_t row_bytes = row() * sizeof(double);
+  rows.resize(bytes.size() / row_bytes);
+  Digits digits;
+  for (Row& row : rows) {
+    if (auto wrong = ReadDigits(bytes.first(row_bytes), digits)) return wrong;
+    if (auto wrong = MarkPushes(digits, row)) return wrong;
+    bytes = bytes.subspan(row_bytes);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> PushLedger::CheckRow(int ps, int variable, const Row& row) const {
-  for (int element = 0; element < kRow; ++element) {
+  for (int element = 0; element < this->row(); ++element) {
     if (const uint64_t missing = servers_[ps].must[variable][element] & ~row[element]; missing != 0)
       return absl::StrCat(PushName(element, missing), " was acknowledged (or restored) and is missing");
     if (const uint64_t unknown = row[element] & ~sent_[variable][element]; unknown != 0)
       return absl::StrCat(PushName(element, unknown), " is there, but nobody sent it");
   }
   return std::nullopt;
+}
+
+uint64_t PushLedger::Total(const Digits& digits) const {
+  uint64_t total = 0;
+  for (int element = 0; element < row(); ++element)
+    for (uint64_t rest = digits[element]; rest != 0; rest >>= digit_bits_)
+      total += rest & ((uint64_t{1} << digit_bits_) - 1);
+  return total;
 }
 
 int64_t PushLedger::Count(const Row& row) {

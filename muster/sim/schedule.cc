@@ -76,6 +76,33 @@ ScheduledFault DrawFault(Draw& draw, const Schedule& schedule, absl::Duration du
   return fault;
 }
 
+// Of a generator of its own, so that cluster, network and faults of a seed don't depend on it.
+void DrawWork(Schedule& schedule) {
+  Draw draw(~schedule.seed);
+  const int64_t drawn = draw.Between(0, 9);
+  schedule.work = drawn < 5   ? ScheduledWork::kAsynchronous
+                  : drawn < 8 ? ScheduledWork::kSynchronous
+                              : ScheduledWork::kBoundedStaleness;
+  schedule.replicas = static_cast<int>(draw.Between(1, schedule.num_workers));
+  schedule.elastic = !draw.OneIn(3);
+  schedule.staleness_bound = static_cast<int>(draw.Between(0, 3));
+  schedule.barriers = draw.OneIn(4);
+}
+
+std::string Shown(const Schedule& schedule) {
+  const std::string barriers = schedule.barriers ? ", barriers" : "";
+  switch (schedule.work) {
+    case ScheduledWork::kAsynchronous:
+      return absl::StrCat("asynchronous", barriers);
+    case ScheduledWork::kSynchronous:
+      return absl::StrCat("synchronous, ", schedule.replicas, " of ", schedule.num_workers,
+                          schedule.elastic ? " (elastic)" : "", barriers);
+    case ScheduledWork::kBoundedStaleness:
+      return absl::StrCat("staleness bound ", schedule.staleness_bound, barriers);
+  }
+  return barriers;
+}
+
 bool Has(const Schedule& schedule, std::initializer_list<ScheduledFaultKind> kinds) {
   return std::any_of(schedule.faults.begin(), schedule.faults.end(), [&](const ScheduledFault& fault) {
     return std::find(kinds.begin(), kinds.end(), fault.kind) != kinds.end();
@@ -115,6 +142,9 @@ std::string ScheduledFault::ToString() const {
 }
 
 bool Schedule::MustSucceed() const {
+  // Who is interrupted is missed for ever by a gate that doesn't shrink, and by a barrier of all.
+  const bool misses = barriers || (work == ScheduledWork::kSynchronous && !elastic);
+  if (misses && Has(*this, {ScheduledFaultKind::kStopWorker})) return false;
   // Who is interrupted says "done" to a ps that may have forgotten it, having had no model when it died.
   if (Has(*this, {ScheduledFaultKind::kStopWorker}) &&
       Has(*this, {ScheduledFaultKind::kKillPs, ScheduledFaultKind::kKillPsInside}))
@@ -140,7 +170,7 @@ bool Schedule::MustSucceed() const {
 
 std::string Schedule::ToString() const {
   std::string text = absl::StrCat(
-      "seed ", seed, ": ", num_ps, " ps, ", num_workers, " workers, until step ", last_step, ", ",
+      "seed ", seed, ": ", num_ps, " ps, ", num_workers, " workers, ", Shown(*this), ", until step ", last_step, ", ",
       save_steps > 0 ? absl::StrCat("saves every ", save_steps, " steps", ps_see_disk ? "" : " through the chief")
                      : "no checkpoints",
       ", ", rows, " rows in ", shards, " shards, ", restarts, " restarts, minibatches of ",
@@ -172,6 +202,7 @@ Schedule DrawSchedule(uint64_t seed) {
   const int64_t faults = draw.OneIn(10) ? 0 : draw.Between(1, 8);
   const bool ps_may_forget = draw.OneIn(3);
   for (int64_t i = 0; i < faults; ++i) schedule.faults.push_back(DrawFault(draw, schedule, during, ps_may_forget));
+  DrawWork(schedule);
   return schedule;
 }
 
@@ -186,6 +217,7 @@ Schedule Reduction::Apply(Schedule schedule) const {
   if (num_workers) schedule.num_workers = *num_workers;
   if (last_step) schedule.last_step = *last_step;
   schedule.shards = std::min<int64_t>(schedule.shards, schedule.num_ps);
+  schedule.replicas = std::min(schedule.replicas, schedule.num_workers);
   std::erase_if(schedule.faults, [&](const ScheduledFault& fault) {
     return fault.worker >= schedule.num_workers || fault.ps >= schedule.num_ps;
   });

@@ -38,6 +38,13 @@ struct ScheduledFault {
   std::string ToString() const;
 };
 
+// How the workers of a schedule train.
+enum class ScheduledWork {
+  kAsynchronous,
+  kSynchronous,       // through the gate: `replicas` of all workers
+  kBoundedStaleness,  // by clocks
+};
+
 struct Schedule {
   uint64_t seed = 0;
   int num_ps = 1;
@@ -47,6 +54,11 @@ struct Schedule {
   bool ps_see_disk = true;  // else their parts go through the chief
   int64_t rows = 1;         // of the first variable; 600 make two stripes
   int64_t shards = 1;
+  ScheduledWork work = ScheduledWork::kAsynchronous;
+  int replicas = 1;  // synchronous: N
+  bool elastic = true;
+  int staleness_bound = 0;
+  bool barriers = false;   // one of all before the first step; asynchronous: an elastic one behind the last, too
   int restarts = 0;        // how often a task that failed is started again
   absl::Duration compute;  // of a minibatch, at most
   NetworkOptions network;

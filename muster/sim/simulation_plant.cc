@@ -50,6 +50,7 @@ class AcknowledgeEarly final : public PassingHandler {
     IncomingRequest pull = request;
     message.pushed.clear();
     message.minibatches = 0;
+    message.update = false;
     pull.control = Encode(message);
     pull.bulk_bytes = 0;
     inner_.Handle(std::move(pull), nullptr, std::move(responder));
@@ -226,6 +227,68 @@ class CountEarlyPlant final : public SimulationPlant {
   }
 };
 
+// Restarted, has forgotten who contributed to the round that is being collected.
+class ForgetContributorsPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
+    const StoreService::View view = service.MakeView();
+    if (view.arena == nullptr) return nullptr;
+    view.arena->header().gate.contributors = 0;
+    for (size_t i = 0; i < view.clients->clients().size(); ++i)
+      view.arena->client(static_cast<int>(i)).numbers.contributed = 0;
+    return nullptr;
+  }
+};
+
+// Takes pushes without their clocks: nobody waits for the slowest.
+class ForgetClocks final : public PassingHandler {
+ public:
+  using PassingHandler::PassingHandler;
+  absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override {
+    return inner_.PrepareBulk(WithoutClock(request));
+  }
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    inner_.Handle(WithoutClock(std::move(request)), std::move(bulk), std::move(responder));
+  }
+
+ private:
+  static IncomingRequest WithoutClock(IncomingRequest request) {
+    PushPullRequest message;
+    if (!IsPush(request, message)) return request;
+    message.clock = 0;
+    request.control = Encode(message);
+    return request;
+  }
+};
+
+class ForgetClocksPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
+    return std::make_unique<ForgetClocks>(service);
+  }
+};
+
+// Lets everybody pass who comes to a barrier.
+class OpenBarriers final : public PassingHandler {
+ public:
+  using PassingHandler::PassingHandler;
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    BarrierRequest message;
+    if (request.method == static_cast<uint16_t>(StoreMethod::kBarrier) && Decode(request.control, message).ok()) {
+      message.parties = 1;
+      request.control = Encode(message);
+    }
+    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  }
+};
+
+class OpenBarriersPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
+    return std::make_unique<OpenBarriers>(service);
+  }
+};
+
 // A bug that the store itself knows how to commit.
 template <PlantedBug bug>
 class InsidePlant final : public SimulationPlant {
@@ -244,10 +307,16 @@ const std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>& Plants() {
       {"count-early", &Make<CountEarlyPlant>},
       {"count-retries", &Make<CountRetriesPlant>},
       {"export-stale", &Make<ExportStalePlant>},
+      {"forget-clocks", &Make<ForgetClocksPlant>},
+      {"forget-contributors", &Make<ForgetContributorsPlant>},
       {"forget-waiters", &Make<ForgetWaitersPlant>},
+      {"inside-mark-without-hold", &Make<InsidePlant<PlantedBug::kMarkWithoutHold>>},
+      {"open-barriers", &Make<OpenBarriersPlant>},
       {"renumber-retries", &Make<RenumberRetriesPlant>},
       {"inside-commit-before-header", &Make<InsidePlant<PlantedBug::kCommitBeforeHeader>>},
+      {"inside-count-contributor-twice", &Make<InsidePlant<PlantedBug::kCountContributorTwice>>},
       {"inside-count-twice", &Make<InsidePlant<PlantedBug::kCountTwice>>},
+      {"inside-fire-early", &Make<InsidePlant<PlantedBug::kFireEarly>>},
       {"inside-forget-clients", &Make<InsidePlant<PlantedBug::kForgetClients>>},
       {"inside-ignore-sequence", &Make<InsidePlant<PlantedBug::kIgnoreSequence>>}};
   return plants;

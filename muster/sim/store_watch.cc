@@ -27,7 +27,13 @@ std::string DescribeRequest(int ps, const IncomingRequest& request) {
 }  // namespace
 
 StoreWatch::StoreWatch(int ps, StoreService& service, RequestHandler& inner, Peers peers)
-    : ps_(ps), service_(service), inner_(inner), peers_(std::move(peers)) {
+    : ps_(ps),
+      service_(service),
+      inner_(inner),
+      peers_(std::move(peers)),
+      gate_(ps, service,
+            {peers_.ledger, &peers_.truth->gates, &peers_.truth->barriers, &peers_.truth->checkpoints,
+             peers_.truth->violated}) {
   if (service.MakeView().arena == nullptr) peers_.truth->leases[ps] = {};
   Look();
 }
@@ -46,7 +52,8 @@ void StoreWatch::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bul
   peers_.truth->note([&] { return DescribeRequest(ps_, request); });
   // The values may be replaced.
   if (request.method == static_cast<uint16_t>(StoreMethod::kInitialize)) LookAtAll();
-  inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  Responder watched = gate_.Wrap(request, std::move(responder));
+  inner_.Handle(std::move(request), std::move(bulk), std::move(watched));
   Look();
 }
 
@@ -61,6 +68,7 @@ void StoreWatch::Look() {
   if (view.arena == nullptr) return;
   if (view.arena != arena_ || view.arena->header().generation != generation_) BeginModel(view);
   LookAtCounters(view);
+  gate_.Look();
 }
 
 void StoreWatch::BeginModel(const StoreService::View& view) {
@@ -80,11 +88,18 @@ void StoreWatch::BeginModel(const StoreService::View& view) {
     if (variable >= PushLedger::kVariables || !ReadSlice(*arena_, static_cast<int>(i))) continue;
     here[variable] = true;
     for (const PushLedger::Row& row : rows_)
-      for (int element = 0; element < PushLedger::kRow; ++element) common[variable][element] &= row[element];
+      for (int element = 0; element < peers_.ledger->row(); ++element) common[variable][element] &= row[element];
   }
   for (int variable = 0; variable < PushLedger::kVariables; ++variable)
     if (!here[variable]) common[variable].fill(0);
   peers_.ledger->BeginGeneration(ps_, generation_, step_, common);
+  if (ps_ == 0) peers_.truth->checkpoints.Begin(step_, common, CountedNumbers());
+}
+
+std::vector<uint64_t> StoreWatch::CountedNumbers() const {
+  std::vector<uint64_t> numbers;
+  for (int i = 0; i < arena_->layout().num_clients(); ++i) numbers.push_back(arena_->client(i).numbers.last_counted);
+  return numbers;
 }
 
 void StoreWatch::LookAtLease(const StoreService::View& view) {
@@ -102,18 +117,21 @@ void StoreWatch::LookAtLease(const StoreService::View& view) {
 void StoreWatch::LookAtCounters(const StoreService::View& view) {
   const ArenaCounters& counters = view.arena->header().counters;
   const uint64_t staleness = std::accumulate(view.staleness.begin(), view.staleness.end(), uint64_t{0});
-  if (staleness - staleness_before_ != counters.updates - updates_before_)
+  // The pushes that a synchronous gate takes have none.
+  const bool gated = view.arena->model().gated();
+  if (!gated && staleness - staleness_before_ != counters.updates - updates_before_)
     Violated(absl::StrCat("the staleness histogram has ", staleness - staleness_before_, " pushes, but ",
                           counters.updates - updates_before_, " were applied"));
-  if (counters.minibatches != counters.global_step)
+  if (gated ? counters.minibatches < counters.global_step : counters.minibatches != counters.global_step)
     Violated(absl::StrCat(counters.minibatches, " minibatches at global step ", counters.global_step));
   if (counters.global_step < step_)
     Violated(absl::StrCat("the global step fell from ", step_, " to ", counters.global_step));
   const bool counted = counters.global_step > step_;
   step_ = counters.global_step;
   if (ps_ != 0) return;
+  peers_.truth->checkpoints.Count(CountedNumbers());
   peers_.truth->highest_step = std::max(peers_.truth->highest_step, step_);
-  if (counted) LookAtCountedPushes();
+  if (counted && !gated) LookAtCountedPushes();
 }
 
 // global_step <= pushes that every ps has whole: one counts when all have it.
@@ -139,7 +157,7 @@ void StoreWatch::CheckHolds(int ps, int64_t pushes) {
 bool StoreWatch::ReadSlice(Arena& arena, int slice) {
   bytes_.resize(arena.layout().slices()[slice].bytes);
   arena.Read(slice, MutableByteSpan(bytes_));
-  const auto wrong = PushLedger::ReadRows(bytes_, rows_);
+  const auto wrong = peers_.ledger->ReadRows(bytes_, rows_);
   if (wrong) Violated(*wrong);
   return !wrong;
 }
@@ -155,7 +173,7 @@ void StoreWatch::LookAtAll() {
   const PushLedger::Server& server = peers_.ledger->server(ps_);
   if (ps_ == 0 && step_ < server.first_step + server.acknowledged)
     Violated(absl::StrCat("global step is ", step_, ", but it began at ", server.first_step, " and ",
-                          server.acknowledged, " pushes were acknowledged since"));
+                          server.acknowledged, " updates were acknowledged since"));
 }
 
 }  // namespace muster

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "muster/sim/checkpoint_truth.h"
+#include "muster/sim/gate_watch.h"
 #include "muster/sim/push_ledger.h"
 #include "muster/store/store_service.h"
 
@@ -22,8 +24,11 @@ struct ClusterTruth {
     uint64_t epoch = 0;
     std::map<uint64_t, std::pair<int, uint64_t>> holders;  // by epoch: row, incarnation
   };
-  std::vector<Lease> leases;  // one a ps; a ps without memory of an earlier life begins anew
-  int64_t highest_step = 0;   // that ps 0 ever had
+  std::vector<Lease> leases;     // one a ps; a ps without memory of an earlier life begins anew
+  std::vector<GateTruth> gates;  // one a ps
+  std::map<std::string, BarrierTruth> barriers;
+  CheckpointTruth checkpoints;
+  int64_t highest_step = 0;  // that ps 0 ever had
   std::function<void(const std::string&)> violated;
   std::function<void(const std::function<std::string()>&)> note;  // for the list of events
 };
@@ -45,6 +50,8 @@ class StoreWatch final : public RequestHandler {
 
   // At the end of its life, and of the run: everything, the values included.
   void LookAtAll();
+  // The ps's gate has fired.
+  void OnFired() { gate_.OnFired(); }
 
  private:
   void Look();
@@ -52,6 +59,8 @@ class StoreWatch final : public RequestHandler {
   void LookAtLease(const StoreService::View& view);
   void LookAtCounters(const StoreService::View& view);
   void LookAtCountedPushes();
+  // Of each client, the number of its last push that was counted.
+  std::vector<uint64_t> CountedNumbers() const;
   // Every row of the first variable on a ps has at least so many pushes.
   void CheckHolds(int ps, int64_t pushes);
   // Rows of slice `slice`; false after a violation.
@@ -62,6 +71,7 @@ class StoreWatch final : public RequestHandler {
   StoreService& service_;
   RequestHandler& inner_;
   const Peers peers_;
+  GateWatch gate_;
   Arena* arena_ = nullptr;  // seen last, as the next two
   uint64_t generation_ = 0;
   int64_t step_ = 0;

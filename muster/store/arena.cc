@@ -77,17 +77,8 @@ class Arena::StripeLock {
   pthread_mutex_t* const mutex_;
 };
 
-absl::StatusOr<Arena::Rules> Arena::MakeRules(const StoreModel& model) {
-  Rules rules(model.slices.size());
-  for (size_t i = 0; i < rules.size(); ++i) {
-    if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
-    ASSIGN_OR_RETURN(rules[i], MakeUpdateRule(model.rule(model.slices[i])));
-    MUSTER_CHECK(rules[i]->slots().size() + 1 < StripeParts::kMaxParts);
-  }
-  return rules;
-}
-
-Arena::Arena(ArenaLayout layout, StoreModel model, Rules rules, std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe)
+Arena::Arena(ArenaLayout layout, StoreModel model, std::vector<SliceRule> rules, std::shared_ptr<ArenaMemory> memory,
+             ArenaProbe* probe)
     : layout_(std::move(layout)),
       model_(std::move(model)),
       rules_(std::move(rules)),
@@ -98,7 +89,7 @@ Arena::Arena(ArenaLayout layout, StoreModel model, Rules rules, std::shared_ptr<
 absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const StoreModel& model, int num_clients,
                                                      std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe) {
   ASSIGN_OR_RETURN(ArenaLayout layout, ArenaLayout::Make(model, num_clients));
-  ASSIGN_OR_RETURN(Rules rules, MakeRules(model));
+  ASSIGN_OR_RETURN(std::vector<SliceRule> rules, MakeSliceRules(model));
   if (!memory) {
     ASSIGN_OR_RETURN(memory, ArenaMemory::Create());
   }
@@ -138,7 +129,7 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Attach(std::shared_ptr<ArenaMemory
   RETURN_IF_ERROR(Decode(
       std::string(reinterpret_cast<const char*>(memory->data()) + header.model_offset, header.model_bytes), model));
   ASSIGN_OR_RETURN(ArenaLayout layout, ArenaLayout::Make(model, num_clients));
-  ASSIGN_OR_RETURN(Rules rules, MakeRules(model));
+  ASSIGN_OR_RETURN(std::vector<SliceRule> rules, MakeSliceRules(model));
   if (layout.hash() != header.layout_hash || layout.total_bytes() != header.total_bytes || layout.total_bytes() > size)
     return other("its layout does not fit the model that it names");
   return std::unique_ptr<Arena>(
@@ -157,7 +148,7 @@ void Arena::InitializeStripes() {
 
 void Arena::InitializeSlot(int64_t stripe_index, int slot, MutableByteSpan bytes) {
   const int slice = layout_.SliceOf(stripe_index);
-  const double initial = rules_[slice]->slots()[slot].initial_value;
+  const double initial = rules_[slice].rule->slots()[slot].initial_value;
   if (SlotDType(model_.variable(model_.slices[slice]).dtype) == DType::kFloat64) {
     Fill(bytes, initial);
   } else {
@@ -215,17 +206,17 @@ void Arena::ApplyBlock(int slice, const StripeParts& parts, size_t block, ByteSp
                        const UpdateRule::Step& step) {
   std::array<MutableByteSpan, StripeParts::kMaxParts> slots;
   for (size_t part = 1; part < parts.count; ++part) slots[part - 1] = parts.block(part, block);
-  rules_[slice]->Apply(model_.variable(model_.slices[slice]).dtype, parts.block(0, block),
-                       std::span(slots).first(parts.count - 1), bytes, step);
+  rules_[slice].rule->Apply(model_.variable(model_.slices[slice]).dtype, parts.block(0, block),
+                            std::span(slots).first(parts.count - 1), bytes, step);
 }
 
 void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripeParts& parts, ByteSpan bytes) {
   StripeHeader& head = stripe(stripe_index);
   UndoHeader& slot = undo(push.client);
   const int slice = layout_.SliceOf(stripe_index);
-  const bool trainable = rules_[slice] != nullptr;
+  const bool trainable = rules_[slice].rule != nullptr;
   UpdateRule::Step step{.learning_rate = push.learning_rate, .t = head.t + 1, .gradient_scale = push.gradient_scale};
-  if (trainable) step.clip_value = ClipValue(model_.rule(model_.slices[slice]).clip);
+  if (trainable) step.clip_value = ClipValue(rule(slice).clip);
   if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
   SaveHeader(stripe_index, StripeContent::kState, slot);
   for (size_t block = 0; block < parts.num_blocks(); ++block) {
@@ -339,7 +330,7 @@ void Arena::FireStripe(int64_t stripe_index) {
   StripeGate& gate = GateOf(head);
   UndoHeader& slot = undo(layout_.num_clients());
   const int slice = layout_.SliceOf(stripe_index);
-  const RuleSpec& rule = model_.rule(model_.slices[slice]);
+  const RuleSpec& rule = this->rule(slice);
   const uint64_t round = header().gate.round;
   const uint64_t contributors = header().firing - 1;
   if (head.mark < Observe(header().mark)) SaveAside(stripe_index);

@@ -18,6 +18,7 @@
 #include "muster/store/arena_layout.h"
 #include "muster/store/arena_memory.h"
 #include "muster/store/arena_probe.h"
+#include "muster/store/arena_rules.h"
 #include "muster/store/stripe_parts.h"
 
 namespace muster {
@@ -65,6 +66,8 @@ class Arena {
 
   const ArenaLayout& layout() const { return layout_; }
   const StoreModel& model() const { return model_; }
+  // Of a trainable slice.
+  const RuleSpec& rule(int slice) const { return rules_[slice].spec; }
   const ArenaMemory& memory() const { return *memory_; }
   const std::shared_ptr<ArenaMemory>& shared_memory() const { return memory_; }
   ArenaHeader& header() { return *reinterpret_cast<ArenaHeader*>(base_); }
@@ -126,10 +129,8 @@ class Arena {
 
  private:
   class StripeLock;
-  // One a slice; none for what isn't trainable.
-  using Rules = std::vector<std::unique_ptr<UpdateRule>>;
-  static absl::StatusOr<Rules> MakeRules(const StoreModel& model);
-  Arena(ArenaLayout layout, StoreModel model, Rules rules, std::shared_ptr<ArenaMemory> memory, ArenaProbe* probe);
+  Arena(ArenaLayout layout, StoreModel model, std::vector<SliceRule> rules, std::shared_ptr<ArenaMemory> memory,
+        ArenaProbe* probe);
 
   StripeHeader& stripe(int64_t index) { return *reinterpret_cast<StripeHeader*>(base_ + layout_.stripe_offset(index)); }
   UndoHeader& undo(int writer) { return *reinterpret_cast<UndoHeader*>(base_ + layout_.undo_offset(writer)); }
@@ -164,7 +165,7 @@ class Arena {
 
   const ArenaLayout layout_;
   const StoreModel model_;
-  const Rules rules_;
+  const std::vector<SliceRule> rules_;
   const std::shared_ptr<ArenaMemory> memory_;
   std::byte* const base_;
   ArenaProbe* const probe_;

@@ -86,10 +86,11 @@ struct ArenaHeader {
   pthread_mutex_t count_mutex;           // process-shared, robust
   uint64_t load_requested;               // 1: the chief is asked to load a checkpoint, and ps 0 knows which
   uint64_t staleness[kStalenessCounts];  // [i]: direct updates with staleness i
+  uint64_t held;                         // 1: for the cut of a checkpoint; see ClientRecord::held_through
 };
 
 // What must outlive the ps process of a client: retries are recognised by it. Written by the ps process only, but for
-// the numbers and direct_pushes, which a direct worker writes too, under count_mutex.
+// the numbers and direct_pushes, which a direct worker writes too, under count_mutex, and direct_begun.
 struct ClientRecord {
   char task[64];   // "worker:1", zero-terminated
   char where[64];  // "host, pid 12", likewise
@@ -99,6 +100,9 @@ struct ClientRecord {
   int64_t process;         // that writes here itself (direct apply): nobody takes the row while it lives; 0: none
   uint64_t process_start;  // … and its ProcessIdentity::start
   uint64_t direct_pushes;
+  uint64_t settled;  // numbers up to here are of an earlier life, or of values that are gone: nothing comes of them
+  uint64_t direct_begun;  // number of the newest update that `process` has begun
+  uint64_t held_through;  // … and those up to here it may finish while this ps is held (CheckpointHold)
 };
 
 // The head of one stripe. Everything after the mutex is guarded by it and is copied into an undo slot as one block.
@@ -136,7 +140,7 @@ struct UndoHeader {
 };
 
 static_assert(std::is_trivially_copyable_v<ArenaHeader> && sizeof(ArenaHeader) <= 4096);
-static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 208);
+static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 232);
 static_assert(sizeof(StripeHeader) % alignof(uint64_t) == 0);
 
 }  // namespace muster

@@ -41,6 +41,8 @@ enum class PlantedBug : uint8_t {
   kForgetClients,          // a restarted ps doesn't take the clients' numbers over
   kNoUndo,                 // nothing is saved before it is changed (what that costs can be measured so)
   kCountContributorTwice,  // whoever pushes twice in a round of the synchronous gate is counted twice
+  kFireEarly,              // … fires with one contributor fewer than it needs
+  kMarkWithoutHold,        // a ps marks for a checkpoint as soon as it is asked, and goes on training until then
 };
 
 class ArenaProbe {

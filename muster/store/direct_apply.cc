@@ -1,6 +1,7 @@
 #include "muster/store/direct_apply.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,19 @@ bool DirectApply::ended() {
 
 bool DirectApply::load_requested() { return Observe(places_[0].guest->arena().header().load_requested) != 0; }
 
+// Either the ps that begins a hold sees the number, or this process sees that it is held: each writes, then reads.
+void DirectApply::Begin(uint64_t sequence) {
+  for (Place& place : places_) Publish(place.guest->arena().client(place.client).direct_begun, sequence);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool DirectApply::MayApply(uint64_t sequence) {
+  return std::all_of(places_.begin(), places_.end(), [sequence](Place& place) {
+    Arena& arena = place.guest->arena();
+    return Observe(arena.header().held) == 0 || Observe(arena.client(place.client).held_through) >= sequence;
+  });
+}
+
 absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& binding,
                                                       absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                       const StorePushOptions& options, const Push& push) {
@@ -37,7 +51,10 @@ absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& bindin
   // Every ps has the update: only now does ps 0 count it.
   StorePushResult result;
   for (size_t ps = places_.size(); ps-- > 0;) same = same && Count(places_[ps], options, push, ps == 0, result);
-  if (!same) return absl::AbortedError("the values were loaded anew: they have to be pulled again");
+  if (!same) {
+    Begin(0);  // nothing is under way
+    return absl::AbortedError("the values were loaded anew: they have to be pulled again");
+  }
   return result;
 }
 
@@ -96,7 +113,7 @@ bool DirectApply::Count(Place& place, const StorePushOptions& options, const Pus
                  .sequence = push.sequence,
                  .generation = push.generation,
                  .update = place.updated,
-                 .applied = place.pushed,
+                 .applied = place.pushed || options.minibatches > 0,
                  .minibatches = lead ? options.minibatches : 0}))
     return false;
   if (place.updated) {

@@ -56,6 +56,11 @@ void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Re
   LookAgain();
 }
 
+void Gates::HoldRounds(uint64_t limit) {
+  synchronous_.HoldRounds(limit);
+  synchronous_.Look(loop_.Now());
+}
+
 void Gates::Join(int client) {
   if (clock_.attached()) clock_.Join(client, loop_.Now());
 }

@@ -35,6 +35,9 @@ class Gates {
                      Responder responder);
   void OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder);
 
+  // Rounds from `limit` on don't fire until this is called with another one; see CheckpointHold.
+  void HoldRounds(uint64_t limit);
+
   // A new life of a client has joined.
   void Join(int client);
   void Disconnect(ConnectionId connection);

@@ -153,6 +153,7 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(11, m.local_step);
   a(12, m.clock);
   a(13, m.non_finite);
+  a(20, m.update);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullReply& m) {
@@ -183,6 +184,7 @@ void Fields(Archive& a, SavePartRequest& m) {
   a(3, m.directory);
   a(4, m.save_id);
   a(5, m.file);
+  a(6, m.hold);
 }
 template <typename Archive>
 void Fields(Archive& a, SavePartReply& m) {
@@ -192,6 +194,7 @@ void Fields(Archive& a, SavePartReply& m) {
 template <typename Archive>
 void Fields(Archive& a, ExportPartRequest& m) {
   a(1, m.stamp);
+  a(2, m.hold);
 }
 template <typename Archive>
 void Fields(Archive& a, ExportPartReply& m) {
@@ -205,6 +208,31 @@ void Fields(Archive& a, CommitCheckpointRequest& m) {
   a(4, m.manifest);
   a(5, m.keep);
   a(6, m.preserve_every_hours);
+}
+template <typename Archive>
+void Fields(Archive& a, HoldRequest& m) {
+  a(1, m.stamp);
+  a(2, m.chief_epoch);
+}
+template <typename Archive>
+void Fields(Archive& a, HoldReply& m) {
+  a(1, m.begun);
+  a(2, m.round);
+}
+template <typename Archive>
+void Fields(Archive& a, MarkRequest& m) {
+  a(1, m.stamp);
+  a(2, m.chief_epoch);
+  a(3, m.hold);
+  a(4, m.through);
+  a(5, m.round);
+  a(6, m.release);
+}
+template <typename Archive>
+void Fields(Archive& a, MarkReply& m) {
+  a(1, m.global_step);
+  a(2, m.missing);
+  a(3, m.uncounted);
 }
 template <typename Archive>
 void Fields(Archive& a, BarrierRequest& m) {
@@ -365,10 +393,10 @@ absl::Status DecodeMessage(const std::string& bytes, Message& message) {
 
 std::string StoreMethodName(uint16_t method) {
   static constexpr std::array<const char*, kStoreMethods> kNames = {
-      "unknown",     "join",    "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
-      "shutdown",    "status",  "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
-      "barrier",     "unknown", "unknown",    "unknown",     "unknown",           "unknown",         "open_direct",
-      "enter_direct"};
+      "unknown",      "join",    "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
+      "shutdown",     "status",  "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
+      "barrier",      "unknown", "unknown",    "unknown",     "unknown",           "unknown",         "open_direct",
+      "enter_direct", "hold",    "mark"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "muster/store/cut_messages.h"
 #include "muster/store/model.h"
+#include "muster/store/stamp.h"
 
 namespace muster {
 
@@ -29,21 +31,13 @@ enum class StoreMethod : uint16_t {
   kBarrier = 14,
   kOpenDirect = 20,
   kEnterDirect = 21,
+  kHold = 22,
+  kMark = 23,
 };
-constexpr int kStoreMethods = 22;
+constexpr int kStoreMethods = 24;
 
 // "push_pull"; "unknown" for what isn't one.
 std::string StoreMethodName(uint16_t method);
-
-// Who sends a request: which client of the table, which life of it, and the number of the request within it. A number
-// that was seen already makes a mutating request a retry.
-struct Stamp {
-  uint32_t client = 0;
-  uint64_t incarnation = 0;
-  uint64_t sequence = 0;
-
-  bool operator==(const Stamp&) const = default;
-};
 
 struct JoinRequest {
   std::string task;  // "worker:1"
@@ -104,6 +98,7 @@ struct PushPullRequest {
   uint64_t local_step = 0;      // … the round that the gradients were computed for, as ps 0 answered it
   uint64_t clock = 0;           // bounded staleness: this is the sender's clock-th push; 0: not one that counts
   bool non_finite = false;      // ps 0: its gradients had NaN or infinity and were dropped (NonFinite::kDrop)
+  bool update = false;          // a ps's share of an update that ps 0 counts, be it without a slice
 };
 
 struct PushPullReply {
@@ -137,6 +132,7 @@ struct SavePartRequest {
   std::string directory;
   std::string save_id;
   std::string file;
+  uint64_t hold = 0;  // whose mark it is of; 0: one of its own, now
 };
 
 struct SavePartReply {
@@ -146,6 +142,7 @@ struct SavePartReply {
 
 struct ExportPartRequest {
   Stamp stamp;
+  uint64_t hold = 0;  // as above
 };
 
 // The reply's bulk: as in InitializeRequest with slots.
@@ -225,6 +222,10 @@ struct ReportLoadRequest {
   X(ExportPartRequest)           \
   X(ExportPartReply)             \
   X(CommitCheckpointRequest)     \
+  X(HoldRequest)                 \
+  X(HoldReply)                   \
+  X(MarkRequest)                 \
+  X(MarkReply)                   \
   X(BarrierRequest)              \
   X(OpenDirectRequest)           \
   X(OpenDirectReply)             \

@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/checkpoint_part.h"
@@ -19,46 +20,70 @@ void PartSaver::Send(absl::StatusOr<Answer> answer, Responder responder) {
   responder.Send(std::move(answer->control), std::move(answer->bulk), std::move(answer->keep_alive));
 }
 
-void PartSaver::Save(std::shared_ptr<Arena> arena, const std::string& path, Responder responder) {
+void PartSaver::Save(std::shared_ptr<Arena> arena, const std::string& path, Responder responder, Mark mark) {
+  if (path == last_path_) mark = Mark::kNew;  // a retry: what it marks is not written
   if (path != last_path_) last_answer_ = std::make_shared<std::optional<absl::StatusOr<Answer>>>();
   last_path_ = path;
   const auto write = [&files = files_, path](const Arena& marked) -> absl::StatusOr<Answer> {
     ASSIGN_OR_RETURN(const FileSummary written, WritePart(files, path, marked.model(), ViewAside(marked)));
     return Answer{.control = Encode(SavePartReply{written.bytes, written.crc32c})};
   };
-  AfterMark({std::move(arena), std::move(responder), [write, answer = last_answer_](Arena& marked) {
+  AfterMark({std::move(arena), std::move(responder),
+             [write, answer = last_answer_](Arena& marked) {
                if (!answer->has_value()) *answer = write(marked);
                return **answer;
-             }});
+             }},
+            mark);
 }
 
-void PartSaver::Export(std::shared_ptr<Arena> arena, Responder responder) {
-  AfterMark({std::move(arena), std::move(responder), [](Arena& marked) -> absl::StatusOr<Answer> {
+void PartSaver::Export(std::shared_ptr<Arena> arena, Responder responder, Mark mark) {
+  AfterMark({std::move(arena), std::move(responder),
+             [](Arena& marked) -> absl::StatusOr<Answer> {
                const auto snapshot = std::make_shared<const PartSnapshot>(CopyAside(marked));
                return Answer{Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot};
-             }});
+             }},
+            mark);
 }
 
 // Training goes on at once; what it changes from here on it saves aside first.
-void PartSaver::AfterMark(Marked marked) {
+void PartSaver::AfterMark(Marked marked, Mark mark) {
+  if (mark == Mark::kGone || (mark == Mark::kPrepared && !prepared_))
+    return marked.responder->Fail(absl::OutOfRangeError("the mark of this part is gone: cut and save again"));
+  if (mark == Mark::kPrepared) {
+    marked_.front() = std::move(marked);
+    return Begin(*std::exchange(prepared_, std::nullopt));
+  }
   marked_.push_back(std::move(marked));
   if (marked_.size() == 1) NextMark();
 }
 
-void PartSaver::NextMark() {
+void PartSaver::Prepare(std::shared_ptr<Arena> arena) {
+  MUSTER_CHECK(idle());
+  prepared_ = arena->Mark();
+  marked_.push_back({.arena = std::move(arena), .responder = std::nullopt, .work = nullptr});
+}
+
+void PartSaver::Drop() {
+  if (!prepared_) return;
+  marked_.front().work = [](Arena&) -> absl::StatusOr<Answer> { return Answer{}; };
+  Begin(*std::exchange(prepared_, std::nullopt));
+}
+
+void PartSaver::NextMark() { Begin(marked_.front().arena->Mark()); }
+
+void PartSaver::Begin(uint64_t mark) {
   Marked& next = marked_.front();
-  background_([&loop = loop_, self = self_, arena = next.arena, mark = next.arena->Mark(),
-               work = std::move(next.work)]() mutable {
+  background_([&loop = loop_, self = self_, arena = next.arena, mark, work = std::move(next.work)]() mutable {
     absl::StatusOr<Answer> answer = absl::FailedPreconditionError("other values were loaded meanwhile");
     if (arena->FinishMark(mark)) answer = work(*arena);
     arena->DiscardAside();
     loop.Post([self = std::move(self), answer = std::move(answer)]() mutable {
       if (*self == nullptr) return;
       PartSaver& saver = **self;
-      Responder responder = std::move(saver.marked_.front().responder);
+      std::optional<Responder> responder = std::move(saver.marked_.front().responder);
       saver.marked_.pop_front();
       if (!saver.marked_.empty()) saver.NextMark();
-      Send(std::move(answer), std::move(responder));
+      if (responder) Send(std::move(answer), *std::move(responder));
     });
   });
 }

@@ -31,9 +31,17 @@ class PartSaver {
 
   // Answers with SavePartReply once the part is in the file `path`. A path that was written already is not written
   // again: by the time that a request arrives twice, its file may have been committed.
-  void Save(std::shared_ptr<Arena> arena, const std::string& path, Responder responder);
+  enum class Mark { kNew, kPrepared, kGone };  // gone: OutOfRange
+  void Save(std::shared_ptr<Arena> arena, const std::string& path, Responder responder, Mark mark = Mark::kNew);
   // Answers with ExportPartReply, the part being its bulk.
-  void Export(std::shared_ptr<Arena> arena, Responder responder);
+  void Export(std::shared_ptr<Arena> arena, Responder responder, Mark mark = Mark::kNew);
+
+  // Sets the mark of the next part with Mark::kPrepared. To be called only if nothing is under way.
+  void Prepare(std::shared_ptr<Arena> arena);
+  // No such part will be asked for.
+  void Drop();
+  bool idle() const { return marked_.empty(); }
+
   // Answers once the manifest (JSON) is committed in `directory`, and old checkpoints are removed. NotFound: the
   // directory isn't seen from here.
   void Commit(const std::string& directory, const std::string& manifest, const Retention& retention,
@@ -49,18 +57,21 @@ class PartSaver {
   using MarkedWork = absl::AnyInvocable<absl::StatusOr<Answer>(Arena& arena)>;
   struct Marked {
     std::shared_ptr<Arena> arena;
-    Responder responder;
+    std::optional<Responder> responder;
     MarkedWork work;
   };
 
   static void Send(absl::StatusOr<Answer> answer, Responder responder);
-  void AfterMark(Marked marked);
+  void AfterMark(Marked marked, Mark mark);
   void NextMark();
+  // The first one's work.
+  void Begin(uint64_t mark);
 
   EventLoop& loop_;
   FileSystem& files_;
   const Background background_;
-  std::deque<Marked> marked_;  // the first one is under way
+  std::deque<Marked> marked_;         // the first one is under way
+  std::optional<uint64_t> prepared_;  // … or has this mark, and waits for its work
   std::string last_path_;
   std::shared_ptr<std::optional<absl::StatusOr<Answer>>> last_answer_;
   // Handed to what runs in the background, so that it finds out if this has gone.

@@ -9,7 +9,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/gradient_policy.h"
-#include "muster/store/outgoing.h"
+#include "muster/store/store_call.h"
 #include "muster/store/store_client_direct.h"
 
 namespace muster {
@@ -51,7 +51,7 @@ Stamp StoreClient::MakeStamp(int ps, uint64_t sequence) const {
 
 Stamp StoreClient::HeartbeatStamp(int ps) const { return MakeStamp(ps, 0); }
 
-void StoreClient::Send(Outgoing& call, absl::Time deadline, int& unanswered) {
+void StoreClient::Send(StoreCall& call, absl::Time deadline, int& unanswered) {
   ++call.attempts;
   Request request{.method = static_cast<uint16_t>(call.method),
                   .control = call.control,
@@ -71,12 +71,12 @@ void StoreClient::Send(Outgoing& call, absl::Time deadline, int& unanswered) {
       });
 }
 
-absl::Status StoreClient::Exchange(std::vector<Outgoing>& calls, absl::Time deadline, bool stoppable) {
+absl::Status StoreClient::Exchange(std::vector<StoreCall>& calls, absl::Time deadline, bool stoppable) {
   int unanswered = static_cast<int>(calls.size());
-  for (Outgoing& call : calls) Send(call, deadline, unanswered);
+  for (StoreCall& call : calls) Send(call, deadline, unanswered);
   const auto settled = [&] { return unanswered == 0 || (stoppable && options_.stop_requested()); };
   if (!loop_.RunUntil(settled, loop_.Now() + kSilenceBeforeNotice)) {
-    for (const Outgoing& call : calls)
+    for (const StoreCall& call : calls)
       if (call.in_flight && call.method != StoreMethod::kAwaitReady)
         LogInfo("waiting for ", Name(call.ps), "; giving up in ",
                 absl::FormatDuration(std::max(absl::Ceil(deadline - loop_.Now(), absl::Seconds(1)), absl::Seconds(1))));
@@ -86,21 +86,21 @@ absl::Status StoreClient::Exchange(std::vector<Outgoing>& calls, absl::Time dead
     Abandon(calls, unanswered);
     return absl::CancelledError("a stop was requested");
   }
-  for (const Outgoing& call : calls) RETURN_IF_ERROR(Annotate(call.ps, call.answer.status()));
+  for (const StoreCall& call : calls) RETURN_IF_ERROR(Annotate(call.ps, call.answer.status()));
   return absl::OkStatus();
 }
 
-void StoreClient::Abandon(std::vector<Outgoing>& calls, int& unanswered) {
-  for (Outgoing& call : calls)
+void StoreClient::Abandon(std::vector<StoreCall>& calls, int& unanswered) {
+  for (StoreCall& call : calls)
     if (call.in_flight) servers_[call.ps].channel->Cancel(*call.in_flight);
   loop_.RunUntil([&unanswered] { return unanswered == 0; }, absl::InfiniteFuture());
 }
 
 // A channel would wait for a dead ps as long as for one that keeps an answer back: it has to answer a question
 // meanwhile.
-absl::Status StoreClient::AskWhoIsSilent(const std::vector<Outgoing>& calls) {
-  std::vector<Outgoing> questions;
-  for (const Outgoing& call : calls)
+absl::Status StoreClient::AskWhoIsSilent(const std::vector<StoreCall>& calls) {
+  std::vector<StoreCall> questions;
+  for (const StoreCall& call : calls)
     if (call.in_flight)
       questions.push_back({.ps = call.ps,
                            .method = StoreMethod::kHeartbeat,
@@ -108,10 +108,10 @@ absl::Status StoreClient::AskWhoIsSilent(const std::vector<Outgoing>& calls) {
   return Exchange(questions, loop_.Now() + options_.patience, /*stoppable=*/true);
 }
 
-absl::Status StoreClient::ExchangeHeldBack(std::vector<Outgoing>& calls) {
+absl::Status StoreClient::ExchangeHeldBack(std::vector<StoreCall>& calls) {
   const absl::Time deadline = loop_.Now() + options_.gate_patience;
   int unanswered = static_cast<int>(calls.size());
-  for (Outgoing& call : calls) Send(call, deadline, unanswered);
+  for (StoreCall& call : calls) Send(call, deadline, unanswered);
   const auto settled = [&] { return unanswered == 0 || options_.stop_requested(); };
   absl::Status there;
   while (there.ok() && !loop_.RunUntil(settled, loop_.Now() + kSilenceBeforeNotice)) there = AskWhoIsSilent(calls);
@@ -119,14 +119,16 @@ absl::Status StoreClient::ExchangeHeldBack(std::vector<Outgoing>& calls) {
     Abandon(calls, unanswered);
     return there.ok() ? absl::CancelledError("a stop was requested") : there;
   }
-  for (const Outgoing& call : calls) RETURN_IF_ERROR(Annotate(call.ps, call.answer.status()));
+  for (const StoreCall& call : calls) RETURN_IF_ERROR(Annotate(call.ps, call.answer.status()));
   return absl::OkStatus();
 }
 
-absl::Status StoreClient::ExchangeOne(Outgoing& call) { return ExchangeOne(call, options_.patience); }
+absl::Status StoreClient::Ask(std::vector<StoreCall>& calls) {
+  return Exchange(calls, loop_.Now() + options_.patience);
+}
 
-absl::Status StoreClient::ExchangeOne(Outgoing& call, absl::Duration patience, bool stoppable) {
-  std::vector<Outgoing> calls;
+absl::Status StoreClient::ExchangeOne(StoreCall& call, absl::Duration patience, bool stoppable) {
+  std::vector<StoreCall> calls;
   calls.push_back(std::move(call));
   const absl::Status status = Exchange(calls, loop_.Now() + patience, stoppable);
   call = std::move(calls[0]);
@@ -134,12 +136,12 @@ absl::Status StoreClient::ExchangeOne(Outgoing& call, absl::Duration patience, b
 }
 
 // Before each attempt the ps has to answer a question: a channel would wait for a dead one as long as for a busy one.
-absl::Status StoreClient::Transfer(Outgoing& call) {
+absl::Status StoreClient::Transfer(StoreCall& call) {
   const absl::Time deadline = loop_.Now() + options_.transfer_patience;
   call.send_again = false;
   for (;;) {
-    Outgoing question{.ps = call.ps, .method = StoreMethod::kStatus};
-    RETURN_IF_ERROR(ExchangeOne(question));
+    StoreCall question{.ps = call.ps, .method = StoreMethod::kStatus};
+    RETURN_IF_ERROR(ExchangeOne(question, options_.patience));
     const absl::Status status = ExchangeOne(call, deadline - loop_.Now());
     if (!absl::IsUnavailable(status) || loop_.Now() >= deadline) return status;
     LogWarning(status.message(), "; trying again");
@@ -150,9 +152,9 @@ absl::Status StoreClient::JoinOne(int ps, bool chief) {
   const absl::Time give_up = loop_.Now() + options_.join_patience;
   bool said = false;
   for (;;) {
-    Outgoing call{.ps = ps,
-                  .method = StoreMethod::kJoin,
-                  .control = Encode(JoinRequest{options_.task, options_.incarnation, chief, options_.where})};
+    StoreCall call{.ps = ps,
+                   .method = StoreMethod::kJoin,
+                   .control = Encode(JoinRequest{options_.task, options_.incarnation, chief, options_.where})};
     const absl::Status status = ExchangeOne(call, options_.patience, /*stoppable=*/true);
     if (status.ok()) return Decode(call.answer->control, servers_[ps].joined);
     // An earlier life of this task may still look alive; its lease tells within seconds.
@@ -165,7 +167,7 @@ absl::Status StoreClient::JoinOne(int ps, bool chief) {
 // Nobody is joined before all can be: a lease on the first ps must not run out while the last one is still starting.
 absl::Status StoreClient::AwaitAllServers() {
   if (num_ps() == 1) return absl::OkStatus();
-  std::vector<Outgoing> calls;
+  std::vector<StoreCall> calls;
   for (int ps = 0; ps < num_ps(); ++ps) calls.push_back({.ps = ps, .method = StoreMethod::kStatus});
   return Exchange(calls, loop_.Now() + options_.patience, /*stoppable=*/true);
 }
@@ -222,7 +224,7 @@ absl::Status StoreClient::InitializeOne(int ps, int64_t global_step, int64_t min
                             .global_step = global_step,
                             .minibatches = minibatches,
                             .generation = generation_};
-  Outgoing call{.ps = ps, .method = StoreMethod::kInitialize, .control = Encode(message)};
+  StoreCall call{.ps = ps, .method = StoreMethod::kInitialize, .control = Encode(message)};
   if (part != nullptr) {
     call.bulk = {part->snapshot.bytes};
   } else {
@@ -243,7 +245,7 @@ absl::Status StoreClient::Initialize(int64_t global_step, int64_t minibatches, c
 absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
   generation_ = std::max(generation_, NewestGeneration());
   for (;;) {
-    std::vector<Outgoing> calls;
+    std::vector<StoreCall> calls;
     for (int ps = 0; ps < num_ps(); ++ps)
       calls.push_back({.ps = ps,
                        .method = StoreMethod::kAwaitReady,
@@ -277,9 +279,9 @@ MutableSegments StoreClient::PullTargets(const Server& server, PullWhat what) co
   return targets;
 }
 
-StoreClient::Outgoing StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient,
-                                                const std::vector<double>& scales, const PushPullOptions& options,
-                                                uint64_t sequence) {
+StoreCall StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                    const std::vector<double>& scales, const PushPullOptions& options,
+                                    uint64_t sequence) {
   const Server& server = servers_[ps];
   PushPullRequest message{.stamp = MakeStamp(ps, sequence),
                           .pull = options.pull,
@@ -290,8 +292,9 @@ StoreClient::Outgoing StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSp
                           .contributes = options.local_step.has_value(),
                           .local_step = options.local_step.value_or(0),
                           .clock = options.clock,
-                          .non_finite = options.non_finite && ps == 0};
-  Outgoing call{.ps = ps, .method = StoreMethod::kPushPull, .into = PullTargets(server, options.pull)};
+                          .non_finite = options.non_finite && ps == 0,
+                          .update = options.minibatches > 0 && !options.local_step};
+  StoreCall call{.ps = ps, .method = StoreMethod::kPushPull, .into = PullTargets(server, options.pull)};
   for (size_t i = 0; i < server.slices.size(); ++i) {
     const SlicePiece& slice = server.slices[i];
     ByteSpan pushed;
@@ -306,7 +309,7 @@ StoreClient::Outgoing StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSp
   return call;
 }
 
-absl::Status StoreClient::AbsorbPushPull(Outgoing& call, StepResult& result) {
+absl::Status StoreClient::AbsorbPushPull(StoreCall& call, StepResult& result) {
   PushPullReply reply;
   RETURN_IF_ERROR(Annotate(call.ps, Decode(call.answer->control, reply)));
   if (call.answer->bulk_bytes != TotalBytes(call.into))
@@ -341,7 +344,7 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionR
                                                                  const PushPullOptions& options) {
   if (direct_ != nullptr && !options.non_finite) return Direct::PushPull(*this, gradient, options);
   const uint64_t sequence = ++sequence_;
-  std::vector<Outgoing> calls;
+  std::vector<StoreCall> calls;
   calls.reserve(servers_.size());
   const std::vector<double> scales = ClipScales(binding_, gradient);
   for (int ps = 0; ps < num_ps(); ++ps) calls.push_back(MakePushPull(ps, gradient, scales, options, sequence));
@@ -349,20 +352,20 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionR
   RETURN_IF_ERROR(gated || options.clock > 0 ? ExchangeHeldBack(calls)
                                              : Exchange(calls, loop_.Now() + options_.patience));
   StepResult result;
-  for (Outgoing& call : calls) RETURN_IF_ERROR(AbsorbPushPull(call, result));
+  for (StoreCall& call : calls) RETURN_IF_ERROR(AbsorbPushPull(call, result));
   if (num_ps() == 1 || options.minibatches == 0 || gated) return result;
   // Every ps has the update: only now does ps 0 count it.
-  Outgoing count{.ps = 0,
-                 .method = StoreMethod::kPushPull,
-                 .control = Encode(PushPullRequest{
-                     .stamp = MakeStamp(0, sequence), .minibatches = options.minibatches, .generation = generation_})};
-  RETURN_IF_ERROR(ExchangeOne(count));
+  StoreCall count{.ps = 0,
+                  .method = StoreMethod::kPushPull,
+                  .control = Encode(PushPullRequest{
+                      .stamp = MakeStamp(0, sequence), .minibatches = options.minibatches, .generation = generation_})};
+  RETURN_IF_ERROR(ExchangeOne(count, options_.patience));
   RETURN_IF_ERROR(AbsorbPushPull(count, result));
   return result;
 }
 
 absl::Status StoreClient::Barrier(const std::string& name, uint32_t parties, bool elastic) {
-  std::vector<Outgoing> calls;
+  std::vector<StoreCall> calls;
   calls.push_back({.ps = 0,
                    .method = StoreMethod::kBarrier,
                    .control = Encode(BarrierRequest{MakeStamp(0, ++sequence_), name, parties, elastic})});
@@ -376,9 +379,9 @@ absl::Status StoreClient::Pull(PullWhat what) {
 }
 
 absl::StatusOr<int64_t> StoreClient::ReadGlobalStep() {
-  Outgoing call{
+  StoreCall call{
       .ps = 0, .method = StoreMethod::kPushPull, .control = Encode(PushPullRequest{.stamp = MakeStamp(0, 0)})};
-  RETURN_IF_ERROR(ExchangeOne(call));
+  RETURN_IF_ERROR(ExchangeOne(call, options_.patience));
   StepResult result;
   RETURN_IF_ERROR(AbsorbPushPull(call, result));
   return result.global_step;
@@ -387,7 +390,7 @@ absl::StatusOr<int64_t> StoreClient::ReadGlobalStep() {
 absl::Status StoreClient::Done() {
   // Who is done writes no more, and may be replaced without being killed.
   Direct::Close(*this);
-  std::vector<Outgoing> calls;
+  std::vector<StoreCall> calls;
   for (int ps = 0; ps < num_ps(); ++ps)
     calls.push_back({.ps = ps, .method = StoreMethod::kDone, .control = Encode(DoneRequest{MakeStamp(ps, 0)})});
   const absl::Status told = Exchange(calls, loop_.Now() + std::min(options_.patience, kDonePatience));
@@ -399,38 +402,38 @@ absl::Status StoreClient::Done() {
 }
 
 absl::Status StoreClient::Shutdown(const std::string& reason) {
-  std::vector<Outgoing> calls;
+  std::vector<StoreCall> calls;
   for (int ps = 0; ps < num_ps(); ++ps)
     calls.push_back({.ps = ps, .method = StoreMethod::kShutdown, .control = Encode(ShutdownRequest{reason})});
   return Exchange(calls, loop_.Now() + options_.patience);
 }
 
 absl::StatusOr<std::string> StoreClient::PsStatus(int ps) {
-  Outgoing call{.ps = ps, .method = StoreMethod::kStatus};
-  RETURN_IF_ERROR(ExchangeOne(call));
+  StoreCall call{.ps = ps, .method = StoreMethod::kStatus};
+  RETURN_IF_ERROR(ExchangeOne(call, options_.patience));
   return call.answer->control;
 }
 
 absl::StatusOr<SavePartReply> StoreClient::SavePart(int ps, const std::string& directory, const std::string& save_id,
-                                                    const std::string& file) {
-  Outgoing call{
-      .ps = ps,
-      .method = StoreMethod::kSavePart,
-      .control = Encode(SavePartRequest{MakeStamp(ps, 0), servers_[ps].joined.chief_epoch, directory, save_id, file})};
+                                                    const std::string& file, uint64_t hold) {
+  StoreCall call{.ps = ps,
+                 .method = StoreMethod::kSavePart,
+                 .control = Encode(SavePartRequest{MakeStamp(ps, 0), servers_[ps].joined.chief_epoch, directory,
+                                                   save_id, file, hold})};
   RETURN_IF_ERROR(Transfer(call));
   SavePartReply reply;
   RETURN_IF_ERROR(Annotate(ps, Decode(call.answer->control, reply)));
   return reply;
 }
 
-absl::StatusOr<PartSnapshot> StoreClient::ExportPart(int ps) {
+absl::StatusOr<PartSnapshot> StoreClient::ExportPart(int ps, uint64_t hold) {
   const StoreModel model = ModelOf(ps);
   PartSnapshot snapshot;
   snapshot.bytes.resize(ValueBytes(model) + SlotBytes(model));
-  Outgoing call{.ps = ps,
-                .method = StoreMethod::kExportPart,
-                .control = Encode(ExportPartRequest{MakeStamp(ps, 0)}),
-                .into = {snapshot.bytes}};
+  StoreCall call{.ps = ps,
+                 .method = StoreMethod::kExportPart,
+                 .control = Encode(ExportPartRequest{MakeStamp(ps, 0), hold}),
+                 .into = {snapshot.bytes}};
   RETURN_IF_ERROR(Transfer(call));
   ExportPartReply reply;
   RETURN_IF_ERROR(Annotate(ps, Decode(call.answer->control, reply)));
@@ -440,10 +443,10 @@ absl::StatusOr<PartSnapshot> StoreClient::ExportPart(int ps) {
 
 absl::Status StoreClient::CommitCheckpoint(const std::string& directory, const std::string& manifest, int keep,
                                            double preserve_every_hours) {
-  Outgoing call{.ps = 0,
-                .method = StoreMethod::kCommitCheckpoint,
-                .control = Encode(CommitCheckpointRequest{MakeStamp(0, 0), chief_epoch(), directory, manifest, keep,
-                                                          preserve_every_hours})};
+  StoreCall call{.ps = 0,
+                 .method = StoreMethod::kCommitCheckpoint,
+                 .control = Encode(CommitCheckpointRequest{MakeStamp(0, 0), chief_epoch(), directory, manifest, keep,
+                                                           preserve_every_hours})};
   return Transfer(call);
 }
 
@@ -454,8 +457,8 @@ absl::Status StoreClient::ReportLoad(const absl::StatusOr<int64_t>& global_step)
   } else {
     message.error = std::string(global_step.status().message());
   }
-  Outgoing call{.ps = 0, .method = StoreMethod::kReportLoad, .control = Encode(message)};
-  return ExchangeOne(call);
+  StoreCall call{.ps = 0, .method = StoreMethod::kReportLoad, .control = Encode(message)};
+  return ExchangeOne(call, options_.patience);
 }
 
 Channel::Stats StoreClient::TrafficStats() const {

@@ -18,6 +18,7 @@
 #include "muster/store/arena_probe.h"
 #include "muster/store/checkpoint_part.h"
 #include "muster/store/messages.h"
+#include "muster/store/store_call.h"
 #include "muster/transport/transport.h"
 
 namespace muster {
@@ -107,7 +108,7 @@ class StoreClient {
   // already.
   bool ready() const;
   bool ended() const;
-  uint64_t chief_epoch() const { return servers_[0].joined.chief_epoch; }
+  uint64_t chief_epoch(int ps = 0) const { return servers_[ps].joined.chief_epoch; }
 
   void Bind(ModelBinding binding);
   const ModelBinding& binding() const { return binding_; }
@@ -151,16 +152,21 @@ class StoreClient {
   // The status page of one ps, JSON.
   absl::StatusOr<std::string> PsStatus(int ps);
 
-  // Checkpoints; see train/saver.h, which leads them.
+  // Checkpoints; see train/saver.h, which leads them. `hold`: the cut that the part is of (checkpoint_cut.h).
   absl::StatusOr<SavePartReply> SavePart(int ps, const std::string& directory, const std::string& save_id,
-                                         const std::string& file);
-  absl::StatusOr<PartSnapshot> ExportPart(int ps);
+                                         const std::string& file, uint64_t hold = 0);
+  absl::StatusOr<PartSnapshot> ExportPart(int ps, uint64_t hold = 0);
   [[nodiscard]] absl::Status CommitCheckpoint(const std::string& directory, const std::string& manifest, int keep = 0,
                                               double preserve_every_hours = 0);
 
   // The checkpoint that ps 0 says the chief is asked to load; empty: none. Who takes it reports what became of it.
   std::string TakeLoadRequest() { return std::exchange(load_request_, {}); }
   [[nodiscard]] absl::Status ReportLoad(const absl::StatusOr<int64_t>& global_step);
+
+  // For operations in files of their own: requests asked until they are answered, as PushPull's; numbers for them.
+  [[nodiscard]] absl::Status Ask(std::vector<StoreCall>& calls);
+  Stamp MakeStamp(int ps, uint64_t sequence) const;
+  uint64_t NextSequence() { return ++sequence_; }
   // The stamp of the next heartbeat to `ps` (heartbeats carry no number of their own).
   Stamp HeartbeatStamp(int ps) const;
   const std::vector<std::string>& addresses() const { return addresses_; }
@@ -173,32 +179,28 @@ class StoreClient {
     std::vector<SlicePiece> slices;
     uint64_t pulled_version = 0;
   };
-  struct Outgoing;
   class Direct;
 
   std::string Name(int ps) const;
   // `message`, and whom it is about.
   std::string Named(int ps, absl::string_view message) const;
   absl::Status Annotate(int ps, const absl::Status& status) const;
-  void Send(Outgoing& call, absl::Time deadline, int& unanswered);
-  [[nodiscard]] absl::Status Exchange(std::vector<Outgoing>& calls, absl::Time deadline, bool stoppable = false);
+  void Send(StoreCall& call, absl::Time deadline, int& unanswered);
+  [[nodiscard]] absl::Status Exchange(std::vector<StoreCall>& calls, absl::Time deadline, bool stoppable = false);
   // What a gate may keep back: for gate_patience, but for `patience` only while a ps is out of reach.
-  [[nodiscard]] absl::Status ExchangeHeldBack(std::vector<Outgoing>& calls);
-  [[nodiscard]] absl::Status AskWhoIsSilent(const std::vector<Outgoing>& calls);
-  void Abandon(std::vector<Outgoing>& calls, int& unanswered);
-  [[nodiscard]] absl::Status ExchangeOne(Outgoing& call);
-  [[nodiscard]] absl::Status ExchangeOne(Outgoing& call, absl::Duration patience, bool stoppable = false);
-  [[nodiscard]] absl::Status Transfer(Outgoing& call);
+  [[nodiscard]] absl::Status ExchangeHeldBack(std::vector<StoreCall>& calls);
+  [[nodiscard]] absl::Status AskWhoIsSilent(const std::vector<StoreCall>& calls);
+  void Abandon(std::vector<StoreCall>& calls, int& unanswered);
+  [[nodiscard]] absl::Status ExchangeOne(StoreCall& call, absl::Duration patience, bool stoppable = false);
+  [[nodiscard]] absl::Status Transfer(StoreCall& call);
   [[nodiscard]] absl::Status AwaitAllServers();
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
   absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
-  Outgoing MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
-                        const PushPullOptions& options, uint64_t sequence);
-  [[nodiscard]] absl::Status AbsorbPushPull(Outgoing& call, StepResult& result);
-  // Of all the ps at Join.
-  uint64_t NewestGeneration() const;
-  Stamp MakeStamp(int ps, uint64_t sequence) const;
+  StoreCall MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
+                         const PushPullOptions& options, uint64_t sequence);
+  [[nodiscard]] absl::Status AbsorbPushPull(StoreCall& call, StepResult& result);
+  uint64_t NewestGeneration() const;  // of all the ps at Join
   MutableSegments PullTargets(const Server& server, PullWhat what) const;
 
   EventLoop& loop_;

@@ -6,28 +6,30 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/gradient_policy.h"
-#include "muster/store/outgoing.h"
+#include "muster/store/store_call.h"
 
 namespace muster {
 namespace {
 
 // A ps that has just come back may be gone again.
 constexpr absl::Duration kVisitAgainAfter = absl::Milliseconds(100);
+// A hold ends without a message.
+constexpr absl::Duration kLookAtHoldAfter = absl::Milliseconds(1);
 
 }  // namespace
 
 absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps) {
-  Outgoing open{
+  StoreCall open{
       .ps = ps, .method = StoreMethod::kOpenDirect, .control = Encode(OpenDirectRequest{client.MakeStamp(ps, 0)})};
-  RETURN_IF_ERROR(client.ExchangeOne(open));
+  RETURN_IF_ERROR(client.ExchangeOne(open, client.options_.patience));
   OpenDirectReply reply;
   RETURN_IF_ERROR(client.Annotate(ps, Decode(open.answer->control, reply)));
   auto guest = ArenaGuest::Visit(reply.socket, reply.ticket);
   RETURN_IF_ERROR(client.Annotate(ps, guest.status()));
-  Outgoing enter{.ps = ps,
-                 .method = StoreMethod::kEnterDirect,
-                 .control = Encode(EnterDirectRequest{client.MakeStamp(ps, 0), reply.ticket})};
-  RETURN_IF_ERROR(client.ExchangeOne(enter));
+  StoreCall enter{.ps = ps,
+                  .method = StoreMethod::kEnterDirect,
+                  .control = Encode(EnterDirectRequest{client.MakeStamp(ps, 0), reply.ticket})};
+  RETURN_IF_ERROR(client.ExchangeOne(enter, client.options_.patience));
   ArenaGuest* const before = client.direct_ != nullptr ? &client.direct_->apply_.guest(ps) : nullptr;
   const auto num_clients = static_cast<int>(reply.clients);
   RETURN_IF_ERROR(client.Annotate(ps, (*guest)->Attach(before, num_clients, client.options_.probe)));
@@ -79,20 +81,33 @@ void StoreClient::Direct::Close(StoreClient& client) {
   client.direct_.reset();
 }
 
+absl::Status StoreClient::Direct::BeginUpdate(StoreClient& client, uint64_t sequence) {
+  client.direct_->apply_.Begin(sequence);
+  const auto may_go_on = [&] { return client.direct_->apply_.MayApply(sequence) || client.direct_->apply_.ended(); };
+  while (!client.loop_.RunUntil(may_go_on, client.loop_.Now() + kLookAtHoldAfter)) {
+    if (client.direct_->apply_.hosts_alive()) continue;
+    RETURN_IF_ERROR(Open(client));
+    client.direct_->apply_.Begin(sequence);
+  }
+  return client.direct_->apply_.ended() ? absl::CancelledError("training has ended") : absl::OkStatus();
+}
+
 absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& client,
                                                               absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                               const StorePushOptions& options) {
   if (client.direct_->apply_.ended() && options.minibatches > 0) return absl::CancelledError("training has ended");
   // Only its ps knows whether what this process has mapped is still what counts.
   if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
-  DirectApply& apply = client.direct_->apply_;
   const std::vector<double> scales = ClipScales(client.binding_, gradient);
+  const uint64_t sequence = ++client.sequence_;
+  if (options.minibatches > 0) RETURN_IF_ERROR(BeginUpdate(client, sequence));
   ASSIGN_OR_RETURN(
       const StorePushResult result,
-      apply.PushPull(client.binding_, gradient, options,
-                     {.sequence = ++client.sequence_, .generation = client.generation_, .scales = &scales}));
+      client.direct_->apply_.PushPull(client.binding_, gradient, options,
+                                      {.sequence = sequence, .generation = client.generation_, .scales = &scales}));
   client.global_step_ = result.global_step;
-  if (client.chief_epoch() != 0 && apply.load_requested()) RETURN_IF_ERROR(client.ReadGlobalStep().status());
+  if (client.chief_epoch() != 0 && client.direct_->apply_.load_requested())
+    RETURN_IF_ERROR(client.ReadGlobalStep().status());
   return result;
 }
 

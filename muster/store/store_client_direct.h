@@ -3,7 +3,6 @@
 #pragma once
 
 #include "muster/store/direct_apply.h"
-#include "muster/store/outgoing.h"
 
 namespace muster {
 
@@ -22,6 +21,8 @@ class StoreClient::Direct {
 
  private:
   [[nodiscard]] static absl::Status Try(StoreClient& client);
+  // Announces it, and waits while a ps is held for the cut of a checkpoint.
+  [[nodiscard]] static absl::Status BeginUpdate(StoreClient& client, uint64_t sequence);
   [[nodiscard]] absl::Status VisitOne(StoreClient& client, int ps);
 
   DirectApply apply_;

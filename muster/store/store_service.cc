@@ -45,6 +45,10 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
              }),
       door_(options_.port),
       part_saver_(loop, *options_.files, options_.background),
+      hold_(loop, clients_, gates_, part_saver_, {options_.lead, options_.probe},
+            [this](IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+              Handle(std::move(request), std::move(bulk), std::move(responder));
+            }),
       staleness_(kStalenessCounts),
       listener_stats_([] { return Listener::Stats(); }) {}
 
@@ -75,6 +79,7 @@ absl::Status StoreService::Recover() {
   if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
   gates_.Attach(*arena_);
   arena_->header().load_requested = 0;  // who asked has lost his connection
+  hold_.Recover(*arena_);
   LogInfo("found the model of an earlier life: ", arena_->layout().value_bytes(), " bytes, version ",
           arena_->header().counters.updates,
           options_.lead ? absl::StrCat(", global step ", arena_->header().counters.global_step) : "");
@@ -97,6 +102,7 @@ void StoreService::OnDisconnect(ConnectionId connection) {
     return true;
   });
   gates_.Disconnect(connection);
+  hold_.Disconnect(connection);
   LookAtEnd();
 }
 
@@ -141,6 +147,7 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
 }
 
 void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+  if (hold_.Keeps(request)) return hold_.Keep(std::move(request), std::move(bulk), std::move(responder));
   ++requests_[request.method < kStoreMethods ? request.method : 0];
   const auto* decoded = static_cast<DecodedBulk*>(bulk.get());
   switch (static_cast<StoreMethod>(request.method)) {
@@ -180,6 +187,9 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
       return OnSavePart(request, std::move(responder));
     case StoreMethod::kExportPart:
       return OnExportPart(request, std::move(responder));
+    case StoreMethod::kHold:
+    case StoreMethod::kMark:
+      return OnCut(request, std::move(responder));
     case StoreMethod::kCommitCheckpoint:
       return OnCommitCheckpoint(request, std::move(responder));
     case StoreMethod::kBarrier:
@@ -223,6 +233,7 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
     if (message.chief) RecordChief();
     // Of an unfinished push too: a new life that used its number again would find stripes that skip it.
     reply.last_sequence = arena_->HighestSequence(*client);
+    if (new_life) hold_.Settle(*arena_, *client);
     reply.global_step = arena_->header().counters.global_step;
   }
   LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
@@ -274,6 +285,8 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
   for (int i = 0; i < num_clients; ++i) RecordClient(i);
   RecordChief();
   known_step_ = message.global_step;
+  hold_.Release();
+  for (int i = 0; i < num_clients; ++i) hold_.Settle(*arena_, i);
   arena_->Load({.generation = message.generation,
                 .global_step = message.global_step,
                 .minibatches = message.minibatches,
@@ -385,7 +398,8 @@ void StoreService::OnSavePart(const IncomingRequest& request, Responder responde
     status = absl::NotFoundError(
         absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
   if (!status.ok()) return responder.Fail(std::move(status));
-  part_saver_.Save(arena_, JoinPath(message.directory, TemporaryName(message.file)), std::move(responder));
+  part_saver_.Save(arena_, JoinPath(message.directory, TemporaryName(message.file)), std::move(responder),
+                   hold_.MarkFor(message.stamp, message.hold));
 }
 
 void StoreService::OnExportPart(const IncomingRequest& request, Responder responder) {
@@ -394,7 +408,20 @@ void StoreService::OnExportPart(const IncomingRequest& request, Responder respon
   if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
   if (status.ok()) status = NeedModel();
   if (!status.ok()) return responder.Fail(std::move(status));
-  part_saver_.Export(arena_, std::move(responder));
+  part_saver_.Export(arena_, std::move(responder), hold_.MarkFor(message.stamp, message.hold));
+}
+
+void StoreService::OnCut(const IncomingRequest& request, Responder responder) {
+  HoldRequest hold;
+  MarkRequest mark;
+  const bool holds = static_cast<StoreMethod>(request.method) == StoreMethod::kHold;
+  absl::Status status = holds ? Decode(request.control, hold) : Decode(request.control, mark);
+  const Stamp& stamp = holds ? hold.stamp : mark.stamp;
+  if (status.ok()) status = clients_.Hear(stamp, request.connection, loop_.Now());
+  if (status.ok()) status = clients_.CheckChief(stamp, holds ? hold.chief_epoch : mark.chief_epoch);
+  if (status.ok()) status = NeedModel();
+  if (!status.ok()) return responder.Fail(std::move(status));
+  holds ? hold_.Hold(hold, arena_, std::move(responder)) : hold_.Mark(mark, std::move(responder));
 }
 
 void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder responder) {
@@ -492,6 +519,7 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   for (Waiter& waiter : std::exchange(waiters_, {}))
     waiter.responder.Fail(absl::CancelledError(absl::StrCat("training has ended: ", why)));
   gates_.FailAll(absl::CancelledError(absl::StrCat("training has ended: ", why)));
+  hold_.End();
   if (load_) std::exchange(load_, std::nullopt)->responder.Fail(absl::CancelledError("training has ended"));
   ended_at_ = loop_.Now();
   LookAtLeaving();

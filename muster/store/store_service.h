@@ -14,6 +14,7 @@
 #include "muster/base/file_system.h"
 #include "muster/store/arena.h"
 #include "muster/store/buffer_pool.h"
+#include "muster/store/checkpoint_hold.h"
 #include "muster/store/client_table.h"
 #include "muster/store/direct_door.h"
 #include "muster/store/gates.h"
@@ -115,6 +116,7 @@ class StoreService final : public RequestHandler {
   void OnEnterDirect(const IncomingRequest& request, Responder responder);
   void OnSavePart(const IncomingRequest& request, Responder responder);
   void OnExportPart(const IncomingRequest& request, Responder responder);
+  void OnCut(const IncomingRequest& request, Responder responder);
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
   // Aborted without a model.
   [[nodiscard]] absl::Status NeedModel() const;
@@ -140,6 +142,7 @@ class StoreService final : public RequestHandler {
   Gates gates_;
   DirectDoor door_;
   PartSaver part_saver_;
+  CheckpointHold hold_;
   int64_t known_step_ = 0;  // not ps 0: the highest global step that a sender knew of
   std::vector<Waiter> waiters_;
   // A checkpoint that somebody wants loaded, until the chief has reported.

@@ -62,7 +62,8 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
   CountNonFinite(message);
   if (message.contributes) {
     ++clients_.client(message.stamp.client).pushes;
-    return gates_.Contribute(connection, message, bulk, std::move(responder));
+    gates_.Contribute(connection, message, bulk, std::move(responder));
+    return hold_.Applied(message);
   }
   // An answer that may be kept back is filled when it is sent.
   if (message.clock > 0) {
@@ -145,7 +146,8 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     const bool pull = !pulled.empty() && Pulls(message.pull, model.variable(model.slices[i]).kind);
     const MutableByteSpan into = pull ? pulled.first(slices[i].bytes) : MutableByteSpan();
     if (next_push < message.pushed.size() && message.pushed[next_push] == i) {
-      const RuleSpec& rule = model.rule(model.slices[i]);
+      // A buffer's has no rate.
+      const RuleSpec& rule = arena_->rule(static_cast<int>(i));
       push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
       push.gradient_scale = message.scales.empty() ? 1 : message.scales[next_push];
       // The generation can't change in between: it is this process that loads, on this loop.
@@ -158,6 +160,7 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     pulled = pulled.subspan(into.size());
   }
   CountPush(message, updates && first_time);
+  hold_.Applied(message);
   return reply;
 }
 
@@ -167,7 +170,7 @@ void StoreService::CountPush(const PushPullRequest& message, bool new_update) {
                                               .sequence = message.stamp.sequence,
                                               .generation = arena_->header().generation,
                                               .update = new_update,
-                                              .applied = !message.pushed.empty() || message.clock > 0,
+                                              .applied = !message.pushed.empty() || message.clock > 0 || message.update,
                                               .minibatches = message.minibatches,
                                               .clock = message.clock}));
 }

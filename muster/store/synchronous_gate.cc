@@ -24,10 +24,20 @@ void SynchronousGate::Attach(Arena& arena) {
 
 uint64_t SynchronousGate::Needed(absl::Time now) const {
   const GateSpec& gate = arena_->model().gate;
-  if (!gate.elastic) return gate.replicas_to_aggregate;
+  const bool early = probe_ != nullptr && probe_->Has(PlantedBug::kFireEarly);
+  if (!gate.elastic) return early ? std::max(2U, gate.replicas_to_aggregate) - 1 : gate.replicas_to_aggregate;
   uint64_t present = 0;
   for (const ClientTable::Client& client : clients_.clients()) present += clients_.Present(client, now);
-  return std::max<uint64_t>(1, std::min<uint64_t>(gate.replicas_to_aggregate, present));
+  const uint64_t needed = std::max<uint64_t>(1, std::min<uint64_t>(gate.replicas_to_aggregate, present));
+  return early ? std::max<uint64_t>(2, needed) - 1 : needed;
+}
+
+// Who is dead may come back, who is done does not.
+bool SynchronousGate::CanNotFire(absl::Time now) const {
+  uint64_t possible = arena_->header().gate.contributors;
+  for (size_t i = 0; i < clients_.clients().size(); ++i)
+    possible += !clients_.clients()[i].done && !InRound(static_cast<int>(i)) ? 1 : 0;
+  return possible < Needed(now);
 }
 
 void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, absl::Time now,
@@ -114,7 +124,11 @@ void SynchronousGate::Release() {
 }
 
 void SynchronousGate::Look(absl::Time now) {
-  if (arena_ != nullptr && arena_->header().gate.contributors >= Needed(now)) Fire(round() + 1);
+  if (arena_ == nullptr || round() >= first_held_) return;
+  if (arena_->header().gate.contributors >= Needed(now)) return Fire(round() + 1);
+  if (held_.empty() || !CanNotFire(now)) return;
+  FailAll(absl::CancelledError(absl::StrCat("training has ended: round ", round(), " needs ", Needed(now),
+                                            " contributors, but so many workers are done that it can't have them")));
 }
 
 void SynchronousGate::Disconnect(ConnectionId connection) {

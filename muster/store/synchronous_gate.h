@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class SynchronousGate {
   // `message` has been checked, `bulk` is what it pushes.
   void Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, absl::Time now,
                   Responder responder);
+  // Rounds from `limit` on don't fire, but to catch up with ps 0.
+  void HoldRounds(uint64_t limit) { first_held_ = limit; }
   // Fires if the round is complete, which it may be because somebody has left.
   void Look(absl::Time now);
   void Disconnect(ConnectionId connection);
@@ -48,6 +51,8 @@ class SynchronousGate {
   bool InRound(int client) const { return arena_->client(client).numbers.contributed == round() + 1; }
   // How many contributors the round needs.
   uint64_t Needed(absl::Time now) const;
+  // So many are done that the round never gets as many.
+  bool CanNotFire(absl::Time now) const;
   void Add(const PushPullRequest& message, ByteSpan bulk);
   void Drop(const PushPullRequest& message);
   void Fire(uint64_t next_round);
@@ -59,6 +64,7 @@ class SynchronousGate {
   ArenaProbe* const probe_;
   const AnswerPush answer_;
   Arena* arena_ = nullptr;
+  uint64_t first_held_ = std::numeric_limits<uint64_t>::max();
   std::vector<Contributor> held_;
 };
 

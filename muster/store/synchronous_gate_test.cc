@@ -135,6 +135,29 @@ TEST_F(SynchronousGateTest, AContributionOutlivesItsSender) {
   EXPECT_EQ(second->first(), -2.0f);
 }
 
+TEST_F(SynchronousGateTest, WhoComesWhenTooFewAreLeftForARoundIsToldThatTrainingHasEnded) {
+  Start(Gate(2, 3));
+  Contribute(0, 1, 0);
+  Contribute(1, 3, 0);
+  ASSERT_EQ(worker(1).client().Done(), absl::OkStatus());
+  const Pending waiting = Contribute(2, 5, 1);
+  EXPECT_FALSE(waiting->there) << "worker 0 may still come";
+  ASSERT_EQ(worker(0).client().Done(), absl::OkStatus());
+  Settle();
+  ASSERT_TRUE(waiting->lost()) << "nobody else ever comes";
+  EXPECT_TRUE(absl::IsCancelled(waiting->status)) << waiting->status;
+  EXPECT_THAT(std::string(waiting->status.message()), HasSubstr("round 1 needs 2 contributors"));
+}
+
+TEST_F(SynchronousGateTest, TheDeadMayComeBackToARound) {
+  Start(Gate(2, 2));
+  workers_[0].reset();
+  workers_[2].reset();
+  store_->Pass(absl::Seconds(5));
+  const Pending waiting = Contribute(1, 5, 0);
+  EXPECT_FALSE(waiting->there);
+}
+
 // True if a worker's two lives in one round count once.
 class SynchronousGateBugTest : public SynchronousGateTest {
  protected:

@@ -7,17 +7,25 @@
 #include "muster/base/version.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
+#include "muster/store/checkpoint_cut.h"
 
 namespace muster {
+namespace {
+
+// Of a save that something came in between; the next time to save isn't far.
+constexpr int kAttempts = 3;
+
+}  // namespace
 
 Saver::Saver(FileSystem& files, const Clock& clock, StoreClient& client, std::string directory, SaverOptions options)
     : files_(files), clock_(clock), client_(client), directory_(std::move(directory)), options_(options) {}
 
-absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id, const std::string& file) {
-  auto saved = client_.SavePart(ps, directory_, save_id, file);
+absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id, const std::string& file,
+                                             uint64_t hold) {
+  auto saved = client_.SavePart(ps, directory_, save_id, file, hold);
   if (saved.ok()) return ManifestPart{file, saved->bytes, saved->crc32c};
   if (!absl::IsNotFound(saved.status())) return saved.status();
-  ASSIGN_OR_RETURN(const PartSnapshot snapshot, client_.ExportPart(ps));
+  ASSIGN_OR_RETURN(const PartSnapshot snapshot, client_.ExportPart(ps, hold));
   ASSIGN_OR_RETURN(const FileSummary written, WritePart(files_, JoinPath(directory_, TemporaryName(file)),
                                                         client_.ModelOf(ps), ViewOf(client_.ModelOf(ps), snapshot)));
   return ManifestPart{file, written.bytes, written.crc32c};
@@ -29,31 +37,45 @@ absl::Status Saver::Commit(const Manifest& manifest) {
   if (!absl::IsNotFound(committed)) return committed;
   // ps 0 does not see the directory: it only says whether the lease still holds, and the rename happens here.
   RETURN_IF_ERROR(client_.CommitCheckpoint("", ""));
-  RETURN_IF_ERROR(CommitManifest(files_, directory_, manifest));
+  if (absl::Status failed = CommitManifest(files_, directory_, manifest); !failed.ok()) {
+    // A successor tidies up what it finds of a chief that was stopped here: that, then, is what is wrong.
+    RETURN_IF_ERROR(client_.CommitCheckpoint("", ""));
+    return failed;
+  }
   const Retention retention{options_.keep_checkpoint_max, absl::Hours(options_.keep_checkpoint_every_n_hours)};
   if (const absl::Status tidied = Tidy(files_, directory_, retention, manifest.save_id); !tidied.ok())
     LogWarning("old checkpoints could not be removed: ", tidied.ToString());
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Saver::Save(int64_t global_step) {
+absl::StatusOr<std::string> Saver::Save() {
+  for (int attempt = 1;; ++attempt) {
+    auto saved = SaveOnce();
+    if (!absl::IsOutOfRange(saved.status()) || attempt == kAttempts) return saved;
+    LogInfo("could not save: ", saved.status().message(), "; trying again");
+  }
+}
+
+absl::StatusOr<std::string> Saver::SaveOnce() {
   Manifest manifest;
-  manifest.global_step = global_step;
   manifest.saved_at = absl::ToUnixMillis(clock_.Now());
   manifest.lease_epoch = static_cast<int64_t>(client_.chief_epoch());
   manifest.save_id = NewSaveId(clock_.Now(), client_.HeartbeatStamp(0).incarnation, ++saves_);
   manifest.writer = "ps:0";
   manifest.muster_version = kMusterVersion;
   for (const Saveable& saveable : saveables_) manifest.extras[saveable.name] = absl::Base64Escape(saveable.save());
-  const std::string path = JoinPath(directory_, CheckpointName(global_step));
-  LogInfo("Saving checkpoints for ", global_step, " into ", path, ".");
   RETURN_IF_ERROR(files_.CreateDirectory(directory_));
   RETURN_IF_ERROR(AnnounceSave(files_, directory_, manifest.save_id));
+  ASSIGN_OR_RETURN(const CheckpointCut cut, CutCheckpoint(client_));
+  manifest.global_step = cut.global_step;
+  const std::string path = JoinPath(directory_, CheckpointName(cut.global_step));
+  LogInfo("Saving checkpoints for ", cut.global_step, " into ", path, ".");
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
     const StoreModel model = client_.ModelOf(ps);
     if (ps == 0) AddVariablesToManifest(model, manifest);
     ASSIGN_OR_RETURN(ManifestPart part,
-                     SavePart(ps, manifest.save_id, PartFileName(global_step, ps, client_.num_ps(), manifest.save_id)));
+                     SavePart(ps, manifest.save_id,
+                              PartFileName(cut.global_step, ps, client_.num_ps(), manifest.save_id), cut.hold));
     manifest.parts.push_back(std::move(part));
     AddPartToManifest(model, ps, manifest);
   }

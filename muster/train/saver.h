@@ -41,9 +41,10 @@ class Saver {
 
   void Add(Saveable saveable) { saveables_.push_back(std::move(saveable)); }
 
-  // Saves what the ps hold now. Returns the path ("dir/model.ckpt-100"). On an error the checkpoints that were there
-  // stay.
-  absl::StatusOr<std::string> Save(int64_t global_step);
+  // Saves what the ps hold now, cut at one step. Returns the path ("dir/model.ckpt-100"). On an error the checkpoints
+  // that were there stay. OutOfRange: tried several times, and something came in between each time (a ps was
+  // restarted, say); later it may work.
+  absl::StatusOr<std::string> Save();
 
   // The newest checkpoint of the directory given to every ps as its initial state; its global step, or nothing if there
   // is no checkpoint. DataLoss: damaged (names the file). FailedPrecondition: of another model (names the variable).
@@ -59,7 +60,8 @@ class Saver {
   const std::string& last_checkpoint() const { return last_checkpoint_; }
 
  private:
-  absl::StatusOr<ManifestPart> SavePart(int ps, const std::string& save_id, const std::string& file);
+  absl::StatusOr<std::string> SaveOnce();
+  absl::StatusOr<ManifestPart> SavePart(int ps, const std::string& save_id, const std::string& file, uint64_t hold);
   [[nodiscard]] absl::Status Commit(const Manifest& manifest);
   [[nodiscard]] absl::Status RestoreSaveables(const Manifest& manifest);
 

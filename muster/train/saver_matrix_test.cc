@@ -87,7 +87,7 @@ TEST_P(SaverMatrixTest, EveryLayoutToEveryOther) {
     job.chief->source.values(6) = {6, 5, 4, 3, 2, 1};
     job.chief->StartAsChief();
     for (int step = 0; step < 3; ++step) job.chief->Step();
-    ASSERT_TRUE(job.MakeSaver(disk, absl::StrCat("from", i))->Save(3).ok());
+    ASSERT_TRUE(job.MakeSaver(disk, absl::StrCat("from", i))->Save().ok());
     std::vector<std::vector<float>> values;
     for (size_t v = 0; v < kVariables.size(); ++v) values.push_back(job.chief->source.values(v));
     if (i == 0) trained = values;
@@ -105,7 +105,7 @@ TEST_P(SaverMatrixTest, EveryLayoutToEveryOther) {
       ASSERT_EQ(job.chief->client->Pull(PullWhat::kEverything), absl::OkStatus());
       for (size_t v = 0; v < kVariables.size(); ++v) ASSERT_EQ(job.chief->source.values(v), trained[v]);
       // Slots and counters as the ps hold them now, against those of one ps without partitions.
-      ASSERT_TRUE(job.MakeSaver(disk, "to")->Save(3).ok());
+      ASSERT_TRUE(job.MakeSaver(disk, "to")->Save().ok());
       const auto restored = CheckpointReader::Open(disk, "to/model.ckpt-3", {.verify_checksums = false});
       const auto reference = CheckpointReader::Open(disk, "from0/model.ckpt-3", {.verify_checksums = false});
       ASSERT_TRUE(restored.ok() && reference.ok()) << restored.status();

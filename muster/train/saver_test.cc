@@ -117,7 +117,7 @@ TEST(SaverTest, RestoresOntoAnyNumberOfPsAndAnyPartitioning) {
       Job first(disk, from.num_ps, options(from));
       first.Start();
       first.Steps(10);
-      ASSERT_EQ(*first.saver->Save(10), "model/model.ckpt-10");
+      ASSERT_EQ(*first.saver->Save(), "model/model.ckpt-10");
       Job second(disk, to.num_ps, options(to));
       const auto step = second.Restore();
       ASSERT_TRUE(step.ok()) << step.status();
@@ -146,7 +146,7 @@ TEST(SaverTest, AnotherRuleStartsWithItsOwnSlots) {
   Job first(disk, 2);
   first.Start();
   first.Steps(4);
-  ASSERT_TRUE(first.saver->Save(4).ok());
+  ASSERT_TRUE(first.saver->Save().ok());
   Job second(disk, 1, {.variables = kVariables, .rule = {.kind = RuleKind::kMomentum}});
   ASSERT_EQ(**second.Restore(), 4);
   EXPECT_EQ(second.Values(), first.Values());
@@ -162,7 +162,7 @@ TEST(SaverTest, APsThatDoesNotSeeTheDirectoryIsSavedThroughTheChief) {
     for (int ps : elsewhere) first.MoveToDisk(ps, other);
     first.Start();
     first.Steps(10);
-    ASSERT_TRUE(first.saver->Save(10).ok());
+    ASSERT_TRUE(first.saver->Save().ok());
     EXPECT_FALSE(other.Exists("model"));
     EXPECT_EQ(NamesIn(disk).size(), 3 + 2) << "three parts, the manifest, the state";
     // Nor does it have to see it to be restored.
@@ -182,7 +182,7 @@ TEST(SaverTest, AnAnnouncementThatAnotherJobLeftBehindFoolsNobody) {
     dead.Start();
     other.Resume();
     other.StopAfter(6);
-    ASSERT_FALSE(dead.saver->Save(0).ok());
+    ASSERT_FALSE(dead.saver->Save().ok());
     other.Resume();
     ASSERT_THAT(NamesIn(other), Contains(HasSubstr(".save-"))) << "the test wants an announcement to be left";
   }
@@ -190,7 +190,7 @@ TEST(SaverTest, AnAnnouncementThatAnotherJobLeftBehindFoolsNobody) {
   Job job(disk, 2);
   job.MoveToDisk(1, other);
   job.Start();
-  const auto saved = job.saver->Save(0);
+  const auto saved = job.saver->Save();
   EXPECT_TRUE(saved.ok()) << saved.status();
 }
 
@@ -199,7 +199,7 @@ TEST(SaverTest, SavingAStepAgainNeverTouchesThePartsOfTheFirst) {
   Job first(disk, 2);
   first.Start();
   first.Steps(3);
-  ASSERT_TRUE(first.saver->Save(3).ok());
+  ASSERT_TRUE(first.saver->Save().ok());
   const std::vector<std::string> before = NamesIn(disk);
   // The next job saves the step that it has restored, and is killed wherever it may be: the first stays whole.
   for (int64_t changes = 0;; ++changes) {
@@ -208,7 +208,7 @@ TEST(SaverTest, SavingAStepAgainNeverTouchesThePartsOfTheFirst) {
     next.Steps(1);  // of values that differ from those of the first
     disk.Resume();
     disk.StopAfter(changes);
-    const bool saved = next.saver->Save(3).ok();
+    const bool saved = next.saver->Save().ok();
     disk.Resume();
     const auto latest = LatestCheckpoint(disk, "model");
     ASSERT_TRUE(latest.ok()) << "killed after " << changes << " changes: " << latest.status();
@@ -225,13 +225,13 @@ TEST(SaverTest, AFullDiskIsAnErrorAndTheOldCheckpointStays) {
   Job job(disk, 2);
   job.Start();
   job.Steps(1);
-  ASSERT_TRUE(job.saver->Save(1).ok());
+  ASSERT_TRUE(job.saver->Save().ok());
   job.Steps(1);
   bool saved = false;
   int failures = 0;
   for (uint64_t room = 0; !saved; room += 20000) {
     disk.FillAfter(room);
-    const auto path = job.saver->Save(2);
+    const auto path = job.saver->Save();
     saved = path.ok();
     disk.Unfill();
     if (saved) break;
@@ -251,9 +251,9 @@ TEST(SaverTest, AReadOnlyDiskIsAnErrorThatNamesTheDirectory) {
   MemoryFileSystem disk;
   Job job(disk, 1);
   job.Start();
-  ASSERT_TRUE(job.saver->Save(0).ok());
+  ASSERT_TRUE(job.saver->Save().ok());
   disk.SetReadOnly(true);
-  const auto path = job.saver->Save(1);
+  const auto path = job.saver->Save();
   EXPECT_TRUE(absl::IsPermissionDenied(path.status())) << path.status();
   EXPECT_THAT(Message(path.status()), HasSubstr("model"));
   EXPECT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-0");
@@ -263,7 +263,7 @@ TEST(SaverTest, ACheckpointOfAnotherModelIsRefusedWithTheFirstVariable) {
   MemoryFileSystem disk;
   Job first(disk, 1);
   first.Start();
-  ASSERT_TRUE(first.saver->Save(0).ok());
+  ASSERT_TRUE(first.saver->Save().ok());
   const auto restore = [&](const std::vector<VariableSpec>& variables) {
     Job job(disk, 1, {.variables = variables, .rule = kAdam});
     const auto step = job.Restore();
@@ -287,7 +287,7 @@ TEST(SaverTest, ADamagedPartIsNamedAndNeverTakenForNoCheckpoint) {
   MemoryFileSystem disk;
   Job first(disk, 2);
   first.Start();
-  ASSERT_TRUE(first.saver->Save(0).ok());
+  ASSERT_TRUE(first.saver->Save().ok());
   std::string part;
   for (const std::string& name : NamesIn(disk))
     if (absl::StrContains(name, "part-00001")) part = JoinPath("model", name);
@@ -312,7 +312,7 @@ TEST(SaverTest, SaveablesComeBackAsTheyWere) {
   first.Start();
   first.saver->Add({"random", [&] { return state; }, {}});
   first.saver->Add({"position", [] { return std::string(); }, {}});
-  ASSERT_TRUE(first.saver->Save(0).ok());
+  ASSERT_TRUE(first.saver->Save().ok());
   Job second(disk, 1);
   std::vector<std::string> restored;
   const auto keep = [&](const std::string& bytes) {
@@ -340,8 +340,61 @@ TEST(SaverTest, AChiefThatLostItsLeaseCommitsNothing) {
     job.store.Pass(absl::Seconds(11));  // without heartbeats
     auto heir = job.store.Client("worker:0");
     ASSERT_EQ(heir->Join(true), absl::OkStatus());
-    const auto path = job.saver->Save(7);
+    const auto path = job.saver->Save();
     EXPECT_TRUE(absl::IsFailedPrecondition(path.status())) << path.status();
+    EXPECT_THAT(*ListCheckpoints(disk, "model"), IsEmpty());
+  }
+}
+
+// A disk on which something happens before a manifest is renamed.
+class EventfulDisk final : public FileSystem {
+ public:
+  EventfulDisk(FileSystem& inner, std::function<void()> before) : inner_(inner), before_(std::move(before)) {}
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override {
+    return inner_.OpenForWriting(path);
+  }
+  absl::StatusOr<std::string> ReadFile(const std::string& path) override { return inner_.ReadFile(path); }
+  absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override {
+    return inner_.ReadAt(path, offset, into);
+  }
+  absl::StatusOr<uint64_t> FileSize(const std::string& path) override { return inner_.FileSize(path); }
+  bool Exists(const std::string& path) override { return inner_.Exists(path); }
+  absl::Status CreateDirectory(const std::string& path) override { return inner_.CreateDirectory(path); }
+  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
+    return inner_.ListDirectory(path);
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (to.ends_with(".manifest.json")) before_();
+    return inner_.Rename(from, to);
+  }
+  absl::Status Remove(const std::string& path) override { return inner_.Remove(path); }
+  absl::Status RemoveTree(const std::string& path) override { return inner_.RemoveTree(path); }
+  absl::Status SyncDirectory(const std::string& path) override { return inner_.SyncDirectory(path); }
+
+ private:
+  FileSystem& inner_;
+  const std::function<void()> before_;
+};
+
+TEST(SaverTest, AChiefThatWasReplacedInItsCommitSaysSo) {
+  MemoryFileSystem disk;
+  MemoryFileSystem other;
+  for (const bool replaced : {true, false}) {
+    Job job(disk, 2);
+    job.MoveToDisk(0, other);
+    job.Start();
+    std::unique_ptr<StoreClient> heir;
+    EventfulDisk eventful(disk, [&] {
+      if (replaced) {
+        job.store.Pass(absl::Seconds(11));  // without heartbeats
+        heir = job.store.Client("worker:0");
+        ASSERT_EQ(heir->Join(true), absl::OkStatus());
+      }
+      ASSERT_EQ(RemoveLeftovers(disk, "model"), absl::OkStatus());
+    });
+    Saver saver(eventful, job.store.clock, *job.chief->client, "model", SaverOptions{});
+    const absl::Status saved = saver.Save().status();
+    EXPECT_EQ(saved.code(), replaced ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kNotFound) << saved;
     EXPECT_THAT(*ListCheckpoints(disk, "model"), IsEmpty());
   }
 }
@@ -357,9 +410,10 @@ TEST(SaverTest, TrainingGoesOnWhileAPartIsWritten) {
   ASSERT_TRUE(worker->client->AwaitReady(absl::InfiniteFuture()).ok());
   // Steps of a worker fall between the snapshot and the end of the save.
   for (int i = 0; i < 5; ++i) job.store.loop.Post([&] { worker->Step(); });
-  ASSERT_TRUE(job.saver->Save(0).ok());
+  const auto path = job.saver->Save();
+  ASSERT_TRUE(path.ok()) << path.status();
   EXPECT_EQ(*job.chief->client->ReadGlobalStep(), 5);
-  EXPECT_TRUE(CheckpointReader::Open(disk, "model/model.ckpt-0").ok());
+  EXPECT_TRUE(CheckpointReader::Open(disk, *path).ok());
 }
 
 // Whatever request of a save is cut, doubled or late, the checkpoint is there and whole.
@@ -378,7 +432,7 @@ TEST(SaverTest, ASaveSurvivesFaultsOfTheWay) {
         job.Start();
         job.Steps(2);
         script.Add({.kind = kind, .first = first, .delay = absl::Seconds(1)});
-        const auto path = job.saver->Save(2);
+        const auto path = job.saver->Save();
         job.store.Pass(absl::Seconds(5));
         if (script.met() == 0) break;
         ASSERT_TRUE(path.ok()) << path.status();

@@ -1,3 +1,4 @@
+#include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/train/hooks.h"
 #include "muster/train/hooks/options.h"
@@ -5,6 +6,9 @@
 
 namespace muster {
 namespace {
+
+// Each of them tries several times itself.
+constexpr int kLastAttempts = 5;
 
 class CheckpointSaverHook final : public SessionHook {
  public:
@@ -23,15 +27,26 @@ class CheckpointSaverHook final : public SessionHook {
   }
   absl::Status End(const SessionContext& session) override {
     if (timer_->last_triggered_step() == session.global_step) return absl::OkStatus();
-    return Save(session, session.global_step);
+    // There is no next step.
+    for (int attempt = 1; attempt < kLastAttempts && timer_->last_triggered_step() != session.global_step; ++attempt)
+      RETURN_IF_ERROR(Save(session, session.global_step));
+    return timer_->last_triggered_step() == session.global_step
+               ? absl::OkStatus()
+               : absl::UnavailableError("the last checkpoint could not be cut: the ps were restarted all the time");
   }
 
  private:
   absl::Status Save(const SessionContext& session, int64_t step) {
+    const auto path = session.saver->Save();
+    // The next step tries again.
+    if (absl::IsOutOfRange(path.status())) {
+      LogWarning("no checkpoint at step ", step, ": ", path.status().message());
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(path.status());
     timer_->UpdateLastTriggered(step, session.now);
-    ASSIGN_OR_RETURN(const std::string path, session.saver->Save(step));
     if (session.summaries == nullptr) return absl::OkStatus();
-    return session.summaries->AddSessionLog(SessionStatus::kCheckpoint, step, path);
+    return session.summaries->AddSessionLog(SessionStatus::kCheckpoint, step, *path);
   }
 
   absl::StatusOr<SecondOrStepTimer> timer_;

@@ -1,0 +1,27 @@
+// One request of a StoreClient to one ps and, in the end, its answer. Plain values.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/base/bytes.h"
+#include "muster/store/messages.h"
+#include "muster/transport/channel.h"
+
+namespace muster {
+
+struct StoreCall {
+  int ps = 0;
+  StoreMethod method{};
+  std::string control;
+  Segments bulk;         // must stay until the answer is there
+  MutableSegments into;  // likewise
+  absl::StatusOr<Reply> answer = absl::UnknownError("not answered");
+  // The client's own.
+  int attempts = 0;
+  std::optional<Channel::CallId> in_flight;
+  bool send_again = true;  // when the connection breaks
+};
+
+}  // namespace muster
