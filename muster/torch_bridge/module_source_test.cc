@@ -591,30 +591,5 @@ TEST(ModuleSourceReady, GradientsAreAnnouncedWhenFinal) {
   EXPECT_THAT(announced, ElementsAre()) << "the hooks went with the source";
 }
 
-TEST(ModuleSourceMemory, TrainsInMemoryThatItIsGivenLater) {
-  auto model = std::make_shared<UnusedModel>();
-  auto source = MakeSource(model);
-  const Batch batch = UnusedModel::MakeBatch();
-  source->SetLoss([&] { return model->Loss(batch); });
-  const double before = source->ComputeGradients().value();
-  const size_t weight = IndexOf(*source, "always.weight");
-  const ByteSpan old = source->value(weight);
-  auto owner = std::make_shared<std::vector<float>>(old.size() / sizeof(float));
-  const MutableByteSpan memory = AsMutableBytes(owner->data(), owner->size());
-  std::copy(old.begin(), old.end(), memory.begin());
-  EXPECT_FALSE(source->UseMemory(weight, memory.first(4), nullptr)) << "it is too short";
-  ASSERT_TRUE(source->UseMemory(weight, memory, owner));
-  EXPECT_EQ(source->value(weight).data(), memory.data());
-  EXPECT_EQ(source->tensor(weight).const_data_ptr(), memory.data());
-  EXPECT_EQ(source->ComputeGradients().value(), before);
-  EXPECT_FALSE(source->gradient(weight).empty());
-  for (float& value : *owner) value += 1;
-  EXPECT_NE(source->ComputeGradients().value(), before) << "what changes there is what is trained with";
-  const std::weak_ptr<std::vector<float>> kept = owner;
-  owner.reset();
-  source.reset();
-  EXPECT_FALSE(kept.expired()) << "the module still points there";
-}
-
 }  // namespace
 }  // namespace muster
