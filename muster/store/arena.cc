@@ -217,12 +217,17 @@ void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripePar
   const bool trainable = rules_[slice].rule != nullptr;
   UpdateRule::Step step{.learning_rate = push.learning_rate, .t = head.t + 1, .gradient_scale = push.gradient_scale};
   if (trainable) step.clip_value = ClipValue(rule(slice).clip);
+  if (push.change != nullptr) step.gradient_scale = 1;  // Changed has done it
+  std::array<std::byte, kUndoBlockElements * sizeof(double)> changed;
   if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
   SaveHeader(stripe_index, StripeContent::kState, slot);
   for (size_t block = 0; block < parts.num_blocks(); ++block) {
     SaveBlock(parts, block, slot);
     const MutableByteSpan value = parts.block(0, block);
-    const ByteSpan change = bytes.subspan(value.data() - parts.parts[0].data(), value.size());
+    ByteSpan change = bytes.subspan(value.data() - parts.parts[0].data(), value.size());
+    if (trainable && push.change != nullptr)
+      change = push.Changed(model_.variable(model_.slices[slice]).dtype, value.data() - RawValue(slice).data(), value,
+                            change, changed);
     if (trainable) {
       ApplyBlock(slice, parts, block, change, step);
     } else {

@@ -18,20 +18,11 @@
 #include "muster/store/arena_layout.h"
 #include "muster/store/arena_memory.h"
 #include "muster/store/arena_probe.h"
+#include "muster/store/arena_push.h"
 #include "muster/store/arena_rules.h"
 #include "muster/store/stripe_parts.h"
 
 namespace muster {
-
-// Whose change it is, and what it was computed from.
-struct ArenaPush {
-  int client = 0;           // whose undo slot and number it is; one process at a time
-  uint64_t sequence = 0;    // a stripe that has seen this number already is left as it is
-  uint64_t generation = 0;  // of the values that it was computed from
-  // Of the rule's step: the rate by the schedule, and what the gradient is multiplied by (clipping by norms).
-  double learning_rate = 0;
-  double gradient_scale = 1;
-};
 
 // What changes when a push is done with; see CountJournal.
 struct ArenaCount {

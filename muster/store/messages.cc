@@ -154,6 +154,8 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(12, m.clock);
   a(13, m.non_finite);
   a(20, m.update);
+  a(21, m.with_pulled);
+  a(22, m.compensation);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullReply& m) {

@@ -98,6 +98,8 @@ struct PushPullRequest {
   uint64_t local_step = 0;      // … the round that the gradients were computed for, as ps 0 answered it
   uint64_t clock = 0;           // bounded staleness: this is the sender's clock-th push; 0: not one that counts
   bool non_finite = false;      // ps 0: its gradients had NaN or infinity and were dropped (NonFinite::kDrop)
+  bool with_pulled = false;     // behind the bulk: of each pushed trainable slice what it was computed from
+  double compensation = 0;      // … λ of DelayCompensation, for all of them
   bool update = false;          // a ps's share of an update that ps 0 counts, be it without a slice
 };
 

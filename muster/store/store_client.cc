@@ -305,6 +305,15 @@ StoreCall StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> 
     if (!scales.empty()) message.scales.push_back(scales[slice.variable]);
     call.bulk.push_back(pushed.subspan(slice.offset, slice.bytes));
   }
+  if (options.computed_from != nullptr) {
+    message.with_pulled = true;
+    message.compensation = options.compensation;
+    for (const uint32_t i : message.pushed) {
+      const SlicePiece& slice = server.slices[i];
+      if (slice.kind == VariableKind::kTrainable)
+        call.bulk.push_back(options.computed_from(slice.variable).subspan(slice.offset, slice.bytes));
+    }
+  }
   call.control = Encode(message);
   return call;
 }

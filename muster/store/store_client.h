@@ -64,6 +64,9 @@ struct StorePushOptions {
   std::optional<uint64_t> local_step = {};
   uint64_t clock = 0;       // with bounded staleness: this is the clock-th push. The answer waits for the slowest
   bool non_finite = false;  // nothing is pushed because it wasn't finite: ps 0 counts that
+  // The memory of variable i that its gradient was computed from, and λ of DelayCompensation; null: isn't sent.
+  std::function<ByteSpan(size_t)> computed_from = nullptr;
+  double compensation = 0;
 };
 
 // What came of it.

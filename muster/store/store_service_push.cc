@@ -1,11 +1,13 @@
 // Pushes and pulls: what is checked, applied, counted and answered. The rest of the ps is in store_service.cc.
 #include <algorithm>
+#include <cmath>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/count_lock.h"
+#include "muster/optim/delay_compensation.h"
 #include "muster/store/store_service.h"
 
 namespace muster {
@@ -13,6 +15,29 @@ namespace {
 
 bool Pulls(PullWhat what, VariableKind kind) {
   return what == PullWhat::kEverything || (what == PullWhat::kTrainable && kind == VariableKind::kTrainable);
+}
+
+absl::Status CheckPulledCopy(const StoreModel& model, const PushPullRequest& message) {
+  if (!message.with_pulled && message.compensation == 0) return absl::OkStatus();
+  if (!message.with_pulled || !std::isfinite(message.compensation) || message.compensation < 0)
+    return absl::InvalidArgumentError(absl::StrCat("a compensation of ", message.compensation,
+                                                   message.with_pulled ? "" : " without the pulled copy",
+                                                   "; accepted: 0 and more, with it"));
+  if (message.contributes)
+    return absl::InvalidArgumentError(
+        "a round of the synchronous gate takes no pulled copies: its gradients aren't late");
+  for (const uint32_t index : message.pushed)
+    if (!IsFloatingPoint(model.variable(model.slices[index]).dtype) &&
+        model.variable(model.slices[index]).kind == VariableKind::kTrainable)
+      return absl::InvalidArgumentError(absl::StrCat("variable '", model.variable(model.slices[index]).name,
+                                                     "' is of whole numbers, whose gradients aren't compensated"));
+  return absl::OkStatus();
+}
+
+// The part of a push's bulk behind the gradients.
+ByteSpan PulledCopies(const StoreModel& model, const PushPullRequest& message, ByteSpan bulk) {
+  for (const uint32_t index : message.pushed) bulk = bulk.subspan(model.slices[index].bytes);
+  return bulk;
 }
 
 }  // namespace
@@ -35,7 +60,8 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
     if (model.variable(model.slices[index]).kind == VariableKind::kFrozen)
       return absl::InvalidArgumentError(
           absl::StrCat("variable '", model.variable(model.slices[index]).name, "' is frozen and takes no push"));
-    expected += model.slices[index].bytes;
+    const bool trainable = model.variable(model.slices[index]).kind == VariableKind::kTrainable;
+    expected += model.slices[index].bytes * (trainable && message.with_pulled ? 2 : 1);
   }
   if (expected != bulk_bytes)
     return absl::InvalidArgumentError(absl::StrCat("a push of ", message.pushed.size(), " slices takes ", expected,
@@ -43,6 +69,7 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
   if (!message.scales.empty() && message.scales.size() != message.pushed.size())
     return absl::InvalidArgumentError(
         absl::StrCat("a push of ", message.pushed.size(), " slices came with ", message.scales.size(), " scales"));
+  RETURN_IF_ERROR(CheckPulledCopy(model, message));
   RETURN_IF_ERROR(Gates::Check(model, message));
   // A question about the global step alone has no values to do with.
   const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
@@ -141,6 +168,8 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     ++staleness_[std::min<size_t>(reply.staleness, staleness_.size() - 1)];
     ++clients_.client(message.stamp.client).pushes;
   }
+  const DelayCompensation compensation(message.compensation);
+  ByteSpan pulled_copies = PulledCopies(model, message, bulk);
   size_t next_push = 0;
   for (size_t i = 0; i < slices.size(); ++i) {
     const bool pull = !pulled.empty() && Pulls(message.pull, model.variable(model.slices[i]).kind);
@@ -150,6 +179,10 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
       const RuleSpec& rule = arena_->rule(static_cast<int>(i));
       push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
       push.gradient_scale = message.scales.empty() ? 1 : message.scales[next_push];
+      const bool compensates = message.with_pulled && model.variable(model.slices[i]).kind == VariableKind::kTrainable;
+      push.change = compensates ? &compensation : nullptr;
+      push.computed_from = pulled_copies.first(compensates ? slices[i].bytes : 0);
+      pulled_copies = pulled_copies.subspan(push.computed_from.size());
       // The generation can't change in between: it is this process that loads, on this loop.
       MUSTER_CHECK(arena_->Apply(static_cast<int>(i), push, bulk.first(slices[i].bytes), into));
       bulk = bulk.subspan(slices[i].bytes);
