@@ -48,6 +48,8 @@ struct ArenaContents {
   ByteSpan values;                  // of the slices in order
   ByteSpan slots;                   // of each trainable slice its slots in order; empty: they begin anew
   std::span<const uint64_t> steps;  // with slots: the rule's step counter of each stripe
+  // `values` has those of tables of rows too; false: they begin as their initializers say.
+  bool with_rows = true;
 };
 
 class Arena {
@@ -125,7 +127,8 @@ class Arena {
   std::vector<uint64_t> ReadSteps();
 
  private:
-  class StripeLock;
+  class StripeLock;        // stripe_lock.h
+  friend class ArenaRows;  // the same for single rows
   // One a slice; none for what isn't trainable.
   using Rules = std::vector<std::unique_ptr<UpdateRule>>;
   static absl::StatusOr<Rules> MakeRules(const StoreModel& model);

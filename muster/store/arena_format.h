@@ -11,7 +11,7 @@
 namespace muster {
 
 constexpr uint64_t kArenaMagic = 0x30616e6572613030;  // "00arena0", little endian
-constexpr uint32_t kArenaVersion = 3;
+constexpr uint32_t kArenaVersion = 4;
 
 enum class ArenaState : uint32_t {
   kLoading = 0,  // values are being written: whoever finds it so has no model
@@ -112,12 +112,13 @@ enum class StripeContent : uint64_t {
   kState = 0,        // value and slots
   kAccumulator = 1,  // what the synchronous gate has collected
   kAll = 2,          // all of these
+  kRows = 3,         // some rows of value and slots
 };
 
 // The head of a writer's undo slot. Followed by the stripe's header from `updates` on as it was, and, from the next
-// multiple of 4096, by the old bytes of value and slots, block by block.
+// multiple of 4096, by the old bytes of value and slots, block by block; of rows piece by piece (arena_rows.h).
 struct UndoHeader {
-  uint64_t valid;   // 0: nothing to restore; 1 + n: the header and the first n blocks are to be restored
+  uint64_t valid;   // 0: nothing to restore; 1 + n: the header and the first n blocks (pieces) are to be restored
   uint64_t stripe;  // whose
   StripeContent content;
   uint64_t* saved_header() { return reinterpret_cast<uint64_t*>(this + 1); }

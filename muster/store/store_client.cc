@@ -132,12 +132,30 @@ absl::Status StoreClient::ExchangeHeldBack(std::vector<Outgoing>& calls) {
   return absl::OkStatus();
 }
 
-absl::Status StoreClient::ExchangeOne(Outgoing& call) { return ExchangeOne(call, options_.patience); }
+absl::Status StoreClient::CallAll(std::span<StoreCall> calls) {
+  std::vector<Outgoing> outgoing;
+  outgoing.reserve(calls.size());
+  for (StoreCall& call : calls)
+    outgoing.push_back({.ps = call.ps,
+                        .method = call.method,
+                        .control = std::move(call.control),
+                        .bulk = std::move(call.bulk),
+                        .into = std::move(call.into)});
+  RETURN_IF_ERROR(Exchange(outgoing, loop_.Now() + options_.patience));
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (outgoing[i].answer->bulk_bytes != TotalBytes(outgoing[i].into))
+      return Annotate(calls[i].ps, absl::DataLossError(absl::StrCat("an answer of ", TotalBytes(outgoing[i].into),
+                                                                    " bytes was asked for, it brought ",
+                                                                    outgoing[i].answer->bulk_bytes)));
+    calls[i].reply = std::move(outgoing[i].answer->control);
+  }
+  return absl::OkStatus();
+}
 
-absl::Status StoreClient::ExchangeOne(Outgoing& call, absl::Duration patience, bool stoppable) {
+absl::Status StoreClient::ExchangeOne(Outgoing& call, std::optional<absl::Duration> patience, bool stoppable) {
   std::vector<Outgoing> calls;
   calls.push_back(std::move(call));
-  const absl::Status status = Exchange(calls, loop_.Now() + patience, stoppable);
+  const absl::Status status = Exchange(calls, loop_.Now() + patience.value_or(options_.patience), stoppable);
   call = std::move(calls[0]);
   return status;
 }
@@ -230,13 +248,15 @@ absl::Status StoreClient::InitializeOne(int ps, int64_t global_step, int64_t min
                             .steps = part != nullptr ? part->snapshot.steps : std::vector<uint64_t>(),
                             .global_step = global_step,
                             .minibatches = minibatches,
-                            .generation = generation_};
+                            .generation = generation_,
+                            .with_rows = part != nullptr};
   Outgoing call{.ps = ps, .method = StoreMethod::kInitialize, .control = Encode(message)};
   if (part != nullptr) {
     call.bulk = {part->snapshot.bytes};
   } else {
     for (const SlicePiece& slice : servers_[ps].slices)
-      call.bulk.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
+      if (slice.kind != VariableKind::kRows)
+        call.bulk.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
   }
   return Transfer(call);
 }
@@ -279,7 +299,7 @@ MutableSegments StoreClient::PullTargets(const Server& server, PullWhat what) co
   MutableSegments targets;
   if (what == PullWhat::kNothing) return targets;
   for (const SlicePiece& slice : server.slices)
-    if (what == PullWhat::kEverything || slice.kind == VariableKind::kTrainable)
+    if (slice.kind != VariableKind::kRows && (what == PullWhat::kEverything || slice.kind == VariableKind::kTrainable))
       targets.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
   return targets;
 }

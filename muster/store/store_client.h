@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,12 +39,29 @@ struct StoreClientOptions {
   std::function<bool()> stop_requested = [] { return false; };
 };
 
+// What goes with a request: its number, the values' generation, the global step as ps 0 said last.
+struct StoreNumbers {
+  uint64_t sequence = 0;
+  uint64_t generation = 0;
+  int64_t global_step = 0;
+};
+
+// A request to one ps, and its answer.
+struct StoreCall {
+  int ps = 0;
+  StoreMethod method{};
+  std::string control;
+  Segments bulk;         // borrowed, as `into`, until the call is over
+  MutableSegments into;  // the reply's bulk, which must be as long
+  std::string reply;
+};
+
 // The model in this process: what it consists of, where it is placed, and the memory of each variable.
 struct ModelBinding {
   std::vector<VariableSpec> variables;
   PlacementResult placement;
   OptimizerSpec optimizer;
-  std::vector<MutableByteSpan> values;  // one a variable; must outlive the client
+  std::vector<MutableByteSpan> values;  // one a variable, empty for tables of rows; must outlive the client
   GateSpec gate = {};
   uint64_t clock_limit = 0;  // see StoreModel
 };
@@ -88,11 +106,9 @@ class StoreClient {
   // `transport` must outlive the client.
   StoreClient(Transport& transport, std::vector<std::string> ps_addresses, StoreClientOptions options);
 
-  // Makes this process known to every ps; with `chief` asks for the chief's lease, which each ps
-  // keeps for itself.
+  // Makes this process known to every ps; with `chief` asks for the chief's lease, which each ps keeps for itself.
   [[nodiscard]] absl::Status Join(bool chief);
-  // What the ps said at Join: the model is initialised everywhere, by one chief at one time; training has ended
-  // already.
+  // What the ps said at Join: the model is initialised everywhere, by one chief at one time; training has ended.
   bool ready() const;
   bool ended() const;
   uint64_t chief_epoch() const { return servers_[0].joined.chief_epoch; }
@@ -102,6 +118,11 @@ class StoreClient {
   // The model as ps `ps` has it.
   StoreModel ModelOf(int ps) const;
   int num_ps() const { return static_cast<int>(servers_.size()); }
+
+  // For what works beside this class (row_client.h): requests sent at once, retried until they are answered.
+  [[nodiscard]] absl::Status CallAll(std::span<StoreCall> calls);
+  StoreNumbers NextNumbers() { return {++sequence_, generation_, global_step_}; }
+  Stamp MakeStamp(int ps, uint64_t sequence) const;
 
   // The chief: gives every ps its slices, ps 0 last, whatever they held before. `parts` (one a ps) come from a
   // checkpoint; without them the bound memory is the initial value.
@@ -129,10 +150,8 @@ class StoreClient {
 
   // Values of all ps into the bound memory.
   [[nodiscard]] absl::Status Pull(PullWhat what);
-
   // ps 0's counter, without a pull.
   absl::StatusOr<int64_t> ReadGlobalStep();
-
   [[nodiscard]] absl::Status Done();
   [[nodiscard]] absl::Status Shutdown(const std::string& reason);
   // The status page of one ps, JSON.
@@ -173,8 +192,8 @@ class StoreClient {
   [[nodiscard]] absl::Status ExchangeHeldBack(std::vector<Outgoing>& calls);
   [[nodiscard]] absl::Status AskWhoIsSilent(const std::vector<Outgoing>& calls);
   void Abandon(std::vector<Outgoing>& calls, int& unanswered);
-  [[nodiscard]] absl::Status ExchangeOne(Outgoing& call);
-  [[nodiscard]] absl::Status ExchangeOne(Outgoing& call, absl::Duration patience, bool stoppable = false);
+  [[nodiscard]] absl::Status ExchangeOne(Outgoing& call, std::optional<absl::Duration> patience = {},
+                                         bool stoppable = false);
   [[nodiscard]] absl::Status Transfer(Outgoing& call);
   [[nodiscard]] absl::Status AwaitAllServers();
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief);
@@ -188,7 +207,6 @@ class StoreClient {
   [[nodiscard]] absl::Status AbsorbPushPull(Outgoing& call, StepResult& result);
   // Of all the ps at Join.
   uint64_t NewestGeneration() const;
-  Stamp MakeStamp(int ps, uint64_t sequence) const;
   MutableSegments PullTargets(const Server& server, PullWhat what) const;
 
   EventLoop& loop_;

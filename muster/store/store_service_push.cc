@@ -11,6 +11,7 @@ namespace muster {
 namespace {
 
 bool Pulls(PullWhat what, VariableKind kind) {
+  if (kind == VariableKind::kRows) return false;
   return what == PullWhat::kEverything || (what == PullWhat::kTrainable && kind == VariableKind::kTrainable);
 }
 
@@ -31,9 +32,12 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
       return absl::InvalidArgumentError(
           absl::StrCat("push names slice ", index, " of ", model.slices.size(), " (ascending order, each once)"));
     previous = index;
-    if (model.variable(model.slices[index]).kind == VariableKind::kFrozen)
-      return absl::InvalidArgumentError(
-          absl::StrCat("variable '", model.variable(model.slices[index]).name, "' is frozen and takes no push"));
+    const VariableSpec& variable = model.variable(model.slices[index]);
+    if (variable.kind == VariableKind::kFrozen || variable.kind == VariableKind::kRows)
+      return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' is ",
+                                                     variable.kind == VariableKind::kFrozen
+                                                         ? "frozen and takes no push"
+                                                         : "a table of rows and takes no push as a whole"));
     expected += model.slices[index].bytes;
   }
   if (expected != bulk_bytes)
@@ -45,11 +49,14 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
   RETURN_IF_ERROR(Gates::Check(model, message));
   // A question about the global step alone has no values to do with.
   const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
-  if (touches_values && message.generation != arena_->header().generation)
-    return absl::AbortedError(absl::StrCat("the values of ", options_.task, " were loaded anew (generation ",
-                                           arena_->header().generation, ", not ", message.generation,
-                                           "): they have to be pulled again"));
-  return absl::OkStatus();
+  return touches_values ? CheckGeneration(message.generation) : absl::OkStatus();
+}
+
+absl::Status StoreService::CheckGeneration(uint64_t generation) const {
+  if (generation == arena_->header().generation) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("the values of ", options_.task, " were loaded anew (generation ",
+                                         arena_->header().generation, ", not ", generation,
+                                         "): they have to be pulled again"));
 }
 
 void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk,
