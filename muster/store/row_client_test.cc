@@ -264,6 +264,45 @@ TEST(RowClient, ARetriedPushIsAppliedOnce) {
   }
 }
 
+// Rows of 8 KB that lie across stripes: a batch is several requests, some of which are cut off and come later.
+TEST(RowClient, ALargeBatchIsSeveralRequestsAndOnePush) {
+  constexpr int64_t kWide = 2000;
+  for (const int num_ps : {1, 3}) {
+    const VariableSpec table = {.name = "table", .shape = {kRows, kWide}, .kind = VariableKind::kRows};
+    SimulatedStore store(num_ps, kTasks, kLongLease);
+    FaultScript script;
+    for (uint64_t first = 2; first <= 20; first += 4)
+      script.Add({.kind = first % 8 == 2 ? FaultKind::kCutReply : FaultKind::kCutRequest,
+                  .first = first,
+                  .method = static_cast<uint16_t>(StoreMethod::kPushRows),
+                  .bytes = 1000});
+    const auto client = store.Client("chief:0", script);
+    ASSERT_TRUE(client->Join(true).ok());
+    client->Bind({{table}, *PlaceVariables({table}, num_ps, Placement::kRoundRobin, {}), kAdam, {{}}});
+    ASSERT_TRUE(client->Initialize(0, 0, nullptr).ok());
+    ASSERT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
+    RowClient rows(*client);
+    const std::vector<int64_t> all = AllRows();
+    std::vector<float> value(kRows * kWide), m(value.size()), v(value.size()), looked_up(value.size());
+    const std::vector<MutableByteSpan> slots = {Process::Into(m), Process::Into(v)};
+    std::minstd_rand random(3);
+    for (uint64_t step = 1; step <= 3; ++step) {
+      std::vector<int64_t> indices(600);
+      for (int64_t& index : indices) index = static_cast<int64_t>(random() % kRows);
+      std::vector<float> gradients(indices.size() * kWide);
+      for (size_t i = 0; i < gradients.size(); ++i) gradients[i] = static_cast<float>(i % 97) - 40;
+      const ByteSpan bytes = AsBytes(gradients.data(), gradients.size());
+      ASSERT_TRUE(rows.Push("table", {indices, DType::kFloat32, bytes}).ok());
+      ASSERT_TRUE(ApplyRows(**MakeUpdateRule(kAdam), {.width = kWide, .value = Process::Into(value), .slots = slots},
+                            indices, bytes, {.learning_rate = 0.1, .t = step})
+                      .ok());
+      ASSERT_TRUE(rows.Gather("table", {all, DType::kFloat32, Process::Into(looked_up)}).ok());
+      EXPECT_TRUE(looked_up == value) << "after push " << step << " on " << num_ps << " ps";
+    }
+    EXPECT_GE(script.met(), 4);
+  }
+}
+
 TEST(RowClient, APsThatIsKilledGoesOnWithItsTable) {
   SimulatedStore store(2, kTasks, kLongLease);
   Process chief(store, "chief:0", RowPartition::kMod);
