@@ -42,13 +42,16 @@ std::string Shape(const std::vector<int64_t>& shape) { return absl::StrCat("[", 
 std::string SlicesText(const std::vector<ManifestSlice>& slices) {
   return absl::StrJoin(slices, " ", [](std::string* out, const ManifestSlice& slice) {
     absl::StrAppend(out, "part ", slice.part, "@", slice.offset, Shape(slice.shape));
+    if (slice.row_step != 1) absl::StrAppend(out, " every ", slice.row_step, "th row");
   });
 }
 
 Json SlicesJson(const std::vector<ManifestSlice>& slices) {
   Json list = Json::array();
-  for (const ManifestSlice& slice : slices)
+  for (const ManifestSlice& slice : slices) {
     list.push_back({{"part", slice.part}, {"tensor", slice.tensor}, {"offset", slice.offset}, {"shape", slice.shape}});
+    if (slice.row_step != 1) list.back()["row_step"] = slice.row_step;
+  }
   return list;
 }
 

@@ -1,6 +1,7 @@
 #include "muster/checkpoint/checkpoint_reader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -19,14 +20,25 @@ absl::string_view Absl(std::string_view text) { return {text.data(), text.size()
 // Of a valid manifest, so it can't fail.
 int64_t Elements(const std::vector<int64_t>& shape) { return *ElementCount(shape); }
 
-// Elements [first, end) of a variable that a slice has.
+int64_t RowElements(const ManifestSlice& slice) { return Elements({slice.shape.begin() + 1, slice.shape.end()}); }
+
+// What of elements [first, first + count) of a variable a slice has.
 struct Overlap {
   int64_t first = 0;
   int64_t end = 0;
   bool empty() const { return first >= end; }
 };
 
+// In elements of the variable if the slice is contiguous, else in rows of the slice.
 Overlap OverlapOf(const ManifestSlice& slice, int64_t first, int64_t count) {
+  if (slice.row_step != 1) {
+    const int64_t width = RowElements(slice);
+    const auto rows_before = [&](int64_t row) {
+      const int64_t behind = row - slice.offset / width;
+      return std::clamp<int64_t>((behind + slice.row_step - 1) / slice.row_step, 0, slice.shape[0]);
+    };
+    return {.first = rows_before(first / width), .end = rows_before((first + count + width - 1) / width)};
+  }
   return {.first = std::max(first, slice.offset), .end = std::min(first + count, slice.offset + Elements(slice.shape))};
 }
 
@@ -129,9 +141,35 @@ absl::Status CheckpointReader::ReadSlices(const std::vector<ManifestSlice>& slic
   for (const ManifestSlice& slice : slices) {
     const Overlap overlap = OverlapOf(slice, first, count);
     if (overlap.empty()) continue;
+    if (slice.row_step != 1) {
+      RETURN_IF_ERROR(ReadRows(slice, size, overlap.first, overlap.end, first, into));
+      continue;
+    }
     RETURN_IF_ERROR(parts_[slice.part]->ReadRange(
         slice.tensor, (overlap.first - slice.offset) * size,
         into.subspan((overlap.first - first) * size, (overlap.end - overlap.first) * size)));
+  }
+  return absl::OkStatus();
+}
+
+// Rows [row, end) of the slice to where they belong in `into`, which begins with element `first` of the variable.
+absl::Status CheckpointReader::ReadRows(const ManifestSlice& slice, int64_t size, int64_t row, int64_t end,
+                                        int64_t first, MutableByteSpan into) const {
+  constexpr int64_t kPieceBytes = 1 << 20;
+  const int64_t row_bytes = RowElements(slice) * size;
+  const int64_t at_once = std::max<int64_t>(1, kPieceBytes / row_bytes);
+  std::vector<std::byte> piece;
+  for (; row < end; row += at_once) {
+    const int64_t rows = std::min(at_once, end - row);
+    piece.resize(rows * row_bytes);
+    RETURN_IF_ERROR(parts_[slice.part]->ReadRange(slice.tensor, row * row_bytes, piece));
+    for (int64_t i = 0; i < rows; ++i) {
+      // The first and the last may stick out.
+      const int64_t to = (slice.offset - first) * size + (row + i) * slice.row_step * row_bytes;
+      const int64_t from = std::max<int64_t>(to, 0);
+      const int64_t until = std::min<int64_t>(to + row_bytes, static_cast<int64_t>(into.size()));
+      if (from < until) std::memcpy(into.data() + from, piece.data() + i * row_bytes + (from - to), until - from);
+    }
   }
   return absl::OkStatus();
 }
@@ -176,8 +214,12 @@ absl::StatusOr<int64_t> CheckpointReader::ReadCounter(std::string_view variable,
   for (const ManifestSlice& slice : found.slot->slices) {
     const Overlap overlap = OverlapOf(slice, first, count);
     if (overlap.empty()) continue;
-    const int64_t first_value = (overlap.first - slice.offset) / stride;
-    const int64_t end_value = (overlap.end - 1 - slice.offset) / stride + 1;
+    // In elements of the slice.
+    const bool rows = slice.row_step != 1;
+    const int64_t begin = rows ? overlap.first * RowElements(slice) : overlap.first - slice.offset;
+    const int64_t end = rows ? overlap.end * RowElements(slice) : overlap.end - slice.offset;
+    const int64_t first_value = begin / stride;
+    const int64_t end_value = (end - 1) / stride + 1;
     std::vector<int64_t> values(end_value - first_value);
     RETURN_IF_ERROR(parts_[slice.part]->ReadRange(slice.tensor, first_value * sizeof(int64_t),
                                                   AsMutableBytes(values.data(), values.size())));

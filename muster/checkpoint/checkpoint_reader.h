@@ -54,6 +54,8 @@ class CheckpointReader {
                                         int64_t stride) const;
   [[nodiscard]] absl::Status ReadSlices(const std::vector<ManifestSlice>& slices, DType dtype, int64_t first,
                                         int64_t count, MutableByteSpan into) const;
+  [[nodiscard]] absl::Status ReadRows(const ManifestSlice& slice, int64_t size, int64_t row, int64_t end, int64_t first,
+                                      MutableByteSpan into) const;
 
   const std::string path_;
   const Manifest manifest_;

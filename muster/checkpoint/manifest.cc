@@ -19,14 +19,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kFormatVersion = 1;
+// The second has slices of every n-th row; a manifest without any is still of the first.
+constexpr int kFormatVersion = 2;
 constexpr char kFormat[] = "muster checkpoint";
 constexpr int kMaxDepth = 8;
 // The file begins with this, then 8 hexadecimal digits, then kAfterChecksum; the checksum is that of all bytes behind.
 constexpr std::string_view kBeforeChecksum = "{\"crc32c\":\"";
 constexpr std::string_view kAfterChecksum = "\",";
 constexpr size_t kChecksumDigits = 8;
-constexpr const char* kKinds[] = {"trainable", "frozen", "buffer"};
+constexpr const char* kKinds[] = {"trainable", "frozen", "buffer", "rows"};
 
 absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -45,17 +46,38 @@ bool IsFileName(std::string_view name) {
          name.find('\0') == std::string_view::npos;
 }
 
-// The slices, by offset, are together exactly `elements` elements.
-absl::Status CheckSlices(const std::string& owner, const std::vector<ManifestSlice>& slices, int64_t elements,
-                         size_t num_parts) {
+// Slice i of n has the rows i, i + n, …, and all are there.
+absl::Status CheckSteps(const std::string& owner, const std::vector<ManifestSlice>& slices,
+                        const std::vector<int64_t>& shape) {
+  const int64_t step = static_cast<int64_t>(slices.size());
+  if (shape.empty()) return Invalid(owner, ": a scalar has no rows to be sliced by");
+  ASSIGN_OR_RETURN(const int64_t width, ElementCount({shape.begin() + 1, shape.end()}));
+  if (width == 0) return Invalid(owner, ": rows without elements can't be sliced");
+  for (int64_t i = 0; i < step; ++i) {
+    const ManifestSlice& slice = slices[i];
+    std::vector<int64_t> wanted = shape;
+    wanted[0] = shape[0] / step + (i < shape[0] % step ? 1 : 0);
+    if (slice.row_step == step && slice.offset / width == i && slice.offset % width == 0 && slice.shape == wanted)
+      continue;
+    return Invalid(owner, ": slice ", i, " is not every ", step, "th row from row ", i, " on, as its row_step says");
+  }
+  return absl::OkStatus();
+}
+
+// The slices, by offset, are together exactly the variable of that shape.
+absl::Status CheckSlices(const std::string& owner, const std::vector<ManifestSlice>& slices,
+                         const std::vector<int64_t>& shape, int64_t elements, size_t num_parts) {
   int64_t end = 0;
+  const bool steps = std::any_of(slices.begin(), slices.end(), [](const auto& slice) { return slice.row_step != 1; });
+  if (steps) RETURN_IF_ERROR(CheckSteps(owner, slices, shape));
   for (const ManifestSlice& slice : slices) {
     if (slice.part < 0 || static_cast<size_t>(slice.part) >= num_parts)
       return Invalid(owner, ": a slice lies in part ", slice.part, " of ", num_parts);
     if (slice.tensor.empty()) return Invalid(owner, ": a slice without the name of its tensor");
     const auto count = ElementCount(slice.shape);
     if (!count.ok()) return Invalid(owner, ": a slice: ", count.status().message());
-    if (slice.offset != end) return Invalid(owner, ": a slice begins at ", slice.offset, " where ", end, " is next");
+    if (!steps && slice.offset != end)
+      return Invalid(owner, ": a slice begins at ", slice.offset, " where ", end, " is next");
     if (*count > elements - end) return Invalid(owner, ": its slices have more than its ", elements, " elements");
     end += *count;
   }
@@ -67,17 +89,17 @@ absl::Status CheckVariable(const ManifestVariable& variable, size_t num_parts) {
   const std::string owner = absl::StrCat("variable '", variable.name, "'");
   if (variable.name.empty()) return Invalid("a variable without a name");
   if (std::find(std::begin(kKinds), std::end(kKinds), variable.kind) == std::end(kKinds))
-    return Invalid(owner, ": kind '", variable.kind, "'; accepted: trainable, frozen, buffer");
+    return Invalid(owner, ": kind '", variable.kind, "'; accepted: trainable, frozen, buffer, rows");
   const auto elements = ElementCount(variable.shape);
   if (!elements.ok()) return Invalid(owner, ": ", elements.status().message());
-  RETURN_IF_ERROR(CheckSlices(owner, variable.slices, *elements, num_parts));
+  RETURN_IF_ERROR(CheckSlices(owner, variable.slices, variable.shape, *elements, num_parts));
   std::set<std::string> names;
   for (const ManifestSlot& slot : variable.slots) {
     const std::string slot_owner = absl::StrCat(owner, ", slot '", slot.name, "'");
     if (slot.name.empty()) return Invalid(owner, ": a slot without a name");
     if (!names.insert(slot.name).second) return Invalid(slot_owner, " is given twice");
     if (slot.stride < 1) return Invalid(slot_owner, ": stride ", slot.stride, "; at least 1");
-    RETURN_IF_ERROR(CheckSlices(slot_owner, slot.slices, *elements, num_parts));
+    RETURN_IF_ERROR(CheckSlices(slot_owner, slot.slices, variable.shape, *elements, num_parts));
   }
   return absl::OkStatus();
 }
@@ -121,8 +143,10 @@ absl::Status CheckChecksum(std::string_view text) {
 
 json ToJson(const std::vector<ManifestSlice>& slices) {
   json list = json::array();
-  for (const ManifestSlice& slice : slices)
+  for (const ManifestSlice& slice : slices) {
     list.push_back({{"part", slice.part}, {"tensor", slice.tensor}, {"offset", slice.offset}, {"shape", slice.shape}});
+    if (slice.row_step != 1) list.back()["row_step"] = slice.row_step;
+  }
   return list;
 }
 
@@ -135,6 +159,13 @@ json ToJson(const ManifestVariable& variable) {
                      {"slices", ToJson(slot.slices)}});
   return {{"name", variable.name}, {"dtype", DTypeName(variable.dtype)}, {"shape", variable.shape},
           {"kind", variable.kind}, {"slices", ToJson(variable.slices)},  {"slots", slots}};
+}
+
+int VersionOf(const Manifest& manifest) {
+  for (const ManifestVariable& variable : manifest.variables)
+    for (const ManifestSlice& slice : variable.slices)
+      if (slice.row_step != 1) return kFormatVersion;
+  return 1;
 }
 
 // One JSON object on its way into a struct. Remembers the first mistake, so that a list of fields is read without a
@@ -202,6 +233,7 @@ class ObjectReader {
       }
     }
   }
+  bool Has(const char* key) const { return object_.contains(key); }
   const json* Find(const char* key, const char* wanted, bool (json::*is)() const noexcept) {
     if (!status_.ok()) return nullptr;
     const auto found = object_.find(key);
@@ -236,6 +268,7 @@ void ReadSlice(ObjectReader& reader, ManifestSlice& slice) {
   reader.Read("tensor", slice.tensor);
   reader.Read("offset", slice.offset);
   reader.Read("shape", slice.shape);
+  if (reader.Has("row_step")) reader.Read("row_step", slice.row_step);
 }
 
 void ReadSlot(ObjectReader& reader, ManifestSlot& slot) {
@@ -268,9 +301,9 @@ absl::StatusOr<Manifest> FromJson(const json& root) {
   reader.Read("format_version", version);
   RETURN_IF_ERROR(reader.status());
   if (format != kFormat) return Invalid("format is '", format, "', wanted '", kFormat, "'");
-  if (version != kFormatVersion)
+  if (version < 1 || version > kFormatVersion)
     return absl::UnimplementedError(
-        absl::StrCat("format_version ", version, "; this muster reads ", kFormatVersion, ": use a newer one"));
+        absl::StrCat("format_version ", version, "; this muster reads 1 to ", kFormatVersion, ": use a newer one"));
   Manifest manifest;
   reader.Read("global_step", manifest.global_step);
   if (root.contains("saved_at")) reader.Read("saved_at", manifest.saved_at);
@@ -333,7 +366,7 @@ std::string SerializeManifest(const Manifest& manifest) {
   json variables = json::array();
   for (const ManifestVariable& variable : manifest.variables) variables.push_back(ToJson(variable));
   const json root = {{"format", kFormat},
-                     {"format_version", kFormatVersion},
+                     {"format_version", VersionOf(manifest)},
                      {"global_step", manifest.global_step},
                      {"saved_at", manifest.saved_at},
                      {"save_id", manifest.save_id},

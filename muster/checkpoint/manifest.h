@@ -23,12 +23,14 @@ struct ManifestPart {
   bool operator==(const ManifestPart&) const = default;
 };
 
-// A contiguous run of a variable's elements (row-major), held by one tensor of one part.
+// A contiguous run of a variable's elements (row-major), or every so-manieth of its rows, held by one tensor of one
+// part.
 struct ManifestSlice {
   int part = 0;                // index into Manifest::parts
   std::string tensor;          // its name there
   int64_t offset = 0;          // first element, counted in the whole variable
   std::vector<int64_t> shape;  // of the slice of the variable, [] for a scalar
+  int64_t row_step = 1;        // from one of its rows to the next, in rows of the variable
 
   bool operator==(const ManifestSlice&) const = default;
 };
@@ -49,7 +51,7 @@ struct ManifestVariable {
   std::string name;
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;         // of the whole variable
-  std::string kind = "trainable";     // "trainable", "frozen", "buffer"
+  std::string kind = "trainable";     // "trainable", "frozen", "buffer", "rows"
   std::vector<ManifestSlice> slices;  // by offset; together exactly the whole variable
   std::vector<ManifestSlot> slots;    // by name
 

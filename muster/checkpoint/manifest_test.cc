@@ -108,11 +108,46 @@ TEST(ManifestTest, AWrongOrMissingKeyIsNamed) {
 
 TEST(ManifestTest, ANewerVersionIsNotDamageAndUnknownKeysAreIgnored) {
   const std::string good = SerializeManifest(Example());
-  const auto newer = ParseManifest(Resealed(good, "\"format_version\": 1", "\"format_version\": 2"), "d/m.json");
+  const auto newer = ParseManifest(Resealed(good, "\"format_version\": 1", "\"format_version\": 3"), "d/m.json");
   EXPECT_TRUE(absl::IsUnimplemented(newer.status()));
-  EXPECT_THAT(std::string(newer.status().message()), HasSubstr("d/m.json: format_version 2"));
+  EXPECT_THAT(std::string(newer.status().message()), HasSubstr("d/m.json: format_version 3"));
   const auto more = ParseManifest(Resealed(good, "\"format_version\": 1", "\"format_version\": 1, \"more\": []"), "m");
   EXPECT_TRUE(more.ok()) << more.status();
+}
+
+// w, of 5 rows, in slices of every second one.
+Manifest ExampleByRows() {
+  Manifest manifest = Example();
+  ManifestVariable& w = manifest.variables[0];
+  w.kind = "rows";
+  w.slots.clear();
+  w.slices[1].offset = 2;
+  for (ManifestSlice& slice : w.slices) slice.row_step = 2;
+  return manifest;
+}
+
+TEST(ManifestTest, SlicesOfEveryNthRowRoundTripAsTheSecondVersion) {
+  const Manifest manifest = ExampleByRows();
+  const std::string text = SerializeManifest(manifest);
+  EXPECT_THAT(text, HasSubstr("\"format_version\": 2"));
+  const auto parsed = ParseManifest(text, "m");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(*parsed, manifest);
+}
+
+TEST(ManifestTest, SlicesOfEveryNthRowAreTogetherTheWhole) {
+  const auto refusal = [](const std::function<void(ManifestVariable&)>& change) {
+    Manifest manifest = ExampleByRows();
+    change(manifest.variables[0]);
+    return std::string(ValidateManifest(manifest).message());
+  };
+  EXPECT_EQ(refusal([](ManifestVariable&) {}), "");
+  EXPECT_THAT(refusal([](ManifestVariable& w) { w.slices[1].row_step = 3; }),
+              HasSubstr("slice 1 is not every 2th row"));
+  EXPECT_THAT(refusal([](ManifestVariable& w) { w.slices[1].offset = 3; }), HasSubstr("slice 1 is not every 2th row"));
+  EXPECT_THAT(refusal([](ManifestVariable& w) { w.slices[0].row_step = -2; }), HasSubstr("slice 0"));
+  EXPECT_THAT(refusal([](ManifestVariable& w) { w.slices.pop_back(); }), HasSubstr("slice 0"));
+  EXPECT_THAT(refusal([](ManifestVariable& w) { w.shape = {5, 0}; }), HasSubstr("rows without elements"));
 }
 
 TEST(ManifestTest, ValidationNamesTheMistake) {

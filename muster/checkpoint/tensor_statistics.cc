@@ -44,10 +44,16 @@ class Accumulator {
 };
 
 absl::StatusOr<TensorStatistics> OfCounter(const CheckpointReader& checkpoint, const std::string& variable,
-                                           const ManifestSlot& slot) {
+                                           int64_t total, const ManifestSlot& slot) {
   Accumulator accumulator;
   for (const ManifestSlice& slice : slot.slices) {
     ASSIGN_OR_RETURN(const int64_t elements, ElementCount(slice.shape));
+    if (slice.row_step != 1) {  // any range has rows of all slices: the largest stands for them
+      ASSIGN_OR_RETURN(const int64_t value, checkpoint.ReadCounter(variable, slot.name, 0, total));
+      const double number = static_cast<double>(value);
+      accumulator.Add({&number, 1});
+      return accumulator.Finish();
+    }
     for (int64_t from = 0; from < elements; from += slot.stride) {
       ASSIGN_OR_RETURN(const int64_t value, checkpoint.ReadCounter(variable, slot.name, slice.offset + from,
                                                                    std::min(slot.stride, elements - from)));
@@ -68,10 +74,10 @@ absl::StatusOr<TensorStatistics> StatisticsOf(const CheckpointReader& checkpoint
   const ManifestSlot* of_slot = found->FindSlot(slot);
   if (!slot.empty() && of_slot == nullptr)
     return absl::NotFoundError(absl::StrCat(checkpoint.path(), ": variable '", variable, "' has no slot '", slot, "'"));
-  if (of_slot != nullptr && of_slot->stride != 1) return OfCounter(checkpoint, variable, *of_slot);
+  ASSIGN_OR_RETURN(const int64_t elements, ElementCount(found->shape));
+  if (of_slot != nullptr && of_slot->stride != 1) return OfCounter(checkpoint, variable, elements, *of_slot);
 
   const DType dtype = of_slot != nullptr ? of_slot->dtype : found->dtype;
-  ASSIGN_OR_RETURN(const int64_t elements, ElementCount(found->shape));
   std::vector<std::byte> bytes(std::min(kPiece, elements) * DTypeSize(dtype));
   std::vector<double> values(std::min(kPiece, elements));
   Accumulator accumulator;

@@ -39,6 +39,10 @@ absl::Status Validate(const Partitioning& partitioning) {
 
 // Elements and bytes fit 64 bits, no extent is negative.
 absl::Status Validate(const VariableSpec& variable) {
+  if (variable.kind == VariableKind::kRows && variable.shape.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable ", Quoted(variable.name), ": a scalar is no table of rows; accepted: [rows, ...]"));
+  }
   int64_t bytes = static_cast<int64_t>(DTypeSize(variable.dtype));
   for (int64_t extent : variable.shape) {
     if (extent < 0) {
@@ -96,6 +100,22 @@ void Cut(const VariableSpec& variable, int index, int64_t shards, std::vector<Pl
     slice.bytes = slice.elements * static_cast<int64_t>(DTypeSize(variable.dtype));
     slices.push_back(std::move(slice));
     row += count;
+  }
+}
+
+void CutTable(const VariableSpec& variable, int index, int64_t shards, std::vector<PlacedSlice>& slices) {
+  const RowSplit split(variable.table.partition, variable.shape[0], shards);
+  for (int64_t shard = 0; shard < shards; ++shard) {
+    PlacedSlice slice{.variable = index,
+                      .shard = static_cast<int>(shard),
+                      .num_shards = static_cast<int>(shards),
+                      .offset = split.FirstRowOf(shard) * variable.row_elements(),
+                      .shape = variable.shape,
+                      .elements = split.RowsOf(shard) * variable.row_elements(),
+                      .row_step = split.Step()};
+    slice.shape[0] = split.RowsOf(shard);
+    slice.bytes = slice.elements * static_cast<int64_t>(DTypeSize(variable.dtype));
+    slices.push_back(std::move(slice));
   }
 }
 
@@ -163,15 +183,20 @@ absl::StatusOr<PlacementResult> PlaceVariables(const std::vector<VariableSpec>& 
     if (__builtin_add_overflow(total, variables[i].bytes(), &total)) {
       return absl::InvalidArgumentError("the variables together have more bytes than 64 bits can count");
     }
-    int64_t shards = NumShards(variables[i], partitioning);
+    ASSIGN_OR_RETURN(std::optional<int> ps, PinnedPs(variables[i], num_ps));
+    pinned.push_back(ps);
+    const bool table = variables[i].kind == VariableKind::kRows;
+    int64_t shards = table ? (ps ? 1 : num_ps) : NumShards(variables[i], partitioning);
     if (shards + static_cast<int64_t>(result.slices.size()) > kMaxSlices) {
       return absl::InvalidArgumentError(absl::StrCat("the partitioning cuts variable ", Quoted(variables[i].name),
                                                      " into ", shards, " slices; accepted: ", kMaxSlices,
                                                      " of all variables together"));
     }
-    Cut(variables[i], static_cast<int>(i), shards, result.slices);
-    ASSIGN_OR_RETURN(std::optional<int> ps, PinnedPs(variables[i], num_ps));
-    pinned.push_back(ps);
+    if (table) {
+      CutTable(variables[i], static_cast<int>(i), shards, result.slices);
+    } else {
+      Cut(variables[i], static_cast<int>(i), shards, result.slices);
+    }
   }
 
   int next = 0;
@@ -179,6 +204,8 @@ absl::StatusOr<PlacementResult> PlaceVariables(const std::vector<VariableSpec>& 
     PlacedSlice& slice = result.slices[i];
     if (pinned[slice.variable]) {
       slice.ps = *pinned[slice.variable];
+    } else if (variables[slice.variable].kind == VariableKind::kRows) {
+      slice.ps = slice.shard;
     } else if (placement == Placement::kRoundRobin) {
       slice.ps = next;
       next = (next + 1) % num_ps;

@@ -29,7 +29,7 @@ struct Partitioning {
   int64_t max_partitions = 1;           // kMinSlice
 };
 
-// One contiguous piece of a variable on one ps.
+// One piece of a variable on one ps: contiguous, but for a table of rows that is partitioned by kMod.
 struct PlacedSlice {
   int variable = 0;  // index into the list of variables
   int shard = 0;     // 0 for what isn't partitioned
@@ -39,6 +39,7 @@ struct PlacedSlice {
   int64_t elements = 0;
   int64_t bytes = 0;
   int ps = 0;
+  int64_t row_step = 1;  // its rows are every so-manieth of the variable, from the one at `offset` on
 };
 
 struct PlacementResult {
@@ -52,8 +53,10 @@ struct PlacementResult {
 std::string LoadReport(const PlacementResult& placement);
 
 // Every variable of `variables` on `num_ps` servers. A variable whose `device` names a task of job ps goes there and
-// does not advance the round robin. InvalidArgument: num_ps < 1, a device that names a ps that doesn't exist or another
-// job, a bad partitioning, a negative extent, sizes that don't fit 64 bits, more than a million slices.
+// does not advance the round robin. Nor does a table of rows: it has a slice on every ps, slice i on ps i, whatever the
+// partitioning of the others. InvalidArgument: a table without rows' axis, num_ps < 1, a device that names a ps that
+// doesn't exist or another job, a bad partitioning, a negative extent, sizes that don't fit 64 bits, more than a
+// million slices.
 absl::StatusOr<PlacementResult> PlaceVariables(const std::vector<VariableSpec>& variables, int num_ps,
                                                Placement placement, const Partitioning& partitioning);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 
 #include "absl/status/status.h"
@@ -10,10 +9,12 @@
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/optim/half.h"
+#include "muster/store/arena_rows.h"
 #include "muster/store/count_lock.h"
 #include "muster/store/messages.h"
-#include "muster/store/robust_lock.h"
+#include "muster/store/row_initializer.h"
 #include "muster/store/shared_memory_order.h"
+#include "muster/store/stripe_lock.h"
 
 namespace muster {
 namespace {
@@ -52,30 +53,6 @@ void AddTo(DType dtype, MutableByteSpan sum, ByteSpan gradient, double scale) {
 }
 
 }  // namespace
-
-// Locks one stripe. A holder that died leaves the lock, and perhaps a half done update, to the next one.
-class Arena::StripeLock {
- public:
-  StripeLock(Arena& arena, int64_t stripe) : arena_(arena), mutex_(&arena.stripe(stripe).mutex) {
-    arena.At(ArenaPoint::kBeforeLock);
-    if (LockRobust(mutex_) == EOWNERDEAD) {
-      arena.At(ArenaPoint::kOwnerDied);
-      if (!arena.Has(PlantedBug::kSkipRestore)) arena.RestoreStripe(stripe);
-      pthread_mutex_consistent(mutex_);
-      arena.At(ArenaPoint::kRecovered);
-    }
-    arena.At(ArenaPoint::kLocked);
-  }
-  ~StripeLock() {
-    if (arena_.probe_ == nullptr || !arena_.probe_->dying()) pthread_mutex_unlock(mutex_);
-  }
-  StripeLock(const StripeLock&) = delete;
-  StripeLock& operator=(const StripeLock&) = delete;
-
- private:
-  Arena& arena_;
-  pthread_mutex_t* const mutex_;
-};
 
 Arena::Arena(ArenaLayout layout, StoreModel model, std::vector<SliceRule> rules, std::shared_ptr<ArenaMemory> memory,
              ArenaProbe* probe)
@@ -408,8 +385,10 @@ void Arena::RestoreStripe(int64_t stripe_index) {
 
 // May be interrupted and done again: what is restored stays saved until the slot is dropped.
 void Arena::RestoreFrom(UndoHeader& slot) {
+  const bool rows = slot.content == StripeContent::kRows;
+  if (rows) ArenaRows(*this).RestorePieces(slot);
   const StripeParts parts = PartsOf(static_cast<int64_t>(slot.stripe), slot.content);
-  for (size_t block = 0; block + 1 < slot.valid; ++block) {
+  for (size_t block = 0; !rows && block + 1 < slot.valid; ++block) {
     const std::byte* from =
         reinterpret_cast<const std::byte*>(&slot) + layout_.undo_header_bytes() + parts.undo_offset(block);
     for (size_t part = 0; part < parts.count; ++part) {
@@ -516,12 +495,19 @@ void Arena::Load(const Contents& contents) {
   for (int i = 0; i < layout_.num_clients(); ++i) client(i).numbers.contributed = 0;
   ByteSpan values = contents.values;
   ByteSpan slots = contents.slots;
-  for (const ArenaLayout::Slice& slice : layout_.slices()) {
+  for (size_t index = 0; index < model_.slices.size(); ++index) {
+    const ArenaLayout::Slice& slice = layout_.slices()[index];
+    const PlacedSlice& placed = model_.slices[index];
+    const bool anew = !contents.with_rows && model_.variable(placed).kind == VariableKind::kRows;
     for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
       const StripeParts parts = PartsOf(i);
       const size_t from = (i - slice.first_stripe) * kStripeElements;
       StripeLock lock(*this, i);
-      std::memcpy(parts.parts[0].data(), values.data() + from * slice.element_size, parts.parts[0].size());
+      if (anew) {
+        InitializeRows(model_.variable(placed), placed, static_cast<int64_t>(from), parts.parts[0]);
+      } else {
+        std::memcpy(parts.parts[0].data(), values.data() + from * slice.element_size, parts.parts[0].size());
+      }
       for (size_t slot = 0; slot + 1 < parts.count; ++slot) {
         const MutableByteSpan into = parts.parts[1 + slot];
         if (slots.empty()) {
@@ -535,7 +521,7 @@ void Arena::Load(const Contents& contents) {
       stripe(i).mark = mark;
       stripe(i).t = contents.steps.empty() ? 0 : contents.steps[i];
     }
-    values = values.subspan(slice.bytes);
+    if (!anew) values = values.subspan(slice.bytes);
     if (!slots.empty()) slots = slots.subspan(slice.slot_offsets.size() * slice.slot_bytes());
   }
   Publish(header().state, ArenaState::kReady);

@@ -40,6 +40,8 @@ struct ArenaContents {
   ByteSpan values;                  // of the slices in order
   ByteSpan slots;                   // of each trainable slice its slots in order; empty: they begin anew
   std::span<const uint64_t> steps;  // with slots: the rule's step counter of each stripe
+  // `values` has those of tables of rows too; false: they begin as their initializers say.
+  bool with_rows = true;
 };
 
 class Arena {
@@ -119,7 +121,8 @@ class Arena {
   std::vector<uint64_t> ReadSteps();
 
  private:
-  class StripeLock;
+  class StripeLock;        // stripe_lock.h
+  friend class ArenaRows;  // the same for single rows
   Arena(ArenaLayout layout, StoreModel model, std::vector<SliceRule> rules, std::shared_ptr<ArenaMemory> memory,
         ArenaProbe* probe);
 

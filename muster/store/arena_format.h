@@ -128,12 +128,13 @@ enum class StripeContent : uint64_t {
   kState = 0,        // value and slots
   kAccumulator = 1,  // what the synchronous gate has collected
   kAll = 2,          // all of these
+  kRows = 3,         // some rows of value and slots
 };
 
 // The head of a writer's undo slot. Followed by the stripe's header from `updates` on as it was, and, from the next
-// multiple of 4096, by the old bytes of value and slots, block by block.
+// multiple of 4096, by the old bytes of value and slots, block by block; of rows piece by piece (arena_rows.h).
 struct UndoHeader {
-  uint64_t valid;   // 0: nothing to restore; 1 + n: the header and the first n blocks are to be restored
+  uint64_t valid;   // 0: nothing to restore; 1 + n: the header and the first n blocks (pieces) are to be restored
   uint64_t stripe;  // whose
   StripeContent content;
   uint64_t* saved_header() { return reinterpret_cast<uint64_t*>(this + 1); }

@@ -27,11 +27,14 @@ std::string Describe(const StoreModel& model, int num_clients) {
   for (const PlacedSlice& slice : model.slices) {
     const VariableSpec& variable = model.variable(slice);
     absl::StrAppend(&text, "\n", variable.name, " ", DescribeType(variable), " kind ", static_cast<int>(variable.kind),
-                    " from ", slice.offset, " count ", slice.elements);
+                    " from ", slice.offset, " count ", slice.elements, " step ", slice.row_step);
     for (const SlotSpec& slot : model.slots(slice)) absl::StrAppend(&text, " slot ", slot.name);
   }
   return text;
 }
+
+// Rows that a stripe has anything of: whole ones, and one at each end that the next stripe has a part of too.
+uint64_t MaxRowPieces(int64_t row_elements) { return kStripeElements / row_elements + 2; }
 
 }  // namespace
 
@@ -92,8 +95,10 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
       offset = Align(offset + slice.slot_bytes(), kCacheLine);
       layout.slot_bytes_ += slice.slot_bytes();
     }
-    largest_stripe =
-        std::max<uint64_t>(largest_stripe, std::min(slice.elements, kStripeElements) * slice.bytes_per_element());
+    uint64_t stripe = std::min(slice.elements, kStripeElements) * slice.bytes_per_element();
+    const VariableSpec& variable = model.variable(model.slices[i]);
+    if (variable.kind == VariableKind::kRows) stripe += MaxRowPieces(variable.row_elements()) * sizeof(uint64_t);
+    largest_stripe = std::max(largest_stripe, stripe);
   }
   const uint64_t state_end = offset;
   if (layout.gated_) offset = layout.PlaceAccumulators(model, Align(offset, kPage), largest_stripe);

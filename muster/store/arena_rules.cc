@@ -9,7 +9,7 @@ namespace muster {
 absl::StatusOr<std::vector<SliceRule>> MakeSliceRules(const StoreModel& model) {
   std::vector<SliceRule> rules(model.slices.size());
   for (size_t i = 0; i < rules.size(); ++i) {
-    if (model.variable(model.slices[i]).kind != VariableKind::kTrainable) continue;
+    if (!model.variable(model.slices[i]).updated()) continue;
     rules[i].spec = model.rule(model.slices[i]);
     ASSIGN_OR_RETURN(rules[i].rule, MakeUpdateRule(rules[i].spec));
     MUSTER_CHECK(rules[i].rule->slots().size() + 1 < StripeParts::kMaxParts);

@@ -51,7 +51,7 @@ absl::StatusOr<int64_t> HoldAndMark(StoreClient& client, uint64_t number) {
 }  // namespace
 
 absl::StatusOr<CheckpointCut> CutCheckpoint(StoreClient& client) {
-  const uint64_t number = client.NextSequence();
+  const uint64_t number = client.NextNumbers().sequence;
   const auto step = HoldAndMark(client, number);
   if (step.ok()) return CheckpointCut{number, *step};
   // Nobody needs to be held until the limit.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
@@ -16,9 +17,7 @@ std::string TensorName(const StoreModel& model, const PlacedSlice& slice) {
   return TensorNameOf(model.variable(slice).name, slice);
 }
 
-bool Trainable(const StoreModel& model, const PlacedSlice& slice) {
-  return model.variable(slice).kind == VariableKind::kTrainable;
-}
+bool Updated(const StoreModel& model, const PlacedSlice& slice) { return model.variable(slice).updated(); }
 
 int64_t NumStripes(const PlacedSlice& slice) { return (slice.elements + kStripeElements - 1) / kStripeElements; }
 
@@ -37,6 +36,8 @@ std::string KindName(VariableKind kind) {
       return "frozen";
     case VariableKind::kBuffer:
       return "buffer";
+    case VariableKind::kRows:
+      return "rows";
   }
   return "";
 }
@@ -49,9 +50,10 @@ std::string TensorNameOf(const std::string& variable, const PlacedSlice& slice) 
   return slice.num_shards == 1 ? variable : absl::StrCat(variable, "/part_", slice.shard);
 }
 
-uint64_t ValueBytes(const StoreModel& model) {
+uint64_t ValueBytes(const StoreModel& model, bool with_rows) {
   uint64_t total = 0;
-  for (const PlacedSlice& slice : model.slices) total += slice.bytes;
+  for (const PlacedSlice& slice : model.slices)
+    if (with_rows || model.variable(slice).kind != VariableKind::kRows) total += slice.bytes;
   return total;
 }
 
@@ -122,7 +124,7 @@ absl::StatusOr<FileSummary> WritePart(FileSystem& files, const std::string& path
   size_t stripe = 0;
   for (const PlacedSlice& slice : model.slices) {
     const std::string name = TensorName(model, slice);
-    if (Trainable(model, slice)) {
+    if (Updated(model, slice)) {
       for (const SlotSpec& slot : model.slots(slice))
         tensors.push_back(
             {absl::StrCat(name, "/", slot.name), SlotDTypeOf(model, slice), slice.shape, part.slots[next_slot++]});
@@ -155,14 +157,14 @@ void AddPartToManifest(const StoreModel& model, int part, Manifest& manifest) {
   for (const PlacedSlice& placed : model.slices) {
     ManifestVariable& variable = manifest.variables[placed.variable];
     const std::string name = TensorName(model, placed);
-    variable.slices.push_back({part, name, placed.offset, placed.shape});
+    variable.slices.push_back({part, name, placed.offset, placed.shape, placed.row_step});
     std::sort(variable.slices.begin(), variable.slices.end(), by_offset);
-    if (!Trainable(model, placed)) continue;
+    if (!Updated(model, placed)) continue;
     for (const SlotSpec& slot : model.slots(placed))
       add_slot(variable, slot.name, SlotDTypeOf(model, placed), 1,
-               {part, absl::StrCat(name, "/", slot.name), placed.offset, placed.shape});
+               {part, absl::StrCat(name, "/", slot.name), placed.offset, placed.shape, placed.row_step});
     add_slot(variable, kStepSlot, DType::kInt64, kStripeElements,
-             {part, absl::StrCat(name, "/", kStepSlot), placed.offset, placed.shape});
+             {part, absl::StrCat(name, "/", kStepSlot), placed.offset, placed.shape, placed.row_step});
     for (ManifestSlot& slot : variable.slots) std::sort(slot.slices.begin(), slot.slices.end(), by_offset);
     std::sort(variable.slots.begin(), variable.slots.end(),
               [](const ManifestSlot& a, const ManifestSlot& b) { return a.name < b.name; });
@@ -213,6 +215,26 @@ bool HasSlots(const Manifest& manifest, const StoreModel& model) {
   return true;
 }
 
+// A slice by `read` (elements of the variable from one on, as many as there is room for): at once, or, where it has
+// every n-th row, out of consecutive rows.
+absl::Status ReadSlice(const PlacedSlice& slice, const VariableSpec& variable, MutableByteSpan into,
+                       absl::FunctionRef<absl::Status(int64_t, MutableByteSpan)> read) {
+  if (slice.row_step == 1 || slice.elements == 0) return read(slice.offset, into);
+  constexpr size_t kPieceBytes = 4 << 20;
+  const int64_t width = variable.row_elements();
+  const size_t row_bytes = into.size() / slice.shape[0];
+  const int64_t at_once = static_cast<int64_t>(std::max<size_t>(1, kPieceBytes / (row_bytes * slice.row_step)));
+  std::vector<std::byte> piece;
+  for (int64_t row = 0; row < slice.shape[0]; row += at_once) {
+    const int64_t rows = std::min(at_once, slice.shape[0] - row);
+    piece.resize(((rows - 1) * slice.row_step + 1) * row_bytes);  // the first to the last
+    RETURN_IF_ERROR(read(slice.offset + row * slice.row_step * width, piece));
+    for (int64_t i = 0; i < rows; ++i)
+      std::memcpy(into.data() + (row + i) * row_bytes, piece.data() + i * slice.row_step * row_bytes, row_bytes);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<RestoredPart> ReadPart(const CheckpointReader& checkpoint, const StoreModel& model) {
@@ -227,17 +249,26 @@ absl::StatusOr<RestoredPart> ReadPart(const CheckpointReader& checkpoint, const 
   };
   for (const PlacedSlice& slice : model.slices)
     RETURN_IF_ERROR(
-        checkpoint.ReadVariableRange(model.variable(slice).name, slice.offset, slice.elements, take(slice.bytes)));
+        ReadSlice(slice, model.variable(slice), take(slice.bytes), [&](int64_t first, MutableByteSpan into) {
+          const int64_t count = into.size() / DTypeSize(model.variable(slice).dtype);
+          return checkpoint.ReadVariableRange(model.variable(slice).name, first, count, into);
+        }));
   if (!part.with_slots) return part;
   for (const PlacedSlice& slice : model.slices) {
     const std::string& name = model.variable(slice).name;
     for (const SlotSpec& slot : model.slots(slice))
-      RETURN_IF_ERROR(
-          checkpoint.ReadSlotRange(name, slot.name, slice.offset, slice.elements, take(SlotBytesOf(model, slice))));
+      RETURN_IF_ERROR(ReadSlice(slice, model.variable(slice), take(SlotBytesOf(model, slice)),
+                                [&](int64_t first, MutableByteSpan into) {
+                                  const int64_t count = into.size() / DTypeSize(SlotDTypeOf(model, slice));
+                                  return checkpoint.ReadSlotRange(name, slot.name, first, count, into);
+                                }));
     for (int64_t stripe = 0; stripe < NumStripes(slice); ++stripe) {
       const int64_t from = stripe * kStripeElements;
       int64_t t = 0;
-      if (Trainable(model, slice)) {
+      if (model.variable(slice).kind == VariableKind::kRows) {
+        // A table has one counter, which stripes that weren't touched of late don't show.
+        ASSIGN_OR_RETURN(t, checkpoint.ReadCounter(name, kStepSlot, 0, model.variable(slice).elements()));
+      } else if (Updated(model, slice)) {
         ASSIGN_OR_RETURN(t, checkpoint.ReadCounter(name, kStepSlot, slice.offset + from,
                                                    std::min(kStripeElements, slice.elements - from)));
       }

@@ -19,12 +19,12 @@ namespace muster {
 // (TensorFlow's word for a slice). Its slots' tensors have "/" and the slot's name behind it.
 std::string TensorNameOf(const std::string& variable, const PlacedSlice& slice);
 
-// Bytes of the values of all slices, and of all slots of the trainable ones.
-uint64_t ValueBytes(const StoreModel& model);
+// Bytes of the values of all slices (those of tables of rows only if asked for), and of all slots.
+uint64_t ValueBytes(const StoreModel& model, bool with_rows = true);
 uint64_t SlotBytes(const StoreModel& model);
 int64_t NumStripes(const StoreModel& model);
 
-// The state of a ps at one moment (each stripe of one moment): values of the slices in order, then for each trainable
+// The state of a ps at one moment (each stripe of one moment): values of the slices in order, then for each updated
 // slice its slots in order.
 struct PartSnapshot {
   std::vector<std::byte> bytes;
@@ -38,7 +38,7 @@ PartSnapshot CopyAside(const Arena& arena);
 // The same where it lies.
 struct PartView {
   std::vector<ByteSpan> values;  // one a slice
-  std::vector<ByteSpan> slots;   // of each trainable slice in order
+  std::vector<ByteSpan> slots;   // of each updated slice in order
   std::vector<uint64_t> steps;
 };
 PartView ViewOf(const StoreModel& model, const PartSnapshot& snapshot);

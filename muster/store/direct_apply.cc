@@ -65,6 +65,7 @@ bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::Functio
   place.started_at = Observe(arena.header().counters.updates);
   for (size_t i = 0; i < place.slices.size(); ++i) {
     const SlicePiece& slice = place.slices[i];
+    if (slice.kind == VariableKind::kRows) continue;
     ByteSpan change;
     if (slice.kind == VariableKind::kTrainable) change = gradient(slice.variable);
     if (slice.kind == VariableKind::kBuffer && options.publish_buffers) change = binding.values[slice.variable];

@@ -19,11 +19,20 @@ void Fields(Archive& a, Stamp& m) {
   a(3, m.sequence);
 }
 template <typename Archive>
+void Fields(Archive& a, RowTable& m) {
+  a(1, m.partition);
+  a(2, m.initial.kind);
+  a(3, m.initial.center);
+  a(4, m.initial.spread);
+  a(5, m.initial.seed);
+}
+template <typename Archive>
 void Fields(Archive& a, VariableSpec& m) {
   a(1, m.name);
   a(2, m.dtype);
   a(3, m.shape);
   a(4, m.kind);
+  a(5, m.table);
 }
 template <typename Archive>
 void Fields(Archive& a, PlacedSlice& m) {
@@ -35,6 +44,7 @@ void Fields(Archive& a, PlacedSlice& m) {
   a(6, m.elements);
   a(7, m.bytes);
   a(8, m.ps);
+  a(9, m.row_step);
 }
 template <typename Archive>
 void Fields(Archive& a, ClipSpec& m) {
@@ -127,6 +137,7 @@ void Fields(Archive& a, InitializeRequest& m) {
   a(6, m.global_step);
   a(7, m.minibatches);
   a(8, m.generation);
+  a(9, m.with_rows);
 }
 template <typename Archive>
 void Fields(Archive& a, AwaitReadyRequest& m) {
@@ -257,6 +268,16 @@ template <typename Archive>
 void Fields(Archive& a, EnterDirectRequest& m) {
   a(1, m.stamp);
   a(2, m.ticket);
+}
+template <typename Archive>
+void Fields(Archive& a, RowsRequest& m) {
+  a(1, m.stamp);
+  a(2, m.slice);
+  a(3, m.generation);
+  a(4, m.rows);
+  a(5, m.global_step);
+  a(6, m.scale);
+  a(7, m.last);
 }
 template <typename Archive>
 void Fields(Archive& a, LoadCheckpointRequest& m) {
@@ -395,10 +416,10 @@ absl::Status DecodeMessage(const std::string& bytes, Message& message) {
 
 std::string StoreMethodName(uint16_t method) {
   static constexpr std::array<const char*, kStoreMethods> kNames = {
-      "unknown",      "join",    "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
-      "shutdown",     "status",  "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
-      "barrier",      "unknown", "unknown",    "unknown",     "unknown",           "unknown",         "open_direct",
-      "enter_direct", "hold",    "mark"};
+      "unknown",      "join",        "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
+      "shutdown",     "status",      "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
+      "barrier",      "gather_rows", "push_rows",  "unknown",     "unknown",           "unknown",         "open_direct",
+      "enter_direct", "hold",        "mark"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

@@ -29,6 +29,8 @@ enum class StoreMethod : uint16_t {
   kLoadCheckpoint = 12,
   kReportLoad = 13,
   kBarrier = 14,
+  kGatherRows = 15,
+  kPushRows = 16,
   kOpenDirect = 20,
   kEnterDirect = 21,
   kHold = 22,
@@ -68,6 +70,7 @@ struct InitializeRequest {
   int64_t global_step = 0;
   int64_t minibatches = 0;
   uint64_t generation = 0;  // higher than that of any ps; one that a ps has already changes nothing
+  bool with_rows = false;   // the bulk has the values of tables of rows too; else they begin as their initializers say
 };
 
 struct AwaitReadyRequest {
@@ -206,6 +209,20 @@ struct ReportLoadRequest {
   int64_t global_step = 0;
 };
 
+// Of one table of rows, the ps's slice `slice`; kGatherRows and kPushRows. Bulk: int64 numbers of rows within the slice
+// (pushed: ascending, each once; gathered: in any order), then, pushed, the gradients [rows, width] of the type of
+// slots. The reply's bulk: the gathered rows.
+struct RowsRequest {
+  Stamp stamp;
+  uint32_t slice = 0;
+  uint64_t generation = 0;  // of the values; another is answered with Aborted
+  uint64_t rows = 0;
+  // The rest is for pushes.
+  int64_t global_step = 0;  // that the sender knows of: as in PushPullRequest
+  double scale = 1;         // what the gradients are multiplied by
+  bool last = false;        // of the requests of one push under one number: it alone may have rows of the first stripe
+};
+
 // Replies without content are empty messages. Decoding: InvalidArgument if the bytes aren't such a message.
 #define MUSTER_STORE_MESSAGES(X) \
   X(StoreModel)                  \
@@ -232,6 +249,7 @@ struct ReportLoadRequest {
   X(OpenDirectRequest)           \
   X(OpenDirectReply)             \
   X(EnterDirectRequest)          \
+  X(RowsRequest)                 \
   X(LoadCheckpointRequest)       \
   X(LoadCheckpointReply)         \
   X(ReportLoadRequest)

@@ -16,35 +16,41 @@ namespace {
 constexpr Stamp kStamp = {3, std::numeric_limits<uint64_t>::max(), uint64_t{1} << 63};
 
 StoreModel SampleModel() {
-  return ModelOn({{.name = "w", .dtype = DType::kFloat64, .shape = {6, 2}},
-                  {.name = "", .shape = {}},
-                  {.name = "stats", .dtype = DType::kInt64, .shape = {0}, .kind = VariableKind::kBuffer}},
-                 {.kind = RuleKind::kMomentum,
-                  .learning_rate = 1e-300,
-                  .momentum = 0.5,
-                  .nesterov = true,
-                  .beta1 = 0.25,
-                  .beta2 = 0.125,
-                  .epsilon = 0.75,
-                  .weight_decay = 0.0625,
-                  .initial_accumulator = 3,
-                  .learning_rate_decay = 5,
-                  .rho = 0.375,
-                  .centered = true,
-                  .learning_rate_power = -7,
-                  .l1 = 11,
-                  .l2 = 13,
-                  .clip = {ClipKind::kGlobalNorm, 17},
-                  .schedule = {.kind = ScheduleKind::kPolynomial,
-                               .decay_steps = 19,
-                               .decay_rate = 23,
-                               .end_learning_rate = 29,
-                               .power = 31,
-                               .cycle = true,
-                               .alpha = 0.1875,
-                               .warmup_steps = 37,
-                               .warmup_from = 41}},
-                 1, 0, {.kind = Partitioning::Kind::kFixed, .shards = 3});
+  StoreModel model = ModelOn({{.name = "w", .dtype = DType::kFloat64, .shape = {6, 2}},
+                              {.name = "", .shape = {}},
+                              {.name = "stats", .dtype = DType::kInt64, .shape = {0}, .kind = VariableKind::kBuffer},
+                              {.name = "table",
+                               .shape = {4, 2},
+                               .kind = VariableKind::kRows,
+                               .table = {RowPartition::kDiv, RowInitializer::Normal(43, 47, 53)}}},
+                             {.kind = RuleKind::kMomentum,
+                              .learning_rate = 1e-300,
+                              .momentum = 0.5,
+                              .nesterov = true,
+                              .beta1 = 0.25,
+                              .beta2 = 0.125,
+                              .epsilon = 0.75,
+                              .weight_decay = 0.0625,
+                              .initial_accumulator = 3,
+                              .learning_rate_decay = 5,
+                              .rho = 0.375,
+                              .centered = true,
+                              .learning_rate_power = -7,
+                              .l1 = 11,
+                              .l2 = 13,
+                              .clip = {ClipKind::kGlobalNorm, 17},
+                              .schedule = {.kind = ScheduleKind::kPolynomial,
+                                           .decay_steps = 19,
+                                           .decay_rate = 23,
+                                           .end_learning_rate = 29,
+                                           .power = 31,
+                                           .cycle = true,
+                                           .alpha = 0.1875,
+                                           .warmup_steps = 37,
+                                           .warmup_from = 41}},
+                             1, 0, {.kind = Partitioning::Kind::kFixed, .shards = 3});
+  model.slices.back().row_step = 59;
+  return model;
 }
 
 // What goes over the wire must come back the same: encoding what was decoded gives the same bytes, and every field has
@@ -77,6 +83,7 @@ void ExpectModel(const StoreModel& model) {
     EXPECT_EQ(model.slices[i].offset, sample.slices[i].offset);
     EXPECT_EQ(model.slices[i].shard, sample.slices[i].shard);
     EXPECT_EQ(model.slices[i].ps, sample.slices[i].ps);
+    EXPECT_EQ(model.slices[i].row_step, sample.slices[i].row_step);
   }
 }
 
@@ -112,6 +119,20 @@ TEST(MessagesTest, InitializeAndAwaitReadyRoundTrip) {
   ExpectModel(await_ready.model);
   EXPECT_EQ(RoundTrip(AwaitReadyReply{std::numeric_limits<int64_t>::max()}).global_step,
             std::numeric_limits<int64_t>::max());
+}
+
+TEST(MessagesTest, RowsRoundTrip) {
+  const auto request = RoundTrip(RowsRequest{kStamp, 4, 5, 6, -8, 0.5, true});
+  ExpectStamp(request.stamp);
+  EXPECT_EQ(request.slice, 4u);
+  EXPECT_EQ(request.generation, 5u);
+  EXPECT_EQ(request.rows, 6u);
+  EXPECT_EQ(request.global_step, -8);
+  EXPECT_EQ(request.scale, 0.5);
+  EXPECT_TRUE(request.last);
+  InitializeRequest initialize;
+  initialize.with_rows = true;
+  EXPECT_TRUE(RoundTrip(initialize).with_rows);
 }
 
 TEST(MessagesTest, PushPullRoundTrips) {

@@ -1,10 +1,12 @@
 #include "muster/store/model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
+#include "muster/optim/sparse_rows.h"
 
 namespace muster {
 namespace {
@@ -25,20 +27,77 @@ absl::StatusOr<int64_t> CheckedElements(const std::string& name, const std::vect
 
 // What an update rule works on, and what a message may carry: a number that is no DType must not reach DTypeSize.
 bool KnownType(DType dtype) { return dtype >= DType::kFloat32 && dtype <= DType::kBool; }
-bool KnownKind(VariableKind kind) { return kind >= VariableKind::kTrainable && kind <= VariableKind::kBuffer; }
+bool KnownKind(VariableKind kind) { return kind >= VariableKind::kTrainable && kind <= VariableKind::kRows; }
+
+absl::Status CheckTable(const VariableSpec& variable, const RuleSpec& rule) {
+  const auto refuse = [&variable](const auto&... pieces) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable '", variable.name, "' is a table of rows, but ", pieces...));
+  };
+  const RowInitializer& initial = variable.table.initial;
+  // Where there are no rows the shape as a whole doesn't tell how long one would be.
+  if (!variable.shape.empty())
+    RETURN_IF_ERROR(CheckedElements(variable.name, {variable.shape.begin() + 1, variable.shape.end()}).status());
+  if (variable.shape.empty() || variable.row_elements() < 1)
+    return refuse("its rows have no elements; accepted: a shape [rows, ...]");
+  if (!IsFloatingPoint(variable.dtype))
+    return refuse("of type ", DTypeName(variable.dtype), "; accepted: float32, float64, float16, bfloat16");
+  if (variable.table.partition > RowPartition::kDiv || initial.kind > RowInitializer::Kind::kNormal ||
+      !std::isfinite(initial.center) || !std::isfinite(initial.spread))
+    return refuse("its partition or initializer is none; accepted: mod, div; zeros, uniform, normal of finite numbers");
+  if (!SupportsRows(rule.kind))
+    return refuse("rule ", RuleName(rule.kind),
+                  " can't update single rows; accepted: sgd, momentum, adam, adagrad, ftrl");
+  if (rule.clip.kind == ClipKind::kGlobalNorm)
+    return refuse(
+        "its rule clips by the global norm, which is known only when all gradients are there; accepted: "
+        "clipping by value or by the variable's norm");
+  return absl::OkStatus();
+}
+
+// … of those that its partition makes. The limit keeps offsets far from those of int64.
+constexpr int kMaxShards = 10'000;
+bool IsShardOfTable(const VariableSpec& variable, const PlacedSlice& slice) {
+  if (slice.num_shards < 1 || slice.num_shards > kMaxShards || slice.shard < 0 || slice.shard >= slice.num_shards)
+    return false;
+  const RowSplit split(variable.table.partition, variable.shape[0], slice.num_shards);
+  std::vector<int64_t> shape = variable.shape;
+  shape[0] = split.RowsOf(slice.shard);
+  return slice.shape == shape && slice.row_step == split.Step() &&
+         slice.offset == split.FirstRowOf(slice.shard) * variable.row_elements();
+}
 
 absl::Status CheckVariable(const VariableSpec& variable, const OptimizerSpec& optimizer) {
   if (!KnownType(variable.dtype) || !KnownKind(variable.kind))
     return absl::InvalidArgumentError(
         absl::StrCat("variable '", variable.name, "' is of an unknown type or kind (", static_cast<int>(variable.dtype),
                      ", ", static_cast<int>(variable.kind), "); every task must run the same version"));
-  if (variable.kind == VariableKind::kTrainable) {
+  if (variable.updated()) {
     const absl::Status updatable = CheckRuleFor(optimizer.RuleFor(variable.name), variable.dtype);
     if (!updatable.ok())
       return absl::InvalidArgumentError(
           absl::StrCat("variable '", variable.name, "' is trainable, but ", updatable.message()));
   }
-  return CheckedElements(variable.name, variable.shape).status();
+  RETURN_IF_ERROR(CheckedElements(variable.name, variable.shape).status());
+  return variable.kind == VariableKind::kRows ? CheckTable(variable, optimizer.RuleFor(variable.name))
+                                              : absl::OkStatus();
+}
+
+absl::Status CheckSlice(const StoreModel& model, const PlacedSlice& slice) {
+  if (slice.variable < 0 || slice.variable >= static_cast<int>(model.variables.size()))
+    return absl::InvalidArgumentError(
+        absl::StrCat("a slice names variable ", slice.variable, " of ", model.variables.size()));
+  const VariableSpec& variable = model.variable(slice);
+  const auto elements = CheckedElements(variable.name, slice.shape);
+  RETURN_IF_ERROR(elements.status());
+  const bool table = variable.kind == VariableKind::kRows;
+  const bool sound = *elements == slice.elements &&
+                     slice.bytes == *elements * static_cast<int64_t>(DTypeSize(variable.dtype)) && slice.offset >= 0 &&
+                     (table ? IsShardOfTable(variable, slice)
+                            : slice.row_step == 1 && slice.offset <= variable.elements() - *elements);
+  if (sound) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("slice ", slice.shard, " of variable '", variable.name, "' doesn't lie within it"));
 }
 
 absl::Status CheckGates(const StoreModel& model) {
@@ -55,11 +114,16 @@ absl::Status CheckGates(const StoreModel& model) {
                                                    " replicas: no update would ever be complete; use at most as many"));
   if (model.clock_limit > 0)
     return absl::InvalidArgumentError("a synchronous gate leaves nobody behind: use it or a staleness bound, not both");
-  for (const VariableSpec& variable : model.variables)
+  for (const VariableSpec& variable : model.variables) {
+    if (variable.kind == VariableKind::kRows)
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable '", variable.name,
+                       "' is a table of rows, which a synchronous gate can't average; train it asynchronously"));
     if (variable.kind == VariableKind::kTrainable && !IsFloatingPoint(variable.dtype))
       return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' is of type ",
                                                      DTypeName(variable.dtype),
                                                      "; a synchronous gate takes means, of floating-point types"));
+  }
   return absl::OkStatus();
 }
 
@@ -74,13 +138,13 @@ std::string DescribeGate(const StoreModel& model) {
 
 bool SameSlice(const PlacedSlice& a, const PlacedSlice& b) {
   return a.variable == b.variable && a.shard == b.shard && a.num_shards == b.num_shards && a.offset == b.offset &&
-         a.shape == b.shape;
+         a.shape == b.shape && a.row_step == b.row_step;
 }
 
 }  // namespace
 
 std::vector<SlotSpec> StoreModel::slots(const PlacedSlice& slice) const {
-  if (variable(slice).kind != VariableKind::kTrainable) return {};
+  if (!variable(slice).updated()) return {};
   const auto update = MakeUpdateRule(rule(slice));
   return update.ok() ? (*update)->slots() : std::vector<SlotSpec>();
 }
@@ -102,11 +166,15 @@ absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, c
   for (size_t i = 0; i < common; ++i) {
     const VariableSpec& a = chiefs.variables[i];
     const VariableSpec& b = theirs.variables[i];
-    if (a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.kind == b.kind) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the model of ", who, " differs from the chief's at variable ", i, ": ", who, " has '", b.name, "' ",
-        DescribeType(b), ", the chief has '", a.name, "' ", DescribeType(a),
-        a.kind != b.kind ? " (and only one of them is trainable)" : "", "; start the same program on every task"));
+    if (a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.kind == b.kind && a.table == b.table)
+      continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("the model of ", who, " differs from the chief's at variable ", i, ": ", who, " has '", b.name,
+                     "' ", DescribeType(b), ", the chief has '", a.name, "' ", DescribeType(a),
+                     a.kind != b.kind     ? " (and only one of them is trainable)"
+                     : a.table != b.table ? " (and they partition or initialise its rows in different ways)"
+                                          : "",
+                     "; start the same program on every task"));
   }
   if (chiefs.variables.size() != theirs.variables.size()) {
     const bool more = theirs.variables.size() > common;
@@ -139,16 +207,8 @@ absl::Status ValidateModel(const StoreModel& model) {
   RETURN_IF_ERROR(CheckGates(model));
   int64_t total = 0;
   for (const PlacedSlice& slice : model.slices) {
-    if (slice.variable < 0 || slice.variable >= static_cast<int>(model.variables.size()))
-      return absl::InvalidArgumentError(
-          absl::StrCat("a slice names variable ", slice.variable, " of ", model.variables.size()));
-    const VariableSpec& variable = model.variable(slice);
-    ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(variable.name, slice.shape));
-    if (elements != slice.elements || slice.bytes != elements * static_cast<int64_t>(DTypeSize(variable.dtype)) ||
-        slice.offset < 0 || slice.offset > variable.elements() - elements)
-      return absl::InvalidArgumentError(
-          absl::StrCat("slice ", slice.shard, " of variable '", variable.name, "' doesn't lie within it"));
-    total += elements;
+    RETURN_IF_ERROR(CheckSlice(model, slice));
+    total += slice.elements;
     if (total > kMaxElements)
       return absl::InvalidArgumentError(absl::StrCat("the slices have more than ", kMaxElements, " elements together"));
   }

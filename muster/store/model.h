@@ -37,7 +37,7 @@ struct StoreModel {
 
   bool gated() const { return gate.kind == GateKind::kSynchronous; }
   const VariableSpec& variable(const PlacedSlice& slice) const { return variables[slice.variable]; }
-  // The rule that updates the slice; what isn't trainable has none.
+  // The rule that updates the slice; what isn't updated has none.
   const RuleSpec& rule(const PlacedSlice& slice) const { return optimizer.RuleFor(variable(slice).name); }
   // The state that its rule keeps beside the slice: names, in order.
   std::vector<SlotSpec> slots(const PlacedSlice& slice) const;

@@ -124,7 +124,13 @@ absl::Status StoreClient::ExchangeHeldBack(std::vector<StoreCall>& calls) {
 }
 
 absl::Status StoreClient::Ask(std::vector<StoreCall>& calls) {
-  return Exchange(calls, loop_.Now() + options_.patience);
+  RETURN_IF_ERROR(Exchange(calls, loop_.Now() + options_.patience));
+  for (const StoreCall& call : calls)
+    if (call.answer->bulk_bytes != TotalBytes(call.into))
+      return Annotate(call.ps,
+                      absl::DataLossError(absl::StrCat("an answer of ", TotalBytes(call.into),
+                                                       " bytes was asked for, it brought ", call.answer->bulk_bytes)));
+  return absl::OkStatus();
 }
 
 absl::Status StoreClient::ExchangeOne(StoreCall& call, absl::Duration patience, bool stoppable) {
@@ -223,13 +229,15 @@ absl::Status StoreClient::InitializeOne(int ps, int64_t global_step, int64_t min
                             .steps = part != nullptr ? part->snapshot.steps : std::vector<uint64_t>(),
                             .global_step = global_step,
                             .minibatches = minibatches,
-                            .generation = generation_};
+                            .generation = generation_,
+                            .with_rows = part != nullptr};
   StoreCall call{.ps = ps, .method = StoreMethod::kInitialize, .control = Encode(message)};
   if (part != nullptr) {
     call.bulk = {part->snapshot.bytes};
   } else {
     for (const SlicePiece& slice : servers_[ps].slices)
-      call.bulk.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
+      if (slice.kind != VariableKind::kRows)
+        call.bulk.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
   }
   return Transfer(call);
 }
@@ -274,7 +282,7 @@ MutableSegments StoreClient::PullTargets(const Server& server, PullWhat what) co
   MutableSegments targets;
   if (what == PullWhat::kNothing) return targets;
   for (const SlicePiece& slice : server.slices)
-    if (what == PullWhat::kEverything || slice.kind == VariableKind::kTrainable)
+    if (slice.kind != VariableKind::kRows && (what == PullWhat::kEverything || slice.kind == VariableKind::kTrainable))
       targets.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
   return targets;
 }

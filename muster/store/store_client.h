@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,12 +45,19 @@ struct StoreClientOptions {
   ArenaProbe* probe = nullptr;  // of tests, for direct apply
 };
 
+// What goes with a request: its number, the values' generation, the global step as ps 0 said last.
+struct StoreNumbers {
+  uint64_t sequence = 0;
+  uint64_t generation = 0;
+  int64_t global_step = 0;
+};
+
 // The model in this process: what it consists of, where it is placed, and the memory of each variable.
 struct ModelBinding {
   std::vector<VariableSpec> variables;
   PlacementResult placement;
   OptimizerSpec optimizer;
-  std::vector<MutableByteSpan> values;  // one a variable; must outlive the client
+  std::vector<MutableByteSpan> values;  // one a variable, empty for tables of rows; must outlive the client
   GateSpec gate = {};
   uint64_t clock_limit = 0;  // see StoreModel
 };
@@ -104,11 +112,9 @@ class StoreClient {
   StoreClient(Transport& transport, std::vector<std::string> ps_addresses, StoreClientOptions options);
   ~StoreClient();
 
-  // Makes this process known to every ps; with `chief` asks for the chief's lease, which each ps
-  // keeps for itself.
+  // Makes this process known to every ps; with `chief` asks for the chief's lease, which each ps keeps for itself.
   [[nodiscard]] absl::Status Join(bool chief);
-  // What the ps said at Join: the model is initialised everywhere, by one chief at one time; training has ended
-  // already.
+  // What the ps said at Join: the model is initialised everywhere, by one chief at one time; training has ended.
   bool ready() const;
   bool ended() const;
   uint64_t chief_epoch(int ps = 0) const { return servers_[ps].joined.chief_epoch; }
@@ -118,6 +124,12 @@ class StoreClient {
   // The model as ps `ps` has it.
   StoreModel ModelOf(int ps) const;
   int num_ps() const { return static_cast<int>(servers_.size()); }
+
+  // For operations in files of their own: requests sent at once, retried until they are answered; numbers for them.
+  // DataLoss: an answer's bulk isn't as long as `into`.
+  [[nodiscard]] absl::Status Ask(std::vector<StoreCall>& calls);
+  StoreNumbers NextNumbers() { return {++sequence_, generation_, global_step_}; }
+  Stamp MakeStamp(int ps, uint64_t sequence) const;
 
   // The chief: gives every ps its slices, ps 0 last, whatever they held before. `parts` (one a ps) come from a
   // checkpoint; without them the bound memory is the initial value.
@@ -165,11 +177,6 @@ class StoreClient {
   // The checkpoint that ps 0 says the chief is asked to load; empty: none. Who takes it reports what became of it.
   std::string TakeLoadRequest() { return std::exchange(load_request_, {}); }
   [[nodiscard]] absl::Status ReportLoad(const absl::StatusOr<int64_t>& global_step);
-
-  // For operations in files of their own: requests asked until they are answered, as PushPull's; numbers for them.
-  [[nodiscard]] absl::Status Ask(std::vector<StoreCall>& calls);
-  Stamp MakeStamp(int ps, uint64_t sequence) const;
-  uint64_t NextSequence() { return ++sequence_; }
   // The stamp of the next heartbeat to `ps` (heartbeats carry no number of their own).
   Stamp HeartbeatStamp(int ps) const;
   const std::vector<std::string>& addresses() const { return addresses_; }

@@ -132,13 +132,21 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
       RETURN_IF_ERROR(clients_.Hear(message.stamp, request.connection, loop_.Now()));
       RETURN_IF_ERROR(clients_.CheckChief(message.stamp, message.chief_epoch));
       RETURN_IF_ERROR(ValidateModel(message.model));
-      const uint64_t expected = ValueBytes(message.model) + (message.with_slots ? SlotBytes(message.model) : 0);
+      const uint64_t expected =
+          ValueBytes(message.model, message.with_rows) + (message.with_slots ? SlotBytes(message.model) : 0);
       if (request.bulk_bytes != expected)
         return absl::InvalidArgumentError(
             absl::StrCat("initialisation of ", expected, " bytes came with ", request.bulk_bytes));
       auto target = std::make_unique<DecodedBulk>(buffers_.Take(request.bulk_bytes), request.bulk_bytes);
       target->initialize = std::move(message);
       return target;
+    }
+    case StoreMethod::kGatherRows:
+    case StoreMethod::kPushRows: {
+      RowsRequest message;
+      RETURN_IF_ERROR(Decode(request.control, message));
+      RETURN_IF_ERROR(CheckRows(request, message, request.bulk_bytes));
+      return std::make_unique<DecodedBulk>(buffers_.Take(request.bulk_bytes), request.bulk_bytes);
     }
     default:
       return absl::InvalidArgumentError(absl::StrCat("method ", StoreMethodName(request.method), " takes no bulk, but ",
@@ -167,6 +175,9 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
         return responder.Fail(std::move(status));
       return OnInitialize(request.connection, message, {}, std::move(responder));
     }
+    case StoreMethod::kGatherRows:
+    case StoreMethod::kPushRows:
+      return OnRows(request, decoded != nullptr ? decoded->bytes() : ByteSpan(), std::move(responder));
     case StoreMethod::kJoin:
       return OnJoin(request, std::move(responder));
     case StoreMethod::kAwaitReady:
@@ -273,7 +284,7 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
     RETURN_IF_ERROR(CompareModels(arena_->model(), message.model, clients_.client(message.stamp.client).task));
   }
   RETURN_IF_ERROR(ValidateModel(message.model));
-  const uint64_t value_bytes = ValueBytes(message.model);
+  const uint64_t value_bytes = ValueBytes(message.model, message.with_rows);
   if (bulk.size() != value_bytes + (message.with_slots ? SlotBytes(message.model) : 0))
     return absl::InvalidArgumentError("the initialisation's values do not fit its model");
   if (message.with_slots && message.steps.size() != static_cast<size_t>(NumStripes(message.model)))
@@ -292,7 +303,8 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
                 .minibatches = message.minibatches,
                 .values = bulk.first(value_bytes),
                 .slots = bulk.subspan(value_bytes),
-                .steps = message.with_slots ? std::span<const uint64_t>(message.steps) : std::span<const uint64_t>()});
+                .steps = message.with_slots ? std::span<const uint64_t>(message.steps) : std::span<const uint64_t>(),
+                .with_rows = message.with_rows});
   gates_.Attach(*arena_);
   return absl::OkStatus();
 }
@@ -541,6 +553,7 @@ StoreService::View StoreService::MakeView() const {
           .ending = ending_,
           .requests = requests_,
           .staleness = AllStaleness(),
+          .rows = rows_,
           .listener = listener_stats_()};
 }
 

@@ -20,6 +20,7 @@
 #include "muster/store/gates.h"
 #include "muster/store/messages.h"
 #include "muster/store/part_saver.h"
+#include "muster/store/row_requests.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
 
@@ -79,6 +80,7 @@ class StoreService final : public RequestHandler {
     std::string ending;               // empty while training
     std::array<uint64_t, kStoreMethods> requests{};
     std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
+    RowCounts rows;
     Listener::Stats listener;
   };
   View MakeView() const;
@@ -105,6 +107,8 @@ class StoreService final : public RequestHandler {
   [[nodiscard]] absl::Status CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes);
   void CountNonFinite(const PushPullRequest& message);
   void CountPush(const PushPullRequest& message, bool new_update);
+  [[nodiscard]] absl::Status CheckRows(const IncomingRequest& request, const RowsRequest& message, size_t bulk_bytes);
+  void OnRows(const IncomingRequest& request, ByteSpan bulk, Responder responder);
   size_t PullBytes(PullWhat what) const;
   // With the values and counters as they are now.
   void AnswerPush(const PushPullRequest& request, PushPullReply reply, Responder responder);
@@ -120,6 +124,8 @@ class StoreService final : public RequestHandler {
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
   // Aborted without a model.
   [[nodiscard]] absl::Status NeedModel() const;
+  // Aborted: the arena's values are of another one.
+  [[nodiscard]] absl::Status CheckGeneration(uint64_t generation) const;
   // Cancelled once training has ended.
   [[nodiscard]] absl::Status NeedTraining() const;
   void RecordClient(int client);
@@ -153,6 +159,7 @@ class StoreService final : public RequestHandler {
   std::optional<Load> load_;
   std::array<uint64_t, kStoreMethods> requests_{};
   std::vector<uint64_t> staleness_;
+  RowCounts rows_;
   std::function<Listener::Stats()> listener_stats_;
   std::string ending_;
   absl::Time ended_at_;

@@ -6,14 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/count_lock.h"
 #include "muster/optim/delay_compensation.h"
+#include "muster/store/count_lock.h"
 #include "muster/store/store_service.h"
 
 namespace muster {
 namespace {
 
 bool Pulls(PullWhat what, VariableKind kind) {
+  if (kind == VariableKind::kRows) return false;
   return what == PullWhat::kEverything || (what == PullWhat::kTrainable && kind == VariableKind::kTrainable);
 }
 
@@ -57,11 +58,13 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
       return absl::InvalidArgumentError(
           absl::StrCat("push names slice ", index, " of ", model.slices.size(), " (ascending order, each once)"));
     previous = index;
-    if (model.variable(model.slices[index]).kind == VariableKind::kFrozen)
-      return absl::InvalidArgumentError(
-          absl::StrCat("variable '", model.variable(model.slices[index]).name, "' is frozen and takes no push"));
-    const bool trainable = model.variable(model.slices[index]).kind == VariableKind::kTrainable;
-    expected += model.slices[index].bytes * (trainable && message.with_pulled ? 2 : 1);
+    const VariableSpec& variable = model.variable(model.slices[index]);
+    if (variable.kind == VariableKind::kFrozen || variable.kind == VariableKind::kRows)
+      return absl::InvalidArgumentError(absl::StrCat("variable '", variable.name, "' is ",
+                                                     variable.kind == VariableKind::kFrozen
+                                                         ? "frozen and takes no push"
+                                                         : "a table of rows and takes no push as a whole"));
+    expected += model.slices[index].bytes * (variable.kind == VariableKind::kTrainable && message.with_pulled ? 2 : 1);
   }
   if (expected != bulk_bytes)
     return absl::InvalidArgumentError(absl::StrCat("a push of ", message.pushed.size(), " slices takes ", expected,
@@ -73,11 +76,14 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
   RETURN_IF_ERROR(Gates::Check(model, message));
   // A question about the global step alone has no values to do with.
   const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
-  if (touches_values && message.generation != arena_->header().generation)
-    return absl::AbortedError(absl::StrCat("the values of ", options_.task, " were loaded anew (generation ",
-                                           arena_->header().generation, ", not ", message.generation,
-                                           "): they have to be pulled again"));
-  return absl::OkStatus();
+  return touches_values ? CheckGeneration(message.generation) : absl::OkStatus();
+}
+
+absl::Status StoreService::CheckGeneration(uint64_t generation) const {
+  if (generation == arena_->header().generation) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("the values of ", options_.task, " were loaded anew (generation ",
+                                         arena_->header().generation, ", not ", generation,
+                                         "): they have to be pulled again"));
 }
 
 void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk,

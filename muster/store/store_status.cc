@@ -97,6 +97,10 @@ std::string RenderTable(const Json& status) {
   absl::StrAppend(&out, "\nrequests\n");
   for (const auto& [method, count] : status.at("requests").items())
     absl::StrAppendFormat(&out, "  %-20s %d\n", method, count.get<uint64_t>());
+  const Json& rows = status.at("rows");
+  if (rows.at("gathered").get<uint64_t>() + rows.at("pushed").get<uint64_t>() > 0)
+    absl::StrAppendFormat(&out, "\nrows of tables: %d gathered, %d pushed\n", rows.at("gathered").get<uint64_t>(),
+                          rows.at("pushed").get<uint64_t>());
   absl::StrAppend(&out, "\nstaleness (updates of others between pull and push)\n");
   for (size_t i = 0; i < status.at("staleness").size(); ++i)
     if (const auto count = status.at("staleness").at(i).get<uint64_t>(); count > 0)
@@ -151,6 +155,7 @@ std::string StatusJson(const StoreService::View& view) {
   for (uint16_t method = 1; method < kStoreMethods; ++method)
     if (view.requests[method] > 0) requests[StoreMethodName(method)] = view.requests[method];
   status["requests"] = std::move(requests);
+  status["rows"] = {{"gathered", view.rows.gathered}, {"pushed", view.rows.pushed}};
   status["staleness"] = StalenessJson(view.staleness);
   if (view.arena != nullptr) AddGates(*view.arena, status);
   status["bytes_received"] = view.listener.bytes_received;

@@ -50,7 +50,8 @@ class FuzzedStore {
     MUSTER_CHECK(files_.CreateDirectory("model").ok());
     Request(StoreMethod::kJoin, Encode(JoinRequest{"worker:0", 1, true, "here"}), 0);
     const std::vector<VariableSpec> variables = {{.name = "w", .shape = {3}},
-                                                 {.name = "mean", .shape = {2}, .kind = VariableKind::kBuffer}};
+                                                 {.name = "mean", .shape = {2}, .kind = VariableKind::kBuffer},
+                                                 {.name = "table", .shape = {9, 2}, .kind = VariableKind::kRows}};
     const StoreModel model = ModelOfPs(variables, *PlaceVariables(variables, 1, Placement::kRoundRobin, {}),
                                        RuleSpec{.kind = RuleKind::kAdam}, 0);
     Request(StoreMethod::kInitialize,

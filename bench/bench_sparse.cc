@@ -1,0 +1,282 @@
+// `bench sparse`: rows a second that workers look up in, and update by SGD, a large table on a parameter server, beside
+// TensorFlow's (tf.compat.v1, the same table, batch and number of workers) in turns in one run. Rows on stdout are
+// JSON, the table is on stderr. TensorFlow is installed into a virtual environment of its own when it isn't there;
+// where it can't be, its part is skipped and said so.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bench/median.h"
+#include "bench/process.h"
+#include "muster/base/check.h"
+#include "muster/optim/rule_options.h"
+#include "muster/store/row_client.h"
+#include "muster/transport/tcp/tcp_transport.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr int kWarmUpSteps = 100;
+// Batches are drawn beforehand, and taken in turns: more rows together than fit any cache.
+constexpr int kBatches = 64;
+
+struct Options {
+  int64_t rows = 1'000'000;
+  int64_t width = 64;
+  int64_t batch = 4096;
+  double seconds = 2;
+  int rounds = 3;
+  std::string tensorflow = std::filesystem::path(MUSTER_SOURCE_DIR) / "build/tensorflow";
+  // Of a process that this program starts itself.
+  std::string role;
+  std::string out;
+  std::string ps;
+  int task = 0;
+  int workers = 1;
+};
+
+// What is measured, in this order.
+constexpr std::array<const char*, 2> kModes = {"look_up", "update"};
+
+using Rates = std::array<double, kModes.size()>;
+
+double Seconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+}
+
+// A worker: a client of the store as a trainer has it.
+class Worker {
+ public:
+  explicit Worker(const Options& options)
+      : options_(options),
+        client_(transport_, {options.ps},
+                {.task = absl::StrCat("worker:", options.task), .where = "here", .incarnation = 1}),
+        values_(options.batch * options.width),
+        gradients_(values_.size()) {
+    std::mt19937_64 random(1 + options.task);
+    for (auto& batch : batches_) {
+      batch.resize(options.batch);
+      for (int64_t& row : batch) row = static_cast<int64_t>(random() % options.rows);
+    }
+    const std::vector<VariableSpec> variables = {{.name = "table",
+                                                  .shape = {options.rows, options.width},
+                                                  .kind = VariableKind::kRows,
+                                                  .table = {.initial = RowInitializer::Uniform(-1, 1, 7)}}};
+    Must(client_.Join(options.task == 0));
+    client_.Bind(
+        {variables, *PlaceVariables(variables, 1, Placement::kRoundRobin, {}), Sgd({.learning_rate = 0.1}), {{}}});
+    if (options.task == 0) Must(client_.Initialize(0, 0, nullptr));
+    Must(client_.AwaitReady(loop_.Now() + absl::Seconds(60)).status());
+  }
+
+  Rates Measure() {
+    Rates rates;
+    for (size_t mode = 0; mode < kModes.size(); ++mode) {
+      for (int step = 0; step < kWarmUpSteps; ++step) Step(mode);
+      Must(client_.Barrier(kModes[mode], static_cast<uint32_t>(options_.workers)));
+      const auto start = std::chrono::steady_clock::now();
+      int64_t steps = 0;
+      for (; Seconds(start) < options_.seconds; ++steps) Step(mode);
+      rates[mode] = static_cast<double>(steps * options_.batch) / Seconds(start);
+    }
+    Must(client_.Barrier("done", static_cast<uint32_t>(options_.workers)));
+    Must(client_.Done());
+    return rates;
+  }
+
+ private:
+  static void Must(const absl::Status& status) {
+    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    MUSTER_CHECK(status.ok());
+  }
+
+  void Step(size_t mode) {
+    const std::vector<int64_t>& batch = batches_[next_++ % kBatches];
+    Must(rows_.Gather("table", {batch, DType::kFloat32, AsMutableBytes(values_.data(), values_.size())}));
+    if (mode == 0) return;
+    // Of half the mean square of a row.
+    const float scale = 1 / static_cast<float>(options_.batch);
+    for (size_t i = 0; i < values_.size(); ++i) gradients_[i] = values_[i] * scale;
+    Must(rows_.Push("table", {batch, DType::kFloat32, AsBytes(gradients_.data(), gradients_.size())}).status());
+  }
+
+  const Options options_;
+  TcpEventLoop loop_;
+  TcpTransport transport_{loop_, {}};
+  StoreClient client_;
+  RowClient rows_{client_};
+  std::array<std::vector<int64_t>, kBatches> batches_;
+  size_t next_ = 0;
+  std::vector<float> values_, gradients_;
+};
+
+int Work(const Options& options) {
+  const Rates rates = Worker(options).Measure();
+  std::ofstream(options.out) << absl::StrJoin(rates, " ") << "\n";
+  return 0;
+}
+
+// The sum of what the workers wrote; zeros if one failed.
+Rates SumOf(const std::vector<pid_t>& workers, const std::vector<std::string>& outs) {
+  Rates sum = {};
+  bool good = true;
+  for (size_t i = 0; i < workers.size(); ++i) {
+    if (WaitFor(workers[i]) != 0) {
+      ShowEnd(outs[i] + ".log");
+      good = false;
+    }
+    std::ifstream file(outs[i]);
+    double rate = 0;
+    for (size_t mode = 0; mode < sum.size() && file >> rate; ++mode) sum[mode] += rate;
+  }
+  return good ? sum : Rates{};
+}
+
+Rates MeasureMuster(const Options& options, const std::string& folder, int workers) {
+  const std::string ps_address = absl::StrCat("127.0.0.1:", FreePort());
+  nlohmann::json config = {{"cluster", {{"ps", {ps_address}}}}, {"task", {{"type", "ps"}, {"index", 0}}}};
+  for (int i = 0; i < workers; ++i) config["cluster"]["worker"].push_back(absl::StrCat("127.0.0.1:", FreePort()));
+  const pid_t ps = Start({SiblingProgram("muster"), "ps"}, {{"TF_CONFIG", config.dump()}}, folder + "/ps.log");
+  std::vector<pid_t> children;
+  std::vector<std::string> outs;
+  for (int i = 0; i < workers; ++i) {
+    outs.push_back(absl::StrCat(folder, "/muster", i));
+    children.push_back(StartSelf(
+        {"--role", "worker", "--ps", ps_address, "--task", absl::StrCat(i), "--workers", absl::StrCat(workers),
+         "--rows", absl::StrCat(options.rows), "--width", absl::StrCat(options.width), "--batch",
+         absl::StrCat(options.batch), "--seconds", absl::StrCat(options.seconds), "--out", outs.back()},
+        {}, outs.back() + ".log"));
+  }
+  const Rates rates = SumOf(children, outs);
+  if (rates[0] == 0) kill(ps, SIGTERM);  // it would wait for those who left without a word
+  WaitFor(ps);
+  return rates;
+}
+
+Rates MeasureTensorFlow(const Options& options, const std::string& folder, int workers) {
+  const std::string ps_address = absl::StrCat("127.0.0.1:", FreePort());
+  std::vector<std::string> addresses;
+  for (int i = 0; i < workers; ++i) addresses.push_back(absl::StrCat("127.0.0.1:", FreePort()));
+  const auto command = [&](const std::string& role, int task, const std::string& out) -> std::vector<std::string> {
+    return {options.tensorflow + "/bin/python",
+            std::filesystem::path(MUSTER_SOURCE_DIR) / "bench/tensorflow_sparse.py",
+            "--role",
+            role,
+            "--task",
+            absl::StrCat(task),
+            "--ps",
+            ps_address,
+            "--workers",
+            absl::StrJoin(addresses, ","),
+            "--rows",
+            absl::StrCat(options.rows),
+            "--width",
+            absl::StrCat(options.width),
+            "--batch",
+            absl::StrCat(options.batch),
+            "--seconds",
+            absl::StrCat(options.seconds),
+            "--out",
+            out};
+  };
+  const std::string round = std::filesystem::path(folder) / absl::StrCat("tensorflow-", ps_address.substr(10));
+  const pid_t ps = Start(command("ps", 0, ""), {}, round + ".ps.log");
+  std::vector<pid_t> children;
+  std::vector<std::string> outs;
+  for (int i = 0; i < workers; ++i) {
+    outs.push_back(absl::StrCat(round, ".worker", i));
+    children.push_back(Start(command("worker", i, outs.back()), {}, outs.back() + ".log"));
+  }
+  const Rates rates = SumOf(children, outs);
+  kill(ps, SIGKILL);  // it never ends by itself
+  WaitFor(ps);
+  return rates;
+}
+
+// True if there is a TensorFlow to compare with.
+bool InstallTensorFlow(const Options& options, const std::string& folder) {
+  const std::string python = options.tensorflow + "/bin/python";
+  const std::string log = folder + "/install.log";
+  const auto works = [&] { return WaitFor(Start({python, "-c", "import tensorflow"}, {}, log)) == 0; };
+  if (std::filesystem::exists(python) && works()) return true;
+  std::fprintf(stderr, "installing tensorflow-cpu into %s\n", options.tensorflow.c_str());
+  const std::string install =
+      absl::StrCat("python3 -m venv ", options.tensorflow, " && ", python, " -m pip install -q tensorflow-cpu");
+  if (WaitFor(Start({"/bin/sh", "-c", install}, {}, log)) == 0 && works()) return true;
+  ShowEnd(log);
+  std::fprintf(stderr, "SKIPPED: TensorFlow, which can't be installed into %s\n", options.tensorflow.c_str());
+  return false;
+}
+
+int Report(const Options& options) {
+  const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-sparse-", getpid());
+  std::filesystem::create_directories(folder);
+  const bool tensorflow = InstallTensorFlow(options, folder);
+  std::map<std::pair<int, size_t>, std::vector<double>> ours, theirs;
+  for (int round = 0; round < options.rounds; ++round)
+    for (const int workers : {1, 2}) {
+      const Rates rates = MeasureMuster(options, folder, workers);
+      const Rates peer = tensorflow ? MeasureTensorFlow(options, folder, workers) : Rates{};
+      for (size_t mode = 0; mode < kModes.size(); ++mode) {
+        ours[{workers, mode}].push_back(rates[mode]);
+        theirs[{workers, mode}].push_back(peer[mode]);
+      }
+      std::fprintf(stderr, "round %d of %d, %d workers: %.2f %.2f, TensorFlow %.2f %.2f million rows/s\n", round + 1,
+                   options.rounds, workers, rates[0] / 1e6, rates[1] / 1e6, peer[0] / 1e6, peer[1] / 1e6);
+    }
+  std::filesystem::remove_all(folder);
+  std::fprintf(stderr, "%-26s %8s %16s %16s %7s\n", "mode", "workers", "million rows/s", "TensorFlow's", "ratio");
+  bool good = true;
+  for (const auto& [key, rates] : ours) {
+    const auto& [workers, mode] = key;
+    const double rate = Median(rates), peer = Median(theirs[key]);
+    good = good && rate > 0 && (peer > 0 || !tensorflow);
+    nlohmann::ordered_json row = {{"bench", "sparse"},    {"mode", kModes[mode]},   {"workers", workers},
+                                  {"rows", options.rows}, {"width", options.width}, {"batch", options.batch},
+                                  {"rule", "sgd"},        {"transport", "tcp"},     {"rows_per_s", rate}};
+    if (tensorflow) {
+      row["tensorflow_rows_per_s"] = peer;
+      row["ratio"] = rate / peer;
+    }
+    std::printf("%s\n", row.dump().c_str());
+    std::fprintf(stderr, "%-26s %8d %16.2f %16.2f %7.2f\n", kModes[mode], workers, rate / 1e6, peer / 1e6,
+                 tensorflow ? rate / peer : 0);
+  }
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  muster::bench::Options options;
+  CLI::App app("Rows a second of look-ups and updates in a large table, beside TensorFlow's.", "bench_sparse");
+  app.add_option("--rows", options.rows, "of the table")->capture_default_str();
+  app.add_option("--width", options.width, "floats a row")->capture_default_str();
+  app.add_option("--batch", options.batch, "rows a step")->capture_default_str();
+  app.add_option("--seconds", options.seconds, "of each measurement")->capture_default_str();
+  app.add_option("--rounds", options.rounds, "medians are over so many interleaved rounds")->capture_default_str();
+  app.add_option("--tensorflow", options.tensorflow, "virtual environment that has it, or will")->capture_default_str();
+  app.add_option("--role", options.role, "of a process that this program starts itself")->group("");
+  app.add_option("--out", options.out, "where such a process writes its rates")->group("");
+  app.add_option("--ps", options.ps)->group("");
+  app.add_option("--task", options.task)->group("");
+  app.add_option("--workers", options.workers)->group("");
+  CLI11_PARSE(app, argc, argv);
+  return options.role == "worker" ? muster::bench::Work(options) : muster::bench::Report(options);
+}
