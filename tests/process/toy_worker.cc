@@ -33,7 +33,7 @@ struct Flags {
   double learning_rate = 0.01;
   std::optional<float> gradient;  // of every element; unset: its value
   std::optional<bool> is_chief;
-  std::string apply = "auto";
+  std::string apply = "server";  // most tests look at what the ps do
 };
 
 Flags ParseFlags(int argc, char** argv) {
