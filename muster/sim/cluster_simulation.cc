@@ -186,6 +186,7 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
                       .gate_patience = kGatePatience,
                       .stop_requested = [&stop] { return stop; }});
   LedgerSource source({.worker = worker,
+                       .life = incarnation,
                        .rows = schedule_.rows,
                        .compute = schedule_.compute,
                        .placement = Place(),
