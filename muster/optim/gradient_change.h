@@ -1,5 +1,5 @@
-// What becomes of a gradient before an update rule sees it, when the values that it was computed from came along: the
-// variable has moved since. The ps calls it block by block, under the stripe's lock, with the value as it is now.
+// What becomes of a gradient before an update rule sees it, by the value as it is now: the variable has moved since the
+// gradient was computed. The ps calls it block by block, under the stripe's lock, with the value as it is now.
 // Implementations are stateless and thread-safe.
 #pragma once
 
@@ -15,8 +15,9 @@ class GradientChange {
   // Of some elements of one variable, all spans equally long and of `dtype`, at any address.
   struct Block {
     DType dtype{};
+    size_t offset = 0;  // bytes into the slice
     ByteSpan value;     // now
-    ByteSpan pulled;    // when the gradient was computed
+    ByteSpan pulled;    // when the gradient was computed; empty: it didn't come along
     ByteSpan gradient;  // as it was pushed
     double scale = 1;   // what it is to be multiplied by first (UpdateRule::Step::gradient_scale)
   };

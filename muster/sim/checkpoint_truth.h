@@ -24,17 +24,17 @@ class CheckpointTruth {
   // its last push that ps 0 had counted before.
   void Begin(int64_t global_step, const std::array<PushLedger::Row, PushLedger::kVariables>& rows,
              const std::vector<uint64_t>& counted);
-  // The numbers now: whose has changed has been counted.
-  void Count(const std::vector<uint64_t>& counted);
+  // The numbers now, and the lives of the workers: whose number has changed has been counted.
+  void Count(const std::vector<uint64_t>& counted, const std::vector<uint64_t>& lives);
   // With a gate: ps `ps` has such shares in every row when `round` begins.
   void SetTotal(int ps, uint64_t round, uint64_t total);
   // A ps has answered a mark. `hold`: incarnation and number.
   using Hold = std::pair<uint64_t, uint64_t>;
   struct Marked {
-    int64_t global_step = 0;  // ps 0, with a gate
-    uint64_t absent = 0;      // workers that were not waited for, a bit each
-    uint64_t missing = 0;     // … whose newest push is not here
-    uint64_t uncounted = 0;   // ps 0: … whose newest push is here, and not counted yet
+    int64_t global_step = 0;          // ps 0, with a gate
+    uint64_t absent = 0;              // workers that were not waited for, a bit each
+    uint64_t missing = 0;             // … whose newest push is not here
+    std::vector<uint64_t> uncounted;  // ps 0: lives whose newest push is here, and not counted yet
   };
   void Mark(Hold hold, int ps, const Marked& marked);
 

@@ -186,6 +186,7 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
                       .gate_patience = kGatePatience,
                       .stop_requested = [&stop] { return stop; }});
   LedgerSource source({.worker = worker,
+                       .life = incarnation,
                        .rows = schedule_.rows,
                        .compute = schedule_.compute,
                        .placement = Place(),
@@ -225,7 +226,6 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
     // Interrupted, or training was shut down: the session sees it too, and ends well.
     return absl::IsCancelled(passed) ? absl::OkStatus() : passed;
   };
-  // Who is started again finds the others at work.
   if (schedule_.barriers && first_life) RETURN_IF_ERROR(barrier("begin", /*elastic=*/false));
   while (!session.ShouldStop()) RETURN_IF_ERROR(session.Run());
   // Who is missing in a round, or behind with its clock, must not be waited for at a barrier.

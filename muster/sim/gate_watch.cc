@@ -94,7 +94,7 @@ void GateWatch::NoteMark(const MarkRequest& request) {
     // What an earlier life had begun, or this one under values that are gone, is never counted.
     if (view.ending.empty() && !view.arena->model().gated() && applied <= request.through[i] &&
         applied > std::max(client.numbers.last_counted, client.settled))
-      marked.uncounted |= bit;
+      marked.uncounted.push_back(client.incarnation);
   }
   peers_.checkpoints->Mark({request.stamp.incarnation, request.hold}, ps_, marked);
 }

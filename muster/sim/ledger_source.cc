@@ -44,7 +44,7 @@ absl::StatusOr<double> LedgerSource::ComputeGradients() {
   SimulatedThread& thread = *options_.thread;
   const uint64_t drawn = HashNumbers(thread.process().world().seed(), thread.process().number(), steps_);
   thread.Compute(options_.compute * (static_cast<double>(drawn >> 40) / static_cast<double>(1 << 24)));
-  const auto push = options_.ledger->Begin(options_.worker);
+  const auto push = options_.ledger->Begin(options_.worker, options_.life);
   if (!push) return absl::CancelledError("the ledger has no room for more pushes of this worker");
   push_ = *push;
   SetGradients(-static_cast<double>(options_.ledger->unit() * options_.ledger->Digit(push_)));

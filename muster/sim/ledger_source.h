@@ -23,6 +23,7 @@ class LedgerSource final : public GradientSource {
  public:
   struct Options {
     int worker = 0;
+    uint64_t life = 0;  // incarnation
     int64_t rows = 1;
     absl::Duration compute;  // of a minibatch, at most
     PlacementResult placement;

@@ -20,13 +20,14 @@ std::string PushLedger::PushName(int element, uint64_t bits) const {
                       " of worker ", WorkerOf(element));
 }
 
-std::optional<PushLedger::Push> PushLedger::Begin(int worker) {
+std::optional<PushLedger::Push> PushLedger::Begin(int worker, uint64_t life) {
   if (next_[worker] == blocks_ * pushes_a_block_) return std::nullopt;
   Push push{.worker = worker, .number = next_[worker]++};
   for (const Server& server : servers_) push.generations.push_back(server.generation);
   for (int variable = 0; variable < kVariables; ++variable)
     if (TakesPart(push, variable)) sent_[variable][Element(push)] |= Digit(push);
   ++sent_count_;
+  newest_[life] = push;
   return push;
 }
 

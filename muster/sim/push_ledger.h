@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,7 +58,8 @@ class PushLedger {
   int WorkerOf(int element) const { return element / blocks_; }
 
   // The next push of a worker; nothing when its digits are used up.
-  std::optional<Push> Begin(int worker);
+  // `life`: the incarnation of the process, of which a worker may have two for a while.
+  std::optional<Push> Begin(int worker, uint64_t life);
   // Every ps has it; with a synchronous gate: ps 0 has (on the others it may have come too late). `global_step` is what
   // the answer said.
   void Acknowledge(const Push& push, int64_t global_step);
@@ -90,8 +92,8 @@ class PushLedger {
   // All ps hold values of one generation.
   bool Aligned() const;
 
-  // The newest push of a worker, counted by ps 0 now.
-  Push Newest(int worker) const { return {.worker = worker, .number = next_[worker] - 1, .generations = {}}; }
+  // The newest push of a life that has begun one.
+  const Push& Newest(uint64_t life) const { return newest_.at(life); }
 
   int64_t sent() const { return sent_count_; }
   int64_t acknowledged() const { return acknowledged_; }
@@ -106,6 +108,7 @@ class PushLedger {
   const int digit_bits_;
   std::vector<Server> servers_;
   std::array<int, kMaxWorkers> next_{};
+  std::map<uint64_t, Push> newest_;  // by life
   std::array<Row, kVariables> sent_{};
   int64_t sent_count_ = 0;
   int64_t acknowledged_ = 0;

@@ -142,6 +142,9 @@ std::string ScheduledFault::ToString() const {
 }
 
 bool Schedule::MustSucceed() const {
+  // A barrier that has opened is forgotten by a ps that dies: whoever has not heard of it waits for those who have
+  // left.
+  if (barriers && Has(*this, {ScheduledFaultKind::kKillPs, ScheduledFaultKind::kKillPsInside})) return false;
   // Who is interrupted is missed for ever by a gate that doesn't shrink, and by a barrier of all.
   const bool misses = barriers || (work == ScheduledWork::kSynchronous && !elastic);
   if (misses && Has(*this, {ScheduledFaultKind::kStopWorker})) return false;

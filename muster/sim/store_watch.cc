@@ -96,6 +96,12 @@ void StoreWatch::BeginModel(const StoreService::View& view) {
   if (ps_ == 0) peers_.truth->checkpoints.Begin(step_, common, CountedNumbers());
 }
 
+std::vector<uint64_t> StoreWatch::Lives() const {
+  std::vector<uint64_t> lives;
+  for (int i = 0; i < arena_->layout().num_clients(); ++i) lives.push_back(arena_->client(i).incarnation);
+  return lives;
+}
+
 std::vector<uint64_t> StoreWatch::CountedNumbers() const {
   std::vector<uint64_t> numbers;
   for (int i = 0; i < arena_->layout().num_clients(); ++i) numbers.push_back(arena_->client(i).numbers.last_counted);
@@ -129,7 +135,7 @@ void StoreWatch::LookAtCounters(const StoreService::View& view) {
   const bool counted = counters.global_step > step_;
   step_ = counters.global_step;
   if (ps_ != 0) return;
-  peers_.truth->checkpoints.Count(CountedNumbers());
+  peers_.truth->checkpoints.Count(CountedNumbers(), Lives());
   peers_.truth->highest_step = std::max(peers_.truth->highest_step, step_);
   if (counted && !gated) LookAtCountedPushes();
 }
@@ -171,6 +177,7 @@ void StoreWatch::LookAtAll() {
       if (const auto wrong = peers_.ledger->CheckRow(ps_, variable, row)) return Violated(*wrong);
   }
   const PushLedger::Server& server = peers_.ledger->server(ps_);
+  step_ = arena_->header().counters.global_step;  // what was kept back is applied between two requests
   if (ps_ == 0 && step_ < server.first_step + server.acknowledged)
     Violated(absl::StrCat("global step is ", step_, ", but it began at ", server.first_step, " and ",
                           server.acknowledged, " updates were acknowledged since"));

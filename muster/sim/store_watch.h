@@ -61,6 +61,8 @@ class StoreWatch final : public RequestHandler {
   void LookAtCountedPushes();
   // Of each client, the number of its last push that was counted.
   std::vector<uint64_t> CountedNumbers() const;
+  // … and its incarnation.
+  std::vector<uint64_t> Lives() const;
   // Every row of the first variable on a ps has at least so many pushes.
   void CheckHolds(int ps, int64_t pushes);
   // Rows of slice `slice`; false after a violation.

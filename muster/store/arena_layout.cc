@@ -24,6 +24,7 @@ uint64_t Hash(std::string_view text) {
 std::string Describe(const StoreModel& model, int num_clients) {
   std::string text = absl::StrCat("arena ", kArenaVersion, " clients ", num_clients, " stripe ", kStripeElements);
   if (model.gated()) absl::StrAppend(&text, " gate");
+  if (model.exchanges) absl::StrAppend(&text, " exchange");
   for (const PlacedSlice& slice : model.slices) {
     const VariableSpec& variable = model.variable(slice);
     absl::StrAppend(&text, "\n", variable.name, " ", DescribeType(variable), " kind ", static_cast<int>(variable.kind),
@@ -87,6 +88,7 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
     layout.value_bytes_ += slice.bytes;
   }
   offset = Align(offset, kPage);
+  if (model.exchanges) layout.exchange_stride_ = offset - layout.values_offset_;
   uint64_t largest_stripe = 0;
   for (size_t i = 0; i < layout.slices_.size(); ++i) {
     Slice& slice = layout.slices_[i];
@@ -105,7 +107,8 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
   layout.undo_offset_ = Align(offset, kPage);
   layout.undo_header_bytes_ = Align(sizeof(UndoHeader) + layout.stripe_stride_, kPage);
   layout.undo_stride_ = layout.undo_header_bytes_ + Align(largest_stripe, kPage);
-  layout.aside_offset_ = layout.undo_offset(layout.num_writers());
+  layout.exchange_offset_ = layout.undo_offset(layout.num_writers());
+  layout.aside_offset_ = layout.exchange_offset_ + num_clients * layout.exchange_stride_;
   layout.aside_steps_offset_ = Align(layout.aside_offset(state_end), kPage);
   layout.total_bytes_ = Align(layout.aside_step_offset(layout.num_stripes_), kPage);
   layout.hash_ = Hash(Describe(model, num_clients));

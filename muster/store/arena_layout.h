@@ -64,6 +64,10 @@ class ArenaLayout {
   uint64_t aside_offset(uint64_t offset) const { return aside_offset_ + (offset - values_offset_); }
   // … and that of the stripe's step counter.
   uint64_t aside_step_offset(int64_t stripe) const { return aside_steps_offset_ + stripe * sizeof(uint64_t); }
+  // Where, for a client, what its last exchange made of the byte at `offset` (of a value) lies. With exchanges only.
+  uint64_t exchange_offset(int client, uint64_t offset) const {
+    return exchange_offset_ + client * exchange_stride_ + (offset - values_offset_);
+  }
   uint64_t aside_begin() const { return aside_offset_; }
   uint64_t aside_bytes() const { return total_bytes_ - aside_offset_; }
   // Without the model's description, which comes behind it.
@@ -90,6 +94,8 @@ class ArenaLayout {
   uint64_t undo_offset_ = 0;
   uint64_t undo_header_bytes_ = 0;
   uint64_t undo_stride_ = 0;
+  uint64_t exchange_offset_ = 0;
+  uint64_t exchange_stride_ = 0;
   uint64_t aside_offset_ = 0;
   uint64_t aside_steps_offset_ = 0;
   uint64_t total_bytes_ = 0;

@@ -18,7 +18,7 @@ struct ArenaPush {
   // Of the rule's step: the rate by the schedule, and what the gradient is multiplied by (clipping by norms).
   double learning_rate = 0;
   double gradient_scale = 1;
-  // The slice's values that the gradient was computed from, and what they make of it. Both or none.
+  // The slice's values that the gradient was computed from, if they came along, and what becomes of it.
   ByteSpan computed_from = {};
   const GradientChange* change = nullptr;
 

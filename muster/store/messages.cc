@@ -108,6 +108,7 @@ void Fields(Archive& a, StoreModel& m) {
   a(3, m.optimizer);
   a(8, m.gate);
   a(9, m.clock_limit);
+  a(10, m.exchanges);
 }
 template <typename Archive>
 void Fields(Archive& a, JoinRequest& m) {
@@ -167,6 +168,7 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(20, m.update);
   a(21, m.with_pulled);
   a(22, m.compensation);
+  a(23, m.exchange);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullReply& m) {

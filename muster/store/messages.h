@@ -103,6 +103,7 @@ struct PushPullRequest {
   bool non_finite = false;      // ps 0: its gradients had NaN or infinity and were dropped (NonFinite::kDrop)
   bool with_pulled = false;     // behind the bulk: of each pushed trainable slice what it was computed from
   double compensation = 0;      // … λ of DelayCompensation, for all of them
+  double exchange = 0;          // α of an elastic exchange: values are pushed, what they moved is the answer
   bool update = false;          // a ps's share of an update that ps 0 counts, be it without a slice
 };
 

@@ -132,6 +132,7 @@ std::string DescribeGate(const StoreModel& model) {
   if (model.gated())
     text = absl::StrCat(model.gate.replicas_to_aggregate, " of ", model.gate.total_replicas, " replicas",
                         model.gate.elastic ? ", elastic" : "");
+  if (model.exchanges) absl::StrAppend(&text, ", elastic exchange");
   if (model.clock_limit > 0) absl::StrAppend(&text, ", a staleness bound of ", model.clock_limit - 1);
   return text;
 }
@@ -139,6 +140,21 @@ std::string DescribeGate(const StoreModel& model) {
 bool SameSlice(const PlacedSlice& a, const PlacedSlice& b) {
   return a.variable == b.variable && a.shard == b.shard && a.num_shards == b.num_shards && a.offset == b.offset &&
          a.shape == b.shape && a.row_step == b.row_step;
+}
+
+absl::Status CheckExchanges(const StoreModel& model) {
+  if (!model.exchanges) return absl::OkStatus();
+  if (model.gated()) return absl::InvalidArgumentError("a model has elastic exchanges or a synchronous gate, not both");
+  for (const VariableSpec& variable : model.variables) {
+    if (variable.kind != VariableKind::kTrainable) continue;
+    const RuleSpec& rule = model.optimizer.RuleFor(variable.name);
+    const bool fits = variable.dtype == DType::kFloat32 || variable.dtype == DType::kFloat64;
+    if (!fits || rule.kind != RuleKind::kAdd || rule.clip.kind != ClipKind::kNone)
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable '", variable.name, "' is of type ", DTypeName(variable.dtype), " with rule ",
+                       RuleName(rule.kind), "; elastic exchanges take float32 and float64 with rule add, not clipped"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -190,7 +206,7 @@ absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, c
         absl::StrCat(who, " asks for the update rule ", RuleName(b.kind), " (learning_rate ", b.learning_rate,
                      "), the chief for ", RuleName(a.kind), " (learning_rate ", a.learning_rate,
                      ") or other hyperparameters or groups; use the same on every task"));
-  if (chiefs.gate != theirs.gate || chiefs.clock_limit != theirs.clock_limit)
+  if (chiefs.gate != theirs.gate || chiefs.clock_limit != theirs.clock_limit || chiefs.exchanges != theirs.exchanges)
     return absl::FailedPreconditionError(absl::StrCat(who, " trains with ", DescribeGate(theirs), ", the chief with ",
                                                       DescribeGate(chiefs), "; use the same on every task"));
   if (!std::equal(chiefs.slices.begin(), chiefs.slices.end(), theirs.slices.begin(), theirs.slices.end(), SameSlice))
@@ -205,6 +221,7 @@ absl::Status ValidateModel(const StoreModel& model) {
   RETURN_IF_ERROR(CheckOptimizer(model.optimizer, names));
   for (const VariableSpec& variable : model.variables) RETURN_IF_ERROR(CheckVariable(variable, model.optimizer));
   RETURN_IF_ERROR(CheckGates(model));
+  RETURN_IF_ERROR(CheckExchanges(model));
   int64_t total = 0;
   for (const PlacedSlice& slice : model.slices) {
     RETURN_IF_ERROR(CheckSlice(model, slice));

@@ -33,6 +33,7 @@ struct StoreModel {
   std::vector<PlacedSlice> slices;      // what this ps holds, in order of the variables
   OptimizerSpec optimizer;
   GateSpec gate;
+  bool exchanges = false;    // workers exchange with it elastically; all rules are add
   uint64_t clock_limit = 0;  // 1 + how many clocks a worker may be ahead of the slowest; 0: as many as it likes
 
   bool gated() const { return gate.kind == GateKind::kSynchronous; }

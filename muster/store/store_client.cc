@@ -218,6 +218,7 @@ StoreModel StoreClient::ModelOf(int ps) const {
   StoreModel model = ModelOfPs(binding_.variables, binding_.placement, binding_.optimizer, ps);
   model.gate = binding_.gate;
   model.clock_limit = binding_.clock_limit;
+  model.exchanges = binding_.exchanges;
   return model;
 }
 
@@ -313,6 +314,11 @@ StoreCall StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> 
     if (!scales.empty()) message.scales.push_back(scales[slice.variable]);
     call.bulk.push_back(pushed.subspan(slice.offset, slice.bytes));
   }
+  message.exchange = options.exchange;
+  if (options.exchange > 0)
+    for (const uint32_t i : message.pushed)
+      call.into.push_back(
+          options.moved(server.slices[i].variable).subspan(server.slices[i].offset, server.slices[i].bytes));
   if (options.computed_from != nullptr) {
     message.with_pulled = true;
     message.compensation = options.compensation;

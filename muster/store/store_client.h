@@ -60,6 +60,7 @@ struct ModelBinding {
   std::vector<MutableByteSpan> values;  // one a variable, empty for tables of rows; must outlive the client
   GateSpec gate = {};
   uint64_t clock_limit = 0;  // see StoreModel
+  bool exchanges = false;    // likewise
 };
 
 // What a StoreClient::PushPull does beside pushing.
@@ -75,6 +76,9 @@ struct StorePushOptions {
   // The memory of variable i that its gradient was computed from, and λ of DelayCompensation; null: isn't sent.
   std::function<ByteSpan(size_t)> computed_from = nullptr;
   double compensation = 0;
+  // α of an elastic exchange: values are pushed, and what they moved comes to moved(i). See elastic_exchange.h.
+  double exchange = 0;
+  std::function<MutableByteSpan(size_t)> moved = nullptr;
 };
 
 // What came of it.

@@ -47,7 +47,8 @@ absl::Status StoreClient::Direct::Try(StoreClient& client) {
 
 absl::Status StoreClient::Direct::Open(StoreClient& client) {
   const StoreClientOptions& options = client.options_;
-  const bool gated = client.binding_.gate.kind != GateKind::kNone || client.binding_.clock_limit > 0;
+  const ModelBinding& binding = client.binding_;
+  const bool gated = binding.gate.kind != GateKind::kNone || binding.clock_limit > 0 || binding.exchanges;
   if (options.apply == ApplyChoice::kServer || (gated && options.apply == ApplyChoice::kAuto)) return absl::OkStatus();
   const bool again = client.direct_ != nullptr;
   const absl::Time give_up = client.loop_.Now() + options.patience;
@@ -96,6 +97,8 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
                                                               absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                               const StorePushOptions& options) {
   if (client.direct_->apply_.ended() && options.minibatches > 0) return absl::CancelledError("training has ended");
+  if (options.compensation > 0)
+    return absl::InvalidArgumentError("delay compensation is the ps's: it takes updates applied by the server");
   // Only its ps knows whether what this process has mapped is still what counts.
   if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
   const std::vector<double> scales = ClipScales(client.binding_, gradient);

@@ -8,6 +8,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/optim/delay_compensation.h"
 #include "muster/store/count_lock.h"
+#include "muster/store/elastic_force.h"
 #include "muster/store/store_service.h"
 
 namespace muster {
@@ -32,6 +33,20 @@ absl::Status CheckPulledCopy(const StoreModel& model, const PushPullRequest& mes
         model.variable(model.slices[index]).kind == VariableKind::kTrainable)
       return absl::InvalidArgumentError(absl::StrCat("variable '", model.variable(model.slices[index]).name,
                                                      "' is of whole numbers, whose gradients aren't compensated"));
+  return absl::OkStatus();
+}
+
+absl::Status CheckExchange(const StoreModel& model, const PushPullRequest& message) {
+  if (message.exchange == 0) return absl::OkStatus();
+  if (!model.exchanges) return absl::InvalidArgumentError("the push is an elastic exchange, but the model has none");
+  if (!(message.exchange > 0 && message.exchange <= 1))
+    return absl::InvalidArgumentError(
+        absl::StrCat("an elastic exchange with alpha ", message.exchange, "; accepted: above 0, at most 1"));
+  if (message.pull != PullWhat::kNothing || message.with_pulled || message.contributes || !message.scales.empty())
+    return absl::InvalidArgumentError("an elastic exchange pulls nothing, and has neither scales nor pulled copies");
+  for (const uint32_t index : message.pushed)
+    if (model.variable(model.slices[index]).kind != VariableKind::kTrainable)
+      return absl::InvalidArgumentError("an elastic exchange is of trainable variables");
   return absl::OkStatus();
 }
 
@@ -73,6 +88,7 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
     return absl::InvalidArgumentError(
         absl::StrCat("a push of ", message.pushed.size(), " slices came with ", message.scales.size(), " scales"));
   RETURN_IF_ERROR(CheckPulledCopy(model, message));
+  RETURN_IF_ERROR(CheckExchange(model, message));
   RETURN_IF_ERROR(Gates::Check(model, message));
   // A question about the global step alone has no values to do with.
   const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
@@ -102,6 +118,13 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
   if (message.clock > 0) {
     PushPullReply reply = ApplyPush(message, bulk, {});
     return gates_.AnswerApplied(connection, message, reply, std::move(responder));
+  }
+  if (message.exchange > 0) {
+    const PushPullReply reply = CompleteReply(message, ApplyPush(message, bulk, {}));
+    Segments moved;
+    for (const uint32_t slice : message.pushed)
+      moved.push_back(ExchangeAnswer(*arena_, static_cast<int>(message.stamp.client), static_cast<int>(slice)));
+    return responder.Send(Encode(reply), std::move(moved), arena_);
   }
   const size_t pull_bytes = PullBytes(message.pull);
   if (pull_bytes == 0) return responder.Send(Encode(CompleteReply(message, ApplyPush(message, bulk, {}))));
@@ -186,7 +209,10 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
       push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
       push.gradient_scale = message.scales.empty() ? 1 : message.scales[next_push];
       const bool compensates = message.with_pulled && model.variable(model.slices[i]).kind == VariableKind::kTrainable;
-      push.change = compensates ? &compensation : nullptr;
+      const bool exchanges = message.exchange > 0;
+      const ElasticForce force(
+          message.exchange, exchanges ? ExchangeAnswer(*arena_, push.client, static_cast<int>(i)) : MutableByteSpan());
+      push.change = compensates ? &compensation : exchanges ? static_cast<const GradientChange*>(&force) : nullptr;
       push.computed_from = pulled_copies.first(compensates ? slices[i].bytes : 0);
       pulled_copies = pulled_copies.subspan(push.computed_from.size());
       // The generation can't change in between: it is this process that loads, on this loop.

@@ -1,0 +1,47 @@
+#include "muster/store/elastic_exchange.h"
+
+#include <cstring>
+
+#include "muster/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+template <typename T>
+void Subtract(MutableByteSpan values, ByteSpan moved) {
+  for (size_t at = 0; at < values.size(); at += sizeof(T)) {
+    T value, step;
+    std::memcpy(&value, values.data() + at, sizeof(T));
+    std::memcpy(&step, moved.data() + at, sizeof(T));
+    value -= step;
+    std::memcpy(values.data() + at, &value, sizeof(T));
+  }
+}
+
+}  // namespace
+
+ElasticExchange::ElasticExchange(StoreClient& client, double alpha) : client_(client), alpha_(alpha) {
+  for (const VariableSpec& variable : client.binding().variables)
+    moved_.emplace_back(variable.kind == VariableKind::kTrainable ? variable.bytes() : 0);
+}
+
+absl::StatusOr<StorePushResult> ElasticExchange::Exchange(uint32_t minibatches) {
+  const ModelBinding& binding = client_.binding();
+  const auto values = [&](size_t i) { return moved_[i].empty() ? ByteSpan() : ByteSpan(binding.values[i]); };
+  ASSIGN_OR_RETURN(const StorePushResult result,
+                   client_.PushPull(values, {.pull = PullWhat::kNothing,
+                                             .minibatches = minibatches,
+                                             .exchange = alpha_,
+                                             .moved = [this](size_t i) { return MutableByteSpan(moved_[i]); }}));
+  for (size_t i = 0; i < moved_.size(); ++i) {
+    if (moved_[i].empty()) continue;
+    if (binding.variables[i].dtype == DType::kFloat64) {
+      Subtract<double>(binding.values[i], moved_[i]);
+    } else {
+      Subtract<float>(binding.values[i], moved_[i]);
+    }
+  }
+  return result;
+}
+
+}  // namespace muster
