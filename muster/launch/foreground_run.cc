@@ -50,16 +50,19 @@ class EndingSignals {
   EndingSignals& operator=(const EndingSignals&) = delete;
 
   int fd() const { return fd_; }
-  // True if there was one, or an echo of one.
-  bool Take(bool& echo) {
+  // True if there was one.
+  bool Take() {
     signalfd_siginfo info;
-    if (read(fd_, &info, sizeof info) != sizeof info) return false;
-    const absl::Time now = RealClock().Now();
-    echo = info.ssi_pid != 0 && info.ssi_pid == sender_ && info.ssi_signo == signal_ && now - taken_ < kSameInterrupt;
-    sender_ = info.ssi_pid;  // 0: the terminal
-    signal_ = info.ssi_signo;
-    taken_ = now;
-    return true;
+    while (read(fd_, &info, sizeof info) == sizeof info) {
+      const absl::Time now = RealClock().Now();
+      const bool echo =
+          info.ssi_pid != 0 && info.ssi_pid == sender_ && info.ssi_signo == signal_ && now - taken_ < kSameInterrupt;
+      sender_ = info.ssi_pid;  // 0: the terminal
+      signal_ = info.ssi_signo;
+      taken_ = now;
+      if (!echo) return true;
+    }
+    return false;
   }
 
  private:
@@ -142,8 +145,7 @@ class ForegroundRun final : public BackendEvents {
     supervisor_.emplace(running, std::move(options), backend_, RealClock(),
                         [this](const std::string& line) { log_.Say(line); });
     loop_.Watch(signals_.fd(), POLLIN, [this](short) {
-      for (bool echo = false; signals_.Take(echo);)
-        if (!echo) supervisor_->OnInterrupt();
+      while (signals_.Take()) supervisor_->OnInterrupt();
     });
     return absl::OkStatus();
   }

@@ -8,7 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "muster/store/cut_messages.h"
+#include "muster/store/direct_messages.h"
 #include "muster/store/model.h"
+#include "muster/store/row_messages.h"
 #include "muster/store/stamp.h"
 
 namespace muster {
@@ -175,24 +177,6 @@ struct BarrierRequest {
   bool elastic = false;
 };
 
-// Where this ps's arena is to be fetched by a process on its host, and what to show there. NotFound: this ps gives it
-// to nobody.
-struct OpenDirectRequest {
-  Stamp stamp;
-};
-
-struct OpenDirectReply {
-  std::string socket;  // name in the abstract namespace
-  std::string ticket;
-  uint32_t clients = 0;  // of the arena
-};
-
-// The sender has fetched the arena with that ticket, and writes in it itself from the answer on.
-struct EnterDirectRequest {
-  Stamp stamp;
-  std::string ticket;
-};
-
 // Anyone of the job, to ps 0: asks the chief to load the checkpoint at `path` (as the chief sees it) into every ps. The
 // answer comes when it has, with the global step that training goes on from, or with the chief's error.
 struct LoadCheckpointRequest {
@@ -208,20 +192,6 @@ struct ReportLoadRequest {
   Stamp stamp;
   std::string error;  // empty: it is done
   int64_t global_step = 0;
-};
-
-// Of one table of rows, the ps's slice `slice`; kGatherRows and kPushRows. Bulk: int64 numbers of rows within the slice
-// (pushed: ascending, each once; gathered: in any order), then, pushed, the gradients [rows, width] of the type of
-// slots. The reply's bulk: the gathered rows.
-struct RowsRequest {
-  Stamp stamp;
-  uint32_t slice = 0;
-  uint64_t generation = 0;  // of the values; another is answered with Aborted
-  uint64_t rows = 0;
-  // The rest is for pushes.
-  int64_t global_step = 0;  // that the sender knows of: as in PushPullRequest
-  double scale = 1;         // what the gradients are multiplied by
-  bool last = false;        // of the requests of one push under one number: it alone may have rows of the first stripe
 };
 
 // Replies without content are empty messages. Decoding: InvalidArgument if the bytes aren't such a message.

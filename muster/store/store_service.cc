@@ -185,13 +185,8 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
     case StoreMethod::kHeartbeat:
     case StoreMethod::kDone:
       return OnStamped(request, std::move(responder));
-    case StoreMethod::kShutdown: {
-      ShutdownRequest message;
-      if (absl::Status status = Decode(request.control, message); !status.ok())
-        return responder.Fail(std::move(status));
-      responder.Send({});
-      return Shutdown(message.reason);
-    }
+    case StoreMethod::kShutdown:
+      return OnShutdown(request, std::move(responder));
     case StoreMethod::kStatus:
       return responder.Send(StatusJson(MakeView()));
     case StoreMethod::kSavePart:
@@ -206,9 +201,8 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
     case StoreMethod::kBarrier:
       return OnBarrier(request, std::move(responder));
     case StoreMethod::kOpenDirect:
-      return OnOpenDirect(request, std::move(responder));
     case StoreMethod::kEnterDirect:
-      return OnEnterDirect(request, std::move(responder));
+      return OnDirect(request, std::move(responder));
     case StoreMethod::kLoadCheckpoint:
       return OnLoadCheckpoint(request, std::move(responder));
     case StoreMethod::kReportLoad:
@@ -378,26 +372,28 @@ void StoreService::OnBarrier(const IncomingRequest& request, Responder responder
   gates_.OnBarrier(request.connection, message, std::move(responder));
 }
 
-void StoreService::OnOpenDirect(const IncomingRequest& request, Responder responder) {
-  OpenDirectRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = NeedModel();
-  if (!status.ok()) return responder.Fail(std::move(status));
-  const auto reply = door_.Open(*arena_, static_cast<int>(message.stamp.client));
-  if (!reply.ok()) return responder.Fail(reply.status());
-  responder.Send(Encode(*reply));
+void StoreService::OnShutdown(const IncomingRequest& request, Responder responder) {
+  ShutdownRequest message;
+  if (absl::Status status = Decode(request.control, message); !status.ok()) return responder.Fail(std::move(status));
+  responder.Send({});
+  Shutdown(message.reason);
 }
 
-void StoreService::OnEnterDirect(const IncomingRequest& request, Responder responder) {
-  EnterDirectRequest message;
+void StoreService::OnDirect(const IncomingRequest& request, Responder responder) {
+  const bool enters = static_cast<StoreMethod>(request.method) == StoreMethod::kEnterDirect;
+  EnterDirectRequest message;  // an OpenDirectRequest is one without a ticket
   absl::Status status = Decode(request.control, message);
   if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
   if (status.ok()) status = NeedModel();
-  if (status.ok()) status = NeedTraining();
-  if (status.ok()) status = door_.Enter(*arena_, static_cast<int>(message.stamp.client), message.ticket);
+  if (status.ok() && enters) status = NeedTraining();
   if (!status.ok()) return responder.Fail(std::move(status));
-  responder.Send({});
+  const int client = static_cast<int>(message.stamp.client);
+  if (enters) {
+    status = door_.Enter(*arena_, client, message.ticket);
+    return status.ok() ? responder.Send({}) : responder.Fail(std::move(status));
+  }
+  const auto reply = door_.Open(*arena_, client);
+  reply.ok() ? responder.Send(Encode(*reply)) : responder.Fail(reply.status());
 }
 
 void StoreService::OnSavePart(const IncomingRequest& request, Responder responder) {

@@ -100,7 +100,6 @@ class StoreService final : public RequestHandler {
   void OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk);
   void OnAwaitReady(const IncomingRequest& request, Responder responder);
-  // There is a model of the generation that was asked for.
   bool ReadyFor(const AwaitReadyRequest& request) const;
   void AnswerReady(int client, const AwaitReadyRequest& request, Responder responder);
   void OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
@@ -110,14 +109,13 @@ class StoreService final : public RequestHandler {
   [[nodiscard]] absl::Status CheckRows(const IncomingRequest& request, const RowsRequest& message, size_t bulk_bytes);
   void OnRows(const IncomingRequest& request, ByteSpan bulk, Responder responder);
   size_t PullBytes(PullWhat what) const;
-  // With the values and counters as they are now.
   void AnswerPush(const PushPullRequest& request, PushPullReply reply, Responder responder);
   PushPullReply CompleteReply(const PushPullRequest& request, PushPullReply reply) const;
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
   void OnBarrier(const IncomingRequest& request, Responder responder);
-  void OnOpenDirect(const IncomingRequest& request, Responder responder);
-  void OnEnterDirect(const IncomingRequest& request, Responder responder);
+  void OnShutdown(const IncomingRequest& request, Responder responder);
+  void OnDirect(const IncomingRequest& request, Responder responder);
   void OnSavePart(const IncomingRequest& request, Responder responder);
   void OnExportPart(const IncomingRequest& request, Responder responder);
   void OnCut(const IncomingRequest& request, Responder responder);
