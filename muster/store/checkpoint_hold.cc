@@ -139,7 +139,7 @@ void CheckpointHold::LookLater() {
 
 // What a process applies itself comes without a message.
 void CheckpointHold::LookAgain(int client) {
-  if (arena_->client(client).process == 0 || look_timer_) return;
+  if (Observe(arena_->client(client).direct_begun) < through_[client] || look_timer_) return;
   look_timer_ = loop_.CallAt(loop_.Now() + kLookAfter, [this] {
     look_timer_.reset();
     Look();

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -190,7 +191,9 @@ TEST(DirectApply, AGateIsThePsBusiness) {
     const auto client = store.Client("worker:0", {.apply = apply});
     ASSERT_EQ(client->Join(true), absl::OkStatus());
     client->Bind(model.binding);
-    if (!client->ready()) ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+    if (!client->ready()) {
+      ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+    }
     const absl::Status ready = client->AwaitReady(absl::InfiniteFuture()).status();
     EXPECT_EQ(ready.ok(), apply == ApplyChoice::kAuto) << ready;
   }
@@ -280,6 +283,100 @@ TEST(DirectApply, OneWorkerAloneTrainsInPlaceAndAPartitionedVariableAsACopy) {
     EXPECT_EQ(First(whole), First(worker));
   }
   EXPECT_EQ(First(whole), before + 2);
+}
+
+// The chief's messages of a cut, one by one, to ps that a worker of their host updates itself.
+class DirectCutTest : public ::testing::Test {
+ protected:
+  DirectCutTest() {
+    for (const std::string& address : store_.addresses()) channels_.push_back(transport_.Connect(address));
+  }
+  // The reply, once it is there.
+  std::shared_ptr<absl::StatusOr<std::string>> Send(int ps, StoreMethod method, std::string control) {
+    auto answer = std::make_shared<absl::StatusOr<std::string>>(absl::UnknownError("none yet"));
+    channels_[ps]->Call({.method = static_cast<uint16_t>(method), .control = std::move(control)},
+                        [answer](absl::StatusOr<Reply> reply) {
+                          *answer = reply.ok() ? absl::StatusOr<std::string>(reply->control) : reply.status();
+                        });
+    return answer;
+  }
+  auto Hold(int ps) {
+    return Send(ps, StoreMethod::kHold,
+                Encode(HoldRequest{chief_.client->MakeStamp(ps, kNumber), chief_.client->chief_epoch(ps)}));
+  }
+  auto Mark(int ps, const std::vector<uint64_t>& through) {
+    return Send(ps, StoreMethod::kMark,
+                Encode(MarkRequest{.stamp = chief_.client->MakeStamp(ps, kNumber),
+                                   .chief_epoch = chief_.client->chief_epoch(ps),
+                                   .hold = kNumber,
+                                   .through = through}));
+  }
+  void At(absl::Duration after, absl::AnyInvocable<void()> what) {
+    store_.loop.CallAt(store_.loop.Now() + after, std::move(what));
+  }
+  // The first element of the part of ps 0, which has `w`.
+  float Part() {
+    const auto part = chief_.client->ExportPart(0, kNumber);
+    EXPECT_TRUE(part.ok()) << part.status();
+    float value = 0;
+    if (part.ok()) std::memcpy(&value, part->bytes.data(), sizeof value);
+    return value;
+  }
+
+  static constexpr uint64_t kNumber = 1000;
+  SimulatedStore store_{2, {"worker:0", "worker:1"}, {.lease = absl::Hours(1)}, nullptr, /*direct=*/true};
+  Worker chief_{store_, "worker:0", true, ApplyChoice::kAuto, kPlain};
+  Worker worker_{store_, "worker:1", false, ApplyChoice::kAuto, kPlain};
+  LoopbackTransport transport_{store_.network, store_.loop};
+  std::vector<std::unique_ptr<Channel>> channels_;
+};
+
+TEST_F(DirectCutTest, AnUpdateThatBeginsWhileThePsAreHeldIsOutside) {
+  const float before = worker_.model.Values<float>(0)[0];
+  Hold(0), Hold(1);
+  store_.Pass(absl::Milliseconds(10));
+  std::shared_ptr<absl::StatusOr<std::string>> marked;
+  At(absl::Milliseconds(50), [&] { Mark(1, {0, 0}), marked = Mark(0, {0, 0}); });
+  const absl::Time began = store_.loop.Now();
+  EXPECT_EQ(worker_.Push(-1)->global_step, 1);
+  EXPECT_GE(store_.loop.Now() - began, absl::Milliseconds(50));
+  store_.Pass(absl::Milliseconds(10));
+  ASSERT_TRUE(marked->ok()) << marked->status();
+  EXPECT_EQ(worker_.model.Values<float>(0)[0], before + 1);
+  EXPECT_EQ(Part(), before);
+}
+
+TEST_F(DirectCutTest, AnUpdateThatOnePsKnowsOfIsWaitedForByAll) {
+  const float before = worker_.model.Values<float>(0)[0];
+  Hold(1);
+  store_.Pass(absl::Milliseconds(10));
+  std::vector<std::shared_ptr<absl::StatusOr<std::string>>> answers;
+  // ps 1 was held before it began, ps 0 after.
+  At(absl::Milliseconds(20), [&] { answers.push_back(Hold(0)); });
+  At(absl::Milliseconds(40), [&] {
+    HoldReply reply;
+    ASSERT_EQ(Decode(**answers[0], reply), absl::OkStatus());
+    EXPECT_GT(reply.begun[1], 0);
+    answers.push_back(Mark(0, {0, reply.begun[1]}));
+    answers.push_back(Mark(1, {0, reply.begun[1]}));
+  });
+  EXPECT_EQ(worker_.Push(-1)->global_step, 1);
+  store_.Pass(absl::Milliseconds(10));
+  ASSERT_EQ(answers.size(), 3);
+  for (size_t i = 0; i < answers.size(); ++i) ASSERT_TRUE(answers[i]->ok()) << answers[i]->status() << i;
+  MarkReply reply;
+  ASSERT_EQ(Decode(**answers[1], reply), absl::OkStatus());
+  EXPECT_EQ(reply.global_step, 1);
+  ASSERT_TRUE(worker_.Push(-1).ok());
+  EXPECT_EQ(Part(), before + 1);
+}
+
+TEST_F(DirectCutTest, AChiefThatDiesHoldsNobodyForLong) {
+  Hold(0), Hold(1);
+  store_.Pass(absl::Milliseconds(10));
+  const absl::Time began = store_.loop.Now();
+  EXPECT_TRUE(worker_.Push(-1).ok());
+  EXPECT_LE(store_.loop.Now() - began, absl::Seconds(3));
 }
 
 TEST(ArenaMemory, NeverGetsShorterUnderThoseWhoHaveItMapped) {

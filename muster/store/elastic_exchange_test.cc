@@ -34,7 +34,9 @@ TEST(ElasticExchangeTest, CentreAndWorkersMoveByThePapersEquations) {
     clients.push_back(store.Client(task));
     ASSERT_TRUE(clients.back()->Join(clients.size() == 1).ok());
     clients.back()->Bind(models.back()->binding);
-    if (clients.size() == 1) ASSERT_TRUE(clients[0]->Initialize(0, 0, nullptr).ok());
+    if (clients.size() == 1) {
+      ASSERT_TRUE(clients[0]->Initialize(0, 0, nullptr).ok());
+    }
     ASSERT_TRUE(clients.back()->AwaitReady(absl::InfiniteFuture()).ok());
     exchanges.push_back(std::make_unique<ElasticExchange>(*clients.back(), kAlpha));
   }
