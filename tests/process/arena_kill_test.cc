@@ -47,14 +47,15 @@ struct Shared {
   std::atomic<bool> stop;
 };
 
-// Dies at a point with a probability of one in `one_in`; three times as readily while it recovers, which is rarer.
+// Dies at a point with a probability of one in `one_in`; five times as readily while it counts or recovers, which is
+// rarer.
 class KillingProbe final : public ArenaProbe {
  public:
   KillingProbe(Shared& shared, uint64_t seed, int one_in, std::optional<PlantedBug> bug)
       : shared_(shared), random_(seed), one_in_(one_in), bug_(bug) {}
   void At(ArenaPoint point) override {
     if (shared_.stop) return;
-    const int one_in = point >= ArenaPoint::kOwnerDied ? one_in_ / 3 : one_in_;
+    const int one_in = point >= ArenaPoint::kAcknowledging ? one_in_ / 5 : one_in_;
     if (random_() % one_in != 0) return;
     ++shared_.deaths[static_cast<size_t>(point)];
     kill(getpid(), SIGKILL);

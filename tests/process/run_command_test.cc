@@ -148,6 +148,7 @@ TEST(RunCommand, TheSameSignalOfTheSameSenderTwiceAtOnceIsOneInterrupt) {
 TEST(RunCommand, InterruptIsHeardWhileNobodyReadsTheOutput) {
   MusterRun run({"--ps", "0", "--workers", "2"},
                 "trap '' TERM; while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done");
+  run.WaitForOut("[worker:0] y");
   run.WaitForOut("[worker:1] y");
   run.Signal(SIGINT);
   run.WaitForErr("interrupted: ending");

@@ -106,7 +106,9 @@ TEST_P(KilledRunTest, KilledPsLoseNoUpdateAndDoNoneTwice) {
   EXPECT_THAT(final.w, Each(1.0f + static_cast<float>(final.global_step)));
   EXPECT_THAT(final.b, Each(1.0f + static_cast<float>(final.global_step)));
   EXPECT_THAT(run.log(), HasSubstr("found the model of an earlier life"));
-  if (direct()) EXPECT_THAT(run.log(), HasSubstr("applies its updates itself"));
+  if (direct()) {
+    EXPECT_THAT(run.log(), HasSubstr("applies its updates itself"));
+  }
 }
 
 // A worker that is killed between two ps leaves an update that one of them has and that was never counted: no more than
