@@ -60,7 +60,7 @@ def print_table(report, model_dir, wall_seconds):
     for ps in report["ps"]:
         share = ps["value_bytes"] / load if load else 0
         rows.append((f"load of {ps['task']}", f"{megabytes(ps['value_bytes'])} of variables ({share:.0%}), "
-                     f"{ps['requests'].get('push_pull', 0)} requests, "
+                     f"{ps['version']} updates, {ps['requests'].get('push_pull', 0)} by requests, "
                      f"{megabytes(ps['bytes_received'])} in, {megabytes(ps['bytes_sent'])} out"))
     rows += [
         ("checkpoint", report["checkpoint"]),
