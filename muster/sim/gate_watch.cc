@@ -84,7 +84,9 @@ void GateWatch::NoteMark(const MarkRequest& request) {
   if (request.release) return;
   const StoreService::View view = service_.MakeView();
   const auto& clients = view.clients->clients();
-  CheckpointTruth::Marked marked{.global_step = view.arena->header().counters.global_step};
+  CheckpointTruth::Marked marked{.global_step = view.arena->header().counters.global_step,
+                                 .round = view.arena->header().gate.round,
+                                 .ended = !view.ending.empty()};
   for (size_t i = 0; i < clients.size(); ++i) {
     const ClientRecord& client = view.arena->client(static_cast<int>(i));
     const uint64_t applied = client.numbers.last_applied;

@@ -226,5 +226,45 @@ TEST_F(CheckpointCutTest, AHeldGateDoesNotFireAndAllPsMarkTheSameRound) {
   EXPECT_TRUE(last->ok());
 }
 
+TEST_F(CheckpointCutTest, OnceTrainingHasEndedNobodyIsKeptAndNobodyWaitsForARound) {
+  Start({GateKind::kSynchronous, 1, 2, false});
+  store_->service(0).Shutdown("a test");
+  worker().sequence = 0;
+  const auto refused = worker().Contribute(1, 0, 0);
+  worker().sequence = 0;
+  const auto taken = worker().Contribute(1, 0, 1);
+  Settle();
+  EXPECT_TRUE(absl::IsCancelled(refused->status)) << refused->status;
+  EXPECT_TRUE(taken->ok()) << "the ps hear of the end one after the other";
+  const auto cut = CutCheckpoint(chief());
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(cut->global_step, 0);
+  EXPECT_EQ(Part(0, *cut), Initial(0));
+  EXPECT_EQ(Part(1, *cut), Initial(1) - 1) << "a round that ps 0 never gets to";
+}
+
+TEST_F(CheckpointCutTest, AHeldPsRefusesUpdatesOnceTrainingHasEnded) {
+  ASSERT_TRUE(Hold(0, 100)->ok());
+  const auto kept = Push(1, 0);
+  EXPECT_FALSE(kept->there);
+  store_->service(0).Shutdown("a test");
+  Settle();
+  EXPECT_TRUE(absl::IsCancelled(kept->status)) << kept->status;
+  ASSERT_TRUE(Hold(0, 101)->ok());
+  const auto late = Push(2, 0);
+  EXPECT_TRUE(absl::IsCancelled(late->status)) << late->status;
+}
+
+TEST_F(CheckpointCutTest, AShareWithoutASliceIsRefusedOnceTrainingHasEnded) {
+  Start({GateKind::kSynchronous, 2, 2, false});
+  store_->service(1).Shutdown("a test");
+  PushPullRequest message = worker().Message(1);
+  message.pushed.clear();
+  message.contributes = true;
+  const auto answer = worker().Send(message, 1, 1);
+  Settle();
+  EXPECT_TRUE(absl::IsCancelled(answer->status)) << "else its answer is kept back for ever";
+}
+
 }  // namespace
 }  // namespace muster

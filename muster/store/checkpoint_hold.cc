@@ -170,11 +170,11 @@ PartSaver::Mark CheckpointHold::MarkFor(const Stamp& chief, uint64_t hold) {
 
 bool CheckpointHold::Keeps(const IncomingRequest& request) const {
   PushPullRequest message;
-  if (arena_ == nullptr || static_cast<StoreMethod>(request.method) != StoreMethod::kPushPull ||
+  // Once training has ended updates are refused, held or not.
+  if (arena_ == nullptr || ended_ || static_cast<StoreMethod>(request.method) != StoreMethod::kPushPull ||
       !Decode(request.control, message).ok() || message.stamp.client >= through_.size() || message.contributes)
     return false;
-  const bool updates = message.update || !message.pushed.empty() || message.minibatches > 0 || message.clock > 0;
-  return updates && message.stamp.sequence > through_[message.stamp.client];
+  return message.Trains() && message.stamp.sequence > through_[message.stamp.client];
 }
 
 void CheckpointHold::Keep(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {

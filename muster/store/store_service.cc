@@ -224,6 +224,7 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
   const auto client = clients_.Join(message, request.connection, now);
   if (!client.ok()) return responder.Fail(client.status());
   reply.client = *client;
+  gates_.Replace(*client, message.incarnation);
   if (message.chief) {
     const auto epoch = clients_.ClaimChief(*client, now);
     if (!epoch.ok()) return responder.Fail(epoch.status());
@@ -508,11 +509,21 @@ void StoreService::LookAtLeaving() {
   const absl::Time last_leaves = clients_.LastLeaves(now);
   if (last_leaves > now && now < give_up) return LookAgainAt(std::min(last_leaves, give_up));
   lingering_ = true;
+  AnswerKept();
   if (end_timer_) loop_.CancelTimer(*end_timer_);
   end_timer_ = loop_.CallAt(now + options_.linger, [this] {
     end_timer_.reset();
+    AnswerKept();
     finished_ = true;
   });
+}
+
+void StoreService::AnswerKept() {
+  const absl::Status ended = absl::CancelledError(absl::StrCat("training has ended: ", ending_));
+  for (Waiter& waiter : std::exchange(waiters_, {})) waiter.responder.Fail(ended);
+  gates_.FailAll(ended);
+  if (load_) std::exchange(load_, std::nullopt)->responder.Fail(ended);
+  if (lingering_) part_saver_.FailAll(ended);
 }
 
 void StoreService::Shutdown(const std::string& reason) {
@@ -524,11 +535,8 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   ending_ = why;
   if (arena_) arena_->header().ended = 1;
   outcome_ = std::move(outcome);
-  for (Waiter& waiter : std::exchange(waiters_, {}))
-    waiter.responder.Fail(absl::CancelledError(absl::StrCat("training has ended: ", why)));
-  gates_.FailAll(absl::CancelledError(absl::StrCat("training has ended: ", why)));
+  AnswerKept();
   hold_.End();
-  if (load_) std::exchange(load_, std::nullopt)->responder.Fail(absl::CancelledError("training has ended"));
   ended_at_ = loop_.Now();
   LookAtLeaving();
 }
