@@ -12,7 +12,7 @@ void CheckpointTruth::Begin(int64_t global_step, const std::array<PushLedger::Ro
 
 void CheckpointTruth::Count(const std::vector<uint64_t>& counted, const std::vector<uint64_t>& lives) {
   for (size_t worker = 0; worker < counted.size(); ++worker)
-    if (counted[worker] > counted_[worker]) pasts_.back().counted.push_back(ledger_.Newest(lives[worker]));
+    if (counted[worker] > counted_[worker]) pasts_.back().counted.push_back(*ledger_.Newest(lives[worker]));
   counted_ = counted;
 }
 
@@ -30,7 +30,7 @@ void CheckpointTruth::Mark(Hold hold, int ps, const Marked& marked) {
   if (ps != 0) return;
   cut.past = pasts_.size() - 1;
   cut.counted = pasts_.back().counted.size();
-  for (const uint64_t life : marked.uncounted) cut.uncounted.push_back(ledger_.Newest(life));
+  for (const uint64_t life : marked.uncounted) cut.uncounted.push_back(*ledger_.Newest(life));
   cut.global_step = marked.global_step;
 }
 

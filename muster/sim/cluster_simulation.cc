@@ -46,8 +46,9 @@ class WorkerTransport final : public Transport {
 
 struct ClusterSimulation::PsLife {
   PsLife(SimulatedNetwork& network, SimulatedThread& thread, StoreOptions options)
-      : transport(network, thread), service(thread.loop(), std::move(options)) {}
+      : loop(thread.loop()), transport(network, thread), service(thread.loop(), std::move(options)) {}
 
+  EventLoop& loop;
   SimulatedTransport transport;
   StoreService service;
   std::unique_ptr<RequestHandler> planted;
@@ -317,7 +318,7 @@ void ClusterSimulation::Meet(const ScheduledFault& fault) {
       return;
     case Kind::kShutdown:
       for (Ps& ps : ps_)
-        if (ps.life) ps.life->service.Shutdown("a signal");
+        if (ps.life) ps.life->loop.Post([&service = ps.life->service] { service.Shutdown("a signal"); });
   }
 }
 

@@ -95,8 +95,12 @@ void GateWatch::NoteMark(const MarkRequest& request) {
     if (applied < request.through[i]) marked.missing |= bit;
     // What an earlier life had begun, or this one under values that are gone, is never counted.
     if (view.ending.empty() && !view.arena->model().gated() && applied <= request.through[i] &&
-        applied > std::max(client.numbers.last_counted, client.settled))
+        applied > std::max(client.numbers.last_counted, client.settled)) {
+      if (peers_.ledger->Newest(client.incarnation) == nullptr)
+        return Violated(absl::StrCat(client.task, " has applied number ", applied, ", but life ", client.incarnation,
+                                     " has pushed nothing"));
       marked.uncounted.push_back(client.incarnation);
+    }
   }
   peers_.checkpoints->Mark({request.stamp.incarnation, request.hold}, ps_, marked);
 }

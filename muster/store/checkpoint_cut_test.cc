@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,12 +18,24 @@ const std::vector<VariableSpec> kVariables = {{.name = "a", .shape = {3}}, {.nam
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 const LeaseOptions kLease = {.lease = absl::Hours(1), .disconnect_grace = absl::Seconds(1)};
 
+// Looks at a ps wherever it might die.
+class WatchingProbe final : public ArenaProbe {
+ public:
+  void At(ArenaPoint) override {
+    if (look) look();
+  }
+  bool Has(PlantedBug) const override { return false; }
+  bool dying() const override { return false; }
+
+  std::function<void()> look;
+};
+
 class CheckpointCutTest : public ::testing::Test {
  protected:
   CheckpointCutTest() { Start({}); }
-  void Start(const GateSpec& gate) {
+  void Start(const GateSpec& gate, ArenaProbe* probe = nullptr) {
     workers_.clear();
-    store_ = std::make_unique<SimulatedStore>(2, kTasks, kLease);
+    store_ = std::make_unique<SimulatedStore>(2, kTasks, kLease, probe);
     model_ = std::make_unique<WorkerModel>(kVariables, RuleSpec{.learning_rate = 1}, 2);
     model_->binding.gate = gate;
     for (size_t i = 0; i < kTasks.size(); ++i)
@@ -176,6 +189,26 @@ TEST_F(CheckpointCutTest, NobodyWaitsForThePushOfAnEarlierLife) {
   store_->KillPs(1);
   store_->StartPs(1);
   EXPECT_TRUE(CutAgain().ok());
+}
+
+// A ps that dies while a new life joins must find, restarted, that it is new, or that nothing is under way any more.
+TEST_F(CheckpointCutTest, WhatAnEarlierLifeHadBegunIsSettledBeforeTheNextOneIsRecorded) {
+  WatchingProbe probe;
+  Start({}, &probe);
+  Push(1, 1);
+  const ClientRecord& record = store_->service(1).MakeView().arena->client(1);
+  const uint64_t earlier = record.incarnation;
+  workers_[1].reset();
+  Settle();
+  int points = 0;
+  probe.look = [&] {
+    ++points;
+    EXPECT_TRUE(record.incarnation == earlier || record.settled == 1);
+  };
+  workers_[1] = std::make_unique<ScriptedWorker>(*store_, "worker:0", *model_);
+  EXPECT_GT(points, 0);
+  EXPECT_NE(record.incarnation, earlier);
+  probe.look = nullptr;
 }
 
 TEST_F(CheckpointCutTest, WhatBelongsToValuesThatAreGoneIsNotCounted) {

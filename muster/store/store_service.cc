@@ -234,12 +234,13 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
     const bool new_life = arena_->client(*client).incarnation != message.incarnation;
     if (absl::Status vacated = new_life ? door_.Vacate(*arena_, *client) : absl::OkStatus(); !vacated.ok())
       return responder.Fail(std::move(vacated));
-    RecordClient(*client);
     if (new_life) gates_.Join(*client);
-    if (message.chief) RecordChief();
     // Of an unfinished push too: a new life that used its number again would find stripes that skip it.
     reply.last_sequence = arena_->HighestSequence(*client);
     if (new_life) hold_.Settle(*arena_, *client);
+    // Last: a ps that dies before it finds a new life when this one joins again.
+    RecordClient(*client);
+    if (message.chief) RecordChief();
     reply.global_step = arena_->header().counters.global_step;
   }
   LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
@@ -535,8 +536,9 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   ending_ = why;
   if (arena_) arena_->header().ended = 1;
   outcome_ = std::move(outcome);
-  AnswerKept();
+  // First: a round that fires only now that no cut holds it is answered with what it made.
   hold_.End();
+  AnswerKept();
   ended_at_ = loop_.Now();
   LookAtLeaving();
 }
