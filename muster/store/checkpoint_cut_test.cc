@@ -284,7 +284,12 @@ TEST_F(CheckpointCutTest, AHeldPsRefusesUpdatesOnceTrainingHasEnded) {
   Settle();
   EXPECT_TRUE(absl::IsCancelled(kept->status)) << kept->status;
   ASSERT_TRUE(Hold(0, 101)->ok());
-  const auto late = Push(2, 0);
+  // Without a slice here: what has bulk is refused before it comes.
+  PushPullRequest message = worker().Message(0);
+  message.pushed.clear();
+  message.update = true;
+  const auto late = worker().Send(message, 0, 0);
+  Settle();
   EXPECT_TRUE(absl::IsCancelled(late->status)) << late->status;
 }
 
