@@ -142,6 +142,16 @@ TEST_F(CheckpointCutTest, WhatIsCountedLaterIsCountedOnce) {
   EXPECT_EQ(again->global_step, 1);
 }
 
+TEST_F(CheckpointCutTest, WhatHasBeenCountedIsNotCountedForALateRetry) {
+  Push(1, 0);
+  Push(1, 1);
+  ASSERT_TRUE(Count(1)->ok());
+  Push(1, 0);  // it was under way on a connection that broke
+  const auto cut = CutCheckpoint(chief());
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(cut->global_step, 1);
+}
+
 TEST_F(CheckpointCutTest, AHeldPsKeepsNewUpdatesBackAndLetsPullsThrough) {
   Push(1, 0);
   Push(1, 1);
