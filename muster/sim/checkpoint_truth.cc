@@ -12,7 +12,7 @@ void CheckpointTruth::Begin(int64_t global_step, const std::array<PushLedger::Ro
 
 void CheckpointTruth::Count(const std::vector<uint64_t>& counted, const std::vector<uint64_t>& lives) {
   for (size_t worker = 0; worker < counted.size(); ++worker)
-    if (counted[worker] > counted_[worker]) pasts_.back().counted.push_back(ledger_.Newest(lives[worker]));
+    if (counted[worker] > counted_[worker]) pasts_.back().counted.push_back(*ledger_.Newest(lives[worker]));
   counted_ = counted;
 }
 
@@ -25,10 +25,12 @@ void CheckpointTruth::Mark(Hold hold, int ps, const Marked& marked) {
   if (!cut.generations.emplace(ps, ledger_.server(ps).generation).second) return;  // the answer was lost
   cut.absent |= marked.absent;
   cut.missing |= marked.missing;
+  cut.ended |= marked.ended;
+  cut.rounds[ps] = marked.round;
   if (ps != 0) return;
   cut.past = pasts_.size() - 1;
   cut.counted = pasts_.back().counted.size();
-  for (const uint64_t life : marked.uncounted) cut.uncounted.push_back(ledger_.Newest(life));
+  for (const uint64_t life : marked.uncounted) cut.uncounted.push_back(*ledger_.Newest(life));
   cut.global_step = marked.global_step;
 }
 
@@ -76,7 +78,8 @@ std::optional<std::string> CheckpointTruth::CheckRow(const Cut& cut, int variabl
 
 std::optional<std::string> CheckpointTruth::CheckTotal(const Cut& cut, int ps, const PushLedger::Digits& digits) const {
   const uint64_t total = ledger_.Total(digits);
-  const auto then = totals_.find({ps, cut.generations.at(ps), static_cast<uint64_t>(cut.global_step)});
+  const uint64_t round = cut.ended ? cut.rounds.at(ps) : static_cast<uint64_t>(cut.global_step);
+  const auto then = totals_.find({ps, cut.generations.at(ps), round});
   if (then == totals_.end()) return absl::StrCat("is of a round that ps ", ps, " never began");
   if (total == then->second) return std::nullopt;
   return absl::StrCat("has shares of ", total, " of ps ", ps, ", which had ", then->second, " in that round");

@@ -32,6 +32,8 @@ class CheckpointTruth {
   using Hold = std::pair<uint64_t, uint64_t>;
   struct Marked {
     int64_t global_step = 0;          // ps 0, with a gate
+    uint64_t round = 0;               // of this ps, with a gate
+    bool ended = false;               // training was over there: no round fires any more
     uint64_t absent = 0;              // workers that were not waited for, a bit each
     uint64_t missing = 0;             // … whose newest push is not here
     std::vector<uint64_t> uncounted;  // ps 0: lives whose newest push is here, and not counted yet
@@ -56,6 +58,8 @@ class CheckpointTruth {
     int64_t global_step = 0;
     uint64_t absent = 0;
     uint64_t missing = 0;
+    bool ended = false;                   // for one of them: rounds may differ
+    std::map<int, uint64_t> rounds;       // by ps
     std::map<int, uint64_t> generations;  // by ps: the ledger's, of what it marked
   };
 

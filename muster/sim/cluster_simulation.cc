@@ -46,8 +46,9 @@ class WorkerTransport final : public Transport {
 
 struct ClusterSimulation::PsLife {
   PsLife(SimulatedNetwork& network, SimulatedThread& thread, StoreOptions options)
-      : transport(network, thread), service(thread.loop(), std::move(options)) {}
+      : loop(thread.loop()), transport(network, thread), service(thread.loop(), std::move(options)) {}
 
+  EventLoop& loop;
   SimulatedTransport transport;
   StoreService service;
   std::unique_ptr<RequestHandler> planted;
@@ -165,7 +166,11 @@ void ClusterSimulation::StartWorker(int worker) {
   state.running = true;
   state.stop = stop;
   world_.Note([&] { return absl::StrCat(process.name(), " starts"); });
-  process.AtDeath([this, &process] { network_.Close(process); });
+  ++worker_processes_;
+  process.AtDeath([this, &process] {
+    --worker_processes_;
+    network_.Close(process);
+  });
   SimulatedThread& thread = process.NewThread();
   thread.Start([this, worker, stop, &thread] {
     const absl::Status status = RunWorker(worker, thread, *stop);
@@ -317,20 +322,19 @@ void ClusterSimulation::Meet(const ScheduledFault& fault) {
       return;
     case Kind::kShutdown:
       for (Ps& ps : ps_)
-        if (ps.life) ps.life->service.Shutdown("a signal");
+        if (ps.life) ps.life->loop.Post([&service = ps.life->service] { service.Shutdown("a signal"); });
   }
 }
 
 bool ClusterSimulation::Over() {
   if (violation_) return true;
-  if (!workers_ended_) {
-    if (std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.running; }))
-      return false;
+  if (std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.running; })) return false;
+  if (!workers_ended_ && worker_processes_ == 0) {
     workers_ended_ = world_.Now();
     world_.At(world_.Now() + kPsEndsAfter, [] {});
   }
   return std::none_of(ps_.begin(), ps_.end(), [](const Ps& ps) { return ps.life != nullptr; }) ||
-         world_.Now() >= *workers_ended_ + kPsEndsAfter;
+         (workers_ended_ && world_.Now() >= *workers_ended_ + kPsEndsAfter);
 }
 
 SimulationOutcome ClusterSimulation::Run() {

@@ -93,6 +93,7 @@ class ClusterSimulation {
   std::vector<Ps> ps_;
   std::vector<Worker> workers_;
   uint64_t incarnations_ = 0;
+  int worker_processes_ = 0;  // that live, replaced ones among them
   std::optional<absl::Time> workers_ended_;
   std::optional<std::string> violation_;
 };

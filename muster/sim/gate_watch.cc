@@ -84,7 +84,9 @@ void GateWatch::NoteMark(const MarkRequest& request) {
   if (request.release) return;
   const StoreService::View view = service_.MakeView();
   const auto& clients = view.clients->clients();
-  CheckpointTruth::Marked marked{.global_step = view.arena->header().counters.global_step};
+  CheckpointTruth::Marked marked{.global_step = view.arena->header().counters.global_step,
+                                 .round = view.arena->header().gate.round,
+                                 .ended = !view.ending.empty()};
   for (size_t i = 0; i < clients.size(); ++i) {
     const ClientRecord& client = view.arena->client(static_cast<int>(i));
     const uint64_t applied = client.numbers.last_applied;
@@ -93,8 +95,12 @@ void GateWatch::NoteMark(const MarkRequest& request) {
     if (applied < request.through[i]) marked.missing |= bit;
     // What an earlier life had begun, or this one under values that are gone, is never counted.
     if (view.ending.empty() && !view.arena->model().gated() && applied <= request.through[i] &&
-        applied > std::max(client.numbers.last_counted, client.settled))
+        applied > std::max(client.numbers.last_counted, client.settled)) {
+      if (peers_.ledger->Newest(client.incarnation) == nullptr)
+        return Violated(absl::StrCat(client.task, " has applied number ", applied, ", but life ", client.incarnation,
+                                     " has pushed nothing"));
       marked.uncounted.push_back(client.incarnation);
+    }
   }
   peers_.checkpoints->Mark({request.stamp.incarnation, request.hold}, ps_, marked);
 }

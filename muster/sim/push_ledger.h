@@ -92,8 +92,11 @@ class PushLedger {
   // All ps hold values of one generation.
   bool Aligned() const;
 
-  // The newest push of a life that has begun one.
-  const Push& Newest(uint64_t life) const { return newest_.at(life); }
+  // The newest push of a life; null: it has begun none.
+  const Push* Newest(uint64_t life) const {
+    const auto push = newest_.find(life);
+    return push == newest_.end() ? nullptr : &push->second;
+  }
 
   int64_t sent() const { return sent_count_; }
   int64_t acknowledged() const { return acknowledged_; }

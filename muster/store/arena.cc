@@ -458,11 +458,15 @@ std::vector<uint64_t> Arena::AsideSteps() const {
 
 void Arena::DiscardAside() { memory_->Discard(layout_.aside_begin(), layout_.aside_bytes()); }
 
-uint64_t Arena::HighestSequence(int client_index) {
+uint64_t Arena::HighestSequence(int client_index, bool of_tables) {
   uint64_t highest = std::max(client(client_index).numbers.last_applied, client(client_index).numbers.last_counted);
-  for (int64_t i = 0; i < layout_.num_stripes(); ++i) {
-    StripeLock lock(*this, i);
-    highest = std::max(highest, stripe(i).last_sequence()[client_index]);
+  for (size_t slice = 0; slice < model_.slices.size(); ++slice) {
+    if (!of_tables && model_.variable(model_.slices[slice]).kind == VariableKind::kRows) continue;
+    const int64_t first = layout_.slices()[slice].first_stripe;
+    for (int64_t i = first; i < first + layout_.slices()[slice].num_stripes; ++i) {
+      StripeLock lock(*this, i);
+      highest = std::max(highest, stripe(i).last_sequence()[client_index]);
+    }
   }
   return highest;
 }

@@ -87,8 +87,8 @@ class Arena {
   // be called again after a death. The round goes on with the Count that follows.
   void Fire();
 
-  // The highest number of a push of the client that any stripe has seen, also of one that was never finished.
-  uint64_t HighestSequence(int client);
+  // The highest number of a push of the client that any stripe (of tables too) has seen, be it never finished.
+  uint64_t HighestSequence(int client, bool of_tables = true);
 
   // Copies the slice out; each stripe is of one moment.
   void Read(int slice, MutableByteSpan into);

@@ -25,15 +25,15 @@ absl::Status Barriers::Check(const BarrierRequest& message) const {
 
 void Barriers::Arrive(ConnectionId connection, const BarrierRequest& message, absl::Time now, Responder responder) {
   const auto passed = passed_.find(message.stamp.client);
-  if (passed != passed_.end() && passed->second == message.stamp) return responder.Send({});  // the answer was lost
+  // The answer was lost.
+  if (passed != passed_.end() && passed->second.incarnation == message.stamp.incarnation &&
+      message.stamp.sequence <= passed->second.sequence)
+    return responder.Send({});
   if (absl::Status status = Check(message); !status.ok()) return responder.Fail(std::move(status));
   Barrier& barrier = barriers_[message.name];
   barrier.parties = message.parties;
   barrier.elastic = message.elastic;
-  Arrival arrival{connection, now, message.stamp, std::move(responder)};
-  const auto [earlier, is_new] = barrier.arrivals.try_emplace(message.stamp.client, std::move(arrival));
-  // Nobody listens for the earlier one any more: its connection broke, or its process was replaced.
-  if (!is_new) std::swap(earlier->second, arrival);
+  barrier.arrivals[message.stamp.client].push_back({connection, now, message.stamp, std::move(responder)});
   Look(now);
 }
 
@@ -52,23 +52,44 @@ void Barriers::Look(absl::Time now) {
       ++barrier;
       continue;
     }
-    for (auto& [client, arrival] : barrier->second.arrivals) {
-      passed_[client] = arrival.stamp;
-      arrival.responder.Send({});
+    for (auto& [client, arrivals] : barrier->second.arrivals) {
+      for (Arrival& arrival : arrivals) {
+        Stamp& passed = passed_[client];
+        if (passed.incarnation != arrival.stamp.incarnation || passed.sequence < arrival.stamp.sequence)
+          passed = arrival.stamp;
+        arrival.responder.Send({});
+      }
     }
     barrier = barriers_.erase(barrier);
   }
 }
 
-void Barriers::Disconnect(ConnectionId connection) {
-  for (auto& [name, barrier] : barriers_)
-    std::erase_if(barrier.arrivals, [&](const auto& arrival) { return arrival.second.connection == connection; });
+void Barriers::Erase(absl::FunctionRef<bool(uint32_t client, Arrival& arrival)> gone) {
+  for (auto& [name, barrier] : barriers_) {
+    for (auto& [client, arrivals] : barrier.arrivals)
+      std::erase_if(arrivals, [&, client = client](Arrival& arrival) { return gone(client, arrival); });
+    std::erase_if(barrier.arrivals, [](const auto& of_client) { return of_client.second.empty(); });
+  }
   std::erase_if(barriers_, [](const auto& barrier) { return barrier.second.arrivals.empty(); });
+}
+
+void Barriers::Replace(uint32_t client, uint64_t incarnation) {
+  Erase([&](uint32_t other, Arrival& arrival) {
+    if (other != client || arrival.stamp.incarnation == incarnation) return false;
+    arrival.responder.Fail(absl::FailedPreconditionError(
+        absl::StrCat(clients_.clients()[client].task, " was replaced by a newer process")));
+    return true;
+  });
+}
+
+void Barriers::Disconnect(ConnectionId connection) {
+  Erase([connection](uint32_t, Arrival& arrival) { return arrival.connection == connection; });
 }
 
 void Barriers::FailAll(const absl::Status& status) {
   for (auto& [name, barrier] : std::exchange(barriers_, {}))
-    for (auto& [client, arrival] : barrier.arrivals) arrival.responder.Fail(status);
+    for (auto& [client, arrivals] : barrier.arrivals)
+      for (Arrival& arrival : arrivals) arrival.responder.Fail(status);
 }
 
 void Barriers::Describe(std::vector<WaitingFor>& waiting) const {
@@ -77,10 +98,10 @@ void Barriers::Describe(std::vector<WaitingFor>& waiting) const {
     for (size_t i = 0; i < clients_.clients().size(); ++i)
       if (!barrier.arrivals.contains(static_cast<uint32_t>(i)) && !clients_.clients()[i].done)
         missing.push_back(clients_.clients()[i].task);
-    for (const auto& [client, arrival] : barrier.arrivals)
+    for (const auto& [client, arrivals] : barrier.arrivals)
       waiting[client] = {absl::StrCat("barrier '", name, "', at which ", barrier.arrivals.size(), " of ",
                                       barrier.parties, " are; not there: ", absl::StrJoin(missing, ", ")),
-                         arrival.since};
+                         arrivals.front().since};
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "muster/store/client_table.h"
 #include "muster/store/held_answer.h"
@@ -22,6 +23,8 @@ class Barriers {
   void Arrive(ConnectionId connection, const BarrierRequest& message, absl::Time now, Responder responder);
   // Opens those that are complete because somebody has left.
   void Look(absl::Time now);
+  // The client's process is that one from now on: an earlier one waits for nothing any more, and is told so.
+  void Replace(uint32_t client, uint64_t incarnation);
   void Disconnect(ConnectionId connection);
   void FailAll(const absl::Status& status);
 
@@ -38,11 +41,15 @@ class Barriers {
   struct Barrier {
     uint32_t parties = 0;
     bool elastic = false;
-    std::map<uint32_t, Arrival> arrivals;  // by client: each counts once
+    // By client, which counts once. More than one: the client asked again, on another connection, and this ps doesn't
+    // know yet on which of them it listens.
+    std::map<uint32_t, std::vector<Arrival>> arrivals;
   };
 
   [[nodiscard]] absl::Status Check(const BarrierRequest& message) const;
   bool Complete(const Barrier& barrier, absl::Time now) const;
+  // Takes out the arrivals that `gone` says yes to.
+  void Erase(absl::FunctionRef<bool(uint32_t client, Arrival& arrival)> gone);
 
   const ClientTable& clients_;
   std::map<std::string, Barrier> barriers_;  // those at which somebody waits

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,12 +18,24 @@ const std::vector<VariableSpec> kVariables = {{.name = "a", .shape = {3}}, {.nam
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 const LeaseOptions kLease = {.lease = absl::Hours(1), .disconnect_grace = absl::Seconds(1)};
 
+// Looks at a ps wherever it might die.
+class WatchingProbe final : public ArenaProbe {
+ public:
+  void At(ArenaPoint) override {
+    if (look) look();
+  }
+  bool Has(PlantedBug) const override { return false; }
+  bool dying() const override { return false; }
+
+  std::function<void()> look;
+};
+
 class CheckpointCutTest : public ::testing::Test {
  protected:
   CheckpointCutTest() { Start({}); }
-  void Start(const GateSpec& gate) {
+  void Start(const GateSpec& gate, ArenaProbe* probe = nullptr) {
     workers_.clear();
-    store_ = std::make_unique<SimulatedStore>(2, kTasks, kLease);
+    store_ = std::make_unique<SimulatedStore>(2, kTasks, kLease, probe);
     model_ = std::make_unique<WorkerModel>(kVariables, RuleSpec{.learning_rate = 1}, 2);
     model_->binding.gate = gate;
     for (size_t i = 0; i < kTasks.size(); ++i)
@@ -129,6 +142,16 @@ TEST_F(CheckpointCutTest, WhatIsCountedLaterIsCountedOnce) {
   EXPECT_EQ(again->global_step, 1);
 }
 
+TEST_F(CheckpointCutTest, WhatHasBeenCountedIsNotCountedForALateRetry) {
+  Push(1, 0);
+  Push(1, 1);
+  ASSERT_TRUE(Count(1)->ok());
+  Push(1, 0);  // it was under way on a connection that broke
+  const auto cut = CutCheckpoint(chief());
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(cut->global_step, 1);
+}
+
 TEST_F(CheckpointCutTest, AHeldPsKeepsNewUpdatesBackAndLetsPullsThrough) {
   Push(1, 0);
   Push(1, 1);
@@ -178,6 +201,26 @@ TEST_F(CheckpointCutTest, NobodyWaitsForThePushOfAnEarlierLife) {
   EXPECT_TRUE(CutAgain().ok());
 }
 
+// A ps that dies while a new life joins must find, restarted, that it is new, or that nothing is under way any more.
+TEST_F(CheckpointCutTest, WhatAnEarlierLifeHadBegunIsSettledBeforeTheNextOneIsRecorded) {
+  WatchingProbe probe;
+  Start({}, &probe);
+  Push(1, 1);
+  const ClientRecord& record = store_->service(1).MakeView().arena->client(1);
+  const uint64_t earlier = record.incarnation;
+  workers_[1].reset();
+  Settle();
+  int points = 0;
+  probe.look = [&] {
+    ++points;
+    EXPECT_TRUE(record.incarnation == earlier || record.settled == 1);
+  };
+  workers_[1] = std::make_unique<ScriptedWorker>(*store_, "worker:0", *model_);
+  EXPECT_GT(points, 0);
+  EXPECT_NE(record.incarnation, earlier);
+  probe.look = nullptr;
+}
+
 TEST_F(CheckpointCutTest, WhatBelongsToValuesThatAreGoneIsNotCounted) {
   Push(1, 0);
   Push(1, 1);
@@ -224,6 +267,51 @@ TEST_F(CheckpointCutTest, AHeldGateDoesNotFireAndAllPsMarkTheSameRound) {
   EXPECT_FALSE(last->there);
   store_->Pass(CheckpointHold::kLimit);
   EXPECT_TRUE(last->ok());
+}
+
+TEST_F(CheckpointCutTest, OnceTrainingHasEndedNobodyIsKeptAndNobodyWaitsForARound) {
+  Start({GateKind::kSynchronous, 1, 2, false});
+  store_->service(0).Shutdown("a test");
+  worker().sequence = 0;
+  const auto refused = worker().Contribute(1, 0, 0);
+  worker().sequence = 0;
+  const auto taken = worker().Contribute(1, 0, 1);
+  Settle();
+  EXPECT_TRUE(absl::IsCancelled(refused->status)) << refused->status;
+  EXPECT_TRUE(taken->ok()) << "the ps hear of the end one after the other";
+  const auto cut = CutCheckpoint(chief());
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(cut->global_step, 0);
+  EXPECT_EQ(Part(0, *cut), Initial(0));
+  EXPECT_EQ(Part(1, *cut), Initial(1) - 1) << "a round that ps 0 never gets to";
+}
+
+TEST_F(CheckpointCutTest, AHeldPsRefusesUpdatesOnceTrainingHasEnded) {
+  ASSERT_TRUE(Hold(0, 100)->ok());
+  const auto kept = Push(1, 0);
+  EXPECT_FALSE(kept->there);
+  store_->service(0).Shutdown("a test");
+  Settle();
+  EXPECT_TRUE(absl::IsCancelled(kept->status)) << kept->status;
+  ASSERT_TRUE(Hold(0, 101)->ok());
+  // Without a slice here: what has bulk is refused before it comes.
+  PushPullRequest message = worker().Message(0);
+  message.pushed.clear();
+  message.update = true;
+  const auto late = worker().Send(message, 0, 0);
+  Settle();
+  EXPECT_TRUE(absl::IsCancelled(late->status)) << late->status;
+}
+
+TEST_F(CheckpointCutTest, AShareWithoutASliceIsRefusedOnceTrainingHasEnded) {
+  Start({GateKind::kSynchronous, 2, 2, false});
+  store_->service(1).Shutdown("a test");
+  PushPullRequest message = worker().Message(1);
+  message.pushed.clear();
+  message.contributes = true;
+  const auto answer = worker().Send(message, 1, 1);
+  Settle();
+  EXPECT_TRUE(absl::IsCancelled(answer->status)) << "else its answer is kept back for ever";
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ void CheckpointHold::Recover(Arena& arena) {
   for (size_t i = 0; i < recovered_.size(); ++i) {
     const int client = static_cast<int>(i);
     const ClientNumbers& numbers = arena.client(client).numbers;
-    recovered_[i] = arena.HighestSequence(client);
+    // Nobody waits for pushes of rows: see docs/store_protocol.md.
+    recovered_[i] = arena.HighestSequence(client, /*of_tables=*/false);
     settled_[i] = arena.client(client).settled;
     if (options_.lead && numbers.last_applied > numbers.last_counted) uncounted_[i] = numbers.last_applied;
   }
@@ -124,9 +125,11 @@ MarkReply CheckpointHold::MakeReply() const {
   MarkReply reply{.global_step = arena_->header().counters.global_step};
   if (arena_->model().gated()) return reply;
   for (uint32_t i = 0; i < through_.size(); ++i) {
-    if (through_[i] > settled_[i] && arena_->client(static_cast<int>(i)).numbers.last_applied < through_[i])
-      reply.missing.push_back(i);
-    if (!ended_ && uncounted_[i] > settled_[i] && uncounted_[i] <= through_[i]) reply.uncounted.push_back(i);
+    const ClientNumbers& numbers = arena_->client(static_cast<int>(i)).numbers;
+    if (through_[i] > settled_[i] && numbers.last_applied < through_[i]) reply.missing.push_back(i);
+    // A retry may come after the count.
+    const uint64_t over = std::max(settled_[i], numbers.last_counted);
+    if (!ended_ && uncounted_[i] > over && uncounted_[i] <= through_[i]) reply.uncounted.push_back(i);
   }
   return reply;
 }
@@ -170,11 +173,11 @@ PartSaver::Mark CheckpointHold::MarkFor(const Stamp& chief, uint64_t hold) {
 
 bool CheckpointHold::Keeps(const IncomingRequest& request) const {
   PushPullRequest message;
-  if (arena_ == nullptr || static_cast<StoreMethod>(request.method) != StoreMethod::kPushPull ||
+  // Once training has ended updates are refused, held or not.
+  if (arena_ == nullptr || ended_ || static_cast<StoreMethod>(request.method) != StoreMethod::kPushPull ||
       !Decode(request.control, message).ok() || message.stamp.client >= through_.size() || message.contributes)
     return false;
-  const bool updates = message.update || !message.pushed.empty() || message.minibatches > 0 || message.clock > 0;
-  return updates && message.stamp.sequence > through_[message.stamp.client];
+  return message.Trains() && message.stamp.sequence > through_[message.stamp.client];
 }
 
 void CheckpointHold::Keep(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {

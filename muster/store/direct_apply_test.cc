@@ -16,7 +16,6 @@
 namespace muster {
 namespace {
 
-using ::testing::Each;
 using ::testing::HasSubstr;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {300, 120}},  // three stripes

@@ -61,6 +61,8 @@ void Gates::HoldRounds(uint64_t limit) {
   synchronous_.Look(loop_.Now());
 }
 
+void Gates::Replace(int client, uint64_t incarnation) { barriers_.Replace(static_cast<uint32_t>(client), incarnation); }
+
 void Gates::Join(int client) {
   if (clock_.attached()) clock_.Join(client, loop_.Now());
 }

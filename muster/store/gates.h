@@ -38,7 +38,9 @@ class Gates {
   // Rounds from `limit` on don't fire until this is called with another one; see CheckpointHold.
   void HoldRounds(uint64_t limit);
 
-  // A new life of a client has joined.
+  // A client has joined: its process is that one.
+  void Replace(int client, uint64_t incarnation);
+  // … a new life of it, and there is a model.
   void Join(int client);
   void Disconnect(ConnectionId connection);
   // Somebody came, left or said done.

@@ -107,6 +107,9 @@ struct PushPullRequest {
   double compensation = 0;      // … λ of DelayCompensation, for all of them
   double exchange = 0;          // α of an elastic exchange: values are pushed, what they moved is the answer
   bool update = false;          // a ps's share of an update that ps 0 counts, be it without a slice
+
+  // It is part of an update, or counts one: once training has ended, nothing of the kind is taken.
+  bool Trains() const { return update || !pushed.empty() || minibatches > 0 || clock > 0 || contributes; }
 };
 
 struct PushPullReply {

@@ -90,7 +90,8 @@ void PartSaver::Begin(uint64_t mark) {
 
 void PartSaver::Commit(const std::string& directory, const std::string& text, const Retention& retention,
                        Responder responder) {
-  auto shared = std::make_shared<Responder>(std::move(responder));
+  const uint64_t number = ++last_commit_;
+  commits_.emplace(number, std::move(responder));
   const auto commit = [&files = files_, directory, text, retention]() -> absl::StatusOr<Answer> {
     ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(text, "the chief's manifest"));
     if (!SeesSave(files, directory, manifest.save_id))
@@ -102,11 +103,19 @@ void PartSaver::Commit(const std::string& directory, const std::string& text, co
       LogWarning("old checkpoints could not be removed: ", tidied.ToString());
     return Answer{};
   };
-  background_([&loop = loop_, self = self_, commit, shared]() mutable {
-    loop.Post([self = std::move(self), answer = commit(), shared]() mutable {
-      if (*self != nullptr) Send(std::move(answer), std::move(*shared));
+  background_([&loop = loop_, self = self_, commit, number]() mutable {
+    loop.Post([self = std::move(self), answer = commit(), number]() mutable {
+      if (*self == nullptr) return;
+      auto waiting = (*self)->commits_.extract(number);
+      if (!waiting.empty()) Send(std::move(answer), std::move(waiting.mapped()));
     });
   });
+}
+
+void PartSaver::FailAll(const absl::Status& status) {
+  for (Marked& marked : marked_)
+    if (marked.responder) std::exchange(marked.responder, std::nullopt)->Fail(status);
+  for (auto& [number, responder] : std::exchange(commits_, {})) responder.Fail(status);
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,9 @@ class PartSaver {
   void Commit(const std::string& directory, const std::string& manifest, const Retention& retention,
               Responder responder);
 
+  // Who waits for any of it is told so, and it is finished for nobody.
+  void FailAll(const absl::Status& status);
+
  private:
   struct Answer {
     std::string control;
@@ -70,8 +74,10 @@ class PartSaver {
   EventLoop& loop_;
   FileSystem& files_;
   const Background background_;
-  std::deque<Marked> marked_;         // the first one is under way
-  std::optional<uint64_t> prepared_;  // … or has this mark, and waits for its work
+  std::deque<Marked> marked_;              // the first one is under way
+  std::optional<uint64_t> prepared_;       // … or has this mark, and waits for its work
+  std::map<uint64_t, Responder> commits_;  // under way
+  uint64_t last_commit_ = 0;
   std::string last_path_;
   std::shared_ptr<std::optional<absl::StatusOr<Answer>>> last_answer_;
   // Handed to what runs in the background, so that it finds out if this has gone.

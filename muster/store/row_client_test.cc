@@ -17,6 +17,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/optim/sparse_rows.h"
+#include "muster/store/checkpoint_cut.h"
 #include "muster/store/checkpoint_part.h"
 #include "muster/store/reshard.h"
 #include "muster/store/row_initializer.h"
@@ -396,6 +397,20 @@ TEST(RowModel, WhatATableCannotBeIsRefused) {
   table.shape = {5, 3};
   table.dtype = DType::kInt32;
   EXPECT_NE(check(table, {}), "");
+}
+
+TEST(RowClientTest, NoCheckpointWaitsForANumberThatOnlyRowsHave) {
+  SimulatedStore store(2, kTasks, kLongLease);
+  Process chief(store, "chief:0", RowPartition::kMod);
+  Process worker(store, "worker:0", RowPartition::kMod);
+  ASSERT_TRUE(chief.JoinAsChief().ok());
+  ASSERT_TRUE(worker.JoinAsWorker().ok());
+  ASSERT_TRUE(worker.Push({4, 5, 6}, Gradients(3, 1)).ok());
+  // Restarted, it knows only from its stripes what was begun.
+  store.KillPs(1);
+  store.StartPs(1);
+  const auto cut = CutCheckpoint(*chief.client);
+  EXPECT_TRUE(cut.ok()) << cut.status();
 }
 
 }  // namespace

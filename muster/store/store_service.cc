@@ -224,6 +224,7 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
   const auto client = clients_.Join(message, request.connection, now);
   if (!client.ok()) return responder.Fail(client.status());
   reply.client = *client;
+  gates_.Replace(*client, message.incarnation);
   if (message.chief) {
     const auto epoch = clients_.ClaimChief(*client, now);
     if (!epoch.ok()) return responder.Fail(epoch.status());
@@ -233,12 +234,13 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
     const bool new_life = arena_->client(*client).incarnation != message.incarnation;
     if (absl::Status vacated = new_life ? door_.Vacate(*arena_, *client) : absl::OkStatus(); !vacated.ok())
       return responder.Fail(std::move(vacated));
-    RecordClient(*client);
     if (new_life) gates_.Join(*client);
-    if (message.chief) RecordChief();
     // Of an unfinished push too: a new life that used its number again would find stripes that skip it.
     reply.last_sequence = arena_->HighestSequence(*client);
     if (new_life) hold_.Settle(*arena_, *client);
+    // Last: a ps that dies before it finds a new life when this one joins again.
+    RecordClient(*client);
+    if (message.chief) RecordChief();
     reply.global_step = arena_->header().counters.global_step;
   }
   LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
@@ -508,11 +510,21 @@ void StoreService::LookAtLeaving() {
   const absl::Time last_leaves = clients_.LastLeaves(now);
   if (last_leaves > now && now < give_up) return LookAgainAt(std::min(last_leaves, give_up));
   lingering_ = true;
+  AnswerKept();
   if (end_timer_) loop_.CancelTimer(*end_timer_);
   end_timer_ = loop_.CallAt(now + options_.linger, [this] {
     end_timer_.reset();
+    AnswerKept();
     finished_ = true;
   });
+}
+
+void StoreService::AnswerKept() {
+  const absl::Status ended = absl::CancelledError(absl::StrCat("training has ended: ", ending_));
+  for (Waiter& waiter : std::exchange(waiters_, {})) waiter.responder.Fail(ended);
+  gates_.FailAll(ended);
+  if (load_) std::exchange(load_, std::nullopt)->responder.Fail(ended);
+  if (lingering_) part_saver_.FailAll(ended);
 }
 
 void StoreService::Shutdown(const std::string& reason) {
@@ -524,11 +536,9 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   ending_ = why;
   if (arena_) arena_->header().ended = 1;
   outcome_ = std::move(outcome);
-  for (Waiter& waiter : std::exchange(waiters_, {}))
-    waiter.responder.Fail(absl::CancelledError(absl::StrCat("training has ended: ", why)));
-  gates_.FailAll(absl::CancelledError(absl::StrCat("training has ended: ", why)));
+  // First: a round that fires only now that no cut holds it is answered with what it made.
   hold_.End();
-  if (load_) std::exchange(load_, std::nullopt)->responder.Fail(absl::CancelledError("training has ended"));
+  AnswerKept();
   ended_at_ = loop_.Now();
   LookAtLeaving();
 }

@@ -120,8 +120,7 @@ class StoreService final : public RequestHandler {
   void OnExportPart(const IncomingRequest& request, Responder responder);
   void OnCut(const IncomingRequest& request, Responder responder);
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
-  // Aborted without a model.
-  [[nodiscard]] absl::Status NeedModel() const;
+  [[nodiscard]] absl::Status NeedModel() const;  // Aborted without one
   // Aborted: the arena's values are of another one.
   [[nodiscard]] absl::Status CheckGeneration(uint64_t generation) const;
   // Cancelled once training has ended.
@@ -134,6 +133,7 @@ class StoreService final : public RequestHandler {
   void LookAtEnd();
   void LookAtLeaving();
   void LookAgainAt(absl::Time when);
+  void AnswerKept();  // nobody is left without an answer when training, and then the ps, has come to its end
   void End(absl::Status outcome, const std::string& why);
 
   EventLoop& loop_;

@@ -59,7 +59,8 @@ ByteSpan PulledCopies(const StoreModel& model, const PushPullRequest& message, B
 }  // namespace
 
 absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes) {
-  if (!message.pushed.empty() || message.minibatches > 0) RETURN_IF_ERROR(NeedTraining());
+  // With or without a slice of this ps.
+  if (message.Trains()) RETURN_IF_ERROR(NeedTraining());
   RETURN_IF_ERROR(NeedModel());
   RETURN_IF_ERROR(clients_.Hear(message.stamp, connection, loop_.Now()));
   if (message.pull > PullWhat::kEverything)
