@@ -514,7 +514,7 @@ void StoreService::LookAtLeaving() {
   end_timer_ = loop_.CallAt(now + options_.linger, [this] {
     end_timer_.reset();
     AnswerKept();
-    part_saver_.FailAll(absl::CancelledError(absl::StrCat("training has ended: ", ending_)));
+    part_saver_.FailAll(absl::UnavailableError("this ps has ended: it waits for nobody any longer"));
     finished_ = true;
   });
 }
