@@ -510,11 +510,11 @@ void StoreService::LookAtLeaving() {
   const absl::Time last_leaves = clients_.LastLeaves(now);
   if (last_leaves > now && now < give_up) return LookAgainAt(std::min(last_leaves, give_up));
   lingering_ = true;
-  AnswerKept();
   if (end_timer_) loop_.CancelTimer(*end_timer_);
   end_timer_ = loop_.CallAt(now + options_.linger, [this] {
     end_timer_.reset();
     AnswerKept();
+    part_saver_.FailAll(absl::UnavailableError("this ps has ended: it waits for nobody any longer"));
     finished_ = true;
   });
 }
@@ -524,7 +524,6 @@ void StoreService::AnswerKept() {
   for (Waiter& waiter : std::exchange(waiters_, {})) waiter.responder.Fail(ended);
   gates_.FailAll(ended);
   if (load_) std::exchange(load_, std::nullopt)->responder.Fail(ended);
-  if (lingering_) part_saver_.FailAll(ended);
 }
 
 void StoreService::Shutdown(const std::string& reason) {
