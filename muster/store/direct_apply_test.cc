@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -90,8 +91,8 @@ TEST_P(DirectApplyTest, TheSameBitsAndCountsAsThroughThePs) {
   for (int step = 0; step < 10; ++step) {
     Worker& a = step % 3 == 1 ? a1 : a0;
     Worker& b = step % 3 == 1 ? b1 : b0;
-    a.model.memory[1] = b.model.memory[1] =
-        std::vector<std::byte>(12, static_cast<std::byte>(step));  // batch statistics
+    for (Worker* worker : {&a, &b})  // batch statistics
+      std::fill(worker->model.memory[1].begin(), worker->model.memory[1].end(), static_cast<std::byte>(step));
     const auto through_ps = a.Push(step - 3.5), direct = b.Push(step - 3.5);
     ASSERT_TRUE(through_ps.ok() && direct.ok()) << through_ps.status() << direct.status();
     EXPECT_EQ(direct->global_step, through_ps->global_step);

@@ -13,8 +13,23 @@
 #include "muster/base/log.h"
 #include "muster/base/process_identity.h"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#include <sanitizer/tsan_interface.h>
+#define MUSTER_TSAN 1
+#endif
+#endif
+
 namespace muster {
 namespace {
+
+// The thread sanitizer knows of dead owners in pthread_mutex_lock and _trylock only.
+void TellSanitizerOfLock([[maybe_unused]] pthread_mutex_t* mutex) {
+#ifdef MUSTER_TSAN
+  __tsan_mutex_pre_lock(mutex, 0);
+  __tsan_mutex_post_lock(mutex, 0, 0);
+#endif
+}
 
 // The process of a thread that is stopped; 0 if it isn't.
 pid_t StoppedProcessOf(pid_t thread) {
@@ -42,6 +57,7 @@ int WaitForHolder(pthread_mutex_t* mutex, absl::Duration patience) {
   for (int looks = 0;;) {
     const timespec until = absl::ToTimespec(absl::Now() + patience / kLooks);
     const int error = pthread_mutex_timedlock(mutex, &until);
+    if (error == EOWNERDEAD) TellSanitizerOfLock(mutex);
     if (error != ETIMEDOUT) return error;
     const pid_t holder = StoppedProcessOf(HolderOf(mutex));
     looks = holder != 0 && holder == seen ? looks + 1 : 0;
