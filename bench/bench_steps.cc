@@ -162,30 +162,36 @@ void PrintRow(const Case& which, int workers, double rate, double local) {
                which.amd ? "on" : "off", workers, rate, local, rate / local);
 }
 
-// The local loop, and one worker and two workers of every way to apply, in turns.
+// One line's measurements, one a round.
+struct Line {
+  Case which;
+  int workers = 0;  // 0: the local loop
+  std::vector<double> rates;
+};
+
+// The local loop, and one worker and two workers of every way to apply, in turns. Every other round goes backwards: on a
+// machine that is slower for whoever comes after a pause, or gets slower within a round, no line gains by its place.
 bool ReportWork(const Options& options, const std::string& folder, const MlpWork& work, bool amd) {
-  std::vector<Case> cases;
+  std::vector<Line> lines = {{.which = {work, amd}}};
   for (const std::string& apply : options.applies) {
-    cases.push_back({work, amd, apply});
+    std::vector<Case> cases = {{work, amd, apply}};
     if (options.without_undo && apply != "server") cases.push_back({work, amd, apply, /*undo=*/false});
+    for (int workers = 1; workers <= options.workers; ++workers)
+      for (const Case& which : cases) lines.push_back({.which = which, .workers = workers});
   }
-  std::vector<double> alone;
-  std::vector<std::vector<double>> one(cases.size()), two(cases.size());
   for (int round = 0; round < options.rounds; ++round) {
-    alone.push_back(MeasureAlone(options, {work, amd}, folder));
-    for (size_t i = 0; i < cases.size(); ++i) {
-      one[i].push_back(MeasureCluster(options, cases[i], folder, 1));
-      if (options.workers > 1) two[i].push_back(MeasureCluster(options, cases[i], folder, 2));
-    }
+    for (Line& line : lines)
+      line.rates.push_back(line.workers == 0 ? MeasureAlone(options, line.which, folder)
+                                             : MeasureCluster(options, line.which, folder, line.workers));
+    std::reverse(lines.begin(), lines.end());
   }
-  const double local = Median(alone);
+  if (options.rounds % 2 != 0) std::reverse(lines.begin(), lines.end());
+  const double local = Median(lines[0].rates);
   bool good = local > 0;
-  for (size_t i = 0; i < cases.size(); ++i) {
-    PrintRow(cases[i], 1, Median(one[i]), local);
-    good = good && Median(one[i]) > 0;
-    if (options.workers < 2) continue;
-    PrintRow(cases[i], 2, Median(two[i]), local);
-    good = good && Median(two[i]) > 0;
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const double rate = Median(lines[i].rates);
+    PrintRow(lines[i].which, lines[i].workers, rate, local);
+    good = good && rate > 0;
   }
   return good;
 }

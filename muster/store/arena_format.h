@@ -11,7 +11,7 @@
 namespace muster {
 
 constexpr uint64_t kArenaMagic = 0x30616e6572613030;  // "00arena0", little endian
-constexpr uint32_t kArenaVersion = 4;
+constexpr uint32_t kArenaVersion = 5;
 
 // Staleness is counted exactly up to here, which is far beyond what a usable number of workers produces; the last count
 // stands for that or more.
