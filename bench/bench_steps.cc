@@ -169,8 +169,8 @@ struct Line {
   std::vector<double> rates;
 };
 
-// The local loop, and one worker and two workers of every way to apply, in turns. Every other round goes backwards: on a
-// machine that is slower for whoever comes after a pause, or gets slower within a round, no line gains by its place.
+// The local loop, and one worker and two workers of every way to apply, in turns. Every other round goes backwards: on
+// a machine that is slower for whoever comes after a pause, or gets slower within a round, no line gains by its place.
 bool ReportWork(const Options& options, const std::string& folder, const MlpWork& work, bool amd) {
   std::vector<Line> lines = {{.which = {work, amd}}};
   for (const std::string& apply : options.applies) {

@@ -456,16 +456,27 @@ std::vector<uint64_t> Arena::AsideSteps() const {
   return steps;
 }
 
-void Arena::DiscardAside() { memory_->Discard(layout_.aside_begin(), layout_.aside_bytes()); }
+void Arena::DiscardAside() {
+  const uint64_t mark = Observe(header().mark);
+  for (int64_t i = 0; i < layout_.num_stripes(); ++i) {
+    if (Observe(stripe(i).mark) >= mark) continue;
+    StripeLock lock(*this, i);
+    Publish(stripe(i).mark, mark);
+  }
+  memory_->Discard(layout_.aside_begin(), layout_.aside_bytes());
+}
 
-uint64_t Arena::HighestSequence(int client_index, bool of_tables) {
-  uint64_t highest = std::max(client(client_index).numbers.last_applied, client(client_index).numbers.last_counted);
+std::vector<uint64_t> Arena::HighestSequences(bool of_tables) {
+  std::vector<uint64_t> highest(layout_.num_clients());
+  for (int i = 0; i < layout_.num_clients(); ++i)
+    highest[i] = std::max(client(i).numbers.last_applied, client(i).numbers.last_counted);
   for (size_t slice = 0; slice < model_.slices.size(); ++slice) {
     if (!of_tables && model_.variable(model_.slices[slice]).kind == VariableKind::kRows) continue;
     const int64_t first = layout_.slices()[slice].first_stripe;
     for (int64_t i = first; i < first + layout_.slices()[slice].num_stripes; ++i) {
       StripeLock lock(*this, i);
-      highest = std::max(highest, stripe(i).last_sequence()[client_index]);
+      for (size_t who = 0; who < highest.size(); ++who)
+        highest[who] = std::max(highest[who], stripe(i).last_sequence()[who]);
     }
   }
   return highest;

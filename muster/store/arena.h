@@ -87,8 +87,8 @@ class Arena {
   // be called again after a death. The round goes on with the Count that follows.
   void Fire();
 
-  // The highest number of a push of the client that any stripe (of tables too) has seen, be it never finished.
-  uint64_t HighestSequence(int client, bool of_tables = true);
+  // By client: the highest number of a push that any stripe (of tables too) has seen, be it never finished.
+  std::vector<uint64_t> HighestSequences(bool of_tables = true);
 
   // Copies the slice out; each stripe is of one moment.
   void Read(int slice, MutableByteSpan into);
@@ -110,7 +110,7 @@ class Arena {
   ByteSpan AsideValue(int slice) const;
   ByteSpan AsideSlot(int slice, int slot) const;
   std::vector<uint64_t> AsideSteps() const;
-  // Gives the memory of a finished mark back: what was aside reads as zeros.
+  // Ends the mark, finished or not, and gives its memory back: what was aside reads as zeros. By the ps process only.
   void DiscardAside();
 
   using Contents = ArenaContents;

@@ -20,8 +20,8 @@
 namespace muster {
 
 constexpr int64_t kStripeElements = 16 << 10;
-// An update saves and changes a stripe in blocks of so many elements: what is saved, with the slots of a rule like Adam,
-// is still in the first-level cache when it is changed.
+// An update saves and changes a stripe in blocks of so many elements: what is saved, with the slots of a rule like
+// Adam, is still in the first-level cache when it is changed.
 constexpr int64_t kUndoBlockElements = 1 << 10;
 
 class ArenaLayout {

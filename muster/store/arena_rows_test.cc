@@ -174,7 +174,7 @@ TEST(ArenaRows, ARetryChangesNothingAndAnotherGenerationIsRefused) {
   EXPECT_FALSE(rows.Push(1, {.sequence = 6, .generation = 2, .learning_rate = 0.1}, {some, Bytes(gradients).data()}));
   arena->Read(1, twice);
   EXPECT_TRUE(once == twice);
-  EXPECT_EQ(arena->HighestSequence(1), 5);
+  EXPECT_EQ(arena->HighestSequences()[1], 5);
 }
 
 // t counts pushes, also those without any of the slice's rows.

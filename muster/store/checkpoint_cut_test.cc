@@ -6,10 +6,12 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "muster/store/scripted_worker.h"
+#include "muster/store/store_status.h"
 
 namespace muster {
 namespace {
@@ -77,11 +79,6 @@ class CheckpointCutTest : public ::testing::Test {
     std::memcpy(&value, model_->memory[ps].data(), sizeof value);
     return value;
   }
-  // What nobody has asked the parts of is given up by the first.
-  absl::StatusOr<CheckpointCut> CutAgain() {
-    EXPECT_TRUE(absl::IsOutOfRange(CutCheckpoint(chief()).status()));
-    return CutCheckpoint(chief());
-  }
   // Posts a request of the chief's that doesn't block.
   ScriptedWorker::Pending Ask(StoreMethod method, int ps, const std::string& control) {
     auto answer = std::make_shared<ScriptedWorker::Answer>();
@@ -137,7 +134,7 @@ TEST_F(CheckpointCutTest, WhatIsCountedLaterIsCountedOnce) {
   EXPECT_EQ(*chief().ReadGlobalStep(), 0);
   ASSERT_TRUE(Count(1)->ok());
   EXPECT_EQ(*chief().ReadGlobalStep(), 1);
-  const auto again = CutAgain();
+  const auto again = CutCheckpoint(chief());
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->global_step, 1);
 }
@@ -164,6 +161,30 @@ TEST_F(CheckpointCutTest, AHeldPsKeepsNewUpdatesBackAndLetsPullsThrough) {
   EXPECT_TRUE(chief().Pull(PullWhat::kTrainable).ok());
   store_->Pass(CheckpointHold::kLimit);
   EXPECT_TRUE(next->ok()) << "a chief that dies holds nobody";
+}
+
+TEST_F(CheckpointCutTest, AConnectionThatBreaksTakesWhatWasKeptBackAlong) {
+  ASSERT_TRUE(Hold(0, 100)->ok());
+  ASSERT_FALSE(Push(2, 0)->there);
+  const auto connections = [&] {
+    return nlohmann::json::parse(StatusJson(store_->service(0).MakeView()))["clients"][1]["connections"];
+  };
+  const nlohmann::json before = connections();
+  // The ps lets go, and in the same moment the connection is gone.
+  channel_->Call(
+      {.method = static_cast<uint16_t>(StoreMethod::kMark),
+       .control = Encode(MarkRequest{
+           .stamp = chief().MakeStamp(0, 100), .chief_epoch = chief().chief_epoch(0), .hold = 100, .release = true})},
+      [](const absl::StatusOr<Reply>&) {});
+  worker().BreakConnection(*store_);
+  Settle();
+  EXPECT_EQ(connections(), before.get<int>() - 1);
+}
+
+TEST_F(CheckpointCutTest, AMarkThatTheChiefGivesUpIsNotInTheWayOfTheNextOne) {
+  const auto cut = CutCheckpoint(chief());
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  ASSERT_TRUE(CutCheckpoint(chief()).ok());
 }
 
 TEST_F(CheckpointCutTest, AHoldThatHasRunOutIsNoneAndTheNextOneWorks) {
@@ -198,7 +219,7 @@ TEST_F(CheckpointCutTest, NobodyWaitsForThePushOfAnEarlierLife) {
   // Nor after a restart of the ps that has it.
   store_->KillPs(1);
   store_->StartPs(1);
-  EXPECT_TRUE(CutAgain().ok());
+  EXPECT_TRUE(CutCheckpoint(chief()).ok());
 }
 
 // A ps that dies while a new life joins must find, restarted, that it is new, or that nothing is under way any more.

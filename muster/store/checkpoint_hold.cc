@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
+#include "muster/store/count_lock.h"
 #include "muster/store/shared_memory_order.h"
 
 namespace muster {
@@ -31,18 +32,18 @@ CheckpointHold::~CheckpointHold() {
 
 void CheckpointHold::Recover(Arena& arena) {
   Publish<uint64_t>(arena.header().held, 0);
+  // Nobody waits for pushes of rows: see docs/store_protocol.md.
+  recovered_ = arena.HighestSequences(/*of_tables=*/false);
   for (size_t i = 0; i < recovered_.size(); ++i) {
     const int client = static_cast<int>(i);
     const ClientNumbers& numbers = arena.client(client).numbers;
-    // Nobody waits for pushes of rows: see docs/store_protocol.md.
-    recovered_[i] = arena.HighestSequence(client, /*of_tables=*/false);
     settled_[i] = arena.client(client).settled;
     if (options_.lead && numbers.last_applied > numbers.last_counted) uncounted_[i] = numbers.last_applied;
   }
 }
 
-void CheckpointHold::Settle(Arena& arena, int client) {
-  settled_[client] = arena.HighestSequence(client);
+void CheckpointHold::Settle(Arena& arena, int client, uint64_t highest) {
+  settled_[client] = highest;
   arena.client(client).settled = settled_[client];
   Publish<uint64_t>(arena.client(client).direct_begun, 0);
 }
@@ -74,14 +75,13 @@ void CheckpointHold::Hold(const HoldRequest& request, std::shared_ptr<Arena> are
       return responder.Fail(absl::OutOfRangeError("the part of an earlier checkpoint is still being written"));
     newest_ = id;
     arena_ = std::move(arena);
-    const bool goes_on = options_.probe != nullptr && options_.probe->Has(PlantedBug::kMarkWithoutHold);
     through_.assign(clients_.clients().size(), 0);
     // See DirectApply::Begin.
     Publish<uint64_t>(arena_->header().held, 1);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     for (int i = 0; i < static_cast<int>(through_.size()); ++i)
-      LetIn(i, goes_on ? std::numeric_limits<uint64_t>::max() : Newest(i));
-    if (!goes_on && arena_->model().gated()) gates_.HoldRounds(arena_->header().gate.round);
+      LetIn(i, GoesOn() ? std::numeric_limits<uint64_t>::max() : Newest(i));
+    if (!GoesOn() && arena_->model().gated()) gates_.HoldRounds(arena_->header().gate.round);
     timer_ = loop_.CallAt(loop_.Now() + kLimit, [this] {
       timer_.reset();
       LogWarning("the chief has not cut its checkpoint in time: training goes on");
@@ -97,6 +97,7 @@ void CheckpointHold::Mark(const MarkRequest& request, Responder responder) {
   const HoldId id{request.stamp.incarnation, request.hold};
   if (request.release) {
     if (id == newest_) Release();
+    if (id == marked_) saver_.Drop();
     return responder.Send(Encode(MarkReply{}));
   }
   if (id == marked_) return responder.Send(Encode(mark_reply_));  // the answer was lost
@@ -108,10 +109,8 @@ void CheckpointHold::Mark(const MarkRequest& request, Responder responder) {
   for (size_t i = 0; i < through_.size(); ++i) LetIn(static_cast<int>(i), std::max(through_[i], request.through[i]));
   round_ = request.round;
   marking_ = std::move(responder);
-  const bool goes_on = options_.probe != nullptr && options_.probe->Has(PlantedBug::kMarkWithoutHold);
-  if (!goes_on && arena_->model().gated()) gates_.HoldRounds(request.round);
-  for (Kept& kept : std::exchange(kept_, {}))
-    handle_(std::move(kept.request), std::move(kept.bulk), std::move(kept.responder));
+  if (!GoesOn() && arena_->model().gated()) gates_.HoldRounds(request.round);
+  HandOn();
   Look();
 }
 
@@ -140,35 +139,36 @@ void CheckpointHold::LookLater() {
   });
 }
 
-// What a process applies itself comes without a message.
-void CheckpointHold::LookAgain(int client) {
-  if (Observe(arena_->client(client).direct_begun) < through_[client] || look_timer_) return;
-  look_timer_ = loop_.CallAt(loop_.Now() + kLookAfter, [this] {
-    look_timer_.reset();
-    Look();
-  });
+bool CheckpointHold::GoesOn() const {
+  return options_.probe != nullptr && options_.probe->Has(PlantedBug::kMarkWithoutHold);
 }
 
 void CheckpointHold::Look() {
   if (arena_ == nullptr || !marking_) return;
-  const ArenaHeader& header = arena_->header();
-  const bool goes_on = options_.probe != nullptr && options_.probe->Has(PlantedBug::kMarkWithoutHold);
-  if (arena_->model().gated()) {
-    if (header.gate.round < *round_ && !goes_on && !ended_) return;
-    if (header.gate.round > *round_ && !goes_on) return Release();
+  const bool gated = arena_->model().gated();
+  const uint64_t round = arena_->header().gate.round;
+  if (gated && round > *round_ && !GoesOn()) return Release();
+  {
+    // A worker that counts for itself writes its numbers and the counters one after the other.
+    const Arena::CountLock lock(*arena_);
+    bool reached = !gated || round >= *round_ || ended_;
+    for (size_t i = 0; i < through_.size() && !gated; ++i) reached = reached && Reached(static_cast<int>(i));
+    if (reached || GoesOn()) {
+      saver_.Prepare(arena_);
+      marked_ = newest_;
+      mark_reply_ = MakeReply();
+    }
   }
-  for (size_t i = 0; i < through_.size(); ++i)
-    if (!goes_on && !arena_->model().gated() && !Reached(static_cast<int>(i))) return LookAgain(static_cast<int>(i));
-  saver_.Prepare(arena_);
-  marked_ = newest_;
-  mark_reply_ = MakeReply();
-  std::exchange(marking_, std::nullopt)->Send(Encode(mark_reply_));
-  Release();
-}
-
-PartSaver::Mark CheckpointHold::MarkFor(const Stamp& chief, uint64_t hold) {
-  if (hold == 0) return PartSaver::Mark::kNew;
-  return HoldId{chief.incarnation, hold} == marked_ ? PartSaver::Mark::kPrepared : PartSaver::Mark::kGone;
+  if (marked_ == newest_) {
+    std::exchange(marking_, std::nullopt)->Send(Encode(mark_reply_));
+    Release();
+  } else if (!gated && !look_timer_) {
+    // What a process applies itself comes without a message.
+    look_timer_ = loop_.CallAt(loop_.Now() + kLookAfter, [this] {
+      look_timer_.reset();
+      Look();
+    });
+  }
 }
 
 bool CheckpointHold::Keeps(const IncomingRequest& request) const {
@@ -215,10 +215,14 @@ void CheckpointHold::Release() {
     std::exchange(marking_, std::nullopt)->Fail(absl::OutOfRangeError("the hold has run out before the mark"));
   if (gated) gates_.HoldRounds(std::numeric_limits<uint64_t>::max());
   // Later: whoever releases may be in the middle of a request.
-  loop_.Post([self = self_, kept = std::make_shared<std::vector<Kept>>(std::exchange(kept_, {}))] {
-    if (*self == nullptr) return;
-    for (Kept& one : *kept) (*self)->handle_(std::move(one.request), std::move(one.bulk), std::move(one.responder));
+  loop_.Post([self = self_] {
+    if (*self != nullptr) (*self)->HandOn();
   });
+}
+
+void CheckpointHold::HandOn() {
+  for (Kept& kept : std::exchange(kept_, {}))
+    handle_(std::move(kept.request), std::move(kept.bulk), std::move(kept.responder));
 }
 
 }  // namespace muster

@@ -44,13 +44,14 @@ class CheckpointHold {
   // There is the memory of an earlier life of this ps.
   void Recover(Arena& arena);
   // A new life of the client begins, or all values are replaced: whatever it has begun is not under way any more.
-  void Settle(Arena& arena, int client);
+  // `highest` is the highest number that any stripe has seen of it.
+  void Settle(Arena& arena, int client, uint64_t highest);
 
   // The sender is the chief, and there is a model.
   void Hold(const HoldRequest& request, std::shared_ptr<Arena> arena, Responder responder);
   void Mark(const MarkRequest& request, Responder responder);
-  // Which mark the part of a cut is of.
-  PartSaver::Mark MarkFor(const Stamp& chief, uint64_t hold);
+  // Whether it was the hold of that number whose mark was set last.
+  bool Marked(const Stamp& chief, uint64_t hold) const { return HoldId{chief.incarnation, hold} == marked_; }
 
   // Whether a request has to wait; Keep then takes it.
   bool Keeps(const IncomingRequest& request) const;
@@ -79,8 +80,10 @@ class CheckpointHold {
   bool Reached(int client) const;
   MarkReply MakeReply() const;
   void LookLater();
-  void LookAgain(int client);
   void Look();
+  // As if nobody had to be held: a planted bug.
+  bool GoesOn() const;
+  void HandOn();
 
   EventLoop& loop_;
   const ClientTable& clients_;
@@ -102,7 +105,7 @@ class CheckpointHold {
   std::vector<uint64_t> through_;
   std::optional<uint64_t> round_;     // of the mark that is waited for
   std::optional<Responder> marking_;  // the mark was asked for
-  std::vector<Kept> kept_;
+  std::vector<Kept> kept_;            // or about to be handed on
   std::optional<EventLoop::TimerId> timer_;
   std::optional<EventLoop::TimerId> look_timer_;
   // Handed to what is posted, so that it finds out if this has gone.

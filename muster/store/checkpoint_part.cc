@@ -91,14 +91,6 @@ PartSnapshot CopyAside(const Arena& arena) {
   return snapshot;
 }
 
-PartSnapshot TakeSnapshot(Arena& arena) {
-  const uint64_t mark = arena.Mark();
-  arena.FinishMark(mark);
-  PartSnapshot snapshot = CopyAside(arena);
-  arena.DiscardAside();
-  return snapshot;
-}
-
 PartView ViewOf(const StoreModel& model, const PartSnapshot& snapshot) {
   PartView view{.steps = snapshot.steps};
   ByteSpan rest = snapshot.bytes;
@@ -262,13 +254,15 @@ absl::StatusOr<RestoredPart> ReadPart(const CheckpointReader& checkpoint, const 
                                   const int64_t count = into.size() / DTypeSize(SlotDTypeOf(model, slice));
                                   return checkpoint.ReadSlotRange(name, slot.name, first, count, into);
                                 }));
+    // A table has one counter, which stripes that weren't touched of late don't show.
+    const bool table = model.variable(slice).kind == VariableKind::kRows;
+    int64_t t = 0;
+    if (table) {
+      ASSIGN_OR_RETURN(t, checkpoint.ReadCounter(name, kStepSlot, 0, model.variable(slice).elements()));
+    }
     for (int64_t stripe = 0; stripe < NumStripes(slice); ++stripe) {
       const int64_t from = stripe * kStripeElements;
-      int64_t t = 0;
-      if (model.variable(slice).kind == VariableKind::kRows) {
-        // A table has one counter, which stripes that weren't touched of late don't show.
-        ASSIGN_OR_RETURN(t, checkpoint.ReadCounter(name, kStepSlot, 0, model.variable(slice).elements()));
-      } else if (Updated(model, slice)) {
+      if (!table && Updated(model, slice)) {
         ASSIGN_OR_RETURN(t, checkpoint.ReadCounter(name, kStepSlot, slice.offset + from,
                                                    std::min(kStripeElements, slice.elements - from)));
       }

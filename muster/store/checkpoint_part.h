@@ -30,8 +30,6 @@ struct PartSnapshot {
   std::vector<std::byte> bytes;
   std::vector<uint64_t> steps;  // the rule's step counter, one a stripe
 };
-// … of this moment.
-PartSnapshot TakeSnapshot(Arena& arena);
 // … of a finished mark.
 PartSnapshot CopyAside(const Arena& arena);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "muster/base/status_macros.h"
+#include "muster/store/checkpoint_cut.h"
 #include "muster/store/simulated_store.h"
 
 namespace muster {
@@ -369,6 +370,38 @@ TEST_F(DirectCutTest, AnUpdateThatOnePsKnowsOfIsWaitedForByAll) {
   EXPECT_EQ(reply.global_step, 1);
   ASSERT_TRUE(worker_.Push(-1).ok());
   EXPECT_EQ(Part(), before + 1);
+}
+
+// It stands between telling one ps of its update and telling the other.
+TEST_F(DirectCutTest, AnUpdateThatAPsHearsOfLateIsWaitedFor) {
+  ASSERT_TRUE(worker_.Push(-1).ok());
+  const auto record = [&](int ps) -> ClientRecord& { return store_.service(ps).MakeView().arena->client(1); };
+  const uint64_t next = record(0).direct_begun + 1;
+  record(0).direct_begun = next;
+  Hold(0), Hold(1);
+  store_.Pass(absl::Milliseconds(10));
+  const auto marked = Mark(1, {0, next});
+  Mark(0, {0, next});
+  store_.Pass(absl::Milliseconds(10));
+  ASSERT_FALSE(marked->ok());
+  ASSERT_TRUE(worker_.Push(-1).ok());
+  ASSERT_EQ(record(1).direct_begun, next);
+  store_.Pass(absl::Milliseconds(10));
+  EXPECT_TRUE(marked->ok()) << marked->status();
+}
+
+TEST_F(DirectCutTest, AnUpdateWhoseCountWasInterruptedIsInTheStep) {
+  ASSERT_TRUE(worker_.Push(-1).ok());
+  // As if its process had died between writing its numbers and writing the counters.
+  Arena& arena = *store_.service(0).MakeView().arena;
+  ArenaHeader& header = arena.header();
+  ASSERT_EQ(header.counters.global_step, 1);
+  header.journal = {
+      .valid = 1, .client = 1, .numbers = arena.client(1).numbers, .counters = header.counters, .gate = header.gate};
+  header.counters.global_step = 0;
+  const auto cut = CutCheckpoint(*chief_.client);
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(cut->global_step, 1);
 }
 
 TEST_F(DirectCutTest, AChiefThatDiesHoldsNobodyForLong) {

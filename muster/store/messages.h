@@ -143,7 +143,7 @@ struct SavePartRequest {
   std::string directory;
   std::string save_id;
   std::string file;
-  uint64_t hold = 0;  // whose mark it is of; 0: one of its own, now
+  uint64_t hold = 0;  // whose mark it is of
 };
 
 struct SavePartReply {

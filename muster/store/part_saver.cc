@@ -9,6 +9,11 @@
 #include "muster/store/messages.h"
 
 namespace muster {
+namespace {
+
+absl::Status MarkIsGone() { return absl::OutOfRangeError("the mark of this part is gone: cut and save again"); }
+
+}  // namespace
 
 PartSaver::PartSaver(EventLoop& loop, FileSystem& files, Background background)
     : loop_(loop), files_(files), background_(std::move(background)) {}
@@ -20,72 +25,58 @@ void PartSaver::Send(absl::StatusOr<Answer> answer, Responder responder) {
   responder.Send(std::move(answer->control), std::move(answer->bulk), std::move(answer->keep_alive));
 }
 
-void PartSaver::Save(std::shared_ptr<Arena> arena, const std::string& path, Responder responder, Mark mark) {
-  if (path == last_path_) mark = Mark::kNew;  // a retry: what it marks is not written
-  if (path != last_path_) last_answer_ = std::make_shared<std::optional<absl::StatusOr<Answer>>>();
-  last_path_ = path;
-  const auto write = [&files = files_, path](const Arena& marked) -> absl::StatusOr<Answer> {
-    ASSIGN_OR_RETURN(const FileSummary written, WritePart(files, path, marked.model(), ViewAside(marked)));
-    return Answer{.control = Encode(SavePartReply{written.bytes, written.crc32c})};
-  };
-  AfterMark({std::move(arena), std::move(responder),
-             [write, answer = last_answer_](Arena& marked) {
-               if (!answer->has_value()) *answer = write(marked);
-               return **answer;
-             }},
-            mark);
-}
-
-void PartSaver::Export(std::shared_ptr<Arena> arena, Responder responder, Mark mark) {
-  AfterMark({std::move(arena), std::move(responder),
-             [](Arena& marked) -> absl::StatusOr<Answer> {
-               const auto snapshot = std::make_shared<const PartSnapshot>(CopyAside(marked));
-               return Answer{Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot};
-             }},
-            mark);
-}
-
 // Training goes on at once; what it changes from here on it saves aside first.
-void PartSaver::AfterMark(Marked marked, Mark mark) {
-  if (mark == Mark::kGone || (mark == Mark::kPrepared && !prepared_))
-    return marked.responder->Fail(absl::OutOfRangeError("the mark of this part is gone: cut and save again"));
-  if (mark == Mark::kPrepared) {
-    marked_.front() = std::move(marked);
-    return Begin(*std::exchange(prepared_, std::nullopt));
-  }
-  marked_.push_back(std::move(marked));
-  if (marked_.size() == 1) NextMark();
-}
-
 void PartSaver::Prepare(std::shared_ptr<Arena> arena) {
   MUSTER_CHECK(idle());
-  prepared_ = arena->Mark();
-  marked_.push_back({.arena = std::move(arena), .responder = std::nullopt, .work = nullptr});
+  const uint64_t mark = arena->Mark();
+  marked_ = {std::move(arena), mark};
 }
 
 void PartSaver::Drop() {
-  if (!prepared_) return;
-  marked_.front().work = [](Arena&) -> absl::StatusOr<Answer> { return Answer{}; };
-  Begin(*std::exchange(prepared_, std::nullopt));
+  if (!IsPrepared(true)) return;
+  marked_->arena->DiscardAside();
+  marked_.reset();
 }
 
-void PartSaver::NextMark() { Begin(marked_.front().arena->Mark()); }
+void PartSaver::Save(const std::string& path, bool of_mark, Responder responder) {
+  if (path == last_path_) {
+    if (last_answer_) return Send(*last_answer_, std::move(responder));
+    return waiting_.push_back(std::move(responder));
+  }
+  if (!IsPrepared(of_mark)) return Send(MarkIsGone(), std::move(responder));
+  last_path_ = path;
+  last_answer_.reset();
+  Begin(std::move(responder), [&files = files_, path](Arena& arena) -> absl::StatusOr<Answer> {
+    ASSIGN_OR_RETURN(const FileSummary written, WritePart(files, path, arena.model(), ViewAside(arena)));
+    return Answer{.control = Encode(SavePartReply{written.bytes, written.crc32c})};
+  });
+}
 
-void PartSaver::Begin(uint64_t mark) {
-  Marked& next = marked_.front();
-  background_([&loop = loop_, self = self_, arena = next.arena, mark, work = std::move(next.work)]() mutable {
+void PartSaver::Export(bool of_mark, Responder responder) {
+  if (!IsPrepared(of_mark)) return Send(MarkIsGone(), std::move(responder));
+  Begin(std::move(responder), [](Arena& arena) -> absl::StatusOr<Answer> {
+    const auto snapshot = std::make_shared<const PartSnapshot>(CopyAside(arena));
+    return Answer{Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot};
+  });
+}
+
+void PartSaver::Begin(Responder responder, Work work) {
+  marked_->under_way = true;
+  waiting_.push_back(std::move(responder));
+  background_([&loop = loop_, self = self_, marked = *marked_, work = std::move(work)]() mutable {
     absl::StatusOr<Answer> answer = absl::FailedPreconditionError("other values were loaded meanwhile");
-    if (arena->FinishMark(mark)) answer = work(*arena);
-    arena->DiscardAside();
-    loop.Post([self = std::move(self), answer = std::move(answer)]() mutable {
-      if (*self == nullptr) return;
-      PartSaver& saver = **self;
-      std::optional<Responder> responder = std::move(saver.marked_.front().responder);
-      saver.marked_.pop_front();
-      if (!saver.marked_.empty()) saver.NextMark();
-      if (responder) Send(std::move(answer), *std::move(responder));
+    if (marked.arena->FinishMark(marked.mark)) answer = work(*marked.arena);
+    marked.arena->DiscardAside();
+    loop.Post([self = std::move(self), answer = std::move(answer)]() {
+      if (*self != nullptr) (*self)->Finish(answer);
     });
   });
+}
+
+void PartSaver::Finish(const absl::StatusOr<Answer>& answer) {
+  marked_.reset();
+  if (!last_path_.empty() && !last_answer_) last_answer_ = answer;
+  for (Responder& responder : std::exchange(waiting_, {})) Send(answer, std::move(responder));
 }
 
 void PartSaver::Commit(const std::string& directory, const std::string& text, const Retention& retention,
@@ -113,8 +104,7 @@ void PartSaver::Commit(const std::string& directory, const std::string& text, co
 }
 
 void PartSaver::FailAll(const absl::Status& status) {
-  for (Marked& marked : marked_)
-    if (marked.responder) std::exchange(marked.responder, std::nullopt)->Fail(status);
+  for (Responder& responder : std::exchange(waiting_, {})) responder.Fail(status);
   for (auto& [number, responder] : std::exchange(commits_, {})) responder.Fail(status);
 }
 

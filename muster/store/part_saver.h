@@ -1,14 +1,14 @@
 // The ps's side of a checkpoint: what its arena held at a mark becomes a file, or the bytes of an answer, while
-// training goes on. Marks follow one after the other; files are written in the background, answers leave from the loop.
+// training goes on. One mark at a time; files are written in the background, answers leave from the loop.
 // Lives on the store's event loop.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
@@ -30,18 +30,19 @@ class PartSaver {
   PartSaver(EventLoop& loop, FileSystem& files, Background background);
   ~PartSaver();
 
-  // Answers with SavePartReply once the part is in the file `path`. A path that was written already is not written
-  // again: by the time that a request arrives twice, its file may have been committed.
-  enum class Mark { kNew, kPrepared, kGone };  // gone: OutOfRange
-  void Save(std::shared_ptr<Arena> arena, const std::string& path, Responder responder, Mark mark = Mark::kNew);
-  // Answers with ExportPartReply, the part being its bulk.
-  void Export(std::shared_ptr<Arena> arena, Responder responder, Mark mark = Mark::kNew);
-
-  // Sets the mark of the next part with Mark::kPrepared. To be called only if nothing is under way.
+  // Sets the mark of the next part. To be called only when idle.
   void Prepare(std::shared_ptr<Arena> arena);
-  // No such part will be asked for.
+  // Nobody will ask for the part of that mark.
   void Drop();
-  bool idle() const { return marked_.empty(); }
+  // No mark waits for its part, and none is being written.
+  bool idle() const { return !marked_; }
+
+  // Answers with SavePartReply once the part is in the file `path`. `of_mark`: it is the mark that was set last which
+  // the request means. OutOfRange: it isn't, or the mark was used. A path that was written already is not written
+  // again: by the time that a request arrives twice, its file may have been committed.
+  void Save(const std::string& path, bool of_mark, Responder responder);
+  // Answers with ExportPartReply, the part being its bulk; otherwise likewise.
+  void Export(bool of_mark, Responder responder);
 
   // Answers once the manifest (JSON) is committed in `directory`, and old checkpoints are removed. NotFound: the
   // directory isn't seen from here.
@@ -57,29 +58,27 @@ class PartSaver {
     Segments bulk;
     std::shared_ptr<const void> keep_alive;
   };
-  using Work = absl::AnyInvocable<absl::StatusOr<Answer>()>;
-  using MarkedWork = absl::AnyInvocable<absl::StatusOr<Answer>(Arena& arena)>;
+  using Work = absl::AnyInvocable<absl::StatusOr<Answer>(Arena& arena)>;
   struct Marked {
     std::shared_ptr<Arena> arena;
-    std::optional<Responder> responder;
-    MarkedWork work;
+    uint64_t mark = 0;
+    bool under_way = false;  // its part was asked for
   };
 
   static void Send(absl::StatusOr<Answer> answer, Responder responder);
-  void AfterMark(Marked marked, Mark mark);
-  void NextMark();
-  // The first one's work.
-  void Begin(uint64_t mark);
+  bool IsPrepared(bool of_mark) const { return of_mark && marked_ && !marked_->under_way; }
+  void Begin(Responder responder, Work work);
+  void Finish(const absl::StatusOr<Answer>& answer);
 
   EventLoop& loop_;
   FileSystem& files_;
   const Background background_;
-  std::deque<Marked> marked_;              // the first one is under way
-  std::optional<uint64_t> prepared_;       // … or has this mark, and waits for its work
+  std::optional<Marked> marked_;
+  std::vector<Responder> waiting_;         // for the part that is under way
   std::map<uint64_t, Responder> commits_;  // under way
   uint64_t last_commit_ = 0;
   std::string last_path_;
-  std::shared_ptr<std::optional<absl::StatusOr<Answer>>> last_answer_;
+  std::optional<absl::StatusOr<Answer>> last_answer_;  // to its request; none: the file is being written
   // Handed to what runs in the background, so that it finds out if this has gone.
   std::shared_ptr<PartSaver*> self_ = std::make_shared<PartSaver*>(this);
 };

@@ -135,11 +135,10 @@ void SaveIn(const std::string& directory, SimulatedStore& store, StoreClient& ch
   for (int ps = 0; ps < chief.num_ps(); ++ps) {
     const StoreModel model = chief.ModelOf(ps);
     if (ps == 0) AddVariablesToManifest(model, manifest);
-    const auto snapshot = chief.ExportPart(ps);
-    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+    const PartSnapshot snapshot = store.Snapshot(ps);
     const std::string file = PartFileName(5, ps, chief.num_ps(), "t1");
     const auto written =
-        WritePart(store.files, JoinPath(directory, TemporaryName(file)), model, ViewOf(model, *snapshot));
+        WritePart(store.files, JoinPath(directory, TemporaryName(file)), model, ViewOf(model, snapshot));
     ASSERT_TRUE(written.ok()) << written.status();
     manifest.parts.push_back({file, written->bytes, written->crc32c});
     AddPartToManifest(model, ps, manifest);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/memory_file_system.h"
+#include "muster/store/checkpoint_part.h"
 #include "muster/store/store_client.h"
 #include "muster/store/store_service.h"
 #include "muster/transport/fault/fault_transport.h"
@@ -25,6 +26,14 @@ namespace muster {
 inline StoreModel ModelOn(const std::vector<VariableSpec>& variables, const RuleSpec& rule, int num_ps = 1, int ps = 0,
                           const Partitioning& partitioning = {}) {
   return ModelOfPs(variables, *PlaceVariables(variables, num_ps, Placement::kRoundRobin, partitioning), rule, ps);
+}
+
+// What the arena holds now. No checkpoint may be under way.
+inline PartSnapshot TakeSnapshot(Arena& arena) {
+  MUSTER_CHECK(arena.FinishMark(arena.Mark()));
+  PartSnapshot snapshot = CopyAside(arena);
+  arena.DiscardAside();
+  return snapshot;
 }
 
 // The memory of a model as a worker has it, and the binding of a client to it. Not copied: the binding points into it.
@@ -128,6 +137,7 @@ class SimulatedStore {
   }
 
   StoreService& service(int ps) { return *servers_[ps].service; }
+  PartSnapshot Snapshot(int ps) { return TakeSnapshot(*service(ps).MakeView().arena); }
   const std::vector<std::string>& addresses() const { return addresses_; }
 
   // A process that is `task`. Each gets its own connections, and an incarnation of its own.

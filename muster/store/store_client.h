@@ -173,8 +173,8 @@ class StoreClient {
 
   // Checkpoints; see train/saver.h, which leads them. `hold`: the cut that the part is of (checkpoint_cut.h).
   absl::StatusOr<SavePartReply> SavePart(int ps, const std::string& directory, const std::string& save_id,
-                                         const std::string& file, uint64_t hold = 0);
-  absl::StatusOr<PartSnapshot> ExportPart(int ps, uint64_t hold = 0);
+                                         const std::string& file, uint64_t hold);
+  absl::StatusOr<PartSnapshot> ExportPart(int ps, uint64_t hold);
   [[nodiscard]] absl::Status CommitCheckpoint(const std::string& directory, const std::string& manifest, int keep = 0,
                                               double preserve_every_hours = 0);
 

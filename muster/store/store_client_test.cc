@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/store/checkpoint_cut.h"
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
@@ -194,10 +195,9 @@ TEST(StoreClientTest, AVariableWithoutAGradientIsLeftAlone) {
   ASSERT_TRUE(chief.client->PushPull(only_second, {}).ok());
   EXPECT_EQ(chief.model.memory[0], before[0]);
   EXPECT_NE(chief.model.memory[1], before[1]);
-  const auto snapshot = chief.client->ExportPart(0);
-  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  const PartSnapshot snapshot = store.Snapshot(0);
   // 50,000 elements are four stripes whose counter has not moved.
-  EXPECT_THAT(snapshot->steps, ::testing::ElementsAre(0, 0, 0, 0, 1, 0, 0, 0, 0));
+  EXPECT_THAT(snapshot.steps, ::testing::ElementsAre(0, 0, 0, 0, 1, 0, 0, 0, 0));
 }
 
 TEST(StoreClientTest, NWorkersTakingTurnsHaveStalenessNMinusOne) {
@@ -369,8 +369,10 @@ TEST(StoreClientTest, StateOfAPartComesOverTheWireAndBack) {
   ASSERT_EQ(chief.JoinAsChief(), absl::OkStatus());
   for (int i = 0; i < 3; ++i) chief.Push(i);
   std::vector<RestoredPart> parts(2);
+  const auto cut = CutCheckpoint(*chief.client);
+  ASSERT_TRUE(cut.ok()) << cut.status();
   for (int ps = 0; ps < 2; ++ps) {
-    parts[ps].snapshot = *chief.client->ExportPart(ps);
+    parts[ps].snapshot = *chief.client->ExportPart(ps, cut->hold);
     parts[ps].with_slots = true;
   }
   chief.Push(8);

@@ -26,6 +26,7 @@ class StoreService::DecodedBulk final : public BulkTarget {
 
   PushPullRequest push_pull;
   InitializeRequest initialize;
+  RowsRequest rows;
 
  private:
   const BufferPool::Handle buffer_;
@@ -146,7 +147,9 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
       RowsRequest message;
       RETURN_IF_ERROR(Decode(request.control, message));
       RETURN_IF_ERROR(CheckRows(request, message, request.bulk_bytes));
-      return std::make_unique<DecodedBulk>(buffers_.Take(request.bulk_bytes), request.bulk_bytes);
+      auto target = std::make_unique<DecodedBulk>(buffers_.Take(request.bulk_bytes), request.bulk_bytes);
+      target->rows = message;
+      return target;
     }
     default:
       return absl::InvalidArgumentError(absl::StrCat("method ", StoreMethodName(request.method), " takes no bulk, but ",
@@ -176,8 +179,13 @@ void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> b
       return OnInitialize(request.connection, message, {}, std::move(responder));
     }
     case StoreMethod::kGatherRows:
-    case StoreMethod::kPushRows:
-      return OnRows(request, decoded != nullptr ? decoded->bytes() : ByteSpan(), std::move(responder));
+    case StoreMethod::kPushRows: {
+      if (decoded != nullptr) return OnRows(request, decoded->rows, decoded->bytes(), std::move(responder));
+      RowsRequest message;  // of no row
+      if (absl::Status status = Decode(request.control, message); !status.ok())
+        return responder.Fail(std::move(status));
+      return OnRows(request, message, {}, std::move(responder));
+    }
     case StoreMethod::kJoin:
       return OnJoin(request, std::move(responder));
     case StoreMethod::kAwaitReady:
@@ -236,8 +244,8 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
       return responder.Fail(std::move(vacated));
     if (new_life) gates_.Join(*client);
     // Of an unfinished push too: a new life that used its number again would find stripes that skip it.
-    reply.last_sequence = arena_->HighestSequence(*client);
-    if (new_life) hold_.Settle(*arena_, *client);
+    reply.last_sequence = arena_->HighestSequences()[*client];
+    if (new_life) hold_.Settle(*arena_, *client, reply.last_sequence);
     // Last: a ps that dies before it finds a new life when this one joins again.
     RecordClient(*client);
     if (message.chief) RecordChief();
@@ -293,7 +301,8 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
   RecordChief();
   known_step_ = message.global_step;
   hold_.Release();
-  for (int i = 0; i < num_clients; ++i) hold_.Settle(*arena_, i);
+  const std::vector<uint64_t> highest = arena_->HighestSequences();
+  for (int i = 0; i < num_clients; ++i) hold_.Settle(*arena_, i, highest[i]);
   arena_->Load({.generation = message.generation,
                 .global_step = message.global_step,
                 .minibatches = message.minibatches,
@@ -408,8 +417,8 @@ void StoreService::OnSavePart(const IncomingRequest& request, Responder responde
     status = absl::NotFoundError(
         absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
   if (!status.ok()) return responder.Fail(std::move(status));
-  part_saver_.Save(arena_, JoinPath(message.directory, TemporaryName(message.file)), std::move(responder),
-                   hold_.MarkFor(message.stamp, message.hold));
+  part_saver_.Save(JoinPath(message.directory, TemporaryName(message.file)), hold_.Marked(message.stamp, message.hold),
+                   std::move(responder));
 }
 
 void StoreService::OnExportPart(const IncomingRequest& request, Responder responder) {
@@ -418,7 +427,7 @@ void StoreService::OnExportPart(const IncomingRequest& request, Responder respon
   if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
   if (status.ok()) status = NeedModel();
   if (!status.ok()) return responder.Fail(std::move(status));
-  part_saver_.Export(arena_, std::move(responder), hold_.MarkFor(message.stamp, message.hold));
+  part_saver_.Export(hold_.Marked(message.stamp, message.hold), std::move(responder));
 }
 
 void StoreService::OnCut(const IncomingRequest& request, Responder responder) {

@@ -107,7 +107,7 @@ class StoreService final : public RequestHandler {
   void CountNonFinite(const PushPullRequest& message);
   void CountPush(const PushPullRequest& message, bool new_update);
   [[nodiscard]] absl::Status CheckRows(const IncomingRequest& request, const RowsRequest& message, size_t bulk_bytes);
-  void OnRows(const IncomingRequest& request, ByteSpan bulk, Responder responder);
+  void OnRows(const IncomingRequest& request, const RowsRequest& message, ByteSpan bulk, Responder responder);
   size_t PullBytes(PullWhat what) const;
   void AnswerPush(const PushPullRequest& request, PushPullReply reply, Responder responder);
   PushPullReply CompleteReply(const PushPullRequest& request, PushPullReply reply) const;

@@ -16,11 +16,10 @@ absl::Status StoreService::CheckRows(const IncomingRequest& request, const RowsR
   return CheckGeneration(message.generation);
 }
 
-void StoreService::OnRows(const IncomingRequest& request, ByteSpan bulk, Responder responder) {
-  RowsRequest message;
-  absl::Status status = Decode(request.control, message);
+void StoreService::OnRows(const IncomingRequest& request, const RowsRequest& message, ByteSpan bulk,
+                          Responder responder) {
   // Looked at again although PrepareBulk did: see OnPushPull.
-  if (status.ok()) status = CheckRows(request, message, bulk.size());
+  absl::Status status = CheckRows(request, message, bulk.size());
   if (!status.ok()) return responder.Fail(std::move(status));
   if (static_cast<StoreMethod>(request.method) == StoreMethod::kPushRows) {
     if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/store/checkpoint_cut.h"
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
@@ -124,7 +125,9 @@ TEST_F(StoreServiceTest, ShutdownTellsWhoTrainsAndWaitsForThemToLeave) {
   // What the last checkpoint needs still works.
   EXPECT_EQ(*chief->ReadGlobalStep(), 1);
   EXPECT_EQ(chief->Pull(PullWhat::kEverything), absl::OkStatus());
-  EXPECT_TRUE(chief->ExportPart(0).ok());
+  const auto cut = CutCheckpoint(*chief);
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_TRUE(chief->ExportPart(0, cut->hold).ok());
   EXPECT_EQ(chief->Done(), absl::OkStatus());
   EXPECT_FALSE(store.service(0).finished());
   EXPECT_EQ(worker->Done(), absl::OkStatus());

@@ -48,7 +48,7 @@ class Training {
     outcome.operations = operations_;
     if (!outcome.status.ok()) return outcome;
     for (int ps = 0; ps < 2; ++ps) {
-      outcome.parts.push_back(chief_->ExportPart(ps).value_or(PartSnapshot()));
+      outcome.parts.push_back(store_.Snapshot(ps));
       outcome.status_pages.push_back(nlohmann::json::parse(StatusJson(store_.service(ps).MakeView())));
     }
     outcome.global_step = chief_->ReadGlobalStep().value_or(-1);

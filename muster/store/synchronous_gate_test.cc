@@ -243,7 +243,7 @@ TEST_F(SynchronousGateTest, APartOfTheSlicesIsAContribution) {
   std::memcpy(&b, second->values.data() + 20000 * sizeof(float), sizeof b);
   EXPECT_EQ(b, -2.0);
   // A slice that nobody pushed isn't touched.
-  const std::vector<uint64_t> before = worker(0).client().ExportPart(0)->steps;
+  const std::vector<uint64_t> before = store_->Snapshot(0).steps;
   for (int i = 0; i < 2; ++i) {
     PushPullRequest part = worker(i).Message();
     part.contributes = true;
@@ -253,7 +253,7 @@ TEST_F(SynchronousGateTest, APartOfTheSlicesIsAContribution) {
   }
   Settle();
   EXPECT_THAT(before, ::testing::ElementsAre(1, 1, 1));
-  EXPECT_THAT(worker(0).client().ExportPart(0)->steps, ::testing::ElementsAre(1, 1, 2));
+  EXPECT_THAT(store_->Snapshot(0).steps, ::testing::ElementsAre(1, 1, 2));
 }
 
 TEST_F(SynchronousGateTest, APsThatIsBehindGoesOnWithWhatItHas) {
@@ -413,7 +413,7 @@ class DeadlyRun {
       }
     Outcome outcome{.points = probe_.passed};
     probe_.KillAt(0);
-    const PartSnapshot part = workers[0]->client().ExportPart(ps_).value_or(PartSnapshot());
+    const PartSnapshot part = store_.Snapshot(ps_);
     outcome.bytes = part.bytes;
     outcome.steps = part.steps;
     outcome.status = nlohmann::json::parse(StatusJson(store_.service(ps_).MakeView()));
@@ -463,7 +463,8 @@ TEST_F(SynchronousGateTest, APushThatIsGivenUpCountsWhereItHasArrived) {
   DeadlyProbe probe;
   Start(Gate(2, 3), 1, &probe);
   worker(0).Contribute(1, 0);
-  probe.KillAt(22);  // in the second stripe of w
+  constexpr int kPointsOfAStripe = 4 + 3 * (kStripeElements / kUndoBlockElements) + 3;
+  probe.KillAt(kPointsOfAStripe + 3);  // in the second stripe of w
   ASSERT_FALSE(Survives([&] { Settle(); }));
   store_->KillPs(0);
   probe.KillAt(0);

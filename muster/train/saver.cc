@@ -14,11 +14,12 @@ namespace {
 
 // Of a save that something came in between; the next time to save isn't far.
 constexpr int kAttempts = 3;
+constexpr absl::Duration kPause = absl::Milliseconds(100);
 
 }  // namespace
 
-Saver::Saver(FileSystem& files, const Clock& clock, StoreClient& client, std::string directory, SaverOptions options)
-    : files_(files), clock_(clock), client_(client), directory_(std::move(directory)), options_(options) {}
+Saver::Saver(FileSystem& files, EventLoop& loop, StoreClient& client, std::string directory, SaverOptions options)
+    : files_(files), loop_(loop), client_(client), directory_(std::move(directory)), options_(options) {}
 
 absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id, const std::string& file,
                                              uint64_t hold) {
@@ -53,14 +54,15 @@ absl::StatusOr<std::string> Saver::Save() {
     auto saved = SaveOnce();
     if (!absl::IsOutOfRange(saved.status()) || attempt == kAttempts) return saved;
     LogInfo("could not save: ", saved.status().message(), "; trying again");
+    loop_.RunUntil([] { return false; }, loop_.Now() + kPause);
   }
 }
 
 absl::StatusOr<std::string> Saver::SaveOnce() {
   Manifest manifest;
-  manifest.saved_at = absl::ToUnixMillis(clock_.Now());
+  manifest.saved_at = absl::ToUnixMillis(loop_.Now());
   manifest.lease_epoch = static_cast<int64_t>(client_.chief_epoch());
-  manifest.save_id = NewSaveId(clock_.Now(), client_.HeartbeatStamp(0).incarnation, ++saves_);
+  manifest.save_id = NewSaveId(loop_.Now(), client_.HeartbeatStamp(0).incarnation, ++saves_);
   manifest.writer = "ps:0";
   manifest.muster_version = kMusterVersion;
   for (const Saveable& saveable : saveables_) manifest.extras[saveable.name] = absl::Base64Escape(saveable.save());

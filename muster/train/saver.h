@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "muster/base/clock.h"
 #include "muster/base/file_system.h"
 #include "muster/checkpoint/manifest.h"
 #include "muster/store/store_client.h"
+#include "muster/transport/event_loop.h"
 
 namespace muster {
 
@@ -36,8 +36,8 @@ struct SaverOptions {
 
 class Saver {
  public:
-  // All borrowed for its life.
-  Saver(FileSystem& files, const Clock& clock, StoreClient& client, std::string directory, SaverOptions options);
+  // All borrowed for its life; `loop` is the client's.
+  Saver(FileSystem& files, EventLoop& loop, StoreClient& client, std::string directory, SaverOptions options);
 
   void Add(Saveable saveable) { saveables_.push_back(std::move(saveable)); }
 
@@ -66,7 +66,7 @@ class Saver {
   [[nodiscard]] absl::Status RestoreSaveables(const Manifest& manifest);
 
   FileSystem& files_;
-  const Clock& clock_;
+  EventLoop& loop_;
   StoreClient& client_;
   const std::string directory_;
   const SaverOptions options_;

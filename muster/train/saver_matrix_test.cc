@@ -66,7 +66,7 @@ struct Job {
                                                               .files = &disk});
   }
   std::unique_ptr<Saver> MakeSaver(MemoryFileSystem& disk, const std::string& directory) {
-    return std::make_unique<Saver>(disk, store.clock, *chief->client, directory, SaverOptions{});
+    return std::make_unique<Saver>(disk, store.loop, *chief->client, directory, SaverOptions{});
   }
 
   SimulatedStore store;

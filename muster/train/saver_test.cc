@@ -50,7 +50,7 @@ struct Job {
     for (int ps = 0; ps < num_ps; ++ps) MoveToDisk(ps, disk);
     options.files = &disk;
     chief = std::make_unique<TrainingProcess>(store, "chief:0", options);
-    saver = std::make_unique<Saver>(disk, store.clock, *chief->client, "model", SaverOptions{});
+    saver = std::make_unique<Saver>(disk, store.loop, *chief->client, "model", SaverOptions{});
   }
   void MoveToDisk(int ps, MemoryFileSystem& disk) {
     store.KillPs(ps);
@@ -392,7 +392,7 @@ TEST(SaverTest, AChiefThatWasReplacedInItsCommitSaysSo) {
       }
       ASSERT_EQ(RemoveLeftovers(disk, "model"), absl::OkStatus());
     });
-    Saver saver(eventful, job.store.clock, *job.chief->client, "model", SaverOptions{});
+    Saver saver(eventful, job.store.loop, *job.chief->client, "model", SaverOptions{});
     const absl::Status saved = saver.Save().status();
     EXPECT_EQ(saved.code(), replaced ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kNotFound) << saved;
     EXPECT_THAT(*ListCheckpoints(disk, "model"), IsEmpty());

@@ -114,7 +114,7 @@ absl::Status Session::InitializeOrRestore() {
   if (!options_.checkpoint_dir.empty() && !saver_) {
     RETURN_IF_ERROR(environment_.files->CreateDirectory(options_.checkpoint_dir));
     saver_ =
-        std::make_unique<Saver>(*environment_.files, *environment_.clock, client, options_.checkpoint_dir,
+        std::make_unique<Saver>(*environment_.files, *environment_.loop, client, options_.checkpoint_dir,
                                 SaverOptions{.keep_checkpoint_max = options_.keep_checkpoint_max,
                                              .keep_checkpoint_every_n_hours = options_.keep_checkpoint_every_n_hours,
                                              .allow_older_checkpoint = options_.allow_older_checkpoint});
@@ -170,7 +170,7 @@ absl::Status Session::Restore(const std::string& path) {
   if (!is_chief_ || !created_)
     return absl::FailedPreconditionError("only the chief's session, once it is started, loads checkpoints");
   StoreClient& client = *environment_.client;
-  Saver reader(*environment_.files, *environment_.clock, client, /*directory=*/"", {});
+  Saver reader(*environment_.files, *environment_.loop, client, /*directory=*/"", {});
   Saver& saver = saver_ ? *saver_ : reader;
   ASSIGN_OR_RETURN(const int64_t step, saver.Restore(path, Saver::Saveables::kLeave));
   LogWarning("going on from global step ", step, "; it was ", global_step_);

@@ -14,6 +14,7 @@
 #include "muster/base/log.h"
 #include "muster/base/memory_file_system.h"
 #include "muster/store/checkpoint_part.h"
+#include "muster/store/simulated_store.h"
 #include "muster/store/store_service.h"
 #include "muster/store/store_status.h"
 #include "muster/transport/simulated_event_loop.h"

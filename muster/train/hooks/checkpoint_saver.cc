@@ -1,3 +1,4 @@
+#include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/train/hooks.h"
@@ -7,7 +8,7 @@
 namespace muster {
 namespace {
 
-// Each of them tries several times itself.
+// At the end there is no next step. Each of them tries several times itself.
 constexpr int kLastAttempts = 5;
 
 class CheckpointSaverHook final : public SessionHook {
@@ -19,34 +20,35 @@ class CheckpointSaverHook final : public SessionHook {
   absl::Status AfterCreateSession(const SessionContext& session) override {
     if (session.saver == nullptr)
       return absl::FailedPreconditionError("CheckpointSaver needs the chief's session with a checkpoint_dir");
-    return Save(session, session.global_step);
+    return SaveOrGoOn(session, session.global_step);
   }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
     if (!timer_->ShouldTriggerForStep(values.global_step, context.session().now)) return absl::OkStatus();
-    return Save(context.session(), values.global_step);
+    return SaveOrGoOn(context.session(), values.global_step);
   }
   absl::Status End(const SessionContext& session) override {
     if (timer_->last_triggered_step() == session.global_step) return absl::OkStatus();
-    // There is no next step.
-    for (int attempt = 1; attempt < kLastAttempts && timer_->last_triggered_step() != session.global_step; ++attempt)
-      RETURN_IF_ERROR(Save(session, session.global_step));
-    return timer_->last_triggered_step() == session.global_step
-               ? absl::OkStatus()
-               : absl::UnavailableError("the last checkpoint could not be cut: the ps were restarted all the time");
+    absl::Status saved;
+    for (int attempt = 0; attempt < kLastAttempts; ++attempt) {
+      saved = Save(session, session.global_step);
+      if (!absl::IsOutOfRange(saved)) return saved;
+    }
+    return absl::UnavailableError(absl::StrCat("the last checkpoint could not be saved: ", saved.message()));
   }
 
  private:
+  // What can't be saved now is tried again at the next step.
+  absl::Status SaveOrGoOn(const SessionContext& session, int64_t step) {
+    const absl::Status saved = Save(session, step);
+    if (!absl::IsOutOfRange(saved)) return saved;
+    LogWarning("no checkpoint at step ", step, ": ", saved.message());
+    return absl::OkStatus();
+  }
   absl::Status Save(const SessionContext& session, int64_t step) {
-    const auto path = session.saver->Save();
-    // The next step tries again.
-    if (absl::IsOutOfRange(path.status())) {
-      LogWarning("no checkpoint at step ", step, ": ", path.status().message());
-      return absl::OkStatus();
-    }
-    RETURN_IF_ERROR(path.status());
+    ASSIGN_OR_RETURN(const std::string path, session.saver->Save());
     timer_->UpdateLastTriggered(step, session.now);
     if (session.summaries == nullptr) return absl::OkStatus();
-    return session.summaries->AddSessionLog(SessionStatus::kCheckpoint, step, *path);
+    return session.summaries->AddSessionLog(SessionStatus::kCheckpoint, step, path);
   }
 
   absl::StatusOr<SecondOrStepTimer> timer_;
