@@ -16,22 +16,36 @@
 #include "muster/store/store_status.h"
 
 namespace muster {
-// A request with bulk, its control message decoded once, before its bulk is read.
+// A request of the kinds that may have bulk, its control message decoded once, before its bulk is read.
 class StoreService::DecodedBulk final : public BulkTarget {
  public:
-  DecodedBulk(BufferPool::Handle buffer, size_t bytes)
-      : buffer_(std::move(buffer)), bytes_(buffer_->first(bytes)), segments_{bytes_} {}
+  absl::Status Decode(const IncomingRequest& request) {
+    switch (static_cast<StoreMethod>(request.method)) {
+      case StoreMethod::kPushPull:
+        return muster::Decode(request.control, push_pull);
+      case StoreMethod::kInitialize:
+        return muster::Decode(request.control, initialize);
+      case StoreMethod::kGatherRows:
+      case StoreMethod::kPushRows:
+        return muster::Decode(request.control, rows);
+      default:
+        return absl::OkStatus();
+    }
+  }
+  void Receive(BufferPool::Handle buffer, size_t bytes) {
+    buffer_ = std::move(buffer);
+    segments_ = {buffer_->first(bytes)};
+  }
   const MutableSegments& segments() const override { return segments_; }
-  ByteSpan bytes() const { return bytes_; }
+  ByteSpan bytes() const { return segments_.empty() ? ByteSpan() : ByteSpan(segments_[0]); }
 
   PushPullRequest push_pull;
   InitializeRequest initialize;
   RowsRequest rows;
 
  private:
-  const BufferPool::Handle buffer_;
-  const MutableByteSpan bytes_;
-  const MutableSegments segments_;
+  BufferPool::Handle buffer_;
+  MutableSegments segments_;
 };
 
 StoreService::StoreService(EventLoop& loop, StoreOptions options)
@@ -118,18 +132,14 @@ absl::Status StoreService::NeedTraining() const {
 }
 
 absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const IncomingRequest& request) {
+  auto target = std::make_unique<DecodedBulk>();
+  RETURN_IF_ERROR(target->Decode(request));
   switch (static_cast<StoreMethod>(request.method)) {
-    case StoreMethod::kPushPull: {
-      PushPullRequest message;
-      RETURN_IF_ERROR(Decode(request.control, message));
-      RETURN_IF_ERROR(CheckPushPull(request.connection, message, request.bulk_bytes));
-      auto target = std::make_unique<DecodedBulk>(buffers_.Take(request.bulk_bytes), request.bulk_bytes);
-      target->push_pull = std::move(message);
-      return target;
-    }
+    case StoreMethod::kPushPull:
+      RETURN_IF_ERROR(CheckPushPull(request.connection, target->push_pull, request.bulk_bytes));
+      break;
     case StoreMethod::kInitialize: {
-      InitializeRequest message;
-      RETURN_IF_ERROR(Decode(request.control, message));
+      const InitializeRequest& message = target->initialize;
       RETURN_IF_ERROR(clients_.Hear(message.stamp, request.connection, loop_.Now()));
       RETURN_IF_ERROR(clients_.CheckChief(message.stamp, message.chief_epoch));
       RETURN_IF_ERROR(ValidateModel(message.model));
@@ -138,54 +148,37 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
       if (request.bulk_bytes != expected)
         return absl::InvalidArgumentError(
             absl::StrCat("initialisation of ", expected, " bytes came with ", request.bulk_bytes));
-      auto target = std::make_unique<DecodedBulk>(buffers_.Take(request.bulk_bytes), request.bulk_bytes);
-      target->initialize = std::move(message);
-      return target;
+      break;
     }
     case StoreMethod::kGatherRows:
-    case StoreMethod::kPushRows: {
-      RowsRequest message;
-      RETURN_IF_ERROR(Decode(request.control, message));
-      RETURN_IF_ERROR(CheckRows(request, message, request.bulk_bytes));
-      auto target = std::make_unique<DecodedBulk>(buffers_.Take(request.bulk_bytes), request.bulk_bytes);
-      target->rows = message;
-      return target;
-    }
+    case StoreMethod::kPushRows:
+      RETURN_IF_ERROR(CheckRows(request, target->rows, request.bulk_bytes));
+      break;
     default:
       return absl::InvalidArgumentError(absl::StrCat("method ", StoreMethodName(request.method), " takes no bulk, but ",
                                                      request.bulk_bytes, " bytes came"));
   }
+  target->Receive(buffers_.Take(request.bulk_bytes), request.bulk_bytes);
+  return target;
 }
 
 void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
   if (hold_.Keeps(request)) return hold_.Keep(std::move(request), std::move(bulk), std::move(responder));
   ++requests_[request.method < kStoreMethods ? request.method : 0];
   const auto* decoded = static_cast<DecodedBulk*>(bulk.get());
+  std::optional<DecodedBulk> without_bulk;
+  if (decoded == nullptr) {
+    decoded = &without_bulk.emplace();
+    if (absl::Status status = without_bulk->Decode(request); !status.ok()) return responder.Fail(std::move(status));
+  }
   switch (static_cast<StoreMethod>(request.method)) {
-    case StoreMethod::kPushPull: {
-      if (decoded != nullptr)
-        return OnPushPull(request.connection, decoded->push_pull, decoded->bytes(), std::move(responder));
-      PushPullRequest message;
-      if (absl::Status status = Decode(request.control, message); !status.ok())
-        return responder.Fail(std::move(status));
-      return OnPushPull(request.connection, message, {}, std::move(responder));
-    }
-    case StoreMethod::kInitialize: {
-      if (decoded != nullptr)
-        return OnInitialize(request.connection, decoded->initialize, decoded->bytes(), std::move(responder));
-      InitializeRequest message;  // a ps that holds nothing is initialised without bulk
-      if (absl::Status status = Decode(request.control, message); !status.ok())
-        return responder.Fail(std::move(status));
-      return OnInitialize(request.connection, message, {}, std::move(responder));
-    }
+    case StoreMethod::kPushPull:
+      return OnPushPull(request.connection, decoded->push_pull, decoded->bytes(), std::move(responder));
+    case StoreMethod::kInitialize:
+      return OnInitialize(request.connection, decoded->initialize, decoded->bytes(), std::move(responder));
     case StoreMethod::kGatherRows:
-    case StoreMethod::kPushRows: {
-      if (decoded != nullptr) return OnRows(request, decoded->rows, decoded->bytes(), std::move(responder));
-      RowsRequest message;  // of no row
-      if (absl::Status status = Decode(request.control, message); !status.ok())
-        return responder.Fail(std::move(status));
-      return OnRows(request, message, {}, std::move(responder));
-    }
+    case StoreMethod::kPushRows:
+      return OnRows(request, decoded->rows, decoded->bytes(), std::move(responder));
     case StoreMethod::kJoin:
       return OnJoin(request, std::move(responder));
     case StoreMethod::kAwaitReady:
