@@ -106,6 +106,7 @@ TEST(BadInput, Flags) {
   ExpectUsageError({kMuster, "ps", "--ps_hosts=a:1", "--worker_hosts=b:1", "--job_name=worker", "--task_index=0"}, {},
                    {"worker:0", "not a ps"});
   ExpectUsageError({kMuster, "ps", "--json"}, {}, {"--json", "--status"});
+  ExpectUsageError({kMuster, "ps", "--apply=direct"}, {}, {"--apply", "\"direct\"", "server, auto"});
   ExpectUsageError({kMuster, "ps", "--status"}, {}, {"--status"});
   ExpectUsageError({kMuster, "ps", "--status", "nonsense"}, {}, {"nonsense", "host:port"});
   ExpectUsageError({kMuster, "ps", "--shutdown", "a:b"}, {}, {"a:b", "port"});
