@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "muster/base/status_macros.h"
+#include "muster/store/passing_handler.h"
 #include "muster/store/simulated_store.h"
 
 namespace muster {
@@ -203,22 +204,14 @@ float First(const Worker& worker) {
 }
 
 // Says that the way in is a socket which isn't on this host.
-class Elsewhere final : public RequestHandler {
+class Elsewhere final : public PassingHandler {
  public:
-  explicit Elsewhere(StoreService& inner) : inner_(inner) {}
-  void OnConnect(ConnectionId connection, const std::string& peer) override { inner_.OnConnect(connection, peer); }
-  absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override {
-    return inner_.PrepareBulk(request);
-  }
+  using PassingHandler::PassingHandler;
   void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     if (static_cast<StoreMethod>(request.method) == StoreMethod::kOpenDirect && inner_.MakeView().arena != nullptr)
       return responder.Send(Encode(OpenDirectReply{"muster-on-another-host", std::string(32, 't'), 2}));
     inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
   }
-  void OnDisconnect(ConnectionId connection) override { inner_.OnDisconnect(connection); }
-
- private:
-  StoreService& inner_;
 };
 
 // A ps that comes back, on its memory or without, and lets nobody in, or is on another host.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/store/joining.h"
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
@@ -44,17 +45,9 @@ struct Process {
 
   absl::Status JoinAsChief(double phase = 1) {
     model.Fill(phase);
-    absl::Status status = client->Join(true);
-    client->Bind(model.binding);
-    if (status.ok()) status = client->Initialize(0, 0, nullptr);
-    return status;
+    return muster::JoinAsChief(*client, model.binding);
   }
-  absl::Status JoinAsWorker() {
-    absl::Status status = client->Join(false);
-    client->Bind(model.binding);
-    if (status.ok()) status = client->AwaitReady(absl::InfiniteFuture()).status();
-    return status.ok() ? client->Pull(PullWhat::kEverything) : status;
-  }
+  absl::Status JoinAsWorker() { return muster::JoinAsWorker(*client, model.binding); }
   StoreClient::StepResult Push(double phase, const StoreClient::PushPullOptions& options = {}) {
     gradients.Fill(phase);
     const auto result = client->PushPull([this](size_t i) { return ByteSpan(gradients.memory[i]); }, options);
