@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/abstract_address.h"
 #include "muster/base/descriptor_passing.h"
 #include "muster/base/process_identity.h"
 #include "muster/base/status_macros.h"

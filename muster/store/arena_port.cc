@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/abstract_address.h"
 #include "muster/base/descriptor_passing.h"
 #include "muster/base/log.h"
 #include "muster/store/arena_hello.h"
