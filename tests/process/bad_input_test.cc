@@ -99,6 +99,15 @@ TEST(BadInput, TfConfig) {
   }
 }
 
+TEST(BadInput, FlagsOfTheSimulation) {
+  const std::string simulate = MUSTER_BIN_DIR "/muster_simulate";
+  ExpectUsageError({simulate, "--sed=1"}, {}, {"simulate: unknown argument \"--sed=1\"", "see ./dev simulate --help"});
+  ExpectUsageError({simulate, "--seed=x"}, {}, {"simulate: ", "--seed", "x", "see ./dev simulate --help"});
+  ExpectUsageError({simulate, "--ps=4"}, {}, {"simulate: --ps", "4", "1 to 3"});
+  ExpectUsageError({simulate, "--faults=a"}, {}, {"simulate: --faults is 'a'", "none"});
+  ExpectUsageError({simulate, "--plant=weeds"}, {}, {"simulate: ", "weeds", "count-early"});
+}
+
 TEST(BadInput, Flags) {
   ExpectUsageError({kMuster, "ps", "--prot=1"}, {}, {"\"--prot=1\"", "see muster ps --help"});
   ExpectUsageError({kMuster, "ps", "--job_name"}, {}, {"--job_name has no value", "accepted"});
