@@ -39,7 +39,10 @@ int Fail(const absl::Status& status) {
   return static_cast<int>(ExitCodeOf(status));
 }
 
-int Serve(std::vector<std::string> arguments) {
+int Serve(std::vector<std::string> arguments, const std::string& apply) {
+  if (apply != "server" && apply != "auto")
+    return UsageError(
+        "ps", absl::InvalidArgumentError(absl::StrCat("--apply is ", Quoted(apply), "; accepted: server, auto")));
   const Environment environment = ReadEnvironment();
   const auto task = TaskConfig::FromArguments(arguments, environment);
   if (!task.ok()) return UsageError("ps", task.status());
@@ -51,8 +54,9 @@ int Serve(std::vector<std::string> arguments) {
                                 "this process is ", task->task().ToString(),
                                 ", not a ps; give --job_name=ps, or a TF_CONFIG whose task type is \"ps\"")));
   SetUpLog(environment.run_id ? "" : task->task().ToString());
-  auto node = Node::Create(
-      *task, {.token = {environment.job_token.value_or("")}, .arena_fd = environment.arena_fd.value_or("")});
+  auto node = Node::Create(*task, {.token = {environment.job_token.value_or("")},
+                                   .apply = ParseApplyChoice(apply).value(),
+                                   .arena_fd = environment.arena_fd.value_or("")});
   if (!node.ok()) return Fail(node.status());
   if (const absl::Status status = (*node)->Join(); !status.ok()) return Fail(status);
   return 0;
@@ -84,6 +88,7 @@ int Shutdown(const std::string& address) {
 struct Options {
   std::string status;
   std::string shutdown;
+  std::string apply = "auto";
   bool json = false;
 };
 
@@ -108,12 +113,18 @@ void AddPsCommand(CLI::App& app, int& exit_code) {
   command->add_option("--shutdown", options->shutdown, "ask the ps at ADDRESS to end")
       ->type_name("ADDRESS")
       ->excludes(status);
+  command
+      ->add_option("--apply", options->apply,
+                   "to serve: auto lets workers on this host apply their updates themselves, in this ps's memory "
+                   "(default); server gives that to nobody")
+      ->type_name("WHO")
+      ->excludes(status);
   command->add_flag("--json", options->json, "with --status: the whole page as JSON")->needs(status);
   command->allow_extras();
   command->footer("To serve, each as --flag=value or --flag value:\n" + TaskFlagsHelp() + kFooter);
   command->callback([command, options, &exit_code] {
     const bool serves = options->status.empty() && options->shutdown.empty();
-    exit_code = serves ? Serve(command->remaining()) : AskAsTold(*options, command->remaining());
+    exit_code = serves ? Serve(command->remaining(), options->apply) : AskAsTold(*options, command->remaining());
   });
 }
 

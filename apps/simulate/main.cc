@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/clock.h"
 #include "muster/base/log.h"
+#include "muster/cluster/quoted.h"
 #include "muster/sim/cluster_simulation.h"
 #include "muster/sim/shrink.h"
 
@@ -136,6 +137,12 @@ class Simulator {
   absl::Duration simulated_;
 };
 
+// One line, as of the other commands; the exit code.
+int Complain(const std::string& what) {
+  std::fprintf(stderr, "simulate: %s; accepted: see ./dev simulate --help\n", what.c_str());
+  return 2;
+}
+
 // "none", or "0,3".
 bool ParseFaults(const std::string& text, Reduction& reduction) {
   if (text.empty()) return true;
@@ -164,8 +171,11 @@ int main(int argc, char** argv) {
   app.add_option("--faults", options.faults, "these faults only: 0,3 or none");
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {  // --help: prints it
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    const std::vector<std::string> unknown = app.remaining();
+    return Complain(unknown.empty() ? error.what() : "unknown argument " + muster::Quoted(unknown[0]));
   }
   if (!ParseFaults(options.faults, options.reduction)) {
     std::cerr << "simulate: --faults is '" << options.faults << "'; accepted: none, or numbers such as 0,3\n";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/algo/quadratic_source.h"
+#include "muster/store/joining.h"
 #include "muster/store/simulated_store.h"
 
 namespace muster {
@@ -28,13 +29,7 @@ struct Trainee {
                   *PlaceVariables(kVariables, static_cast<int>(store.addresses().size()), Placement::kGreedyBySize, {}),
                   rule),
         client(store.Client(task, {.apply = ApplyChoice::kAuto})) {
-    EXPECT_EQ(client->Join(chief), absl::OkStatus());
-    client->Bind(algorithm.binding());
-    if (chief) {
-      EXPECT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
-    }
-    EXPECT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
-    EXPECT_EQ(client->Pull(PullWhat::kEverything), absl::OkStatus());
+    EXPECT_EQ(JoinToTrain(*client, algorithm.binding(), chief), absl::OkStatus());
   }
   StepResult Step() {
     const auto result = algorithm.Step(*client);

@@ -12,6 +12,7 @@
 #include "muster/algo/asynchronous.h"
 #include "muster/algo/bounded_staleness.h"
 #include "muster/algo/quadratic_source.h"
+#include "muster/store/joining.h"
 #include "muster/store/simulated_store.h"
 
 namespace muster {
@@ -73,13 +74,7 @@ struct Trainee {
                   *PlaceVariables(kVariables, static_cast<int>(store.addresses().size()), Placement::kRoundRobin, {}),
                   rule, options),
         client(store.Client(task)) {
-    EXPECT_EQ(client->Join(chief), absl::OkStatus());
-    client->Bind(algorithm.binding());
-    if (chief) {
-      EXPECT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
-    }
-    EXPECT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
-    EXPECT_EQ(client->Pull(PullWhat::kEverything), absl::OkStatus());
+    EXPECT_EQ(JoinToTrain(*client, algorithm.binding(), chief), absl::OkStatus());
   }
   void Step() {
     const auto result = algorithm.Step(*client);

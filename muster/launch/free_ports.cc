@@ -10,21 +10,28 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/abstract_address.h"
 
 namespace muster {
 namespace {
 
-// Below the range from which Linux takes the ports of outgoing connections (32768 and up, unless configured otherwise):
-// no connection that the run's own first processes make can take a port between its release and its server's bind.
-constexpr uint16_t kFirstPort = 20000;
-constexpr uint16_t kPorts = 12768;
 // Tries there before taking whatever the system gives.
 constexpr int kTries = 64;
 
-uint16_t RandomPort() {
+uint16_t RandomPort(const PortRange& range) {
   uint32_t random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random) return 0;
-  return kFirstPort + random % kPorts;
+  return range.first + random % range.count;
+}
+
+// The descriptor that holds the port's lock; -1: somebody else has it.
+int Lock(uint16_t port) {
+  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const AbstractAddress name(absl::StrCat("muster-port-", port));
+  if (fd < 0 || bind(fd, name.get(), name.length) == 0) return fd;
+  close(fd);
+  return -1;
 }
 
 // The port bound, 0 for failure (see errno). `port` 0 lets the system choose.
@@ -41,28 +48,37 @@ uint16_t Bind(int fd, uint16_t port) {
 
 }  // namespace
 
-absl::StatusOr<FreePorts> FreePorts::Reserve(int count) {
+absl::StatusOr<FreePorts> FreePorts::Reserve(int count, const PortRange& range) {
   FreePorts ports;
-  while (ports.held_.size() < static_cast<size_t>(count)) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return absl::ErrnoToStatus(errno, "cannot make a socket to find a free port");
-    // Without SO_REUSEADDR: a port in TIME_WAIT, or held by another launcher, is then refused here and another one
-    // tried.
-    uint16_t port = 0;
-    for (int i = 0; i < kTries && port == 0; ++i) port = Bind(fd, RandomPort());
-    if (port == 0) port = Bind(fd, 0);
-    if (port == 0) {
-      const int error = errno;
-      close(fd);
-      return absl::ErrnoToStatus(error, "no free TCP port on 127.0.0.1");
-    }
-    ports.held_.push_back({port, fd});
+  for (int tries = 0; ports.held_.size() < static_cast<size_t>(count); ++tries) {
+    const absl::StatusOr<Held> held = HoldOne(tries < kTries ? RandomPort(range) : 0);
+    if (held.ok()) ports.held_.push_back(*held);
+    if (held.ok()) tries = 0;
+    if (tries >= 2 * kTries) return held.status();
   }
   return ports;
 }
 
+absl::StatusOr<FreePorts::Held> FreePorts::HoldOne(uint16_t port) {
+  // Locked before it is bound: a port that another run's server is about to bind must not be taken for a moment.
+  int lock_fd = port != 0 ? Lock(port) : -1;
+  if (port != 0 && lock_fd < 0) return absl::ResourceExhaustedError("the port belongs to another run");
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  // Without SO_REUSEADDR: a port in TIME_WAIT is then refused here and another one tried.
+  port = fd >= 0 ? Bind(fd, port) : 0;
+  const int error = port != 0 ? EADDRINUSE : errno;
+  if (port != 0 && lock_fd < 0) lock_fd = Lock(port);
+  if (port != 0 && lock_fd >= 0) return Held{port, fd, lock_fd};
+  if (fd >= 0) close(fd);
+  if (lock_fd >= 0) close(lock_fd);
+  return absl::ErrnoToStatus(error, "no free TCP port on 127.0.0.1");
+}
+
 FreePorts::~FreePorts() {
-  for (size_t i = 0; i < held_.size(); ++i) Release(i);
+  for (size_t i = 0; i < held_.size(); ++i) {
+    Release(i);
+    close(held_[i].lock_fd);
+  }
 }
 
 void FreePorts::Release(size_t index) {

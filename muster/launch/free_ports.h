@@ -1,6 +1,7 @@
 // Ports of this machine that nobody uses, for the servers of a run that are about to be started. A port is held (bound,
-// not listened on) until just before its server starts, so that two runs that start together get different ones. Not
-// thread-safe.
+// not listened on) until just before its server starts. From then on, also while a server that was killed is being
+// started again, no other FreePorts of the machine gives it away, for as long as this one lives: each port has a lock,
+// a name in the abstract namespace of unix sockets, which is gone with its process, however that ends. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,18 @@
 
 namespace muster {
 
+// From which ports are taken as long as there are any. By default below the range from which Linux takes those of
+// outgoing connections (32768 and up, unless configured otherwise): no connection that the run's own first processes
+// make can take a port between its release and its server's bind.
+struct PortRange {
+  uint16_t first = 20000;
+  uint16_t count = 12768;
+};
+
 class FreePorts {
  public:
   // `count` different TCP ports on 127.0.0.1. ResourceExhausted if there are none left.
-  static absl::StatusOr<FreePorts> Reserve(int count);
+  static absl::StatusOr<FreePorts> Reserve(int count, const PortRange& range = {});
   ~FreePorts();
   FreePorts(FreePorts&& other) noexcept = default;
   FreePorts& operator=(FreePorts&&) = delete;
@@ -26,9 +35,12 @@ class FreePorts {
   struct Held {
     uint16_t port;
     int fd;  // -1 once released
+    int lock_fd;
   };
 
   FreePorts() = default;
+  // 0: whichever the system gives.
+  static absl::StatusOr<Held> HoldOne(uint16_t port);
 
   std::vector<Held> held_;
 };

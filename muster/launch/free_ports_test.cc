@@ -36,6 +36,24 @@ TEST(FreePorts, AreDifferentAndHeldUntilReleased) {
   EXPECT_FALSE(CanListen(ports->port(4)));
 }
 
+// A server that is being started, or started again, has no hold on its port.
+TEST(FreePorts, AReleasedPortIsNobodyElsesUntilItsRunEnds) {
+  constexpr PortRange kThree = {.first = 19990, .count = 3};
+  const auto port_of = [](const absl::StatusOr<FreePorts>& ports) { return ports.ok() ? ports->port(0) : 0; };
+  {
+    auto run = FreePorts::Reserve(3, kThree);
+    ASSERT_TRUE(run.ok()) << run.status();
+    for (int i = 0; i < 3; ++i) run->Release(i);
+    for (int i = 0; i < 20; ++i) {
+      const uint16_t port = port_of(FreePorts::Reserve(1, kThree));
+      for (int j = 0; j < 3; ++j) EXPECT_NE(port, run->port(j));
+    }
+  }
+  const uint16_t port = port_of(FreePorts::Reserve(1, kThree));
+  EXPECT_GE(port, 19990);
+  EXPECT_LT(port, 19993);
+}
+
 TEST(FreePorts, NoneAreNeeded) { EXPECT_TRUE(FreePorts::Reserve(0).ok()); }
 
 }  // namespace

@@ -157,7 +157,7 @@ bool Schedule::MustSucceed() const {
       case ScheduledFaultKind::kCut:
         return true;
       case ScheduledFaultKind::kStopWorker:
-        return fault.worker != 0;  // without a chief there may be no model
+        return true;
       case ScheduledFaultKind::kKillPs:
       case ScheduledFaultKind::kKillPsInside:
         return fault.lasts < absl::Seconds(5) && !fault.forgets;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/store/passing_handler.h"
 
 namespace muster {
 namespace {
@@ -13,23 +14,6 @@ namespace {
 class NobodyListens final : public Responder::Sink {
  public:
   void Send(absl::Status, std::string, Segments, std::shared_ptr<const void>) override {}
-};
-
-// A handler that hands everything on; plants change one thing.
-class PassingHandler : public RequestHandler {
- public:
-  explicit PassingHandler(StoreService& inner) : inner_(inner) {}
-  void OnConnect(ConnectionId connection, const std::string& peer) override { inner_.OnConnect(connection, peer); }
-  absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override {
-    return inner_.PrepareBulk(request);
-  }
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
-    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
-  }
-  void OnDisconnect(ConnectionId connection) override { inner_.OnDisconnect(connection); }
-
- protected:
-  StoreService& inner_;
 };
 
 bool IsPush(const IncomingRequest& request, PushPullRequest& message) {

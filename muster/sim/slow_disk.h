@@ -4,30 +4,20 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "muster/base/file_system.h"
+#include "muster/base/forwarding_file_system.h"
 #include "muster/sim/simulated_process.h"
 
 namespace muster {
 
-class SlowDisk final : public FileSystem {
+class SlowDisk final : public ForwardingFileSystem {
  public:
   // A change takes up to `longest`. Both must outlive it.
   SlowDisk(SimulatedWorld& world, FileSystem& inner, absl::Duration longest)
-      : world_(world), inner_(inner), longest_(longest) {}
+      : ForwardingFileSystem(inner), world_(world), longest_(longest) {}
 
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override;
-  absl::StatusOr<std::string> ReadFile(const std::string& path) override { return inner_.ReadFile(path); }
-  absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override {
-    return inner_.ReadAt(path, offset, into);
-  }
-  absl::StatusOr<uint64_t> FileSize(const std::string& path) override { return inner_.FileSize(path); }
-  bool Exists(const std::string& path) override { return inner_.Exists(path); }
   absl::Status CreateDirectory(const std::string& path) override;
-  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
-    return inner_.ListDirectory(path);
-  }
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;
   absl::Status RemoveTree(const std::string& path) override;
@@ -39,7 +29,6 @@ class SlowDisk final : public FileSystem {
   [[nodiscard]] absl::Status Wait();
 
   SimulatedWorld& world_;
-  FileSystem& inner_;
   const absl::Duration longest_;
   uint64_t changes_ = 0;
 };

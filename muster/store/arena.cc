@@ -405,6 +405,12 @@ void Arena::RestoreFrom(UndoHeader& slot) {
 }
 
 void Arena::RecoverWriter(int writer) {
+  if (model_.exchanges && Has(PlantedBug::kForgetAnswers)) {
+    const uint64_t answers = layout_.exchange_offset(writer, layout_.slices()[0].value_offset);
+    std::memset(
+        base_ + answers, 0,
+        layout_.slices().back().value_offset + layout_.slices().back().bytes - layout_.slices()[0].value_offset);
+  }
   UndoHeader& slot = undo(writer);
   if (Observe(slot.valid) == 0 || Has(PlantedBug::kSkipOwnRecovery)) return;
   const uint64_t stripe_index = slot.stripe;

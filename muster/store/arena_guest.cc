@@ -5,13 +5,14 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/abstract_address.h"
+#include "muster/base/descriptor_passing.h"
 #include "muster/base/process_identity.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/arena_hello.h"
@@ -21,24 +22,6 @@ namespace {
 
 // The ps's port has a thread of its own, which answers at once.
 constexpr timeval kAnswerPatience = {.tv_sec = 5, .tv_usec = 0};
-
-// -1: it gave none.
-int ReceiveDescriptor(int socket) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return -1;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) return -1;
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-  return fd;
-}
 
 bool SameFile(int one, int other) {
   struct stat a {

@@ -7,7 +7,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <random>
@@ -15,6 +14,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/abstract_address.h"
+#include "muster/base/descriptor_passing.h"
 #include "muster/base/log.h"
 #include "muster/store/arena_hello.h"
 
@@ -32,23 +33,6 @@ std::string RandomText(size_t digits) {
   std::string text;
   while (text.size() < digits) text.push_back(kDigits[device() % 16]);
   return text;
-}
-
-bool SendDescriptor(int socket, int fd) {
-  char byte = 1;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
 }  // namespace

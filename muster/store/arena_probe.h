@@ -42,6 +42,7 @@ enum class PlantedBug : uint8_t {
   kNoUndo,                 // nothing is saved before it is changed (what that costs can be measured so)
   kCountContributorTwice,  // whoever pushes twice in a round of the synchronous gate is counted twice
   kFireEarly,              // … fires with one contributor fewer than it needs
+  kForgetAnswers,          // what a client was told of its last exchange is lost with the process that told it
   kMarkWithoutHold,        // a ps marks for a checkpoint as soon as it is asked, and goes on training until then
 };
 

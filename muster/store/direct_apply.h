@@ -18,6 +18,8 @@ class DirectApply {
   // The arena of the next ps, in order. `slices` as in the arena.
   void Add(std::unique_ptr<ArenaGuest> guest, int client, std::vector<SlicePiece> slices);
   ArenaGuest& guest(int ps) { return *places_[ps].guest; }
+  // Of the values that this worker has of that ps.
+  uint64_t pulled_version(int ps) const { return places_[ps].pulled_version; }
 
   // The processes of all ps are there.
   bool hosts_alive() const;

@@ -13,6 +13,7 @@
 
 #include "muster/base/status_macros.h"
 #include "muster/store/checkpoint_cut.h"
+#include "muster/store/passing_handler.h"
 #include "muster/store/simulated_store.h"
 
 namespace muster {
@@ -184,6 +185,107 @@ TEST(DirectApply, FallsBackOrSaysThatItCannot) {
   EXPECT_THAT(std::string(insisting.ready.message()), HasSubstr("accepted then: server, auto"));
 }
 
+// Binds what the client offers as the algorithms do. Returns what keeps the memory there.
+std::vector<std::shared_ptr<void>> TrainInPlace(Worker& worker) {
+  std::vector<std::shared_ptr<void>> owners;
+  for (size_t i = 0; i < kVariables.size(); ++i) {
+    const InPlaceMemory memory = worker.client->InPlace(i);
+    if (memory.bytes.empty()) continue;
+    worker.model.binding.values[i] = memory.bytes;
+    owners.push_back(memory.owner);
+  }
+  worker.client->Bind(worker.model.binding);
+  return owners;
+}
+
+float First(const Worker& worker) {
+  float value = 0;
+  std::memcpy(&value, worker.model.binding.values[0].data(), sizeof value);
+  return value;
+}
+
+// Says that the way in is a socket which isn't on this host.
+class Elsewhere final : public PassingHandler {
+ public:
+  using PassingHandler::PassingHandler;
+  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    if (static_cast<StoreMethod>(request.method) == StoreMethod::kOpenDirect && inner_.MakeView().arena != nullptr)
+      return responder.Send(Encode(OpenDirectReply{"muster-on-another-host", std::string(32, 't'), 2}));
+    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  }
+};
+
+// A ps that comes back, on its memory or without, and lets nobody in, or is on another host.
+struct NoWayIn {
+  const char* name;
+  bool elsewhere;
+  bool lost;
+};
+
+class NoWayInTest : public ::testing::TestWithParam<NoWayIn> {
+ protected:
+  void Replace(int ps) {
+    GetParam().lost ? store_.LosePs(ps) : store_.KillPs(ps);
+    if (GetParam().elsewhere) {
+      store_.wrap = [](StoreService& service) { return std::make_unique<Elsewhere>(service); };
+    } else {
+      store_.KeepMemories();
+    }
+    store_.StartPs(ps);
+  }
+
+  SimulatedStore store_{2, {"worker:0"}, {.lease = absl::Hours(1)}, nullptr, /*direct=*/true};
+};
+
+TEST_P(NoWayInTest, AutoGoesOnThroughThePs) {
+  Worker worker(store_, "worker:0", true, ApplyChoice::kAuto, kPlain);
+  ASSERT_EQ(worker.ready, absl::OkStatus());
+  const std::vector<std::shared_ptr<void>> owners = TrainInPlace(worker);
+  const float before = First(worker);
+  ASSERT_TRUE(worker.Push(-1).ok());
+  const float whole = First(worker);
+  EXPECT_EQ(whole, before + 1);
+  Replace(1);
+  if (GetParam().lost) {
+    EXPECT_TRUE(absl::IsAborted(worker.Push(-1).status()));
+    EXPECT_EQ(First(worker), whole);
+    ASSERT_EQ(worker.client->Join(true), absl::OkStatus());
+    ASSERT_EQ(worker.client->Initialize(1, 1, nullptr), absl::OkStatus());
+    ASSERT_TRUE(worker.client->AwaitReady(absl::InfiniteFuture()).ok());
+    ASSERT_EQ(worker.client->Pull(PullWhat::kEverything), absl::OkStatus());
+  }
+  for (int step = 2; step < 5; ++step) {
+    const auto pushed = worker.Push(-1);
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    EXPECT_EQ(pushed->global_step, step);
+    EXPECT_EQ(pushed->staleness, 0);
+    EXPECT_EQ(First(worker), before + static_cast<float>(step));
+  }
+  for (int ps : {0, 1}) EXPECT_GE(Status(worker, ps)["requests"]["push_pull"], 3) << "now they go over the channel";
+  EXPECT_TRUE(worker.client->InPlace(0).bytes.empty());
+  EXPECT_EQ(worker.client->Done(), absl::OkStatus());
+}
+
+TEST_P(NoWayInTest, DirectIsAnErrorThatSaysSo) {
+  Worker worker(store_, "worker:0", true, ApplyChoice::kDirect, kPlain);
+  ASSERT_TRUE(worker.Push(-1).ok());
+  Replace(1);
+  absl::Status refused = worker.Push(-1).status();
+  if (GetParam().lost) {
+    ASSERT_TRUE(absl::IsAborted(refused)) << refused;
+    refused = worker.Start();
+  }
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("direct apply is asked for, but can't be had: ps:1 (ps1:2222)"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NoWayInTest,
+                         ::testing::Values(NoWayIn{"KeepsItsMemory", false, false},
+                                           NoWayIn{"KeepsItsNewMemory", false, true}, NoWayIn{"Elsewhere", true, true},
+                                           NoWayIn{"NotFound", true, false}),
+                         [](const auto& info) { return info.param.name; });
+
 TEST(DirectApply, AGateIsThePsBusiness) {
   SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
   WorkerModel model(kVariables, kPlain.rule, 1);
@@ -231,20 +333,6 @@ TEST(DirectApply, WhatIsNotFiniteIsDroppedAndCounted) {
   EXPECT_EQ(worker.model.Values<float>(3), before);
   EXPECT_EQ(Status(worker)["clients"][0]["dropped_non_finite"], 1);
   EXPECT_EQ(worker.Push(1)->global_step, 1);
-}
-
-// Binds what the client offers as the algorithms do.
-void TrainInPlace(Worker& worker) {
-  for (size_t i = 0; i < kVariables.size(); ++i)
-    if (const InPlaceMemory memory = worker.client->InPlace(i); !memory.bytes.empty())
-      worker.model.binding.values[i] = memory.bytes;
-  worker.client->Bind(worker.model.binding);
-}
-
-float First(const Worker& worker) {
-  float value = 0;
-  std::memcpy(&value, worker.model.binding.values[0].data(), sizeof value);
-  return value;
 }
 
 TEST(DirectApply, InPlaceUpdatesOfOthersAreSeenAtOnceUntilOneIsDone) {
@@ -402,6 +490,24 @@ TEST_F(DirectCutTest, AnUpdateWhoseCountWasInterruptedIsInTheStep) {
   const auto cut = CutCheckpoint(*chief_.client);
   ASSERT_TRUE(cut.ok()) << cut.status();
   EXPECT_EQ(cut->global_step, 1);
+}
+
+// It has been announced as begun, and goes through the ps under the same number.
+TEST_F(DirectCutTest, APsThatComesBackWithoutAWayInWhileAnUpdateWaitsForIt) {
+  const float before = worker_.model.Values<float>(0)[0];
+  Hold(0), Hold(1);
+  store_.Pass(absl::Milliseconds(10));
+  At(absl::Milliseconds(20), [&] {
+    store_.KillPs(1);
+    store_.KeepMemories();
+    store_.StartPs(1);
+  });
+  const uint64_t number = worker_.client->NextNumbers().sequence;
+  const auto pushed = worker_.Push(-1);
+  ASSERT_TRUE(pushed.ok()) << pushed.status();
+  EXPECT_EQ(pushed->global_step, 1);
+  EXPECT_EQ(worker_.model.Values<float>(0)[0], before + 1);
+  EXPECT_EQ(worker_.client->NextNumbers().sequence, number + 2) << "a number was left out";
 }
 
 TEST_F(DirectCutTest, AChiefThatDiesHoldsNobodyForLong) {

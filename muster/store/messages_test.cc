@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 #include <random>
 #include <string>
@@ -167,6 +168,53 @@ TEST(MessagesTest, TheRestRoundTrips) {
   EXPECT_EQ(commit.directory + commit.manifest, "dir{}");
 }
 
+constexpr uint64_t kHighest = std::numeric_limits<uint64_t>::max();
+
+TEST(MessagesTest, DirectApplyRoundTrips) {
+  ExpectStamp(RoundTrip(OpenDirectRequest{kStamp}).stamp);
+  const auto open = RoundTrip(OpenDirectReply{"muster-0123", "a ticket", 4000000000u});
+  EXPECT_EQ(open.socket, "muster-0123");
+  EXPECT_EQ(open.ticket, "a ticket");
+  EXPECT_EQ(open.clients, 4000000000u);
+  const auto enter = RoundTrip(EnterDirectRequest{kStamp, std::string("t\0t", 3)});
+  ExpectStamp(enter.stamp);
+  EXPECT_EQ(enter.ticket, std::string("t\0t", 3));
+}
+
+TEST(MessagesTest, TheCutOfACheckpointRoundTrips) {
+  const auto hold = RoundTrip(HoldRequest{kStamp, 4});
+  ExpectStamp(hold.stamp);
+  EXPECT_EQ(hold.chief_epoch, 4u);
+  const auto held = RoundTrip(HoldReply{{5, 0, kHighest}, 6});
+  EXPECT_THAT(held.begun, ::testing::ElementsAre(5, 0, kHighest));
+  EXPECT_EQ(held.round, 6u);
+  const auto mark = RoundTrip(MarkRequest{kStamp, 4, 7, {kHighest, 0, 8}, 9, true});
+  ExpectStamp(mark.stamp);
+  EXPECT_EQ(mark.chief_epoch, 4u);
+  EXPECT_EQ(mark.hold, 7u);
+  EXPECT_THAT(mark.through, ::testing::ElementsAre(kHighest, 0, 8));
+  EXPECT_EQ(mark.round, 9u);
+  EXPECT_TRUE(mark.release);
+  const auto marked = RoundTrip(MarkReply{-10, {0, 4000000000u}, {11}});
+  EXPECT_EQ(marked.global_step, -10);
+  EXPECT_THAT(marked.missing, ::testing::ElementsAre(0, 4000000000u));
+  EXPECT_THAT(marked.uncounted, ::testing::ElementsAre(11));
+}
+
+TEST(MessagesTest, BarriersAndLoadsRoundTrip) {
+  const auto barrier = RoundTrip(BarrierRequest{kStamp, "start", 3, true});
+  ExpectStamp(barrier.stamp);
+  EXPECT_EQ(barrier.name, "start");
+  EXPECT_EQ(barrier.parties, 3u);
+  EXPECT_TRUE(barrier.elastic);
+  EXPECT_EQ(RoundTrip(LoadCheckpointRequest{"dir/model.ckpt-1"}).path, "dir/model.ckpt-1");
+  EXPECT_EQ(RoundTrip(LoadCheckpointReply{-4}).global_step, -4);
+  const auto report = RoundTrip(ReportLoadRequest{kStamp, "damaged", 5});
+  ExpectStamp(report.stamp);
+  EXPECT_EQ(report.error, "damaged");
+  EXPECT_EQ(report.global_step, 5);
+}
+
 TEST(MessagesTest, TheDefaultIsTheSameWrittenAndLeftOut) {
   JoinReply reply{.client = 9};
   EXPECT_EQ(Decode("", reply), absl::OkStatus());
@@ -223,6 +271,40 @@ TEST(MessagesTest, EveryTruncationAndEveryFlippedBitIsSurvived) {
   }
 }
 
+// A message that ends between two fields is one of fewer fields; any other end is noticed.
+template <typename Message>
+void ExpectOnlyWholeFields(const Message& message) {
+  const std::string bytes = Encode(message);
+  int fields = 0;
+  for (protozero::pbf_reader reader(bytes); reader.next(); reader.skip()) ++fields;
+  int taken = 0;
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    const std::string beginning = bytes.substr(0, length);
+    DecodeAsEverything(beginning);
+    Message decoded;
+    const absl::Status status = Decode(beginning, decoded);
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
+    taken += status.ok() ? 1 : 0;
+  }
+  EXPECT_EQ(taken, fields);
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    std::string flipped = bytes;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    DecodeAsEverything(flipped);
+  }
+}
+
+TEST(MessagesTest, ATruncatedMessageIsNoOther) {
+  ExpectOnlyWholeFields(RowsRequest{kStamp, 4, 5, kHighest, -8, 0.5, true});
+  ExpectOnlyWholeFields(OpenDirectRequest{kStamp});
+  ExpectOnlyWholeFields(OpenDirectReply{"muster-0123", "a ticket", 4000000000u});
+  ExpectOnlyWholeFields(EnterDirectRequest{kStamp, "a ticket"});
+  ExpectOnlyWholeFields(HoldRequest{kStamp, 300});
+  ExpectOnlyWholeFields(HoldReply{{5, 0, kHighest}, 600});
+  ExpectOnlyWholeFields(MarkRequest{kStamp, 4, 7, {kHighest, 0, 8}, 900, true});
+  ExpectOnlyWholeFields(MarkReply{-10, {0, 4000000000u}, {11}});
+}
+
 TEST(MessagesTest, GarbageIsSurvived) {
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {
@@ -235,6 +317,9 @@ TEST(MessagesTest, GarbageIsSurvived) {
 TEST(MessagesTest, MethodsHaveNames) {
   EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kPushPull)), "push_pull");
   EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kCommitCheckpoint)), "commit_checkpoint");
+  EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kPushRows)), "push_rows");
+  EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kOpenDirect)), "open_direct");
+  EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kMark)), "mark");
   EXPECT_EQ(StoreMethodName(0), "unknown");
   EXPECT_EQ(StoreMethodName(kStoreMethods), "unknown");
   EXPECT_EQ(StoreMethodName(65535), "unknown");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "muster/base/forwarding_file_system.h"
 #include "muster/checkpoint/checkpoint_diff.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/checkpoint_part.h"
@@ -151,32 +152,17 @@ TEST(ReshardTest, WholeOrNotAtAll) {
 }
 
 // Notes the largest piece that is read or written.
-class MeasuringFileSystem final : public FileSystem {
+class MeasuringFileSystem final : public ForwardingFileSystem {
  public:
-  explicit MeasuringFileSystem(FileSystem& base) : base_(base) {}
+  using ForwardingFileSystem::ForwardingFileSystem;
   size_t largest() const { return largest_; }
 
-  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override {
-    return base_.OpenForWriting(path);
-  }
-  absl::StatusOr<std::string> ReadFile(const std::string& path) override { return base_.ReadFile(path); }
   absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override {
     largest_ = std::max(largest_, into.size());
-    return base_.ReadAt(path, offset, into);
+    return ForwardingFileSystem::ReadAt(path, offset, into);
   }
-  absl::StatusOr<uint64_t> FileSize(const std::string& path) override { return base_.FileSize(path); }
-  bool Exists(const std::string& path) override { return base_.Exists(path); }
-  absl::Status CreateDirectory(const std::string& path) override { return base_.CreateDirectory(path); }
-  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
-    return base_.ListDirectory(path);
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override { return base_.Rename(from, to); }
-  absl::Status Remove(const std::string& path) override { return base_.Remove(path); }
-  absl::Status RemoveTree(const std::string& path) override { return base_.RemoveTree(path); }
-  absl::Status SyncDirectory(const std::string& path) override { return base_.SyncDirectory(path); }
 
  private:
-  FileSystem& base_;
   size_t largest_ = 0;
 };
 

@@ -19,6 +19,7 @@
 #include "muster/optim/sparse_rows.h"
 #include "muster/store/checkpoint_cut.h"
 #include "muster/store/checkpoint_part.h"
+#include "muster/store/joining.h"
 #include "muster/store/reshard.h"
 #include "muster/store/row_initializer.h"
 #include "muster/store/simulated_store.h"
@@ -64,17 +65,9 @@ struct Process {
   }
   absl::Status JoinAsChief() {
     model.Fill(1);
-    absl::Status status = client->Join(true);
-    client->Bind(model.binding);
-    if (status.ok()) status = client->Initialize(0, 0, nullptr);
-    return status;
+    return muster::JoinAsChief(*client, model.binding);
   }
-  absl::Status JoinAsWorker() {
-    absl::Status status = client->Join(false);
-    client->Bind(model.binding);
-    if (status.ok()) status = client->AwaitReady(absl::InfiniteFuture()).status();
-    return status.ok() ? client->Pull(PullWhat::kEverything) : status;
-  }
+  absl::Status JoinAsWorker() { return muster::JoinAsWorker(*client, model.binding); }
   std::vector<float> Gather(const std::vector<int64_t>& indices) {
     std::vector<float> values(indices.size() * kWidth);
     const absl::Status status = rows.Gather("table", {indices, DType::kFloat32, Into(values)});

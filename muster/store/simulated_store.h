@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -106,6 +107,7 @@ class SimulatedStore {
   // As a process that is killed: its connections break, its memory is gone but for what the supervisor keeps.
   void KillPs(int ps) {
     servers_[ps].listener.reset();
+    servers_[ps].wrapper.reset();
     servers_[ps].service.reset();
     servers_[ps].port.reset();
   }
@@ -114,6 +116,10 @@ class SimulatedStore {
     KillPs(ps);
     memories_[ps] = *ArenaMemory::Create();
   }
+  // Stands between the ps that are started from now on and their clients.
+  std::function<std::unique_ptr<RequestHandler>(StoreService&)> wrap;
+  // … don't give their memory away any more.
+  void KeepMemories() { direct_ = false; }
   // A new life under the old address. `files`: the disk that this ps sees, if not everybody's.
   void StartPs(int ps, FileSystem* files = nullptr) {
     Server& server = servers_[ps];
@@ -131,7 +137,9 @@ class SimulatedStore {
                            .port = server.port.get(),
                            .probe = probe_});
     MUSTER_CHECK(server.service->Recover().ok());
-    auto listener = server.transport->Listen(addresses_[ps], *server.service);
+    if (wrap) server.wrapper = wrap(*server.service);
+    RequestHandler& handler = server.wrapper ? *server.wrapper : *server.service;
+    auto listener = server.transport->Listen(addresses_[ps], handler);
     MUSTER_CHECK(listener.ok());
     server.listener = *std::move(listener);
   }
@@ -166,6 +174,7 @@ class SimulatedStore {
     std::unique_ptr<LoopbackTransport> transport;
     std::unique_ptr<ArenaPort> port;
     std::unique_ptr<StoreService> service;
+    std::unique_ptr<RequestHandler> wrapper;  // may be null
     std::unique_ptr<Listener> listener;
   };
 
@@ -179,7 +188,7 @@ class SimulatedStore {
   const std::vector<std::string> workers_;
   const LeaseOptions lease_;
   ArenaProbe* const probe_;
-  const bool direct_;
+  bool direct_;
   std::vector<std::shared_ptr<ArenaMemory>> memories_;  // what the supervisor keeps of each ps
   std::vector<std::string> addresses_;
   std::vector<Server> servers_;

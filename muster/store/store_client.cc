@@ -19,6 +19,8 @@ namespace {
 constexpr absl::Duration kSilenceBeforeNotice = absl::Seconds(5);
 
 constexpr absl::Duration kDonePatience = absl::Seconds(10);
+// Of a process that is asked to stop while it joins: the ps answer at once, if they are there.
+constexpr absl::Duration kLastJoinPatience = absl::Seconds(1);
 
 }  // namespace
 
@@ -154,17 +156,17 @@ absl::Status StoreClient::Transfer(StoreCall& call) {
   }
 }
 
-absl::Status StoreClient::JoinOne(int ps, bool chief) {
+absl::Status StoreClient::JoinOne(int ps, bool chief, bool last) {
   const absl::Time give_up = loop_.Now() + options_.join_patience;
   bool said = false;
   for (;;) {
     StoreCall call{.ps = ps,
                    .method = StoreMethod::kJoin,
                    .control = Encode(JoinRequest{options_.task, options_.incarnation, chief, options_.where})};
-    const absl::Status status = ExchangeOne(call, options_.patience, /*stoppable=*/true);
+    const absl::Status status = ExchangeOne(call, last ? kLastJoinPatience : options_.patience, /*stoppable=*/!last);
     if (status.ok()) return Decode(call.answer->control, servers_[ps].joined);
     // An earlier life of this task may still look alive; its lease tells within seconds.
-    if (!absl::IsAlreadyExists(status) || loop_.Now() >= give_up) return status;
+    if (last || !absl::IsAlreadyExists(status) || loop_.Now() >= give_up) return status;
     if (!std::exchange(said, true)) LogInfo(status.message(), "; waiting for its lease to run out");
     loop_.RunUntil(options_.stop_requested, loop_.Now() + absl::Milliseconds(250));
   }
@@ -180,12 +182,19 @@ absl::Status StoreClient::AwaitAllServers() {
 
 absl::Status StoreClient::Join(bool chief) {
   RETURN_IF_ERROR(AwaitAllServers());
+  absl::Status stopped;
   for (int ps = 0; ps < num_ps(); ++ps) {
-    RETURN_IF_ERROR(JoinOne(ps, chief));
+    const absl::Status joined = JoinOne(ps, chief, /*last=*/false);
+    if (absl::IsCancelled(joined)) {
+      stopped = joined;
+      JoinOne(ps, chief, /*last=*/true).IgnoreError();
+      continue;
+    }
+    RETURN_IF_ERROR(joined);
     if (servers_[ps].joined.ended) return absl::OkStatus();
     sequence_ = std::max(sequence_, servers_[ps].joined.last_sequence);
   }
-  return absl::OkStatus();
+  return stopped;
 }
 
 bool StoreClient::ready() const {
@@ -415,7 +424,8 @@ absl::Status StoreClient::Done() {
   Direct::Close(*this);
   std::vector<StoreCall> calls;
   for (int ps = 0; ps < num_ps(); ++ps)
-    calls.push_back({.ps = ps, .method = StoreMethod::kDone, .control = Encode(DoneRequest{MakeStamp(ps, 0)})});
+    if (servers_[ps].joined.ps_incarnation != 0)  // it has answered a join
+      calls.push_back({.ps = ps, .method = StoreMethod::kDone, .control = Encode(DoneRequest{MakeStamp(ps, 0)})});
   const absl::Status told = Exchange(calls, loop_.Now() + std::min(options_.patience, kDonePatience));
   // A ps that has heard it from everyone goes, and its last answer may be lost. One that is down learns it from the
   // lease.

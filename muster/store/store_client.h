@@ -106,7 +106,8 @@ struct SlicePiece {
 //   Unavailable         a ps can't be reached, or doesn't answer, for longer than the patience allows
 //   Aborted             a ps was restarted and has lost the model, or other values were loaded: Join, AwaitReady and
 //                       Pull again
-//   Cancelled           training has ended, was shut down, or stop_requested said so
+//   Cancelled           training has ended, was shut down, or stop_requested said so. (Join then asks all ps once more,
+//                       for a second each, so that Done reaches every ps that may know of this process.)
 //   PermissionDenied    the ps serves another job
 //   FailedPrecondition  another version; another model than the chief's; not the chief (any more); replaced by a newer
 //   process
@@ -208,7 +209,7 @@ class StoreClient {
   [[nodiscard]] absl::Status ExchangeOne(StoreCall& call, absl::Duration patience, bool stoppable = false);
   [[nodiscard]] absl::Status Transfer(StoreCall& call);
   [[nodiscard]] absl::Status AwaitAllServers();
-  [[nodiscard]] absl::Status JoinOne(int ps, bool chief);
+  [[nodiscard]] absl::Status JoinOne(int ps, bool chief, bool last);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
   absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
   StoreCall MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,

@@ -11,20 +11,23 @@
 namespace muster {
 namespace {
 
-// A ps that has just come back may be gone again.
+// A ps that has just come back may be gone again when it is visited. One that answers every time and is never found on
+// this host is on another.
 constexpr absl::Duration kVisitAgainAfter = absl::Milliseconds(100);
+constexpr int kVisits = 20;
 // A hold ends without a message.
 constexpr absl::Duration kLookAtHoldAfter = absl::Milliseconds(1);
 
 }  // namespace
 
-absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps) {
+absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps, bool& elsewhere) {
   StoreCall open{
       .ps = ps, .method = StoreMethod::kOpenDirect, .control = Encode(OpenDirectRequest{client.MakeStamp(ps, 0)})};
   RETURN_IF_ERROR(client.ExchangeOne(open, client.options_.patience));
   OpenDirectReply reply;
   RETURN_IF_ERROR(client.Annotate(ps, Decode(open.answer->control, reply)));
   auto guest = ArenaGuest::Visit(reply.socket, reply.ticket);
+  elsewhere = absl::IsUnavailable(guest.status());
   RETURN_IF_ERROR(client.Annotate(ps, guest.status()));
   StoreCall enter{.ps = ps,
                   .method = StoreMethod::kEnterDirect,
@@ -38,9 +41,10 @@ absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps) {
   return absl::OkStatus();
 }
 
-absl::Status StoreClient::Direct::Try(StoreClient& client) {
+absl::Status StoreClient::Direct::Try(StoreClient& client, bool& elsewhere) {
   auto direct = std::make_unique<Direct>();
-  for (int ps = 0; ps < client.num_ps(); ++ps) RETURN_IF_ERROR(direct->VisitOne(client, ps));
+  elsewhere = false;
+  for (int ps = 0; ps < client.num_ps(); ++ps) RETURN_IF_ERROR(direct->VisitOne(client, ps, elsewhere));
   client.direct_ = std::move(direct);
   return absl::OkStatus();
 }
@@ -51,21 +55,31 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   const bool gated = binding.gate.kind != GateKind::kNone || binding.clock_limit > 0 || binding.exchanges;
   if (options.apply == ApplyChoice::kServer || (gated && options.apply == ApplyChoice::kAuto)) return absl::OkStatus();
   const bool again = client.direct_ != nullptr;
-  const absl::Time give_up = client.loop_.Now() + options.patience;
-  absl::Status opened = Try(client);
-  // Who was on this host a moment ago still is, once it is back.
-  while (again && absl::IsUnavailable(opened) && client.loop_.Now() < give_up && !options.stop_requested()) {
+  bool elsewhere = false;
+  absl::Status opened = Try(client, elsewhere);
+  for (int visits = 1; again && elsewhere && visits < kVisits && !options.stop_requested(); ++visits) {
     client.loop_.RunUntil(options.stop_requested, client.loop_.Now() + kVisitAgainAfter);
-    opened = Try(client);
+    opened = Try(client, elsewhere);
   }
   if (opened.ok() && !again)
     LogInfo(options.task, " applies its updates itself, in the memory of ", client.num_ps(), " ps");
-  if (opened.ok() || absl::IsAborted(opened) || absl::IsCancelled(opened) || again) return opened;
+  // A ps that is out of reach, or has lost the model, would do nothing for the client either.
+  const bool out_of_reach = absl::IsUnavailable(opened) && !elsewhere;
+  if (opened.ok() || absl::IsAborted(opened) || absl::IsCancelled(opened) || out_of_reach) return opened;
   if (options.apply == ApplyChoice::kDirect)
     return absl::FailedPreconditionError(absl::StrCat("direct apply is asked for, but can't be had: ", opened.message(),
                                                       "; accepted then: server, auto"));
   LogInfo("the ps apply the updates of ", options.task, ": ", opened.message());
+  if (again) StepBack(client);
   return absl::OkStatus();
+}
+
+// Nothing is under way under a number that has been announced; and the ps have to know how old the values are.
+void StoreClient::Direct::StepBack(StoreClient& client) {
+  DirectApply& apply = client.direct_->apply_;
+  apply.Begin(0);
+  for (int ps = 0; ps < client.num_ps(); ++ps) client.servers_[ps].pulled_version = apply.pulled_version(ps);
+  Close(client);
 }
 
 InPlaceMemory StoreClient::Direct::InPlace(const StoreClient& client, size_t variable) {
@@ -88,6 +102,7 @@ absl::Status StoreClient::Direct::BeginUpdate(StoreClient& client, uint64_t sequ
   while (!client.loop_.RunUntil(may_go_on, client.loop_.Now() + kLookAtHoldAfter)) {
     if (client.direct_->apply_.hosts_alive()) continue;
     RETURN_IF_ERROR(Open(client));
+    if (client.direct_ == nullptr) return absl::OkStatus();
     client.direct_->apply_.Begin(sequence);
   }
   return client.direct_->apply_.ended() ? absl::CancelledError("training has ended") : absl::OkStatus();
@@ -101,9 +116,15 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
     return absl::InvalidArgumentError("delay compensation is the ps's: it takes updates applied by the server");
   // Only its ps knows whether what this process has mapped is still what counts.
   if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
+  if (client.direct_ == nullptr) return client.PushPullAll(gradient, options);
   const std::vector<double> scales = ClipScales(client.binding_, gradient);
   const uint64_t sequence = ++client.sequence_;
   if (options.minibatches > 0) RETURN_IF_ERROR(BeginUpdate(client, sequence));
+  if (client.direct_ == nullptr) {
+    // Under the number that was announced: a ps that is held for a cut lets no newer one in.
+    --client.sequence_;
+    return client.PushPullAll(gradient, options);
+  }
   ASSIGN_OR_RETURN(
       const StorePushResult result,
       client.direct_->apply_.PushPull(client.binding_, gradient, options,

@@ -9,10 +9,10 @@ namespace muster {
 class StoreClient::Direct {
  public:
   // Sets client.direct_ if the client's options want it and every ps allows it. Called again, it goes on with whoever
-  // is there now, for as long as the client's patience lasts. Errors: those of the client, and FailedPrecondition as
-  // AwaitReady says.
+  // is there now; with kAuto and a ps that has no way in any more it sets client.direct_ to null, and the ps apply.
+  // Errors: those of the client, and FailedPrecondition: kDirect can't be had.
   [[nodiscard]] static absl::Status Open(StoreClient& client);
-  // With client.direct_ set.
+  // With client.direct_ set. Through the ps, if it is null afterwards.
   static absl::StatusOr<StorePushResult> PushPull(StoreClient& client, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                   const StorePushOptions& options);
   static InPlaceMemory InPlace(const StoreClient& client, size_t variable);
@@ -20,10 +20,13 @@ class StoreClient::Direct {
   static void Close(StoreClient& client);
 
  private:
-  [[nodiscard]] static absl::Status Try(StoreClient& client);
-  // Announces it, and waits while a ps is held for the cut of a checkpoint.
+  // `elsewhere`: a ps answers, but isn't found on this host.
+  [[nodiscard]] static absl::Status Try(StoreClient& client, bool& elsewhere);
+  // From now on through the ps.
+  static void StepBack(StoreClient& client);
+  // Announces it, and waits while a ps is held for the cut of a checkpoint. client.direct_ may be null afterwards.
   [[nodiscard]] static absl::Status BeginUpdate(StoreClient& client, uint64_t sequence);
-  [[nodiscard]] absl::Status VisitOne(StoreClient& client, int ps);
+  [[nodiscard]] absl::Status VisitOne(StoreClient& client, int ps, bool& elsewhere);
 
   DirectApply apply_;
 };

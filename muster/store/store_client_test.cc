@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "muster/store/checkpoint_cut.h"
+#include "muster/store/joining.h"
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
@@ -45,17 +46,9 @@ struct Process {
 
   absl::Status JoinAsChief(double phase = 1) {
     model.Fill(phase);
-    absl::Status status = client->Join(true);
-    client->Bind(model.binding);
-    if (status.ok()) status = client->Initialize(0, 0, nullptr);
-    return status;
+    return muster::JoinAsChief(*client, model.binding);
   }
-  absl::Status JoinAsWorker() {
-    absl::Status status = client->Join(false);
-    client->Bind(model.binding);
-    if (status.ok()) status = client->AwaitReady(absl::InfiniteFuture()).status();
-    return status.ok() ? client->Pull(PullWhat::kEverything) : status;
-  }
+  absl::Status JoinAsWorker() { return muster::JoinAsWorker(*client, model.binding); }
   StoreClient::StepResult Push(double phase, const StoreClient::PushPullOptions& options = {}) {
     gradients.Fill(phase);
     const auto result = client->PushPull([this](size_t i) { return ByteSpan(gradients.memory[i]); }, options);
@@ -100,6 +93,40 @@ TEST(StoreClientTest, AwaitReadyKeepsItsDeadline) {
   EXPECT_TRUE(absl::IsUnavailable(step.status())) << step.status();
   EXPECT_THAT(Message(step.status()), AllOf(HasSubstr("ps:0 (ps0:2222"), HasSubstr("2h")));
   EXPECT_EQ(store.loop.Now(), deadline);
+}
+
+// A chief that is stopped in the middle of joining: the first ps has it, the second hasn't heard of it yet.
+TEST(StoreClientTest, AChiefThatIsStoppedWhileItJoinsEndsTrainingForAll) {
+  for (const int num_ps : {1, 3}) {
+    SimulatedStore store(num_ps, {"chief:0", "worker:0"}, kLongLease);
+    Process worker(store, "worker:0", kVariables, {});
+    Process chief(store, "chief:0", kVariables, {});
+    ASSERT_EQ(worker.client->Join(false), absl::OkStatus());
+    worker.client->Bind(worker.model.binding);
+    chief.client = store.Client(
+        "chief:0", {.stop_requested = [&] { return StatusOf(store, 0)["chief"]["task"] == "chief:0" || num_ps == 1; }});
+    store.loop.CallAt(store.loop.Now() + absl::Seconds(1), [&] {
+      EXPECT_TRUE(absl::IsCancelled(chief.client->Join(true)));
+      EXPECT_EQ(chief.client->Done(), absl::OkStatus());
+    });
+    const absl::Time begin = store.loop.Now();
+    const absl::Status ended = worker.client->AwaitReady(absl::InfiniteFuture()).status();
+    EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
+    EXPECT_THAT(Message(ended), HasSubstr("the chief was done before there was a model"));
+    // Who comes later hears it, too.
+    EXPECT_TRUE(absl::IsCancelled(worker.client->AwaitReady(absl::InfiniteFuture()).status()));
+    EXPECT_EQ(worker.client->Done(), absl::OkStatus());
+    store.Pass(absl::Seconds(1));
+    for (int ps = 0; ps < num_ps; ++ps) EXPECT_TRUE(store.service(ps).finished()) << ps;
+    EXPECT_LE(store.loop.Now() - begin, absl::Seconds(4));
+  }
+}
+
+TEST(StoreClientTest, WhoWasNeverKnownHasNobodyToTellThatItIsDone) {
+  SimulatedStore store(2, kTasks);
+  Process worker(store, "worker:0", kVariables, {});
+  EXPECT_EQ(worker.client->Done(), absl::OkStatus());
+  EXPECT_TRUE(StatusOf(store, 0)["requests"].empty()) << StatusOf(store, 0)["requests"];
 }
 
 TEST(StoreClientTest, AStopEndsTheWaitingForTheChief) {

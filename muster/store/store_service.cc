@@ -16,6 +16,16 @@
 #include "muster/store/store_status.h"
 
 namespace muster {
+namespace {
+
+// For whoever waits for a model that nobody will bring.
+absl::Status NeedChief(const Arena* arena, const ClientTable& clients) {
+  if (arena != nullptr || !clients.chief_done()) return absl::OkStatus();
+  return absl::CancelledError("training has ended: the chief was done before there was a model");
+}
+
+}  // namespace
+
 // A request of the kinds that may have bulk, its control message decoded once, before its bulk is read.
 class StoreService::DecodedBulk final : public BulkTarget {
  public:
@@ -333,6 +343,7 @@ void StoreService::OnAwaitReady(const IncomingRequest& request, Responder respon
   if (!status.ok()) return responder.Fail(std::move(status));
   const int client = message.stamp.client;
   if (ReadyFor(message)) return AnswerReady(client, message, std::move(responder));
+  if (status = NeedChief(arena_.get(), clients_); !status.ok()) return responder.Fail(std::move(status));
   clients_.client(client).waiting_for = arena_ ? "the chief to load a checkpoint" : "the chief to initialise the model";
   waiters_.push_back({request.connection, client, std::move(message), std::move(responder)});
 }
@@ -362,6 +373,8 @@ void StoreService::OnStamped(const IncomingRequest& request, Responder responder
   responder.Send({});
   if (!done) return;
   LogInfo(clients_.client(message.stamp.client).task, " is done");
+  if (const absl::Status left = NeedChief(arena_.get(), clients_); !left.ok())
+    for (Waiter& waiter : std::exchange(waiters_, {})) waiter.responder.Fail(left);
   const auto waited_for = clients_.WaitedFor(loop_.Now());
   if (clients_.chief_done() && !waited_for.empty()) LogInfo("the end waits for ", absl::StrJoin(waited_for, ", "));
   LookAtEnd();

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/forwarding_file_system.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/train/training_process.h"
@@ -347,32 +348,16 @@ TEST(SaverTest, AChiefThatLostItsLeaseCommitsNothing) {
 }
 
 // A disk on which something happens before a manifest is renamed.
-class EventfulDisk final : public FileSystem {
+class EventfulDisk final : public ForwardingFileSystem {
  public:
-  EventfulDisk(FileSystem& inner, std::function<void()> before) : inner_(inner), before_(std::move(before)) {}
-  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override {
-    return inner_.OpenForWriting(path);
-  }
-  absl::StatusOr<std::string> ReadFile(const std::string& path) override { return inner_.ReadFile(path); }
-  absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override {
-    return inner_.ReadAt(path, offset, into);
-  }
-  absl::StatusOr<uint64_t> FileSize(const std::string& path) override { return inner_.FileSize(path); }
-  bool Exists(const std::string& path) override { return inner_.Exists(path); }
-  absl::Status CreateDirectory(const std::string& path) override { return inner_.CreateDirectory(path); }
-  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
-    return inner_.ListDirectory(path);
-  }
+  EventfulDisk(FileSystem& inner, std::function<void()> before)
+      : ForwardingFileSystem(inner), before_(std::move(before)) {}
   absl::Status Rename(const std::string& from, const std::string& to) override {
     if (to.ends_with(".manifest.json")) before_();
-    return inner_.Rename(from, to);
+    return ForwardingFileSystem::Rename(from, to);
   }
-  absl::Status Remove(const std::string& path) override { return inner_.Remove(path); }
-  absl::Status RemoveTree(const std::string& path) override { return inner_.RemoveTree(path); }
-  absl::Status SyncDirectory(const std::string& path) override { return inner_.SyncDirectory(path); }
 
  private:
-  FileSystem& inner_;
   const std::function<void()> before_;
 };
 

@@ -97,7 +97,9 @@ absl::Status Session::Start() {
 
 absl::Status Session::Create() {
   StoreClient& client = *environment_.client;
-  RETURN_IF_ERROR(client.Join(is_chief_));
+  const absl::Status joined = client.Join(is_chief_);
+  joined_ = joined_ || absl::IsCancelled(joined);  // some ps may know of it
+  RETURN_IF_ERROR(joined);
   if (client.ended()) return absl::CancelledError("training has already ended");
   joined_ = true;
   environment_.on_joined();

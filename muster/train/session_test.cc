@@ -233,6 +233,26 @@ TEST_F(SessionTest, AStopWhileWaitingForTheChiefIsACleanEndWithoutASession) {
   EXPECT_TRUE(store_.service(0).MakeView().clients->clients()[1].done);
 }
 
+TEST(SessionStopTest, AChiefThatIsStoppedWhileItJoinsLeavesNobodyWaiting) {
+  SimulatedStore store(1, kTasks);
+  TrainingProcess worker_process(store, "worker:0"), chief_process(store, "chief:0");
+  Session worker = worker_process.MakeSession();
+  Session chief = chief_process.MakeSession();
+  chief_process.stop = true;
+  store.loop.CallAt(store.loop.Now() + absl::Seconds(1), [&] {
+    EXPECT_EQ(chief.Start(), absl::OkStatus());
+    EXPECT_TRUE(chief.ShouldStop());
+    EXPECT_EQ(chief.Close(), absl::OkStatus());
+  });
+  const absl::Time begin = store.loop.Now();
+  EXPECT_EQ(worker.Start(), absl::OkStatus());
+  EXPECT_TRUE(worker.ShouldStop());
+  EXPECT_EQ(worker.Close(), absl::OkStatus());
+  store.Pass(absl::Seconds(1));
+  EXPECT_TRUE(store.service(0).finished());
+  EXPECT_LE(store.loop.Now() - begin, absl::Seconds(3));
+}
+
 TEST_F(SessionTest, WaitingForTheChiefHasItsLimit) {
   Session worker = worker_.MakeSession({.max_wait_secs = 7200});
   const absl::Time begin = store_.loop.Now();

@@ -2,7 +2,8 @@
 // same when written and read again. Any bytes as the control part of a request of any method, with bulk, to a ps that
 // trains (the stamp {0, 1, n} is that of its chief): it answers, and whatever it took is a model that it can save.
 //
-// Input: a byte for the method, a byte for the number of bulk bytes, the control part.
+// Input: a byte for the method, a byte for the number of bulk bytes, the control part. The bulk's bytes are the numbers
+// 0, 1, 2, … of 64 bits, so that they may be rows.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/memory_file_system.h"
+#include "muster/store/arena_port.h"
 #include "muster/store/checkpoint_part.h"
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_service.h"
@@ -44,10 +46,12 @@ class Sink final : public Responder::Sink {
 
 class FuzzedStore {
  public:
-  FuzzedStore()
+  // `port` must outlive it.
+  explicit FuzzedStore(ArenaPort* port)
       : service_(loop_, {.workers = {"worker:0", "worker:1"},
                          .files = &files_,
-                         .background = [this](absl::AnyInvocable<void()> task) { loop_.Post(std::move(task)); }}) {
+                         .background = [this](absl::AnyInvocable<void()> task) { loop_.Post(std::move(task)); },
+                         .port = port}) {
     MUSTER_CHECK(files_.CreateDirectory("model").ok());
     Request(StoreMethod::kJoin, Encode(JoinRequest{"worker:0", 1, true, "here"}), 0);
     const std::vector<VariableSpec> variables = {{.name = "w", .shape = {3}},
@@ -70,6 +74,9 @@ class FuzzedStore {
       auto target = service_.PrepareBulk(request);
       if (!target.ok()) return;
       MUSTER_CHECK(TotalBytes((*target)->segments()) == bulk_bytes);
+      size_t at = 0;
+      for (const MutableByteSpan segment : (*target)->segments())
+        for (std::byte& byte : segment) byte = at++ % 8 == 0 ? std::byte(at / 8) : std::byte(0);
       bulk = *std::move(target);
     }
     service_.Handle(std::move(request), std::move(bulk), Responder(std::make_unique<Sink>(answers_)));
@@ -109,7 +116,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 #define MUSTER_FUZZ_MESSAGE(Message) muster::FuzzMessage<muster::Message>(control);
   MUSTER_STORE_MESSAGES(MUSTER_FUZZ_MESSAGE)
 #undef MUSTER_FUZZ_MESSAGE
-  muster::FuzzedStore store;
+  // Who visits the ps needs a thread there: one for all inputs.
+  static const auto port = muster::ArenaPort::Open().value();
+  muster::FuzzedStore store(port.get());
   const int before = store.answers();
   store.Request(method, control, data[1]);
   store.LookAtEverything();

@@ -99,6 +99,15 @@ TEST(BadInput, TfConfig) {
   }
 }
 
+TEST(BadInput, FlagsOfTheSimulation) {
+  const std::string simulate = MUSTER_BIN_DIR "/muster_simulate";
+  ExpectUsageError({simulate, "--sed=1"}, {}, {"simulate: unknown argument \"--sed=1\"", "see ./dev simulate --help"});
+  ExpectUsageError({simulate, "--seed=x"}, {}, {"simulate: ", "--seed", "x", "see ./dev simulate --help"});
+  ExpectUsageError({simulate, "--ps=4"}, {}, {"simulate: --ps", "4", "1 to 3"});
+  ExpectUsageError({simulate, "--faults=a"}, {}, {"simulate: --faults is 'a'", "none"});
+  ExpectUsageError({simulate, "--plant=weeds"}, {}, {"simulate: ", "weeds", "count-early"});
+}
+
 TEST(BadInput, Flags) {
   ExpectUsageError({kMuster, "ps", "--prot=1"}, {}, {"\"--prot=1\"", "see muster ps --help"});
   ExpectUsageError({kMuster, "ps", "--job_name"}, {}, {"--job_name has no value", "accepted"});
@@ -106,6 +115,7 @@ TEST(BadInput, Flags) {
   ExpectUsageError({kMuster, "ps", "--ps_hosts=a:1", "--worker_hosts=b:1", "--job_name=worker", "--task_index=0"}, {},
                    {"worker:0", "not a ps"});
   ExpectUsageError({kMuster, "ps", "--json"}, {}, {"--json", "--status"});
+  ExpectUsageError({kMuster, "ps", "--apply=direct"}, {}, {"--apply", "\"direct\"", "server, auto"});
   ExpectUsageError({kMuster, "ps", "--status"}, {}, {"--status"});
   ExpectUsageError({kMuster, "ps", "--status", "nonsense"}, {}, {"nonsense", "host:port"});
   ExpectUsageError({kMuster, "ps", "--shutdown", "a:b"}, {}, {"a:b", "port"});

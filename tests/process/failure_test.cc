@@ -109,6 +109,43 @@ TEST(Failure, ARestartedPsHasLostTheModelAndSaysSo) {
   EXPECT_EQ(second.Wait(), 0) << second.err;
 }
 
+TEST(Failure, APsThatKeepsItsMemoryToItselfAppliesAllUpdates) {
+  ByHand cluster(1, 1);
+  const std::vector<std::string> ps_words = Joined(kPs, Joined(cluster.Flags("ps", 0), {"--apply=server"}));
+  const std::vector<std::string> chief_words = Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=50"}));
+  Process ps(ps_words);
+  ps.WaitForErr("serves at");
+  Process insisting(Joined(chief_words, {"--apply=direct"}));
+  EXPECT_EQ(insisting.Wait(), 1);
+  const std::vector<std::string> errors = After(insisting.err, "error: ");
+  ASSERT_EQ(errors.size(), 1) << insisting.err;
+  EXPECT_THAT(errors[0], HasSubstr("direct apply is asked for, but can't be had: ps:0 ("));
+  Process willing(Joined(chief_words, {"--apply=auto"}));
+  EXPECT_EQ(willing.Wait(), 0) << willing.err;
+  EXPECT_THAT(willing.err, HasSubstr("the ps apply the updates of worker:0: ps:0 ("));
+  EXPECT_EQ(ps.Wait(), 0) << ps.err;
+}
+
+TEST(Failure, APsThatComesBackWithoutAWayInAppliesTheUpdatesFromThenOn) {
+  ByHand cluster(1, 1);
+  ScratchDirectory model;
+  const std::vector<std::string> ps = Joined(kPs, cluster.Flags("ps", 0));
+  Process first(ps);
+  first.WaitForErr("serves at");
+  Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--apply=auto", "--steps=4000", "--save_steps=100",
+                                                                 "--model_dir=" + model.path()})));
+  chief.WaitForErr("step = 200");
+  first.Signal(SIGKILL);
+  EXPECT_EQ(first.Reap(), 128 + SIGKILL);
+  Process second(Joined(ps, {"--apply=server"}));
+  EXPECT_EQ(chief.Wait(), 0) << chief.err;
+  EXPECT_THAT(chief.err, HasSubstr("worker:0 applies its updates itself"));
+  EXPECT_THAT(chief.err, HasSubstr("Restoring parameters from " + model.path()));
+  EXPECT_THAT(chief.err, HasSubstr("the ps apply the updates of worker:0: ps:0 ("));
+  EXPECT_EQ(LatestIn(model.path()), model.File("model.ckpt-4000"));
+  EXPECT_EQ(second.Wait(), 0) << second.err;
+}
+
 TEST(Failure, ASecondChiefIsRefusedByName) {
   ByHand cluster(1, 2);
   Process ps(Joined(kPs, cluster.Flags("ps", 0)));

@@ -1,6 +1,6 @@
 // A whole run whose processes are killed with SIGKILL again and again while every update adds one to every element: in
-// the end each element is what the acknowledged updates make it. The launcher starts everybody again; by hand it is the
-// last checkpoint from which all go on.
+// the end each element is what the acknowledged updates make it, or, of a synchronous run, the rounds. The launcher
+// starts everybody again; by hand it is the last checkpoint from which all go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -55,12 +55,13 @@ Final ReadFinal(const std::string& directory, int64_t width = kWidth) {
 // `muster run` of two ps and some workers, the first of which is the chief.
 class KilledRun {
  public:
-  KilledRun(int workers, int64_t steps, const std::string& apply)
-      : width_(apply == "direct" ? kDirectWidth : kWidth),
+  KilledRun(int workers, int64_t steps, int64_t width, const std::vector<std::string>& flags)
+      : width_(width),
         run_(Joined({kMuster, "run", "--ps", "2", "--workers", std::to_string(workers), "--muster-ps", "--model_dir",
                      model_.path(), "--max-restarts", "1000", "--"},
-                    Joined(kToy, {"--steps=" + std::to_string(steps), "--width=" + std::to_string(width_),
-                                  "--log_steps=10", "--apply=" + apply}))) {}
+                    Joined(kToy, Joined({"--steps=" + std::to_string(steps), "--width=" + std::to_string(width_),
+                                         "--log_steps=10"},
+                                        flags)))) {}
 
   // Kills the task and waits until it has been started again and the chief has gone on by some steps.
   void Kill(const std::string& task) {
@@ -91,11 +92,13 @@ class KilledRun {
 class KilledRunTest : public ::testing::TestWithParam<std::string> {
  protected:
   bool direct() const { return GetParam() == "direct"; }
+  int64_t width() const { return direct() ? kDirectWidth : kWidth; }
+  std::vector<std::string> flags() const { return {"--apply=" + GetParam()}; }
 };
 
 // With one worker nobody updates while the last checkpoint is made: every element is exact.
 TEST_P(KilledRunTest, KilledPsLoseNoUpdateAndDoNoneTwice) {
-  KilledRun run(1, 3000, GetParam());
+  KilledRun run(1, 3000, width(), flags());
   for (int i = 0; i < 12; ++i) {
     run.WaitForSteps();
     run.Kill(i % 2 == 0 ? "ps:0" : "ps:1");
@@ -115,7 +118,7 @@ TEST_P(KilledRunTest, KilledPsLoseNoUpdateAndDoNoneTwice) {
 // one a death, and whole; one that applied it itself leaves whole stripes. The other worker's last update may fall
 // between the last step's number and its values.
 TEST_P(KilledRunTest, KilledWorkersAndPsTogether) {
-  KilledRun run(2, 4000, GetParam());
+  KilledRun run(2, 4000, width(), flags());
   const std::vector<std::string> victims = {"worker:1", "ps:0", "worker:0", "ps:1"};
   int killed_workers = 0;
   for (int i = 0; i < 12; ++i) {
@@ -167,6 +170,92 @@ TEST(Survival, APsStartedAgainByHandGoesOnFromTheLastCheckpoint) {
   const Final final = ReadFinal(model.path());
   EXPECT_GE(final.global_step, 3000);
 }
+
+// Who contributes to a round of a synchronous run and who is dead: N of three workers, three of them or a backup worker
+// beside two, or as many as there are.
+struct Gate {
+  const char* name;
+  int aggregate;
+  bool elastic;
+
+  std::vector<std::string> Flags() const {
+    std::vector<std::string> flags = {"--aggregate=" + std::to_string(aggregate)};
+    if (elastic) flags.emplace_back("--elastic");
+    return flags;
+  }
+};
+
+class SynchronousRunTest : public ::testing::TestWithParam<Gate> {};
+
+// ps 0 has `w` and counts the rounds: each element is as many means further, however many have died. On ps 1 a round
+// may have had nobody, if one of its contributors died between the two ps.
+void ExpectOneMeanARound(const Final& final, int killed_workers) {
+  const float whole = 1.0f + static_cast<float>(final.global_step);
+  EXPECT_THAT(final.w, Each(whole));
+  EXPECT_THAT(final.b, Each(final.b[0]));
+  EXPECT_GE(final.b[0], whole - static_cast<float>(killed_workers));
+  EXPECT_LE(final.b[0], whole);
+}
+
+// A worker that dies for good, and nobody starts it again.
+TEST_P(SynchronousRunTest, GoesOnWithoutADeadWorkerToTheLastStep) {
+  ByHand cluster(2, 3);
+  ScratchDirectory model;
+  const std::vector<std::string> flags =
+      Joined({"--steps=3000", "--width=" + std::to_string(kWidth), "--model_dir=" + model.path()}, GetParam().Flags());
+  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
+  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
+  const auto worker_words = [&](int index) {
+    return Joined(kToy, Joined(cluster.Flags("worker", index), Joined(flags, {"--log_steps=1000000000"})));
+  };
+  Process worker(worker_words(1));
+  Process victim(worker_words(2));
+  Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), flags)));
+  chief.WaitForErr("loss = 100,");
+  victim.Signal(SIGKILL);
+  EXPECT_EQ(victim.Reap(), 128 + SIGKILL);
+  EXPECT_EQ(chief.Wait(), 0) << chief.err;
+  EXPECT_EQ(worker.Wait(), 0) << worker.err;
+  EXPECT_EQ(ps0.Wait(), 0) << ps0.err;
+  EXPECT_EQ(ps1.Wait(), 0) << ps1.err;
+  const Final final = ReadFinal(model.path());
+  EXPECT_EQ(final.global_step, 3000);
+  ExpectOneMeanARound(final, 1);
+}
+
+// Who starts again on its memory knows the round that was being collected, and who was in it.
+TEST_P(SynchronousRunTest, KilledPsLoseNoRoundAndMakeNoneTwice) {
+  KilledRun run(3, 3000, kWidth, GetParam().Flags());
+  for (int i = 0; i < 8; ++i) {
+    run.WaitForSteps();
+    run.Kill(i % 2 == 0 ? "ps:0" : "ps:1");
+  }
+  EXPECT_EQ(run.Wait(), 0) << run.log();
+  const Final final = run.ReadFinal();
+  EXPECT_EQ(final.global_step, 3000);
+  ExpectOneMeanARound(final, 0);
+  EXPECT_THAT(run.log(), HasSubstr("found the model of an earlier life"));
+}
+
+// A worker that comes back when training is nearly over makes a round more.
+TEST_P(SynchronousRunTest, KilledWorkersAndPsTogether) {
+  KilledRun run(3, 3000, kWidth, GetParam().Flags());
+  const std::vector<std::string> victims = {"worker:1", "ps:0", "worker:2", "ps:1", "worker:0"};
+  int killed_workers = 0;
+  for (int i = 0; i < 10; ++i) {
+    run.WaitForSteps();
+    run.Kill(victims[i % 5]);
+    killed_workers += i % 5 % 2 == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(run.Wait(), 0) << run.log();
+  const Final final = run.ReadFinal();
+  EXPECT_GE(final.global_step, 3000);
+  ExpectOneMeanARound(final, killed_workers);
+}
+
+INSTANTIATE_TEST_SUITE_P(Gates, SynchronousRunTest,
+                         ::testing::Values(Gate{"BackupWorker", 2, false}, Gate{"Elastic", 3, true}),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace muster

@@ -9,9 +9,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/algo/asynchronous.h"
+#include "muster/algo/synchronous.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/environment.h"
@@ -34,6 +36,8 @@ struct Flags {
   std::optional<float> gradient;  // of every element; unset: its value
   std::optional<bool> is_chief;
   std::string apply = "server";  // most tests look at what the ps do
+  uint32_t aggregate = 0;        // 0: asynchronous
+  bool elastic = false;
 };
 
 Flags ParseFlags(int argc, char** argv) {
@@ -49,6 +53,8 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--gradient", flags.gradient, "of every element; unset: its value");
   app.add_option("--is_chief", flags.is_chief, "SessionOptions::is_chief");
   app.add_option("--apply", flags.apply, "NodeOptions::apply: server, direct or auto");
+  app.add_option("--aggregate", flags.aggregate, "synchronous: gradients that make an update; 0: asynchronous");
+  app.add_flag("--elastic", flags.elastic, "synchronous: nobody waits for the dead");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -97,6 +103,16 @@ class ToySource final : public GradientSource {
   std::vector<std::shared_ptr<void>> owners_;
 };
 
+std::unique_ptr<Algorithm> MakeAlgorithm(ToySource& source, PlacementResult placement, const Flags& flags,
+                                         size_t num_workers) {
+  const RuleSpec rule = {.learning_rate = flags.learning_rate};
+  if (flags.aggregate == 0) return std::make_unique<AsynchronousAlgorithm>(source, std::move(placement), rule);
+  return std::make_unique<SynchronousAlgorithm>(source, std::move(placement), rule,
+                                                SynchronousOptions{.replicas_to_aggregate = flags.aggregate,
+                                                                   .total_replicas = static_cast<uint32_t>(num_workers),
+                                                                   .elastic = flags.elastic});
+}
+
 absl::Status Run(const TaskConfig& task, const Flags& flags) {
   const Environment process = ReadEnvironment();
   NodeOptions options{.token = {process.job_token.value_or("")},
@@ -112,8 +128,8 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
   if (node->num_ps() > 0) {
     ASSIGN_OR_RETURN(placement, PlaceVariables(source.variables(), node->num_ps(), Placement::kRoundRobin, {}));
   }
-  AsynchronousAlgorithm algorithm(source, placement, RuleSpec{.learning_rate = flags.learning_rate});
-  node->SetAlgorithm(&algorithm);
+  const auto algorithm = MakeAlgorithm(source, std::move(placement), flags, task.worker_tasks().size());
+  node->SetAlgorithm(algorithm.get());
   ASSIGN_OR_RETURN(SessionEnvironment environment, node->MakeSessionEnvironment());
   Session session(std::move(environment),
                   {.is_chief = flags.is_chief,
