@@ -183,10 +183,11 @@ TEST(DirectApply, FallsBackOrSaysThatItCannot) {
   EXPECT_THAT(std::string(insisting.ready.message()), HasSubstr("accepted then: server, auto"));
 }
 
-TEST(DirectApply, AGateIsThePsBusiness) {
+// Auto leaves it to the ps, and direct is refused.
+void ExpectThePsBusiness(const RuleSpec& rule, absl::FunctionRef<void(ModelBinding&)> choose) {
   SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
-  WorkerModel model(kVariables, kPlain.rule, 1);
-  model.binding.clock_limit = 1;
+  WorkerModel model(kVariables, rule, 1);
+  choose(model.binding);
   for (const ApplyChoice apply : {ApplyChoice::kAuto, ApplyChoice::kDirect}) {
     const auto client = store.Client("worker:0", {.apply = apply});
     ASSERT_EQ(client->Join(true), absl::OkStatus());
@@ -195,8 +196,40 @@ TEST(DirectApply, AGateIsThePsBusiness) {
       ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
     }
     const absl::Status ready = client->AwaitReady(absl::InfiniteFuture()).status();
-    EXPECT_EQ(ready.ok(), apply == ApplyChoice::kAuto) << ready;
+    EXPECT_TRUE(client->InPlace(0).bytes.empty());
+    if (apply == ApplyChoice::kAuto) {
+      EXPECT_EQ(ready, absl::OkStatus());
+    } else {
+      EXPECT_TRUE(absl::IsFailedPrecondition(ready)) << ready;
+      EXPECT_THAT(std::string(ready.message()), HasSubstr("accepted then: server, auto"));
+    }
   }
+}
+
+TEST(DirectApply, AGateIsThePsBusiness) {
+  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.clock_limit = 1; });
+  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) {
+    binding.gate = {GateKind::kSynchronous, 1, 1, false};
+  });
+}
+
+TEST(DirectApply, AnElasticExchangeIsThePsBusiness) {
+  ExpectThePsBusiness({.kind = RuleKind::kAdd}, [](ModelBinding& binding) { binding.exchanges = true; });
+  // Nor does a worker that applies itself take values for gradients.
+  SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
+  Worker worker(store, "worker:0", true, ApplyChoice::kDirect, RuleSpec{.kind = RuleKind::kAdd});
+  ASSERT_EQ(worker.ready, absl::OkStatus());
+  const auto before = worker.model.memory;
+  auto moved = before;
+  const absl::Status refused = worker.client
+                                   ->PushPull([&](size_t i) { return i == 0 ? ByteSpan(before[0]) : ByteSpan(); },
+                                              {.pull = PullWhat::kNothing,
+                                               .exchange = 0.5,
+                                               .moved = [&](size_t i) { return MutableByteSpan(moved[i]); }})
+                                   .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  ASSERT_EQ(worker.client->Pull(PullWhat::kEverything), absl::OkStatus());
+  EXPECT_EQ(worker.model.memory, before);
 }
 
 TEST(DirectApply, TheChiefHearsThatACheckpointIsToBeLoaded) {

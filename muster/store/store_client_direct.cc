@@ -47,9 +47,9 @@ absl::Status StoreClient::Direct::Try(StoreClient& client) {
 
 absl::Status StoreClient::Direct::Open(StoreClient& client) {
   const StoreClientOptions& options = client.options_;
-  const ModelBinding& binding = client.binding_;
-  const bool gated = binding.gate.kind != GateKind::kNone || binding.clock_limit > 0 || binding.exchanges;
-  if (options.apply == ApplyChoice::kServer || (gated && options.apply == ApplyChoice::kAuto)) return absl::OkStatus();
+  if (options.apply == ApplyChoice::kServer) return absl::OkStatus();
+  // Under kDirect the ps says no, and why.
+  if (options.apply == ApplyChoice::kAuto && client.ModelOf(0).applied_by_ps_alone()) return absl::OkStatus();
   const bool again = client.direct_ != nullptr;
   const absl::Time give_up = client.loop_.Now() + options.patience;
   absl::Status opened = Try(client);
@@ -99,6 +99,8 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
   if (client.direct_->apply_.ended() && options.minibatches > 0) return absl::CancelledError("training has ended");
   if (options.compensation > 0)
     return absl::InvalidArgumentError("delay compensation is the ps's: it takes updates applied by the server");
+  if (options.exchange > 0)
+    return absl::InvalidArgumentError("the push is an elastic exchange, but the model has none");
   // Only its ps knows whether what this process has mapped is still what counts.
   if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
   const std::vector<double> scales = ClipScales(client.binding_, gradient);
