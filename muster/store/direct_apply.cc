@@ -90,18 +90,18 @@ bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::Functio
 }
 
 InPlaceMemory DirectApply::InPlace(size_t variable) {
-  for (const Place& place : places_) {
+  for (Place& place : places_) {
     const StoreModel& model = place.guest->arena().model();
     for (size_t i = 0; i < place.slices.size(); ++i)
       if (place.slices[i].variable == static_cast<int>(variable) && place.rules[i] != nullptr &&
           model.slices[i].num_shards == 1)
-        return {place.guest->value(static_cast<int>(i)), place.guest->arena().shared_memory()};
+        return {place.guest->GiveOut(static_cast<int>(i)), place.guest->arena().shared_memory()};
   }
   return {};
 }
 
-void DirectApply::TakeValuesAlong() {
-  for (Place& place : places_) place.guest->TakeValuesAlong();
+void DirectApply::TakeAlong() {
+  for (Place& place : places_) place.guest->TakeAlong();
 }
 
 bool DirectApply::Count(Place& place, const StorePushOptions& options, const Push& push, bool lead,

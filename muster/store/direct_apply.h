@@ -43,7 +43,7 @@ class DirectApply {
   // The arena's memory of a trainable variable that lies there in one piece.
   InPlaceMemory InPlace(size_t variable);
   // The end: what was given out by InPlace becomes memory of this process alone, with the values as they are now.
-  void TakeValuesAlong();
+  void TakeAlong();
 
  private:
   struct Place {

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -297,6 +299,38 @@ TEST(DirectApply, InPlaceUpdatesOfOthersAreSeenAtOnceUntilOneIsDone) {
   ASSERT_EQ(chief.client->Done(), absl::OkStatus());
   ASSERT_TRUE(worker.Push(-1).ok());
   EXPECT_EQ(First(chief), before + 2) << "what it has trained stays as it was when it was done";
+}
+
+// Of that memory, how much is no longer the ps's.
+uint64_t PrivateBytes(const ArenaMemory& memory) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory.data()), end = begin + memory.size();
+  uint64_t bytes = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t from = 0, to = 0;
+    char dash = 0;
+    std::istringstream(line) >> std::hex >> from >> dash >> to;
+    if (from < end && to > begin && line.find("muster-arena") == std::string::npos)
+      bytes += std::min(to, end) - std::max(from, begin);
+  }
+  return bytes;
+}
+
+TEST(DirectApply, OnlyWhatWasTrainedInPlaceIsCopiedWhenOneIsDone) {
+  SimulatedStore store(1, {"worker:0", "worker:1"}, {}, nullptr, /*direct=*/true);
+  Worker worker(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
+  ASSERT_EQ(worker.ready, absl::OkStatus());
+  const InPlaceMemory small = worker.client->InPlace(3);
+  // A ps that comes back on its memory has the same arena.
+  store.KillPs(0);
+  store.StartPs(0);
+  ASSERT_TRUE(worker.Push(-1).ok());
+  const auto arena = std::static_pointer_cast<ArenaMemory>(small.owner);
+  EXPECT_EQ(PrivateBytes(*arena), 0);
+  const std::vector<std::byte> before(small.bytes.begin(), small.bytes.end());
+  ASSERT_EQ(worker.client->Done(), absl::OkStatus());
+  EXPECT_EQ(PrivateBytes(*arena), 4096);
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), small.bytes.begin()));
 }
 
 TEST(DirectApply, OneWorkerAloneTrainsInPlaceAndAPartitionedVariableAsACopy) {

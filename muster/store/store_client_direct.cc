@@ -78,7 +78,7 @@ InPlaceMemory StoreClient::Direct::InPlace(const StoreClient& client, size_t var
 
 void StoreClient::Direct::Close(StoreClient& client) {
   if (client.direct_ == nullptr) return;
-  client.direct_->apply_.TakeValuesAlong();
+  client.direct_->apply_.TakeAlong();
   client.direct_.reset();
 }
 
