@@ -35,11 +35,13 @@ void DirectApply::Begin(uint64_t sequence) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-bool DirectApply::MayApply(uint64_t sequence) {
-  return std::all_of(places_.begin(), places_.end(), [sequence](Place& place) {
-    Arena& arena = place.guest->arena();
-    return Observe(arena.header().held) == 0 || Observe(arena.client(place.client).held_through) >= sequence;
-  });
+std::optional<int> DirectApply::HeldBackBy(uint64_t sequence) {
+  for (size_t ps = 0; ps < places_.size(); ++ps) {
+    Arena& arena = places_[ps].guest->arena();
+    if (Observe(arena.header().held) != 0 && Observe(arena.client(places_[ps].client).held_through) < sequence)
+      return static_cast<int>(ps);
+  }
+  return std::nullopt;
 }
 
 absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& binding,

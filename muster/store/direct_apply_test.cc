@@ -438,6 +438,31 @@ TEST_F(DirectCutTest, AnUpdateThatOnePsKnowsOfIsWaitedForByAll) {
   EXPECT_EQ(Part(), before + 1);
 }
 
+// Nobody ends it, as of a ps that is stopped in the middle of it.
+TEST_F(DirectCutTest, AHoldThatDoesNotEndIsThePatiencesBusiness) {
+  store_.service(1).MakeView().arena->header().held = 1;
+  const absl::Time began = store_.loop.Now();
+  const absl::Status held = worker_.Push(-1).status();
+  EXPECT_TRUE(absl::IsUnavailable(held)) << held;
+  EXPECT_THAT(std::string(held.message()), HasSubstr("ps:1 (ps1:2222)"));
+  EXPECT_GE(store_.loop.Now() - began, absl::Seconds(20));
+  EXPECT_LE(store_.loop.Now() - began, absl::Seconds(21));
+  EXPECT_EQ(store_.service(0).MakeView().arena->client(1).direct_begun, 0) << "nothing is under way";
+}
+
+TEST_F(DirectCutTest, WhoIsToStopWaitsForNoHold) {
+  bool stop = false;
+  worker_.client = store_.Client("worker:1", {.stop_requested = [&stop] { return stop; }, .apply = ApplyChoice::kAuto});
+  store_.Pass(absl::Seconds(5));  // its earlier life's connections have closed
+  ASSERT_EQ(worker_.Start(), absl::OkStatus());
+  store_.service(0).MakeView().arena->header().held = 1;
+  At(absl::Seconds(1), [&] { stop = true; });
+  const absl::Time began = store_.loop.Now();
+  const absl::Status stopped = worker_.Push(-1).status();
+  EXPECT_TRUE(absl::IsCancelled(stopped)) << stopped;
+  EXPECT_LE(store_.loop.Now() - began, absl::Seconds(2));
+}
+
 TEST_F(DirectCutTest, AChiefThatDiesHoldsNobodyForLong) {
   Hold(0), Hold(1);
   store_.Pass(absl::Milliseconds(10));

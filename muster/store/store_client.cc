@@ -15,9 +15,6 @@
 namespace muster {
 namespace {
 
-// A silence that is worth a line in the log: a ps that is being started takes less.
-constexpr absl::Duration kSilenceBeforeNotice = absl::Seconds(5);
-
 constexpr absl::Duration kDonePatience = absl::Seconds(10);
 
 }  // namespace

@@ -84,13 +84,40 @@ void StoreClient::Direct::Close(StoreClient& client) {
 
 absl::Status StoreClient::Direct::BeginUpdate(StoreClient& client, uint64_t sequence) {
   client.direct_->apply_.Begin(sequence);
-  const auto may_go_on = [&] { return client.direct_->apply_.MayApply(sequence) || client.direct_->apply_.ended(); };
-  while (!client.loop_.RunUntil(may_go_on, client.loop_.Now() + kLookAtHoldAfter)) {
-    if (client.direct_->apply_.hosts_alive()) continue;
-    RETURN_IF_ERROR(Open(client));
-    client.direct_->apply_.Begin(sequence);
+  const absl::Status begun = AwaitCut(client, sequence);
+  if (!begun.ok()) client.direct_->apply_.Begin(0);  // nothing is under way
+  return begun;
+}
+
+absl::Status StoreClient::Direct::AwaitCut(StoreClient& client, uint64_t sequence) {
+  const StoreClientOptions& options = client.options_;
+  const absl::Time began = client.loop_.Now();
+  bool said = false;
+  for (;;) {
+    std::optional<int> holder;
+    const auto settled = [&] {
+      holder = client.direct_->apply_.HeldBackBy(sequence);
+      return !holder || client.direct_->apply_.ended() || options.stop_requested();
+    };
+    if (client.loop_.RunUntil(settled, client.loop_.Now() + kLookAtHoldAfter)) {
+      if (client.direct_->apply_.ended()) return absl::CancelledError("training has ended");
+      return holder ? absl::CancelledError("a stop was requested") : absl::OkStatus();
+    }
+    if (!client.direct_->apply_.hosts_alive()) {
+      RETURN_IF_ERROR(Open(client));
+      client.direct_->apply_.Begin(sequence);
+    }
+    // The ps ends a hold by its own clock: one that doesn't is stopped, or worse.
+    const absl::Duration held = client.loop_.Now() - began;
+    if (held >= options.patience)
+      return client.Annotate(*holder, absl::UnavailableError(absl::StrCat(
+                                          "it has held updates back for ", absl::FormatDuration(held),
+                                          ", for the cut of a checkpoint, and does nothing else; is it stopped?")));
+    if (held >= kSilenceBeforeNotice && !std::exchange(said, true))
+      LogInfo("waiting for ", client.Name(*holder),
+              ", which holds updates back for the cut of a checkpoint; giving up in ",
+              absl::FormatDuration(absl::Ceil(options.patience - held, absl::Seconds(1))));
   }
-  return client.direct_->apply_.ended() ? absl::CancelledError("training has ended") : absl::OkStatus();
 }
 
 absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& client,

@@ -21,8 +21,10 @@ class StoreClient::Direct {
 
  private:
   [[nodiscard]] static absl::Status Try(StoreClient& client);
-  // Announces it, and waits while a ps is held for the cut of a checkpoint.
+  // Announces it, and waits while a ps is held for the cut of a checkpoint. Unavailable: one is, for longer than the
+  // patience allows.
   [[nodiscard]] static absl::Status BeginUpdate(StoreClient& client, uint64_t sequence);
+  [[nodiscard]] static absl::Status AwaitCut(StoreClient& client, uint64_t sequence);
   [[nodiscard]] absl::Status VisitOne(StoreClient& client, int ps);
 
   DirectApply apply_;
