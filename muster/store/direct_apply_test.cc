@@ -210,9 +210,11 @@ void ExpectThePsBusiness(const RuleSpec& rule, absl::FunctionRef<void(ModelBindi
 
 TEST(DirectApply, AGateIsThePsBusiness) {
   ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.clock_limit = 1; });
-  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) {
-    binding.gate = {GateKind::kSynchronous, 1, 1, false};
-  });
+  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.gate = {GateKind::kSynchronous, 1, 1, false}; });
+}
+
+TEST(DirectApply, DelayCompensationIsThePsBusiness) {
+  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.compensation = 0.4; });
 }
 
 TEST(DirectApply, AnElasticExchangeIsThePsBusiness) {

@@ -318,7 +318,7 @@ StoreCall StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> 
           options.moved(server.slices[i].variable).subspan(server.slices[i].offset, server.slices[i].bytes));
   if (options.computed_from != nullptr) {
     message.with_pulled = true;
-    message.compensation = options.compensation;
+    message.compensation = binding_.compensation;
     for (const uint32_t i : message.pushed) {
       const SlicePiece& slice = server.slices[i];
       if (slice.kind == VariableKind::kTrainable)

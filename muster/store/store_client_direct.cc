@@ -39,6 +39,8 @@ absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps) {
 }
 
 absl::Status StoreClient::Direct::Try(StoreClient& client) {
+  if (client.binding_.compensation > 0)
+    return absl::NotFoundError("delay compensation is the business of the ps alone");
   auto direct = std::make_unique<Direct>();
   for (int ps = 0; ps < client.num_ps(); ++ps) RETURN_IF_ERROR(direct->VisitOne(client, ps));
   client.direct_ = std::move(direct);
@@ -124,8 +126,6 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
                                                               absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                               const StorePushOptions& options) {
   if (client.direct_->apply_.ended() && options.minibatches > 0) return absl::CancelledError("training has ended");
-  if (options.compensation > 0)
-    return absl::InvalidArgumentError("delay compensation is the ps's: it takes updates applied by the server");
   if (options.exchange > 0)
     return absl::InvalidArgumentError("the push is an elastic exchange, but the model has none");
   // Only its ps knows whether what this process has mapped is still what counts.
