@@ -156,8 +156,15 @@ TEST_F(ElasticRetryTest, WhatCanNotBeMeantIsRefused) {
   PushPullRequest pulls = Message(0);
   pulls.pull = PullWhat::kTrainable;
   EXPECT_TRUE(absl::IsInvalidArgument(Send(0, pulls, 1)->status));
+  PushPullRequest ticks = Message(0);
+  ticks.clock = 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(Send(0, ticks, 1)->status));
+  EXPECT_EQ(Centre(), 0) << "nothing of all that was applied";
   StoreModel model = workers_[0]->client().ModelOf(0);
   EXPECT_TRUE(ValidateModel(model).ok());
+  model.clock_limit = 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(ValidateModel(model)));
+  model.clock_limit = 0;
   model.optimizer.rule.kind = RuleKind::kSgd;
   EXPECT_TRUE(absl::IsInvalidArgument(ValidateModel(model)));
 }
