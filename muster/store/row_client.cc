@@ -157,21 +157,21 @@ void RowClient::Address(const Table& table, const RowsOut& rows) {
   for (Shard& shard : shards_) shard.received.resize(shard.rows.size() * table.row_bytes);
 }
 
-absl::StatusOr<bool> RowClient::IsFinite(const Table& table) const {
+double RowClient::Squares(const Table& table) const {
+  const OptimizerSpec& optimizer = client_.binding().optimizer;
+  if (optimizer.non_finite == NonFinite::kApply && optimizer.RuleFor(table.spec->name).clip.kind != ClipKind::kNorm)
+    return 0;
+  return SumOfSquares(SlotDType(table.spec->dtype), gradients(table));
+}
+
+absl::StatusOr<bool> RowClient::IsFinite(const Table& table, double squares) const {
   const NonFinite policy = client_.binding().optimizer.non_finite;
-  if (policy == NonFinite::kApply) return true;
-  if (std::isfinite(SumOfSquares(SlotDType(table.spec->dtype), gradients(table)))) return true;
+  if (policy == NonFinite::kApply || std::isfinite(squares)) return true;
   const std::string what =
       absl::StrCat("a gradient of rows of variable '", table.spec->name, "' has NaN, infinity or overflows");
   if (policy == NonFinite::kStop) return absl::InvalidArgumentError(absl::StrCat(what, " (NonFinite::kStop)"));
   LogWarning(what, ": dropped");
   return false;
-}
-
-double RowClient::ScaleOf(const Table& table) const {
-  const ClipSpec& clip = client_.binding().optimizer.RuleFor(table.spec->name).clip;
-  if (clip.kind != ClipKind::kNorm) return 1;
-  return ClipScale(clip, SumOfSquares(SlotDType(table.spec->dtype), gradients(table)));
 }
 
 StoreCall RowClient::MakeCall(StoreMethod method, const StoreNumbers& numbers, const Shard& shard, size_t first,
@@ -212,9 +212,10 @@ absl::Status RowClient::Gather(const std::string& variable, const RowsOut& rows)
 absl::StatusOr<bool> RowClient::Push(const std::string& variable, const RowsIn& rows) {
   ASSIGN_OR_RETURN(const Table table, Open(variable, rows.indices, rows.dtype, rows.values.size()));
   SumGradients(table, rows);
-  ASSIGN_OR_RETURN(const bool finite, IsFinite(table));
+  const double squares = Squares(table);
+  ASSIGN_OR_RETURN(const bool finite, IsFinite(table, squares));
   if (!finite) return false;
-  const double scale = ScaleOf(table);
+  const double scale = ClipScale(client_.binding().optimizer.RuleFor(variable).clip, squares);
   const StoreNumbers numbers = client_.NextNumbers();
   std::vector<StoreCall> calls;
   for (const Shard& shard : shards_) {

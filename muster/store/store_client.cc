@@ -348,25 +348,26 @@ absl::Status StoreClient::AbsorbPushPull(StoreCall& call, StepResult& result) {
 
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                               const PushPullOptions& options) {
-  ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, gradient, options_.task, global_step_));
-  if (!drop) return PushPullAll(gradient, options);
+  const std::vector<double> squares = SquaresOfGradients(binding_, gradient);
+  ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, squares, options_.task, global_step_));
+  if (!drop) return PushPullAll(gradient, ClipScales(binding_, squares), options);
   PushPullOptions nothing = options;
   nothing.non_finite = true;
   if (direct_ != nullptr) nothing.pull = PullWhat::kNothing;  // the bound memory may be what it would be read from
   if (!options.local_step) nothing.minibatches = 0;
-  ASSIGN_OR_RETURN(StepResult result, PushPullAll([](size_t) { return ByteSpan(); }, nothing));
+  ASSIGN_OR_RETURN(StepResult result, PushPullAll([](size_t) { return ByteSpan(); }, {}, nothing));
   if (direct_ != nullptr) RETURN_IF_ERROR(Pull(options.pull));
   result.dropped = true;
   return result;
 }
 
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                                                 const std::vector<double>& scales,
                                                                  const PushPullOptions& options) {
-  if (direct_ != nullptr && !options.non_finite) return Direct::PushPull(*this, gradient, options);
+  if (direct_ != nullptr && !options.non_finite) return Direct::PushPull(*this, gradient, scales, options);
   const uint64_t sequence = ++sequence_;
   std::vector<StoreCall> calls;
   calls.reserve(servers_.size());
-  const std::vector<double> scales = ClipScales(binding_, gradient);
   for (int ps = 0; ps < num_ps(); ++ps) calls.push_back(MakePushPull(ps, gradient, scales, options, sequence));
   const bool gated = options.local_step.has_value();
   RETURN_IF_ERROR(gated || options.clock > 0 ? ExchangeHeldBack(calls)

@@ -210,7 +210,9 @@ class StoreClient {
   [[nodiscard]] absl::Status AwaitAllServers();
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
-  absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
+  // `scales`: as ClipScales.
+  absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                         const std::vector<double>& scales, const PushPullOptions& options);
   StoreCall MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
                          const PushPullOptions& options, uint64_t sequence);
   [[nodiscard]] absl::Status AbsorbPushPull(StoreCall& call, StepResult& result);

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/gradient_policy.h"
 #include "muster/store/store_call.h"
 
 namespace muster {
@@ -124,13 +123,13 @@ absl::Status StoreClient::Direct::AwaitCut(StoreClient& client, uint64_t sequenc
 
 absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& client,
                                                               absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                                              const std::vector<double>& scales,
                                                               const StorePushOptions& options) {
   if (client.direct_->apply_.ended() && options.minibatches > 0) return absl::CancelledError("training has ended");
   if (options.exchange > 0)
     return absl::InvalidArgumentError("the push is an elastic exchange, but the model has none");
   // Only its ps knows whether what this process has mapped is still what counts.
   if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
-  const std::vector<double> scales = ClipScales(client.binding_, gradient);
   const uint64_t sequence = ++client.sequence_;
   if (options.minibatches > 0) RETURN_IF_ERROR(BeginUpdate(client, sequence));
   ASSIGN_OR_RETURN(

@@ -12,9 +12,9 @@ class StoreClient::Direct {
   // is there now, for as long as the client's patience lasts. Errors: those of the client, and FailedPrecondition as
   // AwaitReady says.
   [[nodiscard]] static absl::Status Open(StoreClient& client);
-  // With client.direct_ set.
+  // With client.direct_ set. `scales`: as ClipScales.
   static absl::StatusOr<StorePushResult> PushPull(StoreClient& client, absl::FunctionRef<ByteSpan(size_t)> gradient,
-                                                  const StorePushOptions& options);
+                                                  const std::vector<double>& scales, const StorePushOptions& options);
   static InPlaceMemory InPlace(const StoreClient& client, size_t variable);
   // This process writes no more.
   static void Close(StoreClient& client);
