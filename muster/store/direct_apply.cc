@@ -71,10 +71,8 @@ bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::Functio
     ByteSpan change;
     if (slice.kind == VariableKind::kTrainable) change = gradient(slice.variable);
     if (slice.kind == VariableKind::kBuffer && options.publish_buffers) change = binding.values[slice.variable];
-    const bool pull = options.pull == PullWhat::kEverything ||
-                      (options.pull == PullWhat::kTrainable && slice.kind == VariableKind::kTrainable);
     MutableByteSpan into;
-    if (pull) into = binding.values[slice.variable].subspan(slice.offset, slice.bytes);
+    if (Pulls(options.pull, slice.kind)) into = binding.values[slice.variable].subspan(slice.offset, slice.bytes);
     if (into.data() == place.guest->value(static_cast<int>(i)).data()) into = {};  // it is trained in place
     if (change.empty()) {
       if (!into.empty()) arena.Read(static_cast<int>(i), into);

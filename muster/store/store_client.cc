@@ -278,10 +278,8 @@ absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
 
 MutableSegments StoreClient::PullTargets(const Server& server, PullWhat what) const {
   MutableSegments targets;
-  if (what == PullWhat::kNothing) return targets;
   for (const SlicePiece& slice : server.slices)
-    if (slice.kind != VariableKind::kRows && (what == PullWhat::kEverything || slice.kind == VariableKind::kTrainable))
-      targets.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
+    if (Pulls(what, slice.kind)) targets.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
   return targets;
 }
 

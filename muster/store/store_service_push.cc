@@ -14,11 +14,6 @@
 namespace muster {
 namespace {
 
-bool Pulls(PullWhat what, VariableKind kind) {
-  if (kind == VariableKind::kRows) return false;
-  return what == PullWhat::kEverything || (what == PullWhat::kTrainable && kind == VariableKind::kTrainable);
-}
-
 absl::Status CheckPulledCopy(const StoreModel& model, const PushPullRequest& message) {
   if (!message.with_pulled && message.compensation == 0) return absl::OkStatus();
   if (!message.with_pulled || !std::isfinite(message.compensation) || message.compensation < 0)
