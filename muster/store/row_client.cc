@@ -9,6 +9,7 @@
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/optim/add_gradient.h"
 #include "muster/optim/clip.h"
 #include "muster/optim/half.h"
 #include "muster/optim/update_rule.h"
@@ -17,34 +18,12 @@
 namespace muster {
 namespace {
 
-template <typename T>
-void AddElements(const std::byte* from, std::byte* to, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    T sum, addend;
-    std::memcpy(&sum, to + i * sizeof(T), sizeof(T));
-    std::memcpy(&addend, from + i * sizeof(T), sizeof(T));
-    sum += addend;
-    std::memcpy(to + i * sizeof(T), &sum, sizeof(T));
-  }
-}
-
 // One row of gradients to where sums are collected.
 void CopyRow(DType dtype, const std::byte* from, std::byte* to, size_t width) {
   if (SlotDType(dtype) == dtype) {
     std::memcpy(to, from, width * DTypeSize(dtype));
   } else {
     FloatsFromHalves(dtype, from, reinterpret_cast<float*>(to), width);
-  }
-}
-
-void AddRow(DType dtype, const std::byte* from, std::byte* to, size_t width) {
-  if (dtype == DType::kFloat64) return AddElements<double>(from, to, width);
-  if (dtype == DType::kFloat32) return AddElements<float>(from, to, width);
-  for (size_t at = 0; at < width; at += kHalfBlock) {
-    const size_t some = std::min(kHalfBlock, width - at);
-    HalfBlock floats;
-    FloatsFromHalves(dtype, from + at * kHalfBytes, floats.data(), some);
-    AddElements<float>(reinterpret_cast<const std::byte*>(floats.data()), to + at * sizeof(float), some);
   }
 }
 
@@ -136,7 +115,8 @@ void RowClient::SumGradients(const Table& table, const RowsIn& gradients) {
   for (size_t i = 0; i < order.size(); ++i) {
     const std::byte* from = gradients.values.data() + order[i].place * table.row_bytes;
     if (i > 0 && order[i].key == order[i - 1].key) {
-      AddRow(dtype, from, gradients_.data() + (gradient_rows_ - 1) * sum_bytes, width);
+      AddGradient(dtype, MutableByteSpan(gradients_).subspan((gradient_rows_ - 1) * sum_bytes, sum_bytes),
+                  {from, table.row_bytes});
       continue;
     }
     for (; shard < order[i].key / shard_rows; ++shard) shards_[shard + 1].first_gradient = gradient_rows_;
