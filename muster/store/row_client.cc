@@ -38,8 +38,8 @@ absl::Status CheckIndices(const VariableSpec& variable, std::span<const int64_t>
 }
 
 // A batch travels in several requests, so that the ps works on one of them while the next is on its way, in memory that
-// stays in its cache. (Look-up and update of 4,096 rows of 64 floats, 1 worker, 1 ps: 2.7 million rows/s; in requests
-// of 256 KiB 2.5, of 4 MiB 2.3.)
+// stays in its cache: larger ones leave the cache, of smaller ones each costs as much as its rows (`./dev bench
+// sparse`).
 constexpr size_t kRequestBytes = 512 << 10;
 constexpr size_t kMaxRequests = 64;  // a shard: channels take some more at a time
 
