@@ -42,8 +42,9 @@ absl::Status Check(const UpdateRule& rule, const RowsOfVariable& variable, std::
   return absl::OkStatus();
 }
 
-// The distinct rows in the order in which they first come, found through an open-addressing table at most half full.
-// Against sorting (index, position) pairs, of 4,096 random rows: 25 instead of 170 µs.
+// The distinct rows in the order in which they first come, found through an open-addressing table at most half full: a
+// look or two an index, where sorting pairs of index and position would take some for each binary digit of their
+// number.
 class DistinctRows {
  public:
   explicit DistinctRows(size_t num_indices)

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/optim/add_gradient.h"
 #include "muster/optim/half.h"
 #include "muster/store/arena_rows.h"
 #include "muster/store/count_lock.h"
@@ -22,34 +23,6 @@ namespace {
 template <typename T>
 void Fill(MutableByteSpan bytes, T value) {
   for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) std::memcpy(bytes.data() + i, &value, sizeof(T));
-}
-
-template <typename T>
-std::span<T> As(MutableByteSpan bytes) {
-  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
-
-// sum ← sum + scale × gradient. The gradient comes off the wire and needs no alignment.
-template <typename T>
-void AddElements(std::span<T> sum, const std::byte* gradient, T scale) {
-  for (size_t i = 0; i < sum.size(); ++i) {
-    T element;
-    std::memcpy(&element, gradient + i * sizeof(T), sizeof(T));
-    sum[i] += scale * element;
-  }
-}
-
-// The sum is of SlotDType(dtype).
-void AddTo(DType dtype, MutableByteSpan sum, ByteSpan gradient, double scale) {
-  if (dtype == DType::kFloat64) return AddElements(As<double>(sum), gradient.data(), scale);
-  const auto narrow = static_cast<float>(scale);
-  if (DTypeSize(dtype) != kHalfBytes) return AddElements(As<float>(sum), gradient.data(), narrow);
-  for (size_t from = 0; from < As<float>(sum).size(); from += kHalfBlock) {
-    const std::span<float> part = As<float>(sum).subspan(from, std::min(kHalfBlock, As<float>(sum).size() - from));
-    HalfBlock floats;
-    FloatsFromHalves(dtype, gradient.data() + from * kHalfBytes, floats.data(), part.size());
-    AddElements(part, reinterpret_cast<const std::byte*>(floats.data()), narrow);
-  }
 }
 
 }  // namespace
@@ -271,8 +244,8 @@ void Arena::AccumulateStripe(int64_t stripe_index, const Push& push, ByteSpan gr
   SaveHeader(stripe_index, StripeContent::kAccumulator, slot);
   for (size_t block = 0; block < parts.num_blocks(); ++block) {
     SaveBlock(parts, block, slot);
-    AddTo(dtype, parts.block(0, block), gradient.subspan(block * kUndoBlockElements * DTypeSize(dtype)),
-          push.gradient_scale);
+    AddGradient(dtype, parts.block(0, block), gradient.subspan(block * kUndoBlockElements * DTypeSize(dtype)),
+                push.gradient_scale);
     At(ArenaPoint::kBlockChanged);
   }
   uint64_t& last = head.last_sequence()[push.client];
@@ -348,12 +321,12 @@ void Arena::ApplyMean(int64_t stripe_index, const StripeParts& all, size_t block
   const MutableByteSpan sum = all.block(all.count - 1, block);
   if (DTypeSize(dtype) != kHalfBytes) return ApplyBlock(slice, state, block, sum, step);
   // Divided first: the sum may be more than a half can hold.
-  for (float& element : As<float>(sum)) element *= static_cast<float>(step.gradient_scale);
+  const std::span<float> floats(reinterpret_cast<float*>(sum.data()), sum.size() / sizeof(float));
+  for (float& element : floats) element *= static_cast<float>(step.gradient_scale);
   step.gradient_scale = 1;
   std::array<std::byte, kUndoBlockElements * kHalfBytes> halves;
-  const size_t count = As<float>(sum).size();
-  HalvesFromFloats(dtype, As<float>(sum).data(), halves.data(), count);
-  ApplyBlock(slice, state, block, ByteSpan(halves).first(count * kHalfBytes), step);
+  HalvesFromFloats(dtype, floats.data(), halves.data(), floats.size());
+  ApplyBlock(slice, state, block, ByteSpan(halves).first(floats.size() * kHalfBytes), step);
 }
 
 uint64_t Arena::ForgetUnfinished(StripeHeader& head) {

@@ -63,8 +63,8 @@ struct ChiefLease {
   uint64_t incarnation;
 };
 
-// Offset 0. Written by the ps process only, but for what direct workers write too: the journal, the counters and the
-// staleness, under count_mutex.
+// Offset 0. Written by the ps process only, but for what direct workers write too, under count_mutex: the journal, what
+// it is finished into (counters, gate, firing), and the staleness.
 struct ArenaHeader {
   uint64_t magic;  // written last when an arena is made
   uint32_t version;

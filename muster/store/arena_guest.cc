@@ -72,6 +72,7 @@ ArenaGuest::~ArenaGuest() { close(connection_); }
 absl::Status ArenaGuest::Attach(ArenaGuest* before, int num_clients, ArenaProbe* probe) {
   if (before != nullptr && before->arena_ && SameFile(before->arena_->memory().fd(), memory_->fd())) {
     arena_ = before->arena_;
+    given_out_ = before->given_out_;
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(arena_, Arena::Attach(memory_, num_clients, probe));
@@ -83,11 +84,27 @@ MutableByteSpan ArenaGuest::value(int slice) const {
   return {arena_->memory().data() + layout.value_offset, layout.bytes};
 }
 
-void ArenaGuest::TakeValuesAlong() {
-  const auto& slices = arena_->layout().slices();
-  if (slices.empty()) return;
-  const uint64_t begin = slices.front().value_offset;
-  arena_->shared_memory()->MakePrivate(begin, slices.back().value_offset + slices.back().bytes - begin);
+MutableByteSpan ArenaGuest::GiveOut(int slice) {
+  given_out_.insert(slice);
+  return value(slice);
+}
+
+void ArenaGuest::TakeAlong() {
+  constexpr uint64_t kPage = 4096;
+  uint64_t begin = 0, end = 0;  // pages that follow each other
+  const auto take = [&] {
+    if (begin < end) arena_->shared_memory()->MakePrivate(begin, end - begin);
+  };
+  for (const int slice : given_out_) {
+    const ArenaLayout::Slice& layout = arena_->layout().slices()[slice];
+    const uint64_t first = layout.value_offset / kPage * kPage;
+    if (first > end) {
+      take();
+      begin = first;
+    }
+    end = (layout.value_offset + layout.bytes + kPage - 1) / kPage * kPage;
+  }
+  take();
 }
 
 bool ArenaGuest::host_alive() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -29,8 +30,11 @@ class ArenaGuest {
   Arena& arena() const { return *arena_; }
   // Where the slice lies. To be read at any time, as in Hogwild; to be changed through the arena only.
   MutableByteSpan value(int slice) const;
-  // Every value at its address becomes this process's own, as it is now. The arena isn't to be used any more.
-  void TakeValuesAlong();
+  // Likewise, to be trained with until TakeAlong. A guest that takes the arena over knows of it.
+  MutableByteSpan GiveOut(int slice);
+  // The end: what was given out becomes this process's own at its address, as it is now, with the pages that it lies
+  // on; a copy of the rest, which may be many times as large, would be for nobody. The arena isn't to be used any more.
+  void TakeAlong();
 
  private:
   ArenaGuest(int connection, std::shared_ptr<ArenaMemory> memory);
@@ -38,6 +42,7 @@ class ArenaGuest {
   const int connection_;
   const std::shared_ptr<ArenaMemory> memory_;
   std::shared_ptr<Arena> arena_;
+  std::set<int> given_out_;  // slices
 };
 
 }  // namespace muster

@@ -31,7 +31,7 @@ class ArenaMemory {
   // Gives the pages of a range back, which then reads as zeros. Both are multiples of 4096.
   void Discard(uint64_t offset, uint64_t bytes);
   // From now on those bytes of the mapping, as they are, are this process's own: nobody else sees what changes there,
-  // nor the other way round. `offset` is a multiple of 4096; the page that they end in comes along.
+  // nor the other way round. Both are multiples of 4096.
   void MakePrivate(uint64_t offset, uint64_t bytes);
 
  private:

@@ -131,6 +131,9 @@ TEST_F(ArenaPortTest, AStoppedProcessThatKeepsALockIsKilledByWhoWaits) {
   EXPECT_EQ(info.si_status, SIGKILL);
 }
 
+// A ps that waits hears nobody.
+TEST(RobustLock, AStoppedHolderCostsNobodyTheLease) { EXPECT_LE(3 * kStoppedHolderPatience, LeaseOptions{}.lease); }
+
 TEST_F(ArenaPortTest, WhoHasSaidDoneOrClosedItsConnectionIsNotKilled) {
   const OpenDirectReply invitation = Open(0);
   const pid_t child = StartVisitor(invitation);

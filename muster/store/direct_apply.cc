@@ -35,11 +35,13 @@ void DirectApply::Begin(uint64_t sequence) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-bool DirectApply::MayApply(uint64_t sequence) {
-  return std::all_of(places_.begin(), places_.end(), [sequence](Place& place) {
-    Arena& arena = place.guest->arena();
-    return Observe(arena.header().held) == 0 || Observe(arena.client(place.client).held_through) >= sequence;
-  });
+std::optional<int> DirectApply::HeldBackBy(uint64_t sequence) {
+  for (size_t ps = 0; ps < places_.size(); ++ps) {
+    Arena& arena = places_[ps].guest->arena();
+    if (Observe(arena.header().held) != 0 && Observe(arena.client(places_[ps].client).held_through) < sequence)
+      return static_cast<int>(ps);
+  }
+  return std::nullopt;
 }
 
 absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& binding,
@@ -69,10 +71,8 @@ bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::Functio
     ByteSpan change;
     if (slice.kind == VariableKind::kTrainable) change = gradient(slice.variable);
     if (slice.kind == VariableKind::kBuffer && options.publish_buffers) change = binding.values[slice.variable];
-    const bool pull = options.pull == PullWhat::kEverything ||
-                      (options.pull == PullWhat::kTrainable && slice.kind == VariableKind::kTrainable);
     MutableByteSpan into;
-    if (pull) into = binding.values[slice.variable].subspan(slice.offset, slice.bytes);
+    if (Pulls(options.pull, slice.kind)) into = binding.values[slice.variable].subspan(slice.offset, slice.bytes);
     if (into.data() == place.guest->value(static_cast<int>(i)).data()) into = {};  // it is trained in place
     if (change.empty()) {
       if (!into.empty()) arena.Read(static_cast<int>(i), into);
@@ -90,18 +90,18 @@ bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::Functio
 }
 
 InPlaceMemory DirectApply::InPlace(size_t variable) {
-  for (const Place& place : places_) {
+  for (Place& place : places_) {
     const StoreModel& model = place.guest->arena().model();
     for (size_t i = 0; i < place.slices.size(); ++i)
       if (place.slices[i].variable == static_cast<int>(variable) && place.rules[i] != nullptr &&
           model.slices[i].num_shards == 1)
-        return {place.guest->value(static_cast<int>(i)), place.guest->arena().shared_memory()};
+        return {place.guest->GiveOut(static_cast<int>(i)), place.guest->arena().shared_memory()};
   }
   return {};
 }
 
-void DirectApply::TakeValuesAlong() {
-  for (Place& place : places_) place.guest->TakeValuesAlong();
+void DirectApply::TakeAlong() {
+  for (Place& place : places_) place.guest->TakeAlong();
 }
 
 bool DirectApply::Count(Place& place, const StorePushOptions& options, const Push& push, bool lead,

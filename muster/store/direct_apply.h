@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -29,23 +30,23 @@ class DirectApply {
 
   // Says on all ps that the update of that number is under way, before anything of it is applied.
   void Begin(uint64_t sequence);
-  // No ps is held for the cut of a checkpoint, or those that are let this update in.
-  bool MayApply(uint64_t sequence);
+  // A ps that is held for the cut of a checkpoint and doesn't let this update in.
+  std::optional<int> HeldBackBy(uint64_t sequence);
 
   struct Push {
     uint64_t sequence = 0;
     uint64_t generation = 0;            // of the values that it was computed from
     const std::vector<double>* scales;  // one a variable; empty: 1 for all
   };
-  // As StoreClient::PushPull, but for gates. What counts an update needs Begin, and MayApply. Aborted: other values
-  // have been loaded; part of it may have been applied to the older ones.
+  // As StoreClient::PushPull, but for gates. What counts an update needs Begin, and no ps that holds it back. Aborted:
+  // other values have been loaded; part of it may have been applied to the older ones.
   absl::StatusOr<StorePushResult> PushPull(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                            const StorePushOptions& options, const Push& push);
 
   // The arena's memory of a trainable variable that lies there in one piece.
   InPlaceMemory InPlace(size_t variable);
   // The end: what was given out by InPlace becomes memory of this process alone, with the values as they are now.
-  void TakeValuesAlong();
+  void TakeAlong();
 
  private:
   struct Place {

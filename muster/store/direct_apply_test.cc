@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -286,10 +288,11 @@ INSTANTIATE_TEST_SUITE_P(All, NoWayInTest,
                                            NoWayIn{"NotFound", true, false}),
                          [](const auto& info) { return info.param.name; });
 
-TEST(DirectApply, AGateIsThePsBusiness) {
+// Auto leaves it to the ps, and direct is refused.
+void ExpectThePsBusiness(const RuleSpec& rule, absl::FunctionRef<void(ModelBinding&)> choose) {
   SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
-  WorkerModel model(kVariables, kPlain.rule, 1);
-  model.binding.clock_limit = 1;
+  WorkerModel model(kVariables, rule, 1);
+  choose(model.binding);
   for (const ApplyChoice apply : {ApplyChoice::kAuto, ApplyChoice::kDirect}) {
     const auto client = store.Client("worker:0", {.apply = apply});
     ASSERT_EQ(client->Join(true), absl::OkStatus());
@@ -298,8 +301,42 @@ TEST(DirectApply, AGateIsThePsBusiness) {
       ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
     }
     const absl::Status ready = client->AwaitReady(absl::InfiniteFuture()).status();
-    EXPECT_EQ(ready.ok(), apply == ApplyChoice::kAuto) << ready;
+    EXPECT_TRUE(client->InPlace(0).bytes.empty());
+    if (apply == ApplyChoice::kAuto) {
+      EXPECT_EQ(ready, absl::OkStatus());
+    } else {
+      EXPECT_TRUE(absl::IsFailedPrecondition(ready)) << ready;
+      EXPECT_THAT(std::string(ready.message()), HasSubstr("accepted then: server, auto"));
+    }
   }
+}
+
+TEST(DirectApply, AGateIsThePsBusiness) {
+  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.clock_limit = 1; });
+  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.gate = {GateKind::kSynchronous, 1, 1, false}; });
+}
+
+TEST(DirectApply, DelayCompensationIsThePsBusiness) {
+  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.compensation = 0.4; });
+}
+
+TEST(DirectApply, AnElasticExchangeIsThePsBusiness) {
+  ExpectThePsBusiness({.kind = RuleKind::kAdd}, [](ModelBinding& binding) { binding.exchanges = true; });
+  // Nor does a worker that applies itself take values for gradients.
+  SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
+  Worker worker(store, "worker:0", true, ApplyChoice::kDirect, RuleSpec{.kind = RuleKind::kAdd});
+  ASSERT_EQ(worker.ready, absl::OkStatus());
+  const auto before = worker.model.memory;
+  auto moved = before;
+  const absl::Status refused = worker.client
+                                   ->PushPull([&](size_t i) { return i == 0 ? ByteSpan(before[0]) : ByteSpan(); },
+                                              {.pull = PullWhat::kNothing,
+                                               .exchange = 0.5,
+                                               .moved = [&](size_t i) { return MutableByteSpan(moved[i]); }})
+                                   .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  ASSERT_EQ(worker.client->Pull(PullWhat::kEverything), absl::OkStatus());
+  EXPECT_EQ(worker.model.memory, before);
 }
 
 TEST(DirectApply, TheChiefHearsThatACheckpointIsToBeLoaded) {
@@ -353,6 +390,38 @@ TEST(DirectApply, InPlaceUpdatesOfOthersAreSeenAtOnceUntilOneIsDone) {
   ASSERT_EQ(chief.client->Done(), absl::OkStatus());
   ASSERT_TRUE(worker.Push(-1).ok());
   EXPECT_EQ(First(chief), before + 2) << "what it has trained stays as it was when it was done";
+}
+
+// Of that memory, how much is no longer the ps's.
+uint64_t PrivateBytes(const ArenaMemory& memory) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory.data()), end = begin + memory.size();
+  uint64_t bytes = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t from = 0, to = 0;
+    char dash = 0;
+    std::istringstream(line) >> std::hex >> from >> dash >> to;
+    if (from < end && to > begin && line.find("muster-arena") == std::string::npos)
+      bytes += std::min(to, end) - std::max(from, begin);
+  }
+  return bytes;
+}
+
+TEST(DirectApply, OnlyWhatWasTrainedInPlaceIsCopiedWhenOneIsDone) {
+  SimulatedStore store(1, {"worker:0", "worker:1"}, {}, nullptr, /*direct=*/true);
+  Worker worker(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
+  ASSERT_EQ(worker.ready, absl::OkStatus());
+  const InPlaceMemory small = worker.client->InPlace(3);
+  // A ps that comes back on its memory has the same arena.
+  store.KillPs(0);
+  store.StartPs(0);
+  ASSERT_TRUE(worker.Push(-1).ok());
+  const auto arena = std::static_pointer_cast<ArenaMemory>(small.owner);
+  EXPECT_EQ(PrivateBytes(*arena), 0);
+  const std::vector<std::byte> before(small.bytes.begin(), small.bytes.end());
+  ASSERT_EQ(worker.client->Done(), absl::OkStatus());
+  EXPECT_EQ(PrivateBytes(*arena), 4096);
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), small.bytes.begin()));
 }
 
 TEST(DirectApply, OneWorkerAloneTrainsInPlaceAndAPartitionedVariableAsACopy) {
@@ -508,6 +577,31 @@ TEST_F(DirectCutTest, APsThatComesBackWithoutAWayInWhileAnUpdateWaitsForIt) {
   EXPECT_EQ(pushed->global_step, 1);
   EXPECT_EQ(worker_.model.Values<float>(0)[0], before + 1);
   EXPECT_EQ(worker_.client->NextNumbers().sequence, number + 2) << "a number was left out";
+}
+
+// Nobody ends it, as of a ps that is stopped in the middle of it.
+TEST_F(DirectCutTest, AHoldThatDoesNotEndIsThePatiencesBusiness) {
+  store_.service(1).MakeView().arena->header().held = 1;
+  const absl::Time began = store_.loop.Now();
+  const absl::Status held = worker_.Push(-1).status();
+  EXPECT_TRUE(absl::IsUnavailable(held)) << held;
+  EXPECT_THAT(std::string(held.message()), HasSubstr("ps:1 (ps1:2222)"));
+  EXPECT_GE(store_.loop.Now() - began, absl::Seconds(20));
+  EXPECT_LE(store_.loop.Now() - began, absl::Seconds(21));
+  EXPECT_EQ(store_.service(0).MakeView().arena->client(1).direct_begun, 0) << "nothing is under way";
+}
+
+TEST_F(DirectCutTest, WhoIsToStopWaitsForNoHold) {
+  bool stop = false;
+  worker_.client = store_.Client("worker:1", {.stop_requested = [&stop] { return stop; }, .apply = ApplyChoice::kAuto});
+  store_.Pass(absl::Seconds(5));  // its earlier life's connections have closed
+  ASSERT_EQ(worker_.Start(), absl::OkStatus());
+  store_.service(0).MakeView().arena->header().held = 1;
+  At(absl::Seconds(1), [&] { stop = true; });
+  const absl::Time began = store_.loop.Now();
+  const absl::Status stopped = worker_.Push(-1).status();
+  EXPECT_TRUE(absl::IsCancelled(stopped)) << stopped;
+  EXPECT_LE(store_.loop.Now() - began, absl::Seconds(2));
 }
 
 TEST_F(DirectCutTest, AChiefThatDiesHoldsNobodyForLong) {

@@ -12,8 +12,8 @@ namespace muster {
 
 absl::StatusOr<OpenDirectReply> DirectDoor::Open(Arena& arena, int client) {
   if (port_ == nullptr) return absl::NotFoundError("this ps applies all updates itself");
-  if (arena.model().gated() || arena.model().clock_limit > 0)
-    return absl::NotFoundError("the model has a gate, which only the ps can keep");
+  if (arena.model().applied_by_ps_alone())
+    return absl::NotFoundError("the model has a gate or elastic exchanges, which are the business of the ps alone");
   const std::string ticket = port_->Admit(client, arena.memory().fd());
   if (ticket.empty()) return absl::NotFoundError("this ps has no descriptors left");
   return OpenDirectReply{port_->name(), ticket, static_cast<uint32_t>(arena.layout().num_clients())};

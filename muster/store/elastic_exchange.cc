@@ -33,6 +33,7 @@ absl::StatusOr<StorePushResult> ElasticExchange::Exchange(uint32_t minibatches) 
                                              .minibatches = minibatches,
                                              .exchange = alpha_,
                                              .moved = [this](size_t i) { return MutableByteSpan(moved_[i]); }}));
+  if (result.dropped) return result;  // what is in `moved_` is of an earlier exchange
   for (size_t i = 0; i < moved_.size(); ++i) {
     if (moved_[i].empty()) continue;
     if (binding.variables[i].dtype == DType::kFloat64) {

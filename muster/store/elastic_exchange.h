@@ -16,7 +16,7 @@ class ElasticExchange {
   ElasticExchange(StoreClient& client, double alpha);
 
   // One exchange with all ps, counted as one update of so many minibatches. On an error nothing has moved here, and the
-  // centre may have.
+  // centre may have. Dropped (values that aren't finite, NonFinite::kDrop): nothing has moved at all.
   absl::StatusOr<StorePushResult> Exchange(uint32_t minibatches = 1);
 
  private:

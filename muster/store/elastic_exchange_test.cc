@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,6 +66,29 @@ TEST(ElasticExchangeTest, CentreAndWorkersMoveByThePapersEquations) {
   ASSERT_TRUE(clients[0]->Pull(PullWhat::kTrainable).ok());
   const auto pulled = models[0]->Values<double>(1);
   for (size_t i = 0; i < 7; ++i) EXPECT_NEAR(pulled[i], centre[i], 1e-12);
+}
+
+TEST(ElasticExchangeTest, ADroppedExchangeMovesNothing) {
+  SimulatedStore store(1, {"chief:0"});
+  WorkerModel model(kVariables, kAdd, 1);
+  model.binding.exchanges = true;
+  model.binding.optimizer.non_finite = NonFinite::kDrop;
+  model.Fill(0);
+  const auto client = store.Client("chief:0");
+  ASSERT_TRUE(client->Join(true).ok());
+  client->Bind(model.binding);
+  ASSERT_TRUE(client->Initialize(0, 0, nullptr).ok());
+  ASSERT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
+  ElasticExchange exchange(*client, kAlpha);
+  model.Fill(1);
+  ASSERT_TRUE(exchange.Exchange().ok());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(model.memory[0].data(), &nan, sizeof nan);
+  const auto before = model.memory;
+  const auto result = exchange.Exchange();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->dropped);
+  EXPECT_EQ(model.memory, before);
 }
 
 class ElasticRetryTest : public ::testing::Test {
@@ -131,8 +156,15 @@ TEST_F(ElasticRetryTest, WhatCanNotBeMeantIsRefused) {
   PushPullRequest pulls = Message(0);
   pulls.pull = PullWhat::kTrainable;
   EXPECT_TRUE(absl::IsInvalidArgument(Send(0, pulls, 1)->status));
+  PushPullRequest ticks = Message(0);
+  ticks.clock = 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(Send(0, ticks, 1)->status));
+  EXPECT_EQ(Centre(), 0) << "nothing of all that was applied";
   StoreModel model = workers_[0]->client().ModelOf(0);
   EXPECT_TRUE(ValidateModel(model).ok());
+  model.clock_limit = 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(ValidateModel(model)));
+  model.clock_limit = 0;
   model.optimizer.rule.kind = RuleKind::kSgd;
   EXPECT_TRUE(absl::IsInvalidArgument(ValidateModel(model)));
 }

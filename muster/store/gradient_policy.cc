@@ -2,47 +2,54 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 
 namespace muster {
+namespace {
 
-absl::StatusOr<bool> DropsNonFinite(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
+bool ClipsByNorm(const OptimizerSpec& optimizer) {
+  const auto clips = [](const RuleSpec& rule) {
+    return rule.clip.kind == ClipKind::kNorm || rule.clip.kind == ClipKind::kGlobalNorm;
+  };
+  return clips(optimizer.rule) || std::any_of(optimizer.groups.begin(), optimizer.groups.end(),
+                                              [&](const ParameterGroup& group) { return clips(group.rule); });
+}
+
+}  // namespace
+
+std::vector<double> SquaresOfGradients(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient) {
+  if (binding.optimizer.non_finite == NonFinite::kApply && !ClipsByNorm(binding.optimizer)) return {};
+  std::vector<double> squares(binding.variables.size());
+  for (size_t i = 0; i < squares.size(); ++i) {
+    const VariableSpec& variable = binding.variables[i];
+    if (variable.kind != VariableKind::kTrainable || !IsFloatingPoint(variable.dtype)) continue;
+    if (const ByteSpan bytes = gradient(i); !bytes.empty()) squares[i] = SumOfSquares(variable.dtype, bytes);
+  }
+  return squares;
+}
+
+absl::StatusOr<bool> DropsNonFinite(const ModelBinding& binding, const std::vector<double>& squares,
                                     const std::string& task, int64_t global_step) {
   const NonFinite policy = binding.optimizer.non_finite;
   if (policy == NonFinite::kApply) return false;
-  for (size_t i = 0; i < binding.variables.size(); ++i) {
-    const VariableSpec& variable = binding.variables[i];
-    if (variable.kind != VariableKind::kTrainable || !IsFloatingPoint(variable.dtype)) continue;
-    const ByteSpan bytes = gradient(i);
-    if (bytes.empty() || std::isfinite(SumOfSquares(variable.dtype, bytes))) continue;
-    const std::string what = absl::StrCat("the gradient of variable '", variable.name, "' of ", task,
-                                          " after global step ", global_step, " has NaN, infinity or overflows");
-    if (policy == NonFinite::kStop) return absl::InvalidArgumentError(absl::StrCat(what, " (NonFinite::kStop)"));
-    LogWarning(what, ": dropped");
-    return true;
-  }
-  return false;
+  const auto broken = std::find_if_not(squares.begin(), squares.end(), [](double sum) { return std::isfinite(sum); });
+  if (broken == squares.end()) return false;
+  const VariableSpec& variable = binding.variables[broken - squares.begin()];
+  const std::string what = absl::StrCat("the gradient of variable '", variable.name, "' of ", task,
+                                        " after global step ", global_step, " has NaN, infinity or overflows");
+  if (policy == NonFinite::kStop) return absl::InvalidArgumentError(absl::StrCat(what, " (NonFinite::kStop)"));
+  LogWarning(what, ": dropped");
+  return true;
 }
 
 // The norms are of whole variables, which may be partitioned over ps: only the worker has all of a gradient.
-std::vector<double> ClipScales(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient) {
-  const auto clips_norm = [](const RuleSpec& rule) {
-    return rule.clip.kind == ClipKind::kNorm || rule.clip.kind == ClipKind::kGlobalNorm;
-  };
+std::vector<double> ClipScales(const ModelBinding& binding, const std::vector<double>& squares) {
   const OptimizerSpec& optimizer = binding.optimizer;
-  const bool any =
-      clips_norm(optimizer.rule) || std::any_of(optimizer.groups.begin(), optimizer.groups.end(),
-                                                [&](const ParameterGroup& group) { return clips_norm(group.rule); });
-  if (!any) return {};
-  std::vector<double> squares(binding.variables.size());
-  double all = 0;
-  for (size_t i = 0; i < squares.size(); ++i) {
-    if (binding.variables[i].kind != VariableKind::kTrainable) continue;
-    const ByteSpan bytes = gradient(i);
-    if (!bytes.empty()) all += squares[i] = SumOfSquares(binding.variables[i].dtype, bytes);
-  }
+  if (!ClipsByNorm(optimizer)) return {};
+  const double all = std::accumulate(squares.begin(), squares.end(), 0.0);
   std::vector<double> scales(squares.size(), 1);
   for (size_t i = 0; i < scales.size(); ++i) {
     const ClipSpec& clip = optimizer.RuleFor(binding.variables[i].name).clip;

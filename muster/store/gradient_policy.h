@@ -13,11 +13,15 @@
 
 namespace muster {
 
+// Σ g² of each variable's gradient, 0 where there is none: the one pass over all gradients that both of the following
+// need. Empty: the optimizer neither clips by a norm nor looks whether gradients are finite.
+std::vector<double> SquaresOfGradients(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient);
+
 // True: the gradients aren't finite and are to be dropped. InvalidArgument: … and training is to stop.
-absl::StatusOr<bool> DropsNonFinite(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
+absl::StatusOr<bool> DropsNonFinite(const ModelBinding& binding, const std::vector<double>& squares,
                                     const std::string& task, int64_t global_step);
 
 // What the gradient of each variable is multiplied by; empty: 1 for all.
-std::vector<double> ClipScales(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient);
+std::vector<double> ClipScales(const ModelBinding& binding, const std::vector<double>& squares);
 
 }  // namespace muster

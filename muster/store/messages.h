@@ -88,6 +88,12 @@ struct AwaitReadyReply {
 
 enum class PullWhat : uint8_t { kNothing = 0, kTrainable = 1, kEverything = 2 };
 
+// Whether such a pull takes variables of that kind along. Tables of rows never come as a whole.
+inline bool Pulls(PullWhat what, VariableKind kind) {
+  if (kind == VariableKind::kRows) return false;
+  return what == PullWhat::kEverything || (what == PullWhat::kTrainable && kind == VariableKind::kTrainable);
+}
+
 // Bulk: for each pushed slice its gradient (trainable) or its new value (buffer). The reply's bulk: the slices asked
 // for, in order.
 struct PushPullRequest {

@@ -145,6 +145,8 @@ bool SameSlice(const PlacedSlice& a, const PlacedSlice& b) {
 absl::Status CheckExchanges(const StoreModel& model) {
   if (!model.exchanges) return absl::OkStatus();
   if (model.gated()) return absl::InvalidArgumentError("a model has elastic exchanges or a synchronous gate, not both");
+  if (model.clock_limit > 0)
+    return absl::InvalidArgumentError("a model has elastic exchanges or a staleness bound, not both");
   for (const VariableSpec& variable : model.variables) {
     if (variable.kind != VariableKind::kTrainable) continue;
     const RuleSpec& rule = model.optimizer.RuleFor(variable.name);

@@ -36,10 +36,12 @@ double Reference(double pulled, double g) {
 }
 
 TEST(PulledCopyTest, ALateGradientIsCompensatedByWhatTheVariableHasMoved) {
-  SimulatedStore store(2, {"chief:0"});
+  SimulatedStore store(2, {"chief:0"}, {}, nullptr, /*direct=*/true);
   WorkerModel model(kVariables, {.learning_rate = kRate}, 2, {.kind = Partitioning::Kind::kFixed, .shards = 2});
   model.Fill(0);
-  const auto chief = store.Client("chief:0");
+  model.binding.compensation = kLambda;
+  // Which it leaves to the ps.
+  const auto chief = store.Client("chief:0", {.apply = ApplyChoice::kAuto});
   ASSERT_TRUE(chief->Join(true).ok());
   chief->Bind(model.binding);
   ASSERT_TRUE(chief->Initialize(0, 0, nullptr).ok());
@@ -49,9 +51,8 @@ TEST(PulledCopyTest, ALateGradientIsCompensatedByWhatTheVariableHasMoved) {
   const auto gradient = [&](size_t i) { return i < 2 ? ByteSpan(gradients[i]) : ByteSpan(); };
   ASSERT_TRUE(chief->PushPull(gradient, {.pull = PullWhat::kNothing}).ok());
   ASSERT_TRUE(chief
-                  ->PushPull(gradient, {.publish_buffers = true,
-                                        .computed_from = [&](size_t i) { return ByteSpan(pulled[i]); },
-                                        .compensation = kLambda})
+                  ->PushPull(gradient,
+                             {.publish_buffers = true, .computed_from = [&](size_t i) { return ByteSpan(pulled[i]); }})
                   .ok());
   const auto before = [&](auto zero, size_t variable, size_t i) {
     decltype(zero) value;

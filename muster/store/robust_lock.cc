@@ -60,7 +60,7 @@ int WaitForHolder(pthread_mutex_t* mutex, absl::Duration patience) {
     if (error == EOWNERDEAD) TellSanitizerOfLock(mutex);
     if (error != ETIMEDOUT) return error;
     const pid_t holder = StoppedProcessOf(HolderOf(mutex));
-    looks = holder != 0 && holder == seen ? looks + 1 : 0;
+    looks = holder == 0 ? 0 : holder == seen ? looks + 1 : 1;
     seen = holder;
     if (looks < kLooks) continue;
     if (const auto process = IdentifyProcess(holder)) {

@@ -9,8 +9,9 @@
 
 namespace muster {
 
-// How long a stopped holder keeps others waiting: as long as a silent worker's lease.
-constexpr absl::Duration kStoppedHolderPatience = absl::Seconds(10);
+// How long a stopped holder keeps others waiting. Well below a worker's lease (LeaseOptions): a ps that waits hears no
+// heartbeats, and everybody's lease goes on running.
+constexpr absl::Duration kStoppedHolderPatience = absl::Seconds(3);
 
 // Returns 0 or EOWNERDEAD, as pthread_mutex_lock does; the caller has the mutex then. Other errors are bugs (CHECK).
 int LockRobust(pthread_mutex_t* mutex, absl::Duration patience = kStoppedHolderPatience);

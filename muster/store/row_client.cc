@@ -9,6 +9,7 @@
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/optim/add_gradient.h"
 #include "muster/optim/clip.h"
 #include "muster/optim/half.h"
 #include "muster/optim/update_rule.h"
@@ -17,34 +18,12 @@
 namespace muster {
 namespace {
 
-template <typename T>
-void AddElements(const std::byte* from, std::byte* to, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    T sum, addend;
-    std::memcpy(&sum, to + i * sizeof(T), sizeof(T));
-    std::memcpy(&addend, from + i * sizeof(T), sizeof(T));
-    sum += addend;
-    std::memcpy(to + i * sizeof(T), &sum, sizeof(T));
-  }
-}
-
 // One row of gradients to where sums are collected.
 void CopyRow(DType dtype, const std::byte* from, std::byte* to, size_t width) {
   if (SlotDType(dtype) == dtype) {
     std::memcpy(to, from, width * DTypeSize(dtype));
   } else {
     FloatsFromHalves(dtype, from, reinterpret_cast<float*>(to), width);
-  }
-}
-
-void AddRow(DType dtype, const std::byte* from, std::byte* to, size_t width) {
-  if (dtype == DType::kFloat64) return AddElements<double>(from, to, width);
-  if (dtype == DType::kFloat32) return AddElements<float>(from, to, width);
-  for (size_t at = 0; at < width; at += kHalfBlock) {
-    const size_t some = std::min(kHalfBlock, width - at);
-    HalfBlock floats;
-    FloatsFromHalves(dtype, from + at * kHalfBytes, floats.data(), some);
-    AddElements<float>(reinterpret_cast<const std::byte*>(floats.data()), to + at * sizeof(float), some);
   }
 }
 
@@ -59,8 +38,8 @@ absl::Status CheckIndices(const VariableSpec& variable, std::span<const int64_t>
 }
 
 // A batch travels in several requests, so that the ps works on one of them while the next is on its way, in memory that
-// stays in its cache. (Look-up and update of 4,096 rows of 64 floats, 1 worker, 1 ps: 2.7 million rows/s; in requests
-// of 256 KiB 2.5, of 4 MiB 2.3.)
+// stays in its cache: larger ones leave the cache, of smaller ones each costs as much as its rows (`./dev bench
+// sparse`).
 constexpr size_t kRequestBytes = 512 << 10;
 constexpr size_t kMaxRequests = 64;  // a shard: channels take some more at a time
 
@@ -136,7 +115,8 @@ void RowClient::SumGradients(const Table& table, const RowsIn& gradients) {
   for (size_t i = 0; i < order.size(); ++i) {
     const std::byte* from = gradients.values.data() + order[i].place * table.row_bytes;
     if (i > 0 && order[i].key == order[i - 1].key) {
-      AddRow(dtype, from, gradients_.data() + (gradient_rows_ - 1) * sum_bytes, width);
+      AddGradient(dtype, MutableByteSpan(gradients_).subspan((gradient_rows_ - 1) * sum_bytes, sum_bytes),
+                  {from, table.row_bytes});
       continue;
     }
     for (; shard < order[i].key / shard_rows; ++shard) shards_[shard + 1].first_gradient = gradient_rows_;
@@ -157,21 +137,21 @@ void RowClient::Address(const Table& table, const RowsOut& rows) {
   for (Shard& shard : shards_) shard.received.resize(shard.rows.size() * table.row_bytes);
 }
 
-absl::StatusOr<bool> RowClient::IsFinite(const Table& table) const {
+double RowClient::Squares(const Table& table) const {
+  const OptimizerSpec& optimizer = client_.binding().optimizer;
+  if (optimizer.non_finite == NonFinite::kApply && optimizer.RuleFor(table.spec->name).clip.kind != ClipKind::kNorm)
+    return 0;
+  return SumOfSquares(SlotDType(table.spec->dtype), gradients(table));
+}
+
+absl::StatusOr<bool> RowClient::IsFinite(const Table& table, double squares) const {
   const NonFinite policy = client_.binding().optimizer.non_finite;
-  if (policy == NonFinite::kApply) return true;
-  if (std::isfinite(SumOfSquares(SlotDType(table.spec->dtype), gradients(table)))) return true;
+  if (policy == NonFinite::kApply || std::isfinite(squares)) return true;
   const std::string what =
       absl::StrCat("a gradient of rows of variable '", table.spec->name, "' has NaN, infinity or overflows");
   if (policy == NonFinite::kStop) return absl::InvalidArgumentError(absl::StrCat(what, " (NonFinite::kStop)"));
   LogWarning(what, ": dropped");
   return false;
-}
-
-double RowClient::ScaleOf(const Table& table) const {
-  const ClipSpec& clip = client_.binding().optimizer.RuleFor(table.spec->name).clip;
-  if (clip.kind != ClipKind::kNorm) return 1;
-  return ClipScale(clip, SumOfSquares(SlotDType(table.spec->dtype), gradients(table)));
 }
 
 StoreCall RowClient::MakeCall(StoreMethod method, const StoreNumbers& numbers, const Shard& shard, size_t first,
@@ -212,9 +192,10 @@ absl::Status RowClient::Gather(const std::string& variable, const RowsOut& rows)
 absl::StatusOr<bool> RowClient::Push(const std::string& variable, const RowsIn& rows) {
   ASSIGN_OR_RETURN(const Table table, Open(variable, rows.indices, rows.dtype, rows.values.size()));
   SumGradients(table, rows);
-  ASSIGN_OR_RETURN(const bool finite, IsFinite(table));
+  const double squares = Squares(table);
+  ASSIGN_OR_RETURN(const bool finite, IsFinite(table, squares));
   if (!finite) return false;
-  const double scale = ScaleOf(table);
+  const double scale = ClipScale(client_.binding().optimizer.RuleFor(variable).clip, squares);
   const StoreNumbers numbers = client_.NextNumbers();
   std::vector<StoreCall> calls;
   for (const Shard& shard : shards_) {

@@ -68,8 +68,9 @@ class RowClient {
   void SumGradients(const Table& table, const RowsIn& gradients);
   // Fills the shards' rows.
   void Address(const Table& table, const RowsOut& rows);
-  absl::StatusOr<bool> IsFinite(const Table& table) const;
-  double ScaleOf(const Table& table) const;
+  // Σ g² of the rows' gradients, once for both of the following; 0 where nobody asks.
+  double Squares(const Table& table) const;
+  absl::StatusOr<bool> IsFinite(const Table& table, double squares) const;
   // Rows [first, end) of a shard.
   StoreCall MakeCall(StoreMethod method, const StoreNumbers& numbers, const Shard& shard, size_t first, size_t end,
                      RowsRequest request) const;

@@ -1,6 +1,6 @@
 // Row numbers in ascending order with the places that they came from: how duplicates of a batch are found and rows are
-// divided among ps. A radix sort: of 4,096 random rows of a million it takes a tenth of what std::sort does. Keeps its
-// memory for the next batch. Not thread-safe.
+// divided among ps. A radix sort, whose passes don't depend on what the rows are: of random ones a comparison is a
+// branch that is guessed wrong half the time. Keeps its memory for the next batch. Not thread-safe.
 #pragma once
 
 #include <bit>

@@ -5,11 +5,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/base/bytes.h"
 #include "muster/store/messages.h"
 #include "muster/transport/channel.h"
 
 namespace muster {
+
+// A silence that is worth a line in the log: a ps that is being started takes less.
+constexpr absl::Duration kSilenceBeforeNotice = absl::Seconds(5);
 
 struct StoreCall {
   int ps = 0;

@@ -15,9 +15,6 @@
 namespace muster {
 namespace {
 
-// A silence that is worth a line in the log: a ps that is being started takes less.
-constexpr absl::Duration kSilenceBeforeNotice = absl::Seconds(5);
-
 constexpr absl::Duration kDonePatience = absl::Seconds(10);
 // Of a process that is asked to stop while it joins: the ps answer at once, if they are there.
 constexpr absl::Duration kLastJoinPatience = absl::Seconds(1);
@@ -290,10 +287,8 @@ absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
 
 MutableSegments StoreClient::PullTargets(const Server& server, PullWhat what) const {
   MutableSegments targets;
-  if (what == PullWhat::kNothing) return targets;
   for (const SlicePiece& slice : server.slices)
-    if (slice.kind != VariableKind::kRows && (what == PullWhat::kEverything || slice.kind == VariableKind::kTrainable))
-      targets.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
+    if (Pulls(what, slice.kind)) targets.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
   return targets;
 }
 
@@ -330,7 +325,7 @@ StoreCall StoreClient::MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> 
           options.moved(server.slices[i].variable).subspan(server.slices[i].offset, server.slices[i].bytes));
   if (options.computed_from != nullptr) {
     message.with_pulled = true;
-    message.compensation = options.compensation;
+    message.compensation = binding_.compensation;
     for (const uint32_t i : message.pushed) {
       const SlicePiece& slice = server.slices[i];
       if (slice.kind == VariableKind::kTrainable)
@@ -360,25 +355,26 @@ absl::Status StoreClient::AbsorbPushPull(StoreCall& call, StepResult& result) {
 
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                               const PushPullOptions& options) {
-  ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, gradient, options_.task, global_step_));
-  if (!drop) return PushPullAll(gradient, options);
+  const std::vector<double> squares = SquaresOfGradients(binding_, gradient);
+  ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, squares, options_.task, global_step_));
+  if (!drop) return PushPullAll(gradient, ClipScales(binding_, squares), options);
   PushPullOptions nothing = options;
   nothing.non_finite = true;
   if (direct_ != nullptr) nothing.pull = PullWhat::kNothing;  // the bound memory may be what it would be read from
   if (!options.local_step) nothing.minibatches = 0;
-  ASSIGN_OR_RETURN(StepResult result, PushPullAll([](size_t) { return ByteSpan(); }, nothing));
+  ASSIGN_OR_RETURN(StepResult result, PushPullAll([](size_t) { return ByteSpan(); }, {}, nothing));
   if (direct_ != nullptr) RETURN_IF_ERROR(Pull(options.pull));
   result.dropped = true;
   return result;
 }
 
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                                                 const std::vector<double>& scales,
                                                                  const PushPullOptions& options) {
-  if (direct_ != nullptr && !options.non_finite) return Direct::PushPull(*this, gradient, options);
+  if (direct_ != nullptr && !options.non_finite) return Direct::PushPull(*this, gradient, scales, options);
   const uint64_t sequence = ++sequence_;
   std::vector<StoreCall> calls;
   calls.reserve(servers_.size());
-  const std::vector<double> scales = ClipScales(binding_, gradient);
   for (int ps = 0; ps < num_ps(); ++ps) calls.push_back(MakePushPull(ps, gradient, scales, options, sequence));
   const bool gated = options.local_step.has_value();
   RETURN_IF_ERROR(gated || options.clock > 0 ? ExchangeHeldBack(calls)

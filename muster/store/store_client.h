@@ -61,6 +61,7 @@ struct ModelBinding {
   GateSpec gate = {};
   uint64_t clock_limit = 0;  // see StoreModel
   bool exchanges = false;    // likewise
+  double compensation = 0;   // λ of DelayCompensation for pushes with `computed_from`; 0: they aren't compensated
 };
 
 // What a StoreClient::PushPull does beside pushing.
@@ -73,9 +74,8 @@ struct StorePushOptions {
   std::optional<uint64_t> local_step = {};
   uint64_t clock = 0;       // with bounded staleness: this is the clock-th push. The answer waits for the slowest
   bool non_finite = false;  // nothing is pushed because it wasn't finite: ps 0 counts that
-  // The memory of variable i that its gradient was computed from, and λ of DelayCompensation; null: isn't sent.
+  // The memory of variable i that its gradient was computed from, for ModelBinding::compensation; null: isn't sent.
   std::function<ByteSpan(size_t)> computed_from = nullptr;
-  double compensation = 0;
   // α of an elastic exchange: values are pushed, and what they moved comes to moved(i). See elastic_exchange.h.
   double exchange = 0;
   std::function<MutableByteSpan(size_t)> moved = nullptr;
@@ -211,7 +211,9 @@ class StoreClient {
   [[nodiscard]] absl::Status AwaitAllServers();
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief, bool last);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
-  absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
+  // `scales`: as ClipScales.
+  absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                         const std::vector<double>& scales, const PushPullOptions& options);
   StoreCall MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
                          const PushPullOptions& options, uint64_t sequence);
   [[nodiscard]] absl::Status AbsorbPushPull(StoreCall& call, StepResult& result);

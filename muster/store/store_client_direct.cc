@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/gradient_policy.h"
 #include "muster/store/store_call.h"
 
 namespace muster {
@@ -42,6 +41,8 @@ absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps, bool& el
 }
 
 absl::Status StoreClient::Direct::Try(StoreClient& client, bool& elsewhere) {
+  if (client.binding_.compensation > 0)
+    return absl::NotFoundError("delay compensation is the business of the ps alone");
   auto direct = std::make_unique<Direct>();
   elsewhere = false;
   for (int ps = 0; ps < client.num_ps(); ++ps) RETURN_IF_ERROR(direct->VisitOne(client, ps, elsewhere));
@@ -51,9 +52,9 @@ absl::Status StoreClient::Direct::Try(StoreClient& client, bool& elsewhere) {
 
 absl::Status StoreClient::Direct::Open(StoreClient& client) {
   const StoreClientOptions& options = client.options_;
-  const ModelBinding& binding = client.binding_;
-  const bool gated = binding.gate.kind != GateKind::kNone || binding.clock_limit > 0 || binding.exchanges;
-  if (options.apply == ApplyChoice::kServer || (gated && options.apply == ApplyChoice::kAuto)) return absl::OkStatus();
+  if (options.apply == ApplyChoice::kServer) return absl::OkStatus();
+  // Under kDirect the ps says no, and why.
+  if (options.apply == ApplyChoice::kAuto && client.ModelOf(0).applied_by_ps_alone()) return absl::OkStatus();
   const bool again = client.direct_ != nullptr;
   bool elsewhere = false;
   absl::Status opened = Try(client, elsewhere);
@@ -92,38 +93,65 @@ InPlaceMemory StoreClient::Direct::InPlace(const StoreClient& client, size_t var
 
 void StoreClient::Direct::Close(StoreClient& client) {
   if (client.direct_ == nullptr) return;
-  client.direct_->apply_.TakeValuesAlong();
+  client.direct_->apply_.TakeAlong();
   client.direct_.reset();
 }
 
 absl::Status StoreClient::Direct::BeginUpdate(StoreClient& client, uint64_t sequence) {
   client.direct_->apply_.Begin(sequence);
-  const auto may_go_on = [&] { return client.direct_->apply_.MayApply(sequence) || client.direct_->apply_.ended(); };
-  while (!client.loop_.RunUntil(may_go_on, client.loop_.Now() + kLookAtHoldAfter)) {
-    if (client.direct_->apply_.hosts_alive()) continue;
-    RETURN_IF_ERROR(Open(client));
-    if (client.direct_ == nullptr) return absl::OkStatus();
-    client.direct_->apply_.Begin(sequence);
+  const absl::Status begun = AwaitCut(client, sequence);
+  if (!begun.ok() && client.direct_ != nullptr) client.direct_->apply_.Begin(0);  // nothing is under way
+  return begun;
+}
+
+absl::Status StoreClient::Direct::AwaitCut(StoreClient& client, uint64_t sequence) {
+  const StoreClientOptions& options = client.options_;
+  const absl::Time began = client.loop_.Now();
+  bool said = false;
+  for (;;) {
+    std::optional<int> holder;
+    const auto settled = [&] {
+      holder = client.direct_->apply_.HeldBackBy(sequence);
+      return !holder || client.direct_->apply_.ended() || options.stop_requested();
+    };
+    if (client.loop_.RunUntil(settled, client.loop_.Now() + kLookAtHoldAfter)) {
+      if (client.direct_->apply_.ended()) return absl::CancelledError("training has ended");
+      return holder ? absl::CancelledError("a stop was requested") : absl::OkStatus();
+    }
+    if (!client.direct_->apply_.hosts_alive()) {
+      RETURN_IF_ERROR(Open(client));
+      if (client.direct_ == nullptr) return absl::OkStatus();
+      client.direct_->apply_.Begin(sequence);
+    }
+    // The ps ends a hold by its own clock: one that doesn't is stopped, or worse.
+    const absl::Duration held = client.loop_.Now() - began;
+    if (held >= options.patience)
+      return client.Annotate(*holder, absl::UnavailableError(absl::StrCat(
+                                          "it has held updates back for ", absl::FormatDuration(held),
+                                          ", for the cut of a checkpoint, and does nothing else; is it stopped?")));
+    if (held >= kSilenceBeforeNotice && !std::exchange(said, true))
+      LogInfo("waiting for ", client.Name(*holder),
+              ", which holds updates back for the cut of a checkpoint; giving up in ",
+              absl::FormatDuration(absl::Ceil(options.patience - held, absl::Seconds(1))));
   }
-  return client.direct_->apply_.ended() ? absl::CancelledError("training has ended") : absl::OkStatus();
 }
 
 absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& client,
                                                               absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                                              const std::vector<double>& scales,
                                                               const StorePushOptions& options) {
   if (client.direct_->apply_.ended() && options.minibatches > 0) return absl::CancelledError("training has ended");
-  if (options.compensation > 0)
-    return absl::InvalidArgumentError("delay compensation is the ps's: it takes updates applied by the server");
+  if (options.exchange > 0)
+    return absl::InvalidArgumentError("the push is an elastic exchange, but the model has none");
   // Only its ps knows whether what this process has mapped is still what counts.
   if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
-  if (client.direct_ == nullptr) return client.PushPullAll(gradient, options);
-  const std::vector<double> scales = ClipScales(client.binding_, gradient);
+  if (client.direct_ == nullptr) return client.PushPullAll(gradient, scales, options);
   const uint64_t sequence = ++client.sequence_;
   if (options.minibatches > 0) RETURN_IF_ERROR(BeginUpdate(client, sequence));
   if (client.direct_ == nullptr) {
     // Under the number that was announced: a ps that is held for a cut lets no newer one in.
     --client.sequence_;
-    return client.PushPullAll(gradient, options);
+    return client.PushPullAll(gradient, scales, options);
   }
   ASSIGN_OR_RETURN(
       const StorePushResult result,

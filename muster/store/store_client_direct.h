@@ -12,9 +12,9 @@ class StoreClient::Direct {
   // is there now; with kAuto and a ps that has no way in any more it sets client.direct_ to null, and the ps apply.
   // Errors: those of the client, and FailedPrecondition: kDirect can't be had.
   [[nodiscard]] static absl::Status Open(StoreClient& client);
-  // With client.direct_ set. Through the ps, if it is null afterwards.
+  // With client.direct_ set; through the ps, if it is null afterwards. `scales`: as ClipScales.
   static absl::StatusOr<StorePushResult> PushPull(StoreClient& client, absl::FunctionRef<ByteSpan(size_t)> gradient,
-                                                  const StorePushOptions& options);
+                                                  const std::vector<double>& scales, const StorePushOptions& options);
   static InPlaceMemory InPlace(const StoreClient& client, size_t variable);
   // This process writes no more.
   static void Close(StoreClient& client);
@@ -25,7 +25,9 @@ class StoreClient::Direct {
   // From now on through the ps.
   static void StepBack(StoreClient& client);
   // Announces it, and waits while a ps is held for the cut of a checkpoint. client.direct_ may be null afterwards.
+  // Unavailable: one is held for longer than the patience allows.
   [[nodiscard]] static absl::Status BeginUpdate(StoreClient& client, uint64_t sequence);
+  [[nodiscard]] static absl::Status AwaitCut(StoreClient& client, uint64_t sequence);
   [[nodiscard]] absl::Status VisitOne(StoreClient& client, int ps, bool& elsewhere);
 
   DirectApply apply_;

@@ -40,7 +40,13 @@ class Trainee {
     std::memcpy(gradients_.memory[variable].data(), values.data(), gradients_.memory[variable].size());
   }
   absl::StatusOr<StoreClient::StepResult> TryPush() {
-    return client_->PushPull([this](size_t i) { return ByteSpan(gradients_.memory[i]); }, {});
+    looks = 0;
+    return client_->PushPull(
+        [this](size_t i) {
+          ++looks;
+          return ByteSpan(gradients_.memory[i]);
+        },
+        {});
   }
   void Push() {
     const auto pushed = TryPush();
@@ -56,6 +62,7 @@ class Trainee {
   }
 
   absl::Status started;
+  int looks = 0;  // at a gradient, by the last push
 
  private:
   mutable SimulatedStore store_;
@@ -100,11 +107,14 @@ TEST(StoreOptimizerTest, ClippingByNormIsOfTheWholeVariableAndByGlobalNormOfAll)
   for (const bool global : {false, true}) {
     RuleSpec rule = Sgd({.learning_rate = 1});
     rule.clip = {global ? ClipKind::kGlobalNorm : ClipKind::kNorm, 5};
-    Trainee trainee(variables, rule);
+    OptimizerSpec optimizer = rule;
+    optimizer.non_finite = NonFinite::kDrop;
+    Trainee trainee(variables, optimizer);
     ASSERT_EQ(trainee.started, absl::OkStatus());
     trainee.SetGradient(0, -3.0f);  // norm 6
     trainee.SetGradient(1, -8.0f);  // norm 8; both together 10
     trainee.Push();
+    EXPECT_EQ(trainee.looks, 2 * 2) << "one for norms and finiteness together, one to send";
     EXPECT_THAT(trainee.Values<float>(0), Each(global ? 1.5f : 2.5f));
     EXPECT_THAT(trainee.Values<float>(1), Each(global ? 4.0f : 5.0f));
   }

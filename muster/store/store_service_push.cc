@@ -14,11 +14,6 @@
 namespace muster {
 namespace {
 
-bool Pulls(PullWhat what, VariableKind kind) {
-  if (kind == VariableKind::kRows) return false;
-  return what == PullWhat::kEverything || (what == PullWhat::kTrainable && kind == VariableKind::kTrainable);
-}
-
 absl::Status CheckPulledCopy(const StoreModel& model, const PushPullRequest& message) {
   if (!message.with_pulled && message.compensation == 0) return absl::OkStatus();
   if (!message.with_pulled || !std::isfinite(message.compensation) || message.compensation < 0)
@@ -44,6 +39,8 @@ absl::Status CheckExchange(const StoreModel& model, const PushPullRequest& messa
         absl::StrCat("an elastic exchange with alpha ", message.exchange, "; accepted: above 0, at most 1"));
   if (message.pull != PullWhat::kNothing || message.with_pulled || message.contributes || !message.scales.empty())
     return absl::InvalidArgumentError("an elastic exchange pulls nothing, and has neither scales nor pulled copies");
+  // Its answer is what it moved, which a staleness bound would keep back.
+  if (message.clock > 0) return absl::InvalidArgumentError("an elastic exchange is no clock of a staleness bound");
   for (const uint32_t index : message.pushed)
     if (model.variable(model.slices[index]).kind != VariableKind::kTrainable)
       return absl::InvalidArgumentError("an elastic exchange is of trainable variables");
