@@ -101,10 +101,17 @@ MutableByteSpan ArenaGuest::value(int slice) const {
 }
 
 void ArenaGuest::TakeValuesAlong() {
+  constexpr uint64_t kPage = 4096;
+  const StoreModel& model = arena_->model();
   const auto& slices = arena_->layout().slices();
-  if (slices.empty()) return;
-  const uint64_t begin = slices.front().value_offset;
-  arena_->shared_memory()->MakePrivate(begin, slices.back().value_offset + slices.back().bytes - begin);
+  // Run by run of slices between tables of rows, of which nobody has a part as his own.
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const size_t first = i;
+    while (i < slices.size() && model.variable(model.slices[i]).kind != VariableKind::kRows) ++i;
+    if (i == first) continue;
+    const uint64_t begin = slices[first].value_offset / kPage * kPage;
+    arena_->shared_memory()->MakePrivate(begin, slices[i - 1].value_offset + slices[i - 1].bytes - begin);
+  }
 }
 
 bool ArenaGuest::host_alive() const {

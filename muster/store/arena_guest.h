@@ -29,7 +29,8 @@ class ArenaGuest {
   Arena& arena() const { return *arena_; }
   // Where the slice lies. To be read at any time, as in Hogwild; to be changed through the arena only.
   MutableByteSpan value(int slice) const;
-  // Every value at its address becomes this process's own, as it is now. The arena isn't to be used any more.
+  // Every value at its address becomes this process's own, as it is now; tables of rows don't. The arena isn't to be
+  // used any more.
   void TakeValuesAlong();
 
  private:

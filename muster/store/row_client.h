@@ -3,6 +3,9 @@
 // in which they come, so that a row travels once and moves once. Stands beside a StoreClient: its connections, numbers
 // and errors are that one's, and so is its thread.
 //
+// Where the client applies its updates itself, so does this: rows are read and updated in the ps's memory, without a
+// message (docs/store_protocol.md, "Direct apply").
+//
 // A push that is retried is applied once. It counts no global step: the StoreClient's PushPull of the same step does.
 #pragma once
 
@@ -15,6 +18,7 @@
 #include "muster/base/bytes.h"
 #include "muster/base/dtype.h"
 #include "muster/cluster/row_table.h"
+#include "muster/store/direct_apply.h"
 #include "muster/store/row_order.h"
 #include "muster/store/store_client.h"
 
@@ -68,6 +72,9 @@ class RowClient {
   void SumGradients(const Table& table, const RowsIn& gradients);
   // Fills the shards' rows.
   void Address(const Table& table, const RowsOut& rows);
+  // The same without messages, where this process applies its updates itself.
+  [[nodiscard]] absl::Status GatherDirect(DirectApply& direct, const RowsOut& rows);
+  [[nodiscard]] absl::Status PushDirect(DirectApply& direct, const Table& table, double scale);
   absl::StatusOr<bool> IsFinite(const Table& table) const;
   double ScaleOf(const Table& table) const;
   // Rows [first, end) of a shard.

@@ -68,6 +68,14 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<DirectApply*> StoreClient::Direct::Use(StoreClient& client, bool changes) {
+  if (client.direct_ == nullptr) return nullptr;
+  if (changes && client.direct_->apply_.ended()) return absl::CancelledError("training has ended");
+  // Only its ps knows whether what this process has mapped is still what counts.
+  if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
+  return &client.direct_->apply_;
+}
+
 InPlaceMemory StoreClient::Direct::InPlace(const StoreClient& client, size_t variable) {
   if (client.direct_ == nullptr) return {};
   // Where nobody else writes, in place and a copy are the same.
@@ -99,8 +107,7 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
   if (client.direct_->apply_.ended() && options.minibatches > 0) return absl::CancelledError("training has ended");
   if (options.compensation > 0)
     return absl::InvalidArgumentError("delay compensation is the ps's: it takes updates applied by the server");
-  // Only its ps knows whether what this process has mapped is still what counts.
-  if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
+  RETURN_IF_ERROR(Use(client, /*changes=*/false).status());
   const std::vector<double> scales = ClipScales(client.binding_, gradient);
   const uint64_t sequence = ++client.sequence_;
   if (options.minibatches > 0) RETURN_IF_ERROR(BeginUpdate(client, sequence));
