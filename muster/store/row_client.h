@@ -20,21 +20,10 @@
 #include "muster/cluster/row_table.h"
 #include "muster/store/direct_apply.h"
 #include "muster/store/row_order.h"
+#include "muster/store/rows.h"
 #include "muster/store/store_client.h"
 
 namespace muster {
-
-// Rows of a table: [indices, row] of the table's type, one after the other.
-struct RowsIn {
-  std::span<const int64_t> indices;  // in the whole table; any order, with duplicates
-  DType dtype = DType::kFloat32;
-  ByteSpan values;
-};
-struct RowsOut {
-  std::span<const int64_t> indices;
-  DType dtype = DType::kFloat32;
-  MutableByteSpan values;
-};
 
 // Errors of all operations, besides StoreClient's:
 //   NotFound            the model has no such variable
