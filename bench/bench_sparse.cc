@@ -1,7 +1,7 @@
-// `bench sparse`: rows a second that workers look up in, and update by SGD, a large table on a parameter server, beside
-// TensorFlow's (tf.compat.v1, the same table, batch and number of workers) in turns in one run. Rows on stdout are
-// JSON, the table is on stderr. TensorFlow is installed into a virtual environment of its own when it isn't there;
-// where it can't be, its part is skipped and said so.
+// `bench sparse`: rows a second that workers look up in, and update by SGD, a large table on a parameter server:
+// through the ps, and by direct apply in its memory. Beside it TensorFlow's (tf.compat.v1, the same table, batch and
+// number of workers), in turns in one run. Rows on stdout are JSON, the table is on stderr. TensorFlow is installed
+// into a virtual environment of its own when it isn't there; where it can't be, its part is skipped and said so.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,12 +46,17 @@ struct Options {
   std::string role;
   std::string out;
   std::string ps;
+  std::string apply;  // "server" or "direct"
   int task = 0;
   int workers = 1;
 };
 
 // What is measured, in this order.
 constexpr std::array<const char*, 2> kModes = {"look_up", "update"};
+
+// Who reads and updates the table, and what TensorFlow does.
+constexpr std::array<const char*, 2> kApplies = {"server", "direct"};
+constexpr const char* kTensorFlow = "tensorflow";
 
 using Rates = std::array<double, kModes.size()>;
 
@@ -65,7 +70,10 @@ class Worker {
   explicit Worker(const Options& options)
       : options_(options),
         client_(transport_, {options.ps},
-                {.task = absl::StrCat("worker:", options.task), .where = "here", .incarnation = 1}),
+                {.task = absl::StrCat("worker:", options.task),
+                 .where = "here",
+                 .incarnation = 1,
+                 .apply = options.apply == "direct" ? ApplyChoice::kDirect : ApplyChoice::kServer}),
         values_(options.batch * options.width),
         gradients_(values_.size()) {
     std::mt19937_64 random(1 + options.task);
@@ -147,7 +155,7 @@ Rates SumOf(const std::vector<pid_t>& workers, const std::vector<std::string>& o
   return good ? sum : Rates{};
 }
 
-Rates MeasureMuster(const Options& options, const std::string& folder, int workers) {
+Rates MeasureMuster(const Options& options, const std::string& folder, const std::string& apply, int workers) {
   const std::string ps_address = absl::StrCat("127.0.0.1:", FreePort());
   nlohmann::json config = {{"cluster", {{"ps", {ps_address}}}}, {"task", {{"type", "ps"}, {"index", 0}}}};
   for (int i = 0; i < workers; ++i) config["cluster"]["worker"].push_back(absl::StrCat("127.0.0.1:", FreePort()));
@@ -156,11 +164,17 @@ Rates MeasureMuster(const Options& options, const std::string& folder, int worke
   std::vector<std::string> outs;
   for (int i = 0; i < workers; ++i) {
     outs.push_back(absl::StrCat(folder, "/muster", i));
-    children.push_back(StartSelf(
-        {"--role", "worker", "--ps", ps_address, "--task", absl::StrCat(i), "--workers", absl::StrCat(workers),
-         "--rows", absl::StrCat(options.rows), "--width", absl::StrCat(options.width), "--batch",
-         absl::StrCat(options.batch), "--seconds", absl::StrCat(options.seconds), "--out", outs.back()},
-        {}, outs.back() + ".log"));
+    children.push_back(StartSelf({"--role",    "worker",
+                                  "--ps",      ps_address,
+                                  "--task",    absl::StrCat(i),
+                                  "--workers", absl::StrCat(workers),
+                                  "--apply",   apply,
+                                  "--rows",    absl::StrCat(options.rows),
+                                  "--width",   absl::StrCat(options.width),
+                                  "--batch",   absl::StrCat(options.batch),
+                                  "--seconds", absl::StrCat(options.seconds),
+                                  "--out",     outs.back()},
+                                 {}, outs.back() + ".log"));
   }
   const Rates rates = SumOf(children, outs);
   if (rates[0] == 0) kill(ps, SIGTERM);  // it would wait for those who left without a word
@@ -223,40 +237,56 @@ bool InstallTensorFlow(const Options& options, const std::string& folder) {
   return false;
 }
 
+// Of each number of workers and each way (kApplies, kTensorFlow) what every round brought.
+using Measured = std::map<std::pair<int, std::string>, std::vector<Rates>>;
+
+Measured MeasureRounds(const Options& options, const std::string& folder, bool tensorflow) {
+  Measured measured;
+  for (int round = 0; round < options.rounds; ++round)
+    for (const int workers : {1, 2}) {
+      const auto note = [&](const std::string& way, const Rates& rates) {
+        measured[{workers, way}].push_back(rates);
+        std::fprintf(stderr, "round %d of %d, %d workers, %s: %.2f %.2f million rows/s\n", round + 1, options.rounds,
+                     workers, way.c_str(), rates[0] / 1e6, rates[1] / 1e6);
+      };
+      for (const char* apply : kApplies) note(apply, MeasureMuster(options, folder, apply, workers));
+      if (tensorflow) note(kTensorFlow, MeasureTensorFlow(options, folder, workers));
+    }
+  return measured;
+}
+
+double MedianOf(const Measured& measured, int workers, const std::string& way, size_t mode) {
+  std::vector<double> values;
+  for (const Rates& rates : measured.at({workers, way})) values.push_back(rates[mode]);
+  return Median(values);
+}
+
 int Report(const Options& options) {
   const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-sparse-", getpid());
   std::filesystem::create_directories(folder);
   const bool tensorflow = InstallTensorFlow(options, folder);
-  std::map<std::pair<int, size_t>, std::vector<double>> ours, theirs;
-  for (int round = 0; round < options.rounds; ++round)
-    for (const int workers : {1, 2}) {
-      const Rates rates = MeasureMuster(options, folder, workers);
-      const Rates peer = tensorflow ? MeasureTensorFlow(options, folder, workers) : Rates{};
-      for (size_t mode = 0; mode < kModes.size(); ++mode) {
-        ours[{workers, mode}].push_back(rates[mode]);
-        theirs[{workers, mode}].push_back(peer[mode]);
-      }
-      std::fprintf(stderr, "round %d of %d, %d workers: %.2f %.2f, TensorFlow %.2f %.2f million rows/s\n", round + 1,
-                   options.rounds, workers, rates[0] / 1e6, rates[1] / 1e6, peer[0] / 1e6, peer[1] / 1e6);
-    }
+  const Measured measured = MeasureRounds(options, folder, tensorflow);
   std::filesystem::remove_all(folder);
-  std::fprintf(stderr, "%-26s %8s %16s %16s %7s\n", "mode", "workers", "million rows/s", "TensorFlow's", "ratio");
+  std::fprintf(stderr, "%-10s %-10s %8s %16s %16s %7s\n", "mode", "apply", "workers", "million rows/s", "TensorFlow's",
+               "ratio");
   bool good = true;
-  for (const auto& [key, rates] : ours) {
-    const auto& [workers, mode] = key;
-    const double rate = Median(rates), peer = Median(theirs[key]);
-    good = good && rate > 0 && (peer > 0 || !tensorflow);
-    nlohmann::ordered_json row = {{"bench", "sparse"},    {"mode", kModes[mode]},   {"workers", workers},
-                                  {"rows", options.rows}, {"width", options.width}, {"batch", options.batch},
-                                  {"rule", "sgd"},        {"transport", "tcp"},     {"rows_per_s", rate}};
-    if (tensorflow) {
-      row["tensorflow_rows_per_s"] = peer;
-      row["ratio"] = rate / peer;
-    }
-    std::printf("%s\n", row.dump().c_str());
-    std::fprintf(stderr, "%-26s %8d %16.2f %16.2f %7.2f\n", kModes[mode], workers, rate / 1e6, peer / 1e6,
-                 tensorflow ? rate / peer : 0);
-  }
+  for (const int workers : {1, 2})
+    for (size_t mode = 0; mode < kModes.size(); ++mode)
+      for (const char* apply : kApplies) {
+        const double rate = MedianOf(measured, workers, apply, mode);
+        const double peer = tensorflow ? MedianOf(measured, workers, kTensorFlow, mode) : 0;
+        good = good && rate > 0 && (peer > 0 || !tensorflow);
+        nlohmann::ordered_json row = {{"bench", "sparse"},      {"mode", kModes[mode]}, {"apply", apply},
+                                      {"workers", workers},     {"rows", options.rows}, {"width", options.width},
+                                      {"batch", options.batch}, {"rule", "sgd"},        {"rows_per_s", rate}};
+        if (tensorflow) {
+          row["tensorflow_rows_per_s"] = peer;
+          row["ratio"] = rate / peer;
+        }
+        std::printf("%s\n", row.dump().c_str());
+        std::fprintf(stderr, "%-10s %-10s %8d %16.2f %16.2f %7.2f\n", kModes[mode], apply, workers, rate / 1e6,
+                     peer / 1e6, tensorflow ? rate / peer : 0);
+      }
   return good ? 0 : 1;
 }
 
@@ -275,6 +305,7 @@ int main(int argc, char** argv) {
   app.add_option("--role", options.role, "of a process that this program starts itself")->group("");
   app.add_option("--out", options.out, "where such a process writes its rates")->group("");
   app.add_option("--ps", options.ps)->group("");
+  app.add_option("--apply", options.apply)->group("");
   app.add_option("--task", options.task)->group("");
   app.add_option("--workers", options.workers)->group("");
   CLI11_PARSE(app, argc, argv);

@@ -11,6 +11,7 @@ AsynchronousAlgorithm::AsynchronousAlgorithm(GradientSource& source, PlacementRe
 }
 
 void AsynchronousAlgorithm::Begin(StoreClient& client) {
+  tables_.Begin(client);
   bool moved = false;
   for (size_t i = 0; i < binding_.variables.size(); ++i) {
     const InPlaceMemory memory = client.InPlace(i);
@@ -24,6 +25,7 @@ void AsynchronousAlgorithm::Begin(StoreClient& client) {
 
 absl::StatusOr<StepResult> AsynchronousAlgorithm::Step(StoreClient& client) {
   ASSIGN_OR_RETURN(const double loss, source_.ComputeGradients());
+  RETURN_IF_ERROR(tables_.Push());
   // Batch-norm statistics are every worker's own; the chief's are the ones that the model is saved with.
   const bool chief = client.chief_epoch() != 0;
   ASSIGN_OR_RETURN(

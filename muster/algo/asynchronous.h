@@ -4,6 +4,7 @@
 #pragma once
 
 #include "muster/algo/algorithm.h"
+#include "muster/algo/table_rows.h"
 
 namespace muster {
 
@@ -21,6 +22,7 @@ class AsynchronousAlgorithm final : public Algorithm {
  private:
   GradientSource& source_;
   ModelBinding binding_;
+  TableRows tables_{source_};
 };
 
 }  // namespace muster

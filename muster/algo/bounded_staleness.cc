@@ -15,6 +15,7 @@ BoundedStalenessAlgorithm::BoundedStalenessAlgorithm(GradientSource& source, Pla
 
 absl::StatusOr<StepResult> BoundedStalenessAlgorithm::Step(StoreClient& client) {
   ASSIGN_OR_RETURN(const double loss, source_.ComputeGradients());
+  RETURN_IF_ERROR(tables_.Push());
   const bool chief = client.chief_epoch() != 0;
   ASSIGN_OR_RETURN(const StoreClient::StepResult pushed,
                    client.PushPull([this](size_t variable) { return source_.gradient(variable); },

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "muster/algo/algorithm.h"
+#include "muster/algo/table_rows.h"
 
 namespace muster {
 
@@ -15,12 +16,14 @@ class BoundedStalenessAlgorithm final : public Algorithm {
 
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return binding_; }
+  void Begin(StoreClient& client) override { tables_.Begin(client); }
   // Waits while the slowest worker is more than `bound` behind.
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
 
  private:
   GradientSource& source_;
   ModelBinding binding_;
+  TableRows tables_{source_};
 };
 
 }  // namespace muster

@@ -3,14 +3,23 @@
 // thread-safe: used by the training thread only.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "muster/base/bytes.h"
 #include "muster/cluster/variable_spec.h"
+#include "muster/store/rows.h"
 
 namespace muster {
+
+// Gradients of rows of variable `variable`, a table of rows.
+struct TableGradient {
+  size_t variable = 0;
+  RowsIn rows;
+};
 
 class GradientSource {
  public:
@@ -19,8 +28,8 @@ class GradientSource {
   // In order of creation; fixed for the source's life. Aliases (tied weights) appear once, under the first name.
   virtual const std::vector<VariableSpec>& variables() const = 0;
 
-  // The memory of variable i, variables()[i].bytes() long, row-major. Pulls write here; the address changes with
-  // UseMemory only.
+  // The memory of variable i, variables()[i].bytes() long, row-major; empty for a table of rows. Pulls write here; the
+  // address changes with UseMemory only.
   virtual MutableByteSpan value(size_t i) = 0;
 
   // Moves variable i: from now on value(i) is `memory`, of the same length, which `owner` keeps there, with what it
@@ -36,6 +45,15 @@ class GradientSource {
   // The gradient of variable i, same type and size as value(i), valid until the next ComputeGradients; empty if the
   // variable isn't trainable or had no part in the last minibatch.
   virtual ByteSpan gradient(size_t i) = 0;
+
+  // Where the rows of tables (variables of kind kRows) that a minibatch needs are looked up from now on; empty:
+  // nowhere.
+  using LookUp = std::function<absl::Status(size_t variable, const RowsOut& rows)>;
+  virtual void LookUpThrough(LookUp look_up) { static_cast<void>(look_up); }
+
+  // Gradients of rows that the last minibatch has looked up, at most one entry a table. Valid until the next
+  // ComputeGradients.
+  virtual std::span<const TableGradient> row_gradients() { return {}; }
 };
 
 }  // namespace muster

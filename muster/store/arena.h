@@ -59,7 +59,7 @@ class Arena {
 
   const ArenaLayout& layout() const { return layout_; }
   const StoreModel& model() const { return model_; }
-  // Of a trainable slice.
+  // Of a slice that is updated.
   const RuleSpec& rule(int slice) const { return rules_[slice].spec; }
   const ArenaMemory& memory() const { return *memory_; }
   const std::shared_ptr<ArenaMemory>& shared_memory() const { return memory_; }

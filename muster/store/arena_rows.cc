@@ -26,8 +26,8 @@ uint64_t Extent(int64_t from, int64_t count) { return static_cast<uint64_t>(from
 // Rows divided into pieces, stripe by stripe.
 class ArenaRows::StripeWalk {
  public:
-  StripeWalk(const RowGradients& gradients, int64_t width, size_t gradient_size)
-      : gradients_(gradients), width_(width), gradient_size_(gradient_size) {
+  StripeWalk(const RowGradients& gradients, int64_t width, size_t gradient_size, std::vector<Piece>& pieces)
+      : gradients_(gradients), width_(width), gradient_size_(gradient_size), pieces_(pieces) {
     Next();
   }
 
@@ -60,14 +60,15 @@ class ArenaRows::StripeWalk {
   size_t row_ = 0;
   int64_t in_row_ = 0;
   int64_t stripe_ = 0;
-  std::vector<Piece> pieces_;
+  std::vector<Piece>& pieces_;
 };
 
 void ArenaRows::PartsOf(int slice_index) {
   const ArenaLayout::Slice& slice = arena_.layout_.slices()[slice_index];
-  parts_.clear();
-  parts_.push_back({arena_.base_ + slice.value_offset, slice.element_size});
-  for (const uint64_t offset : slice.slot_offsets) parts_.push_back({arena_.base_ + offset, slice.slot_element_size});
+  parts_[0] = {arena_.base_ + slice.value_offset, slice.element_size};
+  num_parts_ = 1;
+  for (const uint64_t offset : slice.slot_offsets)
+    parts_[num_parts_++] = {arena_.base_ + offset, slice.slot_element_size};
 }
 
 std::byte* ArenaRows::undo_data(UndoHeader& slot) const {
@@ -83,7 +84,7 @@ void ArenaRows::PrefetchRows(int slice, std::span<const int64_t> rows, size_t ro
 
 void ArenaRows::Prefetch(int slice, int64_t first, int64_t count, bool slots) const {
   __builtin_prefetch(&arena_.stripe(arena_.layout_.slices()[slice].first_stripe + first / kStripeElements), 1);
-  for (size_t part = 0; part < (slots ? parts_.size() : 1); ++part) {
+  for (size_t part = 0; part < (slots ? num_parts_ : 1); ++part) {
     const std::byte* data = parts_[part].data + first * parts_[part].element_size;
     for (size_t at = 0; at < count * parts_[part].element_size; at += kCacheLine) __builtin_prefetch(data + at, 1);
   }
@@ -103,10 +104,10 @@ bool ArenaRows::Push(int slice_index, const ArenaPush& push, const RowGradients&
     t = head.t + (head.last_sequence()[push.client] < push.sequence ? 1 : 0);
   }
   const int64_t width = variable.row_elements();
-  StripeWalk walk(gradients, width, slice.slot_element_size);
-  std::vector<Piece> first;
+  StripeWalk walk(gradients, width, slice.slot_element_size, pieces_);
+  first_pieces_.clear();
   if (!walk.done() && walk.stripe() == 0) {
-    first.assign(walk.pieces().begin(), walk.pieces().end());
+    first_pieces_.swap(pieces_);
     walk.Next();
   }
   size_t fetched = 0;
@@ -114,8 +115,8 @@ bool ArenaRows::Push(int slice_index, const ArenaPush& push, const RowGradients&
     PrefetchRows(slice_index, gradients.rows, walk.row(), fetched, /*slots=*/true);
     if (!UpdateStripe(slice_index, slice.first_stripe + walk.stripe(), push, t, walk.pieces())) return false;
   }
-  MUSTER_CHECK(gradients.last || first.empty());
-  return !gradients.last || UpdateStripe(slice_index, slice.first_stripe, push, t, first);
+  MUSTER_CHECK(gradients.last || first_pieces_.empty());
+  return !gradients.last || UpdateStripe(slice_index, slice.first_stripe, push, t, first_pieces_);
 }
 
 bool ArenaRows::UpdateStripe(int slice_index, int64_t stripe, const ArenaPush& push, uint64_t t,
@@ -139,11 +140,11 @@ bool ArenaRows::UpdateStripe(int slice_index, int64_t stripe, const ArenaPush& p
     std::array<MutableByteSpan, StripeParts::kMaxParts> spans;
     constexpr int64_t kRow = 0;
     for (const Piece& piece : pieces) {
-      for (size_t part = 0; part < parts_.size(); ++part)
+      for (size_t part = 0; part < num_parts_; ++part)
         spans[part] = {parts_[part].data + piece.first * parts_[part].element_size,
                        piece.count * parts_[part].element_size};
       arena_.rules_[slice_index].rule->ApplyToRows(
-          dtype, spans[0], std::span(spans).subspan(1, parts_.size() - 1),
+          dtype, spans[0], std::span(spans).subspan(1, num_parts_ - 1),
           {.width = static_cast<size_t>(piece.count), .rows = {&kRow, 1}, .gradients = {&piece.gradient, 1}}, step);
       arena_.At(ArenaPoint::kBlockChanged);
     }
@@ -173,7 +174,7 @@ void ArenaRows::Save(int64_t stripe, std::span<const Piece> pieces, UndoHeader& 
     const uint64_t extent = Extent(piece.first % kStripeElements, piece.count);
     std::memcpy(into, &extent, sizeof extent);
     into += sizeof extent;
-    for (const Part& part : parts_) {
+    for (const Part& part : parts()) {
       std::memcpy(into, part.data + piece.first * part.element_size, piece.count * part.element_size);
       into += piece.count * part.element_size;
     }
@@ -195,7 +196,7 @@ void ArenaRows::RestorePieces(UndoHeader& slot) {
     from += sizeof extent;
     const int64_t first = begin + static_cast<int64_t>(extent >> kCountBits);
     const size_t count = extent & ((uint64_t{1} << kCountBits) - 1);
-    for (const Part& part : parts_) {
+    for (const Part& part : parts()) {
       std::memcpy(part.data + first * part.element_size, from, count * part.element_size);
       from += count * part.element_size;
     }
@@ -203,24 +204,40 @@ void ArenaRows::RestorePieces(UndoHeader& slot) {
   }
 }
 
-void ArenaRows::Gather(int slice_index, std::span<const int64_t> rows, MutableByteSpan into) {
+bool ArenaRows::Gather(int slice_index, const RowReads& reads, MutableByteSpan into) {
   const ArenaLayout::Slice& slice = arena_.layout_.slices()[slice_index];
   const int64_t width = arena_.model_.variable(arena_.model_.slices[slice_index]).row_elements();
-  MUSTER_CHECK(into.size() == rows.size() * width * slice.element_size);
+  const size_t row_bytes = width * slice.element_size;
+  MUSTER_CHECK(!reads.places.empty() || into.size() == reads.rows.size() * row_bytes);
   PartsOf(slice_index);
-  std::byte* out = into.data();
+  // In ascending order: fewer locks, and neighbours share page tables (4,096 random rows of 64 floats out of a million:
+  // 425 instead of 610 µs, and 17 for the sorting).
+  const auto order = order_.Sort(reads.rows.size(), arena_.model_.slices[slice_index].shape[0],
+                                 [&](size_t k) { return static_cast<uint64_t>(reads.rows[k]); });
+  ordered_rows_.clear();
+  for (const RowOrder::Entry& entry : order) ordered_rows_.push_back(static_cast<int64_t>(entry.key));
   size_t fetched = 0;
-  for (size_t k = 0; k < rows.size(); ++k) {
-    PrefetchRows(slice_index, rows, k, fetched, /*slots=*/false);
-    for (int64_t first = rows[k] * width, end = first + width; first < end;) {
+  std::optional<Arena::StripeLock> lock;
+  int64_t locked = -1;
+  for (size_t k = 0; k < order.size(); ++k) {
+    PrefetchRows(slice_index, ordered_rows_, k, fetched, /*slots=*/false);
+    const size_t place = reads.places.empty() ? order[k].place : reads.places[order[k].place];
+    std::byte* out = into.data() + place * row_bytes;
+    for (int64_t first = ordered_rows_[k] * width, end = first + width; first < end;) {
       const int64_t stripe = first / kStripeElements;
+      if (stripe != locked) {
+        lock.reset();
+        lock.emplace(arena_, slice.first_stripe + stripe);
+        locked = stripe;
+        if (reads.generation && Observe(arena_.header().generation) != *reads.generation) return false;
+      }
       const int64_t count = std::min(end, (stripe + 1) * kStripeElements) - first;
-      const Arena::StripeLock lock(arena_, slice.first_stripe + stripe);
       std::memcpy(out, parts_[0].data + first * slice.element_size, count * slice.element_size);
       out += count * slice.element_size;
       first += count;
     }
   }
+  return true;
 }
 
 }  // namespace muster

@@ -10,12 +10,16 @@
 // As thread-safe as the Arena, whose private parts it is a friend of.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "muster/base/bytes.h"
 #include "muster/store/arena.h"
+#include "muster/store/row_order.h"
+#include "muster/store/stripe_parts.h"
 
 namespace muster {
 
@@ -28,6 +32,14 @@ struct RowGradients {
   bool last = true;
 };
 
+// Some rows of one slice to be copied out.
+struct RowReads {
+  std::span<const int64_t> rows;            // within the slice; in any order
+  std::span<const uint32_t> places;         // of each: which row of the result it becomes; empty: one behind the other
+  std::optional<uint64_t> generation = {};  // that the values have to be of
+};
+
+// Keeps what it needs for an operation, so that the next one allocates nothing.
 class ArenaRows {
  public:
   // The arena must outlive it.
@@ -37,9 +49,9 @@ class ArenaRows {
   // loaded since, and the rest of the push was not applied.
   bool Push(int slice, const ArenaPush& push, const RowGradients& gradients);
 
-  // Copies rows out, one behind the other in the order asked for. Of each its part in a stripe is of one moment (all
-  // of it, if the width divides the stripe).
-  void Gather(int slice, std::span<const int64_t> rows, MutableByteSpan into);
+  // Copies rows out, stripe by stripe in one lock each. What they have of a stripe is of one moment (that is all of a
+  // row, if the width divides the stripe). False: other values have been loaded since `generation`.
+  bool Gather(int slice, const RowReads& reads, MutableByteSpan into);
 
   // Under the stripe's lock: what a valid undo slot of content kRows has saved is put back. For Arena alone.
   void RestorePieces(UndoHeader& slot);
@@ -53,12 +65,13 @@ class ArenaRows {
   };
   // Of a slice: the value, then its slots.
   struct Part {
-    std::byte* data;
-    size_t element_size;
+    std::byte* data = nullptr;
+    size_t element_size = 0;
   };
   class StripeWalk;
 
   void PartsOf(int slice);
+  std::span<const Part> parts() const { return {parts_.data(), num_parts_}; }
   // False: other values.
   bool UpdateStripe(int slice, int64_t stripe, const ArenaPush& push, uint64_t t, std::span<const Piece> pieces);
   void Save(int64_t stripe, std::span<const Piece> pieces, UndoHeader& slot);
@@ -68,7 +81,12 @@ class ArenaRows {
   std::byte* undo_data(UndoHeader& slot) const;
 
   Arena& arena_;
-  std::vector<Part> parts_;  // of the slice at hand
+  // Of the slice at hand.
+  std::array<Part, StripeParts::kMaxParts> parts_{};
+  size_t num_parts_ = 0;
+  std::vector<Piece> pieces_, first_pieces_;
+  RowOrder order_;
+  std::vector<int64_t> ordered_rows_;
 };
 
 }  // namespace muster

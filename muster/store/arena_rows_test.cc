@@ -115,7 +115,7 @@ TEST_P(ArenaRowsTest, IsTheRuleOnTheWholeTable) {
     std::vector<int64_t> asked(some.rbegin(), some.rend());
     asked.insert(asked.end(), {rows - 1, 0, rows - 1});
     std::vector<std::byte> gathered(asked.size() * width * sizeof(float));
-    arena_rows.Gather(1, asked, gathered);
+    arena_rows.Gather(1, {.rows = asked, .places = {}}, gathered);
     for (size_t i = 0; i < asked.size(); ++i)
       ASSERT_EQ(std::memcmp(gathered.data() + i * width * 4, plain.value.data() + asked[i] * width * 4, width * 4), 0)
           << "row " << asked[i];

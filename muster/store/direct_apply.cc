@@ -9,9 +9,15 @@
 #include "muster/store/shared_memory_order.h"
 
 namespace muster {
+namespace {
+
+absl::Status LoadedAnew() { return absl::AbortedError("the values were loaded anew: they have to be pulled again"); }
+
+}  // namespace
 
 void DirectApply::Add(std::unique_ptr<ArenaGuest> guest, int client, std::vector<SlicePiece> slices) {
-  Place place{.guest = std::move(guest), .client = client, .slices = std::move(slices)};
+  ArenaRows rows(guest->arena());
+  Place place{.guest = std::move(guest), .client = client, .slices = std::move(slices), .rows = std::move(rows)};
   const StoreModel& model = place.guest->arena().model();
   for (const PlacedSlice& slice : model.slices)
     place.rules.push_back(model.variable(slice).kind == VariableKind::kTrainable ? &model.rule(slice) : nullptr);
@@ -55,7 +61,7 @@ absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& bindin
   for (size_t ps = places_.size(); ps-- > 0;) same = same && Count(places_[ps], options, push, ps == 0, result);
   if (!same) {
     Begin(0);  // nothing is under way
-    return absl::AbortedError("the values were loaded anew: they have to be pulled again");
+    return LoadedAnew();
   }
   return result;
 }
@@ -87,6 +93,22 @@ bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::Functio
     if (!arena.Apply(static_cast<int>(i), update, change.subspan(slice.offset, slice.bytes), into)) return false;
   }
   return true;
+}
+
+absl::Status DirectApply::GatherRows(int ps, int slice, const RowReads& reads, MutableByteSpan into) {
+  return places_[ps].rows.Gather(slice, reads, into) ? absl::OkStatus() : LoadedAnew();
+}
+
+absl::Status DirectApply::PushRows(int ps, int slice, const RowsPush& push, const RowGradients& gradients) {
+  Place& place = places_[ps];
+  const RuleSpec& rule = place.guest->arena().rule(slice);
+  const int64_t global_step = Observe(places_[0].guest->arena().header().counters.global_step);
+  const ArenaPush update = {.client = place.client,
+                            .sequence = push.sequence,
+                            .generation = push.generation,
+                            .learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step),
+                            .gradient_scale = push.scale};
+  return place.rows.Push(slice, update, gradients) ? absl::OkStatus() : LoadedAnew();
 }
 
 InPlaceMemory DirectApply::InPlace(size_t variable) {

@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "muster/store/arena_guest.h"
+#include "muster/store/arena_rows.h"
 #include "muster/store/store_client.h"
 
 namespace muster {
@@ -38,10 +39,20 @@ class DirectApply {
     uint64_t generation = 0;            // of the values that it was computed from
     const std::vector<double>* scales;  // one a variable; empty: 1 for all
   };
+  struct RowsPush {
+    uint64_t sequence = 0;
+    uint64_t generation = 0;
+    double scale = 1;
+  };
   // As StoreClient::PushPull, but for gates. What counts an update needs Begin, and no ps that holds it back. Aborted:
   // other values have been loaded; part of it may have been applied to the older ones.
   absl::StatusOr<StorePushResult> PushPull(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                            const StorePushOptions& options, const Push& push);
+
+  // Rows of a table, slice `slice` of a ps. Aborted: other values than those of `generation`; then some rows may have
+  // been updated, as by PushPull.
+  [[nodiscard]] absl::Status GatherRows(int ps, int slice, const RowReads& reads, MutableByteSpan into);
+  [[nodiscard]] absl::Status PushRows(int ps, int slice, const RowsPush& push, const RowGradients& gradients);
 
   // The arena's memory of a trainable variable that lies there in one piece.
   InPlaceMemory InPlace(size_t variable);
@@ -53,6 +64,7 @@ class DirectApply {
     std::unique_ptr<ArenaGuest> guest;
     int client = 0;
     std::vector<SlicePiece> slices;
+    ArenaRows rows;
     std::vector<const RuleSpec*> rules;  // of the slices, in the arena's model; null: not trainable
     uint64_t started_at = 0;             // updates counted when the push that is under way began
     uint64_t pulled_version = 0;         // of the values that the worker has: all of these updates are in them

@@ -14,6 +14,7 @@
 #include "muster/optim/half.h"
 #include "muster/optim/update_rule.h"
 #include "muster/store/arena_layout.h"
+#include "muster/store/store_client_direct.h"
 
 namespace muster {
 namespace {
@@ -134,7 +135,6 @@ void RowClient::Address(const Table& table, const RowsOut& rows) {
     shard.rows.push_back(place.row);
     shard.places.push_back(static_cast<uint32_t>(i));
   }
-  for (Shard& shard : shards_) shard.received.resize(shard.rows.size() * table.row_bytes);
 }
 
 double RowClient::Squares(const Table& table) const {
@@ -166,12 +166,35 @@ StoreCall RowClient::MakeCall(StoreMethod method, const StoreNumbers& numbers, c
   return call;
 }
 
+absl::Status RowClient::GatherDirect(DirectApply& direct, const RowsOut& rows) {
+  const uint64_t generation = client_.NextNumbers().generation;
+  for (const Shard& shard : shards_)
+    if (!shard.rows.empty())
+      RETURN_IF_ERROR(direct.GatherRows(shard.ps, static_cast<int>(shard.slice),
+                                        {.rows = shard.rows, .places = shard.places, .generation = generation},
+                                        rows.values));
+  return absl::OkStatus();
+}
+
+absl::Status RowClient::PushDirect(DirectApply& direct, const Table& table, double scale) {
+  const StoreNumbers numbers = client_.NextNumbers();
+  for (const Shard& shard : shards_)
+    RETURN_IF_ERROR(
+        direct.PushRows(shard.ps, static_cast<int>(shard.slice),
+                        {.sequence = numbers.sequence, .generation = numbers.generation, .scale = scale},
+                        {shard.rows, gradients(table).data() + shard.first_gradient * table.gradient_bytes}));
+  return absl::OkStatus();
+}
+
 absl::Status RowClient::Gather(const std::string& variable, const RowsOut& rows) {
   ASSIGN_OR_RETURN(const Table table, Open(variable, rows.indices, rows.dtype, rows.values.size()));
   Address(table, rows);
+  ASSIGN_OR_RETURN(DirectApply * direct, StoreClient::Direct::Use(client_, /*changes=*/false));
+  if (direct != nullptr) return GatherDirect(*direct, rows);
   const StoreNumbers numbers = client_.NextNumbers();
   std::vector<StoreCall> calls;
   for (Shard& shard : shards_) {
+    if (shards_.size() > 1) shard.received.resize(shard.rows.size() * table.row_bytes);
     const MutableByteSpan into = shards_.size() == 1 ? rows.values : MutableByteSpan(shard.received);
     const size_t at_once = RowsAtOnce(shard.rows.size(), table.row_bytes);
     for (size_t first = 0; first < shard.rows.size(); first += at_once) {
@@ -196,6 +219,11 @@ absl::StatusOr<bool> RowClient::Push(const std::string& variable, const RowsIn& 
   ASSIGN_OR_RETURN(const bool finite, IsFinite(table, squares));
   if (!finite) return false;
   const double scale = ClipScale(client_.binding().optimizer.RuleFor(variable).clip, squares);
+  ASSIGN_OR_RETURN(DirectApply * direct, StoreClient::Direct::Use(client_, /*changes=*/true));
+  if (direct != nullptr) {
+    RETURN_IF_ERROR(PushDirect(*direct, table, scale));
+    return true;
+  }
   const StoreNumbers numbers = client_.NextNumbers();
   std::vector<StoreCall> calls;
   for (const Shard& shard : shards_) {

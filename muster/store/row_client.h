@@ -3,6 +3,9 @@
 // in which they come, so that a row travels once and moves once. Stands beside a StoreClient: its connections, numbers
 // and errors are that one's, and so is its thread.
 //
+// Where the client applies its updates itself, so does this: rows are read and updated in the ps's memory, without a
+// message (docs/store_protocol.md, "Direct apply").
+//
 // A push that is retried is applied once. It counts no global step: the StoreClient's PushPull of the same step does.
 #pragma once
 
@@ -15,22 +18,12 @@
 #include "muster/base/bytes.h"
 #include "muster/base/dtype.h"
 #include "muster/cluster/row_table.h"
+#include "muster/store/direct_apply.h"
 #include "muster/store/row_order.h"
+#include "muster/store/rows.h"
 #include "muster/store/store_client.h"
 
 namespace muster {
-
-// Rows of a table: [indices, row] of the table's type, one after the other.
-struct RowsIn {
-  std::span<const int64_t> indices;  // in the whole table; any order, with duplicates
-  DType dtype = DType::kFloat32;
-  ByteSpan values;
-};
-struct RowsOut {
-  std::span<const int64_t> indices;
-  DType dtype = DType::kFloat32;
-  MutableByteSpan values;
-};
 
 // Errors of all operations, besides StoreClient's:
 //   NotFound            the model has no such variable
@@ -68,6 +61,9 @@ class RowClient {
   void SumGradients(const Table& table, const RowsIn& gradients);
   // Fills the shards' rows.
   void Address(const Table& table, const RowsOut& rows);
+  // The same without messages, where this process applies its updates itself.
+  [[nodiscard]] absl::Status GatherDirect(DirectApply& direct, const RowsOut& rows);
+  [[nodiscard]] absl::Status PushDirect(DirectApply& direct, const Table& table, double scale);
   // Σ g² of the rows' gradients, once for both of the following; 0 where nobody asks.
   double Squares(const Table& table) const;
   absl::StatusOr<bool> IsFinite(const Table& table, double squares) const;

@@ -46,11 +46,12 @@ std::vector<VariableSpec> Variables(RowPartition partition) {
           {.name = "bias", .shape = {3}}};
 }
 
-// A process: its dense variables have memory, the table has none.
+// A process: its dense variables have memory, the table has none. Applies its updates itself where the store lets it.
 struct Process {
   Process(SimulatedStore& store, const std::string& task, RowPartition partition,
           const OptimizerSpec& optimizer = kAdam)
-      : model(Variables(partition), {}, static_cast<int>(store.addresses().size())), client(store.Client(task)) {
+      : model(Variables(partition), {}, static_cast<int>(store.addresses().size())),
+        client(store.Client(task, {.apply = ApplyChoice::kAuto})) {
     SetUp(optimizer);
   }
   Process(SimulatedStore& store, const std::string& task, FaultScript& script, RowPartition partition)
@@ -142,11 +143,12 @@ void SaveIn(const std::string& directory, SimulatedStore& store, StoreClient& ch
 struct Layout {
   int num_ps;
   RowPartition partition;
+  bool direct = false;
 };
 class RowClientTest : public ::testing::TestWithParam<Layout> {};
 
 TEST_P(RowClientTest, TrainsTheSameTableOnAnyNumberOfPs) {
-  SimulatedStore store(GetParam().num_ps, kTasks, kLongLease);
+  SimulatedStore store(GetParam().num_ps, kTasks, kLongLease, nullptr, GetParam().direct);
   Process chief(store, "chief:0", GetParam().partition), worker(store, "worker:0", GetParam().partition);
   ASSERT_TRUE(chief.JoinAsChief().ok());
   ASSERT_TRUE(worker.JoinAsWorker().ok());
@@ -171,9 +173,9 @@ TEST_P(RowClientTest, TrainsTheSameTableOnAnyNumberOfPs) {
   // Neither the table nor the version is of the dense variables' concern.
   EXPECT_TRUE(worker.client->Pull(PullWhat::kEverything).ok());
   const auto status = nlohmann::json::parse(StatusJson(store.service(0).MakeView()));
-  EXPECT_EQ(status["requests"]["push_rows"], 8);
-  EXPECT_GE(status["requests"]["gather_rows"], 2);
-  EXPECT_GT(status["rows"]["pushed"], 0);
+  EXPECT_EQ(status["requests"].value("push_rows", 0), GetParam().direct ? 0 : 8);
+  EXPECT_EQ(status["requests"].contains("gather_rows"), !GetParam().direct);
+  EXPECT_EQ(status["rows"]["pushed"] > 0, !GetParam().direct);
   EXPECT_EQ(status["global_step"], 0);
   EXPECT_EQ(status["version"], 0);
 }
@@ -181,7 +183,7 @@ TEST_P(RowClientTest, TrainsTheSameTableOnAnyNumberOfPs) {
 TEST_P(RowClientTest, ARestoreOnAnotherNumberOfPsIsTheSameTable) {
   Plain plain;
   std::minstd_rand random(5);
-  SimulatedStore store(GetParam().num_ps, kTasks, kLongLease);
+  SimulatedStore store(GetParam().num_ps, kTasks, kLongLease, nullptr, GetParam().direct);
   Process chief(store, "chief:0", GetParam().partition);
   ASSERT_TRUE(chief.JoinAsChief().ok());
   for (int step = 0; step < 5; ++step) {
@@ -229,11 +231,21 @@ TEST_P(RowClientTest, ARestoreOnAnotherNumberOfPsIsTheSameTable) {
 
 INSTANTIATE_TEST_SUITE_P(All, RowClientTest,
                          ::testing::Values(Layout{1, RowPartition::kMod}, Layout{3, RowPartition::kMod},
-                                           Layout{1, RowPartition::kDiv}, Layout{3, RowPartition::kDiv}),
+                                           Layout{1, RowPartition::kDiv}, Layout{3, RowPartition::kDiv},
+                                           Layout{1, RowPartition::kMod, true}, Layout{3, RowPartition::kMod, true},
+                                           Layout{3, RowPartition::kDiv, true}),
                          [](const auto& info) {
                            return absl::StrCat(info.param.num_ps,
-                                               info.param.partition == RowPartition::kMod ? "Mod" : "Div");
+                                               info.param.partition == RowPartition::kMod ? "Mod" : "Div",
+                                               info.param.direct ? "Direct" : "");
                          });
+
+// Who applies them.
+class RowsAppliedByTest : public ::testing::TestWithParam<bool> {
+ protected:
+  SimulatedStore store_{2, kTasks, kLongLease, nullptr, /*direct=*/GetParam()};
+  Process chief_{store_, "chief:0", RowPartition::kMod};
+};
 
 // Before the ps has the request, after it, or twice: what is applied is applied once.
 TEST(RowClient, ARetriedPushIsAppliedOnce) {
@@ -296,32 +308,66 @@ TEST(RowClient, ALargeBatchIsSeveralRequestsAndOnePush) {
   }
 }
 
-TEST(RowClient, APsThatIsKilledGoesOnWithItsTable) {
-  SimulatedStore store(2, kTasks, kLongLease);
-  Process chief(store, "chief:0", RowPartition::kMod);
-  ASSERT_TRUE(chief.JoinAsChief().ok());
+TEST_P(RowsAppliedByTest, APsThatIsKilledGoesOnWithItsTable) {
+  ASSERT_TRUE(chief_.JoinAsChief().ok());
   Plain plain;
   for (int step = 0; step < 3; ++step) {
-    ASSERT_TRUE(chief.Push({1, 2, 3, 1}, Gradients(4, step)).ok());
+    ASSERT_TRUE(chief_.Push({1, 2, 3, 1}, Gradients(4, step)).ok());
     plain.Push({1, 2, 3, 1}, Gradients(4, step));
-    store.KillPs(step % 2);
-    store.StartPs(step % 2);
+    store_.KillPs(step % 2);
+    store_.StartPs(step % 2);
   }
-  EXPECT_EQ(chief.Gather(AllRows()), plain.value);
+  EXPECT_EQ(chief_.Gather(AllRows()), plain.value);
 }
 
-TEST(RowClient, APsThatLostItsTableSaysAbortedAndTheNextModelWorks) {
-  SimulatedStore store(2, kTasks, kLongLease);
-  Process chief(store, "chief:0", RowPartition::kMod);
-  ASSERT_TRUE(chief.JoinAsChief().ok());
-  ASSERT_TRUE(chief.Push({1, 2, 3}, Gradients(3, 1)).ok());
-  store.LosePs(1);
-  store.StartPs(1);
-  EXPECT_TRUE(absl::IsAborted(chief.Push({1, 2, 3}, Gradients(3, 1))));
-  ASSERT_TRUE(chief.JoinAsChief().ok());
-  EXPECT_EQ(chief.Gather(AllRows()), Plain().value);
-  EXPECT_TRUE(chief.Push({1, 2, 3}, Gradients(3, 1)).ok());
+TEST_P(RowsAppliedByTest, APsThatLostItsTableSaysAbortedAndTheNextModelWorks) {
+  ASSERT_TRUE(chief_.JoinAsChief().ok());
+  ASSERT_TRUE(chief_.Push({1, 2, 3}, Gradients(3, 1)).ok());
+  store_.LosePs(1);
+  store_.StartPs(1);
+  EXPECT_TRUE(absl::IsAborted(chief_.Push({1, 2, 3}, Gradients(3, 1))));
+  ASSERT_TRUE(chief_.JoinAsChief().ok());
+  EXPECT_EQ(chief_.Gather(AllRows()), Plain().value);
+  EXPECT_TRUE(chief_.Push({1, 2, 3}, Gradients(3, 1)).ok());
 }
+
+TEST_P(RowsAppliedByTest, RowsOfOlderValuesAreNeitherReadNorUpdated) {
+  Process worker(store_, "worker:0", RowPartition::kMod);
+  ASSERT_TRUE(chief_.JoinAsChief().ok());
+  ASSERT_TRUE(worker.JoinAsWorker().ok());
+  ASSERT_TRUE(worker.Push({1, 2, 3}, Gradients(3, 1)).ok());
+  ASSERT_EQ(chief_.client->Initialize(0, 0, nullptr), absl::OkStatus());
+  EXPECT_TRUE(absl::IsAborted(worker.Push({1, 2, 3}, Gradients(3, 1))));
+  std::vector<float> values(kWidth);
+  const std::vector<int64_t> one = {1};
+  EXPECT_TRUE(absl::IsAborted(worker.rows.Gather("table", {one, DType::kFloat32, Process::Into(values)})));
+  ASSERT_TRUE(worker.JoinAsWorker().ok());
+  EXPECT_EQ(worker.Gather(AllRows()), Plain().value);
+}
+
+TEST_P(RowsAppliedByTest, AfterTheEndRowsAreReadAndNotUpdated) {
+  ASSERT_TRUE(chief_.JoinAsChief().ok());
+  ASSERT_EQ(chief_.client->Shutdown("enough"), absl::OkStatus());
+  EXPECT_TRUE(absl::IsCancelled(chief_.Push({1, 2, 3}, Gradients(3, 1))));
+  EXPECT_EQ(chief_.Gather(AllRows()), Plain().value);
+}
+
+// What becomes a process's own memory at the end are its dense variables, on both sides of the table.
+TEST_P(RowsAppliedByTest, OthersSeeTheTableAfterOneIsDone) {
+  Process worker(store_, "worker:0", RowPartition::kMod);
+  ASSERT_TRUE(chief_.JoinAsChief().ok());
+  ASSERT_TRUE(worker.JoinAsWorker().ok());
+  Plain plain;
+  ASSERT_TRUE(worker.Push({1, 2, 3}, Gradients(3, 1)).ok());
+  plain.Push({1, 2, 3}, Gradients(3, 1));
+  ASSERT_EQ(worker.client->Done(), absl::OkStatus());
+  ASSERT_TRUE(chief_.Push({1, 2, 3}, Gradients(3, 2)).ok());
+  plain.Push({1, 2, 3}, Gradients(3, 2));
+  EXPECT_EQ(chief_.Gather(AllRows()), plain.value);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RowsAppliedByTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Direct" : "Server"; });
 
 TEST(RowClient, WhatCannotBeMeantIsRefusedAndNothingIsSent) {
   SimulatedStore store(2, kTasks, kLongLease);

@@ -63,7 +63,7 @@ size_t GatheredBytes(const StoreModel& model, const RowsRequest& request) {
 absl::Status GatherRows(Arena& arena, const RowsRequest& request, ByteSpan bulk, MutableByteSpan into) {
   const std::span<const int64_t> rows = NumbersIn(request, bulk);
   RETURN_IF_ERROR(CheckNumbers(arena.model(), arena.model().slices[request.slice], rows));
-  ArenaRows(arena).Gather(static_cast<int>(request.slice), rows, into);
+  ArenaRows(arena).Gather(static_cast<int>(request.slice), {.rows = rows, .places = {}}, into);
   return absl::OkStatus();
 }
 

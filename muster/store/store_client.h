@@ -186,6 +186,7 @@ class StoreClient {
   Stamp HeartbeatStamp(int ps) const;
   const std::vector<std::string>& addresses() const { return addresses_; }
   Channel::Stats TrafficStats() const;
+  class Direct;  // store_client_direct.h
 
  private:
   struct Server {
@@ -194,7 +195,6 @@ class StoreClient {
     std::vector<SlicePiece> slices;
     uint64_t pulled_version = 0;
   };
-  class Direct;
 
   std::string Name(int ps) const;
   // `message`, and whom it is about.

@@ -83,6 +83,14 @@ void StoreClient::Direct::StepBack(StoreClient& client) {
   Close(client);
 }
 
+absl::StatusOr<DirectApply*> StoreClient::Direct::Use(StoreClient& client, bool changes) {
+  if (client.direct_ == nullptr) return nullptr;
+  if (changes && client.direct_->apply_.ended()) return absl::CancelledError("training has ended");
+  // Only its ps knows whether what this process has mapped is still what counts.
+  if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
+  return client.direct_ == nullptr ? nullptr : &client.direct_->apply_;
+}
+
 InPlaceMemory StoreClient::Direct::InPlace(const StoreClient& client, size_t variable) {
   if (client.direct_ == nullptr) return {};
   // Where nobody else writes, in place and a copy are the same.
@@ -143,9 +151,8 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
   if (client.direct_->apply_.ended() && options.minibatches > 0) return absl::CancelledError("training has ended");
   if (options.exchange > 0)
     return absl::InvalidArgumentError("the push is an elastic exchange, but the model has none");
-  // Only its ps knows whether what this process has mapped is still what counts.
-  if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
-  if (client.direct_ == nullptr) return client.PushPullAll(gradient, scales, options);
+  ASSIGN_OR_RETURN(const DirectApply* apply, Use(client, /*changes=*/false));
+  if (apply == nullptr) return client.PushPullAll(gradient, scales, options);
   const uint64_t sequence = ++client.sequence_;
   if (options.minibatches > 0) RETURN_IF_ERROR(BeginUpdate(client, sequence));
   if (client.direct_ == nullptr) {

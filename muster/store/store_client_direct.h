@@ -1,5 +1,5 @@
 // How a client comes to apply its updates itself, and does (docs/store_protocol.md, "Direct apply"). Part of
-// StoreClient: included by its own files only.
+// StoreClient: included by its own files only, and by operations that have a direct way too.
 #pragma once
 
 #include "muster/store/direct_apply.h"
@@ -15,6 +15,9 @@ class StoreClient::Direct {
   // With client.direct_ set; through the ps, if it is null afterwards. `scales`: as ClipScales.
   static absl::StatusOr<StorePushResult> PushPull(StoreClient& client, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                   const std::vector<double>& scales, const StorePushOptions& options);
+  // For an operation in a file of its own: who carries it out here; null: the ps does. Cancelled: training has ended,
+  // and the operation would change something. Other errors as Open's.
+  static absl::StatusOr<DirectApply*> Use(StoreClient& client, bool changes);
   static InPlaceMemory InPlace(const StoreClient& client, size_t variable);
   // This process writes no more.
   static void Close(StoreClient& client);

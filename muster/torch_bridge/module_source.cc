@@ -1,5 +1,6 @@
 #include "muster/torch_bridge/module_source.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -116,18 +117,50 @@ ModuleSource::ModuleSource(std::shared_ptr<torch::nn::Module> module, std::vecto
     specs_.push_back(variable.spec);
     variables_.push_back({std::move(variable), {}, {}});
   }
+  AddTables(options);
 }
 
-ModuleSource::~ModuleSource() { SetGradientReady(nullptr); }
+ModuleSource::~ModuleSource() {
+  SetGradientReady(nullptr);
+  LookUpThrough({});
+}
+
+void ModuleSource::AddTables(const ModuleSourceOptions& options) {
+  for (const auto& named : module_->named_modules()) {
+    auto table = std::dynamic_pointer_cast<EmbeddingImpl>(named.value());
+    if (table == nullptr || std::find(tables_.begin(), tables_.end(), table) != tables_.end()) continue;
+    VariableSpec spec = table->SpecOf(named.key());
+    const auto device = options.devices.find(spec.name);
+    if (device != options.devices.end()) spec.device = device->second;
+    specs_.push_back(std::move(spec));
+    tables_.push_back(std::move(table));
+  }
+}
+
+void ModuleSource::LookUpThrough(LookUp look_up) {
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    const size_t variable = variables_.size() + i;
+    EmbeddingImpl::LookUp one;
+    if (look_up) one = [look_up, variable](const RowsOut& rows) { return look_up(variable, rows); };
+    tables_[i]->LookUpThrough(specs_[variable].name, std::move(one));
+  }
+}
+
+void ModuleSource::EndTables() {
+  for (size_t i = 0; i < tables_.size(); ++i)
+    if (const RowsIn rows = tables_[i]->EndMinibatch(); !rows.indices.empty())
+      row_gradients_.push_back({variables_.size() + i, rows});
+}
 
 MutableByteSpan ModuleSource::value(size_t i) {
+  if (i >= variables_.size()) return {};
   // A change of shape or type can't be reported from here; ComputeGradients will.
   ReattachVariable(variables_[i]).IgnoreError();
   return {static_cast<std::byte*>(variables_[i].view.mutable_data_ptr()), static_cast<size_t>(specs_[i].bytes())};
 }
 
 bool ModuleSource::UseMemory(size_t i, MutableByteSpan memory, std::shared_ptr<void> owner) {
-  if (memory.size() != static_cast<size_t>(specs_[i].bytes())) return false;
+  if (i >= variables_.size() || memory.size() != static_cast<size_t>(specs_[i].bytes())) return false;
   return CatchTorch(absl::StrCat("moving variable '", specs_[i].name, "'"),
                     [&] {
                       variables_[i].view = View(memory, specs_[i], std::move(owner));
@@ -158,7 +191,10 @@ absl::StatusOr<double> ModuleSource::ComputeGradients() {
     return absl::FailedPreconditionError("there is no loss function to compute gradients of; call SetLoss first");
   DropGradients();
   RETURN_IF_ERROR(Reattach());
+  for (const auto& table : tables_) table->BeginMinibatch();
   absl::StatusOr<double> loss = CatchTorch("computing the loss and its gradients", [this] { return RunMinibatch(); });
+  absl::Status ended = CatchTorch("collecting gradients of rows", [this] { return EndTables(), absl::OkStatus(); });
+  if (loss.ok() && !ended.ok()) loss = std::move(ended);
   if (!loss.ok()) DropGradients();
   return loss;
 }
@@ -184,6 +220,7 @@ absl::StatusOr<double> ModuleSource::RunMinibatch() {
 }
 
 void ModuleSource::DropGradients() {
+  row_gradients_.clear();
   for (Variable& variable : variables_) {
     variable.gradient.reset();
     for (torch::Tensor& tensor : variable.found.tensors) tensor.mutable_grad().reset();
@@ -191,6 +228,7 @@ void ModuleSource::DropGradients() {
 }
 
 ByteSpan ModuleSource::gradient(size_t i) {
+  if (i >= variables_.size()) return {};
   const torch::Tensor& gradient = variables_[i].gradient;
   if (!gradient.defined()) return {};
   return {static_cast<const std::byte*>(gradient.const_data_ptr()), gradient.nbytes()};

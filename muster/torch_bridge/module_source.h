@@ -1,5 +1,6 @@
 // Any torch::nn::Module as a GradientSource: its parameters and buffers become views into flat memory that the layers
 // below read and write as spans, while the module, its user and autograd notice nothing (training is bit-identical).
+// Its Embeddings become tables of rows, which have no memory here.
 // Gradients stay the tensors that autograd made: copying them into a flat buffer was measured 8-10 % slower. Not
 // thread-safe: used by the training thread only.
 #pragma once
@@ -15,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/algo/gradient_source.h"
+#include "muster/torch_bridge/embedding.h"
 #include "muster/torch_bridge/module_variables.h"
 
 namespace muster {
@@ -41,10 +43,11 @@ class ModuleSource final : public GradientSource {
   ModuleSource(const ModuleSource&) = delete;
   ModuleSource& operator=(const ModuleSource&) = delete;
 
-  // Parameters in the order of named_parameters(), then buffers. A parameter that is (un)frozen later keeps its kind.
+  // Parameters in the order of named_parameters(), then buffers, then the tables of Embeddings (one that has several
+  // paths under its first). A parameter that is (un)frozen later keeps its kind.
   const std::vector<VariableSpec>& variables() const override { return specs_; }
 
-  // The further names of a tied variable; empty for most.
+  // The further names of a tied variable; empty for most. Not of tables, nor is tensor(i).
   const std::vector<std::string>& aliases(size_t i) const { return variables_[i].found.aliases; }
 
   // The tensor of the module that is variable i; its data is value(i).
@@ -75,6 +78,9 @@ class ModuleSource final : public GradientSource {
 
   ByteSpan gradient(size_t i) override;
 
+  void LookUpThrough(LookUp look_up) override;
+  std::span<const TableGradient> row_gradients() override { return row_gradients_; }
+
   // torch::load and Module::to give a tensor new memory without telling anyone, which would silently cut it off from
   // the cluster. This copies such values into value(i) and points the tensor back there. ComputeGradients and value(i)
   // do it by themselves, at the cost of one comparison a tensor. FailedPrecondition naming the variable whose shape,
@@ -90,6 +96,8 @@ class ModuleSource final : public GradientSource {
 
   ModuleSource(std::shared_ptr<torch::nn::Module> module, std::vector<ModuleVariable> found,
                const ModuleSourceOptions& options);
+  void AddTables(const ModuleSourceOptions& options);
+  void EndTables();
 
   absl::Status ReattachVariable(const Variable& variable);
   absl::StatusOr<double> RunMinibatch();
@@ -97,7 +105,9 @@ class ModuleSource final : public GradientSource {
 
   const std::shared_ptr<torch::nn::Module> module_;
   std::vector<VariableSpec> specs_;
-  std::vector<Variable> variables_;  // as specs_
+  std::vector<Variable> variables_;  // as specs_, which goes on with the tables
+  std::vector<std::shared_ptr<EmbeddingImpl>> tables_;
+  std::vector<TableGradient> row_gradients_;
   std::function<torch::Tensor()> loss_;
   std::function<void(size_t)> ready_;
 };

@@ -14,18 +14,22 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "muster/train/error.h"
 
 namespace muster {
 
 // The exception being handled as a Status: "<doing>: <message>", without torch's stack trace. Out of memory is
-// ResourceExhausted; index, value and type errors are InvalidArgument; what torch hasn't got is Unimplemented;
-// everything else is Unknown, which nobody retries. Only inside a catch block.
+// ResourceExhausted; index, value and type errors are InvalidArgument; what torch hasn't got is Unimplemented; an Error
+// of muster's own façade, called by the user's code, is the Status that it was; everything else is Unknown, which
+// nobody retries. Only inside a catch block.
 inline absl::Status StatusFromException(absl::string_view doing) {
   const auto message = [doing](const char* what) {
     return absl::StrCat(doing, ": ", absl::StripAsciiWhitespace(what));
   };
   try {
     throw;
+  } catch (const Error& error) {
+    return error.status();
   } catch (const c10::OutOfMemoryError& error) {
     return absl::ResourceExhaustedError(message(error.what_without_backtrace()));
   } catch (const std::bad_alloc&) {

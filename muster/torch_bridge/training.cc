@@ -1,5 +1,6 @@
 #include "muster/torch_bridge/training.h"
 
+#include <cstring>
 #include <exception>
 
 #include "absl/strings/str_cat.h"
@@ -68,9 +69,24 @@ Replica::Replica(Server& server, std::shared_ptr<torch::nn::Module> module, Repl
 }
 
 void Replica::Load(const CheckpointReader& checkpoint) {
-  ThrowIfError(CheckModelOfCheckpoint(checkpoint.manifest(), source_->variables(), checkpoint.path()));
-  for (size_t i = 0; i < source_->variables().size(); ++i)
-    ThrowIfError(checkpoint.ReadVariable(source_->variables()[i].name, source_->value(i)));
+  const std::vector<VariableSpec>& variables = source_->variables();
+  ThrowIfError(CheckModelOfCheckpoint(checkpoint.manifest(), variables, checkpoint.path()));
+  auto tables = std::make_shared<std::vector<std::vector<std::byte>>>(variables.size());
+  for (size_t i = 0; i < variables.size(); ++i) {
+    MutableByteSpan into = source_->value(i);
+    if (variables[i].kind == VariableKind::kRows) {
+      (*tables)[i].resize(variables[i].bytes());
+      into = (*tables)[i];
+    }
+    ThrowIfError(checkpoint.ReadVariable(variables[i].name, into));
+  }
+  source_->LookUpThrough([tables](size_t variable, const RowsOut& rows) {
+    const size_t row_bytes = rows.values.size() / rows.indices.size();
+    for (size_t i = 0; i < rows.indices.size(); ++i)
+      std::memcpy(rows.values.data() + i * row_bytes, (*tables)[variable].data() + rows.indices[i] * row_bytes,
+                  row_bytes);
+    return absl::OkStatus();
+  });
 }
 
 Trainer::Trainer(Replica& replica, std::unique_ptr<Algorithm> algorithm)

@@ -60,7 +60,8 @@ class Replica {
   ModuleSource& source() { return *source_; }
   const PlacementResult& placement() const { return placement_; }
 
-  // Variables and buffers from a checkpoint, without a cluster: what an evaluator does. Throws Error.
+  // Variables and buffers from a checkpoint, without a cluster: what an evaluator does. Tables of rows are then in this
+  // process's memory, as a whole. Throws Error.
   void Load(const CheckpointReader& checkpoint);
 
  private:
