@@ -16,6 +16,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/local_backend.h"
 #include "muster/launch/output_queue.h"
+#include "muster/launch/signal_echo.h"
 #include "muster/launch/supervisor.h"
 
 namespace muster {
@@ -23,8 +24,6 @@ namespace {
 
 // Output that waits for its reader before the tasks have to wait too.
 constexpr size_t kMostWaitingBytes = 1 << 20;
-// timeout(1) sends its signal to the process and then to its group: within this time both are one.
-constexpr absl::Duration kSameInterrupt = absl::Milliseconds(300);
 
 // The signals that end a run, as a descriptor; restores what was before when destroyed.
 class EndingSignals {
@@ -50,26 +49,19 @@ class EndingSignals {
   EndingSignals& operator=(const EndingSignals&) = delete;
 
   int fd() const { return fd_; }
-  // True if there was one.
-  bool Take() {
+  // How many interrupts there were since the last time.
+  int Take() {
+    const absl::Time now = RealClock().Now();
+    int interrupts = 0;
     signalfd_siginfo info;
-    while (read(fd_, &info, sizeof info) == sizeof info) {
-      const absl::Time now = RealClock().Now();
-      const bool echo =
-          info.ssi_pid != 0 && info.ssi_pid == sender_ && info.ssi_signo == signal_ && now - taken_ < kSameInterrupt;
-      sender_ = info.ssi_pid;  // 0: the terminal
-      signal_ = info.ssi_signo;
-      taken_ = now;
-      if (!echo) return true;
-    }
-    return false;
+    while (read(fd_, &info, sizeof info) == sizeof info)
+      if (!echo_.IsEcho(info.ssi_signo, info.ssi_pid, now)) ++interrupts;
+    return interrupts;
   }
 
  private:
   int fd_;
-  uint32_t sender_ = 0;
-  uint32_t signal_ = 0;
-  absl::Time taken_ = absl::InfinitePast();
+  SignalEcho echo_;
   sigset_t mask_before_;
   void (*pipe_before_)(int);
 };
@@ -145,7 +137,7 @@ class ForegroundRun final : public BackendEvents {
     supervisor_.emplace(running, std::move(options), backend_, RealClock(),
                         [this](const std::string& line) { log_.Say(line); });
     loop_.Watch(signals_.fd(), POLLIN, [this](short) {
-      while (signals_.Take()) supervisor_->OnInterrupt();
+      for (int interrupts = signals_.Take(); interrupts > 0; --interrupts) supervisor_->OnInterrupt();
     });
     return absl::OkStatus();
   }

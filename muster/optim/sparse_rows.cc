@@ -43,8 +43,8 @@ absl::Status Check(const UpdateRule& rule, const RowsOfVariable& variable, std::
 }
 
 // The distinct rows in the order in which they first come, found through an open-addressing table at most half full: a
-// look or two an index, where sorting pairs of index and position would take some for each binary digit of their
-// number.
+// look or two an index, where sorting pairs of index and position takes some for each binary digit of how many there
+// are.
 class DistinctRows {
  public:
   explicit DistinctRows(size_t num_indices)

@@ -197,8 +197,7 @@ class StoreClient {
   };
 
   std::string Name(int ps) const;
-  // `message`, and whom it is about.
-  std::string Named(int ps, absl::string_view message) const;
+  std::string Named(int ps, absl::string_view message) const;  // `message`, and whom it is about
   absl::Status Annotate(int ps, const absl::Status& status) const;
   void Send(StoreCall& call, absl::Time deadline, int& unanswered);
   [[nodiscard]] absl::Status Exchange(std::vector<StoreCall>& calls, absl::Time deadline, bool stoppable = false);
@@ -211,7 +210,6 @@ class StoreClient {
   [[nodiscard]] absl::Status AwaitAllServers();
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief, bool last);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
-  // `scales`: as ClipScales.
   absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                          const std::vector<double>& scales, const PushPullOptions& options);
   StoreCall MakePushPull(int ps, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,

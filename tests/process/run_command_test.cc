@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <fstream>
 #include <map>
@@ -135,14 +136,32 @@ TEST(RunCommand, InterruptedTwiceKillsAtOnce) {
   EXPECT_THAT(run.err, HasSubstr("interrupted again: killing ps:0, worker:0"));
 }
 
+// Both wait for the launcher, which is stopped meanwhile: the kernel merges two of a kind that are sent to a process,
+// but not with one that is sent to its thread.
 TEST(RunCommand, TheSameSignalOfTheSameSenderTwiceAtOnceIsOneInterrupt) {
   MusterRun run({"--ps", "0", "--workers", "1"},
                 "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 1000 & wait; done");
   run.WaitForOut("[worker:0] ready");
+  run.Signal(SIGSTOP);
+  siginfo_t stopped = {};
+  ASSERT_EQ(waitid(P_PID, run.pid(), &stopped, WSTOPPED), 0);
   run.Signal(SIGTERM);
-  run.Signal(SIGTERM);
+  ASSERT_EQ(tgkill(run.pid(), run.pid(), SIGTERM), 0);
+  run.Signal(SIGCONT);
   EXPECT_EQ(run.Wait(), 5);
   EXPECT_THAT(run.out, HasSubstr("bye"));
+  EXPECT_THAT(run.err, Not(HasSubstr("interrupted again")));
+}
+
+TEST(RunCommand, TheSameSignalOfAnotherSenderIsAnotherInterrupt) {
+  MusterRun run({"--ps", "0", "--workers", "1"}, "trap '' TERM; echo ready; while :; do sleep 1000; done");
+  run.WaitForOut("[worker:0] ready");
+  run.Signal(SIGTERM);
+  run.WaitForErr("interrupted: ending");
+  Process another({"/bin/kill", "-TERM", absl::StrCat(run.pid())});
+  EXPECT_EQ(another.Wait(), 0);
+  EXPECT_EQ(run.Wait(), 137);
+  EXPECT_THAT(run.err, HasSubstr("interrupted again: killing worker:0"));
 }
 
 TEST(RunCommand, InterruptIsHeardWhileNobodyReadsTheOutput) {
