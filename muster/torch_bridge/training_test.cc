@@ -97,6 +97,42 @@ TEST(TrainingTest, CheckpointsKeepTorchsRandomGenerator) {
   EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
 }
 
+// Weights, Adam's moments, dropout's draws: what is trained after a checkpoint is what would have been trained.
+TEST(TrainingTest, ARestoredRunIsTheUninterruptedOneToTheBit) {
+  // Trains in `directory` up to step `last`, from the checkpoint there if there is one. The parameters then.
+  const auto train = [](const std::string& directory, uint64_t seed, int64_t last) {
+    SeedTorch(seed);
+    const auto server = Server::CreateLocal();
+    torch::nn::Sequential net(torch::nn::Linear(4, 16), torch::nn::Dropout(0.5), torch::nn::ReLU(),
+                              torch::nn::Linear(16, 1));
+    Replica replica(*server, net);
+    auto trainer = Asynchronous(replica, Adam({.learning_rate = 0.01}));
+    MonitoredTrainingSession session(*server, {.checkpoint_dir = directory}, {StopAtStep({.last_step = last})});
+    while (!session.ShouldStop())
+      session.Run(trainer, [&] {
+        const torch::Tensor inputs = torch::rand({8, 4});
+        return torch::mse_loss(net->forward(inputs), inputs.sum(1, /*keepdim=*/true));
+      });
+    session.Close();
+    std::vector<torch::Tensor> parameters;
+    for (const torch::Tensor& parameter : net->parameters()) parameters.push_back(parameter.detach().clone());
+    return parameters;
+  };
+  std::vector<std::vector<torch::Tensor>> ends;
+  for (const std::vector<int64_t>& lives : {std::vector<int64_t>{20}, {8, 9, 20}}) {
+    std::string directory = testing::TempDir() + "training_test_XXXXXX";
+    ASSERT_NE(mkdtemp(directory.data()), nullptr);
+    // Each life begins with a seed of its own, which counts in the first only.
+    uint64_t seed = 5;
+    std::vector<torch::Tensor> parameters;
+    for (const int64_t last : lives) parameters = train(directory, seed++, last);
+    ends.push_back(parameters);
+    EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
+  }
+  ASSERT_EQ(ends[0].size(), 4u);
+  for (size_t i = 0; i < ends[0].size(); ++i) EXPECT_TRUE(torch::equal(ends[0][i], ends[1][i])) << "parameter " << i;
+}
+
 TEST(TrainingTest, WhatIsMissingIsSaid) {
   const auto server = Server::CreateLocal();
   torch::nn::Linear net(4, 1);

@@ -145,6 +145,21 @@ TEST_F(Digits, GoesOnWhereTheCheckpointIsAlsoWithOtherPs) {
   ExpectTrained(start + 50);
 }
 
+// The order of the data goes on, too: weights and moments of the last step are the same to the bit.
+TEST_F(Digits, WhatIsRestoredTrainsAsIfNothingHadHappened) {
+  for (const std::vector<int>& lives : {std::vector<int>{120}, {50, 120}}) {
+    const std::string model = absl::StrCat("--model_dir=", scratch_.path(), "/lives", lives.size());
+    for (const int steps : lives) {
+      Process life(Joined(Train(steps), {model}), Options());
+      EXPECT_EQ(life.Wait(), 0) << life.err;
+    }
+  }
+  Process diff(
+      {kMuster, "checkpoint", "diff", scratch_.File("lives1/model.ckpt-120"), scratch_.File("lives2/model.ckpt-120")},
+      Options());
+  EXPECT_EQ(diff.Wait(), 0) << diff.out << diff.err;
+}
+
 TEST_F(Digits, AKilledChiefIsStartedAgain) {
   ByHand cluster(2, 2);
   Process ps0(Joined({kMuster, "ps"}, cluster.Flags("ps", 0)), Options());
