@@ -1,5 +1,6 @@
 #include "muster/algo/asynchronous.h"
 
+#include "muster/algo/train_in_place.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {
@@ -10,17 +11,7 @@ AsynchronousAlgorithm::AsynchronousAlgorithm(GradientSource& source, PlacementRe
   for (size_t i = 0; i < binding_.variables.size(); ++i) binding_.values.push_back(source.value(i));
 }
 
-void AsynchronousAlgorithm::Begin(StoreClient& client) {
-  bool moved = false;
-  for (size_t i = 0; i < binding_.variables.size(); ++i) {
-    const InPlaceMemory memory = client.InPlace(i);
-    if (memory.bytes.empty() || memory.bytes.data() == binding_.values[i].data()) continue;
-    if (!source_.UseMemory(i, memory.bytes, memory.owner)) continue;
-    binding_.values[i] = memory.bytes;
-    moved = true;
-  }
-  if (moved) client.Bind(binding_);
-}
+void AsynchronousAlgorithm::Begin(StoreClient& client) { TrainInPlace(client, source_, binding_); }
 
 absl::StatusOr<StepResult> AsynchronousAlgorithm::Step(StoreClient& client) {
   ASSIGN_OR_RETURN(const double loss, source_.ComputeGradients());

@@ -22,6 +22,8 @@ class SynchronousAlgorithm final : public Algorithm {
 
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return binding_; }
+  // Where the client offers the store's own memory, the source trains in it.
+  void Begin(StoreClient& client) override;
   // Waits for the round. A minibatch that came too late shows by a global step that others have made.
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
 

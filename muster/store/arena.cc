@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
-#include "muster/optim/half.h"
 #include "muster/store/arena_rows.h"
 #include "muster/store/count_lock.h"
+#include "muster/store/gradient_sum.h"
 #include "muster/store/messages.h"
 #include "muster/store/row_initializer.h"
 #include "muster/store/shared_memory_order.h"
@@ -22,34 +22,6 @@ namespace {
 template <typename T>
 void Fill(MutableByteSpan bytes, T value) {
   for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) std::memcpy(bytes.data() + i, &value, sizeof(T));
-}
-
-template <typename T>
-std::span<T> As(MutableByteSpan bytes) {
-  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
-
-// sum ← sum + scale × gradient. The gradient comes off the wire and needs no alignment.
-template <typename T>
-void AddElements(std::span<T> sum, const std::byte* gradient, T scale) {
-  for (size_t i = 0; i < sum.size(); ++i) {
-    T element;
-    std::memcpy(&element, gradient + i * sizeof(T), sizeof(T));
-    sum[i] += scale * element;
-  }
-}
-
-// The sum is of SlotDType(dtype).
-void AddTo(DType dtype, MutableByteSpan sum, ByteSpan gradient, double scale) {
-  if (dtype == DType::kFloat64) return AddElements(As<double>(sum), gradient.data(), scale);
-  const auto narrow = static_cast<float>(scale);
-  if (DTypeSize(dtype) != kHalfBytes) return AddElements(As<float>(sum), gradient.data(), narrow);
-  for (size_t from = 0; from < As<float>(sum).size(); from += kHalfBlock) {
-    const std::span<float> part = As<float>(sum).subspan(from, std::min(kHalfBlock, As<float>(sum).size() - from));
-    HalfBlock floats;
-    FloatsFromHalves(dtype, gradient.data() + from * kHalfBytes, floats.data(), part.size());
-    AddElements(part, reinterpret_cast<const std::byte*>(floats.data()), narrow);
-  }
 }
 
 }  // namespace
@@ -71,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const StoreModel& model, in
     ASSIGN_OR_RETURN(memory, ArenaMemory::Create());
   }
   const std::string description = Encode(model);
-  RETURN_IF_ERROR(memory->Reset(layout.total_bytes() + description.size()));
+  RETURN_IF_ERROR(memory->Reset(layout.total_bytes() + description.size(), layout.gradients_bytes()));
   std::memcpy(memory->data() + layout.total_bytes(), description.data(), description.size());
   auto arena = std::unique_ptr<Arena>(new Arena(layout, model, std::move(rules), std::move(memory), probe));
   arena->header() = {.version = kArenaVersion,
@@ -271,8 +243,8 @@ void Arena::AccumulateStripe(int64_t stripe_index, const Push& push, ByteSpan gr
   SaveHeader(stripe_index, StripeContent::kAccumulator, slot);
   for (size_t block = 0; block < parts.num_blocks(); ++block) {
     SaveBlock(parts, block, slot);
-    AddTo(dtype, parts.block(0, block), gradient.subspan(block * kUndoBlockElements * DTypeSize(dtype)),
-          push.gradient_scale);
+    AddGradient(dtype, parts.block(0, block), gradient.subspan(block * kUndoBlockElements * DTypeSize(dtype)),
+                push.gradient_scale);
     At(ArenaPoint::kBlockChanged);
   }
   uint64_t& last = head.last_sequence()[push.client];
@@ -282,78 +254,6 @@ void Arena::AccumulateStripe(int64_t stripe_index, const Push& push, ByteSpan gr
   At(ArenaPoint::kHeaderWritten);
   Publish<uint64_t>(slot.valid, 0);  // this is the commit
   At(ArenaPoint::kCommitted);
-}
-
-void Arena::BeginFiring(uint64_t next_round) {
-  header().next_round = next_round;
-  Publish<uint64_t>(header().firing, 1 + header().gate.contributors);
-  At(ArenaPoint::kFiring);
-}
-
-void Arena::Fire() {
-  MUSTER_CHECK(header().firing != 0);
-  for (const ArenaLayout::Slice& slice : layout_.slices()) {
-    if (slice.accumulator_offset == 0) continue;
-    for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
-      {
-        StripeLock lock(*this, i);
-        const StripeGate& gate = GateOf(stripe(i));
-        if (gate.fired <= header().gate.round && gate.gradients > 0) FireStripe(i);
-      }
-      At(ArenaPoint::kUnlocked);
-    }
-  }
-  At(ArenaPoint::kFired);
-}
-
-// Under the stripe's lock. The rounds are the global steps: schedules go by them.
-void Arena::FireStripe(int64_t stripe_index) {
-  StripeHeader& head = stripe(stripe_index);
-  StripeGate& gate = GateOf(head);
-  UndoHeader& slot = undo(layout_.num_clients());
-  const int slice = layout_.SliceOf(stripe_index);
-  const RuleSpec& rule = this->rule(slice);
-  const uint64_t round = header().gate.round;
-  const uint64_t contributors = header().firing - 1;
-  if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
-  SaveHeader(stripe_index, StripeContent::kAll, slot);
-  const uint64_t divisor = contributors + gate.abandoned + ForgetUnfinished(head);
-  const UpdateRule::Step step = {
-      .learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, static_cast<int64_t>(round)),
-      .t = head.t + 1,
-      .gradient_scale = 1 / static_cast<double>(divisor),
-      .clip_value = ClipValue(rule.clip)};
-  const StripeParts all = PartsOf(stripe_index, StripeContent::kAll);
-  for (size_t block = 0; block < all.num_blocks(); ++block) {
-    SaveBlock(all, block, slot);
-    if (contributors > 0) ApplyMean(stripe_index, all, block, step);
-    const MutableByteSpan sum = all.block(all.count - 1, block);
-    std::memset(sum.data(), 0, sum.size());
-    At(ArenaPoint::kBlockChanged);
-  }
-  if (contributors > 0) {
-    ++head.updates;
-    ++head.t;
-  }
-  gate = {.fired = round + 1, .gradients = 0, .abandoned = 0};
-  At(ArenaPoint::kHeaderWritten);
-  Publish<uint64_t>(slot.valid, 0);  // this is the commit
-  At(ArenaPoint::kCommitted);
-}
-
-void Arena::ApplyMean(int64_t stripe_index, const StripeParts& all, size_t block, UpdateRule::Step step) {
-  const int slice = layout_.SliceOf(stripe_index);
-  const StripeParts state = PartsOf(stripe_index);
-  const DType dtype = model_.variable(model_.slices[slice]).dtype;
-  const MutableByteSpan sum = all.block(all.count - 1, block);
-  if (DTypeSize(dtype) != kHalfBytes) return ApplyBlock(slice, state, block, sum, step);
-  // Divided first: the sum may be more than a half can hold.
-  for (float& element : As<float>(sum)) element *= static_cast<float>(step.gradient_scale);
-  step.gradient_scale = 1;
-  std::array<std::byte, kUndoBlockElements * kHalfBytes> halves;
-  const size_t count = As<float>(sum).size();
-  HalvesFromFloats(dtype, As<float>(sum).data(), halves.data(), count);
-  ApplyBlock(slice, state, block, ByteSpan(halves).first(count * kHalfBytes), step);
 }
 
 uint64_t Arena::ForgetUnfinished(StripeHeader& head) {

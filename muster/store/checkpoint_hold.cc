@@ -81,7 +81,7 @@ void CheckpointHold::Hold(const HoldRequest& request, std::shared_ptr<Arena> are
     std::atomic_thread_fence(std::memory_order_seq_cst);
     for (int i = 0; i < static_cast<int>(through_.size()); ++i)
       LetIn(i, goes_on ? std::numeric_limits<uint64_t>::max() : Newest(i));
-    if (!goes_on && arena_->model().gated()) gates_.HoldRounds(arena_->header().gate.round);
+    if (!goes_on && arena_->model().gated()) gates_.HoldHere();
     timer_ = loop_.CallAt(loop_.Now() + kLimit, [this] {
       timer_.reset();
       LogWarning("the chief has not cut its checkpoint in time: training goes on");
@@ -109,7 +109,7 @@ void CheckpointHold::Mark(const MarkRequest& request, Responder responder) {
   round_ = request.round;
   marking_ = std::move(responder);
   const bool goes_on = options_.probe != nullptr && options_.probe->Has(PlantedBug::kMarkWithoutHold);
-  if (!goes_on && arena_->model().gated()) gates_.HoldRounds(request.round);
+  if (!goes_on && arena_->model().gated()) gates_.HoldFrom(request.round);
   for (Kept& kept : std::exchange(kept_, {}))
     handle_(std::move(kept.request), std::move(kept.bulk), std::move(kept.responder));
   Look();
@@ -142,7 +142,11 @@ void CheckpointHold::LookLater() {
 
 // What a process applies itself comes without a message.
 void CheckpointHold::LookAgain(int client) {
-  if (Observe(arena_->client(client).direct_begun) < through_[client] || look_timer_) return;
+  if (Observe(arena_->client(client).direct_begun) >= through_[client]) LookAgainSoon();
+}
+
+void CheckpointHold::LookAgainSoon() {
+  if (look_timer_) return;
   look_timer_ = loop_.CallAt(loop_.Now() + kLookAfter, [this] {
     look_timer_.reset();
     Look();
@@ -154,7 +158,7 @@ void CheckpointHold::Look() {
   const ArenaHeader& header = arena_->header();
   const bool goes_on = options_.probe != nullptr && options_.probe->Has(PlantedBug::kMarkWithoutHold);
   if (arena_->model().gated()) {
-    if (header.gate.round < *round_ && !goes_on && !ended_) return;
+    if (header.gate.round < *round_ && !goes_on && !ended_) return LookAgainSoon();
     if (header.gate.round > *round_ && !goes_on) return Release();
   }
   for (size_t i = 0; i < through_.size(); ++i)
@@ -213,7 +217,7 @@ void CheckpointHold::Release() {
   round_.reset();
   if (marking_)
     std::exchange(marking_, std::nullopt)->Fail(absl::OutOfRangeError("the hold has run out before the mark"));
-  if (gated) gates_.HoldRounds(std::numeric_limits<uint64_t>::max());
+  if (gated) gates_.GoOn();
   // Later: whoever releases may be in the middle of a request.
   loop_.Post([self = self_, kept = std::make_shared<std::vector<Kept>>(std::exchange(kept_, {}))] {
     if (*self == nullptr) return;

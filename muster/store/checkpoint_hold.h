@@ -80,6 +80,7 @@ class CheckpointHold {
   MarkReply MakeReply() const;
   void LookLater();
   void LookAgain(int client);
+  void LookAgainSoon();
   void Look();
 
   EventLoop& loop_;

@@ -16,7 +16,7 @@ class DirectDoor {
   // `port` may be null: nobody gets in. It must outlive the door.
   explicit DirectDoor(ArenaPort* port) : port_(port) {}
 
-  // NotFound: this ps gives its arena to nobody, or its model has a gate.
+  // NotFound: this ps gives its arena to nobody, or its model has a bound of staleness.
   absl::StatusOr<OpenDirectReply> Open(Arena& arena, int client);
   // From now on the bearer of the ticket writes for the client. PermissionDenied: nobody has come with it.
   [[nodiscard]] absl::Status Enter(Arena& arena, int client, const std::string& ticket);

@@ -48,8 +48,8 @@ absl::Status StoreClient::Direct::Try(StoreClient& client) {
 absl::Status StoreClient::Direct::Open(StoreClient& client) {
   const StoreClientOptions& options = client.options_;
   const ModelBinding& binding = client.binding_;
-  const bool gated = binding.gate.kind != GateKind::kNone || binding.clock_limit > 0 || binding.exchanges;
-  if (options.apply == ApplyChoice::kServer || (gated && options.apply == ApplyChoice::kAuto)) return absl::OkStatus();
+  const bool by_ps = binding.clock_limit > 0 || binding.exchanges;
+  if (options.apply == ApplyChoice::kServer || (by_ps && options.apply == ApplyChoice::kAuto)) return absl::OkStatus();
   const bool again = client.direct_ != nullptr;
   const absl::Time give_up = client.loop_.Now() + options.patience;
   absl::Status opened = Try(client);
@@ -70,9 +70,12 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
 
 InPlaceMemory StoreClient::Direct::InPlace(const StoreClient& client, size_t variable) {
   if (client.direct_ == nullptr) return {};
-  // Where nobody else writes, in place and a copy are the same.
+  // Where nobody else writes, in place and a copy are the same; so they are where nothing is written without this
+  // worker's gradient.
   const bool alone = client.direct_->apply_.guest(0).arena().layout().num_clients() == 1;
-  if (client.options_.apply != ApplyChoice::kDirect && !alone) return {};
+  const GateSpec& gate = client.binding_.gate;
+  const bool in_step = gate.kind == GateKind::kSynchronous && gate.replicas_to_aggregate >= gate.total_replicas;
+  if (client.options_.apply != ApplyChoice::kDirect && !alone && !in_step) return {};
   return client.direct_->apply_.InPlace(variable);
 }
 
@@ -101,6 +104,9 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
     return absl::InvalidArgumentError("delay compensation is the ps's: it takes updates applied by the server");
   // Only its ps knows whether what this process has mapped is still what counts.
   if (!client.direct_->apply_.hosts_alive()) RETURN_IF_ERROR(Open(client));
+  if (options.local_step.has_value()) return Contribute(client, gradient, options);
+  // Before the values: who has read some of the next round's is late, and knows it.
+  const uint64_t round = client.direct_->apply_.round();
   const std::vector<double> scales = ClipScales(client.binding_, gradient);
   const uint64_t sequence = ++client.sequence_;
   if (options.minibatches > 0) RETURN_IF_ERROR(BeginUpdate(client, sequence));
@@ -109,6 +115,7 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
       client.direct_->apply_.PushPull(client.binding_, gradient, options,
                                       {.sequence = sequence, .generation = client.generation_, .scales = &scales}));
   client.global_step_ = result.global_step;
+  client.round_ = round;
   if (client.chief_epoch() != 0 && client.direct_->apply_.load_requested())
     RETURN_IF_ERROR(client.ReadGlobalStep().status());
   return result;

@@ -24,6 +24,11 @@ class StoreClient::Direct {
   // Announces it, and waits while a ps is held for the cut of a checkpoint.
   [[nodiscard]] static absl::Status BeginUpdate(StoreClient& client, uint64_t sequence);
   [[nodiscard]] absl::Status VisitOne(StoreClient& client, int ps);
+  // One round of the synchronous gate: store_client_divided.cc.
+  static absl::StatusOr<StorePushResult> Contribute(StoreClient& client, absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                                    const StorePushOptions& options);
+  // Nobody can wait any longer, or has to: why.
+  [[nodiscard]] static absl::Status LookAround(StoreClient& client, absl::Time give_up);
 
   DirectApply apply_;
 };
