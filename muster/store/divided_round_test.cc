@@ -213,6 +213,29 @@ TEST_F(DividedRoundTest, WhoHasPublishedWhenTheRoundFiresIsLate) {
   EXPECT_EQ(W(), -2.0f);
 }
 
+// Worker 1 has published all of it when the others make the round. True if it is in no round.
+bool DropsWhoPublishedTooLate(ArenaRounds& rounds, Worker& worker0, Worker& worker2) {
+  const ArenaRounds::Contribution late = {.client = 1, .sequence = 1, .generation = 1, .direct = true};
+  EXPECT_EQ(rounds.Enter(late), ArenaRounds::Standing::kOpen);
+  rounds.BeginGradient(late);
+  worker0.Contribute(1, 0);
+  worker2.Contribute(3, 0);
+  return rounds.Commit(late) == ArenaRounds::Standing::kLate;
+}
+
+TEST_F(DividedRoundTest, AGradientThatIsPublishedTooLateIsInNoRound) {
+  Start(2);
+  EXPECT_TRUE(DropsWhoPublishedTooLate(rounds_[0], worker(0), worker(2)));
+  EXPECT_EQ(header().gate.contributors, 0u);
+  EXPECT_EQ(header().gate.dropped, 1u);
+}
+
+TEST_F(DividedRoundTest, OneThatWouldBeIsFound) {
+  probe_.Plant(PlantedBug::kContributeLate);
+  Start(2);
+  EXPECT_FALSE(DropsWhoPublishedTooLate(rounds_[0], worker(0), worker(2)));
+}
+
 TEST_F(DividedRoundTest, AScaleIsOfItsContributorAlone) {
   Start(2);
   worker(0).scale = 0.5;
