@@ -56,11 +56,13 @@ Final ReadFinal(const std::string& directory, int64_t width = kWidth) {
 class KilledRun {
  public:
   KilledRun(int workers, int64_t steps, const std::string& apply)
-      : width_(apply == "direct" ? kDirectWidth : kWidth),
+      : width_(apply == "server" ? kWidth : kDirectWidth),
         run_(Joined({kMuster, "run", "--ps", "2", "--workers", std::to_string(workers), "--muster-ps", "--model_dir",
                      model_.path(), "--max-restarts", "1000", "--"},
-                    Joined(kToy, {"--steps=" + std::to_string(steps), "--width=" + std::to_string(width_),
-                                  "--log_steps=10", "--apply=" + apply}))) {}
+                    Joined(Joined(kToy, {"--steps=" + std::to_string(steps), "--width=" + std::to_string(width_),
+                                         "--log_steps=10"}),
+                           apply == "synchronous" ? std::vector<std::string>{"--synchronous", "--apply=auto"}
+                                                  : std::vector<std::string>{"--apply=" + apply}))) {}
 
   // Kills the task and waits until it has been started again and the chief has gone on by some steps.
   void Kill(const std::string& task) {
@@ -140,6 +142,22 @@ TEST_P(KilledRunTest, KilledWorkersAndPsTogether) {
 
 INSTANTIATE_TEST_SUITE_P(Apply, KilledRunTest, ::testing::Values("server", "direct"),
                          [](const auto& info) { return info.param; });
+
+// Every round adds one, whoever is in it: the cut of the last checkpoint is at a round, so every element is exact.
+TEST(Survival, SynchronousWorkersThatApplyThemselvesAndTheirPs) {
+  KilledRun run(2, 4000, "synchronous");
+  const std::vector<std::string> victims = {"worker:1", "ps:0", "worker:0", "ps:1"};
+  for (int i = 0; i < 12; ++i) {
+    run.WaitForSteps();
+    run.Kill(victims[i % 4]);
+  }
+  EXPECT_EQ(run.Wait(), 0) << run.log();
+  const Final final = run.ReadFinal();
+  EXPECT_GE(final.global_step, 4000);
+  EXPECT_THAT(final.w, Each(1.0f + static_cast<float>(final.global_step)));
+  EXPECT_THAT(final.b, Each(1.0f + static_cast<float>(final.global_step)));
+  EXPECT_THAT(run.log(), HasSubstr("applies its updates itself"));
+}
 
 TEST(Survival, APsStartedAgainByHandGoesOnFromTheLastCheckpoint) {
   ByHand cluster(2, 2);

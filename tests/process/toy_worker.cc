@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "muster/algo/asynchronous.h"
+#include "muster/algo/synchronous.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/environment.h"
@@ -34,6 +35,7 @@ struct Flags {
   std::optional<float> gradient;  // of every element; unset: its value
   std::optional<bool> is_chief;
   std::string apply = "server";  // most tests look at what the ps do
+  bool synchronous = false;
 };
 
 Flags ParseFlags(int argc, char** argv) {
@@ -49,6 +51,7 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--gradient", flags.gradient, "of every element; unset: its value");
   app.add_option("--is_chief", flags.is_chief, "SessionOptions::is_chief");
   app.add_option("--apply", flags.apply, "NodeOptions::apply: server, direct or auto");
+  app.add_flag("--synchronous", flags.synchronous, "all workers that are there make a round");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -112,8 +115,12 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
   if (node->num_ps() > 0) {
     ASSIGN_OR_RETURN(placement, PlaceVariables(source.variables(), node->num_ps(), Placement::kRoundRobin, {}));
   }
-  AsynchronousAlgorithm algorithm(source, placement, RuleSpec{.learning_rate = flags.learning_rate});
-  node->SetAlgorithm(&algorithm);
+  const RuleSpec rule{.learning_rate = flags.learning_rate};
+  const auto workers = static_cast<uint32_t>(std::max<size_t>(1, task.worker_tasks().size()));
+  AsynchronousAlgorithm asynchronous(source, placement, rule);
+  SynchronousAlgorithm synchronous(source, placement, rule,
+                                   {.replicas_to_aggregate = workers, .total_replicas = workers});
+  node->SetAlgorithm(flags.synchronous ? static_cast<Algorithm*>(&synchronous) : &asynchronous);
   ASSIGN_OR_RETURN(SessionEnvironment environment, node->MakeSessionEnvironment());
   Session session(std::move(environment),
                   {.is_chief = flags.is_chief,
