@@ -1,5 +1,6 @@
-// `bench steps`: minibatches a second of asynchronous training through a parameter server, beside the fastest plain
-// loop of one process, measured in turns in one run. Rows on stdout are JSON, the table is on stderr.
+// `bench steps`: minibatches a second of training through a parameter server, beside the fastest plain loop of one
+// process (synchronous training of two workers: of two such processes at once), measured in turns in one run. Rows on
+// stdout are JSON, the table is on stderr.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,8 @@ struct Options {
   std::vector<std::string> models = {"mlp100", "mlp2048"};
   std::vector<std::string> rules = {"sgd", "adam"};
   std::vector<std::string> applies = {"server", "auto", "direct"};
+  std::vector<std::string> modes = {"async", "sync"};
+  std::string mode = "async";  // of a worker
   bool without_undo = false;
   int workers = 2;
   bool amd_off = true;
@@ -66,7 +69,10 @@ int Work(const TaskConfig& task, const Options& options) {
   NoUndo no_undo;
   Server server(task, {.apply = ParseApplyChoice(options.apply).value(), .probe = options.undo ? nullptr : &no_undo});
   Replica replica(server, model);
-  auto trainer = Asynchronous(replica, OptimizerOf(options.work));
+  const auto workers = static_cast<uint32_t>(task.worker_tasks().size());
+  Trainer trainer = options.mode == "sync" ? Synchronous(replica, OptimizerOf(options.work),
+                                                         {.replicas_to_aggregate = workers, .total_replicas = workers})
+                                           : Asynchronous(replica, OptimizerOf(options.work));
   MonitoredTrainingSession session(server, {.log_step_count_steps = 0});
   const auto step = [&] { session.Run(trainer, [&] { return MlpLoss(model, data.Next()); }); };
   for (int i = 0; i < kWarmUpSteps; ++i) step();
@@ -95,6 +101,7 @@ struct Case {
   bool amd = true;  // the processor switch of torch_bridge/mkl_amd, for the processes that train
   std::string apply;
   bool undo = true;
+  std::string mode = "async";
 };
 
 std::vector<std::string> WordsOf(const Options& options, const Case& which) {
@@ -102,6 +109,7 @@ std::vector<std::string> WordsOf(const Options& options, const Case& which) {
       "--seconds", absl::StrCat(options.seconds), "--model", which.work.model, "--rule", which.work.rule};
   if (!which.apply.empty()) words.insert(words.end(), {"--apply", which.apply});
   if (!which.undo) words.emplace_back("--no_undo");
+  words.insert(words.end(), {"--mode", which.mode});
   return words;
 }
 
@@ -119,6 +127,19 @@ double MeasureAlone(const Options& options, const Case& which, const std::string
   if (WaitFor(StartMeasuring(options, which, "local", out, {})) == 0) return ReadRate(out);
   ShowEnd(out + ".log");
   return 0;
+}
+
+// Two at once: what two workers have to be measured by that wait for each other. The sum of their rates.
+double MeasureTwoAlone(const Options& options, const Case& which, const std::string& folder) {
+  const std::string outs[] = {folder + "/local0", folder + "/local1"};
+  pid_t children[2];
+  for (int i = 0; i < 2; ++i) children[i] = StartMeasuring(options, which, "local", outs[i], {});
+  double rate = 0;
+  for (int i = 0; i < 2; ++i) {
+    if (WaitFor(children[i]) != 0) return ShowEnd(outs[i] + ".log"), 0;
+    rate += ReadRate(outs[i]);
+  }
+  return rate;
 }
 
 // One ps and `workers` workers (the first is the chief); the sum of their rates.
@@ -150,15 +171,15 @@ double MeasureCluster(const Options& options, const Case& which, const std::stri
 
 void PrintRow(const Case& which, int workers, double rate, double local) {
   nlohmann::ordered_json row = {{"bench", "steps"},        {"model", which.work.model},
-                                {"rule", which.work.rule}, {"mode", "async"},
+                                {"rule", which.work.rule}, {"mode", which.mode},
                                 {"apply", which.apply},    {"transport", which.apply == "server" ? "tcp" : "arena"},
                                 {"amd_switch", which.amd}, {"workers", workers},
                                 {"steps_per_s", rate},     {"local_steps_per_s", local},
                                 {"ratio", rate / local}};
   if (!which.undo) row["undo"] = false;
   std::printf("%s\n", row.dump().c_str());
-  std::fprintf(stderr, "%-8s %-5s %-7s %10s %8d %12.0f %12.0f %7.3f\n", which.work.model.c_str(),
-               which.work.rule.c_str(), absl::StrCat(which.apply, which.undo ? "" : "*").c_str(),
+  std::fprintf(stderr, "%-8s %-5s %-5s %-7s %10s %8d %12.0f %12.0f %7.3f\n", which.work.model.c_str(),
+               which.work.rule.c_str(), which.mode.c_str(), absl::StrCat(which.apply, which.undo ? "" : "*").c_str(),
                which.amd ? "on" : "off", workers, rate, local, rate / local);
 }
 
@@ -196,16 +217,43 @@ bool ReportWork(const Options& options, const std::string& folder, const MlpWork
   return good;
 }
 
+// Two locals at once, and two workers in step, in turns. In place or not is the same there: `direct` is `auto`.
+bool ReportSynchronous(const Options& options, const std::string& folder, const MlpWork& work) {
+  std::vector<Case> cases;
+  for (const std::string& apply : options.applies)
+    if (apply != "direct") cases.push_back({work, true, apply, true, "sync"});
+  std::vector<double> locals;
+  std::vector<std::vector<double>> rates(cases.size());
+  for (int round = 0; round < options.rounds; ++round) {
+    locals.push_back(MeasureTwoAlone(options, {work}, folder));
+    for (size_t i = 0; i < cases.size(); ++i) rates[i].push_back(MeasureCluster(options, cases[i], folder, 2));
+  }
+  bool good = Median(locals) > 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    PrintRow(cases[i], 2, Median(rates[i]), Median(locals));
+    good = good && Median(rates[i]) > 0;
+  }
+  return good;
+}
+
 int Report(const Options& options) {
   const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-steps-", getpid());
   std::filesystem::create_directories(folder);
-  std::fprintf(stderr, "%-8s %-5s %-7s %10s %8s %12s %12s %7s   (*: without undo)\n", "model", "rule", "apply",
-               "AMD switch", "workers", "steps/s", "local", "ratio");
+  std::fprintf(stderr, "%-8s %-5s %-5s %-7s %10s %8s %12s %12s %7s   (*: without undo)\n", "model", "rule", "mode",
+               "apply", "AMD switch", "workers", "steps/s", "local", "ratio");
   bool good = true;
-  for (const std::string& model : options.models)
-    for (const std::string& rule : options.rules) good = ReportWork(options, folder, {model, rule}, true) && good;
+  const auto measures = [&](const std::string& mode) {
+    return std::find(options.modes.begin(), options.modes.end(), mode) != options.modes.end();
+  };
+  for (const std::string& model : options.models) {
+    for (const std::string& rule : options.rules) {
+      if (measures("async")) good = ReportWork(options, folder, {model, rule}, true) && good;
+      if (measures("sync") && options.workers > 1) good = ReportSynchronous(options, folder, {model, rule}) && good;
+    }
+  }
   // What the switch is worth, once.
-  if (options.amd_off) good = ReportWork(options, folder, {options.models[0], options.rules[0]}, false) && good;
+  if (options.amd_off && measures("async"))
+    good = ReportWork(options, folder, {options.models[0], options.rules[0]}, false) && good;
   std::filesystem::remove_all(folder);
   return good ? 0 : 1;
 }
@@ -224,6 +272,7 @@ int main(int argc, char** argv) {
   app.add_option("--applies", options.applies, "who applies: server, auto, direct")
       ->delimiter(',')
       ->capture_default_str();
+  app.add_option("--modes", options.modes, "async, sync (two workers)")->delimiter(',')->capture_default_str();
   app.add_flag("--without_undo", options.without_undo, "also without what makes a worker's death harmless");
   app.add_option("--workers", options.workers, "at most: 1 or 2")->capture_default_str();
   app.add_flag("!--no_amd_off", options.amd_off, "leaves the rows with the switch off away");
@@ -232,6 +281,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.work.model, "of such a process")->group("");
   app.add_option("--rule", options.work.rule, "of such a process")->group("");
   app.add_option("--apply", options.apply, "of such a process")->group("");
+  app.add_option("--mode", options.mode, "of such a process")->group("");
   app.add_flag("!--no_undo", options.undo, "of such a process")->group("");
   CLI11_PARSE(app, argc, argv);
   if (options.role == "worker") return muster::bench::Work(task, options);

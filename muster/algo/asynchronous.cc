@@ -1,5 +1,6 @@
 #include "muster/algo/asynchronous.h"
 
+#include "muster/algo/train_in_place.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {
@@ -12,15 +13,7 @@ AsynchronousAlgorithm::AsynchronousAlgorithm(GradientSource& source, PlacementRe
 
 void AsynchronousAlgorithm::Begin(StoreClient& client) {
   tables_.Begin(client);
-  bool moved = false;
-  for (size_t i = 0; i < binding_.variables.size(); ++i) {
-    const InPlaceMemory memory = client.InPlace(i);
-    if (memory.bytes.empty() || memory.bytes.data() == binding_.values[i].data()) continue;
-    if (!source_.UseMemory(i, memory.bytes, memory.owner)) continue;
-    binding_.values[i] = memory.bytes;
-    moved = true;
-  }
-  if (moved) client.Bind(binding_);
+  TrainInPlace(client, source_, binding_);
 }
 
 absl::StatusOr<StepResult> AsynchronousAlgorithm::Step(StoreClient& client) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "muster/algo/train_in_place.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {
@@ -15,6 +16,8 @@ SynchronousAlgorithm::SynchronousAlgorithm(GradientSource& source, PlacementResu
                    .elastic = options.elastic};
   for (size_t i = 0; i < binding_.variables.size(); ++i) binding_.values.push_back(source.value(i));
 }
+
+void SynchronousAlgorithm::Begin(StoreClient& client) { TrainInPlace(client, source_, binding_); }
 
 absl::StatusOr<StepResult> SynchronousAlgorithm::Step(StoreClient& client) {
   ASSIGN_OR_RETURN(const double loss, source_.ComputeGradients());

@@ -1,7 +1,7 @@
-// Synchronous training with backup workers: every worker computes gradients for the same round, the ps apply the mean
-// of the first N of M and answer them all with the result (TensorFlow's SyncReplicasOptimizer; Chen et al. 2016). Who
-// is too late loses its minibatch and goes on with the next round. With N = M it is one process with a batch M times as
-// large.
+// Synchronous training with backup workers: every worker computes gradients for the same round, the ps (on their
+// own host the workers, each a share) apply the mean of the first N of M, and all go on with the result (TensorFlow's
+// SyncReplicasOptimizer; Chen et al. 2016). Who is too late loses its minibatch and goes on with the next round. With N
+// = M it is one process with a batch M times as large.
 #pragma once
 
 #include "muster/algo/algorithm.h"
@@ -22,6 +22,8 @@ class SynchronousAlgorithm final : public Algorithm {
 
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return binding_; }
+  // Where the client offers the store's own memory, the source trains in it.
+  void Begin(StoreClient& client) override;
   // Waits for the round. A minibatch that came too late shows by a global step that others have made.
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
 

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "muster/algo/asynchronous.h"
@@ -68,13 +70,15 @@ template <typename Algorithm>
 struct Trainee {
   template <typename Options>
   Trainee(SimulatedStore& store, const std::string& task, bool chief, int first, int stride, const RuleSpec& rule,
-          Options options)
+          Options options, ApplyChoice apply = ApplyChoice::kServer)
       : source(first, stride),
         algorithm(source,
                   *PlaceVariables(kVariables, static_cast<int>(store.addresses().size()), Placement::kRoundRobin, {}),
                   rule, options),
-        client(store.Client(task)) {
+        client(store.Client(task, {.apply = apply})) {
     EXPECT_EQ(JoinToTrain(*client, algorithm.binding(), chief), absl::OkStatus());
+    algorithm.Begin(*client);
+    EXPECT_EQ(client->Pull(PullWhat::kEverything), absl::OkStatus());
   }
   void Step() {
     const auto result = algorithm.Step(*client);
@@ -88,21 +92,28 @@ struct Trainee {
   StepResult last;
 };
 
-class SynchronousTest : public ::testing::TestWithParam<int> {};
+// How many ps, and who applies the updates.
+class SynchronousTest : public ::testing::TestWithParam<std::tuple<int, ApplyChoice>> {
+ protected:
+  static int num_ps() { return std::get<0>(GetParam()); }
+  static ApplyChoice apply() { return std::get<1>(GetParam()); }
+  static bool direct() { return apply() != ApplyChoice::kServer; }
+
+  SimulatedStore store_{num_ps(), kTasks, {}, nullptr, direct()};
+};
 
 TEST_P(SynchronousTest, ThreeWorkersAreOneProcessWithTheWholeBatch) {
   const RuleSpec rule = {.kind = RuleKind::kAdam, .learning_rate = 0.05};
-  SimulatedStore store(GetParam(), kTasks);
   std::vector<std::unique_ptr<Trainee<SynchronousAlgorithm>>> workers;
   for (int i = 0; i < 3; ++i)
     workers.push_back(std::make_unique<Trainee<SynchronousAlgorithm>>(
-        store, kTasks[i], i == 0, i, 3, rule,
-        SynchronousOptions{.replicas_to_aggregate = 3, .total_replicas = 3, .elastic = false}));
+        store_, kTasks[i], i == 0, i, 3, rule,
+        SynchronousOptions{.replicas_to_aggregate = 3, .total_replicas = 3, .elastic = false}, apply()));
   SimulatedStore alone_store(1, {"worker:0"});
   Trainee<SynchronousAlgorithm> alone(alone_store, "worker:0", true, 0, 1, rule, SynchronousOptions{});
   for (int step = 1; step <= 100; ++step) {
-    store.loop.Post([&] { workers[1]->Step(); });
-    store.loop.Post([&] { workers[2]->Step(); });
+    store_.loop.Post([&] { workers[1]->Step(); });
+    store_.loop.Post([&] { workers[2]->Step(); });
     workers[0]->Step();
     alone.Step();
     for (const auto& worker : workers) {
@@ -112,39 +123,46 @@ TEST_P(SynchronousTest, ThreeWorkersAreOneProcessWithTheWholeBatch) {
     }
   }
   EXPECT_EQ(workers[1]->algorithm.dropped(), 0);
+  for (int ps = 0; ps < num_ps(); ++ps) {
+    const auto status = nlohmann::json::parse(workers[0]->client->PsStatus(ps).value());
+    EXPECT_EQ(status["version"], 100);
+    EXPECT_EQ(status["minibatches"], ps == 0 ? 300 : 0);
+    EXPECT_EQ(status["clients"][1]["pushes"], 100);
+    EXPECT_EQ(status["requests"].value("push_pull", 0) > 100, !direct()) << "nothing goes over the channel";
+  }
 }
 
 TEST_P(SynchronousTest, AnElasticRunGoesOnWithoutTheDead) {
-  SimulatedStore store(GetParam(), kTasks);
   std::vector<std::unique_ptr<Trainee<SynchronousAlgorithm>>> workers;
   for (int i = 0; i < 3; ++i)
     workers.push_back(std::make_unique<Trainee<SynchronousAlgorithm>>(
-        store, kTasks[i], i == 0, i, 3, RuleSpec{.learning_rate = 0.1},
-        SynchronousOptions{.replicas_to_aggregate = 3, .total_replicas = 3}));
+        store_, kTasks[i], i == 0, i, 3, RuleSpec{.learning_rate = 0.1},
+        SynchronousOptions{.replicas_to_aggregate = 3, .total_replicas = 3}, apply()));
   workers[2].reset();
   for (int step = 1; step <= 5; ++step) {
-    store.loop.Post([&] { workers[1]->Step(); });
+    store_.loop.Post([&] { workers[1]->Step(); });
     workers[0]->Step();
     EXPECT_EQ(workers[0]->last.global_step, step);
   }
 }
 
 TEST_P(SynchronousTest, WithBoundZeroEverybodyTicksTogether) {
-  SimulatedStore store(GetParam(), kTasks);
   std::vector<std::unique_ptr<Trainee<BoundedStalenessAlgorithm>>> workers;
   for (int i = 0; i < 3; ++i)
-    workers.push_back(std::make_unique<Trainee<BoundedStalenessAlgorithm>>(store, kTasks[i], i == 0, i, 3,
+    workers.push_back(std::make_unique<Trainee<BoundedStalenessAlgorithm>>(store_, kTasks[i], i == 0, i, 3,
                                                                            RuleSpec{.learning_rate = 0.1}, 0));
   for (uint64_t step = 1; step <= 10; ++step) {
-    store.loop.Post([&] { workers[1]->Step(); });
-    store.loop.Post([&] { workers[2]->Step(); });
+    store_.loop.Post([&] { workers[1]->Step(); });
+    store_.loop.Post([&] { workers[2]->Step(); });
     workers[0]->Step();
     for (const auto& worker : workers) EXPECT_EQ(worker->client->clock(), step);
   }
   EXPECT_EQ(*workers[0]->client->ReadGlobalStep(), 30);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ps, SynchronousTest, ::testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(Ps, SynchronousTest,
+                         ::testing::Combine(::testing::Values(1, 2),
+                                            ::testing::Values(ApplyChoice::kServer, ApplyChoice::kAuto)));
 
 }  // namespace
 }  // namespace muster

@@ -8,14 +8,15 @@
 namespace muster {
 
 enum class ApplyChoice : uint8_t {
-  // The ps. The only one across hosts, with a gate, and where nobody may touch the ps's memory.
+  // The ps. The only one across hosts, with a bound of staleness, and where nobody may touch the ps's memory.
   kServer,
-  // The worker, for every ps; it is an error if one of them is on another host. The parameters that the model trains
+  // The worker, for every ps (with a synchronous gate the workers together, each a share); it is an error if one of
+  // them is on another host. The parameters that the model trains
   // with are the arena's own memory: reads are as in Hogwild (others' updates come in while a minibatch is computed),
   // writes are locked.
   kDirect,
   // The worker if all ps are on its host and the mode of training allows it, else the ps. What is trained with is a
-  // copy made after each update, as of a pull, unless there is no other worker.
+  // copy made after each update, as of a pull, unless there is no other worker or nobody updates without this one.
   kAuto,
 };
 

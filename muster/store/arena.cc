@@ -9,7 +9,6 @@
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/optim/add_gradient.h"
-#include "muster/optim/half.h"
 #include "muster/store/arena_rows.h"
 #include "muster/store/count_lock.h"
 #include "muster/store/messages.h"
@@ -44,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const StoreModel& model, in
     ASSIGN_OR_RETURN(memory, ArenaMemory::Create());
   }
   const std::string description = Encode(model);
-  RETURN_IF_ERROR(memory->Reset(layout.total_bytes() + description.size()));
+  RETURN_IF_ERROR(memory->Reset(layout.total_bytes() + description.size(), layout.gradients_bytes()));
   std::memcpy(memory->data() + layout.total_bytes(), description.data(), description.size());
   auto arena = std::unique_ptr<Arena>(new Arena(layout, model, std::move(rules), std::move(memory), probe));
   arena->header() = {.version = kArenaVersion,
@@ -255,78 +254,6 @@ void Arena::AccumulateStripe(int64_t stripe_index, const Push& push, ByteSpan gr
   At(ArenaPoint::kHeaderWritten);
   Publish<uint64_t>(slot.valid, 0);  // this is the commit
   At(ArenaPoint::kCommitted);
-}
-
-void Arena::BeginFiring(uint64_t next_round) {
-  header().next_round = next_round;
-  Publish<uint64_t>(header().firing, 1 + header().gate.contributors);
-  At(ArenaPoint::kFiring);
-}
-
-void Arena::Fire() {
-  MUSTER_CHECK(header().firing != 0);
-  for (const ArenaLayout::Slice& slice : layout_.slices()) {
-    if (slice.accumulator_offset == 0) continue;
-    for (int64_t i = slice.first_stripe; i < slice.first_stripe + slice.num_stripes; ++i) {
-      {
-        StripeLock lock(*this, i);
-        const StripeGate& gate = GateOf(stripe(i));
-        if (gate.fired <= header().gate.round && gate.gradients > 0) FireStripe(i);
-      }
-      At(ArenaPoint::kUnlocked);
-    }
-  }
-  At(ArenaPoint::kFired);
-}
-
-// Under the stripe's lock. The rounds are the global steps: schedules go by them.
-void Arena::FireStripe(int64_t stripe_index) {
-  StripeHeader& head = stripe(stripe_index);
-  StripeGate& gate = GateOf(head);
-  UndoHeader& slot = undo(layout_.num_clients());
-  const int slice = layout_.SliceOf(stripe_index);
-  const RuleSpec& rule = this->rule(slice);
-  const uint64_t round = header().gate.round;
-  const uint64_t contributors = header().firing - 1;
-  if (head.mark < Observe(header().mark)) SaveAside(stripe_index);
-  SaveHeader(stripe_index, StripeContent::kAll, slot);
-  const uint64_t divisor = contributors + gate.abandoned + ForgetUnfinished(head);
-  const UpdateRule::Step step = {
-      .learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, static_cast<int64_t>(round)),
-      .t = head.t + 1,
-      .gradient_scale = 1 / static_cast<double>(divisor),
-      .clip_value = ClipValue(rule.clip)};
-  const StripeParts all = PartsOf(stripe_index, StripeContent::kAll);
-  for (size_t block = 0; block < all.num_blocks(); ++block) {
-    SaveBlock(all, block, slot);
-    if (contributors > 0) ApplyMean(stripe_index, all, block, step);
-    const MutableByteSpan sum = all.block(all.count - 1, block);
-    std::memset(sum.data(), 0, sum.size());
-    At(ArenaPoint::kBlockChanged);
-  }
-  if (contributors > 0) {
-    ++head.updates;
-    ++head.t;
-  }
-  gate = {.fired = round + 1, .gradients = 0, .abandoned = 0};
-  At(ArenaPoint::kHeaderWritten);
-  Publish<uint64_t>(slot.valid, 0);  // this is the commit
-  At(ArenaPoint::kCommitted);
-}
-
-void Arena::ApplyMean(int64_t stripe_index, const StripeParts& all, size_t block, UpdateRule::Step step) {
-  const int slice = layout_.SliceOf(stripe_index);
-  const StripeParts state = PartsOf(stripe_index);
-  const DType dtype = model_.variable(model_.slices[slice]).dtype;
-  const MutableByteSpan sum = all.block(all.count - 1, block);
-  if (DTypeSize(dtype) != kHalfBytes) return ApplyBlock(slice, state, block, sum, step);
-  // Divided first: the sum may be more than a half can hold.
-  const std::span<float> floats(reinterpret_cast<float*>(sum.data()), sum.size() / sizeof(float));
-  for (float& element : floats) element *= static_cast<float>(step.gradient_scale);
-  step.gradient_scale = 1;
-  std::array<std::byte, kUndoBlockElements * kHalfBytes> halves;
-  HalvesFromFloats(dtype, floats.data(), halves.data(), floats.size());
-  ApplyBlock(slice, state, block, ByteSpan(halves).first(floats.size() * kHalfBytes), step);
 }
 
 uint64_t Arena::ForgetUnfinished(StripeHeader& head) {

@@ -30,6 +30,7 @@ struct ArenaCount {
   ClientNumbers numbers{};
   ArenaCounters counters{};
   GateCounters gate{};
+  uint64_t firing = 0;  // ArenaHeader::firing from then on
 };
 
 // What Load brings.
@@ -77,16 +78,9 @@ class Arena {
   // warm. False: other values have been loaded since, and the rest of the push was not applied.
   bool Apply(int slice, const Push& push, ByteSpan bytes, MutableByteSpan pulled);
 
-  // The synchronous gate. Trainable slice: accumulator ← accumulator + gradient, once for each number of a client.
-  // False: as Apply.
+  // The synchronous gate, whose rounds are ArenaRounds' (arena_rounds.h). Trainable slice: accumulator ← accumulator +
+  // gradient, once for each number of a client. False: as Apply.
   bool Accumulate(int slice, const Push& push, ByteSpan gradient);
-  // From now on the contributors of the round are fixed; the next one will be `next_round`. By the ps process only, as
-  // the following.
-  void BeginFiring(uint64_t next_round);
-  // value ← rule(value, slots, accumulator / contributors), accumulator ← 0; without contributors only the latter. May
-  // be called again after a death. The round goes on with the Count that follows.
-  void Fire();
-
   // By client: the highest number of a push that any stripe (of tables too) has seen, be it never finished.
   std::vector<uint64_t> HighestSequences(bool of_tables = true);
 
@@ -97,8 +91,8 @@ class Arena {
 
   using Counted = ArenaCount;
   class CountLock;  // count_lock.h
-  // The counters and numbers of a client, changed together or not at all; a firing that was under way is over with it.
-  // By the ps process only, for models that no direct worker counts for.
+  // The counters and numbers of a client, changed together or not at all. By the ps process only, for models that no
+  // direct worker counts for.
   void Count(const Counted& counted);
 
   // A checkpoint's mark: from now on whoever changes a stripe first saves it aside. Returns the mark's number. By the
@@ -123,6 +117,7 @@ class Arena {
  private:
   class StripeLock;        // stripe_lock.h
   friend class ArenaRows;  // the same for single rows
+  friend class ArenaRounds;
   Arena(ArenaLayout layout, StoreModel model, std::vector<SliceRule> rules, std::shared_ptr<ArenaMemory> memory,
         ArenaProbe* probe);
 
@@ -141,8 +136,6 @@ class Arena {
   // Under the stripe's lock.
   void UpdateStripe(int64_t stripe, const Push& push, const StripeParts& parts, ByteSpan bytes);
   void AccumulateStripe(int64_t stripe, const Push& push, ByteSpan gradient);
-  void FireStripe(int64_t stripe);
-  void ApplyMean(int64_t stripe, const StripeParts& all, size_t block, UpdateRule::Step step);
   // Of this stripe's numbers those of pushes that were begun and never finished. Returns how many there were.
   uint64_t ForgetUnfinished(StripeHeader& head);
   void EmptyAccumulator(int64_t stripe);

@@ -54,6 +54,7 @@ struct CountJournal {
   ClientNumbers numbers;
   ArenaCounters counters;
   GateCounters gate;
+  uint64_t firing;  // what ArenaHeader::firing is from then on
 };
 
 // The chief's lease. `client` is written last, and is -1 while the others change.
@@ -61,6 +62,19 @@ struct ChiefLease {
   int64_t client;
   uint64_t epoch;  // one more with each new holder
   uint64_t incarnation;
+};
+
+// Of the synchronous gate: what workers that fire rounds themselves have to know of the ps, and of each other ("Divided
+// apply"). Written under count_mutex, but for the last three.
+struct RoundControl {
+  uint64_t needed;      // contributors that a round needs now; 0: the ps hasn't said
+  uint64_t held_from;   // 1 + the first round that doesn't begin to fire, but to catch up with ps 0; 0: none is held
+  uint64_t collecting;  // 1: the ps is adding a gradient that came by message: it alone may begin a firing
+  uint64_t firings;     // begun ever: the number of the one that is under way. Loading doesn't set it back
+  uint64_t divided;     // 1: some worker contributes here without the ps
+  uint64_t lost;        // 1 + a round that can't have its contributors any more, for too many are done; 0: none
+  uint32_t bell;        // one more whenever somebody who waits for a round should look again
+  uint32_t sleeping;    // 1: somebody sleeps until it rings
 };
 
 // Offset 0. Written by the ps process only, but for what direct workers write too, under count_mutex: the journal, what
@@ -87,6 +101,7 @@ struct ArenaHeader {
   uint64_t load_requested;               // 1: the chief is asked to load a checkpoint, and ps 0 knows which
   uint64_t staleness[kStalenessCounts];  // [i]: direct updates with staleness i
   uint64_t held;                         // 1: for the cut of a checkpoint; see ClientRecord::held_through
+  RoundControl rounds;
 };
 
 // What must outlive the ps process of a client: retries are recognised by it. Written by the ps process only, but for
@@ -103,6 +118,7 @@ struct ClientRecord {
   uint64_t settled;  // numbers up to here are of an earlier life, or of values that are gone: nothing comes of them
   uint64_t direct_begun;  // number of the newest update that `process` has begun
   uint64_t held_through;  // … and those up to here it may finish while this ps is held (CheckpointHold)
+  uint64_t share_fired;   // number of the newest firing whose share of the stripes `process` has finished
 };
 
 // The head of one stripe. Everything after the mutex is guarded by it and is copied into an undo slot as one block.
@@ -123,6 +139,17 @@ struct StripeGate {
   uint64_t abandoned;  // … of pushes that were begun and given up for a later one of the same client
 };
 
+// The head of a client's gradients, which a round takes if this is the number of the contribution. Followed by a
+// PublishedSlice for each slice; the elements come later, each slice's where ArenaLayout says.
+struct GradientHeader {
+  uint64_t sequence;
+};
+
+struct PublishedSlice {
+  uint64_t pushed;  // 0: the client has no gradient of it
+  double scale;     // that it is multiplied by (clipping by norms)
+};
+
 // Which bytes of a stripe an update changes.
 enum class StripeContent : uint64_t {
   kState = 0,        // value and slots
@@ -141,7 +168,7 @@ struct UndoHeader {
 };
 
 static_assert(std::is_trivially_copyable_v<ArenaHeader> && sizeof(ArenaHeader) <= 4096);
-static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 232);
+static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 240);
 static_assert(sizeof(StripeHeader) % alignof(uint64_t) == 0);
 
 }  // namespace muster

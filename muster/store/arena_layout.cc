@@ -62,6 +62,19 @@ uint64_t ArenaLayout::PlaceAccumulators(const StoreModel& model, uint64_t offset
   return offset;
 }
 
+uint64_t ArenaLayout::PlaceGradients(uint64_t offset) {
+  gradients_offset_ = offset;
+  if (!gated_) return offset;
+  uint64_t end = Align(sizeof(GradientHeader) + slices_.size() * sizeof(PublishedSlice), kPage);
+  for (Slice& slice : slices_) {
+    if (slice.accumulator_offset == 0) continue;
+    slice.gradient_offset = end;
+    end = Align(end + slice.bytes, kCacheLine);
+  }
+  gradients_stride_ = Align(end, kPage);
+  return offset + gradients_bytes();
+}
+
 absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_clients) {
   RETURN_IF_ERROR(ValidateModel(model));
   ArenaLayout layout;
@@ -108,7 +121,7 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
   layout.undo_header_bytes_ = Align(sizeof(UndoHeader) + layout.stripe_stride_, kPage);
   layout.undo_stride_ = layout.undo_header_bytes_ + Align(largest_stripe, kPage);
   layout.exchange_offset_ = layout.undo_offset(layout.num_writers());
-  layout.aside_offset_ = layout.exchange_offset_ + num_clients * layout.exchange_stride_;
+  layout.aside_offset_ = layout.PlaceGradients(layout.exchange_offset_ + num_clients * layout.exchange_stride_);
   layout.aside_steps_offset_ = Align(layout.aside_offset(state_end), kPage);
   layout.total_bytes_ = Align(layout.aside_step_offset(layout.num_stripes_), kPage);
   layout.hash_ = Hash(Describe(model, num_clients));

@@ -3,7 +3,7 @@
 // map it. A value, no thread safety needed.
 //
 //   header | client records | stripe headers | values | slots | accumulators | undo slots, one a writer | exchanges |
-//   aside | model
+//   gradients, one a client | aside | model
 //
 // A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or
 // the ps on its behalf), or the synchronous gate. `aside` mirrors values and slots, and the stripes' step counters, as
@@ -37,6 +37,7 @@ class ArenaLayout {
     std::vector<uint64_t> slot_offsets;  // one a slot of its rule; none for what isn't trainable
     // As wide as a slot; 0: none, for there is no synchronous gate, or it isn't trainable.
     uint64_t accumulator_offset = 0;
+    uint64_t gradient_offset = 0;  // in a client's gradients; with a synchronous gate, and trainable
     size_t element_size = 0;
     size_t slot_element_size = 0;  // SlotDType
     int64_t elements = 0;
@@ -69,6 +70,13 @@ class ArenaLayout {
   uint64_t exchange_offset(int client, uint64_t offset) const {
     return exchange_offset_ + client * exchange_stride_ + (offset - values_offset_);
   }
+  // With a synchronous gate: where a client's GradientHeader lies, and its gradient of a trainable slice.
+  uint64_t gradients_offset(int client) const { return gradients_offset_ + client * gradients_stride_; }
+  uint64_t gradient_offset(int client, int slice) const {
+    return gradients_offset(client) + slices_[slice].gradient_offset;
+  }
+  // Of all clients' gradients. Only workers on the ps's host touch theirs.
+  uint64_t gradients_bytes() const { return num_clients_ * gradients_stride_; }
   uint64_t aside_begin() const { return aside_offset_; }
   uint64_t aside_bytes() const { return total_bytes_ - aside_offset_; }
   // Without the model's description, which comes behind it.
@@ -84,6 +92,8 @@ class ArenaLayout {
  private:
   // From `offset` on; returns where they end. The largest stripe, in bytes, gets larger by them.
   uint64_t PlaceAccumulators(const StoreModel& model, uint64_t offset, uint64_t& largest_stripe);
+  // Of all clients, from `offset` on; returns where they end.
+  uint64_t PlaceGradients(uint64_t offset);
 
   std::vector<Slice> slices_;
   int num_clients_ = 0;
@@ -97,6 +107,8 @@ class ArenaLayout {
   uint64_t undo_stride_ = 0;
   uint64_t exchange_offset_ = 0;
   uint64_t exchange_stride_ = 0;
+  uint64_t gradients_offset_ = 0;
+  uint64_t gradients_stride_ = 0;
   uint64_t aside_offset_ = 0;
   uint64_t aside_steps_offset_ = 0;
   uint64_t total_bytes_ = 0;

@@ -79,14 +79,14 @@ absl::Status ArenaMemory::Map(uint64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status ArenaMemory::Reset(uint64_t bytes) {
+absl::Status ArenaMemory::Reset(uint64_t bytes, uint64_t unlikely) {
   Unmap();
   struct stat info {};
   const uint64_t old = fstat(fd_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
   if (old > 0) Discard(0, old);
   // Pages come when they are touched, and a machine that has none left then kills: better to refuse now.
-  if (const uint64_t available = AvailableBytes(); available != 0 && bytes > available)
-    return NoMemory(bytes, absl::StrCat("this machine has ", MiB(available), " MiB available"));
+  if (const uint64_t available = AvailableBytes(); available != 0 && bytes - unlikely > available)
+    return NoMemory(bytes - unlikely, absl::StrCat("this machine has ", MiB(available), " MiB available"));
   if (bytes > old && ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
     return NoMemory(bytes, absl::StrCat("ftruncate: ", std::strerror(errno)));
   return Map(bytes);

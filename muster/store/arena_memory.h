@@ -26,8 +26,9 @@ class ArenaMemory {
 
   // Drops what it held and takes `bytes` of zeros, mapped at data(). Pages are given when they are touched. The file
   // never gets shorter: for another process that has it mapped, its end would be a SIGBUS.
-  // ResourceExhausted says how much was asked for and how much there is.
-  [[nodiscard]] absl::Status Reset(uint64_t bytes);
+  // ResourceExhausted says how much was asked for and how much there is; `unlikely` of the bytes may never be touched
+  // and are promised to nobody.
+  [[nodiscard]] absl::Status Reset(uint64_t bytes, uint64_t unlikely = 0);
   // Gives the pages of a range back, which then reads as zeros. Both are multiples of 4096.
   void Discard(uint64_t offset, uint64_t bytes);
   // From now on those bytes of the mapping, as they are, are this process's own: nobody else sees what changes there,

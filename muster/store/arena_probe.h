@@ -23,13 +23,15 @@ enum class ArenaPoint : uint8_t {
   kCounted,        // … and in their place
   kFiring,         // a synchronous gate has begun to fire
   kFired,          // … on every stripe; the round is still the same
+  kPublishing,     // divided apply: some slice of a gradient is in the arena
+  kPublished,      // … all of it, but no contribution yet
   kOwnerDied,      // recovery: the lock was a dead one's
   kBlockRestored,
   kHeaderRestored,
   kUndoDropped,
   kRecovered,  // the lock is usable again
 };
-constexpr int kArenaPoints = 20;
+constexpr int kArenaPoints = 22;
 
 // Errors that the tests must be able to find.
 enum class PlantedBug : uint8_t {
@@ -43,6 +45,9 @@ enum class PlantedBug : uint8_t {
   kCountContributorTwice,  // whoever pushes twice in a round of the synchronous gate is counted twice
   kFireEarly,              // … fires with one contributor fewer than it needs
   kForgetAnswers,          // what a client was told of its last exchange is lost with the process that told it
+  kFireTwice,              // … fires stripes that have fired in this round already
+  kContributeLate,         // … takes a gradient that came too late into the next round
+  kTrustEveryShare,        // divided apply: nobody looks after the stripes of others
   kMarkWithoutHold,        // a ps marks for a checkpoint as soon as it is asked, and goes on training until then
 };
 

@@ -81,7 +81,7 @@ void CheckpointHold::Hold(const HoldRequest& request, std::shared_ptr<Arena> are
     std::atomic_thread_fence(std::memory_order_seq_cst);
     for (int i = 0; i < static_cast<int>(through_.size()); ++i)
       LetIn(i, GoesOn() ? std::numeric_limits<uint64_t>::max() : Newest(i));
-    if (!GoesOn() && arena_->model().gated()) gates_.HoldRounds(arena_->header().gate.round);
+    if (!GoesOn() && arena_->model().gated()) gates_.HoldHere();
     timer_ = loop_.CallAt(loop_.Now() + kLimit, [this] {
       timer_.reset();
       LogWarning("the chief has not cut its checkpoint in time: training goes on");
@@ -109,7 +109,7 @@ void CheckpointHold::Mark(const MarkRequest& request, Responder responder) {
   for (size_t i = 0; i < through_.size(); ++i) LetIn(static_cast<int>(i), std::max(through_[i], request.through[i]));
   round_ = request.round;
   marking_ = std::move(responder);
-  if (!GoesOn() && arena_->model().gated()) gates_.HoldRounds(request.round);
+  if (!GoesOn() && arena_->model().gated()) gates_.HoldFrom(request.round);
   HandOn();
   Look();
 }
@@ -146,12 +146,11 @@ bool CheckpointHold::GoesOn() const {
 void CheckpointHold::Look() {
   if (arena_ == nullptr || !marking_) return;
   const bool gated = arena_->model().gated();
-  const uint64_t round = arena_->header().gate.round;
-  if (gated && round > *round_ && !GoesOn()) return Release();
   {
-    // A worker that counts for itself writes its numbers and the counters one after the other.
+    // Who counts for himself writes his numbers and the counters one after the other.
     const Arena::CountLock lock(*arena_);
-    bool reached = !gated || round >= *round_ || ended_;
+    const uint64_t round = arena_->header().gate.round;
+    bool reached = !gated || round == *round_ || (ended_ && round < *round_);
     for (size_t i = 0; i < through_.size() && !gated; ++i) reached = reached && Reached(static_cast<int>(i));
     if (reached || GoesOn()) {
       saver_.Prepare(arena_);
@@ -162,7 +161,9 @@ void CheckpointHold::Look() {
   if (marked_ == newest_) {
     std::exchange(marking_, std::nullopt)->Send(Encode(mark_reply_));
     Release();
-  } else if (!gated && !look_timer_) {
+  } else if (gated && arena_->header().gate.round > *round_) {
+    Release();
+  } else if (!look_timer_) {
     // What a process applies itself comes without a message.
     look_timer_ = loop_.CallAt(loop_.Now() + kLookAfter, [this] {
       look_timer_.reset();
@@ -213,7 +214,7 @@ void CheckpointHold::Release() {
   round_.reset();
   if (marking_)
     std::exchange(marking_, std::nullopt)->Fail(absl::OutOfRangeError("the hold has run out before the mark"));
-  if (gated) gates_.HoldRounds(std::numeric_limits<uint64_t>::max());
+  if (gated) gates_.GoOn();
   // Later: whoever releases may be in the middle of a request.
   loop_.Post([self = self_] {
     if (*self != nullptr) (*self)->HandOn();

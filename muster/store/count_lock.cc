@@ -25,7 +25,7 @@ void Arena::CountLock::FinishJournal() {
   if (journal.client >= 0) arena_.client(static_cast<int>(journal.client)).numbers = journal.numbers;
   header.counters = journal.counters;
   header.gate = journal.gate;
-  header.firing = 0;
+  header.firing = journal.firing;
   Publish<uint64_t>(journal.valid, 0);
 }
 
@@ -36,6 +36,7 @@ void Arena::CountLock::Commit(const ArenaCount& counted) {
   journal.numbers = counted.numbers;
   journal.counters = counted.counters;
   journal.gate = counted.gate;
+  journal.firing = counted.firing;
   Publish<uint64_t>(journal.valid, 1);  // this is the commit
   arena_.At(ArenaPoint::kJournalled);
   FinishJournal();
@@ -45,7 +46,7 @@ void Arena::CountLock::Commit(const ArenaCount& counted) {
 bool Arena::CountLock::Add(const UpdateCount& update) {
   ArenaHeader& header = arena_.header();
   if (Observe(header.generation) != update.generation) return false;
-  ArenaCount counted{update.client, arena_.client(update.client).numbers, header.counters, header.gate};
+  ArenaCount counted{update.client, arena_.client(update.client).numbers, header.counters, header.gate, header.firing};
   ClientNumbers& numbers = counted.numbers;
   const bool counts =
       update.minibatches > 0 && (numbers.last_counted < update.sequence || arena_.Has(PlantedBug::kCountTwice));
@@ -74,6 +75,7 @@ void Arena::CountLock::Restart(int64_t global_step, int64_t minibatches) {
   header.counters.minibatches = minibatches;
   header.gate = {.round = static_cast<uint64_t>(global_step), .dropped = header.gate.dropped};
   header.firing = 0;
+  header.rounds.lost = 0;
 }
 
 }  // namespace muster

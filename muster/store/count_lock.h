@@ -28,7 +28,7 @@ class Arena::CountLock {
   CountLock(const CountLock&) = delete;
   CountLock& operator=(const CountLock&) = delete;
 
-  // All at once; a firing that was under way is over with it.
+  // All at once.
   void Commit(const ArenaCount& counted);
   // Counts what of the push hasn't been counted, once for each sequence number. False: other values have been loaded
   // since, and it counts for nothing.

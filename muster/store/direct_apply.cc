@@ -33,6 +33,14 @@ bool DirectApply::ended() {
                      [](Place& place) { return Observe(place.guest->arena().header().ended) != 0; });
 }
 
+uint64_t DirectApply::round() { return Observe(places_[0].guest->arena().header().gate.round); }
+
+DividedRound DirectApply::MakeRound(const DividedRound::Numbers& numbers) {
+  std::vector<DividedRound::Place> places;
+  for (Place& place : places_) places.push_back({&place.guest->arena(), place.client});
+  return {places, numbers};
+}
+
 bool DirectApply::load_requested() { return Observe(places_[0].guest->arena().header().load_requested) != 0; }
 
 // Either the ps that begins a hold sees the number, or this process sees that it is held: each writes, then reads.

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "muster/store/arena_guest.h"
 #include "muster/store/arena_rows.h"
+#include "muster/store/divided_round.h"
 #include "muster/store/store_client.h"
 
 namespace muster {
@@ -26,6 +27,12 @@ class DirectApply {
   // The processes of all ps are there.
   bool hosts_alive() const;
   bool ended();
+  // With a synchronous gate: the round that ps 0 collects.
+  uint64_t round();
+  // … and one of this worker there; see DividedRound.
+  DividedRound MakeRound(const DividedRound::Numbers& numbers);
+  // What slice `slice` of ps `ps` is of the bound memory.
+  const SlicePiece& piece(int ps, int slice) const { return places_[ps].slices[slice]; }
   // ps 0 has a path for the chief, who has to ask for it.
   bool load_requested();
 

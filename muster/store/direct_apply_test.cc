@@ -311,9 +311,8 @@ void ExpectThePsBusiness(const RuleSpec& rule, absl::FunctionRef<void(ModelBindi
   }
 }
 
-TEST(DirectApply, AGateIsThePsBusiness) {
+TEST(DirectApply, ABoundOfStalenessIsThePsBusiness) {
   ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.clock_limit = 1; });
-  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.gate = {GateKind::kSynchronous, 1, 1, false}; });
 }
 
 TEST(DirectApply, DelayCompensationIsThePsBusiness) {

@@ -13,7 +13,8 @@ namespace muster {
 absl::StatusOr<OpenDirectReply> DirectDoor::Open(Arena& arena, int client) {
   if (port_ == nullptr) return absl::NotFoundError("this ps applies all updates itself");
   if (arena.model().applied_by_ps_alone())
-    return absl::NotFoundError("the model has a gate or elastic exchanges, which are the business of the ps alone");
+    return absl::NotFoundError(
+        "the model has a bound of staleness or elastic exchanges, which are the business of the ps alone");
   const std::string ticket = port_->Admit(client, arena.memory().fd());
   if (ticket.empty()) return absl::NotFoundError("this ps has no descriptors left");
   return OpenDirectReply{port_->name(), ticket, static_cast<uint32_t>(arena.layout().num_clients())};
@@ -23,6 +24,7 @@ absl::Status DirectDoor::Enter(Arena& arena, int client, const std::string& tick
   const auto visitor = port_ != nullptr ? port_->Visitor(client, ticket) : std::nullopt;
   if (!visitor) return absl::PermissionDeniedError("nobody has fetched this ps's memory with that ticket");
   arena.RecoverWriter(client);
+  if (arena.model().gated()) Publish<uint64_t>(arena.header().rounds.divided, 1);
   ClientRecord& record = arena.client(client);
   Publish<int64_t>(record.process, 0);
   // A worker in the ps's own process dies with it.

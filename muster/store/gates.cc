@@ -7,6 +7,12 @@
 #include "absl/strings/str_cat.h"
 
 namespace muster {
+namespace {
+
+// Who has contributed by message learns so late that workers of the ps's host have fired the round.
+constexpr absl::Duration kLookAtRounds = absl::Milliseconds(1);
+
+}  // namespace
 
 Gates::Gates(EventLoop& loop, const ClientTable& clients, bool lead, ArenaProbe* probe, AnswerPush answer)
     : loop_(loop),
@@ -25,6 +31,8 @@ void Gates::Attach(Arena& arena) {
   synchronous_.FailAll(loaded);
   clock_.FailAll(loaded);
   if (arena.model().gated()) synchronous_.Attach(arena);
+  // Workers that fire their rounds themselves go by what the ps has said last.
+  synchronous_.Look(loop_.Now());
   if (arena.model().clock_limit > 0) clock_.Attach(arena);
 }
 
@@ -56,8 +64,15 @@ void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Re
   LookAgain();
 }
 
-void Gates::HoldRounds(uint64_t limit) {
-  synchronous_.HoldRounds(limit);
+void Gates::HoldFrom(uint64_t round) {
+  synchronous_.HoldFrom(round);
+  synchronous_.Look(loop_.Now());
+}
+
+void Gates::HoldHere() { synchronous_.HoldHere(); }
+
+void Gates::GoOn() {
+  synchronous_.GoOn();
   synchronous_.Look(loop_.Now());
 }
 
@@ -85,8 +100,9 @@ void Gates::Look() {
 void Gates::LookAgain() {
   if (timer_) loop_.CancelTimer(*timer_);
   timer_.reset();
-  if (!synchronous_.waiting() && !clock_.waiting() && !barriers_.waiting()) return;
-  const absl::Time next = clients_.NextDeath(loop_.Now());
+  if (!synchronous_.waiting() && !synchronous_.divided() && !clock_.waiting() && !barriers_.waiting()) return;
+  absl::Time next = clients_.NextDeath(loop_.Now());
+  if (synchronous_.waiting() && synchronous_.divided()) next = std::min(next, loop_.Now() + kLookAtRounds);
   if (next == absl::InfiniteFuture()) return;
   timer_ = loop_.CallAt(next, [this] {
     timer_.reset();

@@ -35,8 +35,11 @@ class Gates {
                      Responder responder);
   void OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder);
 
-  // Rounds from `limit` on don't fire until this is called with another one; see CheckpointHold.
-  void HoldRounds(uint64_t limit);
+  // Of the synchronous gate: rounds from `round` on, or from the one that is being collected on, don't begin to fire
+  // until GoOn; see CheckpointHold.
+  void HoldFrom(uint64_t round);
+  void HoldHere();
+  void GoOn();
 
   // A client has joined: its process is that one.
   void Replace(int client, uint64_t incarnation);

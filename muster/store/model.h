@@ -38,7 +38,7 @@ struct StoreModel {
 
   bool gated() const { return gate.kind == GateKind::kSynchronous; }
   // Its pushes are kept back, or answered with what they moved: no worker can apply them itself.
-  bool applied_by_ps_alone() const { return gated() || clock_limit > 0 || exchanges; }
+  bool applied_by_ps_alone() const { return clock_limit > 0 || exchanges; }
   const VariableSpec& variable(const PlacedSlice& slice) const { return variables[slice.variable]; }
   // The rule that updates the slice; what isn't updated has none.
   const RuleSpec& rule(const PlacedSlice& slice) const { return optimizer.RuleFor(variable(slice).name); }

@@ -181,6 +181,7 @@ class SimulatedStore {
   StoreClientOptions Complete(const std::string& task, StoreClientOptions options) {
     options.task = task;
     options.incarnation = ++incarnations_;
+    options.round_sleep = absl::ZeroDuration();
     options.where = absl::StrCat("life ", options.incarnation);
     return options;
   }

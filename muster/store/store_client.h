@@ -35,6 +35,10 @@ struct StoreClientOptions {
   absl::Duration transfer_patience = absl::Minutes(30);
   // How long an answer may be kept back by a gate or a barrier, while the ps can be reached.
   absl::Duration gate_patience = absl::Minutes(30);
+  // How long this process sleeps in a round of direct apply before it looks whether it is still to wait. 0 where others
+  // go on in this very thread, in a simulated world.
+  absl::Duration round_sleep = kRoundSleep;
+  static constexpr absl::Duration kRoundSleep = absl::Milliseconds(5);
   // How long Join waits for the lease of an earlier life of this task.
   absl::Duration join_patience = absl::Seconds(12);
   // Asked while Join, AwaitReady, gates and barriers wait: true makes them end with Cancelled. (What is under way is

@@ -93,9 +93,12 @@ absl::StatusOr<DirectApply*> StoreClient::Direct::Use(StoreClient& client, bool 
 
 InPlaceMemory StoreClient::Direct::InPlace(const StoreClient& client, size_t variable) {
   if (client.direct_ == nullptr) return {};
-  // Where nobody else writes, in place and a copy are the same.
+  // Where nobody else writes, in place and a copy are the same; so they are where nothing is written without this
+  // worker's gradient.
   const bool alone = client.direct_->apply_.guest(0).arena().layout().num_clients() == 1;
-  if (client.options_.apply != ApplyChoice::kDirect && !alone) return {};
+  const GateSpec& gate = client.binding_.gate;
+  const bool in_step = gate.kind == GateKind::kSynchronous && gate.replicas_to_aggregate >= gate.total_replicas;
+  if (client.options_.apply != ApplyChoice::kDirect && !alone && !in_step) return {};
   return client.direct_->apply_.InPlace(variable);
 }
 
@@ -151,8 +154,11 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
   if (client.direct_->apply_.ended() && options.minibatches > 0) return absl::CancelledError("training has ended");
   if (options.exchange > 0)
     return absl::InvalidArgumentError("the push is an elastic exchange, but the model has none");
-  ASSIGN_OR_RETURN(const DirectApply* apply, Use(client, /*changes=*/false));
+  ASSIGN_OR_RETURN(DirectApply * apply, Use(client, /*changes=*/false));
   if (apply == nullptr) return client.PushPullAll(gradient, scales, options);
+  if (options.local_step.has_value()) return Contribute(client, gradient, scales, options);
+  // Before the values: who has read some of the next round's is late, and knows it.
+  const uint64_t round = apply->round();
   const uint64_t sequence = ++client.sequence_;
   if (options.minibatches > 0) RETURN_IF_ERROR(BeginUpdate(client, sequence));
   if (client.direct_ == nullptr) {
@@ -165,6 +171,7 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
       client.direct_->apply_.PushPull(client.binding_, gradient, options,
                                       {.sequence = sequence, .generation = client.generation_, .scales = &scales}));
   client.global_step_ = result.global_step;
+  client.round_ = round;
   if (client.chief_epoch() != 0 && client.direct_->apply_.load_requested())
     RETURN_IF_ERROR(client.ReadGlobalStep().status());
   return result;

@@ -407,6 +407,7 @@ void StoreService::OnDirect(const IncomingRequest& request, Responder responder)
   const int client = static_cast<int>(message.stamp.client);
   if (enters) {
     status = door_.Enter(*arena_, client, message.ticket);
+    gates_.Look();
     return status.ok() ? responder.Send({}) : responder.Fail(std::move(status));
   }
   const auto reply = door_.Open(*arena_, client);

@@ -11,15 +11,20 @@
 
 namespace muster {
 
+using Standing = ArenaRounds::Standing;
+
 SynchronousGate::SynchronousGate(const ClientTable& clients, bool lead, ArenaProbe* probe, AnswerPush answer)
     : clients_(clients), lead_(lead), probe_(probe), answer_(std::move(answer)) {}
 
 void SynchronousGate::Attach(Arena& arena) {
   MUSTER_CHECK(arena.model().gated());
+  const bool found = arena_ == nullptr && arena.header().firing != 0;
   arena_ = &arena;
-  if (arena_->header().firing == 0) return;
+  rounds_.emplace(arena, lead_);
+  rounds_->Attach();
+  if (!found) return;
   LogInfo("goes on with the update of round ", round(), ", which an earlier life of this ps had begun");
-  FinishFiring();
+  rounds_->Fire();
 }
 
 uint64_t SynchronousGate::Needed(absl::Time now) const {
@@ -44,27 +49,40 @@ void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest&
                                  Responder responder) {
   const int client = static_cast<int>(message.stamp.client);
   const ClientNumbers& numbers = arena_->client(client).numbers;
+  const ArenaRounds::Contribution contribution = {.client = client,
+                                                  .sequence = message.stamp.sequence,
+                                                  .generation = message.generation,
+                                                  .local_step = message.local_step,
+                                                  .minibatches = message.minibatches};
   bool dropped = false;
   if (numbers.last_applied >= message.stamp.sequence) {
     dropped = numbers.contribution_sequence != message.stamp.sequence;
     if (dropped || !InRound(client)) return answer_(message, {.dropped = dropped}, std::move(responder));
-  } else if (message.local_step < round()) {
-    Drop(message);
-    return answer_(message, {.dropped = true}, std::move(responder));
   } else {
-    // ps 0 is farther than this ps: the round gets no more contributors than it has.
-    if (message.local_step > round() && !lead_) Fire(message.local_step);
-    dropped = InRound(client) && (probe_ == nullptr || !probe_->Has(PlantedBug::kCountContributorTwice));
-    dropped ? Drop(message) : Add(message, bulk);
+    Standing standing = rounds_->Enter(contribution);
+    while (standing == Standing::kFiring) {
+      rounds_->Fire();
+      standing = rounds_->Enter(contribution);
+    }
+    // The generation can't change: it is this process that loads, on this loop.
+    MUSTER_CHECK(standing != Standing::kOtherValues);
+    if (standing == Standing::kLate) return answer_(message, {.dropped = true}, std::move(responder));
+    dropped = standing == Standing::kTwice;
+    if (!dropped) {
+      Accumulate(message, bulk);
+      MUSTER_CHECK(rounds_->Commit(contribution) == Standing::kOpen);
+    }
   }
-  held_.push_back({{connection, now, message, std::move(responder)}, round(), dropped});
+  // Not the round that is collected now: workers may have fired it.
+  held_.push_back({{connection, now, message, std::move(responder)}, numbers.contributed - 1, dropped});
   Look(now);
 }
 
-void SynchronousGate::Add(const PushPullRequest& message, ByteSpan bulk) {
+void SynchronousGate::Accumulate(const PushPullRequest& message, ByteSpan bulk) {
   const StoreModel& model = arena_->model();
-  const int client = static_cast<int>(message.stamp.client);
-  Arena::Push push{.client = client, .sequence = message.stamp.sequence, .generation = message.generation};
+  Arena::Push push{.client = static_cast<int>(message.stamp.client),
+                   .sequence = message.stamp.sequence,
+                   .generation = message.generation};
   for (size_t i = 0; i < message.pushed.size(); ++i) {
     const uint32_t slice = message.pushed[i];
     push.gradient_scale = message.scales.empty() ? 1 : message.scales[i];
@@ -77,40 +95,6 @@ void SynchronousGate::Add(const PushPullRequest& message, ByteSpan bulk) {
       MUSTER_CHECK(arena_->Apply(static_cast<int>(slice), push, bytes, {}));
     }
   }
-  Arena::Counted counted{client, arena_->client(client).numbers, arena_->header().counters, arena_->header().gate};
-  counted.numbers.last_applied = counted.numbers.contribution_sequence = message.stamp.sequence;
-  counted.numbers.contributed = round() + 1;
-  ++counted.gate.contributors;
-  counted.gate.minibatches += message.minibatches;
-  arena_->Count(counted);
-}
-
-void SynchronousGate::Drop(const PushPullRequest& message) {
-  const int client = static_cast<int>(message.stamp.client);
-  Arena::Counted counted{client, arena_->client(client).numbers, arena_->header().counters, arena_->header().gate};
-  counted.numbers.last_applied = message.stamp.sequence;
-  ++counted.gate.dropped;
-  arena_->Count(counted);
-}
-
-void SynchronousGate::Fire(uint64_t next_round) {
-  arena_->BeginFiring(next_round);
-  FinishFiring();
-  Release();
-}
-
-void SynchronousGate::FinishFiring() {
-  const ArenaHeader& header = arena_->header();
-  const bool contributed = header.firing > 1;
-  arena_->Fire();
-  Arena::Counted counted{.counters = header.counters, .gate = header.gate};
-  if (contributed) ++counted.counters.updates;
-  if (contributed && lead_) {
-    ++counted.counters.global_step;
-    counted.counters.minibatches += header.gate.minibatches;
-  }
-  counted.gate = {.round = header.next_round, .dropped = header.gate.dropped};
-  arena_->Count(counted);
 }
 
 void SynchronousGate::Release() {
@@ -124,9 +108,11 @@ void SynchronousGate::Release() {
 }
 
 void SynchronousGate::Look(absl::Time now) {
-  if (arena_ == nullptr || round() >= first_held_) return;
-  if (arena_->header().gate.contributors >= Needed(now)) return Fire(round() + 1);
-  if (held_.empty() || !CanNotFire(now)) return;
+  if (arena_ == nullptr) return;
+  const bool lost = arena_->header().gate.contributors > 0 && !held_back() && CanNotFire(now);
+  if (rounds_->SetNeeded(Needed(now), lost)) rounds_->Fire();
+  Release();
+  if (held_.empty() || held_back() || !CanNotFire(now)) return;
   FailAll(absl::CancelledError(absl::StrCat("training has ended: round ", round(), " needs ", Needed(now),
                                             " contributors, but so many workers are done that it can't have them")));
 }

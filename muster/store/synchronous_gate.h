@@ -5,12 +5,13 @@
 #pragma once
 
 #include <functional>
-#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "muster/store/arena.h"
+#include "muster/store/arena_rounds.h"
 #include "muster/store/client_table.h"
 #include "muster/store/held_answer.h"
 #include "muster/store/messages.h"
@@ -29,8 +30,11 @@ class SynchronousGate {
   // `message` has been checked, `bulk` is what it pushes.
   void Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, absl::Time now,
                   Responder responder);
-  // Rounds from `limit` on don't fire, but to catch up with ps 0.
-  void HoldRounds(uint64_t limit) { first_held_ = limit; }
+  // Rounds from `limit` on don't begin to fire, but to catch up with ps 0.
+  void HoldFrom(uint64_t limit) { rounds_->HoldFrom(limit); }
+  // … from the one that is being collected on.
+  void HoldHere() { rounds_->HoldHere(); }
+  void GoOn() { rounds_->GoOn(); }
   // Fires if the round is complete, which it may be because somebody has left.
   void Look(absl::Time now);
   void Disconnect(ConnectionId connection);
@@ -38,6 +42,8 @@ class SynchronousGate {
   void FailAll(const absl::Status& status);
 
   bool waiting() const { return !held_.empty(); }
+  // Workers fire rounds themselves, and it isn't said here when.
+  bool divided() const { return arena_ != nullptr && arena_->header().rounds.divided != 0; }
   void Describe(absl::Time now, std::vector<WaitingFor>& waiting) const;
 
  private:
@@ -51,12 +57,14 @@ class SynchronousGate {
   bool InRound(int client) const { return arena_->client(client).numbers.contributed == round() + 1; }
   // How many contributors the round needs.
   uint64_t Needed(absl::Time now) const;
+  bool held_back() const {
+    const uint64_t from = arena_->header().rounds.held_from;
+    return from != 0 && round() + 1 >= from;
+  }
   // So many are done that the round never gets as many.
   bool CanNotFire(absl::Time now) const;
-  void Add(const PushPullRequest& message, ByteSpan bulk);
-  void Drop(const PushPullRequest& message);
-  void Fire(uint64_t next_round);
-  void FinishFiring();
+  void Accumulate(const PushPullRequest& message, ByteSpan bulk);
+  // Answers those whose rounds have fired.
   void Release();
 
   const ClientTable& clients_;
@@ -64,7 +72,7 @@ class SynchronousGate {
   ArenaProbe* const probe_;
   const AnswerPush answer_;
   Arena* arena_ = nullptr;
-  uint64_t first_held_ = std::numeric_limits<uint64_t>::max();
+  std::optional<ArenaRounds> rounds_;  // of arena_
   std::vector<Contributor> held_;
 };
 

@@ -142,6 +142,22 @@ TEST_P(KilledRunTest, KilledWorkersAndPsTogether) {
 INSTANTIATE_TEST_SUITE_P(Apply, KilledRunTest, ::testing::Values("server", "direct"),
                          [](const auto& info) { return info.param; });
 
+// Every round adds one, whoever is in it: the cut of the last checkpoint is at a round, so every element is exact.
+TEST(Survival, SynchronousWorkersThatApplyThemselvesAndTheirPs) {
+  KilledRun run(2, 4000, kDirectWidth, {"--aggregate=2", "--elastic", "--apply=auto", "--log_steps=10"});
+  const std::vector<std::string> victims = {"worker:1", "ps:0", "worker:0", "ps:1"};
+  for (int i = 0; i < 12; ++i) {
+    run.WaitForSteps();
+    run.Kill(victims[i % 4]);
+  }
+  EXPECT_EQ(run.Wait(), 0) << run.log();
+  const Final final = run.ReadFinal();
+  EXPECT_GE(final.global_step, 4000);
+  EXPECT_THAT(final.w, Each(1.0f + static_cast<float>(final.global_step)));
+  EXPECT_THAT(final.b, Each(1.0f + static_cast<float>(final.global_step)));
+  EXPECT_THAT(run.log(), HasSubstr("applies its updates itself"));
+}
+
 TEST(Survival, APsStartedAgainByHandGoesOnFromTheLastCheckpoint) {
   ByHand cluster(2, 2);
   ScratchDirectory model;
