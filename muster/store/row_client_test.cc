@@ -66,7 +66,7 @@ struct Process {
   }
   absl::Status JoinAsChief() {
     model.Fill(1);
-    return muster::JoinAsChief(*client, model.binding);
+    return JoinToTrain(*client, model.binding, /*chief=*/true);
   }
   absl::Status JoinAsWorker() { return muster::JoinAsWorker(*client, model.binding); }
   std::vector<float> Gather(const std::vector<int64_t>& indices) {
