@@ -166,7 +166,9 @@ class DividedRoundTest : public ::testing::Test {
     std::vector<float> w(40000);
     arenas_[0]->Read(0, AsMutableBytes(w.data(), w.size()));
     for (const float element : w)
-      if (i == 0) EXPECT_EQ(element, w[0]);
+      if (i == 0) {
+        EXPECT_EQ(element, w[0]);
+      }
     return w[i];
   }
 
