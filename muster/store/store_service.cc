@@ -371,7 +371,7 @@ void StoreService::OnStamped(const IncomingRequest& request, Responder responder
     if (arena_) DirectDoor::Leave(*arena_, static_cast<int>(message.stamp.client));
   }
   responder.Send({});
-  if (!done) return;
+  if (!done) return gates_.Look();  // who was lost may be there again
   LogInfo(clients_.client(message.stamp.client).task, " is done");
   if (const absl::Status left = NeedChief(arena_.get(), clients_); !left.ok())
     for (Waiter& waiter : std::exchange(waiters_, {})) waiter.responder.Fail(left);

@@ -59,6 +59,8 @@ void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest&
     dropped = numbers.contribution_sequence != message.stamp.sequence;
     if (dropped || !InRound(client)) return answer_(message, {.dropped = dropped}, std::move(responder));
   } else {
+    // Its sender may have been lost until now: the round then needs one more.
+    Refresh(now);
     Standing standing = rounds_->Enter(contribution);
     while (standing == Standing::kFiring) {
       rounds_->Fire();
@@ -107,10 +109,14 @@ void SynchronousGate::Release() {
   }
 }
 
-void SynchronousGate::Look(absl::Time now) {
-  if (arena_ == nullptr) return;
+void SynchronousGate::Refresh(absl::Time now) {
   const bool lost = arena_->header().gate.contributors > 0 && !held_back() && CanNotFire(now);
   if (rounds_->SetNeeded(Needed(now), lost)) rounds_->Fire();
+}
+
+void SynchronousGate::Look(absl::Time now) {
+  if (arena_ == nullptr) return;
+  Refresh(now);
   Release();
   if (held_.empty() || held_back() || !CanNotFire(now)) return;
   FailAll(absl::CancelledError(absl::StrCat("training has ended: round ", round(), " needs ", Needed(now),

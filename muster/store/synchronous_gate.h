@@ -64,6 +64,8 @@ class SynchronousGate {
   // So many are done that the round never gets as many.
   bool CanNotFire(absl::Time now) const;
   void Accumulate(const PushPullRequest& message, ByteSpan bulk);
+  // Says what a round needs now, and fires one that has it.
+  void Refresh(absl::Time now);
   // Answers those whose rounds have fired.
   void Release();
 

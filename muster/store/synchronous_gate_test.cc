@@ -204,6 +204,17 @@ TEST_F(SynchronousGateTest, AnElasticGateShrinksWhenAWorkerDies) {
   EXPECT_EQ(first->first(), -2.0f);
 }
 
+// Nobody was heard of for longer than a lease; each is there again with what it sends.
+TEST_F(SynchronousGateTest, WhoWasLostAndComesBackIsNeededAgain) {
+  Start(Gate(3, 3, true));
+  store_->Pass(absl::Hours(2));
+  ASSERT_TRUE(Contribute(0, 1, 0)->ok()) << "nobody else is there";
+  const Pending second = Contribute(1, 1, 1);
+  EXPECT_FALSE(second->there) << "the first one is there, too";
+  EXPECT_TRUE(Contribute(0, 1, 1)->ok());
+  EXPECT_TRUE(second->ok());
+}
+
 TEST_F(SynchronousGateTest, AnElasticGateShrinksWhenAWorkerIsDone) {
   Start(Gate(3, 3, true));
   const Pending first = Contribute(0, 1, 0);
