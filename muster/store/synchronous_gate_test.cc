@@ -204,11 +204,12 @@ TEST_F(SynchronousGateTest, AnElasticGateShrinksWhenAWorkerDies) {
   EXPECT_EQ(first->first(), -2.0f);
 }
 
-// Nobody was heard of for longer than a lease; each is there again with what it sends.
 TEST_F(SynchronousGateTest, WhoWasLostAndComesBackIsNeededAgain) {
   Start(Gate(3, 3, true));
-  store_->Pass(absl::Hours(2));
-  ASSERT_TRUE(Contribute(0, 1, 0)->ok()) << "nobody else is there";
+  store_->Pass(kLease.lease / 3 * 2);
+  ASSERT_EQ(worker(0).client().Pull(PullWhat::kTrainable), absl::OkStatus());
+  store_->Pass(kLease.lease / 3 * 2);
+  ASSERT_TRUE(Contribute(0, 1, 0)->ok()) << "nobody was heard of else, for longer than a lease";
   const Pending second = Contribute(1, 1, 1);
   EXPECT_FALSE(second->there) << "the first one is there, too";
   EXPECT_TRUE(Contribute(0, 1, 1)->ok());
