@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/base/log.h"
 
 namespace muster {
@@ -19,6 +20,20 @@ bool ClipsByNorm(const OptimizerSpec& optimizer) {
 }
 
 }  // namespace
+
+absl::Status CheckGradients(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient) {
+  for (size_t i = 0; i < binding.variables.size(); ++i) {
+    const VariableSpec& variable = binding.variables[i];
+    if (variable.kind != VariableKind::kTrainable) continue;
+    const size_t bytes = gradient(i).size();
+    if (bytes != 0 && bytes != variable.bytes())
+      return absl::InvalidArgumentError(absl::StrCat("the gradient of variable '", variable.name, "' has ", bytes,
+                                                     " bytes, but ", DTypeName(variable.dtype), " [",
+                                                     absl::StrJoin(variable.shape, ","), "] has ", variable.bytes(),
+                                                     ": it must have the variable's shape and type"));
+  }
+  return absl::OkStatus();
+}
 
 std::vector<double> SquaresOfGradients(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient) {
   if (binding.optimizer.non_finite == NonFinite::kApply && !ClipsByNorm(binding.optimizer)) return {};

@@ -1,6 +1,6 @@
-// What a worker does with its gradients before they are pushed, by the model's optimizer: looks whether they are
-// finite, and computes the norms that they are clipped by. Only the worker has all of a gradient. Pure functions;
-// thread-safe.
+// What a worker does with its gradients before they are pushed: looks whether they fit their variables and, by the
+// model's optimizer, whether they are finite, and computes the norms that they are clipped by. Only the worker has all
+// of a gradient. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,9 @@
 #include "muster/store/store_client.h"
 
 namespace muster {
+
+// InvalidArgument, naming the variable: a gradient that isn't as long as its variable (empty: there is none).
+[[nodiscard]] absl::Status CheckGradients(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient);
 
 // Σ g² of each variable's gradient, 0 where there is none: the one pass over all gradients that both of the following
 // need. Empty: the optimizer neither clips by a norm nor looks whether gradients are finite.

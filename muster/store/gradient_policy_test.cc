@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace muster {
@@ -38,6 +39,16 @@ class GradientPolicyTest : public ::testing::Test {
   std::vector<double> b_ = {12};
   int passes_ = 0;
 };
+
+TEST_F(GradientPolicyTest, AGradientOfAnotherShapeOrTypeIsNamed) {
+  const auto w = [this](size_t i) { return i == 0 ? AsBytes(w_.data(), w_.size()) : ByteSpan(); };
+  EXPECT_EQ(CheckGradients(binding_, w), absl::OkStatus());
+  w_.push_back(5);
+  const absl::Status refused = CheckGradients(binding_, w);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::HasSubstr("the gradient of variable 'w' has 12 bytes, but float32 [2] has 8"));
+}
 
 TEST_F(GradientPolicyTest, NobodyLooksWhereNobodyAsks) {
   EXPECT_THAT(Squares(), IsEmpty());

@@ -355,6 +355,7 @@ absl::Status StoreClient::AbsorbPushPull(StoreCall& call, StepResult& result) {
 
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                               const PushPullOptions& options) {
+  RETURN_IF_ERROR(CheckGradients(binding_, gradient));
   const std::vector<double> squares = SquaresOfGradients(binding_, gradient);
   ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, squares, options_.task, global_step_));
   if (!drop) return PushPullAll(gradient, ClipScales(binding_, squares), options);

@@ -114,7 +114,7 @@ TEST(StoreOptimizerTest, ClippingByNormIsOfTheWholeVariableAndByGlobalNormOfAll)
     trainee.SetGradient(0, -3.0f);  // norm 6
     trainee.SetGradient(1, -8.0f);  // norm 8; both together 10
     trainee.Push();
-    EXPECT_EQ(trainee.looks, 2 * 2) << "one for norms and finiteness together, one to send";
+    EXPECT_EQ(trainee.looks, 3 * 2) << "one at its length, one for norms and finiteness together, one to send";
     EXPECT_THAT(trainee.Values<float>(0), Each(global ? 1.5f : 2.5f));
     EXPECT_THAT(trainee.Values<float>(1), Each(global ? 4.0f : 5.0f));
   }

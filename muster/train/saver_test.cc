@@ -105,6 +105,26 @@ constexpr Partitioning kByBytes = {.kind = Partitioning::Kind::kMaxBytes, .max_s
 const Layout kLayouts[] = {
     {1}, {3}, {2, Placement::kGreedyBySize, kInFive}, {9, Placement::kGreedySorted}, {1, {}, kByBytes}};
 
+TEST(SaverTest, AnotherRuleGoesOnWithTheValuesAndSlotsOfItsOwn) {
+  const RuleSpec momentum = {.kind = RuleKind::kMomentum, .learning_rate = 0.01, .momentum = 0.9};
+  MemoryFileSystem disk, elsewhere;
+  Job before(disk, 1);
+  before.Start();
+  before.Steps(5);
+  ASSERT_TRUE(before.saver->Save().ok());
+  Job after(disk, 2, {.variables = kVariables, .rule = momentum});
+  const auto step = after.Restore();
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(*step, 5);
+  EXPECT_EQ(after.Values(), before.Values());
+  Job anew(elsewhere, 1, {.variables = kVariables, .rule = momentum});
+  for (size_t i = 0; i < kVariables.size(); ++i) anew.chief->source.values(i) = before.Values()[i];
+  anew.chief->StartAsChief();
+  after.Steps(3);
+  anew.Steps(3);
+  EXPECT_EQ(after.Values(), anew.Values());
+}
+
 TEST(SaverTest, RestoresOntoAnyNumberOfPsAndAnyPartitioning) {
   const auto undisturbed = Undisturbed();
   for (const Layout& from : kLayouts) {
