@@ -16,6 +16,7 @@
 #include "muster/algo/quadratic_source.h"
 #include "muster/store/joining.h"
 #include "muster/store/simulated_store.h"
+#include "muster/store/store_status.h"
 
 namespace muster {
 namespace {
@@ -130,6 +131,24 @@ TEST_P(SynchronousTest, ThreeWorkersAreOneProcessWithTheWholeBatch) {
     EXPECT_EQ(status["clients"][1]["pushes"], 100);
     EXPECT_EQ(status["requests"].value("push_pull", 0) > 100, !direct()) << "nothing goes over the channel";
   }
+}
+
+TEST_P(SynchronousTest, WhoWaitsForWhomCanBeAsked) {
+  std::vector<std::unique_ptr<Trainee<SynchronousAlgorithm>>> workers;
+  for (int i = 0; i < 2; ++i)
+    workers.push_back(std::make_unique<Trainee<SynchronousAlgorithm>>(
+        store_, kTasks[i], i == 0, i, 2, RuleSpec{.learning_rate = 0.1},
+        SynchronousOptions{.replicas_to_aggregate = 2, .total_replicas = 3}, apply()));
+  nlohmann::json status;
+  store_.loop.CallAt(store_.loop.Now() + absl::Milliseconds(50), [&] {
+    status = nlohmann::json::parse(StatusJson(store_.service(0).MakeView()));
+    workers[1]->Step();
+  });
+  workers[0]->Step();
+  EXPECT_THAT(status["clients"][0]["waiting_for"].get<std::string>(),
+              ::testing::AllOf(::testing::HasSubstr("round 0, which has 1 of 2 contributors"),
+                               ::testing::HasSubstr(kTasks[1])));
+  EXPECT_EQ(status["clients"][1]["waiting_for"], "");
 }
 
 TEST_P(SynchronousTest, AnElasticRunGoesOnWithoutTheDead) {

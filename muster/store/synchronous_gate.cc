@@ -117,6 +117,7 @@ void SynchronousGate::Refresh(absl::Time now) {
 void SynchronousGate::Look(absl::Time now) {
   if (arena_ == nullptr) return;
   Refresh(now);
+  if (std::exchange(seen_round_, round()) != round()) seen_at_ = now;
   Release();
   if (held_.empty() || held_back() || !CanNotFire(now)) return;
   FailAll(absl::CancelledError(absl::StrCat("training has ended: round ", round(), " needs ", Needed(now),
@@ -132,13 +133,21 @@ void SynchronousGate::FailAll(const absl::Status& status) {
 }
 
 void SynchronousGate::Describe(absl::Time now, std::vector<WaitingFor>& waiting) const {
-  if (held_.empty()) return;
+  if (arena_ == nullptr) return;
   std::vector<std::string> missing;
-  for (size_t i = 0; i < clients_.clients().size(); ++i)
-    if (!InRound(static_cast<int>(i)) && !clients_.clients()[i].done) missing.push_back(clients_.clients()[i].task);
+  std::vector<size_t> in_round;
+  for (size_t i = 0; i < clients_.clients().size(); ++i) {
+    if (InRound(static_cast<int>(i))) {
+      in_round.push_back(i);
+    } else if (!clients_.clients()[i].done) {
+      missing.push_back(clients_.clients()[i].task);
+    }
+  }
   const std::string what =
       absl::StrCat("round ", round(), ", which has ", arena_->header().gate.contributors, " of ", Needed(now),
                    " contributors; not among them: ", missing.empty() ? "nobody" : absl::StrJoin(missing, ", "));
+  // Who applies itself waits without a message: for no longer than the round has been collected.
+  for (const size_t i : in_round) waiting[i] = {what, seen_round_ == round() ? seen_at_ : now};
   for (const Contributor& contributor : held_) waiting[contributor.held.client()] = {what, contributor.held.since};
 }
 

@@ -74,7 +74,9 @@ class SynchronousGate {
   ArenaProbe* const probe_;
   const AnswerPush answer_;
   Arena* arena_ = nullptr;
-  std::optional<ArenaRounds> rounds_;  // of arena_
+  std::optional<uint64_t> seen_round_;  // the last time that this looked …
+  absl::Time seen_at_;                  // … and when it first did
+  std::optional<ArenaRounds> rounds_;   // of arena_
   std::vector<Contributor> held_;
 };
 
