@@ -9,9 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include "muster/store/lease_beat.h"
 #include "muster/store/lease_keeper.h"
 #include "muster/store/simulated_store.h"
+#include "muster/transport/loopback/loopback_transport.h"
 #include "muster/transport/scripted_handler.h"
+#include "muster/transport/simulated_event_loop.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster {
@@ -148,18 +151,20 @@ TEST(LeaseKeeperTest, BeatsByItselfUntilItIsDestroyed) {
   loop.RunUntil([&] { return first.disconnects == 1 && second.disconnects == 1; }, absl::InfiniteFuture());
 }
 
-TEST(LeaseKeeperTest, EndsWhenAnotherProcessHasTheRowAndGoesOnWithTheOthers) {
-  TcpEventLoop loop;
-  TcpTransport transport(loop, kToken);
+TEST(LeaseBeatTest, EndsWhenAnotherProcessHasTheRowAndGoesOnWithTheOthers) {
+  SimulatedClock clock;
+  SimulatedEventLoop loop(clock);
+  LoopbackNetwork network;
+  LoopbackTransport transport(network, loop);
   HeartbeatCounter replaced(absl::FailedPreconditionError("replaced by a newer process"));
   HeartbeatCounter other(absl::AbortedError("restarted without its model"));
-  const auto replaced_listener = transport.Listen("127.0.0.1:0", replaced);
-  const auto other_listener = transport.Listen("127.0.0.1:0", other);
+  const auto replaced_listener = transport.Listen("ps0:2222", replaced);
+  const auto other_listener = transport.Listen("ps1:2222", other);
   ASSERT_TRUE(replaced_listener.ok() && other_listener.ok());
-  LeaseKeeper keeper(kToken, {(*replaced_listener)->address(), (*other_listener)->address()}, {{3, 7, 0}, {4, 7, 0}},
-                     absl::Milliseconds(1));
-  loop.RunUntil([&] { return replaced.heartbeats == 1 && other.heartbeats >= 20; }, absl::InfiniteFuture());
+  const LeaseBeat beat(transport, {"ps0:2222", "ps1:2222"}, {{3, 7, 0}, {4, 7, 0}}, absl::Seconds(1));
+  loop.RunUntil([] { return false; }, loop.Now() + absl::Seconds(20));
   EXPECT_EQ(replaced.heartbeats, 1);
+  EXPECT_GE(other.heartbeats, 19);
 }
 
 }  // namespace
