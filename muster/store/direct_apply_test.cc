@@ -296,6 +296,7 @@ TEST(DirectApply, TheChiefHearsThatACheckpointIsToBeLoaded) {
   store.Pass(absl::Milliseconds(1));
   ASSERT_TRUE(chief.Push(1).ok());
   EXPECT_EQ(chief.client->TakeLoadRequest(), "model/checkpoint-7");
+  ASSERT_EQ(chief.client->Pull(PullWhat::kEverything), absl::OkStatus());  // the new values; ps 0 still asks
   ASSERT_EQ(chief.client->ReportLoad(int64_t{7}), absl::OkStatus());
   store.Pass(absl::Milliseconds(1));
   EXPECT_EQ(answer, absl::OkStatus());

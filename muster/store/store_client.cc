@@ -18,6 +18,8 @@ namespace {
 constexpr absl::Duration kDonePatience = absl::Seconds(10);
 // Of a process that is asked to stop while it joins: the ps answer at once, if they are there.
 constexpr absl::Duration kLastJoinPatience = absl::Seconds(1);
+// After the first line in the log about a silence.
+constexpr absl::Duration kSilenceBetweenNotices = absl::Seconds(30);
 
 }  // namespace
 
@@ -74,12 +76,18 @@ absl::Status StoreClient::Exchange(std::vector<StoreCall>& calls, absl::Time dea
   int unanswered = static_cast<int>(calls.size());
   for (StoreCall& call : calls) Send(call, deadline, unanswered);
   const auto settled = [&] { return unanswered == 0 || (stoppable && options_.stop_requested()); };
-  if (!loop_.RunUntil(settled, loop_.Now() + kSilenceBeforeNotice)) {
-    for (const StoreCall& call : calls)
-      if (call.in_flight && call.method != StoreMethod::kAwaitReady)
-        LogInfo("waiting for ", Name(call.ps), "; giving up in ",
-                absl::FormatDuration(std::max(absl::Ceil(deadline - loop_.Now(), absl::Seconds(1)), absl::Seconds(1))));
-    loop_.RunUntil(settled, absl::InfiniteFuture());
+  for (absl::Duration silence = kSilenceBeforeNotice; !loop_.RunUntil(settled, loop_.Now() + silence);
+       silence = kSilenceBetweenNotices) {
+    for (const StoreCall& call : calls) {
+      if (!call.in_flight) continue;
+      const absl::Duration left = std::max(absl::Ceil(deadline - loop_.Now(), absl::Seconds(1)), absl::Seconds(1));
+      if (call.method != StoreMethod::kAwaitReady) {
+        LogInfo("waiting for ", Name(call.ps), "; giving up in ", absl::FormatDuration(left));
+      } else if (silence == kSilenceBetweenNotices) {
+        LogInfo("still waiting for the chief to bring ", Name(call.ps), " the model: is it running? Giving up in ",
+                absl::FormatDuration(left));
+      }
+    }
   }
   if (unanswered > 0) {
     Abandon(calls, unanswered);
@@ -488,7 +496,9 @@ absl::Status StoreClient::ReportLoad(const absl::StatusOr<int64_t>& global_step)
     message.error = std::string(global_step.status().message());
   }
   StoreCall call{.ps = 0, .method = StoreMethod::kReportLoad, .control = Encode(message)};
-  return ExchangeOne(call, options_.patience);
+  RETURN_IF_ERROR(ExchangeOne(call, options_.patience));
+  load_request_.clear();  // ps 0 has said it with every answer until now
+  return absl::OkStatus();
 }
 
 Channel::Stats StoreClient::TrafficStats() const {

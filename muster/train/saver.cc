@@ -104,7 +104,14 @@ absl::StatusOr<std::optional<int64_t>> Saver::RestoreLatest(Saveables saveables)
                                     {.allow_older = options_.allow_older_checkpoint,
                                      .verify_checksums = options_.allow_older_checkpoint}));
   if (!latest) return std::nullopt;
-  return Restore(*latest, saveables);
+  const auto all = ListCheckpoints(files_, directory_);
+  if (all.ok() && !all->empty() && JoinPath(directory_, all->back()) != *latest)
+    LogWarning(JoinPath(directory_, all->back()), " is damaged: going on from ", *latest, ", which is older");
+  const auto step = Restore(*latest, saveables);
+  if (!absl::IsDataLoss(step.status()) || options_.allow_older_checkpoint) return step;
+  return absl::DataLossError(absl::StrCat(
+      step.status().message(),
+      "; delete this checkpoint, or allow an older one (allow_older_checkpoint), to go on from the one before"));
 }
 
 absl::StatusOr<int64_t> Saver::Restore(const std::string& path, Saveables saveables) {
