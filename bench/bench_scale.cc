@@ -83,7 +83,8 @@ class WaitingSource final : public GradientSource {
 
 // A worker process: steps for options.seconds, then its rate and the processor time of a step.
 absl::Status Work(const TaskConfig& task, const Options& options) {
-  ASSIGN_OR_RETURN(const auto node, Node::Create(task, {.apply = ApplyChoice::kServer}));
+  ASSIGN_OR_RETURN(const auto node,
+                   Node::Create(task, {.apply = ApplyChoice::kServer, .transport = TransportChoice::kTcp}));
   WaitingSource source(options.kilobytes, options.step_ms);
   ASSIGN_OR_RETURN(PlacementResult placement,
                    PlaceVariables(source.variables(), node->num_ps(), Placement::kRoundRobin, {}));
