@@ -6,11 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
-#include "muster/optim/delay_compensation.h"
 #include "muster/store/answer_memory.h"
 #include "muster/store/count_lock.h"
 #include "muster/store/elastic_force.h"
 #include "muster/store/push_part.h"
+#include "muster/store/pushed_slices.h"
 #include "muster/store/store_service.h"
 
 namespace muster {
@@ -54,14 +54,6 @@ absl::Status CheckExchange(const StoreModel& model, const PushPullRequest& messa
 }
 
 uint64_t FlowOf(const Stamp& stamp) { return muster::FlowOf(stamp.client, stamp.sequence); }
-
-// The part of a push's bulk behind the gradients.
-ByteSpan PulledCopies(const StoreModel& model, const PushPullRequest& message, ByteSpan bulk) {
-  for (const uint32_t index : message.pushed)
-    bulk =
-        bulk.subspan(WireForm(message.pushed_as, model.variable(model.slices[index])).bytes(model.slices[index].bytes));
-  return bulk;
-}
 
 }  // namespace
 
@@ -197,55 +189,18 @@ PushPullReply StoreService::CompleteReply(const PushPullRequest& request, PushPu
 PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled) {
   const Track::Span apply(options_.track, message.Trains() ? Activity::kApply : Activity::kPull,
                           {bulk.size() + pulled.size(), message.pushed.empty() ? 0 : FlowOf(message.stamp)});
-  const StoreModel& model = arena_->model();
-  const auto& slices = arena_->layout().slices();
-  const ClientNumbers& numbers = arena_->client(message.stamp.client).numbers;
-  Arena::Push push{.client = static_cast<int>(message.stamp.client),
-                   .sequence = message.stamp.sequence,
-                   .generation = message.generation,
-                   .sent_as = message.pushed_as,
-                   .pulled_as = message.pulled_as};
+  const ArenaCounters& counters = arena_->header().counters;
   // Schedules go by the global step: ps 0 counts it, the others know what the senders have heard from it.
   if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);
-  const int64_t global_step = options_.lead ? arena_->header().counters.global_step : known_step_;
-  const ArenaCounters& counters = arena_->header().counters;
-  PushPullReply reply;
+  PushedSlices(*arena_, message, bulk, pulled).Apply(options_.lead ? counters.global_step : known_step_);
   const PushPart part(*arena_, message);
-  const DelayCompensation compensation(message.compensation);
-  ByteSpan pulled_copies = PulledCopies(model, message, bulk);
-  size_t next_push = 0;
-  for (size_t i = 0; i < slices.size(); ++i) {
-    const VariableSpec& variable = model.variable(model.slices[i]);
-    const bool pushes = next_push < message.pushed.size() && message.pushed[next_push] == i;
-    const MutableByteSpan into =
-        pulled.first(pulled.empty() ? 0 : part.PullBytes(i, pushes ? static_cast<int64_t>(next_push) : -1));
-    if (pushes) {
-      // A buffer's has no rate.
-      const RuleSpec& rule = arena_->rule(static_cast<int>(i));
-      push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
-      push.gradient_scale = message.scales.empty() ? 1 : message.scales[next_push];
-      const bool compensates = message.with_pulled && variable.kind == VariableKind::kTrainable;
-      const bool exchanges = message.exchange > 0;
-      const ElasticForce force(
-          message.exchange, exchanges ? ExchangeAnswer(*arena_, push.client, static_cast<int>(i)) : MutableByteSpan());
-      push.change = compensates ? &compensation : exchanges ? static_cast<const GradientChange*>(&force) : nullptr;
-      push.computed_from = pulled_copies.first(compensates ? slices[i].bytes : 0);
-      pulled_copies = pulled_copies.subspan(push.computed_from.size());
-      // The generation can't change in between: it is this process that loads, on this loop.
-      const ByteSpan pushed = bulk.first(part.bytes(next_push));
-      MUSTER_CHECK(arena_->Apply(static_cast<int>(i), push, pushed, into, part.range(next_push)));
-      bulk = bulk.subspan(pushed.size());
-      ++next_push;
-    } else if (!into.empty()) {
-      arena_->Read(static_cast<int>(i), into, message.pulled_as);
-    }
-    pulled = pulled.subspan(into.size());
-  }
   const bool whole = part.CompletesUpdate();
+  PushPullReply reply;
   reply.incomplete = message.part == UpdatePart::kClosing && !whole;
   if (whole) {
     // Buffers alone are no update: they have no staleness, and nobody's gradients get older by them.
-    const bool new_update = part.UpdatesSomething() && numbers.last_applied < message.stamp.sequence;
+    const uint64_t last_applied = arena_->client(message.stamp.client).numbers.last_applied;
+    const bool new_update = part.UpdatesSomething() && last_applied < message.stamp.sequence;
     if (new_update) {
       reply.staleness = counters.updates - std::min(counters.updates, message.pulled_version);
       ++staleness_[std::min<size_t>(reply.staleness, staleness_.size() - 1)];

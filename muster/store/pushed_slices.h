@@ -1,0 +1,40 @@
+// One pass over the slices of a ps, by which a push is applied and what it pulls is copied out: the gradients, the
+// copies that some come with, and the answer lie behind each other in the order of the slices. A view of a request, its
+// bulk and the arena that it is for; used on the store's loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "muster/base/bytes.h"
+#include "muster/optim/delay_compensation.h"
+#include "muster/store/arena.h"
+#include "muster/store/messages.h"
+#include "muster/store/push_part.h"
+
+namespace muster {
+
+class PushedSlices {
+ public:
+  // All must outlive it. The request has been checked, and is of the arena's generation. `pulled`: where the answer's
+  // values go, PushPart::PullBytes() long; empty: nowhere.
+  PushedSlices(Arena& arena, const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
+
+  // Once. Learning rates are those of `global_step`.
+  void Apply(int64_t global_step);
+
+ private:
+  void Push(size_t slice, int64_t global_step, MutableByteSpan into);
+
+  Arena& arena_;
+  const PushPullRequest& message_;
+  const PushPart part_;
+  const DelayCompensation compensation_;
+  // What the slices to come have of each.
+  ByteSpan gradients_;
+  ByteSpan pulled_copies_;
+  MutableByteSpan pulled_;
+  size_t next_push_ = 0;  // the first of the request's that hasn't come
+};
+
+}  // namespace muster
