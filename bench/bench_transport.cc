@@ -50,14 +50,14 @@ class BufferHandler final : public RequestHandler {
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override {
     return std::make_unique<Target>(MutableByteSpan(buffer_).first(request.bulk_bytes), request.in_shared_memory);
   }
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget>, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget>, Responder responder) override {
     Segments bulk;
     if (Fetches(static_cast<Op>(request.method))) {
       uint64_t bytes = 0;
       std::memcpy(&bytes, request.control.data(), sizeof(bytes));
       bulk = {ByteSpan(buffer_).first(bytes)};
     }
-    responder.Send(std::move(request.control), std::move(bulk));
+    responder.Send(request.control, bulk);
   }
   void OnDisconnect(ConnectionId) override { ++gone_; }
   int gone() const { return gone_; }
@@ -109,7 +109,7 @@ class MusterClient {
     if (Fetches(op)) request.into = {buffer};
     request.deadline = loop_.Now() + absl::Seconds(60);
     std::optional<absl::StatusOr<Reply>> result;
-    channel_->Call(std::move(request), [&](absl::StatusOr<Reply> reply) { result = std::move(reply); });
+    channel_->Call(request, [&](absl::StatusOr<Reply> reply) { result = std::move(reply); });
     loop_.RunUntil([&] { return result.has_value(); }, absl::InfiniteFuture());
     if (!result->ok()) {
       std::fprintf(stderr, "bench_transport: %s\n", result->status().ToString().c_str());

@@ -55,7 +55,7 @@ class Desk final : public RequestHandler {
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest&) override {
     return absl::InvalidArgumentError("a rendezvous takes no bulk");
   }
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget>, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget>, Responder responder) override {
     if (request.method == static_cast<uint16_t>(RendezvousMethod::kEnter)) return Enter(request, std::move(responder));
     if (request.method == static_cast<uint16_t>(RendezvousMethod::kAgree)) return Agree(request, std::move(responder));
     responder.Fail(absl::UnimplementedError(absl::StrCat("a rendezvous knows no method ", request.method)));

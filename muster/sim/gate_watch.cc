@@ -12,10 +12,11 @@ namespace {
 class WatchedSink final : public Responder::Sink {
  public:
   WatchedSink(Responder inner, std::function<void()> on_ok) : inner_(std::move(inner)), on_ok_(std::move(on_ok)) {}
-  void Send(absl::Status status, std::string control, Segments bulk, std::shared_ptr<const void> keep_alive) override {
+  void Send(uint64_t, absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk,
+            std::shared_ptr<const void> keep_alive) override {
     if (!status.ok()) return inner_.Fail(std::move(status));
     on_ok_();
-    inner_.Send(std::move(control), std::move(bulk), std::move(keep_alive));
+    inner_.Send(control, bulk, std::move(keep_alive));
   }
 
  private:

@@ -41,10 +41,10 @@ class CostlyHandler final : public RequestHandler {
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override {
     return service_.PrepareBulk(request);
   }
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull))
       thread_.Compute(costs_.ps_request + costs_.ps_model * (static_cast<double>(request.bulk_bytes) / kModelBytes));
-    service_.Handle(std::move(request), std::move(bulk), std::move(responder));
+    service_.Handle(request, std::move(bulk), std::move(responder));
   }
   void OnDisconnect(ConnectionId connection) override { service_.OnDisconnect(connection); }
 

@@ -33,11 +33,11 @@ SimulatedChannel::~SimulatedChannel() {
   });
 }
 
-Channel::CallId SimulatedChannel::Call(Request request, ReplyCallback done) {
+Channel::CallId SimulatedChannel::Call(const Request& request, ReplyCallback done) {
   // A killed process is unwound: what its callbacks refer to may be gone, and they would never have been called.
   const uint64_t id = calls_.Add(
-      std::move(request), [&process = thread_.process(), done = std::move(done)](absl::StatusOr<Reply> reply) mutable {
-        if (process.alive()) done(std::move(reply));
+      request, [&process = thread_.process(), done = std::move(done)](absl::StatusOr<Reply>& reply) mutable {
+        if (process.alive()) done(reply);
       });
   waiting_.push_back(id);
   if (connected_) {

@@ -17,7 +17,7 @@ class SimulatedChannel final : public Channel {
   SimulatedChannel(SimulatedNetwork& network, SimulatedThread& thread, std::string address, uint64_t seed);
   ~SimulatedChannel() override;
 
-  CallId Call(Request request, ReplyCallback done) override;
+  CallId Call(const Request& request, ReplyCallback done) override;
   void Cancel(CallId call) override;
   const std::string& peer() const override { return address_; }
   Stats stats() const override { return stats_; }

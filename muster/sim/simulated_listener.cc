@@ -14,9 +14,10 @@ class SimulatedSink final : public Responder::Sink {
  public:
   SimulatedSink(SimulatedNetwork::Connection connection, uint64_t id) : connection_(std::move(connection)), id_(id) {}
 
-  void Send(absl::Status status, std::string control, Segments bulk, std::shared_ptr<const void>) override {
+  void Send(uint64_t, absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk,
+            std::shared_ptr<const void>) override {
     if (connection_->server == nullptr) return;
-    absl::StatusOr<std::string> result = std::move(control);
+    absl::StatusOr<std::string> result = std::string(control);
     if (!status.ok()) result = std::move(status);
     connection_->server->Answer(connection_, id_, std::move(result), bulk);
   }
@@ -86,12 +87,12 @@ void SimulatedListener::OnBulk(const SimulatedNetwork::Connection& connection, S
 
 void SimulatedListener::HandOn(const SimulatedNetwork::Connection& connection, SimulatedMessage& message,
                                std::unique_ptr<BulkTarget> target) {
-  handler_.Handle(std::move(message.request), std::move(target),
+  handler_.Handle(message.request, std::move(target),
                   Responder(std::make_unique<SimulatedSink>(connection, message.id)));
 }
 
 void SimulatedListener::Answer(const SimulatedNetwork::Connection& connection, uint64_t id,
-                               absl::StatusOr<std::string> control, const Segments& bulk) {
+                               absl::StatusOr<std::string> control, absl::Span<const ByteSpan> bulk) {
   if (!connection->server_open || !thread_.process().alive()) return;
   std::vector<std::byte> bytes;
   for (const ByteSpan segment : bulk) bytes.insert(bytes.end(), segment.begin(), segment.end());

@@ -36,7 +36,7 @@ class SimulatedListener final : public Listener {
   void OnBulk(const SimulatedNetwork::Connection& connection, SimulatedMessage& message);
   // From the responders.
   void Answer(const SimulatedNetwork::Connection& connection, uint64_t id, absl::StatusOr<std::string> control,
-              const Segments& bulk);
+              absl::Span<const ByteSpan> bulk);
 
  private:
   // Of an open connection: the targets of requests whose bulk is on its way, by the request's number.

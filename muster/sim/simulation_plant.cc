@@ -13,7 +13,8 @@ namespace {
 // Who doesn't listen to an answer.
 class NobodyListens final : public Responder::Sink {
  public:
-  void Send(absl::Status, std::string, Segments, std::shared_ptr<const void>) override {}
+  void Send(uint64_t, absl::Status, absl::string_view, absl::Span<const ByteSpan>,
+            std::shared_ptr<const void>) override {}
 };
 
 bool IsPush(const IncomingRequest& request, PushPullRequest& message) {
@@ -27,21 +28,21 @@ class AcknowledgeEarly final : public PassingHandler {
   AcknowledgeEarly(StoreService& inner, EventLoop& loop) : PassingHandler(inner), loop_(loop) {}
   ~AcknowledgeEarly() override { *alive_ = false; }
 
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     PushPullRequest message;
     if (bulk == nullptr || !IsPush(request, message))
-      return inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+      return inner_.Handle(request, std::move(bulk), std::move(responder));
     IncomingRequest pull = request;
     message.pushed.clear();
     message.minibatches = 0;
     message.update = false;
     pull.control = Encode(message);
     pull.bulk_bytes = 0;
-    inner_.Handle(std::move(pull), nullptr, std::move(responder));
+    inner_.Handle(pull, nullptr, std::move(responder));
     loop_.CallAt(loop_.Now() + absl::Milliseconds(1),
                  [this, alive = alive_, request = std::move(request), bulk = std::move(bulk)]() mutable {
                    if (!*alive) return;
-                   inner_.Handle(std::move(request), std::move(bulk), Responder(std::make_unique<NobodyListens>()));
+                   inner_.Handle(request, std::move(bulk), Responder(std::make_unique<NobodyListens>()));
                  });
   }
 
@@ -61,14 +62,14 @@ class AcknowledgeEarlyPlant final : public SimulationPlant {
 class CountRetries final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     PushPullRequest message;
     const bool counts = IsPush(request, message) && message.minibatches > 0;
     Arena* arena = inner_.MakeView().arena;
     if (counts && arena != nullptr &&
         arena->client(message.stamp.client).numbers.last_counted == message.stamp.sequence)
       arena->client(message.stamp.client).numbers.last_counted = message.stamp.sequence - 1;
-    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+    inner_.Handle(request, std::move(bulk), std::move(responder));
   }
 };
 
@@ -84,11 +85,12 @@ class StaleSink final : public Responder::Sink {
  public:
   StaleSink(Responder inner, std::shared_ptr<std::vector<std::byte>> first)
       : inner_(std::move(inner)), first_(std::move(first)) {}
-  void Send(absl::Status status, std::string control, Segments bulk, std::shared_ptr<const void>) override {
+  void Send(uint64_t, absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk,
+            std::shared_ptr<const void>) override {
     if (!status.ok()) return inner_.Fail(std::move(status));
     if (first_->empty())
       for (const ByteSpan segment : bulk) first_->insert(first_->end(), segment.begin(), segment.end());
-    inner_.Send(std::move(control), {ByteSpan(*first_)}, first_);
+    inner_.Send(control, {ByteSpan(*first_)}, first_);
   }
 
  private:
@@ -100,10 +102,10 @@ class StaleSink final : public Responder::Sink {
 class ExportStale final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     if (request.method == static_cast<uint16_t>(StoreMethod::kExportPart))
       responder = Responder(std::make_unique<StaleSink>(std::move(responder), first_));
-    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+    inner_.Handle(request, std::move(bulk), std::move(responder));
   }
 
  private:
@@ -121,10 +123,10 @@ class ExportStalePlant final : public SimulationPlant {
 class ForgetWaiters final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     if (request.method == static_cast<uint16_t>(StoreMethod::kAwaitReady) && disconnected_)
       return forgotten_.push_back(std::move(responder));
-    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+    inner_.Handle(request, std::move(bulk), std::move(responder));
   }
   void OnDisconnect(ConnectionId connection) override {
     disconnected_ = true;
@@ -147,13 +149,14 @@ class ForgetWaitersPlant final : public SimulationPlant {
 class ChangedPushChannel : public Channel {
  public:
   explicit ChangedPushChannel(std::unique_ptr<Channel> inner) : inner_(std::move(inner)) {}
-  CallId Call(Request request, ReplyCallback done) override {
+  CallId Call(const Request& request, ReplyCallback done) override {
     PushPullRequest message;
-    if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, message).ok()) {
-      Change(message);
-      request.control = Encode(message);
-    }
-    return inner_->Call(std::move(request), std::move(done));
+    if (request.method != static_cast<uint16_t>(StoreMethod::kPushPull) || !Decode(request.control, message).ok())
+      return inner_->Call(request, std::move(done));
+    Change(message);
+    Request changed = request;
+    changed.control = Encode(message);
+    return inner_->Call(changed, std::move(done));
   }
   void Cancel(CallId call) override { inner_->Cancel(call); }
   const std::string& peer() const override { return inner_->peer(); }
@@ -191,7 +194,7 @@ class RenumberRetriesPlant final : public SimulationPlant {
 class CountEarly final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     PushPullRequest message;
     const StoreService::View view = inner_.MakeView();
     if (IsPush(request, message) && !message.pushed.empty() && message.minibatches == 0 && view.arena != nullptr &&
@@ -200,7 +203,7 @@ class CountEarly final : public PassingHandler {
       ++view.arena->header().counters.global_step;
       ++view.arena->header().counters.minibatches;
     }
-    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+    inner_.Handle(request, std::move(bulk), std::move(responder));
   }
 };
 
@@ -231,8 +234,9 @@ class ForgetClocks final : public PassingHandler {
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override {
     return inner_.PrepareBulk(WithoutClock(request));
   }
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
-    inner_.Handle(WithoutClock(std::move(request)), std::move(bulk), std::move(responder));
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    request = WithoutClock(std::move(request));
+    inner_.Handle(request, std::move(bulk), std::move(responder));
   }
 
  private:
@@ -256,13 +260,13 @@ class ForgetClocksPlant final : public SimulationPlant {
 class OpenBarriers final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     BarrierRequest message;
     if (request.method == static_cast<uint16_t>(StoreMethod::kBarrier) && Decode(request.control, message).ok()) {
       message.parties = 1;
       request.control = Encode(message);
     }
-    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+    inner_.Handle(request, std::move(bulk), std::move(responder));
   }
 };
 

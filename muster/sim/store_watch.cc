@@ -48,12 +48,12 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreWatch::PrepareBulk(const Incomi
   return target;
 }
 
-void StoreWatch::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+void StoreWatch::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
   peers_.truth->note([&] { return DescribeRequest(ps_, request); });
   // The values may be replaced.
   if (request.method == static_cast<uint16_t>(StoreMethod::kInitialize)) LookAtAll();
   Responder watched = gate_.Wrap(request, std::move(responder));
-  inner_.Handle(std::move(request), std::move(bulk), std::move(watched));
+  inner_.Handle(request, std::move(bulk), std::move(watched));
   Look();
 }
 

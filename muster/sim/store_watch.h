@@ -45,7 +45,7 @@ class StoreWatch final : public RequestHandler {
 
   void OnConnect(ConnectionId connection, const std::string& peer) override { inner_.OnConnect(connection, peer); }
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override;
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override;
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override;
   void OnDisconnect(ConnectionId connection) override;
 
   // At the end of its life, and of the run: everything, the values included.

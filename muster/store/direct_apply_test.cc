@@ -156,10 +156,10 @@ float First(const DirectWorker& worker) {
 class Elsewhere final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     if (static_cast<StoreMethod>(request.method) == StoreMethod::kOpenDirect && inner_.MakeView().arena != nullptr)
       return responder.Send(Encode(OpenDirectReply{"muster-on-another-host", std::string(32, 't'), 2}));
-    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+    inner_.Handle(request, std::move(bulk), std::move(responder));
   }
 };
 

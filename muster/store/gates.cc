@@ -54,7 +54,7 @@ void Gates::Contribute(ConnectionId connection, const PushPullRequest& message, 
 
 void Gates::AnswerApplied(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply,
                           Responder responder) {
-  if (!clock_.attached() || message.clock == 0) return answer_(message, reply, std::move(responder));
+  if (!clock_.attached() || message.clock == 0) return answer_(PullOf(message), reply, std::move(responder));
   clock_.Answer(connection, message, reply, loop_.Now(), std::move(responder));
   LookAgain();
 }

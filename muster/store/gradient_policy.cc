@@ -40,10 +40,11 @@ bool NeedsAllGradients(const OptimizerSpec& optimizer) {
   return optimizer.non_finite != NonFinite::kApply || ClipsByNorm(optimizer);
 }
 
-std::vector<double> SquaresOfGradients(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
-                                       const WireStaging* wire) {
-  if (!NeedsAllGradients(binding.optimizer)) return {};
-  std::vector<double> squares(binding.variables.size());
+void FindSquares(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient, const WireStaging* wire,
+                 std::vector<double>& squares) {
+  squares.clear();
+  if (!NeedsAllGradients(binding.optimizer)) return;
+  squares.resize(binding.variables.size());
   for (size_t i = 0; i < squares.size(); ++i) {
     const VariableSpec& variable = binding.variables[i];
     if (variable.kind != VariableKind::kTrainable || !IsFloatingPoint(variable.dtype)) continue;
@@ -52,7 +53,6 @@ std::vector<double> SquaresOfGradients(const ModelBinding& binding, absl::Functi
     squares[i] = SumOfSquares(variable.dtype, bytes);
     if (wire != nullptr && wire->Overflows(i, bytes, squares[i])) squares[i] = std::numeric_limits<double>::infinity();
   }
-  return squares;
 }
 
 absl::StatusOr<bool> DropsNonFinite(const ModelBinding& binding, const std::vector<double>& squares,
@@ -70,16 +70,16 @@ absl::StatusOr<bool> DropsNonFinite(const ModelBinding& binding, const std::vect
 }
 
 // The norms are of whole variables, which may be partitioned over ps: only the worker has all of a gradient.
-std::vector<double> ClipScales(const ModelBinding& binding, const std::vector<double>& squares) {
+void FindClipScales(const ModelBinding& binding, const std::vector<double>& squares, std::vector<double>& scales) {
   const OptimizerSpec& optimizer = binding.optimizer;
-  if (!ClipsByNorm(optimizer)) return {};
+  scales.clear();
+  if (!ClipsByNorm(optimizer)) return;
   const double all = std::accumulate(squares.begin(), squares.end(), 0.0);
-  std::vector<double> scales(squares.size(), 1);
+  scales.resize(squares.size());
   for (size_t i = 0; i < scales.size(); ++i) {
     const ClipSpec& clip = optimizer.RuleFor(binding.variables[i].name).clip;
     scales[i] = ClipScale(clip, clip.kind == ClipKind::kGlobalNorm ? all : squares[i]);
   }
-  return scales;
 }
 
 }  // namespace muster

@@ -22,14 +22,14 @@ bool NeedsAllGradients(const OptimizerSpec& optimizer);
 // Σ g² of each variable's gradient, 0 where there is none: the one pass over all gradients that both of the following
 // need. Empty: the optimizer neither clips by a norm nor looks whether gradients are finite. Infinite where a gradient
 // would be sent as infinite (`wire`; null: all are used as they are): whoever looks takes it for what will be applied.
-std::vector<double> SquaresOfGradients(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
-                                       const WireStaging* wire);
+void FindSquares(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient, const WireStaging* wire,
+                 std::vector<double>& squares);
 
 // True: the gradients aren't finite and are to be dropped. InvalidArgument: … and training is to stop.
 absl::StatusOr<bool> DropsNonFinite(const ModelBinding& binding, const std::vector<double>& squares,
                                     const std::string& task, int64_t global_step);
 
 // What the gradient of each variable is multiplied by; empty: 1 for all.
-std::vector<double> ClipScales(const ModelBinding& binding, const std::vector<double>& squares);
+void FindClipScales(const ModelBinding& binding, const std::vector<double>& squares, std::vector<double>& scales);
 
 }  // namespace muster

@@ -32,10 +32,17 @@ class GradientPolicyTest : public ::testing::Test {
       if (i == 0) return AsBytes(w_.data(), w_.size());
       return i == 1 ? AsBytes(b_.data(), b_.size()) : ByteSpan();
     };
-    return SquaresOfGradients(binding_, gradient, &wire);
+    std::vector<double> squares;
+    FindSquares(binding_, gradient, &wire, squares);
+    return squares;
   }
   absl::StatusOr<bool> Drops() { return DropsNonFinite(binding_, Squares(), "worker:1", 7); }
-  std::vector<double> Scales() { return ClipScales(binding_, Squares()); }
+  std::vector<double> Scales() { return ScalesOf(Squares()); }
+  std::vector<double> ScalesOf(const std::vector<double>& squares) {
+    std::vector<double> scales;
+    FindClipScales(binding_, squares, scales);
+    return scales;
+  }
 
   ModelBinding binding_;
   WireOptions wire_;
@@ -70,7 +77,7 @@ TEST_F(GradientPolicyTest, OnePassGivesFinitenessAndScales) {
   EXPECT_THAT(squares, ElementsAre(25, 144, 0, 0, 0));
   EXPECT_EQ(passes_, 3);
   EXPECT_EQ(*DropsNonFinite(binding_, squares, "worker:1", 7), false);
-  EXPECT_THAT(ClipScales(binding_, squares), ElementsAre(1.0 / 5, 1.0 / 12, 1, 1, 1));
+  EXPECT_THAT(ScalesOf(squares), ElementsAre(1.0 / 5, 1.0 / 12, 1, 1, 1));
   binding_.optimizer.rule.clip = {ClipKind::kGlobalNorm, 1};
   EXPECT_THAT(Scales(), ElementsAre(1.0 / 13, 1.0 / 13, 1.0 / 13, 1.0 / 13, 1.0 / 13));
 }

@@ -20,7 +20,7 @@ void LeaseBeat::Beat(size_t ps) {
   Request request{.method = static_cast<uint16_t>(StoreMethod::kHeartbeat),
                   .control = Encode(HeartbeatRequest{stamps_[ps]}),
                   .deadline = loop_.Now() + 2 * interval_};
-  channels_[ps]->Call(std::move(request), [this, ps](absl::StatusOr<Reply> reply) {
+  channels_[ps]->Call(request, [this, ps](absl::StatusOr<Reply> reply) {
     if (stopping_) return;
     // The training thread finds out by itself, with a name; here it is only worth a line in the log.
     // A ps that doesn't know this task yet (Aborted) will, once the session has joined again.

@@ -419,12 +419,11 @@ class Reader {
 constexpr size_t kUsualBytes = 96;
 
 template <typename Message>
-std::string EncodeMessage(const Message& message) {
-  std::string bytes;
+void EncodeMessage(std::string& bytes, const Message& message) {
+  bytes.clear();
   bytes.reserve(kUsualBytes);
   Writer writer(bytes);
   Fields(writer, const_cast<Message&>(message));  // Writer only reads
-  return bytes;
 }
 
 template <typename Message>
@@ -456,15 +455,16 @@ std::string StoreMethodName(uint16_t method) {
 }
 
 #define MUSTER_DEFINE_MESSAGE(Message)                                          \
-  std::string Encode(const Message& message) { return EncodeMessage(message); } \
+  std::string Encode(const Message& message) {                                   \
+    std::string bytes;                                                           \
+    EncodeMessage(bytes, message);                                               \
+    return bytes;                                                                \
+  }                                                                              \
   absl::Status Decode(const std::string& bytes, Message& message) { return DecodeMessage(bytes, message); }
 MUSTER_STORE_MESSAGES(MUSTER_DEFINE_MESSAGE)
 #undef MUSTER_DEFINE_MESSAGE
 
-void EncodeTo(std::string& bytes, const PushPullRequest& message) {
-  bytes.clear();
-  Writer writer(bytes);
-  Fields(writer, const_cast<PushPullRequest&>(message));  // Writer only reads
-}
+void EncodeTo(std::string& bytes, const PushPullRequest& message) { EncodeMessage(bytes, message); }
+void EncodeTo(std::string& bytes, const PushPullReply& message) { EncodeMessage(bytes, message); }
 
 }  // namespace muster

@@ -131,8 +131,10 @@ struct PushPullRequest {
     std::vector<uint32_t> slices = std::move(pushed);
     std::vector<double> factors = std::move(scales);
     std::vector<uint32_t> stripes = std::move(ranges);
+    std::vector<uint32_t> begun = std::move(earlier);
     *this = PushPullRequest();
     (ranges = std::move(stripes)).clear();
+    (earlier = std::move(begun)).clear();
     (pushed = std::move(slices)).clear();
     (scales = std::move(factors)).clear();
   }
@@ -211,5 +213,6 @@ MUSTER_STORE_MESSAGES(MUSTER_DECLARE_MESSAGE)
 
 // Into memory that was used before.
 void EncodeTo(std::string& bytes, const PushPullRequest& message);
+void EncodeTo(std::string& bytes, const PushPullReply& message);
 
 }  // namespace muster

@@ -268,27 +268,24 @@ absl::StatusOr<StorePushResult> OverlappedPush::Finish(absl::FunctionRef<ByteSpa
 // update is given up. Without them: every ps has the update, ps 0 counts it.
 absl::Status OverlappedPush::SendEnds(const std::vector<int>& places, UpdatePart part, uint32_t minibatches,
                                       StorePushResult& result) {
-  std::vector<StoreCall> calls;
-  std::vector<std::vector<uint32_t>> earlier(places_.size());
-  for (const int ps : places) {
-    AddEarlier(ps, earlier[ps]);
-    calls.push_back({.ps = ps,
-                     .method = StoreMethod::kPushPull,
-                     .control = Encode(PushPullRequest{.stamp = client_.MakeStamp(ps, sequence_),
-                                                       .pulled_version = client_.servers_[ps].pulled_version,
-                                                       .minibatches = minibatches,
-                                                       .generation = client_.generation_,
-                                                       .global_step = client_.global_step_,
-                                                       .update = true,
-                                                       .part = part,
-                                                       .earlier = earlier[ps]})});
+  std::vector<StoreCall>& calls = client_.push_.ends;
+  calls.resize(std::max<size_t>(places.size(), 1));
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const int ps = places.empty() ? 0 : places[i];
+    calls[i].BeginAgain(ps, StoreMethod::kPushPull);
+    message_.Clear();
+    message_.stamp = client_.MakeStamp(ps, sequence_);
+    message_.minibatches = minibatches;
+    message_.generation = client_.generation_;
+    if (!places.empty()) {
+      message_.pulled_version = client_.servers_[ps].pulled_version;
+      message_.global_step = client_.global_step_;
+      message_.update = true;
+      message_.part = part;
+      AddEarlier(ps, message_.earlier);
+    }
+    EncodeTo(calls[i].control, message_);
   }
-  if (places.empty())
-    calls.push_back({.ps = 0,
-                     .method = StoreMethod::kPushPull,
-                     .control = Encode(PushPullRequest{.stamp = client_.MakeStamp(0, sequence_),
-                                                       .minibatches = minibatches,
-                                                       .generation = client_.generation_})});
   RETURN_IF_ERROR(client_.Exchange(calls, client_.loop_.Now() + client_.options_.patience));
   for (StoreCall& call : calls) RETURN_IF_ERROR(Absorb(call, result));
   return absl::OkStatus();

@@ -22,7 +22,7 @@ PartSaver::~PartSaver() { *self_ = nullptr; }
 
 void PartSaver::Send(absl::StatusOr<Answer> answer, Responder responder) {
   if (!answer.ok()) return responder.Fail(answer.status());
-  responder.Send(std::move(answer->control), std::move(answer->bulk), std::move(answer->keep_alive));
+  responder.Send(answer->control, answer->bulk, std::move(answer->keep_alive));
 }
 
 // Training goes on at once; what it changes from here on it saves aside first.

@@ -18,7 +18,8 @@ namespace {
 class RecordingSink final : public Responder::Sink {
  public:
   explicit RecordingSink(std::vector<absl::Status>& answers) : answers_(answers) {}
-  void Send(absl::Status status, std::string, Segments, std::shared_ptr<const void>) override {
+  void Send(uint64_t, absl::Status status, absl::string_view, absl::Span<const ByteSpan>,
+            std::shared_ptr<const void>) override {
     answers_.push_back(std::move(status));
   }
 

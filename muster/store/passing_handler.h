@@ -18,8 +18,8 @@ class PassingHandler : public RequestHandler {
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override {
     return inner_.PrepareBulk(request);
   }
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
-    inner_.Handle(std::move(request), std::move(bulk), std::move(responder));
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    inner_.Handle(request, std::move(bulk), std::move(responder));
   }
   void OnDisconnect(ConnectionId connection) override { inner_.OnDisconnect(connection); }
 

@@ -113,7 +113,7 @@ class HeartbeatCounter final : public RequestHandler {
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest&) override {
     return absl::InvalidArgumentError("no bulk");
   }
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget>, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget>, Responder responder) override {
     EXPECT_EQ(request.method, static_cast<uint16_t>(StoreMethod::kHeartbeat));
     HeartbeatRequest message;
     EXPECT_EQ(Decode(request.control, message), absl::OkStatus());

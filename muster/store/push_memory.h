@@ -13,7 +13,11 @@ namespace muster {
 struct PushMemory {
   WireStaging wire;
   std::vector<StoreCall> calls;  // one a ps
+  std::vector<StoreCall> ends;   // what is sent when they are answered
   PushPullRequest message;
+  Request request;              // as a channel takes it
+  std::vector<double> squares;  // of gradients, and what they are scaled by: gradient_policy.h
+  std::vector<double> scales;
 };
 
 }  // namespace muster

@@ -33,20 +33,24 @@ void StalenessClock::Join(int client, absl::Time now) {
 
 void StalenessClock::Answer(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply,
                             absl::Time now, Responder responder) {
-  held_.push_back({{connection, now, message, std::move(responder)}, reply});
+  held_.push_back({{connection, now, PullOf(message), std::move(responder)}, reply});
   Look(now);
 }
 
 void StalenessClock::Look(absl::Time now) {
   if (held_.empty()) return;
   const uint64_t slowest = Slowest(now);
-  for (Ahead& ahead : std::exchange(held_, {})) {
-    if (slowest < NeededFor(ahead.held.request.clock)) {
+  std::vector<Ahead> all = std::exchange(spare_, {});
+  all.swap(held_);
+  for (Ahead& ahead : all) {
+    if (slowest < NeededFor(ahead.held.pull.clock)) {
       held_.push_back(std::move(ahead));
     } else {
-      answer_(ahead.held.request, ahead.reply, std::move(ahead.held.responder));
+      answer_(ahead.held.pull, ahead.reply, std::move(ahead.held.responder));
     }
   }
+  all.clear();
+  spare_ = std::move(all);
 }
 
 void StalenessClock::Disconnect(ConnectionId connection) {
@@ -59,7 +63,7 @@ void StalenessClock::FailAll(const absl::Status& status) {
 
 void StalenessClock::Describe(absl::Time now, std::vector<WaitingFor>& waiting) const {
   for (const Ahead& ahead : held_) {
-    const uint64_t needed = NeededFor(ahead.held.request.clock);
+    const uint64_t needed = NeededFor(ahead.held.pull.clock);
     std::vector<std::string> slow;
     for (size_t i = 0; i < clients_.clients().size(); ++i)
       if (clients_.Present(clients_.clients()[i], now) && ClockOf(static_cast<int>(i)) < needed)

@@ -51,6 +51,7 @@ class StalenessClock {
   const AnswerPush answer_;
   Arena* arena_ = nullptr;
   std::vector<Ahead> held_;
+  std::vector<Ahead> spare_;  // empty: memory
 };
 
 }  // namespace muster

@@ -29,7 +29,7 @@ StoreClient::StoreClient(Transport& transport, std::vector<std::string> ps_addre
     : loop_(transport.loop()),
       options_(std::move(options)),
       addresses_(std::move(ps_addresses)),
-      push_{WireStaging(options_.wire), {}, {}} {
+      push_{.wire = WireStaging(options_.wire)} {
   for (const std::string& address : addresses_) servers_.emplace_back().channel = transport.Connect(address);
 }
 
@@ -59,22 +59,23 @@ Stamp StoreClient::HeartbeatStamp(int ps) const { return MakeStamp(ps, 0); }
 
 void StoreClient::Send(StoreCall& call, absl::Time deadline, int& unanswered) {
   ++call.attempts;
-  Request request{.method = static_cast<uint16_t>(call.method),
-                  .control = call.control,
-                  .bulk = call.bulk,
-                  .into = call.into,
-                  .deadline = deadline};
+  Request& request = push_.request;
+  request.method = static_cast<uint16_t>(call.method);
+  request.control = call.control;
+  request.bulk = call.bulk;
+  request.into = call.into;
+  request.deadline = deadline;
   call.deadline = deadline;
   call.unanswered = &unanswered;
   // Two pointers fit into a ReplyCallback, more would be allocated.
-  call.in_flight = servers_[call.ps].channel->Call(std::move(request), [this, &call](auto answer) {
+  call.in_flight = servers_[call.ps].channel->Call(request, [this, &call](absl::StatusOr<Reply>& answer) {
     call.in_flight.reset();
     // The connection broke: the ps may or may not have got it. The same sequence number makes trying again safe.
     if (call.send_again && absl::IsUnavailable(answer.status()) && loop_.Now() < call.deadline) {
       LogWarning(Named(call.ps, answer.status().message()), "; trying again (attempt ", call.attempts + 1, ")");
       return Send(call, call.deadline, *call.unanswered);
     }
-    call.answer = std::move(answer);
+    std::swap(call.answer, answer);  // the memory of the one before is the channel's again
     --*call.unanswered;
   });
 }
@@ -388,9 +389,10 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
                                                               const PushPullOptions& options) {
   RETURN_IF_ERROR(CheckGradients(binding_, gradient));
   const bool narrows = direct_ == nullptr && options.exchange == 0;
-  const std::vector<double> squares = SquaresOfGradients(binding_, gradient, narrows ? &push_.wire : nullptr);
-  ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, squares, options_.task, global_step_));
-  if (!drop) return PushPullAll(gradient, ClipScales(binding_, squares), options);
+  FindSquares(binding_, gradient, narrows ? &push_.wire : nullptr, push_.squares);
+  ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, push_.squares, options_.task, global_step_));
+  FindClipScales(binding_, push_.squares, push_.scales);
+  if (!drop) return PushPullAll(gradient, push_.scales, options);
   PushPullOptions nothing = options;
   nothing.non_finite = true;
   if (direct_ != nullptr) nothing.pull = PullWhat::kNothing;  // the bound memory may be what it would be read from
@@ -425,11 +427,15 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionR
   if (num_ps() == 1 || options.minibatches == 0 || gated) return result;
   // Every ps has the update: only now does ps 0 count it.
   const Track::Span wait(track, Activity::kWait);
-  StoreCall count{.ps = 0,
-                  .method = StoreMethod::kPushPull,
-                  .control = Encode(PushPullRequest{
-                      .stamp = MakeStamp(0, sequence), .minibatches = options.minibatches, .generation = generation_})};
-  RETURN_IF_ERROR(ExchangeOne(count, options_.patience));
+  push_.ends.resize(1);
+  StoreCall& count = push_.ends[0];
+  count.BeginAgain(0, StoreMethod::kPushPull);
+  push_.message.Clear();
+  push_.message.stamp = MakeStamp(0, sequence);
+  push_.message.minibatches = options.minibatches;
+  push_.message.generation = generation_;
+  EncodeTo(count.control, push_.message);
+  RETURN_IF_ERROR(Exchange(push_.ends, loop_.Now() + options_.patience));
   RETURN_IF_ERROR(AbsorbPushPull(count, result));
   return result;
 }

@@ -13,7 +13,7 @@ class StoreClient::Direct {
   // is there now; with kAuto and a ps that has no way in any more it sets client.direct_ to null, and the ps apply.
   // Errors: those of the client, and FailedPrecondition: kDirect can't be had.
   [[nodiscard]] static absl::Status Open(StoreClient& client);
-  // With client.direct_ set; through the ps, if it is null afterwards. `scales`: as ClipScales.
+  // With client.direct_ set; through the ps, if it is null afterwards. `scales`: as FindClipScales.
   static absl::StatusOr<StorePushResult> PushPull(StoreClient& client, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                   const std::vector<double>& scales, const StorePushOptions& options);
   // For an operation in a file of its own: who carries it out here; null: the ps does. Cancelled: training has ended,

@@ -26,47 +26,6 @@ absl::Status NeedChief(const Arena* arena, const ClientTable& clients) {
 
 }  // namespace
 
-// A request of the kinds that may have bulk, its control message decoded once, before its bulk is read.
-class StoreService::DecodedBulk final : public BulkTarget {
- public:
-  absl::Status Decode(const IncomingRequest& request) {
-    switch (static_cast<StoreMethod>(request.method)) {
-      case StoreMethod::kPushPull:
-        return muster::Decode(request.control, push_pull);
-      case StoreMethod::kInitialize:
-        return muster::Decode(request.control, initialize);
-      case StoreMethod::kGatherRows:
-      case StoreMethod::kPushRows:
-        return muster::Decode(request.control, rows);
-      default:
-        return absl::OkStatus();
-    }
-  }
-  void Receive(BufferPool::Handle buffer, size_t bytes) {
-    buffer_ = std::move(buffer);
-    segments_.assign(1, buffer_->first(bytes));
-  }
-  void Drop() { buffer_ = nullptr; }
-  const MutableSegments& segments() const override { return segments_; }
-  // A push's bulk is values, which do no harm when the client changes them meanwhile; rows have numbers, too.
-  void StaysInSharedMemory() { takes_lent_ = true; }
-  bool TakesLent() const override { return takes_lent_; }
-  void Lend(LentBytes bulk) override { lent_ = std::move(bulk); }
-  ByteSpan bytes() const {
-    return takes_lent_ ? lent_.bytes() : segments_.empty() ? ByteSpan() : ByteSpan(segments_[0]);
-  }
-
-  PushPullRequest push_pull;
-  InitializeRequest initialize;
-  RowsRequest rows;
-
- private:
-  BufferPool::Handle buffer_;
-  MutableSegments segments_;
-  bool takes_lent_ = false;
-  LentBytes lent_;
-};
-
 StoreService::StoreService(EventLoop& loop, StoreOptions options)
     : loop_(loop),
       options_(std::move(options)),
@@ -74,14 +33,14 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
       clients_(options_.workers, options_.lease),
       memory_(options_.memory),
       gates_(loop, clients_, options_.lead, options_.probe,
-             [this](const PushPullRequest& request, PushPullReply reply, Responder responder) {
-               AnswerPush(request, std::move(reply), std::move(responder));
+             [this](const HeldPull& pull, const PushPullReply& reply, Responder responder) {
+               AnswerPush(pull, reply, std::move(responder));
              }),
       door_(options_.port),
       part_saver_(loop, *options_.files, options_.background),
       hold_(loop, clients_, gates_, part_saver_, {options_.lead, options_.probe},
             [this](IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
-              Handle(std::move(request), std::move(bulk), std::move(responder));
+              Handle(request, std::move(bulk), std::move(responder));
             }),
       staleness_(kStalenessCounts),
       listener_stats_([] { return Listener::Stats(); }) {}
@@ -151,9 +110,7 @@ absl::Status StoreService::NeedTraining() const {
 }
 
 absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const IncomingRequest& request) {
-  std::unique_ptr<BulkTarget> used = std::move(spare_bulk_);
-  auto target =
-      used ? std::unique_ptr<DecodedBulk>(static_cast<DecodedBulk*>(used.release())) : std::make_unique<DecodedBulk>();
+  std::unique_ptr<DecodedBulk> target = bulks_.Take();
   RETURN_IF_ERROR(target->Decode(request));
   switch (static_cast<StoreMethod>(request.method)) {
     case StoreMethod::kPushPull:
@@ -185,21 +142,20 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
   return target;
 }
 
-void StoreService::Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+void StoreService::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
   if (hold_.Keeps(request)) return hold_.Keep(std::move(request), std::move(bulk), std::move(responder));
   ++requests_[request.method < kStoreMethods ? request.method : 0];
-  const auto* decoded = static_cast<DecodedBulk*>(bulk.get());
-  std::optional<DecodedBulk> without_bulk;
+  auto* decoded = static_cast<DecodedBulk*>(bulk.get());
   if (decoded == nullptr) {
-    decoded = &without_bulk.emplace();
-    if (absl::Status status = without_bulk->Decode(request); !status.ok()) return responder.Fail(std::move(status));
+    std::unique_ptr<DecodedBulk> none = bulks_.Take();
+    decoded = none.get();
+    bulk = std::move(none);
+    if (absl::Status status = decoded->Decode(request); !status.ok()) return responder.Fail(std::move(status));
   }
   switch (static_cast<StoreMethod>(request.method)) {
     case StoreMethod::kPushPull:
       OnPushPull(request.connection, decoded->push_pull, decoded->bytes(), std::move(responder));
-      if (bulk != nullptr) static_cast<DecodedBulk*>(bulk.get())->Drop();
-      if (bulk != nullptr) spare_bulk_ = std::move(bulk);
-      return;
+      return bulks_.Reuse(std::move(bulk));
     case StoreMethod::kInitialize:
       return OnInitialize(request.connection, decoded->initialize, decoded->bytes(), std::move(responder));
     case StoreMethod::kGatherRows:

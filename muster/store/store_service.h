@@ -17,6 +17,7 @@
 #include "muster/store/buffer_pool.h"
 #include "muster/store/checkpoint_hold.h"
 #include "muster/store/client_table.h"
+#include "muster/store/decoded_bulk.h"
 #include "muster/store/direct_door.h"
 #include "muster/store/gates.h"
 #include "muster/store/messages.h"
@@ -60,7 +61,7 @@ class StoreService final : public RequestHandler {
 
   void OnConnect(ConnectionId connection, const std::string& peer) override;
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override;
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override;
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override;
   void OnDisconnect(ConnectionId connection) override;
 
   // True once training has ended and the linger is over: the process may go. `outcome` is then OK, or says why it had
@@ -96,8 +97,6 @@ class StoreService final : public RequestHandler {
     AwaitReadyRequest request;
     Responder responder;
   };
-  class DecodedBulk;
-
   void OnJoin(const IncomingRequest& request, Responder responder);
   void OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk);
@@ -110,9 +109,10 @@ class StoreService final : public RequestHandler {
   void CountPush(const PushPullRequest& message, bool new_update);
   [[nodiscard]] absl::Status CheckRows(const IncomingRequest& request, const RowsRequest& message, size_t bulk_bytes);
   void OnRows(const IncomingRequest& request, const RowsRequest& message, ByteSpan bulk, Responder responder);
-  size_t PullBytes(const PushPullRequest& request) const;
-  void AnswerPush(const PushPullRequest& request, PushPullReply reply, Responder responder);
-  PushPullReply CompleteReply(const PushPullRequest& request, PushPullReply reply) const;
+  size_t PullBytes(const HeldPull& pull) const;
+  void AnswerPush(const HeldPull& pull, const PushPullReply& reply, Responder responder);
+  // With what every answer says; to be sent before the next one is made.
+  absl::string_view CompleteReply(const Stamp& stamp, PushPullReply reply);
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
   void OnBarrier(const IncomingRequest& request, Responder responder);
@@ -142,7 +142,8 @@ class StoreService final : public RequestHandler {
   const absl::Time started_;
   ClientTable clients_;
   BufferPool buffers_;
-  std::unique_ptr<BulkTarget> spare_bulk_;  // of the last push, for its memory; may be null
+  DecodedBulks bulks_;
+  std::string reply_;  // of the last push, for its memory
   std::shared_ptr<ArenaMemory> memory_;
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background
   Gates gates_;

@@ -128,18 +128,18 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
     return gates_.AnswerApplied(connection, message, reply, std::move(responder));
   }
   if (message.exchange > 0) {
-    const PushPullReply reply = CompleteReply(message, ApplyPush(message, bulk, {}));
+    const PushPullReply reply = ApplyPush(message, bulk, {});
     Segments moved;
     for (const uint32_t slice : message.pushed)
       moved.push_back(ExchangeAnswer(*arena_, static_cast<int>(message.stamp.client), static_cast<int>(slice)));
-    return responder.Send(Encode(reply), std::move(moved), arena_);
+    return responder.Send(CompleteReply(message.stamp, reply), moved, arena_);
   }
   const size_t pull_bytes = PushPart(*arena_, message).PullBytes();
-  if (pull_bytes == 0) return responder.Send(Encode(CompleteReply(message, ApplyPush(message, bulk, {}))));
+  if (pull_bytes == 0) return responder.Send(CompleteReply(message.stamp, ApplyPush(message, bulk, {})));
   const AnswerMemory pulled(responder, buffers_, pull_bytes);
-  const PushPullReply reply = CompleteReply(message, ApplyPush(message, bulk, pulled.bytes));
+  const PushPullReply reply = ApplyPush(message, bulk, pulled.bytes);
   const Track::Span answer(options_.track, Activity::kAnswer, {pull_bytes});
-  responder.Send(Encode(reply), {pulled.bytes}, pulled.buffer);
+  responder.Send(CompleteReply(message.stamp, reply), {pulled.bytes}, pulled.buffer);
 }
 
 // Of what was never pushed nothing survives a restart of the ps, nor does this number. A retry isn't counted again.
@@ -150,40 +150,40 @@ void StoreService::CountNonFinite(const PushPullRequest& message) {
   ++client.non_finite;
 }
 
-size_t StoreService::PullBytes(const PushPullRequest& request) const {
+size_t StoreService::PullBytes(const HeldPull& pull) const {
   size_t bytes = 0;
   for (const PlacedSlice& slice : arena_->model().slices) {
     const VariableSpec& variable = arena_->model().variable(slice);
-    if (Pulls(request.pull, variable.kind)) bytes += WireForm(request.pulled_as, variable).bytes(slice.bytes);
+    if (Pulls(pull.what, variable.kind)) bytes += WireForm(pull.as, variable).bytes(slice.bytes);
   }
   return bytes;
 }
 
-void StoreService::AnswerPush(const PushPullRequest& request, PushPullReply reply, Responder responder) {
-  reply = CompleteReply(request, std::move(reply));
-  const size_t pull_bytes = PullBytes(request);
-  if (pull_bytes == 0) return responder.Send(Encode(reply));
+void StoreService::AnswerPush(const HeldPull& pull, const PushPullReply& reply, Responder responder) {
+  const size_t pull_bytes = PullBytes(pull);
+  if (pull_bytes == 0) return responder.Send(CompleteReply(pull.stamp, reply));
   const AnswerMemory pulled(responder, buffers_, pull_bytes);
   MutableByteSpan rest = pulled.bytes;
   const StoreModel& model = arena_->model();
   for (size_t i = 0; i < model.slices.size(); ++i) {
     const VariableSpec& variable = model.variable(model.slices[i]);
-    if (!Pulls(request.pull, variable.kind)) continue;
-    const size_t bytes = WireForm(request.pulled_as, variable).bytes(model.slices[i].bytes);
-    arena_->Read(static_cast<int>(i), rest.first(bytes), request.pulled_as);
+    if (!Pulls(pull.what, variable.kind)) continue;
+    const size_t bytes = WireForm(pull.as, variable).bytes(model.slices[i].bytes);
+    arena_->Read(static_cast<int>(i), rest.first(bytes), pull.as);
     rest = rest.subspan(bytes);
   }
-  responder.Send(Encode(reply), {pulled.bytes}, pulled.buffer);
+  responder.Send(CompleteReply(pull.stamp, reply), {pulled.bytes}, pulled.buffer);
 }
 
-PushPullReply StoreService::CompleteReply(const PushPullRequest& request, PushPullReply reply) const {
+absl::string_view StoreService::CompleteReply(const Stamp& stamp, PushPullReply reply) {
   const ArenaHeader& header = arena_->header();
   reply.version = header.counters.updates;
   reply.global_step = header.counters.global_step;
   reply.round = header.gate.round;
-  reply.clock = arena_->client(static_cast<int>(request.stamp.client)).numbers.clock;
-  if (load_ && clients_.chief() == static_cast<int>(request.stamp.client)) reply.load = load_->path;
-  return reply;
+  reply.clock = arena_->client(static_cast<int>(stamp.client)).numbers.clock;
+  if (load_ && clients_.chief() == static_cast<int>(stamp.client)) reply.load = load_->path;
+  EncodeTo(reply_, reply);
+  return reply_;
 }
 
 PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled) {

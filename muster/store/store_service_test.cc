@@ -193,7 +193,7 @@ class HostileTest : public StoreServiceTest {
     std::optional<absl::Status> answer;
     Request request{.method = method, .control = control, .deadline = store_.loop.Now() + absl::Seconds(5)};
     if (!bulk.empty()) request.bulk = {bulk};
-    channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { answer = reply.status(); });
+    channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { answer = reply.status(); });
     store_.loop.RunUntil([&] { return answer.has_value(); }, absl::InfiniteFuture());
     return *answer;
   }
@@ -317,7 +317,8 @@ TEST_F(HostileTest, APushWhoseValuesWereLoadedAnewWhileItCameInIsRefused) {
   ASSERT_EQ(chief->Initialize(0, 0, nullptr), absl::OkStatus());
   struct Sink final : Responder::Sink {
     explicit Sink(absl::Status& into) : into(into) {}
-    void Send(absl::Status status, std::string, Segments, std::shared_ptr<const void>) override {
+    void Send(uint64_t, absl::Status status, absl::string_view, absl::Span<const ByteSpan>,
+            std::shared_ptr<const void>) override {
       into = std::move(status);
     }
     absl::Status& into;

@@ -57,7 +57,7 @@ void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest&
   bool dropped = false;
   if (numbers.last_applied >= message.stamp.sequence) {
     dropped = numbers.contribution_sequence != message.stamp.sequence;
-    if (dropped || !InRound(client)) return answer_(message, {.dropped = dropped}, std::move(responder));
+    if (dropped || !InRound(client)) return answer_(PullOf(message), {.dropped = dropped}, std::move(responder));
   } else {
     // Its sender may have been lost until now: the round then needs one more.
     Refresh(now);
@@ -68,7 +68,7 @@ void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest&
     }
     // The generation can't change: it is this process that loads, on this loop.
     MUSTER_CHECK(standing != Standing::kOtherValues);
-    if (standing == Standing::kLate) return answer_(message, {.dropped = true}, std::move(responder));
+    if (standing == Standing::kLate) return answer_(PullOf(message), {.dropped = true}, std::move(responder));
     dropped = standing == Standing::kTwice;
     if (!dropped) {
       Accumulate(message, bulk);
@@ -76,7 +76,7 @@ void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest&
     }
   }
   // Not the round that is collected now: workers may have fired it.
-  held_.push_back({{connection, now, message, std::move(responder)}, numbers.contributed - 1, dropped});
+  held_.push_back({{connection, now, PullOf(message), std::move(responder)}, numbers.contributed - 1, dropped});
   Look(now);
 }
 
@@ -102,13 +102,17 @@ void SynchronousGate::Accumulate(const PushPullRequest& message, ByteSpan bulk) 
 }
 
 void SynchronousGate::Release() {
-  for (Contributor& contributor : std::exchange(held_, {})) {
+  std::vector<Contributor> all = std::exchange(spare_, {});
+  all.swap(held_);
+  for (Contributor& contributor : all) {
     if (contributor.round >= round()) {
       held_.push_back(std::move(contributor));
     } else {
-      answer_(contributor.held.request, {.dropped = contributor.dropped}, std::move(contributor.held.responder));
+      answer_(contributor.held.pull, {.dropped = contributor.dropped}, std::move(contributor.held.responder));
     }
   }
+  all.clear();
+  spare_ = std::move(all);
 }
 
 void SynchronousGate::Refresh(absl::Time now) {

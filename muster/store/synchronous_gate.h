@@ -78,6 +78,7 @@ class SynchronousGate {
   absl::Time seen_at_;                  // … and when it first did
   std::optional<ArenaRounds> rounds_;   // of arena_
   std::vector<Contributor> held_;
+  std::vector<Contributor> spare_;  // empty: memory
 };
 
 }  // namespace muster

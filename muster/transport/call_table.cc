@@ -17,10 +17,10 @@ CallTable::~CallTable() {
   for (uint64_t id : Ids()) {
     endings.push_back({TakeOut(id), absl::CancelledError(absl::StrCat(peer_, ": the channel was closed"))});
   }
-  for (Ending& ending : endings) ending.done(std::move(ending.result));
+  for (Ending& ending : endings) ending.done(ending.result);
 }
 
-uint64_t CallTable::Add(Request request, ReplyCallback done) {
+uint64_t CallTable::Add(const Request& request, ReplyCallback done) {
   std::unique_ptr<Call> call;
   if (spare_.empty()) {
     call = std::make_unique<Call>();
@@ -28,7 +28,7 @@ uint64_t CallTable::Add(Request request, ReplyCallback done) {
     call = std::move(spare_.back());
     spare_.pop_back();
   }
-  call->request = std::move(request);
+  call->request = request;
   call->done = std::move(done);
   call->started = loop_.Now();
   call->sent = false;
@@ -51,9 +51,10 @@ std::vector<uint64_t> CallTable::Ids() const {
   return ids;
 }
 
-void CallTable::Finish(uint64_t id, absl::StatusOr<Reply> result) {
+std::string CallTable::Finish(uint64_t id, absl::StatusOr<Reply> result) {
   ReplyCallback done = TakeOut(id);
-  done(std::move(result));
+  done(result);
+  return result.ok() ? std::move(result->control) : std::string();
 }
 
 void CallTable::FinishLater(uint64_t id, absl::StatusOr<Reply> result) {
@@ -78,7 +79,9 @@ ReplyCallback CallTable::TakeOut(uint64_t id) {
   std::unique_ptr<Call> call = std::move(it->second);
   calls_.erase(it);
   ReplyCallback done = std::move(call->done);
-  call->request = {};
+  // Kept for its memory.
+  call->request.bulk.clear();
+  call->request.into.clear();
   constexpr size_t kMostSpare = 64;
   if (spare_.size() < kMostSpare) spare_.push_back(std::move(call));
   return done;
@@ -119,7 +122,7 @@ void CallTable::RunEndings() {
   while (*alive && !endings_.empty()) {
     Ending ending = std::move(endings_.front());
     endings_.pop_front();
-    ending.done(std::move(ending.result));
+    ending.done(ending.result);
   }
 }
 

@@ -34,14 +34,15 @@ class CallTable {
   ~CallTable();
 
   // 1, 2, 3, …
-  uint64_t Add(Request request, ReplyCallback done);
+  uint64_t Add(const Request& request, ReplyCallback done);
   Call* Find(uint64_t id);  // null if it isn't in flight (any more); valid until the next Finish of the same id
   uint64_t last_id() const { return last_id_; }
   size_t size() const { return calls_.size(); }
   std::vector<uint64_t> Ids() const;  // in the order of the calls
 
   // Takes the call out and calls back at once. Nothing of the table is touched after: the callback may destroy it.
-  void Finish(uint64_t id, absl::StatusOr<Reply> result);
+  // Returns the memory that the callback has left of the reply's control part.
+  std::string Finish(uint64_t id, absl::StatusOr<Reply> result);
   // Takes the call out now and calls back from the loop, for use inside Call and Cancel.
   void FinishLater(uint64_t id, absl::StatusOr<Reply> result);
   // Takes them all out and calls back, while `this` lives.

@@ -44,8 +44,8 @@ struct Reply {
 //   PermissionDenied   the peer refuses our token, or serves another job
 //   FailedPrecondition the peer speaks another protocol version
 //   anything else      the peer's own answer
-// Every message names the peer's address.
-using ReplyCallback = absl::AnyInvocable<void(absl::StatusOr<Reply>)>;
+// Every message names the peer's address. The callback may take the reply, or leave other memory in its place.
+using ReplyCallback = absl::AnyInvocable<void(absl::StatusOr<Reply>&)>;
 
 class Channel {
  public:
@@ -53,11 +53,11 @@ class Channel {
 
   virtual ~Channel() = default;  // ends calls in flight with Cancelled (their callbacks are called)
 
-  // Sends `request`; replies may arrive in another order than the requests. While there is no connection the request
+  // Sends `request`, which is copied (what its segments name is borrowed); replies may arrive in another order than the requests. While there is no connection the request
   // waits for one until its deadline: the channel reconnects by itself with bounded jittered back-off. A connection
   // that breaks ends the calls in flight on it with Unavailable (they are not sent again: only the caller knows whether
   // that is safe).
-  virtual CallId Call(Request request, ReplyCallback done) = 0;
+  virtual CallId Call(const Request& request, ReplyCallback done) = 0;
 
   // Ends the call with Cancelled if it is still in flight; its memory is free once the callback was called.
   virtual void Cancel(CallId call) = 0;

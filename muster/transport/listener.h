@@ -10,7 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "muster/base/bytes.h"
 #include "muster/transport/lent_bytes.h"
 
@@ -45,15 +47,16 @@ class BulkTarget {
 // answer then goes nowhere. Must not outlive the listener.
 class Responder {
  public:
+  // Where answers go: of one request or, with their numbers, of many.
   class Sink {
    public:
     virtual ~Sink() = default;
-    virtual MutableByteSpan Reserve(size_t /*bytes*/) { return {}; }
-    virtual void Send(absl::Status status, std::string control, Segments bulk,
+    virtual MutableByteSpan Reserve(uint64_t /*request*/, size_t /*bytes*/) { return {}; }
+    virtual void Send(uint64_t request, absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk,
                       std::shared_ptr<const void> keep_alive) = 0;
   };
 
-  explicit Responder(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
+  explicit Responder(std::shared_ptr<Sink> sink, uint64_t request = 0) : sink_(std::move(sink)), request_(request) {}
   Responder(Responder&&) = default;
   Responder& operator=(Responder&&) = default;
   ~Responder() {
@@ -62,16 +65,19 @@ class Responder {
 
   // Memory of the transport's own to write the answer's bulk to: if it is sent from there, as one segment, it isn't
   // copied again. Empty if there is none to be had. Stays until Send or Fail; once.
-  MutableByteSpan Reserve(size_t bytes) { return sink_->Reserve(bytes); }
+  MutableByteSpan Reserve(size_t bytes) { return sink_->Reserve(request_, bytes); }
 
-  // `bulk` must stay valid and unchanged until `keep_alive` is released (after the last byte was handed to the kernel).
-  void Send(std::string control, Segments bulk = {}, std::shared_ptr<const void> keep_alive = nullptr) {
-    std::exchange(sink_, nullptr)->Send(absl::OkStatus(), std::move(control), std::move(bulk), std::move(keep_alive));
+  // `control` and the list of segments are copied. What the segments name must stay valid and unchanged until
+  // `keep_alive` is released (after the last byte was handed to the kernel).
+  void Send(absl::string_view control, absl::Span<const ByteSpan> bulk = {},
+            std::shared_ptr<const void> keep_alive = nullptr) {
+    std::exchange(sink_, nullptr)->Send(request_, absl::OkStatus(), control, bulk, std::move(keep_alive));
   }
-  void Fail(absl::Status status) { std::exchange(sink_, nullptr)->Send(std::move(status), {}, {}, nullptr); }
+  void Fail(absl::Status status) { std::exchange(sink_, nullptr)->Send(request_, std::move(status), {}, {}, nullptr); }
 
  private:
-  std::unique_ptr<Sink> sink_;
+  std::shared_ptr<Sink> sink_;  // null: answered
+  uint64_t request_ = 0;
 };
 
 class RequestHandler {
@@ -85,8 +91,8 @@ class RequestHandler {
   // yet. An error is sent as the answer; the bulk is then read and thrown away, and Handle isn't called.
   virtual absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) = 0;
 
-  // The whole request has arrived. `bulk` is null if it has none.
-  virtual void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) = 0;
+  // The whole request has arrived. `bulk` is null if it has none. Whoever keeps the request moves it out.
+  virtual void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) = 0;
 
   // No request of this connection comes any more.
   virtual void OnDisconnect(ConnectionId connection) = 0;

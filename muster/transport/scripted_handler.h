@@ -67,13 +67,13 @@ class ScriptedHandler final : public RequestHandler {
     if (request.method == kRefuseBulk) return absl::NotFoundError("no variable of that name");
     return std::make_unique<Target>(*this, request.bulk_bytes - (request.method == kWrongSize ? 1 : 0));
   }
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     events.push_back(absl::StrCat("handle ", request.method));
     controls.push_back(request.control);
     last_deadline = request.deadline;
     switch (request.method) {
       case kEcho:
-        Echo(std::move(request), std::move(bulk), std::move(responder));
+        Echo(request, std::move(bulk), std::move(responder));
         break;
       case kDefer:
         deferred.push_back(std::move(responder));
@@ -117,13 +117,13 @@ class ScriptedHandler final : public RequestHandler {
     const std::shared_ptr<UnevenMemory> memory_;
   };
 
-  void Echo(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+  void Echo(const IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
     if (bulk == nullptr) {
-      responder.Send(std::move(request.control));
+      responder.Send(request.control);
       return;
     }
     const std::shared_ptr<UnevenMemory> memory = static_cast<Target&>(*bulk).memory();
-    responder.Send(std::move(request.control), memory->readable(), memory);
+    responder.Send(request.control, memory->readable(), memory);
   }
 
   void SendPattern(const std::string& control, Responder responder) {

@@ -91,7 +91,7 @@ class TransportContractTest : public ::testing::TestWithParam<std::string> {
 
   absl::StatusOr<Reply> CallAndWait(Channel& channel, Request request) {
     std::optional<absl::StatusOr<Reply>> result;
-    channel.Call(std::move(request), [&](absl::StatusOr<Reply> reply) { result = std::move(reply); });
+    channel.Call(request, [&](absl::StatusOr<Reply> reply) { result = std::move(reply); });
     EXPECT_FALSE(result.has_value()) << "called back from inside Call";
     if (!Await([&] { return result.has_value(); })) return absl::InternalError("the test has waited in vain");
     return *std::move(result);
@@ -193,7 +193,7 @@ TEST_P(TransportContractTest, RepliesComeInTheOrderOfTheAnswers) {
     Request request;
     request.method = Method::kDefer;
     request.control = std::to_string(i);
-    channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { replies.push_back(reply->control); });
+    channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { replies.push_back(reply->control); });
   }
   ASSERT_TRUE(Await([&] { return handler_.deferred.size() == 3; }));
   EXPECT_THAT(handler_.controls, ::testing::ElementsAre("0", "1", "2"));
@@ -295,7 +295,7 @@ TEST_P(TransportContractTest, CancelOfAHugeMessageFreesItsMemoryAtOnce) {
     request.bulk = {ByteSpan(*bulk)};
     request.into = {MutableByteSpan(*bulk)};
     const Channel::CallId call =
-        channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
+        channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
     channel_->Cancel(call);
     ASSERT_TRUE(Await([&] { return result.has_value(); }));
   }
@@ -308,7 +308,7 @@ TEST_P(TransportContractTest, TheChannelsEndCallsBackWithCancelled) {
   for (uint16_t method : {Method::kDefer, Method::kEcho}) {
     Request request;
     request.method = method;
-    channel_->Call(std::move(request),
+    channel_->Call(request,
                    [&](const absl::StatusOr<Reply>& reply) { ends.push_back(reply.status().code()); });
   }
   channel_ = nullptr;
@@ -325,7 +325,7 @@ TEST_P(TransportContractTest, ACallbackMayDestroyTheChannel) {
   bool called = false;
   Request request;
   request.method = Method::kEcho;
-  channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>&) {
+  channel_->Call(request, [&](const absl::StatusOr<Reply>&) {
     channel_ = nullptr;
     called = true;
   });
@@ -346,7 +346,7 @@ TEST_P(TransportContractTest, AServerThatGoesAwayEndsItsCallsAndIsFoundAgain) {
   result.reset();
   request.method = Method::kEcho;
   request.deadline = loop().Now() + absl::Seconds(15);
-  channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
+  channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
   // A few refusals first.
   loop().RunUntil([] { return false; }, loop().Now() + absl::Milliseconds(100));
   EXPECT_FALSE(result.has_value());
@@ -361,7 +361,7 @@ TEST_P(TransportContractTest, CallsInFlightEndWithUnavailableWhenTheServerGoes) 
   for (int i = 0; i < 3; ++i) {
     Request request;
     request.method = Method::kDefer;
-    channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { results.push_back(reply.status()); });
+    channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { results.push_back(reply.status()); });
   }
   ASSERT_TRUE(Await([&] { return handler_.deferred.size() == 3; }));
   std::vector<Responder> outliving = std::move(handler_.deferred);
@@ -424,7 +424,7 @@ TEST_P(TransportContractTest, TooManyCallsAndTooLongOnesAreRefusedHere) {
   for (int i = 0; i < 70; ++i) {
     Request request;
     request.method = Method::kDefer;
-    channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) {
+    channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) {
       if (reply.status().code() == absl::StatusCode::kResourceExhausted) ++refused;
       if (reply.ok()) ++answered;
     });

@@ -74,7 +74,7 @@ TEST_P(TransportThreadsTest, CallsCancelsAndRestarts) {
       request.deadline = loop.Now() + absl::Seconds(60);
       std::optional<absl::Status> result;
       const Channel::CallId call =
-          channel->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
+          channel->Call(request, [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
       if (i % 7 == 3) channel->Cancel(call);
       if (i % 50 == 20) {
         restart_ = true;

@@ -38,7 +38,8 @@ void FuzzMessage(const std::string& bytes) {
 class Sink final : public Responder::Sink {
  public:
   explicit Sink(int& answers) : answers_(answers) {}
-  void Send(absl::Status, std::string, Segments, std::shared_ptr<const void>) override { ++answers_; }
+  void Send(uint64_t, absl::Status, absl::string_view, absl::Span<const ByteSpan>,
+            std::shared_ptr<const void>) override { ++answers_; }
 
  private:
   int& answers_;
@@ -79,7 +80,7 @@ class FuzzedStore {
         for (std::byte& byte : segment) byte = at++ % 8 == 0 ? std::byte(at / 8) : std::byte(0);
       bulk = *std::move(target);
     }
-    service_.Handle(std::move(request), std::move(bulk), Responder(std::make_unique<Sink>(answers_)));
+    service_.Handle(request, std::move(bulk), Responder(std::make_unique<Sink>(answers_)));
   }
 
   void LookAtEverything() {

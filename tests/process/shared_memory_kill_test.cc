@@ -131,7 +131,7 @@ TEST_F(SharedMemoryKillTest, AClientSeesAtOnceThatItsServerIsGone) {
     std::optional<absl::Status> result;
     Request request;
     request.method = Method::kDefer;  // is never answered
-    channel->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
+    channel->Call(request, [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
     while (!board_->in_shared_memory) loop_.RunUntil([] { return false; }, loop_.Now() + absl::Milliseconds(1));
     EXPECT_FALSE(result.has_value());
     kill(server, SIGKILL);

@@ -256,7 +256,7 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> RingCollective::PrepareBulk(const In
   return absl::InvalidArgumentError("a rank of a ring is asked for pieces, not given any");
 }
 
-void RingCollective::Handle(IncomingRequest request, std::unique_ptr<BulkTarget>, Responder responder) {
+void RingCollective::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget>, Responder responder) {
   PieceRequest piece;
   switch (static_cast<RingMethod>(request.method)) {
     case RingMethod::kWatch:

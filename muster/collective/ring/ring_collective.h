@@ -80,7 +80,7 @@ class RingCollective final : public Collective, private RequestHandler {
 
   void OnConnect(ConnectionId, const std::string&) override {}
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override;
-  void Handle(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) override;
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override;
   void OnDisconnect(ConnectionId connection) override;
 
   int before() const { return (rank_ + size_ - 1) % size_; }

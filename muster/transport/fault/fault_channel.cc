@@ -22,9 +22,9 @@ bool FaultChannel::Meets(uint64_t id, FaultKind kind) const {
   return it != states_.end() && it->second.fault && it->second.fault->kind == kind;
 }
 
-Channel::CallId FaultChannel::Call(Request request, ReplyCallback done) {
+Channel::CallId FaultChannel::Call(const Request& request, ReplyCallback done) {
   const std::optional<Fault> fault = script_.Meet(request.method, peer());
-  const uint64_t id = calls_.Add(std::move(request), std::move(done));
+  const uint64_t id = calls_.Add(request, std::move(done));
   State& state = states_[id];
   state.fault = fault;
   if (!fault) {
@@ -56,11 +56,9 @@ Channel::CallId FaultChannel::Call(Request request, ReplyCallback done) {
 
 void FaultChannel::Forward(uint64_t id) {
   CallTable::Call& call = *calls_.Find(id);
-  Request request = std::exchange(call.request, {});
-  call.request.deadline = request.deadline;
   call.sent = true;
-  states_[id].inner =
-      inner_->Call(std::move(request), [this, id](absl::StatusOr<Reply> result) { OnInner(id, std::move(result)); });
+  states_[id].inner = inner_->Call(
+      call.request, [this, id](absl::StatusOr<Reply>& result) { OnInner(id, std::move(result)); });
 }
 
 // With memory of its own: the caller takes its memory back after the first answer.
@@ -75,7 +73,7 @@ void FaultChannel::SendAgain(const Request& request) {
   Request again = request;
   again.bulk = {ByteSpan(memory->bulk)};
   again.into = {MutableByteSpan(memory->into)};
-  inner_->Call(std::move(again), [memory](const absl::StatusOr<Reply>&) {});
+  inner_->Call(again, [memory](const absl::StatusOr<Reply>&) {});
 }
 
 void FaultChannel::OnInner(uint64_t id, absl::StatusOr<Reply> result) {
@@ -93,7 +91,7 @@ void FaultChannel::OnInner(uint64_t id, absl::StatusOr<Reply> result) {
     Request cut;
     cut.control = "cut";
     cut.cut_after = 0;
-    inner_->Call(std::move(cut), [](const absl::StatusOr<Reply>&) {});
+    inner_->Call(cut, [](const absl::StatusOr<Reply>&) {});
     result = absl::UnavailableError(absl::StrCat(peer(), ": the connection was cut by a scripted fault"));
   }
   Finish(id, std::move(result));

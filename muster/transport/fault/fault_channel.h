@@ -19,7 +19,7 @@ class FaultChannel final : public Channel {
   FaultChannel(EventLoop& loop, std::unique_ptr<Channel> inner, FaultScript& script);
   ~FaultChannel() override;
 
-  CallId Call(Request request, ReplyCallback done) override;
+  CallId Call(const Request& request, ReplyCallback done) override;
   void Cancel(CallId call) override;
   const std::string& peer() const override { return inner_->peer(); }
   Stats stats() const override { return inner_->stats(); }

@@ -31,7 +31,7 @@ class FaultTransportTest : public ::testing::Test {
     if (request.deadline == absl::InfiniteFuture()) request.deadline = loop_.Now() + absl::Seconds(10);
     const absl::Time start = loop_.Now();
     std::optional<absl::StatusOr<Reply>> result;
-    channel_->Call(std::move(request), [&](absl::StatusOr<Reply> reply) { result = std::move(reply); });
+    channel_->Call(request, [&](absl::StatusOr<Reply> reply) { result = std::move(reply); });
     loop_.RunUntil([&] { return result.has_value(); }, start + absl::Seconds(60));
     took_ = loop_.Now() - start;
     if (!result) return absl::InternalError("the test has waited in vain");

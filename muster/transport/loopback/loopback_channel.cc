@@ -37,10 +37,10 @@ LoopbackChannel::~LoopbackChannel() {
   }
 }
 
-Channel::CallId LoopbackChannel::Call(Request request, ReplyCallback done) {
+Channel::CallId LoopbackChannel::Call(const Request& request, ReplyCallback done) {
   const size_t control_bytes = request.control.size();
   const size_t bulk_bytes = TotalBytes(request.bulk);
-  const uint64_t id = calls_.Add(std::move(request), std::move(done));
+  const uint64_t id = calls_.Add(request, std::move(done));
   if (control_bytes > options_.limits.max_control_bytes || bulk_bytes > options_.limits.max_bulk_bytes) {
     calls_.FinishLater(
         id, absl::InvalidArgumentError(absl::StrCat(address_, ": a request of ", control_bytes, " control bytes and ",
@@ -110,7 +110,7 @@ void LoopbackChannel::Send(uint64_t id, CallTable::Call& call) {
   LoopbackMessage message;
   message.id = id;
   message.method = call.request.method;
-  message.control = std::move(call.request.control);
+  message.control = call.request.control;
   message.bulk_bytes = TotalBytes(call.request.bulk);
   message.time_left = call.request.deadline - loop_.Now();
   message.cut_after = call.request.cut_after;

@@ -21,7 +21,7 @@ class LoopbackChannel final : public Channel {
                   const LoopbackOptions& options);
   ~LoopbackChannel() override;
 
-  CallId Call(Request request, ReplyCallback done) override;
+  CallId Call(const Request& request, ReplyCallback done) override;
   void Cancel(CallId call) override;
   const std::string& peer() const override { return address_; }
   Stats stats() const override { return stats_; }

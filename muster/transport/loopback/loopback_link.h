@@ -82,6 +82,6 @@ struct LoopbackMessage {
 };
 
 // Copies min(total of `from`, total of `to`, `limit`) bytes; returns how many.
-size_t CopySegments(const Segments& from, const MutableSegments& to, size_t limit);
+size_t CopySegments(absl::Span<const ByteSpan> from, const MutableSegments& to, size_t limit);
 
 }  // namespace muster

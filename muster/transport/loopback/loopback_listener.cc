@@ -18,9 +18,10 @@ class LoopbackSink final : public Responder::Sink {
   LoopbackSink(std::shared_ptr<LoopbackLink> link, uint64_t id, std::shared_ptr<LoopbackMemory> memory)
       : link_(std::move(link)), id_(id), memory_(std::move(memory)) {}
 
-  void Send(absl::Status status, std::string control, Segments bulk, std::shared_ptr<const void> keep_alive) override {
+  void Send(uint64_t, absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk,
+            std::shared_ptr<const void> keep_alive) override {
     LoopbackListener* listener = link_->server->listener;
-    if (listener) listener->Answer(link_, id_, *memory_, std::move(status), std::move(control), bulk);
+    if (listener) listener->Answer(link_, id_, *memory_, std::move(status), control, bulk);
     keep_alive.reset();  // everything has been copied
   }
 
@@ -32,7 +33,7 @@ class LoopbackSink final : public Responder::Sink {
 
 }  // namespace
 
-size_t CopySegments(const Segments& from, const MutableSegments& to, size_t limit) {
+size_t CopySegments(absl::Span<const ByteSpan> from, const MutableSegments& to, size_t limit) {
   size_t copied = 0;
   size_t target = 0;
   size_t used = 0;  // of to[target]
@@ -126,7 +127,7 @@ void LoopbackListener::OnRequest(const LoopbackLink* link, LoopbackMessage messa
     bulk = *std::move(received);
     if (bulk == nullptr) return;
   }
-  handler_.Handle(std::move(request), std::move(bulk),
+  handler_.Handle(request, std::move(bulk),
                   Responder(std::make_unique<LoopbackSink>(kept, message.id, message.memory)));
 }
 
@@ -158,7 +159,7 @@ void LoopbackListener::Cut(const LoopbackLink* link, const IncomingRequest& requ
 }
 
 void LoopbackListener::Answer(const std::shared_ptr<LoopbackLink>& link, uint64_t id, LoopbackMemory& memory,
-                              absl::Status status, std::string control, const Segments& bulk) {
+                              absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk) {
   if (!connections_.contains(link.get())) return;
   absl::StatusOr<Reply> result = Reply{};
   if (!status.ok()) {
@@ -173,7 +174,7 @@ void LoopbackListener::Answer(const std::shared_ptr<LoopbackLink>& link, uint64_
     } else {
       CopySegments(bulk, memory.into, bulk_bytes);
       stats_.bytes_sent += kFrameHeaderBytes + control.size() + bulk_bytes;
-      result = Reply{std::move(control), bulk_bytes};
+      result = Reply{std::string(control), bulk_bytes};
     }
   }
   link->client->mailbox.Post([link, id, result = std::move(result)]() mutable {

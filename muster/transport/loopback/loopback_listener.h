@@ -33,7 +33,7 @@ class LoopbackListener final : public Listener {
 
   // From the responders, on this listener's loop: copies the bulk into the caller's memory and tells its channel.
   void Answer(const std::shared_ptr<LoopbackLink>& link, uint64_t id, LoopbackMemory& memory, absl::Status status,
-              std::string control, const Segments& bulk);
+              absl::string_view control, absl::Span<const ByteSpan> bulk);
 
   // Tells the client of `link` that the connection is no more.
   static void TellBroken(const std::shared_ptr<LoopbackLink>& link);

@@ -220,7 +220,7 @@ class KeepingHandler final : public RequestHandler {
     lent += request.in_shared_memory ? 1 : 0;
     return std::make_unique<Target>(request.bulk_bytes, request.in_shared_memory);
   }
-  void Handle(IncomingRequest, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+  void Handle(IncomingRequest&, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     const ByteSpan bytes = static_cast<Target&>(*bulk).bytes();
     const MutableByteSpan answer = responder.Reserve(bytes.size());
     reserved += answer.empty() ? 0 : 1;
@@ -252,7 +252,7 @@ class ShmTransportTest : public ShmTest {
     request.bulk = {ByteSpan(bulk).first(bulk.size() / 3), ByteSpan(bulk).subspan(bulk.size() / 3)};
     request.into = {MutableByteSpan(into)};
     std::optional<absl::Status> result;
-    channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
+    channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
     EXPECT_TRUE(Await([&] { return result.has_value(); }));
     EXPECT_TRUE(result->ok()) << *result;
     return into;

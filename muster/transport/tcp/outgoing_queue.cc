@@ -17,6 +17,24 @@ void OutgoingFrame::PutBeside(Extent where) {
 
 uint64_t OutgoingQueue::FrameBytes(const OutgoingFrame& frame) { return HeadBytes(frame) + TotalBytes(frame.bulk); }
 
+OutgoingFrame OutgoingQueue::NewFrame() {
+  if (spare_.empty()) return {};
+  OutgoingFrame frame = std::move(spare_.back());
+  spare_.pop_back();
+  return frame;
+}
+
+void OutgoingQueue::Reuse(OutgoingFrame frame) {
+  constexpr size_t kMostSpare = 64;
+  constexpr size_t kLargestControl = 64 << 10;
+  OutgoingFrame empty;
+  if (frame.control.capacity() <= kLargestControl) empty.control = std::move(frame.control);
+  empty.bulk = std::move(frame.bulk);
+  empty.control.clear();
+  empty.bulk.clear();
+  if (spare_.size() < kMostSpare) spare_.push_back(std::move(empty));
+}
+
 void OutgoingQueue::Push(OutgoingFrame frame) {
   bytes_ += FrameBytes(frame);
   frames_.push_back(std::move(frame));

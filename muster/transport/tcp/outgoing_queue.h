@@ -34,6 +34,10 @@ struct OutgoingFrame {
 
 class OutgoingQueue {
  public:
+  // An empty frame, in the memory of one that is done if there is such.
+  OutgoingFrame NewFrame();
+  // Releases what the frame keeps alive.
+  void Reuse(OutgoingFrame frame);
   void Push(OutgoingFrame frame);
 
   bool empty() const { return first_ == frames_.size(); }
@@ -80,6 +84,7 @@ class OutgoingQueue {
   std::vector<OutgoingFrame> frames_;  // those before first_ are done
   size_t first_ = 0;
   Cursor cursor_;
+  std::vector<OutgoingFrame> spare_;
   uint64_t bytes_ = 0;  // not yet sent
 };
 

@@ -59,9 +59,9 @@ Channel::Stats TcpChannel::stats() const {
   return stats;
 }
 
-Channel::CallId TcpChannel::Call(Request request, ReplyCallback done) {
+Channel::CallId TcpChannel::Call(const Request& request, ReplyCallback done) {
   absl::Status status = CheckLimits(request);
-  const uint64_t id = calls_.Add(std::move(request), std::move(done));
+  const uint64_t id = calls_.Add(request, std::move(done));
   if (!status.ok()) {
     calls_.FinishLater(id, std::move(status));
   } else if (connected()) {
@@ -154,10 +154,10 @@ void TcpChannel::LeaveDoor(std::unique_ptr<ByteStream> stream) {
 void TcpChannel::SendCall(uint64_t id, CallTable::Call& call) {
   call.sent = true;
   ++stats_.calls;
-  OutgoingFrame frame;
+  OutgoingFrame frame = connection_->NewFrame();
   frame.id = id;
-  frame.control = std::move(call.request.control);
-  frame.bulk = std::move(call.request.bulk);
+  frame.control = call.request.control;
+  frame.bulk = call.request.bulk;
   FrameHeader header;
   header.method = call.request.method;
   header.request_id = id;
@@ -237,7 +237,9 @@ absl::StatusOr<const MutableSegments*> TcpChannel::OnFrame(const FrameHeader& he
 }
 
 void TcpChannel::OnFrameEnd() {
-  if (receiving_ != 0) calls_.Finish(std::exchange(receiving_, 0), std::move(reply_));
+  if (receiving_ == 0) return;
+  const std::shared_ptr<TcpConnection> connection = connection_;  // the callback may end the channel
+  connection->ReuseControl(calls_.Finish(std::exchange(receiving_, 0), std::move(reply_)));
 }
 
 void TcpChannel::CountConnection() {
@@ -259,11 +261,9 @@ void TcpChannel::OnClosed(const absl::Status& why, TcpConnection::Fault fault) {
   }
   // What wasn't begun goes with the next connection; nobody can tell what has become of the rest.
   std::vector<uint64_t> unsent;
-  for (OutgoingFrame& frame : closed->TakeUnsent()) {
+  for (const OutgoingFrame& frame : closed->TakeUnsent()) {
     CallTable::Call* call = calls_.Find(frame.id);
     if (call == nullptr) continue;
-    call->request.control = std::move(frame.control);
-    call->request.bulk = std::move(frame.bulk);
     call->sent = false;
     unsent.push_back(frame.id);
   }

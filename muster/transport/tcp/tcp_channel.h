@@ -27,7 +27,7 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
              uint64_t seed);
   ~TcpChannel() override;
 
-  CallId Call(Request request, ReplyCallback done) override;
+  CallId Call(const Request& request, ReplyCallback done) override;
   void Cancel(CallId call) override;
   const std::string& peer() const override { return address_; }
   Stats stats() const override;

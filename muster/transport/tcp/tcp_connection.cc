@@ -91,6 +91,10 @@ void TcpConnection::Send(OutgoingFrame frame) {
   if (!write_waiting_) Flush();
 }
 
+void TcpConnection::ReuseControl(std::string memory) {
+  if (part_ == Part::kHeader && memory.capacity() > control_.capacity()) control_ = std::move(memory);
+}
+
 void TcpConnection::Flush() {
   if (flushing_ || !open()) return;
   const std::shared_ptr<TcpConnection> self = shared_from_this();
@@ -124,7 +128,8 @@ void TcpConnection::Flush() {
     if (open()) SetWriteWaiting(false);
   }
   const bool some = !done.empty();
-  done.clear();  // may lead back here
+  for (OutgoingFrame& frame : done) outgoing_.Reuse(std::move(frame));  // may lead back here
+  done.clear();
   done_ = std::move(done);
   if (some && open()) owner_->OnSent();
 }

@@ -49,6 +49,10 @@ class TcpConnection final : public std::enable_shared_from_this<TcpConnection>, 
   // so the stream that is left isn't closed before something has come through the new one.
   void MoveTo(std::unique_ptr<ByteStream> stream);
 
+  // An empty frame, in the memory of one that is out if there is such.
+  OutgoingFrame NewFrame() { return outgoing_.NewFrame(); }
+  // Memory for the control part of a frame to come.
+  void ReuseControl(std::string memory);
   // Queues a frame and sends what can be sent. Before OnReady only the handshake may use it.
   void Send(OutgoingFrame frame);
 

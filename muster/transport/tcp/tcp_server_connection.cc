@@ -1,5 +1,6 @@
 #include "muster/transport/tcp/tcp_server_connection.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,25 +9,23 @@
 namespace muster {
 namespace {
 
+// Responders may outlive the connection.
 class TcpSink final : public Responder::Sink {
  public:
-  TcpSink(std::weak_ptr<TcpServerConnection> connection, uint64_t id) : connection_(std::move(connection)), id_(id) {}
+  explicit TcpSink(std::weak_ptr<TcpServerConnection> connection) : connection_(std::move(connection)) {}
 
-  MutableByteSpan Reserve(size_t bytes) override {
-    if (std::shared_ptr<TcpServerConnection> connection = connection_.lock()) extent_ = connection->Reserve(bytes);
-    return extent_.memory();
+  MutableByteSpan Reserve(uint64_t request, size_t bytes) override {
+    const std::shared_ptr<TcpServerConnection> connection = connection_.lock();
+    return connection == nullptr ? MutableByteSpan() : connection->Reserve(request, bytes);
   }
-  void Send(absl::Status status, std::string control, Segments bulk, std::shared_ptr<const void> keep_alive) override {
-    if (std::shared_ptr<TcpServerConnection> connection = connection_.lock()) {
-      connection->Answer(id_, std::move(status), std::move(control), std::move(bulk), std::move(keep_alive),
-                         std::move(extent_));
-    }
+  void Send(uint64_t request, absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk,
+            std::shared_ptr<const void> keep_alive) override {
+    if (const std::shared_ptr<TcpServerConnection> connection = connection_.lock())
+      connection->Answer(request, std::move(status), control, bulk, std::move(keep_alive));
   }
 
  private:
   const std::weak_ptr<TcpServerConnection> connection_;
-  const uint64_t id_;
-  Extent extent_;
 };
 
 }  // namespace
@@ -36,6 +35,7 @@ TcpServerConnection::TcpServerConnection(TcpEventLoop& loop, const TcpOptions& o
     : loop_(loop), options_(options), handler_(handler), host_(host), port_(port), id_(id), peer_(std::move(peer)) {}
 
 void TcpServerConnection::Start(Socket socket, std::unique_ptr<Handshake> handshake) {
+  sink_ = std::make_shared<TcpSink>(weak_from_this());
   connection_ = std::make_shared<TcpConnection>(loop_, std::move(socket), options_, std::move(handshake),
                                                 static_cast<TcpConnection::Owner*>(this));
   connection_->Start();
@@ -71,9 +71,12 @@ void TcpServerConnection::ForgetDoor() {
   door_nonce_.reset();
 }
 
-Extent TcpServerConnection::Reserve(size_t bytes) {
+MutableByteSpan TcpServerConnection::Reserve(uint64_t id, size_t bytes) {
   const BulkAreas* areas = connection_->areas();
-  return areas == nullptr || bytes < areas->least_beside ? Extent() : areas->outgoing->Reserve(bytes);
+  const auto it = unanswered_.find(id);
+  if (areas == nullptr || bytes < areas->least_beside || it == unanswered_.end()) return {};
+  it->second.extent = areas->outgoing->Reserve(bytes);
+  return it->second.extent.memory();
 }
 
 absl::StatusOr<const MutableSegments*> TcpServerConnection::OnFrame(const FrameHeader& header, std::string control) {
@@ -105,7 +108,7 @@ absl::StatusOr<const MutableSegments*> TcpServerConnection::BeginRequest(const F
   ForgetDoor();  // it has stayed outside
   last_request_ = header.request_id;
   ++requests_;
-  unanswered_[header.request_id] = {control.size(), false};
+  unanswered_[header.request_id].control_bytes = control.size();
   unanswered_control_bytes_ += control.size();
   incoming_.emplace();
   incoming_->connection = id_;
@@ -139,15 +142,17 @@ void TcpServerConnection::OnFrameEnd() {
     Answer(last_request_, std::exchange(refusal_, absl::OkStatus()), {}, {}, nullptr);
     return;
   }
-  handler_.Handle(std::move(request), std::move(target), Responder(std::make_unique<TcpSink>(self, last_request_)));
+  handler_.Handle(request, std::move(target), Responder(sink_, last_request_));
+  connection_->ReuseControl(std::move(request.control));
   PushBack();
 }
 
-void TcpServerConnection::Answer(uint64_t id, absl::Status status, std::string control, Segments bulk,
-                                 std::shared_ptr<const void> keep_alive, Extent extent) {
+void TcpServerConnection::Answer(uint64_t id, absl::Status status, absl::string_view control,
+                                 absl::Span<const ByteSpan> bulk, std::shared_ptr<const void> keep_alive) {
   auto it = unanswered_.find(id);
   if (it == unanswered_.end()) return;
   const bool cancelled = it->second.cancelled;
+  Extent extent = std::move(it->second.extent);
   unanswered_control_bytes_ -= it->second.control_bytes;
   unanswered_.erase(it);
   if (!cancelled) {
@@ -157,15 +162,15 @@ void TcpServerConnection::Answer(uint64_t id, absl::Status status, std::string c
       status = absl::InternalError(absl::StrCat("the answer of ", control.size(), " control bytes and ", bulk_bytes,
                                                 " bulk bytes is over the limit"));
     }
-    OutgoingFrame frame;
+    OutgoingFrame frame = connection_->NewFrame();
     FrameHeader header;
     header.request_id = id;
     bool written = false;  // the bulk, where the client reads it
     if (status.ok()) {
       header.type = FrameType::kReply;
       header.bulk_bytes = bulk_bytes;
-      frame.control = std::move(control);
-      frame.bulk = std::move(bulk);
+      frame.control.assign(control.data(), control.size());
+      frame.bulk.assign(bulk.begin(), bulk.end());
       frame.keep_alive = std::move(keep_alive);
       written = extent && frame.bulk.size() == 1 && frame.bulk[0].data() == extent.memory().data() &&
                 frame.bulk[0].size() == extent.memory().size();
@@ -173,7 +178,7 @@ void TcpServerConnection::Answer(uint64_t id, absl::Status status, std::string c
       constexpr size_t kMostMessage = 64 << 10;
       header.type = FrameType::kError;
       header.code = status.code();
-      frame.control = std::string(status.message().substr(0, kMostMessage));
+      frame.control.assign(status.message().data(), std::min(status.message().size(), kMostMessage));
     }
     header.control_bytes = static_cast<uint32_t>(frame.control.size());
     EncodeFrameHeader(header, frame.header);

@@ -38,12 +38,10 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   void Close();
 
   // From the responders.
-  // `extent`: where `bulk` was written already; mostly empty.
-  void Answer(uint64_t id, absl::Status status, std::string control, Segments bulk,
-              std::shared_ptr<const void> keep_alive, Extent extent = {});
-
+  void Answer(uint64_t id, absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk,
+              std::shared_ptr<const void> keep_alive);
   // For the answer's bulk; see Responder::Reserve.
-  Extent Reserve(size_t bytes);
+  MutableByteSpan Reserve(uint64_t id, size_t bytes);
 
   bool passed() const { return passed_; }
   bool in_shared_memory() const { return connection_->areas() != nullptr; }
@@ -55,6 +53,7 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   struct Unanswered {
     size_t control_bytes = 0;
     bool cancelled = false;
+    Extent extent;  // where the answer's bulk is being written; mostly empty
   };
 
   // TcpConnection::Owner
@@ -83,6 +82,7 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   bool closed_ = false;  // by the host
   uint64_t requests_ = 0;
 
+  std::shared_ptr<Responder::Sink> sink_;  // of all its responders
   uint64_t last_request_ = 0;
   std::optional<IncomingRequest> incoming_;  // being received
   std::unique_ptr<BulkTarget> target_;

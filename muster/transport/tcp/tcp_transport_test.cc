@@ -93,7 +93,7 @@ class TcpTransportTest : public ::testing::Test {
     request.control = std::move(control);
     request.deadline = loop_.Now() + timeout;
     std::optional<absl::StatusOr<Reply>> result;
-    channel.Call(std::move(request), [&](absl::StatusOr<Reply> reply) { result = std::move(reply); });
+    channel.Call(request, [&](absl::StatusOr<Reply> reply) { result = std::move(reply); });
     if (!Await([&] { return result.has_value(); })) return absl::InternalError("the test has waited in vain");
     return *std::move(result);
   }
@@ -324,7 +324,7 @@ class TcpChannelTest : public TcpTransportTest {
     Request request;
     request.method = Method::kEcho;
     request.into = {MutableByteSpan(into_)};
-    channel_->Call(std::move(request), [this](const absl::StatusOr<Reply>& reply) { result_ = reply.status(); });
+    channel_->Call(request, [this](const absl::StatusOr<Reply>& reply) { result_ = reply.status(); });
   }
   std::unique_ptr<RawPeer> Accept() {
     Socket accepted;
@@ -392,7 +392,7 @@ TEST_F(TcpChannelTest, AReplyBeforeTheRequestsEndBreaksTheConnection) {
   Request request;
   request.method = Method::kEcho;
   request.bulk = {ByteSpan(bulk)};
-  channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { second = reply.status(); });
+  channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { second = reply.status(); });
   FrameHeader reply;
   reply.type = FrameType::kReply;
   reply.request_id = 2;
@@ -462,7 +462,7 @@ TEST_F(TcpChannelTest, APeerThatAnswersPingsMayTakeItsTime) {
   std::optional<absl::Status> result;
   Request request;
   request.method = Method::kDefer;
-  channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
+  channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
   ASSERT_TRUE(Await([&] { return handler_.deferred.size() == 1; }));
   const uint64_t before = channel_->stats().bytes_received;
   ASSERT_TRUE(Await([&] { return channel_->stats().bytes_received >= before + 20 * kFrameHeaderBytes; }));
@@ -488,7 +488,7 @@ TEST_F(TcpChannelTest, CancelInTheMiddleOfAReplyLeavesTheMemoryAlone) {
   std::optional<absl::Status> second;
   Request request;
   request.method = Method::kEcho;
-  channel_->Call(std::move(request), [&](const absl::StatusOr<Reply>& r) { second = r.status(); });
+  channel_->Call(request, [&](const absl::StatusOr<Reply>& r) { second = r.status(); });
   reply.request_id = 2;
   reply.bulk_bytes = 0;
   peer->Send(std::string(95, 'x') + Frame(reply));
