@@ -2,8 +2,8 @@
 // file). Thread-safe.
 #pragma once
 
-#include <deque>
 #include <thread>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "muster/base/mutex.h"
@@ -33,22 +33,25 @@ class BackgroundThread {
 
  private:
   void Work() {
+    std::vector<absl::AnyInvocable<void()>> batch;  // changes places with tasks_, so that neither allocates
     for (;;) {
-      absl::AnyInvocable<void()> task;
       {
         MutexLock lock(mutex_);
         while (tasks_.empty() && !stopping_) changed_.Wait(mutex_);
         if (tasks_.empty()) return;
-        task = std::move(tasks_.front());
-        tasks_.pop_front();
+        tasks_.swap(batch);
       }
-      task();
+      for (absl::AnyInvocable<void()>& task : batch) {
+        task();
+        task = nullptr;
+      }
+      batch.clear();
     }
   }
 
   Mutex mutex_;
   CondVar changed_;
-  std::deque<absl::AnyInvocable<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<absl::AnyInvocable<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: starts when the rest is there
 };

@@ -106,13 +106,16 @@ void SimulatedChannel::OnReply(const SimulatedConnection* connection, uint64_t i
                                ByteSpan bulk) {
   CallTable::Call* call = calls_.Find(id);
   if (connection != connection_.get() || call == nullptr) return;
-  if (!control.ok())
-    return calls_.Finish(
-        id, absl::Status(control.status().code(), absl::StrCat(address_, ": ", control.status().message())));
+  if (!control.ok()) {
+    calls_.Finish(id, absl::Status(control.status().code(), absl::StrCat(address_, ": ", control.status().message())));
+    return;
+  }
   const MutableSegments& into = call->request.into;
-  if (bulk.size() > TotalBytes(into))
-    return calls_.Finish(id, absl::DataLossError(absl::StrCat(address_, ": a reply of ", bulk.size(),
-                                                              " bytes doesn't fit into ", TotalBytes(into))));
+  if (bulk.size() > TotalBytes(into)) {
+    calls_.Finish(id, absl::DataLossError(absl::StrCat(address_, ": a reply of ", bulk.size(),
+                                                       " bytes doesn't fit into ", TotalBytes(into))));
+    return;
+  }
   const size_t bulk_bytes = bulk.size();
   for (const MutableByteSpan target : into) {
     const ByteSpan piece = bulk.first(std::min(bulk.size(), target.size()));

@@ -4,6 +4,7 @@
 #include <execinfo.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -26,15 +27,14 @@ struct Noted {
   std::array<void*, kFrames> where;
 };
 
-thread_local uint64_t allocations = 0;
-thread_local bool noting = false;
+std::atomic<uint64_t> allocations{0};
+std::atomic<bool> noting{false};
 size_t noted_count = 0;
 std::array<Noted, 64> noted;
 
 [[maybe_unused]] void Count() {
-  ++allocations;
-  if (!noting || noted_count == noted.size()) return;
-  noting = false;  // what this allocates itself isn't noted
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (noted_count == noted.size() || !noting.exchange(false)) return;  // what this allocates itself isn't noted
   Noted& next = noted[noted_count++];
   next.frames = backtrace(next.where.data(), kFrames);
   noting = true;

@@ -10,10 +10,10 @@ namespace muster {
 // False: a sanitizer has the allocator.
 bool CountsMemory();
 
-// Calls of malloc, calloc, realloc and aligned_alloc by this thread since it began.
+// Calls of malloc, calloc, realloc and aligned_alloc by all threads since the process began.
 uint64_t Allocations();
 
-// From now on the first few allocations of this thread are noted, with who made them. By one thread at a time.
+// From now on the first few allocations are noted, with who made them. By one thread at a time.
 void NoteAllocations();
 // Ends that. What was noted, for a human: one line each, for `addr2line -Cfie PROGRAM` to explain.
 std::string NotedAllocations();
