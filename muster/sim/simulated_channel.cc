@@ -35,8 +35,8 @@ SimulatedChannel::~SimulatedChannel() {
 
 Channel::CallId SimulatedChannel::Call(const Request& request, ReplyCallback done) {
   // A killed process is unwound: what its callbacks refer to may be gone, and they would never have been called.
-  const uint64_t id = calls_.Add(
-      request, [&process = thread_.process(), done = std::move(done)](absl::StatusOr<Reply>& reply) mutable {
+  const uint64_t id =
+      calls_.Add(request, [&process = thread_.process(), done = std::move(done)](absl::StatusOr<Reply>& reply) mutable {
         if (process.alive()) done(reply);
       });
   waiting_.push_back(id);

@@ -1,5 +1,5 @@
-// The messages by which the parts of a checkpoint are written and its manifest committed; messages.h encodes them. Plain
-// values.
+// The messages by which the parts of a checkpoint are written and its manifest committed; messages.h encodes them.
+// Plain values.
 #pragma once
 
 #include <cstdint>

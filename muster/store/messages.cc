@@ -454,12 +454,12 @@ std::string StoreMethodName(uint16_t method) {
   return kNames[method < kNames.size() ? method : 0];
 }
 
-#define MUSTER_DEFINE_MESSAGE(Message)                                          \
-  std::string Encode(const Message& message) {                                   \
-    std::string bytes;                                                           \
-    EncodeMessage(bytes, message);                                               \
-    return bytes;                                                                \
-  }                                                                              \
+#define MUSTER_DEFINE_MESSAGE(Message)         \
+  std::string Encode(const Message& message) { \
+    std::string bytes;                         \
+    EncodeMessage(bytes, message);             \
+    return bytes;                              \
+  }                                            \
   absl::Status Decode(const std::string& bytes, Message& message) { return DecodeMessage(bytes, message); }
 MUSTER_STORE_MESSAGES(MUSTER_DEFINE_MESSAGE)
 #undef MUSTER_DEFINE_MESSAGE

@@ -318,7 +318,7 @@ TEST_F(HostileTest, APushWhoseValuesWereLoadedAnewWhileItCameInIsRefused) {
   struct Sink final : Responder::Sink {
     explicit Sink(absl::Status& into) : into(into) {}
     void Send(uint64_t, absl::Status status, absl::string_view, absl::Span<const ByteSpan>,
-            std::shared_ptr<const void>) override {
+              std::shared_ptr<const void>) override {
       into = std::move(status);
     }
     absl::Status& into;

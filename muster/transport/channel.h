@@ -53,10 +53,10 @@ class Channel {
 
   virtual ~Channel() = default;  // ends calls in flight with Cancelled (their callbacks are called)
 
-  // Sends `request`, which is copied (what its segments name is borrowed); replies may arrive in another order than the requests. While there is no connection the request
-  // waits for one until its deadline: the channel reconnects by itself with bounded jittered back-off. A connection
-  // that breaks ends the calls in flight on it with Unavailable (they are not sent again: only the caller knows whether
-  // that is safe).
+  // Sends `request`, which is copied (what its segments name is borrowed); replies may arrive in another order than the
+  // requests. While there is no connection the request waits for one until its deadline: the channel reconnects by
+  // itself with bounded jittered back-off. A connection that breaks ends the calls in flight on it with Unavailable
+  // (they are not sent again: only the caller knows whether that is safe).
   virtual CallId Call(const Request& request, ReplyCallback done) = 0;
 
   // Ends the call with Cancelled if it is still in flight; its memory is free once the callback was called.

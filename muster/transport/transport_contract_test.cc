@@ -308,8 +308,7 @@ TEST_P(TransportContractTest, TheChannelsEndCallsBackWithCancelled) {
   for (uint16_t method : {Method::kDefer, Method::kEcho}) {
     Request request;
     request.method = method;
-    channel_->Call(request,
-                   [&](const absl::StatusOr<Reply>& reply) { ends.push_back(reply.status().code()); });
+    channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { ends.push_back(reply.status().code()); });
   }
   channel_ = nullptr;
   EXPECT_THAT(ends, ::testing::ElementsAre(absl::StatusCode::kCancelled, absl::StatusCode::kCancelled));

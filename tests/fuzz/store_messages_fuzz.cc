@@ -39,7 +39,9 @@ class Sink final : public Responder::Sink {
  public:
   explicit Sink(int& answers) : answers_(answers) {}
   void Send(uint64_t, absl::Status, absl::string_view, absl::Span<const ByteSpan>,
-            std::shared_ptr<const void>) override { ++answers_; }
+            std::shared_ptr<const void>) override {
+    ++answers_;
+  }
 
  private:
   int& answers_;

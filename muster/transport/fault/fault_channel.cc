@@ -57,8 +57,8 @@ Channel::CallId FaultChannel::Call(const Request& request, ReplyCallback done) {
 void FaultChannel::Forward(uint64_t id) {
   CallTable::Call& call = *calls_.Find(id);
   call.sent = true;
-  states_[id].inner = inner_->Call(
-      call.request, [this, id](absl::StatusOr<Reply>& result) { OnInner(id, std::move(result)); });
+  states_[id].inner =
+      inner_->Call(call.request, [this, id](absl::StatusOr<Reply>& result) { OnInner(id, std::move(result)); });
 }
 
 // With memory of its own: the caller takes its memory back after the first answer.
