@@ -21,8 +21,9 @@ class DecodedBulk final : public BulkTarget {
     buffer_ = std::move(buffer);
     segments_.assign(1, buffer_->first(bytes));
   }
-  // As new, but for the memory of what is decoded.
+  // As new, but for the memory of what is decoded of pushes.
   void Drop() {
+    initialize = {};
     buffer_ = nullptr;
     segments_.clear();
     takes_lent_ = false;

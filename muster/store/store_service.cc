@@ -152,15 +152,19 @@ void StoreService::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> 
     bulk = std::move(none);
     if (absl::Status status = decoded->Decode(request); !status.ok()) return responder.Fail(std::move(status));
   }
+  Dispatch(request, *decoded, std::move(responder));
+  bulks_.Reuse(std::move(bulk));
+}
+
+void StoreService::Dispatch(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder) {
   switch (static_cast<StoreMethod>(request.method)) {
     case StoreMethod::kPushPull:
-      OnPushPull(request.connection, decoded->push_pull, decoded->bytes(), std::move(responder));
-      return bulks_.Reuse(std::move(bulk));
+      return OnPushPull(request.connection, decoded.push_pull, decoded.bytes(), std::move(responder));
     case StoreMethod::kInitialize:
-      return OnInitialize(request.connection, decoded->initialize, decoded->bytes(), std::move(responder));
+      return OnInitialize(request.connection, decoded.initialize, decoded.bytes(), std::move(responder));
     case StoreMethod::kGatherRows:
     case StoreMethod::kPushRows:
-      return OnRows(request, decoded->rows, decoded->bytes(), std::move(responder));
+      return OnRows(request, decoded.rows, decoded.bytes(), std::move(responder));
     case StoreMethod::kJoin:
       return OnJoin(request, std::move(responder));
     case StoreMethod::kAwaitReady:

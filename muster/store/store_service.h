@@ -97,6 +97,7 @@ class StoreService final : public RequestHandler {
     AwaitReadyRequest request;
     Responder responder;
   };
+  void Dispatch(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder);
   void OnJoin(const IncomingRequest& request, Responder responder);
   void OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk);
@@ -109,7 +110,6 @@ class StoreService final : public RequestHandler {
   void CountPush(const PushPullRequest& message, bool new_update);
   [[nodiscard]] absl::Status CheckRows(const IncomingRequest& request, const RowsRequest& message, size_t bulk_bytes);
   void OnRows(const IncomingRequest& request, const RowsRequest& message, ByteSpan bulk, Responder responder);
-  size_t PullBytes(const HeldPull& pull) const;
   void AnswerPush(const HeldPull& pull, const PushPullReply& reply, Responder responder);
   // With what every answer says; to be sent before the next one is made.
   absl::string_view CompleteReply(const Stamp& stamp, PushPullReply reply);

@@ -55,6 +55,14 @@ absl::Status CheckExchange(const StoreModel& model, const PushPullRequest& messa
 
 uint64_t FlowOf(const Stamp& stamp) { return muster::FlowOf(stamp.client, stamp.sequence); }
 
+size_t PullBytes(const StoreModel& model, const HeldPull& pull) {
+  size_t bytes = 0;
+  for (const PlacedSlice& slice : model.slices)
+    if (Pulls(pull.what, model.variable(slice).kind))
+      bytes += WireForm(pull.as, model.variable(slice)).bytes(slice.bytes);
+  return bytes;
+}
+
 }  // namespace
 
 absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes) {
@@ -150,17 +158,8 @@ void StoreService::CountNonFinite(const PushPullRequest& message) {
   ++client.non_finite;
 }
 
-size_t StoreService::PullBytes(const HeldPull& pull) const {
-  size_t bytes = 0;
-  for (const PlacedSlice& slice : arena_->model().slices) {
-    const VariableSpec& variable = arena_->model().variable(slice);
-    if (Pulls(pull.what, variable.kind)) bytes += WireForm(pull.as, variable).bytes(slice.bytes);
-  }
-  return bytes;
-}
-
 void StoreService::AnswerPush(const HeldPull& pull, const PushPullReply& reply, Responder responder) {
-  const size_t pull_bytes = PullBytes(pull);
+  const size_t pull_bytes = PullBytes(arena_->model(), pull);
   if (pull_bytes == 0) return responder.Send(CompleteReply(pull.stamp, reply));
   const AnswerMemory pulled(responder, buffers_, pull_bytes);
   MutableByteSpan rest = pulled.bytes;

@@ -80,6 +80,8 @@ ReplyCallback CallTable::TakeOut(uint64_t id) {
   calls_.erase(it);
   ReplyCallback done = std::move(call->done);
   // Kept for its memory.
+  constexpr size_t kMostControl = 64 << 10;
+  if (call->request.control.capacity() > kMostControl) call->request.control = std::string();
   call->request.bulk.clear();
   call->request.into.clear();
   constexpr size_t kMostSpare = 64;

@@ -26,9 +26,9 @@ OutgoingFrame OutgoingQueue::NewFrame() {
 
 void OutgoingQueue::Reuse(OutgoingFrame frame) {
   constexpr size_t kMostSpare = 64;
-  constexpr size_t kLargestControl = 64 << 10;
+  constexpr size_t kMostControl = 64 << 10;
   OutgoingFrame empty;
-  if (frame.control.capacity() <= kLargestControl) empty.control = std::move(frame.control);
+  if (frame.control.capacity() <= kMostControl) empty.control = std::move(frame.control);
   empty.bulk = std::move(frame.bulk);
   empty.control.clear();
   empty.bulk.clear();

@@ -92,7 +92,9 @@ void TcpConnection::Send(OutgoingFrame frame) {
 }
 
 void TcpConnection::ReuseControl(std::string memory) {
-  if (part_ == Part::kHeader && memory.capacity() > control_.capacity()) control_ = std::move(memory);
+  constexpr size_t kMostBytes = 64 << 10;
+  if (part_ == Part::kHeader && memory.capacity() > control_.capacity() && memory.capacity() <= kMostBytes)
+    control_ = std::move(memory);
 }
 
 void TcpConnection::Flush() {

@@ -16,16 +16,26 @@ class TcpSink final : public Responder::Sink {
 
   MutableByteSpan Reserve(uint64_t request, size_t bytes) override {
     const std::shared_ptr<TcpServerConnection> connection = connection_.lock();
-    return connection == nullptr ? MutableByteSpan() : connection->Reserve(request, bytes);
+    if (connection == nullptr) return {};
+    Extent extent = connection->Reserve(bytes);
+    const MutableByteSpan memory = extent.memory();
+    if (extent) reserved_[request] = std::move(extent);
+    return memory;
   }
   void Send(uint64_t request, absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk,
             std::shared_ptr<const void> keep_alive) override {
+    Extent extent;
+    if (const auto it = reserved_.find(request); it != reserved_.end()) {
+      extent = std::move(it->second);
+      reserved_.erase(it);
+    }
     if (const std::shared_ptr<TcpServerConnection> connection = connection_.lock())
-      connection->Answer(request, std::move(status), control, bulk, std::move(keep_alive));
+      connection->Answer(request, std::move(status), control, bulk, std::move(keep_alive), std::move(extent));
   }
 
  private:
   const std::weak_ptr<TcpServerConnection> connection_;
+  absl::flat_hash_map<uint64_t, Extent> reserved_;  // by request: where its answer's bulk is being written
 };
 
 }  // namespace
@@ -71,12 +81,9 @@ void TcpServerConnection::ForgetDoor() {
   door_nonce_.reset();
 }
 
-MutableByteSpan TcpServerConnection::Reserve(uint64_t id, size_t bytes) {
+Extent TcpServerConnection::Reserve(size_t bytes) {
   const BulkAreas* areas = connection_->areas();
-  const auto it = unanswered_.find(id);
-  if (areas == nullptr || bytes < areas->least_beside || it == unanswered_.end()) return {};
-  it->second.extent = areas->outgoing->Reserve(bytes);
-  return it->second.extent.memory();
+  return areas == nullptr || bytes < areas->least_beside ? Extent() : areas->outgoing->Reserve(bytes);
 }
 
 absl::StatusOr<const MutableSegments*> TcpServerConnection::OnFrame(const FrameHeader& header, std::string control) {
@@ -148,11 +155,11 @@ void TcpServerConnection::OnFrameEnd() {
 }
 
 void TcpServerConnection::Answer(uint64_t id, absl::Status status, absl::string_view control,
-                                 absl::Span<const ByteSpan> bulk, std::shared_ptr<const void> keep_alive) {
+                                 absl::Span<const ByteSpan> bulk, std::shared_ptr<const void> keep_alive,
+                                 Extent extent) {
   auto it = unanswered_.find(id);
   if (it == unanswered_.end()) return;
   const bool cancelled = it->second.cancelled;
-  Extent extent = std::move(it->second.extent);
   unanswered_control_bytes_ -= it->second.control_bytes;
   unanswered_.erase(it);
   if (!cancelled) {

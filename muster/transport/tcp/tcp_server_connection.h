@@ -38,10 +38,11 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   void Close();
 
   // From the responders.
+  // `extent`: where `bulk` was written already; mostly empty.
   void Answer(uint64_t id, absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk,
-              std::shared_ptr<const void> keep_alive);
+              std::shared_ptr<const void> keep_alive, Extent extent = {});
   // For the answer's bulk; see Responder::Reserve.
-  MutableByteSpan Reserve(uint64_t id, size_t bytes);
+  Extent Reserve(size_t bytes);
 
   bool passed() const { return passed_; }
   bool in_shared_memory() const { return connection_->areas() != nullptr; }
@@ -53,7 +54,6 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   struct Unanswered {
     size_t control_bytes = 0;
     bool cancelled = false;
-    Extent extent;  // where the answer's bulk is being written; mostly empty
   };
 
   // TcpConnection::Owner
