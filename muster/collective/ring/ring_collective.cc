@@ -8,6 +8,7 @@
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/collective/check_segments.h"
+#include "muster/collective/rendezvous_messages.h"
 #include "muster/collective/ring/ring_sums.h"
 #include "muster/collective/segment_range.h"
 #include "muster/collective/share.h"
@@ -260,6 +261,7 @@ void RingCollective::Handle(IncomingRequest request, std::unique_ptr<BulkTarget>
   PieceRequest piece;
   switch (static_cast<RingMethod>(request.method)) {
     case RingMethod::kWatch:
+      if (ended_) return responder.Send(Encode(*ended_));
       watched_by_ = request.connection;
       watcher_ = std::move(responder);
       return;
@@ -271,7 +273,11 @@ void RingCollective::Handle(IncomingRequest request, std::unique_ptr<BulkTarget>
       if (watched_by_ == request.connection) after_gone_ = DecodeEnd(request.control);
       return;
   }
-  // Somebody who was started again, and takes this for the place where the group meets.
+  // Somebody takes this for the place where the group meets: a rank that was started again, hence has died, and maybe
+  // before its neighbours had heard of it.
+  if (EnterRequest enter; request.method == static_cast<uint16_t>(RendezvousMethod::kEnter) &&
+                          Decode(request.control, enter) && enter.rank < names_.size())
+    Fail(absl::UnavailableError(absl::StrCat(names_[enter.rank], " has died, and was started again")));
   responder.Fail(absl::UnavailableError("the group is at work already"));
 }
 
@@ -286,6 +292,7 @@ void RingCollective::Fail(absl::Status why) {
 }
 
 void RingCollective::End(const absl::Status& why) {
+  ended_ = why;
   bool told = false;
   channel_->Call({.method = static_cast<uint16_t>(RingMethod::kEnd), .control = Encode(why)},
                  [&told](const absl::StatusOr<Reply>&) { told = true; });
