@@ -129,7 +129,7 @@ StripeParts Arena::PartsOf(int64_t stripe_index, StripeContent content) {
 }
 
 void Arena::SaveHeader(int64_t stripe_index, StripeContent content, UndoHeader& slot) {
-  if (Has(PlantedBug::kNoUndo)) return;
+  if (header().one_process != 0 || Has(PlantedBug::kNoUndo)) return;
   std::memcpy(slot.saved_header(), &stripe(stripe_index).updates, header_bytes());
   slot.stripe = stripe_index;
   slot.content = content;
@@ -139,7 +139,7 @@ void Arena::SaveHeader(int64_t stripe_index, StripeContent content, UndoHeader& 
 }
 
 void Arena::SaveBlock(const StripeParts& parts, size_t block, UndoHeader& slot) {
-  if (Has(PlantedBug::kNoUndo)) return;
+  if (header().one_process != 0 || Has(PlantedBug::kNoUndo)) return;
   std::byte* into = reinterpret_cast<std::byte*>(&slot) + layout_.undo_header_bytes() + parts.undo_offset(block);
   for (size_t part = 0; part < parts.count; ++part) {
     const MutableByteSpan bytes = parts.block(part, block);

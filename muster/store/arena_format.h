@@ -11,7 +11,7 @@
 namespace muster {
 
 constexpr uint64_t kArenaMagic = 0x30616e6572613030;  // "00arena0", little endian
-constexpr uint32_t kArenaVersion = 5;
+constexpr uint32_t kArenaVersion = 6;
 
 // Staleness is counted exactly up to here, which is far beyond what a usable number of workers produces; the last count
 // stands for that or more.
@@ -101,6 +101,7 @@ struct ArenaHeader {
   uint64_t load_requested;               // 1: the chief is asked to load a checkpoint, and ps 0 knows which
   uint64_t staleness[kStalenessCounts];  // [i]: direct updates with staleness i
   uint64_t held;                         // 1: for the cut of a checkpoint; see ClientRecord::held_through
+  uint64_t one_process;                  // 1: it ends with the one process that has it, so nothing is ever undone
   RoundControl rounds;
 };
 

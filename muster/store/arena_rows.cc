@@ -165,6 +165,7 @@ bool ArenaRows::UpdateStripe(int slice_index, int64_t stripe, const ArenaPush& p
 
 // All pieces before the first is changed: they are few, and stay in the cache.
 void ArenaRows::Save(int64_t stripe, std::span<const Piece> pieces, UndoHeader& slot) {
+  if (arena_.header().one_process != 0) return;
   std::memcpy(slot.saved_header(), &arena_.stripe(stripe).updates, arena_.header_bytes());
   slot.stripe = stripe;
   slot.content = StripeContent::kRows;

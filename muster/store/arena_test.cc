@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "muster/store/scripted_death.h"
 #include "muster/store/simulated_store.h"
 
 namespace muster {
@@ -223,6 +224,26 @@ TEST(ArenaTest, ManyThreadsLoseNoUpdateAndTearNoStripe) {
   std::vector<float> value(ones.size());
   arena->Read(0, AsMutableBytes(value.data(), value.size()));
   EXPECT_EQ(value, std::vector<float>(ones.size(), -static_cast<float>(kThreads * kPushes)));
+}
+
+// Alone in its process an arena saves nothing for the case of a death, and computes the same.
+TEST(ArenaTest, WhatEndsWithItsProcessSavesNothingToUndo) {
+  DeadlyProbe probe;
+  const auto push = [&](bool one_process) {
+    const StoreModel model = ModelOn({{.name = "w", .shape = {5000}}}, {.kind = RuleKind::kSgd});
+    auto arena = *Arena::Create(model, 1, nullptr, &probe);
+    arena->header().one_process = one_process ? 1 : 0;
+    arena->Load({.values = std::vector<std::byte>(20000)});
+    probe.KillAt(1, ArenaPoint::kBlockSaved);
+    const bool survived =
+        Survives([&] { arena->Apply(0, {.client = 0, .sequence = 1, .learning_rate = -1}, Wave<float>(5000, 1), {}); });
+    if (survived) {
+      EXPECT_EQ(ReadAll(*arena, 0), Wave<float>(5000, 1));
+    }
+    return survived;
+  };
+  EXPECT_TRUE(push(true));
+  EXPECT_FALSE(push(false));
 }
 
 }  // namespace

@@ -318,6 +318,7 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
   const int num_clients = static_cast<int>(clients_.clients().size());
   if (!arena_) {
     ASSIGN_OR_RETURN(arena_, Arena::Create(message.model, num_clients, memory_, options_.probe));
+    arena_->header().one_process = options_.one_process ? 1 : 0;
   }
   for (int i = 0; i < num_clients; ++i) RecordClient(i);
   RecordChief();

@@ -43,6 +43,8 @@ struct StoreOptions {
   // Where the model is kept. Who holds on to its descriptor can start another service on it after this one was killed,
   // which goes on where this one was. Null: memory of its own, gone with it.
   std::shared_ptr<ArenaMemory> memory;
+  // All who train are threads of this process: their model ends with them, and no update need survive a death.
+  bool one_process = false;
   ArenaPort* port = nullptr;    // borrowed: where workers on this host get the arena; null: nobody does
   ArenaProbe* probe = nullptr;  // of tests
   Track* track = nullptr;       // borrowed: of the loop's thread; null: nothing is recorded

@@ -115,6 +115,7 @@ absl::Status Node::StartLocalStore() {
                           .lease = never_lost,
                           .files = &PosixFileSystem(),
                           .background = [this](absl::AnyInvocable<void()> task) { background_->Run(std::move(task)); },
+                          .one_process = true,
                           .port = port_.get(),
                           .track = tracer_->AddTrack("service")});
   ASSIGN_OR_RETURN(local_listener_, transport_->Listen(kLocalAddress, *local_store_));
