@@ -204,9 +204,7 @@ void ModuleSource::SetGradientReady(std::function<void(size_t)> ready) {
     }
     SetGradientReadyHook(tensor(i), [this, i] {
       variables_[i].gradient = DenseGradient(variables_[i].found.tensors);
-      in_hook_ = i;
       ready_(i);
-      in_hook_ = kNone;
     });
   }
 }
@@ -269,8 +267,7 @@ MutableByteSpan ModuleSource::OverwritableGradient(size_t i) {
   if (i >= variables_.size()) return {};
   const torch::Tensor& gradient = variables_[i].gradient;
   // Autograd may give two variables views of one tensor: overwriting one would change the other.
-  const size_t holders = i == in_hook_ ? kGradientHoldersInHook : 1;
-  if (!gradient.defined() || gradient.storage().use_count() > holders) return {};
+  if (!gradient.defined() || gradient.storage().use_count() != 1) return {};
   return {static_cast<std::byte*>(gradient.mutable_data_ptr()), gradient.nbytes()};
 }
 

@@ -122,8 +122,6 @@ class ModuleSource final : public GradientSource {
   std::vector<TableGradient> row_gradients_;
   std::function<torch::Tensor()> loss_;
   std::function<void(size_t)> ready_;
-  static constexpr size_t kNone = ~size_t{0};
-  size_t in_hook_ = kNone;  // the variable whose gradient is being announced
   bool announces_ = false;  // ready_ is AnnounceGradients'
 };
 

@@ -212,9 +212,6 @@ TEST(ModuleSourceAnnounce, AGradientMayBeOverwrittenAtOnce) {
   EXPECT_THAT(ExpectNobodyReadsWhatMayBeOverwritten<Convolution>(), Contains("convolution.weight"));
   ExpectNobodyReadsWhatMayBeOverwritten<Twice>();
   ExpectNobodyReadsWhatMayBeOverwritten<Tied>();
-}
-
-TEST(ModuleSourceAnnounce, ButNotOneThatLiesInAnothersMemory) {
   EXPECT_THAT(ExpectNobodyReadsWhatMayBeOverwritten<Shared>(), testing::IsEmpty());
 }
 

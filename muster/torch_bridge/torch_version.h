@@ -27,10 +27,6 @@ inline void SetGradientReadyHook(const torch::Tensor& leaf, std::function<void()
   torch::autograd::impl::set_post_acc_grad_hooks(leaf, ready ? std::make_unique<Hook>(std::move(ready)) : nullptr);
 }
 
-// Holders of a gradient's storage, as the hook finds it: leaf.grad(), and the tensor it was taken over from, which the
-// node that calls the hook still has.
-constexpr size_t kGradientHoldersInHook = 2;
-
 // A graph that is still there has a node that accumulates the gradient of `leaf`, and holds it.
 inline bool HasGradientNode(const torch::Tensor& leaf) {
   return leaf.requires_grad() && torch::autograd::impl::try_get_grad_accumulator(leaf) != nullptr;
