@@ -77,7 +77,7 @@ class Desk final : public RequestHandler {
   const absl::Status& failure() const { return failure_; }
   // After Settle or Refuse: all have their answer, and wait for nothing but this desk's end.
   bool done() const {
-    return std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) { return !seat.taken || seat.goes_on; });
+    return std::none_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.taken; });
   }
   bool all_at_the_door() const {
     return std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) { return seat.at_the_door; });
@@ -107,7 +107,6 @@ class Desk final : public RequestHandler {
     std::optional<Responder> answer;  // what it waits for
     bool agreed = false;
     bool at_the_door = false;
-    bool goes_on = false;
   };
 
   void Enter(const IncomingRequest& request, Responder responder) {
@@ -145,13 +144,8 @@ class Desk final : public RequestHandler {
 
   // The answer is the end of the connection.
   void GoOn(const IncomingRequest& request, Responder responder) {
-    for (Seat& seat : seats_) {
-      if (!settled_ || !seat.taken || seat.connection != request.connection) continue;
-      seat.goes_on = true;
-      seat.answer = std::move(responder);
-      return;
-    }
-    responder.Fail(absl::UnavailableError("the group meets anew"));
+    going_on_.push_back(std::move(responder));
+    OnDisconnect(request.connection);
   }
 
   void StartAnew(const std::string& because_of) {
@@ -167,7 +161,8 @@ class Desk final : public RequestHandler {
   const int size_;
   const EnterReply welcome_;
   std::vector<Seat> seats_;  // by rank; the first is nobody's
-  bool agreeing_ = false;    // phase two
+  std::vector<Responder> going_on_;
+  bool agreeing_ = false;  // phase two
   bool settled_ = false;
   absl::Status failure_;
 };
