@@ -1,6 +1,6 @@
-// `bench steps`: minibatches a second of training through a parameter server, beside the fastest plain loop of one
-// process (synchronous training of two workers: of two such processes at once), measured in turns in one run. Rows on
-// stdout are JSON, the table is on stderr.
+// `bench steps`: minibatches a second of training through a parameter server, or by all-reduce, beside the fastest
+// plain loop of one process (of two workers in step: of two such processes at once), measured in turns in one run. Rows
+// on stdout are JSON, the table is on stderr.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +27,8 @@ namespace {
 constexpr int kWarmUpSteps = 50;
 
 constexpr char kAlone[] = "alone";
+constexpr char kAllReduce[] = "all_reduce";
+constexpr char kLocal[] = "local";
 
 double Seconds(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
@@ -48,8 +50,10 @@ struct Options {
   std::vector<std::string> applies = {"server", "auto", "direct"};
   std::vector<std::string> transports = {"tcp", "shm"};  // where the ps applies
   std::vector<std::string> wires = {"fp32"};             // likewise
-  std::vector<std::string> modes = {"async", "pipelined", "sync"};
-  std::string mode = "async";  // of a worker
+  std::vector<std::string> modes = {"async", "pipelined", "sync", "all_reduce"};
+  std::string mode = "async";                   // of a worker
+  std::vector<std::string> reduces = {"auto"};  // when all-reduce averages
+  size_t bucket_bytes = AllReduceOptions().bucket_bytes;
   bool without_undo = false;
   bool trace = false;  // each line also with --trace in all tasks
   int workers = 2;
@@ -69,24 +73,37 @@ OptimizerSpec OptimizerOf(const MlpWork& work) {
   return Sgd({.learning_rate = kMlpLearningRate});
 }
 
+ReduceWhen ReduceWhenOf(const std::string& name) {
+  if (name == "after") return ReduceWhen::kAfter;
+  if (name == "within") return ReduceWhen::kWithin;
+  return name == "beside" ? ReduceWhen::kBeside : ReduceWhen::kAuto;
+}
+
+Trainer MakeTrainer(Replica& replica, const Options& options, uint32_t workers) {
+  const OptimizerSpec optimizer = OptimizerOf(options.work);
+  if (options.mode == "sync")
+    return Synchronous(replica, optimizer, {.replicas_to_aggregate = workers, .total_replicas = workers});
+  if (options.mode == "pipelined") return Pipelined(replica, optimizer);
+  if (options.mode == kAllReduce)
+    return AllReduce(replica, optimizer, {.bucket_bytes = options.bucket_bytes, .when = ReduceWhenOf(options.apply)});
+  return Asynchronous(replica, optimizer);
+}
+
 // A worker process: trains for options.seconds, writes its rate to options.out.
 int Work(const TaskConfig& task, const Options& options) {
   MlpData data(1 + task.global_id());
   Mlp model(options.work);
   NoUndo no_undo;
   const WirePrecision wire = ParseWirePrecision(options.wire).value();
-  Server server(task, {.apply = ParseApplyChoice(options.apply).value(),
+  const bool on_ps = options.mode != kAllReduce;
+  Server server(task, {.apply = on_ps ? ParseApplyChoice(options.apply).value() : ApplyChoice::kAuto,
                        .transport = ParseTransportChoice(options.transport).value(),
                        .wire = {.gradients = wire, .parameters = wire},
                        .threads = 1,
                        .probe = options.undo ? nullptr : &no_undo,
                        .part_bytes = options.part_bytes});
   Replica replica(server, model);
-  const auto workers = static_cast<uint32_t>(task.worker_tasks().size());
-  Trainer trainer = options.mode == "sync"        ? Synchronous(replica, OptimizerOf(options.work),
-                                                                {.replicas_to_aggregate = workers, .total_replicas = workers})
-                    : options.mode == "pipelined" ? Pipelined(replica, OptimizerOf(options.work))
-                                                  : Asynchronous(replica, OptimizerOf(options.work));
+  Trainer trainer = MakeTrainer(replica, options, static_cast<uint32_t>(task.worker_tasks().size()));
   MonitoredTrainingSession session(server, {.log_step_count_steps = 0});
   const auto step = [&] { session.Run(trainer, [&] { return MlpLoss(model, data.Next()); }); };
   for (int i = 0; i < kWarmUpSteps; ++i) step();
@@ -112,20 +129,22 @@ double ReadRate(const std::string& path) {
 // What one row is about.
 struct Case {
   MlpWork work;
-  bool amd = true;  // the processor switch of torch_bridge/mkl_amd, for the processes that train
-  std::string apply;
+  bool amd = true;    // the processor switch of torch_bridge/mkl_amd, for the processes that train
+  std::string apply;  // who applies; of all-reduce when it averages
   bool undo = true;
   std::string mode = "async";
   std::string wire = "fp32";
   bool trace = false;               // of all tasks
-  std::string transport = "arena";  // tcp, shm, or nothing is sent
+  std::string transport = "arena";  // tcp, shm, or nothing is sent; of all-reduce shm or ring
 };
 
 std::vector<std::string> WordsOf(const Options& options, const Case& which) {
   std::vector<std::string> words = {
       "--seconds", absl::StrCat(options.seconds), "--model", which.work.model, "--rule", which.work.rule};
   if (!which.apply.empty()) words.insert(words.end(), {"--apply", which.apply});
-  words.insert(words.end(), {"--transport", which.transport == "tcp" ? "tcp" : "auto"});
+  const bool tcp = which.transport == "tcp" || which.transport == "ring";
+  words.insert(words.end(),
+               {"--transport", tcp ? "tcp" : "auto", "--bucket_bytes", absl::StrCat(options.bucket_bytes)});
   if (!which.undo) words.emplace_back("--no_undo");
   words.insert(words.end(),
                {"--mode", which.mode, "--precision", which.wire, "--part_bytes", absl::StrCat(options.part_bytes)});
@@ -166,16 +185,18 @@ double MeasureTwoAlone(const Options& options, const Case& which, const std::str
   return rate;
 }
 
-// One ps and `workers` workers (the first is the chief); the sum of their rates.
+// `workers` workers (the first is the chief) and, but for all-reduce, a ps; the sum of their rates.
 double MeasureCluster(const Options& options, const Case& which, const std::string& folder, int workers) {
-  nlohmann::json cluster = {{"ps", {absl::StrCat("127.0.0.1:", FreePort())}}};
+  const bool on_ps = which.mode != kAllReduce;
+  nlohmann::json cluster;
+  if (on_ps) cluster["ps"] = {absl::StrCat("127.0.0.1:", FreePort())};
   for (int i = 0; i < workers; ++i) cluster["worker"].push_back(absl::StrCat("127.0.0.1:", FreePort()));
   const auto tf_config = [&](const char* type, int index) {
     return nlohmann::json{{"cluster", cluster}, {"task", {{"type", type}, {"index", index}}}}.dump();
   };
   EnvironmentChanges ps_environment = {{"TF_CONFIG", tf_config("ps", 0)}};
   if (which.trace) ps_environment.emplace_back("MUSTER_TRACE", folder + "/trace");
-  const pid_t ps = Start({SiblingProgram("muster"), "ps"}, ps_environment, folder + "/ps.log");
+  const pid_t ps = on_ps ? Start({SiblingProgram("muster"), "ps"}, ps_environment, folder + "/ps.log") : 0;
   std::vector<pid_t> children;
   std::vector<std::string> outs;
   for (int i = 0; i < workers; ++i) {
@@ -188,8 +209,8 @@ double MeasureCluster(const Options& options, const Case& which, const std::stri
     good = false;
     ShowEnd(outs[i] + ".log");
   }
-  if (!good) kill(ps, SIGTERM);  // it would wait for those who left without a word
-  good = WaitFor(ps) == 0 && good;
+  if (!good && on_ps) kill(ps, SIGTERM);  // it would wait for those who left without a word
+  if (on_ps) good = WaitFor(ps) == 0 && good;
   double rate = 0;
   for (const std::string& out : outs) rate += ReadRate(out);
   return good ? rate : 0;
@@ -208,7 +229,7 @@ void PrintRow(const Case& which, int workers, double rate, double local) {
   if (!which.undo) row["undo"] = false;
   if (which.trace) row["trace"] = true;
   std::printf("%s\n", row.dump().c_str());
-  std::fprintf(stderr, "%-8s %-5s %-5s %-11s %-9s %10s %8d %12.0f %12.0f %7.3f\n", which.work.model.c_str(),
+  std::fprintf(stderr, "%-8s %-5s %-10s %-11s %-9s %10s %8d %12.0f %12.0f %7.3f\n", which.work.model.c_str(),
                which.work.rule.c_str(), which.mode.c_str(), NameOf(which).c_str(), which.transport.c_str(),
                which.amd ? "on" : "off", workers, rate, local, rate / local);
 }
@@ -274,25 +295,41 @@ bool ReportWork(const Options& options, const std::string& folder, const MlpWork
   return good;
 }
 
-// Two locals at once, and two workers in step, in turns. In place or not is the same there: `direct` is `auto`.
-bool ReportSynchronous(const Options& options, const std::string& folder, const MlpWork& work) {
-  std::vector<Case> cases;
-  for (const std::string& apply : options.applies)
-    if (apply != "direct")
-      for (const Case& which : CasesOf(options, {work, true, apply, true, "sync"})) cases.push_back(which);
+// Two locals at once, and two workers in step, in turns.
+bool ReportTogether(const Options& options, const std::string& folder, const MlpWork& work, std::vector<Case> cases) {
   AddTraced(options, cases);
   std::vector<double> locals;
   std::vector<std::vector<double>> rates(cases.size());
   for (int round = 0; round < options.rounds; ++round) {
     locals.push_back(MeasureTwoAlone(options, {work}, folder));
-    for (size_t i = 0; i < cases.size(); ++i) rates[i].push_back(MeasureCluster(options, cases[i], folder, 2));
+    for (size_t i = 0; i < cases.size(); ++i)
+      rates[i].push_back(cases[i].mode == kLocal ? MeasureAlone(options, cases[i], folder)
+                                                 : MeasureCluster(options, cases[i], folder, 2));
   }
   bool good = Median(locals) > 0;
   for (size_t i = 0; i < cases.size(); ++i) {
-    PrintRow(cases[i], 2, Median(rates[i]), Median(locals));
+    PrintRow(cases[i], cases[i].mode == kLocal ? 1 : 2, Median(rates[i]), Median(locals));
     good = good && Median(rates[i]) > 0;
   }
   return good;
+}
+
+// In place or not is the same there: `direct` is `auto`.
+std::vector<Case> SynchronousCases(const Options& options, const MlpWork& work) {
+  std::vector<Case> cases;
+  for (const std::string& apply : options.applies)
+    if (apply != "direct")
+      for (const Case& which : CasesOf(options, {work, true, apply, true, "sync"})) cases.push_back(which);
+  return cases;
+}
+
+// Beside one local loop alone, too: two in step are meant to be more than that.
+std::vector<Case> AllReduceCases(const Options& options, const MlpWork& work) {
+  std::vector<Case> cases = {{.work = work, .mode = kLocal, .transport = "-"}};
+  for (const char* transport : {"shm", "ring"})
+    for (const std::string& reduce : options.reduces)
+      cases.push_back({.work = work, .apply = reduce, .mode = kAllReduce, .transport = transport});
+  return cases;
 }
 
 // The local loop, and one worker and two workers that send while they compute, in turns.
@@ -316,7 +353,7 @@ bool ReportPipelined(const Options& options, const std::string& folder, const Ml
 int Report(const Options& options) {
   const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-steps-", getpid());
   std::filesystem::create_directories(folder);
-  std::fprintf(stderr, "%-8s %-5s %-5s %-11s %-9s %10s %8s %12s %12s %7s   (*: without undo)\n", "model", "rule",
+  std::fprintf(stderr, "%-8s %-5s %-10s %-11s %-9s %10s %8s %12s %12s %7s   (*: without undo)\n", "model", "rule",
                "mode", "apply", "transport", "AMD switch", "workers", "steps/s", "local", "ratio");
   bool good = true;
   const auto measures = [&](const std::string& mode) {
@@ -326,7 +363,11 @@ int Report(const Options& options) {
     for (const std::string& rule : options.rules) {
       if (measures("async")) good = ReportWork(options, folder, {model, rule}, true) && good;
       if (measures("pipelined")) good = ReportPipelined(options, folder, {model, rule}) && good;
-      if (measures("sync") && options.workers > 1) good = ReportSynchronous(options, folder, {model, rule}) && good;
+      const MlpWork work = {model, rule};
+      if (measures("sync") && options.workers > 1)
+        good = ReportTogether(options, folder, work, SynchronousCases(options, work)) && good;
+      if (measures(kAllReduce) && options.workers > 1)
+        good = ReportTogether(options, folder, work, AllReduceCases(options, work)) && good;
     }
   }
   // What the switch is worth, once.
@@ -357,8 +398,16 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
-  app.add_option("--modes", options.modes, "async, pipelined (one step stale), sync (two workers)")
+  app.add_option("--modes", options.modes, "async, pipelined (one step stale), sync and all_reduce (two workers)")
       ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--reduces", options.reduces,
+                 "when all_reduce averages gradients: auto, after all are computed, within the backward pass as they "
+                 "come, beside it on a thread")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "after", "within", "beside"}));
+  app.add_option("--bucket_bytes", options.bucket_bytes, "of gradients that all_reduce averages together")
       ->capture_default_str();
   app.add_flag("--without_undo", options.without_undo, "also without what makes a worker's death harmless");
   app.add_flag("--traced", options.trace, "also with --trace in all tasks");

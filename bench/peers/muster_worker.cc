@@ -38,6 +38,7 @@ const std::vector<Way>& Ways() {
       {.name = "shm", .kind = "asynchronous", .apply = ApplyChoice::kServer},
       {.name = "tcp", .kind = "asynchronous", .apply = ApplyChoice::kServer, .transport = TransportChoice::kTcp},
       {.name = "synchronous", .kind = "synchronous"},
+      {.name = "all_reduce", .kind = "synchronous", .ps = false},
       {.name = "in_turn", .kind = "reference"},
       {.name = "in_step", .kind = "reference"},
   };
@@ -111,6 +112,12 @@ void WorkAsReference(const Options& options, bool in_step) {
   std::ofstream(options.meter.folder + "/result.0.json") << nlohmann::json({{"losses", losses}}) << "\n";
 }
 
+Trainer MakeTrainer(Replica& replica, const Way& way, const OptimizerSpec& optimizer, uint32_t workers) {
+  if (!way.ps) return AllReduce(replica, optimizer);
+  if (way.kind != "synchronous") return Asynchronous(replica, optimizer);
+  return Synchronous(replica, optimizer, {.replicas_to_aggregate = workers, .total_replicas = workers});
+}
+
 void WorkInCluster(const TaskConfig& task, const Way& way, const Options& options) {
   const PeerModel model = MakePeerModel(options.model, false);
   LoadInitialValues(*model.module, options.data, options.model);
@@ -118,10 +125,7 @@ void WorkInCluster(const TaskConfig& task, const Way& way, const Options& option
   Server server(task, {.apply = way.apply, .transport = way.transport});
   Replica replica(server, model.module);
   const OptimizerSpec optimizer = Sgd({.learning_rate = LearningRateOf(options.data, options.model)});
-  const auto workers = static_cast<uint32_t>(options.meter.workers);
-  Trainer trainer = way.kind == "synchronous"
-                        ? Synchronous(replica, optimizer, {.replicas_to_aggregate = workers, .total_replicas = workers})
-                        : Asynchronous(replica, optimizer);
+  Trainer trainer = MakeTrainer(replica, way, optimizer, static_cast<uint32_t>(options.meter.workers));
   MonitoredTrainingSession session(server, {.log_step_count_steps = 0});
   MeterOptions meter = options.meter;
   meter.in_step = way.kind == "synchronous";

@@ -13,18 +13,7 @@ def main():
     module = torch_models.make(args)
     torch.distributed.init_process_group("gloo", init_method=f"tcp://{args.addresses}", rank=args.task,
                                          world_size=args.workers)
-    model = DistributedDataParallel(module)
-    optimizer = torch_models.optimizer(args, model)
-    batches = torch_models.Batches(args, args.task)
-
-    def step(want_loss):
-        optimizer.zero_grad()
-        loss = batches.loss(model)
-        loss.backward()
-        optimizer.step()
-        return loss.item() if want_loss else None
-
-    measure.Meter(args, in_step=True).run(step)
+    measure.Meter(args, in_step=True).run(torch_models.stepper(args, DistributedDataParallel(module), args.task))
     torch.distributed.destroy_process_group()
 
 

@@ -11,17 +11,7 @@ def work(args, task, model):
     args.task = task
     if args.threads:
         torch.set_num_threads(args.threads)
-    optimizer = torch_models.optimizer(args, model)
-    batches = torch_models.Batches(args, task)
-
-    def step(want_loss):
-        optimizer.zero_grad()
-        loss = batches.loss(model)
-        loss.backward()
-        optimizer.step()
-        return loss.item() if want_loss else None
-
-    measure.Meter(args).run(step)
+    measure.Meter(args).run(torch_models.stepper(args, model, task))
 
 
 def main():

@@ -86,3 +86,18 @@ class Batches:
         i = self.next % len(self.inputs)
         self.next += 1
         return functional.cross_entropy(model(self.inputs[i]), self.labels[i])
+
+
+def stepper(args, model, task):
+    """A function that trains `model` with the next of that worker's minibatches, and returns the loss if it is wanted."""
+    rule = optimizer(args, model)
+    batches = Batches(args, task)
+
+    def step(want_loss):
+        rule.zero_grad()
+        loss = batches.loss(model)
+        loss.backward()
+        rule.step()
+        return loss.item() if want_loss else None
+
+    return step

@@ -1,7 +1,5 @@
 #include "muster/algo/all_reduce.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +8,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/cluster/compute_threads.h"
 #include "muster/store/checkpoint_cut.h"
 
 namespace muster {
@@ -28,6 +27,13 @@ absl::Status WorthTryingAgain(const absl::Status& status) {
   return absl::UnavailableError(status.message());
 }
 
+// A thread for communication takes its time from those that compute, and each bucket wakes it: that pays where it has a
+// processor besides the one that a worker computes on at the least.
+ReduceWhen Chosen(const AllReduceOptions& options, int workers) {
+  if (options.when != ReduceWhen::kAuto) return options.when;
+  return AvailableCores() >= 2 * workers ? ReduceWhen::kBeside : ReduceWhen::kWithin;
+}
+
 template <typename T>
 MutableSegments OneSegment(T* data, size_t count) {
   return {AsMutableBytes(data, count)};
@@ -36,16 +42,15 @@ MutableSegments OneSegment(T* data, size_t count) {
 }  // namespace
 
 AllReduceAlgorithm::AllReduceAlgorithm(GradientSource& source, PlacementResult placement,
-                                       const OptimizerSpec& optimizer, Join join, AllReduceOptions options)
+                                       const OptimizerSpec& optimizer, Join join, const AllReduceOptions& options)
     : source_(source),
       binding_{source.variables(), std::move(placement), optimizer, {}},
       join_(std::move(join)),
-      options_(options),
-      mean_(source.variables().size()),
-      own_memory_(mean_.size()),
-      presence_(mean_.size()) {
+      options_(options) {
   for (size_t i = 0; i < binding_.variables.size(); ++i) binding_.values.push_back(source.value(i));
 }
+
+AllReduceAlgorithm::~AllReduceAlgorithm() { source_.AnnounceGradients({}); }
 
 absl::Time AllReduceAlgorithm::Deadline() const { return RealClock().Now() + options_.patience; }
 
@@ -106,49 +111,40 @@ absl::Status AllReduceAlgorithm::ReceiveModel(StoreClient& client) {
   return client.Initialize(sizes.global_step, sizes.global_step, &parts);
 }
 
-void AllReduceAlgorithm::Begin(StoreClient& client) { TrainInPlace(client, source_, binding_); }
-
-absl::StatusOr<StepResult> AllReduceAlgorithm::Step(StoreClient& client) {
-  ASSIGN_OR_RETURN(const double loss, TracedGradients(source_, client));
-  {
-    const Track::Span reduce(client.track(), Activity::kReduce);
-    RETURN_IF_ERROR(WorthTryingAgain(Average()));
-  }
-  ASSIGN_OR_RETURN(const StoreClient::StepResult pushed,
-                   client.PushPull([this](size_t i) { return HasMean(i) ? ByteSpan(mean_[i]) : ByteSpan(); },
-                                   {.publish_buffers = true}));
-  return StepResult{loss, pushed.global_step, pushed.staleness};
+void AllReduceAlgorithm::Begin(StoreClient& client) {
+  TrainInPlace(client, source_, binding_);
+  const int workers = options_.workers_on_this_host > 0 ? options_.workers_on_this_host : group_->size();
+  reduction_ = std::make_unique<OverlappedReduction>(
+      source_, *group_,
+      ReductionOptions{
+          .bucket_bytes = options_.bucket_bytes, .when = Chosen(options_, workers), .patience = options_.patience});
+  source_.AnnounceGradients([this](size_t variable) {
+    if (reduction_) reduction_->Ready(variable);
+  });
 }
 
-absl::Status AllReduceAlgorithm::Average() {
-  // A variable without part in one worker's minibatch may have had part in another's: it goes as zeros.
-  for (size_t i = 0; i < mean_.size(); ++i) {
-    if (binding_.variables[i].kind != VariableKind::kTrainable) continue;
-    const ByteSpan gradient = source_.gradient(i);
-    presence_[i] = gradient.empty() ? 0 : 1;
-    mean_[i] = source_.OverwritableGradient(i);
-    if (!mean_[i].empty() && !gradient.empty()) continue;
-    own_memory_[i].resize(binding_.variables[i].bytes());
-    mean_[i] = own_memory_[i];
-    if (gradient.empty()) std::fill(mean_[i].begin(), mean_[i].end(), std::byte{});
+absl::StatusOr<StepResult> AllReduceAlgorithm::Step(StoreClient& client) {
+  if (!reduction_)
+    return absl::FailedPreconditionError(
+        "a step of this worker has failed in its middle, and the others can't go on with it: start all again, from the "
+        "last checkpoint");
+  reduction_->Begin(client.track());
+  const absl::StatusOr<double> loss = TracedGradients(source_, client);
+  if (!loss.ok()) {
+    if (!reduction_->Abandon()) LetGo();
+    return loss.status();
   }
-  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
-    Segments in;
-    MutableSegments out;
-    if (dtype == DType::kFloat32) {
-      in.push_back(AsBytes(presence_.data(), presence_.size()));
-      out.push_back(AsMutableBytes(presence_.data(), presence_.size()));
-    }
-    for (size_t i = 0; i < mean_.size(); ++i) {
-      if (binding_.variables[i].kind != VariableKind::kTrainable || binding_.variables[i].dtype != dtype) continue;
-      const ByteSpan gradient = source_.gradient(i);
-      in.push_back(gradient.empty() ? ByteSpan(mean_[i]) : gradient);
-      out.push_back(mean_[i]);
-    }
-    if (in.empty()) continue;
-    RETURN_IF_ERROR(group_->AllReduce(in, out, dtype, Reduction::kMean, Deadline()));
-  }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(WorthTryingAgain(reduction_->Finish()));
+  ASSIGN_OR_RETURN(
+      const StoreClient::StepResult pushed,
+      client.PushPull([this](size_t variable) { return reduction_->mean(variable); }, {.publish_buffers = true}));
+  return StepResult{*loss, pushed.global_step, pushed.staleness};
+}
+
+// To the others this worker has died.
+void AllReduceAlgorithm::LetGo() {
+  reduction_.reset();
+  group_.reset();
 }
 
 void AllReduceAlgorithm::End() {

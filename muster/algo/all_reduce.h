@@ -3,6 +3,8 @@
 // there are workers (PyTorch's DistributedDataParallel). The copies are the same in every bit: they start from the
 // chief's values and slots, and the mean of a gradient has the same bits everywhere.
 //
+// Gradients are averaged in buckets, while others are still computed (overlapped_reduction.h).
+//
 // Each worker keeps its copy in a store of its own, as one process alone does, so that optimizers, checkpoints and
 // counters are those of every other mode; the chief's is the one that is saved, and restored from.
 #pragma once
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "muster/algo/algorithm.h"
+#include "muster/algo/overlapped_reduction.h"
 #include "muster/collective/join_group.h"
 
 namespace muster {
@@ -21,6 +24,12 @@ struct AllReduceOptions {
   // How long the others may take longer than this worker for a step (or for coming at all, with joining). One that has
   // died is noticed at once.
   absl::Duration patience = absl::Minutes(30);
+  // Gradients are averaged together until they have so many bytes. Every worker has to say the same.
+  size_t bucket_bytes = size_t{1} << 20;
+  // Every worker for itself; all give the same result.
+  ReduceWhen when = ReduceWhen::kAuto;
+  // For kAuto, of this cluster. 0: all of them.
+  int workers_on_this_host = 0;
 };
 
 class AllReduceAlgorithm final : public Algorithm {
@@ -30,7 +39,8 @@ class AllReduceAlgorithm final : public Algorithm {
 
   // `source` must outlive it. `placement` is on one ps, the worker's own.
   AllReduceAlgorithm(GradientSource& source, PlacementResult placement, const OptimizerSpec& optimizer, Join join,
-                     AllReduceOptions options = {});
+                     const AllReduceOptions& options = {});
+  ~AllReduceAlgorithm() override;
 
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return binding_; }
@@ -40,7 +50,7 @@ class AllReduceAlgorithm final : public Algorithm {
   [[nodiscard]] absl::Status ShareModel(StoreClient& client) override;
   void Begin(StoreClient& client) override;
   // Unavailable: a worker has died, or hasn't come to the step within the patience: named. Cancelled: one has ended its
-  // training in order.
+  // training in order. FailedPrecondition: an earlier step of this worker was given up in its middle.
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
   // The others' next step ends with Cancelled.
   void End() override;
@@ -50,18 +60,14 @@ class AllReduceAlgorithm final : public Algorithm {
   [[nodiscard]] absl::Status SendModel(StoreClient& client);
   [[nodiscard]] absl::Status ReceiveModel(StoreClient& client);
   [[nodiscard]] absl::Status ShareText(std::string& text);
-  // The mean of all workers' gradients comes to mean_.
-  [[nodiscard]] absl::Status Average();
-  bool HasMean(size_t variable) const { return presence_[variable] > 0; }
+  void LetGo();
 
   GradientSource& source_;
   ModelBinding binding_;
   const Join join_;
   const AllReduceOptions options_;
   std::unique_ptr<Collective> group_;
-  std::vector<MutableByteSpan> mean_;               // of each trainable variable, where it is computed
-  std::vector<std::vector<std::byte>> own_memory_;  // of those whose source has none to give
-  std::vector<float> presence_;                     // which share of the workers has a gradient of the variable
+  std::unique_ptr<OverlappedReduction> reduction_;  // with group_, which it uses: ends first
 };
 
 }  // namespace muster

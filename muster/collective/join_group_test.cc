@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "muster/collective/group_in_threads.h"
@@ -68,6 +69,59 @@ TEST(JoinGroupTest, ARingIfItIsAskedFor) {
   ASSERT_EQ(joined[0].status(), absl::OkStatus());
   EXPECT_EQ((*joined[0])->kind(), "ring");
   ExpectThatTheyAddUp(std::move(joined));
+}
+
+// Rank 0's place in the ring is where the group has met: who is early must not take the one for the other. Each rank
+// goes on as soon as it can.
+TEST(JoinGroupTest, ARingThatIsUsedAtOnce) {
+  for (int again = 0; again < 20; ++again) {
+    const GroupOptions options = OptionsOf(3, CollectiveChoice::kRing);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank)
+      threads.emplace_back([&, rank] {
+        GroupOptions mine = options;
+        mine.rank = rank;
+        Joined joined = JoinGroup(mine, Soon());
+        ASSERT_EQ(joined.status(), absl::OkStatus());
+        float number = 1;
+        EXPECT_EQ((*joined)->Broadcast({AsMutableBytes(&number, 1)}, 0, Soon()), absl::OkStatus());
+        EXPECT_EQ((*joined)->AllReduce({AsBytes(&number, 1)}, {AsMutableBytes(&number, 1)}, DType::kFloat32,
+                                       Reduction::kSum, Soon()),
+                  absl::OkStatus());
+        EXPECT_EQ(number, 3);
+        EXPECT_EQ((*joined)->Barrier(Soon()), absl::OkStatus());
+        (*joined)->Leave();
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+// It has died before its neighbours had heard of it, and nothing else tells them.
+TEST(JoinGroupTest, ARankThatWasStartedAgainBeforeTheRingKnewItEndsTheRing) {
+  const GroupOptions options = OptionsOf(3, CollectiveChoice::kRing);
+  std::vector<absl::Status> ends(3);
+  std::atomic<int> ended{0};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      GroupOptions mine = options;
+      mine.rank = rank;
+      Joined joined = JoinGroup(mine, Soon());
+      ASSERT_EQ(joined.status(), absl::OkStatus());
+      if (rank != 2) {
+        ends[rank] = (*joined)->Barrier(Soon());
+        ++ended;
+        return;
+      }
+      joined->reset();
+      mine.stop_requested = [&ended] { return ended == 2; };
+      ends[rank] = JoinGroup(mine, Soon()).status();
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(ends[rank].code(), absl::StatusCode::kUnavailable) << ends[rank];
+    EXPECT_THAT(ends[rank].message(), HasSubstr("worker:2"));
+  }
 }
 
 TEST(JoinGroupTest, WhoDoesNotComeIsNamedAtTheDeadline) {

@@ -19,7 +19,7 @@ constexpr absl::Duration kFirstNotice = absl::Seconds(2);
 constexpr absl::Duration kNextNotice = absl::Seconds(30);
 // How often a wait looks whether it is to end.
 constexpr absl::Duration kSlice = absl::Milliseconds(100);
-// The others have their answer, and close their connections.
+// The others have their answer, and close their connections or ask this rank to.
 constexpr absl::Duration kFarewell = absl::Seconds(5);
 // Before a rank comes again when rank 0 has gone, or says that the group has to meet anew.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
@@ -51,17 +51,17 @@ class Desk final : public RequestHandler {
   Desk(const GroupOptions& options, EnterReply welcome)
       : options_(options), size_(static_cast<int>(options.names.size())), welcome_(std::move(welcome)), seats_(size_) {}
 
-  void OnConnect(ConnectionId, const std::string&) override { ++connections_; }
+  void OnConnect(ConnectionId, const std::string&) override {}
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest&) override {
     return absl::InvalidArgumentError("a rendezvous takes no bulk");
   }
   void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget>, Responder responder) override {
     if (request.method == static_cast<uint16_t>(RendezvousMethod::kEnter)) return Enter(request, std::move(responder));
     if (request.method == static_cast<uint16_t>(RendezvousMethod::kAgree)) return Agree(request, std::move(responder));
+    if (request.method == static_cast<uint16_t>(RendezvousMethod::kGoOn)) return GoOn(request, std::move(responder));
     responder.Fail(absl::UnimplementedError(absl::StrCat("a rendezvous knows no method ", request.method)));
   }
   void OnDisconnect(ConnectionId connection) override {
-    --connections_;
     for (int rank = 1; rank < size_; ++rank) {
       if (!seats_[rank].taken || seats_[rank].connection != connection) continue;
       seats_[rank] = {};
@@ -75,7 +75,10 @@ class Desk final : public RequestHandler {
            std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) { return seat.agreed; });
   }
   const absl::Status& failure() const { return failure_; }
-  bool alone() const { return connections_ == 0; }
+  // After Settle or Refuse: all have their answer, and wait for nothing but this desk's end.
+  bool done() const {
+    return std::none_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.taken; });
+  }
   bool all_at_the_door() const {
     return std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) { return seat.at_the_door; });
   }
@@ -139,6 +142,12 @@ class Desk final : public RequestHandler {
     seat.answer = std::move(responder);
   }
 
+  // The answer is the end of the connection.
+  void GoOn(const IncomingRequest& request, Responder responder) {
+    going_on_.push_back(std::move(responder));
+    OnDisconnect(request.connection);
+  }
+
   void StartAnew(const std::string& because_of) {
     LogInfo(because_of, " was started again: the all-reduce group meets anew.");
     for (Seat& seat : seats_) {
@@ -152,7 +161,7 @@ class Desk final : public RequestHandler {
   const int size_;
   const EnterReply welcome_;
   std::vector<Seat> seats_;  // by rank; the first is nobody's
-  int connections_ = 0;
+  std::vector<Responder> going_on_;
   bool agreeing_ = false;  // phase two
   bool settled_ = false;
   absl::Status failure_;
@@ -195,7 +204,11 @@ absl::StatusOr<Agreement> MeetOnce(TcpEventLoop& loop, Channel& channel, const G
                                            Encode(AgreeRequest{rank, visit ? 1U : 0U}), deadline));
   AgreeReply agreement;
   if (!Decode(agreed.control, agreement)) return absl::InternalError("rank 0 answers what it can't mean");
-  if (agreement.shared_memory == 0) return Agreement();
+  if (agreement.shared_memory == 0) {
+    // Rank 0 is reached at the same address then: not before its desk has gone.
+    const absl::Status gone = Ask(loop, channel, options, RendezvousMethod::kGoOn, "", loop.Now() + kFarewell).status();
+    return absl::IsCancelled(gone) ? absl::StatusOr<Agreement>(gone) : Agreement();
+  }
   if (!visit) return absl::InternalError("rank 0 takes this rank for one on its host");
   return visit->Receive(options.rank, static_cast<int>(size));
 }
@@ -226,7 +239,7 @@ absl::StatusOr<Agreement> MeetAtOwnDesk(TcpEventLoop& loop, const GroupOptions& 
     }
   }
   agreement.ok() ? desk.Settle(*agreement != nullptr) : desk.Refuse(agreement.status());
-  loop.RunUntil([&] { return desk.alone(); }, loop.Now() + kFarewell);
+  loop.RunUntil([&] { return desk.done(); }, loop.Now() + kFarewell);
   return agreement;
 }
 

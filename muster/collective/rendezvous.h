@@ -34,7 +34,7 @@ struct GroupOptions {
 };
 
 // Methods of the requests to rank 0.
-enum class RendezvousMethod : uint16_t { kEnter = 1, kAgree = 2 };
+enum class RendezvousMethod : uint16_t { kEnter = 1, kAgree = 2, kGoOn = 3 };
 
 // What they have agreed on: null is a ring.
 using Agreement = std::unique_ptr<ShmMember>;

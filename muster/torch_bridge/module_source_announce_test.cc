@@ -1,11 +1,13 @@
-// What AnnounceGradients promises: nobody reads an announced parameter any more in that backward pass. The test writes
-// NaN over each at once; the gradients have to be, bit for bit, those of a twin that was left alone.
+// What AnnounceGradients promises: nobody reads an announced parameter any more in that backward pass, nor a gradient
+// that may be overwritten then. The tests write NaN over each at once; the gradients have to be, bit for bit, those of
+// a twin that was left alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -128,6 +130,56 @@ std::set<std::string> ExpectNobodyReadsWhatIsAnnounced() {
   return overwritten.announced;
 }
 
+// Autograd gives both parameters views of one gradient, of the same elements.
+struct Shared final : Model {
+  Shared()
+      : left(register_parameter("left", torch::ones({3, 6}))),
+        right(register_parameter("right", torch::ones({6, 3}))) {}
+  torch::Tensor Loss(const torch::Tensor& input) override {
+    return (left.view({-1}) + right.view({-1})).mul(input.view({-1}).slice(0, 0, 18)).sum();
+  }
+  torch::Tensor left;
+  torch::Tensor right;
+};
+
+struct Overwriting {
+  std::map<std::string, std::vector<std::byte>> gradients;  // as they were announced, or found at the end
+  std::set<std::string> overwritable;
+};
+
+// Overwrites with NaN, where it may, each gradient as it is announced.
+template <typename T>
+Overwriting RunOverwriting(bool overwrite) {
+  torch::manual_seed(3);
+  auto model = std::make_shared<T>();
+  auto source = *ModuleSource::Create(model);
+  Overwriting run;
+  const auto take = [&](size_t i) {
+    const std::string& name = source->variables()[i].name;
+    const ByteSpan gradient = source->gradient(i);
+    if (!run.gradients.try_emplace(name, gradient.begin(), gradient.end()).second) return;
+    const MutableByteSpan memory = source->OverwritableGradient(i);
+    if (memory.empty()) return;
+    run.overwritable.insert(name);
+    auto* numbers = reinterpret_cast<float*>(memory.data());
+    if (overwrite) std::fill_n(numbers, memory.size() / sizeof(float), std::numeric_limits<float>::quiet_NaN());
+  };
+  source->AnnounceGradients(take);
+  const torch::Tensor input = torch::rand({6, 36}).reshape({36, 6});
+  source->SetLoss([&] { return model->Loss(input); });
+  EXPECT_TRUE(source->ComputeGradients().ok());
+  EXPECT_FALSE(run.gradients.empty());
+  for (size_t i = 0; i < source->variables().size(); ++i) take(i);
+  return run;
+}
+
+template <typename T>
+std::set<std::string> ExpectNobodyReadsWhatMayBeOverwritten() {
+  const Overwriting overwritten = RunOverwriting<T>(true);
+  EXPECT_EQ(overwritten.gradients, RunOverwriting<T>(false).gradients);
+  return overwritten.overwritable;
+}
+
 const std::vector<std::string> kAll = {"first.weight", "first.bias", "second.weight", "second.bias"};
 
 TEST(ModuleSourceAnnounce, EveryParameterOfAPlainModel) {
@@ -153,6 +205,14 @@ TEST(ModuleSourceAnnounce, NeitherUnusedNorTiedParameters) {
   EXPECT_THAT(unused, IsSupersetOf(kAll));
   EXPECT_THAT(unused, Not(Contains("third.weight")));
   ExpectNobodyReadsWhatIsAnnounced<Tied>();
+}
+
+TEST(ModuleSourceAnnounce, AGradientMayBeOverwrittenAtOnce) {
+  EXPECT_THAT(ExpectNobodyReadsWhatMayBeOverwritten<Plain>(), IsSupersetOf(kAll));
+  EXPECT_THAT(ExpectNobodyReadsWhatMayBeOverwritten<Convolution>(), Contains("convolution.weight"));
+  ExpectNobodyReadsWhatMayBeOverwritten<Twice>();
+  ExpectNobodyReadsWhatMayBeOverwritten<Tied>();
+  EXPECT_THAT(ExpectNobodyReadsWhatMayBeOverwritten<Shared>(), testing::IsEmpty());
 }
 
 TEST(ModuleSourceAnnounce, ConvolutionsNormsAndRecurrentLayers) {

@@ -131,8 +131,11 @@ Trainer AllReduce(Replica& replica, const OptimizerSpec& optimizer, const AllRed
     if (!group.ok()) return group.status();
     return JoinGroup(*group, deadline);
   };
+  AllReduceOptions known = options;
+  if (known.workers_on_this_host == 0)
+    known.workers_on_this_host = ComputeThreadsOf(replica.server().task(), AvailableCores()).computing;
   return Trainer(replica,
-                 std::make_unique<AllReduceAlgorithm>(replica.source(), replica.placement(), optimizer, join, options));
+                 std::make_unique<AllReduceAlgorithm>(replica.source(), replica.placement(), optimizer, join, known));
 }
 
 Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer) {

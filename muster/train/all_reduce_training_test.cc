@@ -56,8 +56,12 @@ class RegressionSource final : public GradientSource {
       loss += error * error / 2 / count;
     }
     ++minibatch_;
+    for (size_t i = values_.size(); announce_ && i-- > 0;)
+      if (!gradient(i).empty()) announce_(i);
+    if (on_announced) RETURN_IF_ERROR(on_announced());
     return loss;
   }
+  void AnnounceGradients(GradientReady ready) override { announce_ = std::move(ready); }
   ByteSpan gradient(size_t i) override {
     if (i == 2 || (i == 1 && first_ > 0)) return {};
     return AsBytes(gradients_[i].data(), gradients_[i].size());
@@ -65,6 +69,7 @@ class RegressionSource final : public GradientSource {
   const std::vector<float>& values(size_t i) const { return values_[i]; }
 
   std::function<absl::Status()> on_step;
+  std::function<absl::Status()> on_announced;  // in the same step, later
 
  private:
   float Input(size_t example, size_t j) const {
@@ -74,6 +79,7 @@ class RegressionSource final : public GradientSource {
   const size_t first_;
   const size_t last_;
   size_t minibatch_ = 0;
+  GradientReady announce_;
   const std::vector<VariableSpec> variables_ = {
       {.name = "w", .shape = {kWidth}}, {.name = "b", .shape = {1}}, {.name = "idle", .shape = {2}}};
   std::vector<std::vector<float>> values_;
@@ -93,6 +99,7 @@ TaskConfig TaskOf(const std::vector<std::string>& workers, int index, const std:
 
 struct Ended {
   absl::Status status;
+  absl::Status after_failure;  // of one step more
   std::vector<std::vector<float>> values;
   int64_t global_step = 0;
 };
@@ -102,6 +109,8 @@ struct RunOptions {
   std::string directory;
   OptimizerSpec optimizer = RuleSpec{.kind = RuleKind::kAdam, .learning_rate = 0.05};
   std::function<absl::Status(int worker)> on_step;
+  std::function<absl::Status(int worker)> on_announced;
+  AllReduceOptions all_reduce;
 };
 
 // What the thread that runs the tests computes with stays as it is.
@@ -112,19 +121,21 @@ Ended Train(const std::vector<std::string>& workers, int index, const RunOptions
   const size_t each = kExamples / std::max<size_t>(1, workers.size());
   RegressionSource source(index * each, (index + 1) * each);
   if (options.on_step) source.on_step = [&options, index] { return options.on_step(index); };
+  if (options.on_announced) source.on_announced = [&options, index] { return options.on_announced(index); };
   Ended ended;
   auto node = Node::Create(workers.empty() ? TaskConfig() : TaskOf(workers, index), Unflushed());
   if (!node.ok()) return {node.status()};
   // The reference is the plain way of one process.
   AsynchronousAlgorithm plain(source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}),
                               options.optimizer);
-  AllReduceAlgorithm all_reduce(source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}),
-                                options.optimizer,
-                                [&node](absl::Time deadline) -> absl::StatusOr<std::unique_ptr<Collective>> {
-                                  const auto group = (*node)->MakeGroupOptions();
-                                  if (!group.ok()) return group.status();
-                                  return JoinGroup(*group, deadline);
-                                });
+  AllReduceAlgorithm all_reduce(
+      source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}), options.optimizer,
+      [&node](absl::Time deadline) -> absl::StatusOr<std::unique_ptr<Collective>> {
+        const auto group = (*node)->MakeGroupOptions();
+        if (!group.ok()) return group.status();
+        return JoinGroup(*group, deadline);
+      },
+      options.all_reduce);
   (*node)->SetAlgorithm(workers.empty() ? static_cast<Algorithm*>(&plain) : &all_reduce);
   auto environment = (*node)->MakeSessionEnvironment();
   if (!environment.ok()) return {environment.status()};
@@ -133,6 +144,7 @@ Ended Train(const std::vector<std::string>& workers, int index, const RunOptions
                   {StopAtStep({.last_step = options.last_step})});
   ended.status = session.Start();
   while (ended.status.ok() && !session.ShouldStop()) ended.status = session.Run();
+  if (!ended.status.ok()) ended.after_failure = session.Run();
   if (ended.status.ok()) ended.status = session.Close();
   ended.global_step = session.global_step();
   for (size_t i = 0; i < source.variables().size(); ++i) {
@@ -178,6 +190,20 @@ TEST_P(AllReduceTrainingTest, IsOneProcessWithAllTheDataAndTheCopiesAreTheSameIn
   EXPECT_EQ(together[0].values[2], std::vector<float>(2, 0.5F)) << "nobody has a gradient of it";
 }
 
+TEST_P(AllReduceTrainingTest, WhenGradientsAreAveragedChangesNoBit) {
+  const auto train = [](ReduceWhen when) {
+    return TrainTogether(GetParam(), {.all_reduce = {.bucket_bytes = 1, .when = when}});
+  };
+  const std::vector<Ended> after = train(ReduceWhen::kAfter);
+  for (const ReduceWhen when : {ReduceWhen::kAuto, ReduceWhen::kWithin, ReduceWhen::kBeside}) {
+    const std::vector<Ended> overlapped = train(when);
+    for (int rank = 0; rank < GetParam(); ++rank) {
+      EXPECT_EQ(overlapped[rank].status, absl::OkStatus());
+      EXPECT_EQ(overlapped[rank].values, after[rank].values);
+    }
+  }
+}
+
 TEST_P(AllReduceTrainingTest, ACheckpointGoesOnWithValuesAndSlotsOnAllRanks) {
   const auto folder = [](const char* name) {
     const std::string path = std::filesystem::path(::testing::TempDir()) / absl::StrCat(name, getpid(), GetParam());
@@ -214,6 +240,22 @@ TEST(AllReduceFailureTest, AWorkerThatFailsEndsTheOthersWithAnErrorWorthTryingAg
   EXPECT_EQ(ends[1].status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(ends[0].status.code(), absl::StatusCode::kUnavailable) << ends[0].status;
   EXPECT_THAT(ends[0].status.message(), HasSubstr("worker:1"));
+}
+
+// Part of its gradients has been averaged already: whatever it did next would meet something else on the other side.
+TEST(AllReduceFailureTest, AWorkerWhoseStepFailsInItsMiddleCannotGoOn) {
+  std::atomic<int> steps{0};
+  const std::vector<Ended> ends = TrainTogether(2, {.on_announced =
+                                                        [&](int worker) {
+                                                          if (worker == 0 && ++steps == 7)
+                                                            return absl::DataLossError("its data are gone");
+                                                          return absl::OkStatus();
+                                                        },
+                                                    .all_reduce = {.bucket_bytes = 1, .when = ReduceWhen::kWithin}});
+  EXPECT_EQ(ends[0].status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ends[0].after_failure.code(), absl::StatusCode::kFailedPrecondition) << ends[0].after_failure;
+  EXPECT_EQ(ends[1].status.code(), absl::StatusCode::kUnavailable) << ends[1].status;
+  EXPECT_THAT(ends[1].status.message(), HasSubstr("worker:0"));
 }
 
 TEST(AllReduceFailureTest, AnotherModelIsRefused) {

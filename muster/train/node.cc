@@ -191,7 +191,10 @@ absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
 }
 
 absl::StatusOr<GroupOptions> Node::MakeGroupOptions() const {
-  GroupOptions group{.token = options_.token, .stop_requested = [this] { return stop_signal_->raised(); }};
+  GroupOptions group{
+      .token = options_.token,
+      .choice = options_.transport == TransportChoice::kTcp ? CollectiveChoice::kRing : CollectiveChoice::kAuto,
+      .stop_requested = [this] { return stop_signal_->raised(); }};
   group.names = {task_.task().ToString()};
   group.addresses = {""};
   if (!task_.distributed()) return group;

@@ -12,7 +12,10 @@
 namespace muster {
 
 ByHand::ByHand(int ps, int workers, bool chief)
-    : ports_(*FreePorts::Reserve(ps + workers + (chief ? 1 : 0))), held_(static_cast<size_t>(ps), true) {
+    : ports_(*FreePorts::Reserve(ps + workers + (chief ? 1 : 0))),
+      first_worker_((chief ? 1 : 0)),
+      ps_(ps),
+      held_(static_cast<size_t>(ps + workers) + (chief ? 1 : 0), true) {
   std::vector<TaskId> tasks;
   for (int i = 0; i < ps; ++i) tasks.push_back({kPsJob, i});
   if (chief) tasks.push_back({kChiefJob, 0});
@@ -24,8 +27,9 @@ ByHand::ByHand(int ps, int workers, bool chief)
 }
 
 void ByHand::LetGo(const std::string& job, int index) {
-  const auto i = static_cast<size_t>(index);
-  if (job != kPsJob || i >= held_.size() || !held_[i]) return;
+  if (ps_ > 0 && job != kPsJob) return;
+  const auto i = static_cast<size_t>(job == kWorkerJob ? first_worker_ + index : index);
+  if (i >= held_.size() || !held_[i]) return;
   ports_.Release(i);
   held_[i] = false;
 }

@@ -18,8 +18,8 @@ class ByHand {
 
   const std::string& ps_address(int index) const { return addresses_[static_cast<size_t>(index)]; }
 
-  // What a user types after the program: --ps_hosts, --worker_hosts, …, --job_name, --task_index. Frees a ps's port
-  // for it, so call it just before the start.
+  // What a user types after the program: --ps_hosts, --worker_hosts, …, --job_name, --task_index. Frees the port of
+  // a ps, or where there is none of a worker, for it, so call it just before the start.
   std::vector<std::string> Flags(const std::string& job, int index);
   // The same as the value of TF_CONFIG.
   std::string TfConfig(const std::string& job, int index, const std::string& model_dir = "");
@@ -29,6 +29,8 @@ class ByHand {
 
   FreePorts ports_;
   std::vector<std::string> addresses_;  // ps, chief, workers
+  const int first_worker_;              // of addresses_, where there is no ps
+  const int ps_;
   std::vector<bool> held_;
   ClusterSpec cluster_;
 };

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/algo/all_reduce.h"
 #include "muster/algo/asynchronous.h"
 #include "muster/algo/synchronous.h"
 #include "muster/base/log.h"
@@ -39,6 +40,7 @@ struct Flags {
   std::string transport = "auto";
   uint32_t aggregate = 0;  // 0: asynchronous
   bool elastic = false;
+  bool all_reduce = false;
 };
 
 Flags ParseFlags(int argc, char** argv) {
@@ -57,6 +59,7 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--transport", flags.transport, "NodeOptions::transport: auto or tcp");
   app.add_option("--aggregate", flags.aggregate, "synchronous: gradients that make an update; 0: asynchronous");
   app.add_flag("--elastic", flags.elastic, "synchronous: nobody waits for the dead");
+  app.add_flag("--all_reduce", flags.all_reduce, "in a cluster without ps");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -90,8 +93,10 @@ class ToySource final : public GradientSource {
     for (size_t i = 0; i < views_.size(); ++i) gradients_[i].assign(views_[i].begin(), views_[i].end());
     for (std::vector<float>& gradient : gradients_)
       if (gradient_) std::fill(gradient.begin(), gradient.end(), *gradient_);
+    for (size_t i = views_.size(); ready_ && i-- > 0;) ready_(i);
     return *std::max_element(views_[0].begin(), views_[0].end());
   }
+  void AnnounceGradients(GradientReady ready) override { ready_ = std::move(ready); }
   ByteSpan gradient(size_t i) override {
     return {reinterpret_cast<const std::byte*>(gradients_[i].data()), gradients_[i].size() * sizeof(float)};
   }
@@ -103,11 +108,21 @@ class ToySource final : public GradientSource {
   std::vector<std::vector<float>> gradients_;
   std::vector<std::span<float>> views_;  // of values_, or of the store's memory
   std::vector<std::shared_ptr<void>> owners_;
+  GradientReady ready_;
 };
 
-std::unique_ptr<Algorithm> MakeAlgorithm(ToySource& source, PlacementResult placement, const Flags& flags,
-                                         size_t num_workers) {
+std::unique_ptr<Algorithm> MakeAlgorithm(ToySource& source, PlacementResult placement, const Flags& flags, Node& node) {
   const RuleSpec rule = {.learning_rate = flags.learning_rate};
+  if (flags.all_reduce) {
+    const auto join = [&node](absl::Time deadline) -> absl::StatusOr<std::unique_ptr<Collective>> {
+      ASSIGN_OR_RETURN(const GroupOptions group, node.MakeGroupOptions());
+      return JoinGroup(group, deadline);
+    };
+    // A bucket for each variable: a worker dies between two, too.
+    return std::make_unique<AllReduceAlgorithm>(source, std::move(placement), rule, join,
+                                                AllReduceOptions{.bucket_bytes = 1});
+  }
+  const size_t num_workers = node.task().worker_tasks().size();
   if (flags.aggregate == 0) return std::make_unique<AsynchronousAlgorithm>(source, std::move(placement), rule);
   return std::make_unique<SynchronousAlgorithm>(source, std::move(placement), rule,
                                                 SynchronousOptions{.replicas_to_aggregate = flags.aggregate,
@@ -131,7 +146,7 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
   if (node->num_ps() > 0) {
     ASSIGN_OR_RETURN(placement, PlaceVariables(source.variables(), node->num_ps(), Placement::kRoundRobin, {}));
   }
-  const auto algorithm = MakeAlgorithm(source, std::move(placement), flags, task.worker_tasks().size());
+  const auto algorithm = MakeAlgorithm(source, std::move(placement), flags, *node);
   node->SetAlgorithm(algorithm.get());
   ASSIGN_OR_RETURN(SessionEnvironment environment, node->MakeSessionEnvironment());
   Session session(std::move(environment),

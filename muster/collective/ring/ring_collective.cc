@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
-#include "muster/collective/check_segments.h"
+#include "muster/collective/checked_call.h"
+#include "muster/collective/rendezvous_messages.h"
 #include "muster/collective/ring/ring_sums.h"
 #include "muster/collective/segment_range.h"
 #include "muster/collective/share.h"
@@ -60,23 +61,14 @@ RingCollective::~RingCollective() {
 
 absl::Status RingCollective::AllReduce(const Segments& in, const MutableSegments& out, DType dtype, Reduction reduction,
                                        absl::Time deadline) {
-  RETURN_IF_ERROR(CheckReduction(in, out, dtype, TotalBytes(in)));
-  return Reduce({.operation = CollectiveOperation::kAllReduce,
-                 .dtype = static_cast<uint32_t>(dtype),
-                 .reduction = static_cast<uint32_t>(reduction),
-                 .bytes = TotalBytes(in)},
-                in, out, /*gather=*/true, deadline);
+  ASSIGN_OR_RETURN(const CollectiveCall call, CallOfAllReduce(in, out, dtype, reduction));
+  return Reduce(call, in, out, /*gather=*/true, deadline);
 }
 
 absl::Status RingCollective::ReduceScatter(const Segments& in, const MutableSegments& out, DType dtype,
                                            Reduction reduction, absl::Time deadline) {
-  const size_t element = DTypeSize(dtype);
-  RETURN_IF_ERROR(CheckReduction(in, out, dtype, ShareOf(TotalBytes(in) / element, rank_, size_).elements * element));
-  return Reduce({.operation = CollectiveOperation::kReduceScatter,
-                 .dtype = static_cast<uint32_t>(dtype),
-                 .reduction = static_cast<uint32_t>(reduction),
-                 .bytes = TotalBytes(in)},
-                in, out, /*gather=*/false, deadline);
+  ASSIGN_OR_RETURN(const CollectiveCall call, CallOfReduceScatter(in, out, dtype, reduction, rank_, size_));
+  return Reduce(call, in, out, /*gather=*/false, deadline);
 }
 
 absl::Status RingCollective::Reduce(const CollectiveCall& call, const Segments& in, const MutableSegments& out,
@@ -115,16 +107,12 @@ absl::Status RingCollective::Reduce(const CollectiveCall& call, const Segments& 
 
 absl::Status RingCollective::AllGather(const Segments& in, const MutableSegments& out, size_t element_bytes,
                                        absl::Time deadline) {
-  const Share mine = ShareOf(TotalBytes(out) / std::max<size_t>(1, element_bytes), rank_, size_);
-  RETURN_IF_ERROR(CheckGather(in, out, element_bytes, mine.elements));
+  ASSIGN_OR_RETURN(const CollectiveCall call, CallOfAllGather(in, out, element_bytes, rank_, size_));
+  const Share mine = ShareOf(call.bytes / element_bytes, rank_, size_);
   VisitBoth(in, 0, out, mine.begin * element_bytes, mine.elements * element_bytes,
             [](ByteSpan from, std::byte* to) { std::memmove(to, from.data(), from.size()); });
-  const RingPieces pieces(TotalBytes(out) / element_bytes, element_bytes, size_);
-  Flow flow{.call = {.operation = CollectiveOperation::kAllGather,
-                     .root = static_cast<uint32_t>(element_bytes),
-                     .bytes = TotalBytes(out)},
-            .stages = static_cast<size_t>(size_) - 1,
-            .pieces = pieces.count()};
+  const RingPieces pieces(call.bytes / element_bytes, element_bytes, size_);
+  Flow flow{.call = call, .stages = static_cast<size_t>(size_) - 1, .pieces = pieces.count()};
   const auto share_at = [this](size_t stage) { return (rank_ + 2 * size_ - 1 - static_cast<int>(stage)) % size_; };
   const auto at = [&](int share, size_t piece) {
     const auto [begin, bytes] = pieces.At(share, piece);
@@ -137,12 +125,9 @@ absl::Status RingCollective::AllGather(const Segments& in, const MutableSegments
 }
 
 absl::Status RingCollective::Broadcast(const MutableSegments& data, int root, absl::Time deadline) {
-  if (root < 0 || root >= size_)
-    return absl::InvalidArgumentError(absl::StrCat("rank ", root, "; accepted: 0 to ", size_ - 1));
-  const RingPieces pieces(TotalBytes(data), 1, 1);
-  Flow flow{.call = {.operation = CollectiveOperation::kBroadcast,
-                     .root = static_cast<uint32_t>(root),
-                     .bytes = TotalBytes(data)},
+  ASSIGN_OR_RETURN(const CollectiveCall call, CallOfBroadcast(data, root, size_));
+  const RingPieces pieces(call.bytes, 1, 1);
+  Flow flow{.call = call,
             .stages = 1,
             .pieces = pieces.count(),
             .receives = rank_ != root,
@@ -260,6 +245,7 @@ void RingCollective::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget
   PieceRequest piece;
   switch (static_cast<RingMethod>(request.method)) {
     case RingMethod::kWatch:
+      if (ended_) return responder.Send(Encode(*ended_));
       watched_by_ = request.connection;
       watcher_ = std::move(responder);
       return;
@@ -271,7 +257,11 @@ void RingCollective::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget
       if (watched_by_ == request.connection) after_gone_ = DecodeEnd(request.control);
       return;
   }
-  // Somebody who was started again, and takes this for the place where the group meets.
+  // Somebody takes this for the place where the group meets: a rank that was started again, hence has died, and maybe
+  // before its neighbours had heard of it.
+  if (EnterRequest enter; request.method == static_cast<uint16_t>(RendezvousMethod::kEnter) &&
+                          Decode(request.control, enter) && enter.rank < names_.size())
+    Fail(absl::UnavailableError(absl::StrCat(names_[enter.rank], " has died, and was started again")));
   responder.Fail(absl::UnavailableError("the group is at work already"));
 }
 
@@ -286,6 +276,7 @@ void RingCollective::Fail(absl::Status why) {
 }
 
 void RingCollective::End(const absl::Status& why) {
+  ended_ = why;
   bool told = false;
   channel_->Call({.method = static_cast<uint16_t>(RingMethod::kEnd), .control = Encode(why)},
                  [&told](const absl::StatusOr<Reply>&) { told = true; });

@@ -100,6 +100,7 @@ class RingCollective final : public Collective, private RequestHandler {
   std::vector<Waiting> waiting_;
   uint64_t number_ = 0;  // of operations begun
   absl::Status failure_;
+  std::optional<absl::Status> ended_;  // what the neighbours are told; a watch may come later
   // Why a neighbour is gone. An operation that needs no more of it ends well all the same.
   absl::Status before_gone_;
   absl::Status after_gone_;

@@ -9,7 +9,7 @@
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
-#include "muster/collective/check_segments.h"
+#include "muster/collective/checked_call.h"
 #include "muster/collective/rank_sum.h"
 #include "muster/collective/segment_range.h"
 #include "muster/collective/share.h"
@@ -65,24 +65,15 @@ ShmCollective::ShmCollective(std::unique_ptr<ShmMember> member, std::vector<std:
 
 absl::Status ShmCollective::AllReduce(const Segments& in, const MutableSegments& out, DType dtype, Reduction reduction,
                                       absl::Time deadline) {
-  RETURN_IF_ERROR(CheckReduction(in, out, dtype, TotalBytes(in)));
-  return Reduce({.operation = CollectiveOperation::kAllReduce,
-                 .dtype = static_cast<uint32_t>(dtype),
-                 .reduction = static_cast<uint32_t>(reduction),
-                 .bytes = TotalBytes(in)},
-                in, out, /*out_begin=*/0, /*take=*/true, deadline);
+  ASSIGN_OR_RETURN(const CollectiveCall call, CallOfAllReduce(in, out, dtype, reduction));
+  return Reduce(call, in, out, /*out_begin=*/0, /*take=*/true, deadline);
 }
 
 absl::Status ShmCollective::ReduceScatter(const Segments& in, const MutableSegments& out, DType dtype,
                                           Reduction reduction, absl::Time deadline) {
-  const size_t element = DTypeSize(dtype);
-  const Share mine = ShareOf(TotalBytes(in) / element, rank_, size_);
-  RETURN_IF_ERROR(CheckReduction(in, out, dtype, mine.elements * element));
-  return Reduce({.operation = CollectiveOperation::kReduceScatter,
-                 .dtype = static_cast<uint32_t>(dtype),
-                 .reduction = static_cast<uint32_t>(reduction),
-                 .bytes = TotalBytes(in)},
-                in, out, mine.begin * element, /*take=*/false, deadline);
+  ASSIGN_OR_RETURN(const CollectiveCall call, CallOfReduceScatter(in, out, dtype, reduction, rank_, size_));
+  const size_t begin = ShareOf(call.bytes / DTypeSize(dtype), rank_, size_).begin * DTypeSize(dtype);
+  return Reduce(call, in, out, begin, /*take=*/false, deadline);
 }
 
 absl::Status ShmCollective::Reduce(const CollectiveCall& call, const Segments& in, const MutableSegments& out,
@@ -121,9 +112,8 @@ absl::Status ShmCollective::Reduce(const CollectiveCall& call, const Segments& i
 
 absl::Status ShmCollective::AllGather(const Segments& in, const MutableSegments& out, size_t element_bytes,
                                       absl::Time deadline) {
-  const Share mine = ShareOf(TotalBytes(out) / std::max<size_t>(1, element_bytes), rank_, size_);
-  RETURN_IF_ERROR(CheckGather(in, out, element_bytes, mine.elements));
-  const Pieces pieces(TotalBytes(out) / element_bytes, element_bytes, size_, member_->layout().piece_bytes());
+  ASSIGN_OR_RETURN(const CollectiveCall call, CallOfAllGather(in, out, element_bytes, rank_, size_));
+  const Pieces pieces(call.bytes / element_bytes, element_bytes, size_, member_->layout().piece_bytes());
   if (element_bytes > member_->layout().piece_bytes())
     return absl::InvalidArgumentError(absl::StrCat("elements of ", element_bytes, " bytes; accepted: up to ",
                                                    member_->layout().piece_bytes(), ". Give a divisor of it"));
@@ -143,20 +133,13 @@ absl::Status ShmCollective::AllGather(const Segments& in, const MutableSegments&
       CopyIn(Piece(share, chunk, share), out, begin, bytes);
     }
   };
-  return Run({.operation = CollectiveOperation::kAllGather,
-              .dtype = 0,
-              .reduction = 0,
-              .root = static_cast<uint32_t>(element_bytes),
-              .bytes = TotalBytes(out)},
-             pieces.chunks(), {[](size_t) {}, lend, take}, deadline);
+  return Run(call, pieces.chunks(), {[](size_t) {}, lend, take}, deadline);
 }
 
 absl::Status ShmCollective::Broadcast(const MutableSegments& data, int root, absl::Time deadline) {
-  if (root < 0 || root >= size_)
-    return absl::InvalidArgumentError(absl::StrCat("rank ", root, "; accepted: 0 to ", size_ - 1));
+  ASSIGN_OR_RETURN(const CollectiveCall call, CallOfBroadcast(data, root, size_));
   // The root's whole slot is one piece.
-  const size_t bytes = TotalBytes(data);
-  const Pieces pieces(bytes, 1, 1, member_->layout().slot_bytes());
+  const Pieces pieces(call.bytes, 1, 1, member_->layout().slot_bytes());
   const Segments from = ReadOnly(data);
   const auto lend = [&](size_t chunk) {
     const auto [begin, some] = pieces.At(0, chunk);
@@ -166,8 +149,7 @@ absl::Status ShmCollective::Broadcast(const MutableSegments& data, int root, abs
     const auto [begin, some] = pieces.At(0, chunk);
     if (rank_ != root) CopyIn(Piece(root, chunk, 0), data, begin, some);
   };
-  return Run({.operation = CollectiveOperation::kBroadcast, .root = static_cast<uint32_t>(root), .bytes = bytes},
-             pieces.chunks(), {[](size_t) {}, lend, take}, deadline);
+  return Run(call, pieces.chunks(), {[](size_t) {}, lend, take}, deadline);
 }
 
 absl::Status ShmCollective::Barrier(absl::Time deadline) {
