@@ -45,7 +45,7 @@ pid_t StartSelf(const std::vector<std::string>& arguments, const EnvironmentChan
 }
 
 double CpuSeconds(pid_t process) {
-  std::ifstream file(absl::StrCat("/proc/", process, "/stat"));
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string text;
   if (!std::getline(file, text)) return -1;
   std::istringstream fields(text.substr(text.rfind(')') + 2));

@@ -275,7 +275,9 @@ TEST_P(SessionTest, AShutdownEndsTheSessionInOrderWithALastCheckpoint) {
   for (int i = 0; i < 3; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
   store_.service(0).Shutdown("enough");
   // A pipelined step sends its update, and hears at the next one what became of it.
-  if (GetParam().pipelined()) EXPECT_EQ(session.Run(), absl::OkStatus());
+  if (GetParam().pipelined()) {
+    EXPECT_EQ(session.Run(), absl::OkStatus());
+  }
   TakeStory();
   EXPECT_EQ(session.Run(), absl::OkStatus()) << "ended elsewhere is no error";
   EXPECT_TRUE(session.ShouldStop());
