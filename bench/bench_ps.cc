@@ -1,5 +1,6 @@
 // `bench ps`: what a stand-alone parameter server costs before anyone uses it: the time from its start until it
-// answers, the memory it keeps, the processor time it takes when idle. Rows on stdout are JSON, the table is on stderr.
+// answers, the memory it keeps, the processor time it takes when idle; and what a worker takes that waits. Rows on
+// stdout are JSON, the table is on stderr.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/median.h"
 #include "bench/process.h"
+#include "bench/waiting_worker.h"
 #include "muster/store/messages.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
@@ -23,7 +25,7 @@ namespace {
 struct Sample {
   double serving_ms = 0;   // from exec until the status request is answered
   double resident_mb = 0;  // VmRSS
-  double idle_share = 0;   // of one core
+  double idle_share = 0;   // of one core, once it serves
 };
 
 double ResidentMegabytes(pid_t process) {
@@ -60,12 +62,12 @@ Sample Measure(double idle_seconds) {
     if (!Answers(loop, *channel)) return sample;
     sample.serving_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
+  const double busy = CpuSeconds(ps);
   loop.RunUntil([] { return false; }, loop.Now() + absl::Seconds(idle_seconds));
+  sample.idle_share = (CpuSeconds(ps) - busy) / idle_seconds;
   sample.resident_mb = ResidentMegabytes(ps);
   kill(ps, SIGTERM);
-  double cpu_seconds = 0;
-  WaitFor(ps, &cpu_seconds);
-  sample.idle_share = cpu_seconds / (idle_seconds + sample.serving_ms / 1e3);
+  WaitFor(ps);
   return sample;
 }
 
@@ -82,11 +84,21 @@ int Report(int rounds, double idle_seconds) {
                                       {"resident_mb", Median(resident)},
                                       {"idle_core_share", Median(idle)}};
   std::printf("%s\n", row.dump().c_str());
-  std::fprintf(
-      stderr,
-      "muster ps: serving after %.1f ms, %.1f MB resident, %.2f %% of a core over %.0f idle s, start included\n",
-      Median(serving), Median(resident), 100 * Median(idle), idle_seconds);
+  std::fprintf(stderr, "muster ps: serving after %.1f ms, %.1f MB resident, %.2f %% of a core over %.0f idle s\n",
+               Median(serving), Median(resident), 100 * Median(idle), idle_seconds);
   return Median(serving) > 0 ? 0 : 1;
+}
+
+int ReportWaiting(double seconds) {
+  bool good = true;
+  for (const std::string& what : Waits()) {
+    const double share = WaitingShare(what, seconds);
+    good = good && share >= 0;
+    const nlohmann::ordered_json row = {{"bench", "waiting"}, {"for", what}, {"core_share", share}};
+    std::printf("%s\n", row.dump().c_str());
+    std::fprintf(stderr, "a worker that waits for %-24s %.2f %% of a core\n", what.c_str(), 100 * share);
+  }
+  return good ? 0 : 1;
 }
 
 }  // namespace
@@ -98,6 +110,13 @@ int main(int argc, char** argv) {
   CLI::App app("Start-up time, memory and idle cost of muster ps.", "bench_ps");
   app.add_option("--rounds", rounds, "medians are over so many starts")->capture_default_str();
   app.add_option("--idle_seconds", idle_seconds, "how long each is left alone")->capture_default_str();
+  double waiting_seconds = 5;
+  std::string wait_for;
+  app.add_option("--waiting_seconds", waiting_seconds, "how long each waiting worker is looked at; 0: none")
+      ->capture_default_str();
+  app.add_option("--wait_for", wait_for)->group("");  // a process of a measurement
   CLI11_PARSE(app, argc, argv);
-  return muster::bench::Report(rounds, idle_seconds);
+  if (!wait_for.empty()) return muster::bench::WaitAs(wait_for);
+  const int idle = muster::bench::Report(rounds, idle_seconds);
+  return waiting_seconds > 0 ? std::max(idle, muster::bench::ReportWaiting(waiting_seconds)) : idle;
 }

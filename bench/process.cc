@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include "muster/base/check.h"
 
@@ -41,6 +42,20 @@ pid_t StartSelf(const std::vector<std::string>& arguments, const EnvironmentChan
   std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe")};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return Start(command, environment, log);
+}
+
+double CpuSeconds(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  if (!std::getline(file, text)) return -1;
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::string state, skipped;
+  fields >> state;
+  if (state == "Z") return -1;
+  for (int i = 0; i < 10; ++i) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 std::string SiblingProgram(const std::string& name) {

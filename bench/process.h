@@ -22,6 +22,9 @@ pid_t StartSelf(const std::vector<std::string>& arguments, const EnvironmentChan
 // The path of another program in this program's folder.
 std::string SiblingProgram(const std::string& name);
 
+// User's and system's time of a process so far, in seconds; negative: it has ended.
+double CpuSeconds(pid_t process);
+
 // Blocks until the process ends; its exit code, or 128 + the signal. `cpu_seconds`: what it spent of processor time.
 int WaitFor(pid_t child, double* cpu_seconds = nullptr);
 

@@ -9,6 +9,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/sim/simulated_transport.h"
+#include "muster/store/last_wait.h"
 #include "muster/store/lease_beat.h"
 #include "muster/train/hooks.h"
 #include "muster/train/session.h"
@@ -262,6 +263,7 @@ bool ClusterSimulation::Allowed(const absl::Status& status) const {
   // Everybody had said "done" and the ps have gone, but the answer to somebody's was lost; likewise who comes too late.
   const bool ps_gone = std::any_of(ps_.begin(), ps_.end(), [](const Ps& ps) { return ps.finished; });
   if (schedule_.MustSucceed()) return ps_gone && absl::IsUnavailable(status);
+  if (IsInterrupted(status)) return true;  // a ps was gone
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:         // a ps is gone; the chief is gone
     case absl::StatusCode::kAborted:             // a ps has lost its model

@@ -12,6 +12,7 @@
 #include "muster/store/arena_layout.h"
 #include "muster/store/call_trace.h"
 #include "muster/store/gradient_policy.h"
+#include "muster/store/last_wait.h"
 
 namespace muster {
 namespace {
@@ -195,7 +196,17 @@ absl::Status OverlappedPush::AwaitAll() {
   const auto answered = [this] { return unanswered_ == 0; };
   const absl::Time give_up = loop.Now() + client_.options_.patience + kForLastWords;
   absl::Time notice = loop.Now() + kSilenceBeforeNotice;
-  while (!loop.RunUntil(answered, std::min(notice, give_up)) && loop.Now() < give_up) {
+  const auto silent = [this] {
+    std::vector<int> places;
+    for (const StoreCall& call : calls_)
+      if (call.in_flight && std::find(places.begin(), places.end(), call.ps) == places.end()) places.push_back(call.ps);
+    return places;
+  };
+  LastWait wait(client_, silent);
+  absl::StatusOr<bool> waited = false;
+  for (;;) {
+    waited = wait.RunUntil(answered, std::min(notice, give_up));
+    if (!waited.ok() || *waited || loop.Now() >= give_up) break;
     notice = absl::InfiniteFuture();
     const auto silent =
         std::find_if(calls_.begin(), calls_.end(), [](const StoreCall& call) { return call.in_flight.has_value(); });
@@ -206,6 +217,7 @@ absl::Status OverlappedPush::AwaitAll() {
   for (const StoreCall& call : calls_)
     if (call.in_flight) client_.servers_[call.ps].channel->Cancel(*call.in_flight);
   loop.RunUntil(answered, absl::InfiniteFuture());
+  RETURN_IF_ERROR(waited.status());
   // Others were cancelled because of the one that says why.
   const StoreCall* failed = nullptr;
   for (size_t i = 0; i < used_calls_; ++i)

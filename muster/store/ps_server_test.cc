@@ -9,9 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "muster/store/joining.h"
 #include "muster/store/lease_beat.h"
 #include "muster/store/lease_keeper.h"
 #include "muster/store/simulated_store.h"
+#include "muster/store/way.h"
+#include "muster/store/way_push.h"
+#include "muster/transport/fault/fault_transport.h"
 #include "muster/transport/loopback/loopback_transport.h"
 #include "muster/transport/scripted_handler.h"
 #include "muster/transport/simulated_event_loop.h"
@@ -25,25 +29,32 @@ using ::testing::HasSubstr;
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {4}}};
 const JobToken kToken = {"one job"};
 
-std::unique_ptr<PsServer> Start(LeaseOptions lease = {}) {
-  auto server =
-      PsServer::Start({.address = "127.0.0.1:0", .token = kToken, .store = {.workers = {"worker:0"}, .lease = lease}});
+std::unique_ptr<PsServer> Start(LeaseOptions lease = {}, TransportChoice transport = TransportChoice::kAuto) {
+  auto server = PsServer::Start({.address = "127.0.0.1:0",
+                                 .token = kToken,
+                                 .store = {.workers = {"worker:0"}, .lease = lease},
+                                 .transport = transport});
   EXPECT_TRUE(server.ok()) << server.status();
   return server.ok() ? *std::move(server) : nullptr;
 }
 
-// A worker in the thread of the test, while the server serves in another.
-class PsServerTest : public ::testing::Test {
+// A worker in the thread of the test, while the server serves in another, with a real connection between them.
+class PsServerTest : public ::testing::TestWithParam<Way> {
  protected:
   void Serve(LeaseOptions lease = {}) {
-    server_ = Start(lease);
+    server_ = Start(lease, GetParam().transport);
     ASSERT_NE(server_, nullptr);
     thread_ = std::thread([this] { outcome_ = server_->Join(); });
   }
   std::unique_ptr<StoreClient> Client(const JobToken& token = kToken) {
     transports_.push_back(std::make_unique<TcpTransport>(loop_, token));
-    return std::make_unique<StoreClient>(*transports_.back(), std::vector<std::string>{server_->address()},
-                                         StoreClientOptions{.task = "worker:0", .where = "here"});
+    return ClientOver(*transports_.back());
+  }
+  std::unique_ptr<StoreClient> ClientOver(Transport& transport) const {
+    return std::make_unique<StoreClient>(
+        transport, std::vector<std::string>{server_->address()},
+        StoreClientOptions{
+            .task = "worker:0", .where = "here", .apply = GetParam().apply, .part_bytes = GetParam().part_bytes()});
   }
   absl::Status End() {
     thread_.join();
@@ -58,16 +69,59 @@ class PsServerTest : public ::testing::Test {
   absl::Status outcome_ = absl::UnknownError("still serving");
 };
 
-TEST_F(PsServerTest, ServesUntilTrainingHasEnded) {
+// Pipelining is an algorithm's business.
+INSTANTIATE_TEST_SUITE_P(Ways, PsServerTest, ::testing::ValuesIn(Without(kWays, {"TcpPipelined"})), NameOfWay);
+
+// Every other message is cut, loses its answer or comes twice, the joins among them; then the ones between.
+TEST_P(PsServerTest, OverARealConnectionEveryUpdateIsAppliedOnce) {
+  const std::vector<float> gradient = {1, 2, 3, 4};
+  constexpr int64_t kSteps = 10;
+  for (const FaultKind kind : {FaultKind::kCutRequest, FaultKind::kCutReply, FaultKind::kDuplicateRequest}) {
+    for (const uint64_t odd : {0, 1}) {
+      SCOPED_TRACE(testing::Message() << "fault " << static_cast<int>(kind) << " from message " << 1 + odd);
+      Serve();
+      FaultScript script;
+      for (uint64_t i = 0; i < 100; ++i) script.Add({.kind = kind, .first = 1 + odd + 2 * i, .bytes = 6});
+      TcpTransport transport(loop_, kToken);
+      FaultTransport faulty(transport, script);
+      auto client = ClientOver(faulty);
+      model_.Fill(1);
+      const std::vector<float> before = model_.Values<float>(0);
+      ASSERT_EQ(JoinToTrain(*client, model_.binding, /*chief=*/true), absl::OkStatus());
+      for (int64_t step = 1; step <= kSteps; ++step) {
+        const auto pushed = PushBy(
+            GetParam(), *client, [&](size_t) { return AsBytes(gradient.data(), 4); }, /*publish_buffers=*/true);
+        ASSERT_TRUE(pushed.ok()) << pushed.status();
+        EXPECT_EQ(pushed->global_step, step);
+      }
+      EXPECT_EQ(client->Done(), absl::OkStatus());
+      EXPECT_EQ(End(), absl::OkStatus());
+      const std::vector<float> after = model_.Values<float>(0);
+      float expected[4];
+      for (size_t i = 0; i < 4; ++i) {
+        expected[i] = before[i];
+        for (int64_t step = 0; step < kSteps; ++step) expected[i] -= 0.5f * gradient[i];
+        EXPECT_EQ(after[i], expected[i]);
+      }
+      EXPECT_GE(script.met(), GetParam().direct() ? 2U : static_cast<uint64_t>(kSteps) / 2);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_P(PsServerTest, ServesUntilTrainingHasEnded) {
   Serve();
   auto client = Client();
   ASSERT_EQ(client->Join(true), absl::OkStatus());
   client->Bind(model_.binding);
   model_.Fill(1);
   ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+  ASSERT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
   const std::vector<float> before = model_.Values<float>(0);
   const std::vector<float> gradient = {1, 2, 3, 4};
-  ASSERT_TRUE(client->PushPull([&](size_t) { return AsBytes(gradient.data(), 4); }, {}).ok());
+  ASSERT_TRUE(PushBy(
+                  GetParam(), *client, [&](size_t) { return AsBytes(gradient.data(), 4); }, /*publish_buffers=*/false)
+                  .ok());
   const std::vector<float> after = model_.Values<float>(0);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(after[i], before[i] - 0.5f * gradient[i]);
   const auto page = nlohmann::json::parse(client->PsStatus(0).value_or("{}"));
@@ -77,7 +131,7 @@ TEST_F(PsServerTest, ServesUntilTrainingHasEnded) {
   EXPECT_EQ(End(), absl::OkStatus());
 }
 
-TEST_F(PsServerTest, AStrangerIsRefusedAndCounted) {
+TEST_P(PsServerTest, AStrangerIsRefusedAndCounted) {
   Serve();
   const absl::Status status = Client(JobToken{"another job"})->Join(false);
   EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
@@ -88,7 +142,7 @@ TEST_F(PsServerTest, AStrangerIsRefusedAndCounted) {
   EXPECT_EQ(End(), absl::OkStatus());
 }
 
-TEST_F(PsServerTest, GivesUpWhenEveryoneHasLeft) {
+TEST_P(PsServerTest, GivesUpWhenEveryoneHasLeft) {
   Serve({.lease = absl::Milliseconds(1),
          .disconnect_grace = absl::Milliseconds(1),
          .abandoned_after = absl::Milliseconds(2)});
@@ -98,7 +152,7 @@ TEST_F(PsServerTest, GivesUpWhenEveryoneHasLeft) {
   EXPECT_TRUE(absl::IsUnavailable(End())) << outcome_;
 }
 
-TEST_F(PsServerTest, APortInUseIsNamed) {
+TEST(PsServer, APortInUseIsNamed) {
   const auto first = Start();
   const auto second = PsServer::Start({.address = first->address(), .token = kToken});
   EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();

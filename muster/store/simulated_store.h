@@ -85,6 +85,18 @@ struct WorkerModel {
   }
 };
 
+// Of a client's channels together.
+inline Channel::Stats TrafficOf(const StoreClient& client) {
+  Channel::Stats total;
+  for (int ps = 0; ps < client.num_ps(); ++ps) {
+    const Channel::Stats stats = client.TrafficStats(ps);
+    total.bytes_sent += stats.bytes_sent;
+    total.bytes_received += stats.bytes_received;
+    total.calls += stats.calls;
+  }
+  return total;
+}
+
 class SimulatedStore {
  public:
   // `direct`: the ps give their memory to whoever wants to apply his updates himself.

@@ -10,6 +10,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/store/call_trace.h"
 #include "muster/store/gradient_policy.h"
+#include "muster/store/last_wait.h"
 #include "muster/store/long_wait.h"
 #include "muster/store/store_call.h"
 #include "muster/store/store_client_direct.h"
@@ -84,8 +85,17 @@ absl::Status StoreClient::Exchange(std::vector<StoreCall>& calls, absl::Time dea
   int unanswered = static_cast<int>(calls.size());
   for (StoreCall& call : calls) Send(call, deadline, unanswered);
   const auto settled = [&] { return unanswered == 0 || (stoppable && options_.stop_requested()); };
-  for (absl::Duration silence = kSilenceBeforeNotice; !loop_.RunUntil(settled, loop_.Now() + silence);
-       silence = kSilenceBetweenNotices) {
+  const auto silent = [&] {
+    std::vector<int> ps;
+    for (const StoreCall& call : calls)
+      if (call.in_flight) ps.push_back(call.ps);
+    return ps;
+  };
+  LastWait wait(*this, silent);
+  absl::StatusOr<bool> waited = false;
+  for (absl::Duration silence = kSilenceBeforeNotice;; silence = kSilenceBetweenNotices) {
+    waited = wait.RunUntil(settled, loop_.Now() + silence);
+    if (!waited.ok() || *waited) break;
     for (const StoreCall& call : calls) {
       if (!call.in_flight) continue;
       const absl::Duration left = std::max(absl::Ceil(deadline - loop_.Now(), absl::Seconds(1)), absl::Seconds(1));
@@ -99,7 +109,7 @@ absl::Status StoreClient::Exchange(std::vector<StoreCall>& calls, absl::Time dea
   }
   if (unanswered > 0) {
     Abandon(calls, unanswered);
-    return absl::CancelledError("a stop was requested");
+    return waited.ok() ? absl::CancelledError("a stop was requested") : waited.status();
   }
   for (const StoreCall& call : calls) RETURN_IF_ERROR(Annotate(call.ps, call.answer.status()));
   return absl::OkStatus();
@@ -473,7 +483,7 @@ absl::Status StoreClient::Done() {
   const absl::Status told = Exchange(calls, loop_.Now() + std::min(options_.patience, kDonePatience));
   // A ps that has heard it from everyone goes, and its last answer may be lost. One that is down learns it from the
   // lease.
-  if (!absl::IsUnavailable(told)) return told;
+  if (!absl::IsUnavailable(told) && !IsInterrupted(told)) return told;
   LogWarning("done, but not everyone has said that it was heard: ", told.message());
   return absl::OkStatus();
 }
@@ -538,18 +548,6 @@ absl::Status StoreClient::ReportLoad(const absl::StatusOr<int64_t>& global_step)
   RETURN_IF_ERROR(ExchangeOne(call, options_.patience));
   load_request_.clear();  // ps 0 has said it with every answer until now
   return absl::OkStatus();
-}
-
-Channel::Stats StoreClient::TrafficStats() const {
-  Channel::Stats total;
-  for (const Server& server : servers_) {
-    const Channel::Stats stats = server.channel->stats();
-    total.bytes_sent += stats.bytes_sent;
-    total.bytes_received += stats.bytes_received;
-    total.calls += stats.calls;
-    total.connects += stats.connects;
-  }
-  return total;
 }
 
 }  // namespace muster

@@ -37,15 +37,16 @@ struct StoreClientOptions {
   absl::Duration transfer_patience = absl::Minutes(30);
   // How long an answer may be kept back by a gate or a barrier, while the ps can be reached.
   absl::Duration gate_patience = absl::Minutes(30);
-  // How long this process sleeps in a round of direct apply before it looks whether it is still to wait. 0 where others
-  // go on in this very thread, in a simulated world.
+  // How long this process sleeps in a round of direct apply before it looks whether it is still to wait; in a long wait
+  // ten times as long. 0 where others go on in this very thread, in a simulated world.
   absl::Duration round_sleep = kRoundSleep;
   static constexpr absl::Duration kRoundSleep = absl::Milliseconds(5);
   // How long Join waits for the lease of an earlier life of this task.
   absl::Duration join_patience = absl::Seconds(12);
   // Asked while Join, AwaitReady, gates and barriers wait: true makes them end with Cancelled. (What is under way is
-  // always finished.)
+  // finished, unless a ps is gone: last_wait.h.)
   std::function<bool()> stop_requested = [] { return false; };
+  absl::Duration stop_patience = absl::Seconds(5);  // how long a ps may then be silent
   // Who applies updates, from AwaitReady on.
   ApplyChoice apply = ApplyChoice::kServer;
   // What travels when the ps apply; a worker that applies itself sends nothing, and takes no notice.
@@ -120,7 +121,8 @@ struct SlicePiece {
 //   Aborted             a ps was restarted and has lost the model, or other values were loaded: Join, AwaitReady and
 //                       Pull again
 //   Cancelled           training has ended, was shut down, or stop_requested said so. (Join then asks all ps once more,
-//                       for a second each, so that Done reaches every ps that may know of this process.)
+//                       for a second each, so that Done reaches every ps that may know of this process.) IsInterrupted:
+//                       and a ps is gone
 //   PermissionDenied    the ps serves another job
 //   FailedPrecondition  another version; another model than the chief's; not the chief (any more); replaced by a newer
 //   process
@@ -175,8 +177,7 @@ class StoreClient {
   InPlaceMemory InPlace(size_t variable) const;
   // Values of all ps into the bound memory.
   [[nodiscard]] absl::Status Pull(PullWhat what);
-  // ps 0's counter, without a pull.
-  absl::StatusOr<int64_t> ReadGlobalStep();
+  absl::StatusOr<int64_t> ReadGlobalStep();  // ps 0's counter, without a pull
   [[nodiscard]] absl::Status Done();
   [[nodiscard]] absl::Status Shutdown(const std::string& reason);
   absl::StatusOr<std::string> PsStatus(int ps);  // its status page, JSON
@@ -193,12 +194,13 @@ class StoreClient {
   [[nodiscard]] absl::Status ReportLoad(const absl::StatusOr<int64_t>& global_step);
   Stamp HeartbeatStamp(int ps) const;  // of the next heartbeat to `ps`, which has no number of its own
   const std::vector<std::string>& addresses() const { return addresses_; }
-  Channel::Stats TrafficStats() const;
+  Channel::Stats TrafficStats(int ps) const { return servers_[ps].channel->stats(); }
   Track* track() const { return options_.track; }
   bool applies_itself() const { return direct_ != nullptr; }
   class Direct;  // store_client_direct.h
 
  private:
+  friend class LastWait;
   friend class OverlappedPush;
   friend struct ValueSet;
   struct Server {

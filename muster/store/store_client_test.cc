@@ -420,9 +420,9 @@ TEST(StoreClientTest, TrafficIsCounted) {
   SimulatedStore store(2, kTasks);
   Process chief(store, "chief:0", kVariables, {});
   ASSERT_EQ(chief.JoinAsChief(), absl::OkStatus());
-  const Channel::Stats before = chief.client->TrafficStats();
+  const Channel::Stats before = TrafficOf(*chief.client);
   chief.Push(1);
-  const Channel::Stats after = chief.client->TrafficStats();
+  const Channel::Stats after = TrafficOf(*chief.client);
   const uint64_t values = 50000 * 4 + 7 * 8 + 4;
   EXPECT_GE(after.bytes_sent - before.bytes_sent, values);
   EXPECT_LT(after.bytes_sent - before.bytes_sent, values + 1000);

@@ -11,6 +11,8 @@
 #include "muster/base/status_macros.h"
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
+#include "muster/store/way.h"
+#include "muster/store/way_push.h"
 
 namespace muster {
 namespace {
@@ -40,7 +42,7 @@ struct Outcome {
 
 class Training {
  public:
-  explicit Training(const Kill& kill) : kill_(kill) { model_.Fill(7); }
+  Training(const Way& way, const Kill& kill) : way_(way), kill_(kill) { model_.Fill(7); }
 
   Outcome Train() {
     Outcome outcome;
@@ -67,7 +69,7 @@ class Training {
     RETURN_IF_ERROR(chief_->Initialize(0, 0, nullptr));
     MaybeKill();
     RETURN_IF_ERROR(worker_->Join(false));
-    worker_->Bind(gradients_.binding);
+    worker_->Bind(copy_.binding);
     RETURN_IF_ERROR(chief_->AwaitReady(absl::InfiniteFuture()).status());
     RETURN_IF_ERROR(worker_->AwaitReady(absl::InfiniteFuture()).status());
     for (int step = 0; step < kSteps; ++step) {
@@ -75,30 +77,36 @@ class Training {
       gradients_.Fill(step);
       const auto gradient = [&](size_t i) { return ByteSpan(gradients_.memory[i]); };
       StoreClient& client = step % 2 == 0 ? *chief_ : *worker_;
-      RETURN_IF_ERROR(
-          client.PushPull(gradient, {.pull = PullWhat::kNothing, .publish_buffers = step % 2 == 0}).status());
+      RETURN_IF_ERROR(PushBy(way_, client, gradient, step % 2 == 0).status());
     }
     MaybeKill();
     return chief_->Pull(PullWhat::kTrainable);
   }
 
+  const Way way_;
   const Kill kill_;
-  SimulatedStore store_{2, kTasks};
+  const StoreClientOptions options_ = {.apply = way_.apply, .part_bytes = way_.part_bytes()};
+  SimulatedStore store_{2, kTasks, {}, nullptr, way_.direct()};
   WorkerModel model_{kVariables, kAdam, 2};
+  WorkerModel copy_{kVariables, kAdam, 2};
   WorkerModel gradients_{kVariables, kAdam, 2};
-  std::unique_ptr<StoreClient> chief_ = store_.Client("chief:0");
-  std::unique_ptr<StoreClient> worker_ = store_.Client("worker:0");
+  std::unique_ptr<StoreClient> chief_ = store_.Client("chief:0", options_);
+  std::unique_ptr<StoreClient> worker_ = store_.Client("worker:0", options_);
   uint64_t operations_ = 0;
 };
 
-TEST(StoreSurvivalTest, WheneverAPsIsRestartedNothingIsLostOrDoneTwice) {
-  const Outcome undisturbed = Training({}).Train();
+class StoreSurvivalTest : public ::testing::TestWithParam<Way> {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, StoreSurvivalTest, ::testing::ValuesIn(kStoreWays), NameOfWay);
+
+TEST_P(StoreSurvivalTest, WheneverAPsIsRestartedNothingIsLostOrDoneTwice) {
+  const Outcome undisturbed = Training(GetParam(), {}).Train();
   ASSERT_EQ(undisturbed.status, absl::OkStatus());
   ASSERT_EQ(undisturbed.global_step, kSteps);
   for (int ps = 0; ps < 2; ++ps) {
     for (uint64_t at = 1; at <= undisturbed.operations; ++at) {
       SCOPED_TRACE(testing::Message() << "ps:" << ps << " killed before operation " << at);
-      const Outcome outcome = Training({ps, at}).Train();
+      const Outcome outcome = Training(GetParam(), {ps, at}).Train();
       ASSERT_EQ(outcome.status, absl::OkStatus());
       EXPECT_EQ(outcome.global_step, kSteps);
       for (int i = 0; i < 2; ++i) {
@@ -111,7 +119,8 @@ TEST(StoreSurvivalTest, WheneverAPsIsRestartedNothingIsLostOrDoneTwice) {
   }
 }
 
-TEST(StoreSurvivalTest, ARestartedPsKnowsItsClientsTheChiefAndWhoIsDone) {
+// Whatever way updates go: there are none.
+TEST(RestartedPsTest, KnowsItsClientsTheChiefAndWhoIsDone) {
   SimulatedStore store(1, kTasks);
   WorkerModel model(kVariables, kAdam, 1);
   auto chief = store.Client("chief:0");
@@ -138,7 +147,7 @@ TEST(StoreSurvivalTest, ARestartedPsKnowsItsClientsTheChiefAndWhoIsDone) {
   EXPECT_TRUE(store.service(0).finished());
 }
 
-TEST(StoreSurvivalTest, AnEndIsRememberedToo) {
+TEST(RestartedPsTest, RemembersTheEndToo) {
   SimulatedStore store(1, kTasks);
   WorkerModel model(kVariables, kAdam, 1);
   auto chief = store.Client("chief:0");
@@ -153,7 +162,7 @@ TEST(StoreSurvivalTest, AnEndIsRememberedToo) {
   EXPECT_TRUE(late->ended());
 }
 
-TEST(StoreSurvivalTest, MemoryOfAnotherJobIsRefused) {
+TEST(RestartedPsTest, RefusesMemoryOfAnotherJob) {
   auto memory = *ArenaMemory::Create();
   ASSERT_TRUE(Arena::Create(ModelOn(kVariables, kAdam), 3, *ArenaMemory::Adopt(memory->fd())).ok());
   EXPECT_TRUE(absl::IsNotFound(Arena::Attach(*ArenaMemory::Adopt(memory->fd()), 3).status())) << "never loaded";
@@ -167,12 +176,13 @@ TEST(StoreSurvivalTest, MemoryOfAnotherJobIsRefused) {
 }
 
 // Without a supervisor: the chief gives every ps the same values again, and nobody mixes the old with the new.
-TEST(StoreSurvivalTest, APsThatComesBackEmptyIsLoadedAnewTogetherWithTheOthers) {
-  SimulatedStore store(2, kTasks);
+TEST_P(StoreSurvivalTest, APsThatComesBackEmptyIsLoadedAnewTogetherWithTheOthers) {
+  SimulatedStore store(2, kTasks, {}, nullptr, GetParam().direct());
+  const StoreClientOptions options = {.apply = GetParam().apply, .part_bytes = GetParam().part_bytes()};
   WorkerModel chiefs(kVariables, {.learning_rate = 1}, 2);
   WorkerModel workers(kVariables, {.learning_rate = 1}, 2);
-  auto chief = store.Client("chief:0");
-  auto worker = store.Client("worker:0");
+  auto chief = store.Client("chief:0", options);
+  auto worker = store.Client("worker:0", options);
   ASSERT_EQ(chief->Join(true), absl::OkStatus());
   chief->Bind(chiefs.binding);
   ASSERT_EQ(chief->Initialize(0, 0, nullptr), absl::OkStatus());
@@ -182,11 +192,11 @@ TEST(StoreSurvivalTest, APsThatComesBackEmptyIsLoadedAnewTogetherWithTheOthers) 
   WorkerModel ones(kVariables, {.learning_rate = 1}, 2);
   ones.Fill(1);
   const auto gradient = [&](size_t i) { return ByteSpan(ones.memory[i]); };
-  ASSERT_TRUE(worker->PushPull(gradient, {}).ok());
+  ASSERT_TRUE(PushBy(GetParam(), *worker, gradient, false).ok());
 
   store.LosePs(1);
   store.StartPs(1);
-  const auto pushed = worker->PushPull(gradient, {});
+  const auto pushed = PushBy(GetParam(), *worker, gradient, false);
   EXPECT_TRUE(absl::IsAborted(pushed.status())) << pushed.status();
   ASSERT_EQ(worker->Join(false), absl::OkStatus());
   EXPECT_FALSE(worker->ready());
@@ -199,7 +209,7 @@ TEST(StoreSurvivalTest, APsThatComesBackEmptyIsLoadedAnewTogetherWithTheOthers) 
   EXPECT_EQ(worker->AwaitReady(absl::InfiniteFuture()).value_or(-1), 40);
   ASSERT_EQ(worker->Pull(PullWhat::kEverything), absl::OkStatus());
   EXPECT_TRUE(workers.memory == chiefs.memory);
-  EXPECT_EQ(worker->PushPull(gradient, {})->global_step, 41);
+  EXPECT_EQ(PushBy(GetParam(), *worker, gradient, false)->global_step, 41);
 }
 
 }  // namespace

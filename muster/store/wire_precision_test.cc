@@ -207,9 +207,9 @@ TEST(WireTrainingTest, TheBytesOnTheWireAreHalf) {
   const auto traffic = [&](const WireOptions& wire) {
     WireRun run(2, wire, {.learning_rate = kRate}, variables);
     EXPECT_EQ(run.Start(), absl::OkStatus());
-    const Channel::Stats before = run.chief->TrafficStats();
+    const Channel::Stats before = TrafficOf(*run.chief);
     for (int step = 0; step < 10; ++step) EXPECT_EQ(run.Push().status(), absl::OkStatus());
-    Channel::Stats after = run.chief->TrafficStats();
+    Channel::Stats after = TrafficOf(*run.chief);
     after.bytes_sent -= before.bytes_sent;
     after.bytes_received -= before.bytes_received;
     return after;

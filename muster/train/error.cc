@@ -7,11 +7,13 @@
 #include <exception>
 
 #include "muster/base/log.h"
+#include "muster/store/last_wait.h"
 
 namespace muster {
 
 ExitCode ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return ExitCode::kDone;
+  if (IsInterrupted(status)) return ExitCode::kInterrupted;
   return absl::IsUnavailable(status) || absl::IsAborted(status) ? ExitCode::kRetry : ExitCode::kFailed;
 }
 

@@ -9,10 +9,12 @@
 
 namespace muster {
 
-// The process exit codes (docs/architecture.md): Kubernetes' TFJob takes 2 for permanent and 138 for worth retrying.
-enum class ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kRetry = 138 };
+// The process exit codes (docs/architecture.md): Kubernetes' TFJob takes 2 for permanent, 130 and 138 for worth
+// retrying.
+enum class ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130, kRetry = 138 };
 
-// kRetry: a ps lost beyond the deadline (Unavailable), or restarted without the model (Aborted).
+// kInterrupted: a stop was asked for while a ps was gone (IsInterrupted). kRetry: a ps lost beyond the deadline
+// (Unavailable), or restarted without the model (Aborted).
 ExitCode ExitCodeOf(const absl::Status& status);
 
 class Error : public std::runtime_error {

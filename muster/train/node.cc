@@ -61,14 +61,8 @@ absl::Status Node::StartObserving() {
   if (task_.is_evaluator()) metrics_.state.Set(static_cast<double>(TrainingState::kEvaluating));
   training_ = tracer_->AddTrack("training");
   if (!task_.status_address()) return absl::OkStatus();
-  const TrainingView view{.task = name,
-                          .transport = !task_.distributed()                           ? "loopback"
-                                       : options_.transport == TransportChoice::kAuto ? "auto"
-                                                                                      : "tcp",
-                          .metrics = &metrics_,
-                          .track = training_,
-                          .clock = &RealClock(),
-                          .started = started_};
+  const TrainingView view{
+      .task = name, .metrics = &metrics_, .track = training_, .clock = &RealClock(), .started = started_};
   ASSIGN_OR_RETURN(status_server_,
                    StatusServer::Start(*task_.status_address(),
                                        {.title = name,
@@ -133,6 +127,7 @@ void Node::StartClient(std::vector<std::string> ps_addresses) {
                                                        .patience = options_.patience,
                                                        .join_patience = options_.lease.lease + absl::Seconds(2),
                                                        .stop_requested = [this] { return stop_signal_->raised(); },
+                                                       .stop_patience = options_.stop_patience,
                                                        .apply = options_.apply,
                                                        .wire = options_.wire,
                                                        .probe = options_.probe,

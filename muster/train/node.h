@@ -28,6 +28,8 @@ struct NodeOptions {
   LeaseOptions lease;
   // How long a ps may be out of reach before the session fails with Unavailable (exit code 138).
   absl::Duration patience = absl::Seconds(60);
+  // … and how long once Ctrl-C or SIGTERM has come (exit code 130).
+  absl::Duration stop_patience = absl::Seconds(5);
   // Who applies this worker's updates. On a ps: kServer keeps its memory to itself.
   ApplyChoice apply = ApplyChoice::kAuto;
   // With ps (or workers) on this host.

@@ -98,7 +98,7 @@ TEST_P(SaverMatrixTest, EveryLayoutToEveryOther) {
       SCOPED_TRACE(absl::StrCat("from ", NameOf(layouts[from]), " to ", NameOf(layouts[to])));
       Job job(disk, rule, layouts[to]);
       ASSERT_EQ(job.chief->client->Join(true), absl::OkStatus());
-      job.chief->client->Bind(job.chief->algorithm.binding());
+      job.chief->client->Bind(job.chief->algorithm->binding());
       const auto step = job.MakeSaver(disk, absl::StrCat("from", from))->RestoreLatest();
       ASSERT_TRUE(step.ok()) << step.status();
       ASSERT_EQ(**step, 3);

@@ -69,7 +69,7 @@ struct Job {
   // As a session restores.
   absl::StatusOr<std::optional<int64_t>> Restore() {
     EXPECT_EQ(chief->client->Join(true), absl::OkStatus());
-    chief->client->Bind(chief->algorithm.binding());
+    chief->client->Bind(chief->algorithm->binding());
     auto step = saver->RestoreLatest();
     if (step.ok() && step->has_value()) {
       EXPECT_EQ(chief->client->Pull(PullWhat::kEverything), absl::OkStatus());
@@ -412,7 +412,7 @@ TEST(SaverTest, TrainingGoesOnWhileAPartIsWritten) {
   auto worker =
       std::make_unique<TrainingProcess>(job.store, "worker:0", TrainingOptions{.variables = kVariables, .rule = kAdam});
   ASSERT_EQ(worker->client->Join(false), absl::OkStatus());
-  worker->client->Bind(worker->algorithm.binding());
+  worker->client->Bind(worker->algorithm->binding());
   ASSERT_TRUE(worker->client->AwaitReady(absl::InfiniteFuture()).ok());
   // Steps of a worker fall between the snapshot and the end of the save.
   // One after the other: a worker's step isn't begun within another.

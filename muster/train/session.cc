@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/store/last_wait.h"
 #include "muster/train/hooks.h"
 
 namespace muster {
@@ -85,7 +86,7 @@ absl::Status Session::Start() {
   // A ps was restarted before it had a model, and doesn't know who had joined.
   while (absl::IsAborted(created)) created = Create();
   // Training that has ended, or a Ctrl-C while waiting for the chief: nothing to do, and no error.
-  if (absl::IsCancelled(created)) {
+  if (absl::IsCancelled(created) && !IsInterrupted(created)) {
     LogInfo(created.message());
     stop_ = true;
     return absl::OkStatus();
@@ -158,6 +159,12 @@ absl::Status Session::Run() {
     if (status.ok() && !stop_) status = RunHooked();
   }
   if (status.ok() && !environment_.algorithm->busy()) status = ObeyLoadRequest();
+  if (IsInterrupted(status)) {
+    // The hooks' End needs all ps. Those that are left must not wait for this task.
+    closed_ = true;
+    environment_.client->Done().IgnoreError();
+    return status;
+  }
   if (!absl::IsCancelled(status)) return status;
   LogInfo(status.message());
   stop_ = true;
@@ -250,7 +257,7 @@ absl::Status Session::Close() {
 // Training that has ended or was shut down meanwhile is no error: nothing is counted any more.
 absl::Status Session::Settle() {
   const absl::Status settled = environment_.algorithm->Settle(*environment_.client);
-  return absl::IsCancelled(settled) ? absl::OkStatus() : settled;
+  return absl::IsCancelled(settled) && !IsInterrupted(settled) ? absl::OkStatus() : settled;
 }
 
 absl::Status Session::EndHooks() {

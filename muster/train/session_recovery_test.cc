@@ -28,7 +28,7 @@ class CreationCounter final : public SessionHook {
   int created = 0;
 };
 
-class RecoveryTest : public ::testing::Test {
+class RecoveryTest : public ::testing::TestWithParam<Way> {
  protected:
   RecoveryTest()
       : chief_session_(chief_.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 2}, {chief_hook_})),
@@ -56,18 +56,22 @@ class RecoveryTest : public ::testing::Test {
     return answer;
   }
 
-  SimulatedStore store_{2, kTasks};
+  SimulatedStore store_{2, kTasks, {}, nullptr, GetParam().direct()};
   LoopbackTransport transport_{store_.network, store_.loop};
   std::unique_ptr<Channel> outside_;
-  TrainingProcess chief_{store_, "chief:0", {.files = &store_.files}};
-  TrainingProcess worker_{store_, "worker:0"};
+  TrainingProcess chief_{store_, "chief:0", {.files = &store_.files, .way = GetParam()}};
+  TrainingProcess worker_{store_, "worker:0", {.way = GetParam()}};
   std::shared_ptr<CreationCounter> chief_hook_ = std::make_shared<CreationCounter>();
   std::shared_ptr<CreationCounter> worker_hook_ = std::make_shared<CreationCounter>();
   Session chief_session_;
   Session worker_session_;
 };
 
-TEST_F(RecoveryTest, TheChiefLoadsTheLastCheckpointIntoAPsThatCameBackEmpty) {
+// A pipelined worker hears of everything a step later: session_pipelined_test.cc.
+INSTANTIATE_TEST_SUITE_P(Ways, RecoveryTest, ::testing::ValuesIn(Without(kSimulatedWays, {"ServerPipelined"})),
+                         NameOfWay);
+
+TEST_P(RecoveryTest, TheChiefLoadsTheLastCheckpointIntoAPsThatCameBackEmpty) {
   Steps(chief_session_, 5);  // saves at 0, 2 and 4
   store_.LosePs(1);
   store_.StartPs(1);
@@ -80,7 +84,7 @@ TEST_F(RecoveryTest, TheChiefLoadsTheLastCheckpointIntoAPsThatCameBackEmpty) {
   EXPECT_EQ(chief_.source.values(0).size(), worker_.source.values(0).size());
 }
 
-TEST_F(RecoveryTest, AWorkerThatFindsOutFirstWaitsForTheChief) {
+TEST_P(RecoveryTest, AWorkerThatFindsOutFirstWaitsForTheChief) {
   Steps(chief_session_, 3);
   store_.LosePs(0);
   store_.StartPs(0);
@@ -90,9 +94,9 @@ TEST_F(RecoveryTest, AWorkerThatFindsOutFirstWaitsForTheChief) {
   EXPECT_EQ(worker_session_.global_step(), 4);
 }
 
-TEST_F(RecoveryTest, WithoutACheckpointItSaysWhatIsMissing) {
-  SimulatedStore store(1, kTasks);
-  TrainingProcess chief(store, "chief:0");
+TEST_P(RecoveryTest, WithoutACheckpointItSaysWhatIsMissing) {
+  SimulatedStore store(1, kTasks, {}, nullptr, GetParam().direct());
+  TrainingProcess chief(store, "chief:0", {.way = GetParam()});
   Session session = chief.MakeSession();
   ASSERT_EQ(session.Start(), absl::OkStatus());
   store.LosePs(0);
@@ -102,7 +106,7 @@ TEST_F(RecoveryTest, WithoutACheckpointItSaysWhatIsMissing) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("give the session a checkpoint_dir"));
 }
 
-TEST_F(RecoveryTest, RestoreTakesEverybodyBack) {
+TEST_P(RecoveryTest, RestoreTakesEverybodyBack) {
   Steps(chief_session_, 2);
   const std::vector<float> then = chief_.source.values(0);
   Steps(worker_session_, 4);
@@ -114,9 +118,9 @@ TEST_F(RecoveryTest, RestoreTakesEverybodyBack) {
   EXPECT_TRUE(absl::IsFailedPrecondition(worker_session_.Restore("model/model.ckpt-2")));
 }
 
-TEST_F(RecoveryTest, TheInputGoesOnWhereItIs) {
-  SimulatedStore store(1, kTasks);
-  TrainingProcess chief(store, "chief:0", {.files = &store.files});
+TEST_P(RecoveryTest, TheInputGoesOnWhereItIs) {
+  SimulatedStore store(1, kTasks, {}, nullptr, GetParam().direct());
+  TrainingProcess chief(store, "chief:0", {.files = &store.files, .way = GetParam()});
   int restored = 0;
   SessionOptions options{.checkpoint_dir = "model"};
   options.saveables.push_back({"input", [] { return "7"; },
@@ -134,7 +138,7 @@ TEST_F(RecoveryTest, TheInputGoesOnWhereItIs) {
   EXPECT_EQ(restored, 0);
 }
 
-TEST_F(RecoveryTest, ARestoreThatCannotBeLeavesEverythingAsItWas) {
+TEST_P(RecoveryTest, ARestoreThatCannotBeLeavesEverythingAsItWas) {
   Steps(chief_session_, 3);
   EXPECT_FALSE(chief_session_.Restore("model/model.ckpt-77").ok());
   Steps(chief_session_, 1);
@@ -142,7 +146,7 @@ TEST_F(RecoveryTest, ARestoreThatCannotBeLeavesEverythingAsItWas) {
   EXPECT_EQ(chief_hook_->created, 1);
 }
 
-TEST_F(RecoveryTest, AnyoneMayAskTheChiefToLoad) {
+TEST_P(RecoveryTest, AnyoneMayAskTheChiefToLoad) {
   Steps(chief_session_, 3);
   const auto answer = AskToLoad("model/model.ckpt-2");
   EXPECT_FALSE(answer->has_value());
@@ -154,7 +158,7 @@ TEST_F(RecoveryTest, AnyoneMayAskTheChiefToLoad) {
   EXPECT_EQ(chief_session_.global_step(), 2);
 }
 
-TEST_F(RecoveryTest, WhoAsksForWhatIsNotThereIsToldAndTrainingGoesOn) {
+TEST_P(RecoveryTest, WhoAsksForWhatIsNotThereIsToldAndTrainingGoesOn) {
   Steps(chief_session_, 3);
   const auto answer = AskToLoad("model/model.ckpt-99");
   Steps(chief_session_, 1);
@@ -165,7 +169,7 @@ TEST_F(RecoveryTest, WhoAsksForWhatIsNotThereIsToldAndTrainingGoesOn) {
   EXPECT_EQ(chief_session_.global_step(), 4);
 }
 
-TEST_F(RecoveryTest, WithoutALivingChiefNobodyCanLoad) {
+TEST_P(RecoveryTest, WithoutALivingChiefNobodyCanLoad) {
   ASSERT_EQ(chief_session_.Close(), absl::OkStatus());
   const auto answer = AskToLoad("model/model.ckpt-0");
   ASSERT_TRUE(answer->has_value());

@@ -64,7 +64,7 @@ class Recorder final : public SessionHook {
   std::vector<std::string>& story_;
 };
 
-class SessionTest : public ::testing::Test {
+class SessionTest : public ::testing::TestWithParam<Way> {
  protected:
   std::shared_ptr<Recorder> NewHook(const std::string& name) { return std::make_shared<Recorder>(name, story_); }
   std::vector<std::string> TakeStory() { return std::exchange(story_, {}); }
@@ -84,12 +84,14 @@ class SessionTest : public ::testing::Test {
   }
 
   std::vector<std::string> story_;
-  SimulatedStore store_{2, kTasks, {.lease = absl::Hours(100)}};
-  TrainingProcess chief_{store_, "chief:0"};
-  TrainingProcess worker_{store_, "worker:0"};
+  SimulatedStore store_{2, kTasks, {.lease = absl::Hours(100)}, nullptr, GetParam().direct()};
+  TrainingProcess chief_{store_, "chief:0", {.way = GetParam()}};
+  TrainingProcess worker_{store_, "worker:0", {.way = GetParam()}};
 };
 
-TEST_F(SessionTest, HooksAreCalledInTensorFlowsOrder) {
+INSTANTIATE_TEST_SUITE_P(Ways, SessionTest, ::testing::ValuesIn(kSimulatedWays), NameOfWay);
+
+TEST_P(SessionTest, HooksAreCalledInTensorFlowsOrder) {
   auto a = NewHook("a");
   auto b = NewHook("b");
   // A stop takes effect when all hooks have seen the run.
@@ -116,7 +118,7 @@ TEST_F(SessionTest, HooksAreCalledInTensorFlowsOrder) {
   EXPECT_THAT(TakeStory(), IsEmpty()) << "once";
 }
 
-TEST_F(SessionTest, RunAfterTheStopIsRefusedInTensorFlowsWords) {
+TEST_P(SessionTest, RunAfterTheStopIsRefusedInTensorFlowsWords) {
   Session session = chief_.MakeSession();
   ASSERT_EQ(session.Start(), absl::OkStatus());
   session.RequestStop();
@@ -125,7 +127,7 @@ TEST_F(SessionTest, RunAfterTheStopIsRefusedInTensorFlowsWords) {
   EXPECT_EQ(chief_.source.steps, 0);
 }
 
-TEST_F(SessionTest, AStopAskedForBeforeTheRunStillRunsIt) {
+TEST_P(SessionTest, AStopAskedForBeforeTheRunStillRunsIt) {
   auto hook = NewHook("a");
   hook->on_before = [](RunContext& context) { context.RequestStop(); };
   Session session = chief_.MakeSession({}, {hook});
@@ -135,7 +137,7 @@ TEST_F(SessionTest, AStopAskedForBeforeTheRunStillRunsIt) {
   EXPECT_EQ(session.global_step(), 1);
 }
 
-TEST_F(SessionTest, ASignalBetweenTheQuestionAndTheRunIsNoMistake) {
+TEST_P(SessionTest, ASignalBetweenTheQuestionAndTheRunIsNoMistake) {
   Session session = chief_.MakeSession();
   ASSERT_EQ(session.Start(), absl::OkStatus());
   ASSERT_FALSE(session.ShouldStop());
@@ -145,7 +147,7 @@ TEST_F(SessionTest, ASignalBetweenTheQuestionAndTheRunIsNoMistake) {
   EXPECT_EQ(session.Close(), absl::OkStatus());
 }
 
-TEST_F(SessionTest, AnErrorInTheStepSkipsAfterRunAndIsGivenOn) {
+TEST_P(SessionTest, AnErrorInTheStepSkipsAfterRunAndIsGivenOn) {
   Session session = chief_.MakeSession({}, {NewHook("a")});
   ASSERT_EQ(session.Start(), absl::OkStatus());
   chief_.source.on_step = [](double) { return absl::StatusOr<double>(absl::DataLossError("bad image")); };
@@ -154,7 +156,7 @@ TEST_F(SessionTest, AnErrorInTheStepSkipsAfterRunAndIsGivenOn) {
   EXPECT_THAT(TakeStory(), ElementsAre("a before"));
 }
 
-TEST_F(SessionTest, AnErrorInAHookEndsTheCallThere) {
+TEST_P(SessionTest, AnErrorInAHookEndsTheCallThere) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
       {"begin", {"a begin"}},
       {"created", {"a begin", "b begin", "a created at 0"}},
@@ -162,8 +164,8 @@ TEST_F(SessionTest, AnErrorInAHookEndsTheCallThere) {
       {"after", {"a begin", "b begin", "a created at 0", "b created at 0", "a before", "b before", "a after 1"}},
   };
   for (const auto& [where, story] : cases) {
-    SimulatedStore store(1, kTasks);
-    TrainingProcess chief(store, "chief:0");
+    SimulatedStore store(1, kTasks, {}, nullptr, GetParam().direct());
+    TrainingProcess chief(store, "chief:0", {.way = GetParam()});
     auto hook = NewHook("a");
     hook->fails_at = where;
     Session session = chief.MakeSession({}, {hook, NewHook("b")});
@@ -174,7 +176,7 @@ TEST_F(SessionTest, AnErrorInAHookEndsTheCallThere) {
   }
 }
 
-TEST_F(SessionTest, WithoutCloseNoHookEndsAndThePsAreNotToldDone) {
+TEST_P(SessionTest, WithoutCloseNoHookEndsAndThePsAreNotToldDone) {
   {
     Session session = chief_.MakeSession({}, {NewHook("a")});
     ASSERT_EQ(session.Start(), absl::OkStatus());
@@ -184,7 +186,7 @@ TEST_F(SessionTest, WithoutCloseNoHookEndsAndThePsAreNotToldDone) {
   EXPECT_FALSE(store_.service(0).MakeView().clients->chief_done());
 }
 
-TEST_F(SessionTest, AWorkerWaitsForTheChiefAndBothEndTheTraining) {
+TEST_P(SessionTest, AWorkerWaitsForTheChiefAndBothEndTheTraining) {
   const auto stop = [] { return StopAtStep({.last_step = 4}); };
   Session chief = chief_.MakeSession({}, {stop()});
   Session worker = worker_.MakeSession({}, {NewHook("w"), stop()});
@@ -208,7 +210,7 @@ TEST_F(SessionTest, AWorkerWaitsForTheChiefAndBothEndTheTraining) {
   for (int ps = 0; ps < 2; ++ps) EXPECT_TRUE(store_.service(ps).finished());
 }
 
-TEST_F(SessionTest, WhoComesAfterTheEndHasNothingToDo) {
+TEST_P(SessionTest, WhoComesAfterTheEndHasNothingToDo) {
   {
     Session chief = chief_.MakeSession({}, {StopAtStep({.last_step = 1})});
     ASSERT_EQ(chief.Start(), absl::OkStatus());
@@ -223,7 +225,7 @@ TEST_F(SessionTest, WhoComesAfterTheEndHasNothingToDo) {
   EXPECT_THAT(TakeStory(), ElementsAre("w begin")) << "there never was a session";
 }
 
-TEST_F(SessionTest, AStopWhileWaitingForTheChiefIsACleanEndWithoutASession) {
+TEST_P(SessionTest, AStopWhileWaitingForTheChiefIsACleanEndWithoutASession) {
   // Also with hooks that only a session that was created can end.
   Session worker = worker_.MakeSession({}, {CheckpointSaver({.save_steps = 1}), SummarySaver({.save_steps = 1})});
   store_.loop.CallAt(store_.loop.Now() + absl::Seconds(9), [&] { worker_.stop = true; });
@@ -233,9 +235,12 @@ TEST_F(SessionTest, AStopWhileWaitingForTheChiefIsACleanEndWithoutASession) {
   EXPECT_TRUE(store_.service(0).MakeView().clients->clients()[1].done);
 }
 
-TEST(SessionStopTest, AChiefThatIsStoppedWhileItJoinsLeavesNobodyWaiting) {
-  SimulatedStore store(1, kTasks);
-  TrainingProcess worker_process(store, "worker:0"), chief_process(store, "chief:0");
+class SessionStopTest : public ::testing::TestWithParam<Way> {};
+
+TEST_P(SessionStopTest, AChiefThatIsStoppedWhileItJoinsLeavesNobodyWaiting) {
+  SimulatedStore store(1, kTasks, {}, nullptr, GetParam().direct());
+  TrainingProcess worker_process(store, "worker:0", {.way = GetParam()});
+  TrainingProcess chief_process(store, "chief:0", {.way = GetParam()});
   Session worker = worker_process.MakeSession();
   Session chief = chief_process.MakeSession();
   chief_process.stop = true;
@@ -253,7 +258,9 @@ TEST(SessionStopTest, AChiefThatIsStoppedWhileItJoinsLeavesNobodyWaiting) {
   EXPECT_LE(store.loop.Now() - begin, absl::Seconds(3));
 }
 
-TEST_F(SessionTest, WaitingForTheChiefHasItsLimit) {
+INSTANTIATE_TEST_SUITE_P(Ways, SessionStopTest, ::testing::ValuesIn(kSimulatedWays), NameOfWay);
+
+TEST_P(SessionTest, WaitingForTheChiefHasItsLimit) {
   Session worker = worker_.MakeSession({.max_wait_secs = 7200});
   const absl::Time begin = store_.loop.Now();
   const absl::Status status = worker.Start();
@@ -261,12 +268,16 @@ TEST_F(SessionTest, WaitingForTheChiefHasItsLimit) {
   EXPECT_EQ(store_.loop.Now(), begin + absl::Hours(2));
 }
 
-TEST_F(SessionTest, AShutdownEndsTheSessionInOrderWithALastCheckpoint) {
+TEST_P(SessionTest, AShutdownEndsTheSessionInOrderWithALastCheckpoint) {
   auto hook = NewHook("a");
   Session session = chief_.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 1000}, {hook});
   ASSERT_EQ(session.Start(), absl::OkStatus());
   for (int i = 0; i < 3; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
   store_.service(0).Shutdown("enough");
+  // A pipelined step sends its update, and hears at the next one what became of it.
+  if (GetParam().pipelined()) {
+    EXPECT_EQ(session.Run(), absl::OkStatus());
+  }
   TakeStory();
   EXPECT_EQ(session.Run(), absl::OkStatus()) << "ended elsewhere is no error";
   EXPECT_TRUE(session.ShouldStop());
@@ -278,7 +289,7 @@ TEST_F(SessionTest, AShutdownEndsTheSessionInOrderWithALastCheckpoint) {
   EXPECT_TRUE(store_.service(0).finished());
 }
 
-TEST_F(SessionTest, TheChiefsHooksComeInTensorFlowsOrderAndAWorkerHasItsOwnOnly) {
+TEST_P(SessionTest, TheChiefsHooksComeInTensorFlowsOrderAndAWorkerHasItsOwnOnly) {
   auto first = NewHook("chief-only");
   auto last = NewHook("own");
   std::vector<size_t> checkpoints;
@@ -301,7 +312,7 @@ TEST_F(SessionTest, TheChiefsHooksComeInTensorFlowsOrderAndAWorkerHasItsOwnOnly)
   EXPECT_FALSE(store_.files.Exists("other"));
 }
 
-TEST_F(SessionTest, DefaultsAreTensorFlows) {
+TEST_P(SessionTest, DefaultsAreTensorFlows) {
   chief_.source.on_step = [this](double loss) {
     store_.Pass(absl::Seconds(4));
     return loss;
@@ -321,7 +332,7 @@ TEST_F(SessionTest, DefaultsAreTensorFlows) {
   EXPECT_THAT(Events()[3], HasSubstr("global_step/sec=0.25"));
 }
 
-TEST_F(SessionTest, OneOfSecondsAndStepsTurnsTheOtherOffAndBothAreAnError) {
+TEST_P(SessionTest, OneOfSecondsAndStepsTurnsTheOtherOffAndBothAreAnError) {
   for (const SessionOptions& options : {SessionOptions{.save_checkpoint_secs = 1, .save_checkpoint_steps = 1},
                                         SessionOptions{.save_summaries_steps = 1, .save_summaries_secs = 1}}) {
     Session session = chief_.MakeSession(options, {NewHook("a")});
@@ -347,7 +358,7 @@ TEST_F(SessionTest, OneOfSecondsAndStepsTurnsTheOtherOffAndBothAreAnError) {
   EXPECT_THAT(Events("model"), IsEmpty());
 }
 
-TEST_F(SessionTest, ZeroTurnsSavingAndSummariesOff) {
+TEST_P(SessionTest, ZeroTurnsSavingAndSummariesOff) {
   Session session = chief_.MakeSession(
       {.checkpoint_dir = "model", .save_checkpoint_secs = 0, .save_summaries_steps = 0, .log_step_count_steps = 0});
   ASSERT_EQ(session.Start(), absl::OkStatus());
@@ -357,7 +368,7 @@ TEST_F(SessionTest, ZeroTurnsSavingAndSummariesOff) {
   EXPECT_THAT(Events(), IsEmpty());
 }
 
-TEST_F(SessionTest, TheLastStepIsSavedOnceOnly) {
+TEST_P(SessionTest, TheLastStepIsSavedOnceOnly) {
   Session session =
       chief_.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 2, .keep_checkpoint_max = 2});
   ASSERT_EQ(session.Start(), absl::OkStatus());
@@ -370,7 +381,7 @@ TEST_F(SessionTest, TheLastStepIsSavedOnceOnly) {
   EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-2", "model.ckpt-4")) << "keep_checkpoint_max";
 }
 
-TEST_F(SessionTest, TheLastCheckpointHasTheStepThatOthersHaveReached) {
+TEST_P(SessionTest, TheLastCheckpointHasTheStepThatOthersHaveReached) {
   Session chief = chief_.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 1000});
   ASSERT_EQ(chief.Start(), absl::OkStatus());
   ASSERT_EQ(chief.Run(), absl::OkStatus());
@@ -381,15 +392,15 @@ TEST_F(SessionTest, TheLastCheckpointHasTheStepThatOthersHaveReached) {
   EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-7"));
 }
 
-TEST_F(SessionTest, ANewJobGoesOnFromTheCheckpoint) {
+TEST_P(SessionTest, ANewJobGoesOnFromTheCheckpoint) {
   {
     Session session = chief_.MakeSession({.checkpoint_dir = "model"}, {StopAtStep({.num_steps = 5})});
     ASSERT_EQ(session.Start(), absl::OkStatus());
     while (!session.ShouldStop()) ASSERT_EQ(session.Run(), absl::OkStatus());
     ASSERT_EQ(session.Close(), absl::OkStatus());
   }
-  SimulatedStore store(1, kTasks);
-  TrainingProcess chief(store, "chief:0", {.files = &store_.files});
+  SimulatedStore store(1, kTasks, {}, nullptr, GetParam().direct());
+  TrainingProcess chief(store, "chief:0", {.files = &store_.files, .way = GetParam()});
   store.KillPs(0);
   store.StartPs(0, &store_.files);
   Session session = chief.MakeSession({.checkpoint_dir = "model"}, {NewHook("a"), StopAtStep({.num_steps = 3})});
@@ -401,14 +412,14 @@ TEST_F(SessionTest, ANewJobGoesOnFromTheCheckpoint) {
   EXPECT_EQ(session.global_step(), 8);
 }
 
-TEST_F(SessionTest, ARestartedChiefGoesOnWithWhatThePsHold) {
+TEST_P(SessionTest, ARestartedChiefGoesOnWithWhatThePsHold) {
   {
     Session session = chief_.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 100});
     ASSERT_EQ(session.Start(), absl::OkStatus());
     for (int i = 0; i < 5; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
     chief_.client.reset();  // killed
   }
-  TrainingProcess again(store_, "chief:0");
+  TrainingProcess again(store_, "chief:0", {.way = GetParam()});
   Session session = again.MakeSession({.checkpoint_dir = "model"}, {NewHook("a")});
   ASSERT_EQ(session.Start(), absl::OkStatus());
   EXPECT_THAT(TakeStory(), ElementsAre("a begin", "a created at 5")) << "not the checkpoint of step 0";
@@ -417,7 +428,7 @@ TEST_F(SessionTest, ARestartedChiefGoesOnWithWhatThePsHold) {
   EXPECT_EQ(session.global_step(), 6);
 }
 
-TEST_F(SessionTest, ScalarsAreOfTheirStepOnly) {
+TEST_P(SessionTest, ScalarsAreOfTheirStepOnly) {
   auto hook = NewHook("a");
   std::vector<size_t> counts;
   std::vector<double> accuracies;
@@ -437,7 +448,7 @@ TEST_F(SessionTest, ScalarsAreOfTheirStepOnly) {
   EXPECT_THAT(accuracies, ElementsAre(1, 3));
 }
 
-TEST_F(SessionTest, TheMasterIsItsOwnServer) {
+TEST_P(SessionTest, TheMasterIsItsOwnServer) {
   Session wrong = chief_.MakeSession({.master = "grpc://elsewhere:2222"});
   const absl::Status status = wrong.Start();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
@@ -446,7 +457,7 @@ TEST_F(SessionTest, TheMasterIsItsOwnServer) {
   EXPECT_EQ(right.Start(), absl::OkStatus());
 }
 
-TEST_F(SessionTest, WhoSaysThatItIsTheChiefIsUnlessThereIsOne) {
+TEST_P(SessionTest, WhoSaysThatItIsTheChiefIsUnlessThereIsOne) {
   Session worker = worker_.MakeSession({.is_chief = true});
   EXPECT_TRUE(worker.is_chief());
   ASSERT_EQ(worker.Start(), absl::OkStatus());
@@ -457,7 +468,7 @@ TEST_F(SessionTest, WhoSaysThatItIsTheChiefIsUnlessThereIsOne) {
   EXPECT_EQ(worker.Run(), absl::OkStatus());
 }
 
-TEST_F(SessionTest, ADirectoryThatCannotBeWrittenIsAnErrorAtTheStart) {
+TEST_P(SessionTest, ADirectoryThatCannotBeWrittenIsAnErrorAtTheStart) {
   store_.files.SetReadOnly(true);
   Session session = chief_.MakeSession({.checkpoint_dir = "model"});
   const absl::Status status = session.Start();
@@ -465,7 +476,7 @@ TEST_F(SessionTest, ADirectoryThatCannotBeWrittenIsAnErrorAtTheStart) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("model"));
 }
 
-TEST_F(SessionTest, NanEndsTheTraining) {
+TEST_P(SessionTest, NanEndsTheTraining) {
   chief_.source.on_step = [](double) { return std::nan(""); };
   Session failing = chief_.MakeSession({}, {NanTensor()});
   ASSERT_EQ(failing.Start(), absl::OkStatus());

@@ -107,7 +107,6 @@ TEST_F(SessionTraceTest, TheStatusOfAWorkerIsWhatItsSessionHasDone) {
   SimulatedStore store(1, {"chief:0"});
   Train(store, ApplyChoice::kServer);
   const TrainingView view{.task = "chief:0",
-                          .transport = "loopback",
                           .metrics = &metrics,
                           .track = &track,
                           .clock = &store.clock,
@@ -120,9 +119,11 @@ TEST_F(SessionTraceTest, TheStatusOfAWorkerIsWhatItsSessionHasDone) {
   EXPECT_GT(status.at("steps_per_second"), 2);
   EXPECT_GT(status.at("checkpoint_age_seconds"), 0);
   EXPECT_EQ(status.at("step_times").at("steps"), 5);
+  EXPECT_EQ(status.at("transport"), nlohmann::json({"loopback"}));
   const auto text = TrainingStatusText(status.dump());
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, HasSubstr("global step 5  steps here 5"));
+  EXPECT_THAT(*text, HasSubstr("transport loopback  sent"));
   EXPECT_THAT(*text, HasSubstr("where the time of a step goes"));
   EXPECT_FALSE(TrainingStatusText("{}").ok());
   EXPECT_THAT(TrainingMetricsText(view), HasSubstr("muster_steps_total{task=\"chief:0\"} 5\n"));

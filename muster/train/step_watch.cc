@@ -15,6 +15,19 @@ void StepWatch::Is(TrainingState state) {
   if (metrics_ == nullptr) return;
   metrics_->state.Set(static_cast<double>(state));
   rate_since_ = clock_.Now();
+  LookAtTraffic();
+}
+
+void StepWatch::LookAtTraffic() {
+  uint64_t sent = 0, received = 0;
+  for (int ps = 0; ps < client_.num_ps(); ++ps) {
+    const Channel::Stats traffic = client_.TrafficStats(ps);
+    sent += traffic.bytes_sent;
+    received += traffic.bytes_received;
+    metrics_->links.Set(static_cast<size_t>(ps), traffic.link);
+  }
+  metrics_->bytes_sent.CatchUp(sent);
+  metrics_->bytes_received.CatchUp(received);
 }
 
 void StepWatch::Count(const StepResult& result, const std::string& checkpoint) {
@@ -32,9 +45,7 @@ void StepWatch::Publish(const std::string& checkpoint) {
   published_ = now;
   if (checkpoint != checkpoint_) metrics_->checkpoint_saved_at.Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
   checkpoint_ = checkpoint;
-  const Channel::Stats traffic = client_.TrafficStats();
-  metrics_->bytes_sent.CatchUp(traffic.bytes_sent);
-  metrics_->bytes_received.CatchUp(traffic.bytes_received);
+  LookAtTraffic();
   metrics_->applies_itself.Set(client_.applies_itself() ? 1 : 0);
   if (now - rate_since_ < kRateOver) return;
   const uint64_t steps = metrics_->steps.value();

@@ -24,6 +24,7 @@ class StepWatch {
 
  private:
   void Publish(const std::string& checkpoint);
+  void LookAtTraffic();
 
   TrainingMetrics* const metrics_;
   const StoreClient& client_;

@@ -3,6 +3,7 @@
 
 #include "muster/observe/histogram.h"
 #include "muster/observe/metric.h"
+#include "muster/train/ps_links.h"
 
 namespace muster {
 
@@ -17,6 +18,7 @@ struct TrainingMetrics {
   Gauge applies_itself;       // 1: this task applies its updates in the memory of the ps
   Gauge checkpoint_saved_at;  // of the chief: Unix seconds; 0: not yet
   Gauge state;                // a TrainingState
+  PsLinks links;
 };
 
 enum class TrainingState { kStarting, kTraining, kEnded, kEvaluating };

@@ -1,4 +1,5 @@
 // One worker of a simulated cluster, for tests: a quadratic model, its algorithm, its client, and what a session needs.
+// Its updates go any way there is (store/way.h).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,8 +10,10 @@
 #include <vector>
 
 #include "muster/algo/asynchronous.h"
+#include "muster/algo/pipelined.h"
 #include "muster/algo/quadratic_source.h"
 #include "muster/store/simulated_store.h"
+#include "muster/store/way.h"
 #include "muster/train/session.h"
 
 namespace muster {
@@ -22,27 +25,33 @@ struct TrainingOptions {
   Partitioning partitioning;
   FileSystem* files = nullptr;    // the disk of this process; null: the store's
   FaultScript* faults = nullptr;  // of its requests; must outlive the process
+  Way way = {};                   // kDirectly: the store must give its memory away
 };
+
+// Pipelined pushes are made in the step: another thread has no place on a simulated loop.
+inline std::unique_ptr<Algorithm> MakeAlgorithm(GradientSource& source, const TrainingOptions& options, int num_ps) {
+  PlacementResult placement = *PlaceVariables(options.variables, num_ps, options.placement, options.partitioning);
+  if (options.way.pipelined())
+    return std::make_unique<PipelinedAlgorithm>(source, std::move(placement), options.rule,
+                                                PipelinedOptions{.thread = false});
+  return std::make_unique<AsynchronousAlgorithm>(source, std::move(placement), options.rule);
+}
 
 class TrainingProcess {
  public:
   // `store` must outlive it.
   TrainingProcess(SimulatedStore& store, const std::string& task, const TrainingOptions& options = {})
       : source(options.variables),
-        algorithm(source,
-                  *PlaceVariables(options.variables, static_cast<int>(store.addresses().size()), options.placement,
-                                  options.partitioning),
-                  options.rule),
-        client(options.faults != nullptr
-                   ? store.Client(task, *options.faults, {.stop_requested = [this] { return stop; }})
-                   : store.Client(task, {.stop_requested = [this] { return stop; }})),
+        algorithm(MakeAlgorithm(source, options, static_cast<int>(store.addresses().size()))),
+        client(options.faults != nullptr ? store.Client(task, *options.faults, ClientOptions(options.way))
+                                         : store.Client(task, ClientOptions(options.way))),
         files(options.files != nullptr ? *options.files : store.files),
         store_(store),
         is_chief_(task == "chief:0") {}
 
   SessionEnvironment Environment() {
     return {.client = client.get(),
-            .algorithm = &algorithm,
+            .algorithm = algorithm.get(),
             .loop = &store_.loop,
             .files = &files,
             .clock = &store_.clock,
@@ -58,24 +67,28 @@ class TrainingProcess {
   // Without a session: the chief gives its values to the ps.
   void StartAsChief() {
     EXPECT_EQ(client->Join(true), absl::OkStatus());
-    client->Bind(algorithm.binding());
+    client->Bind(algorithm->binding());
     EXPECT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
     EXPECT_EQ(client->Pull(PullWhat::kEverything), absl::OkStatus());
   }
   int64_t Step() {
-    const auto result = algorithm.Step(*client);
+    const auto result = algorithm->Step(*client);
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? result->global_step : -1;
   }
 
   QuadraticSource source;
-  AsynchronousAlgorithm algorithm;
+  const std::unique_ptr<Algorithm> algorithm;
   std::unique_ptr<StoreClient> client;
   FileSystem& files;
   bool stop = false;  // as a signal sets it
   int joined = 0;     // how often on_joined was called
 
  private:
+  StoreClientOptions ClientOptions(const Way& way) {
+    return {.stop_requested = [this] { return stop; }, .apply = way.apply, .part_bytes = way.part_bytes()};
+  }
+
   SimulatedStore& store_;
   const bool is_chief_;
 };

@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "muster/observe/prometheus_text.h"
 #include "muster/observe/step_table_json.h"
 
@@ -22,6 +25,18 @@ double DoingSeconds(const Track& track) {
   return doing.since == 0 ? 0 : static_cast<double>(track.Nanos() - doing.since) * 1e-9;
 }
 
+std::string Shown(const std::string& link) { return link.empty() ? "not connected" : link; }
+
+// One word, if it is the same for all.
+std::string LinksText(const std::vector<std::string>& links) {
+  if (links.empty()) return "none yet";
+  if (std::all_of(links.begin(), links.end(), [&](const std::string& link) { return link == links[0]; }))
+    return Shown(links[0]);
+  std::vector<std::string> texts;
+  for (size_t ps = 0; ps < links.size(); ++ps) texts.push_back(absl::StrCat(Shown(links[ps]), " (ps:", ps, ")"));
+  return absl::StrJoin(texts, ", ");
+}
+
 std::string Render(const Json& status) {
   std::string out = absl::StrFormat("%s  %s  up %.1f s  pid %d\n", status.at("task").get<std::string>(),
                                     status.at("state").get<std::string>(), status.at("uptime_seconds").get<double>(),
@@ -30,7 +45,8 @@ std::string Render(const Json& status) {
                         status.at("global_step").get<int64_t>(), status.at("steps").get<uint64_t>(),
                         status.at("steps_per_second").get<double>(), status.at("loss").dump());
   absl::StrAppendFormat(&out, "updates applied by %s  transport %s  sent %d bytes  received %d bytes\n",
-                        status.at("applied_by").get<std::string>(), status.at("transport").get<std::string>(),
+                        status.at("applied_by").get<std::string>(),
+                        LinksText(status.at("transport").get<std::vector<std::string>>()),
                         status.at("bytes_sent").get<uint64_t>(), status.at("bytes_received").get<uint64_t>());
   absl::StrAppendFormat(&out, "staleness median %.1f  p99 %.1f\n", status.at("staleness").at("median").get<double>(),
                         status.at("staleness").at("p99").get<double>());
@@ -61,7 +77,7 @@ std::string TrainingStatusJson(const TrainingView& view) {
   status["loss"] = metrics.loss.value();  // null where it isn't a number
   status["staleness"] = {{"median", staleness.Quantile(0.5)}, {"p99", staleness.Quantile(0.99)}};
   status["applied_by"] = metrics.applies_itself.value() != 0 ? "this task" : "the ps";
-  status["transport"] = view.transport;
+  status["transport"] = metrics.links.Get();
   status["bytes_sent"] = metrics.bytes_sent.value();
   status["bytes_received"] = metrics.bytes_received.value();
   status["doing"] = ActivityName(view.track->doing().activity);

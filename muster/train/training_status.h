@@ -15,7 +15,6 @@ namespace muster {
 // All borrowed.
 struct TrainingView {
   std::string task;
-  std::string transport;  // "auto" (shared memory with ps on this host, else tcp), "tcp", "loopback"
   const TrainingMetrics* metrics = nullptr;
   const Track* track = nullptr;
   const Clock* clock = nullptr;

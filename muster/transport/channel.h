@@ -70,6 +70,8 @@ class Channel {
     uint64_t bytes_received = 0;
     uint64_t calls = 0;
     uint64_t connects = 0;  // established connections, the first included
+    // What the present connection is: "tcp", "shared memory", "loopback"; empty: there is none.
+    const char* link = "";
   };
   virtual Stats stats() const = 0;
 };

@@ -152,6 +152,8 @@ TEST_P(TransportContractTest, AConnectionOnOneHostIsInSharedMemoryUnlessThatIsOf
   if (shared) {
     EXPECT_EQ(listener_->stats().in_shared_memory.front(), handler_.connections.front());
   }
+  // GetParam() but for the one whose name is longer.
+  EXPECT_EQ(std::string(channel_->stats().link), shared ? "shared memory" : GetParam());
 }
 
 TEST_P(TransportContractTest, ManySegmentsInOneMessage) {

@@ -1,7 +1,7 @@
-// Ring two: a cluster in the threads of one process, each task with an event loop of its own, over loopback and over
-// TCP. Chief, workers and parameter servers train to the optimum, workers vanish and come back, and everything ends by
-// itself. Nothing here depends on who is fast: whoever trains goes on until what it has pulled is the optimum, so the
-// last one to finish leaves it there.
+// Ring two: a cluster in the threads of one process, each task with an event loop of its own, over loopback and by
+// every way there is between sockets. Chief, workers and parameter servers train to the optimum, workers vanish and
+// come back, and everything ends by itself. Nothing here depends on who is fast: whoever trains goes on until what it
+// has pulled is the optimum, so the last one to finish leaves it there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,11 +18,13 @@
 
 #include "absl/time/clock.h"
 #include "muster/algo/asynchronous.h"
+#include "muster/algo/pipelined.h"
 #include "muster/algo/quadratic_source.h"
 #include "muster/base/memory_file_system.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/store/store_service.h"
+#include "muster/store/way.h"
 #include "muster/train/hooks.h"
 #include "muster/train/session.h"
 #include "muster/transport/loopback/loopback_transport.h"
@@ -41,9 +43,15 @@ const LeaseOptions kLease = {.lease = absl::InfiniteDuration(),
                              .disconnect_grace = absl::Milliseconds(20),
                              .abandoned_after = absl::InfiniteDuration()};
 
+// How the updates of a cluster go.
+struct Link {
+  Way way;
+  bool loopback = false;  // instead of the way's transport
+};
+
 class Cluster {
  public:
-  explicit Cluster(bool tcp) : tcp_(tcp) {
+  explicit Cluster(const Link& link) : link_(link) {
     for (int ps = 0; ps < kNumPs; ++ps) {
       std::promise<std::string> address;
       std::future<std::string> known = address.get_future();
@@ -56,9 +64,11 @@ class Cluster {
   Cluster& operator=(const Cluster&) = delete;
 
   std::unique_ptr<Transport> MakeTransport(TcpEventLoop& loop) {
-    if (tcp_) return std::make_unique<TcpTransport>(loop);
-    return std::make_unique<LoopbackTransport>(network_, loop);
+    if (link_.loopback) return std::make_unique<LoopbackTransport>(network_, loop);
+    return std::make_unique<TcpTransport>(
+        loop, JobToken{}, TcpOptions{.shared_memory = {.enabled = link_.way.transport == TransportChoice::kAuto}});
   }
+  const Way& way() const { return link_.way; }
   const std::vector<std::string>& addresses() const { return addresses_; }
   void JoinPs() {
     for (std::thread& ps : ps_)
@@ -75,12 +85,14 @@ class Cluster {
   void Serve(int ps, std::promise<std::string> address) {
     TcpEventLoop loop;
     const auto transport = MakeTransport(loop);
+    const auto port = way().direct() ? *ArenaPort::Open() : nullptr;
     StoreService service(loop, {.task = "ps:" + std::to_string(ps),
                                 .lead = ps == 0,
                                 .workers = kTasks,
                                 .lease = kLease,
                                 .files = &files,
-                                .background = [](absl::AnyInvocable<void()> task) { task(); }});
+                                .background = [](absl::AnyInvocable<void()> task) { task(); },
+                                .port = port.get()});
     auto listener = transport->Listen("127.0.0.1:0", service);
     address.set_value(listener.ok() ? (*listener)->address() : "");
     if (!listener.ok()) return;
@@ -103,7 +115,7 @@ class Cluster {
     return farthest;
   }
 
-  const bool tcp_;
+  const Link link_;
   LoopbackNetwork network_;
   std::vector<std::string> addresses_;
   std::vector<std::thread> ps_;
@@ -116,17 +128,19 @@ class Worker {
       : cluster_(cluster),
         transport_(cluster.MakeTransport(loop_)),
         source_(kVariables),
-        algorithm_(source_, *PlaceVariables(kVariables, kNumPs, Placement::kRoundRobin, kInTwo),
-                   RuleSpec{.learning_rate = 0.1}),
-        client_(std::make_unique<StoreClient>(
-            *transport_, cluster.addresses(),
-            StoreClientOptions{.task = task, .where = "a thread", .incarnation = incarnation})),
+        algorithm_(MakeAlgorithm(cluster.way())),
+        client_(std::make_unique<StoreClient>(*transport_, cluster.addresses(),
+                                              StoreClientOptions{.task = task,
+                                                                 .where = "a thread",
+                                                                 .incarnation = incarnation,
+                                                                 .apply = cluster.way().apply,
+                                                                 .part_bytes = cluster.way().part_bytes()})),
         is_chief_(task == "chief:0") {}
 
   // A session with these hooks from the start to the end. Returns what ended it.
   absl::Status Train(std::vector<std::shared_ptr<SessionHook>> hooks, const std::string& directory = "") {
     Session session({.client = client_.get(),
-                     .algorithm = &algorithm_,
+                     .algorithm = algorithm_.get(),
                      .loop = &loop_,
                      .files = &cluster_.files,
                      .clock = &RealClock(),
@@ -140,23 +154,31 @@ class Worker {
   // Runs some steps and is then killed: its channel is gone, nobody is told.
   absl::Status TrainAndVanish(int steps) {
     Session session({.client = client_.get(),
-                     .algorithm = &algorithm_,
+                     .algorithm = algorithm_.get(),
                      .loop = &loop_,
                      .files = &cluster_.files,
                      .clock = &RealClock()},
                     {}, {});
     absl::Status status = session.Start();
     for (int i = 0; i < steps && status.ok(); ++i) status = session.Run();
+    algorithm_.reset();
     client_.reset();
     return status;
   }
 
  private:
+  std::unique_ptr<Algorithm> MakeAlgorithm(const Way& way) {
+    PlacementResult placement = *PlaceVariables(kVariables, kNumPs, Placement::kRoundRobin, kInTwo);
+    const RuleSpec rule = {.learning_rate = 0.1};
+    if (way.pipelined()) return std::make_unique<PipelinedAlgorithm>(source_, std::move(placement), rule);
+    return std::make_unique<AsynchronousAlgorithm>(source_, std::move(placement), rule);
+  }
+
   Cluster& cluster_;
   TcpEventLoop loop_;
   const std::unique_ptr<Transport> transport_;
   QuadraticSource source_;
-  AsynchronousAlgorithm algorithm_;
+  std::unique_ptr<Algorithm> algorithm_;
   std::unique_ptr<StoreClient> client_;
   const bool is_chief_;
 };
@@ -174,7 +196,7 @@ class StopAtOptimum final : public SessionHook {
   const std::function<bool()> may_stop_;
 };
 
-class TrainingTest : public ::testing::TestWithParam<bool> {
+class TrainingTest : public ::testing::TestWithParam<Link> {
  protected:
   void ExpectOptimum() {
     cluster_.JoinPs();
@@ -283,8 +305,14 @@ TEST_P(TrainingTest, AShutdownEndsEveryoneInOrder) {
   EXPECT_LE((*checkpoint)->manifest().global_step, cluster_.global_step + 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, TrainingTest, ::testing::Values(false, true),
-                         [](const auto& info) { return info.param ? "Tcp" : "Loopback"; });
+std::vector<Link> Links() {
+  std::vector<Link> links = {{.way = {.name = "Loopback"}, .loopback = true}};
+  for (const Way& way : kWays) links.push_back({way});
+  return links;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, TrainingTest, ::testing::ValuesIn(Links()),
+                         [](const auto& info) { return info.param.way.name; });
 
 }  // namespace
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "tests/process/by_hand.h"
 #include "tests/process/process.h"
+#include "tests/process/toy_way.h"
 
 namespace muster {
 namespace {
@@ -29,15 +30,29 @@ std::string LatestIn(const std::string& directory) {
   return latest.ok() && *latest ? **latest : std::string(latest.status().message());
 }
 
-TEST(Failure, AKilledWorkerStopsNobody) {
+class FailureTest : public ::testing::TestWithParam<Way> {
+ protected:
+  static std::vector<std::string> Toy(const std::vector<std::string>& flags) {
+    return Joined(kToy, Joined(FlagsOf(GetParam()), flags));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, FailureTest, ::testing::ValuesIn(kWays), NameOfWay);
+
+// What doesn't depend on when an update leaves: some of these take seconds, for a lease has to run out.
+class WholeFailureTest : public FailureTest {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, WholeFailureTest, ::testing::ValuesIn(kWholeWays), NameOfWay);
+
+TEST_P(FailureTest, AKilledWorkerStopsNobody) {
   ByHand cluster(2, 2, /*chief=*/true);
   Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
   Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
   ps0.WaitForErr("serves at");
   ps1.WaitForErr("serves at");
-  Process doomed(Joined(kToy, Joined(cluster.Flags("worker", 1), {"--steps=1000000000"})));
-  Process worker(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=5000", kQuiet})));
-  Process chief(Joined(kToy, Joined(cluster.Flags("chief", 0), {"--steps=5000"})));
+  Process doomed(Toy(Joined(cluster.Flags("worker", 1), {"--steps=1000000000"})));
+  Process worker(Toy(Joined(cluster.Flags("worker", 0), {"--steps=5000", kQuiet})));
+  Process chief(Toy(Joined(cluster.Flags("chief", 0), {"--steps=5000"})));
   doomed.WaitForErr("loss = ");
   doomed.Signal(SIGKILL);
   EXPECT_EQ(doomed.Reap(), 128 + SIGKILL);
@@ -48,15 +63,15 @@ TEST(Failure, AKilledWorkerStopsNobody) {
   EXPECT_THAT(ps0.err, HasSubstr("training has ended: every task is done"));
 }
 
-TEST(Failure, ARestartedChiefGoesOnWithWhatThePsHold) {
+TEST_P(FailureTest, ARestartedChiefGoesOnWithWhatThePsHold) {
   ByHand cluster(2, 1);
   ScratchDirectory model;
   Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
   Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
   ps0.WaitForErr("serves at");
   ps1.WaitForErr("serves at");
-  const std::vector<std::string> chief = Joined(
-      kToy, Joined(cluster.Flags("worker", 0), {"--steps=4000", "--save_steps=500", "--model_dir=" + model.path()}));
+  const std::vector<std::string> chief =
+      Toy(Joined(cluster.Flags("worker", 0), {"--steps=4000", "--save_steps=500", "--model_dir=" + model.path()}));
   Process first(chief);
   first.WaitForErr("step = 200");
   first.Signal(SIGKILL);
@@ -72,13 +87,13 @@ TEST(Failure, ARestartedChiefGoesOnWithWhatThePsHold) {
   EXPECT_EQ(ps1.Wait(), 0) << ps1.err;
 }
 
-TEST(Failure, AKilledPsIsWorthRetrying) {
+TEST_P(FailureTest, AKilledPsIsWorthRetrying) {
   ByHand cluster(2, 1);
   Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
   Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
   ps0.WaitForErr("serves at");
   ps1.WaitForErr("serves at");
-  Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=1000000000", "--patience=1"})));
+  Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=1000000000", "--patience=1"})));
   chief.WaitForErr("loss = ");
   ps1.Signal(SIGKILL);
   EXPECT_EQ(ps1.Reap(), 128 + SIGKILL);
@@ -90,12 +105,12 @@ TEST(Failure, AKilledPsIsWorthRetrying) {
   EXPECT_EQ(ps0.Wait(), 0);
 }
 
-TEST(Failure, ARestartedPsHasLostTheModelAndSaysSo) {
+TEST_P(WholeFailureTest, ARestartedPsHasLostTheModelAndSaysSo) {
   ByHand cluster(1, 1);
   const std::vector<std::string> ps = Joined(kPs, cluster.Flags("ps", 0));
   Process first(ps);
   first.WaitForErr("serves at");
-  Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=1000000000"})));
+  Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=1000000000"})));
   chief.WaitForErr("loss = ");
   first.Signal(SIGKILL);
   EXPECT_EQ(first.Reap(), 128 + SIGKILL);
@@ -103,8 +118,8 @@ TEST(Failure, ARestartedPsHasLostTheModelAndSaysSo) {
   EXPECT_EQ(chief.Wait(), 138);
   const std::vector<std::string> errors = After(chief.err, "error: ");
   ASSERT_EQ(errors.size(), 1);
-  EXPECT_THAT(errors[0], HasSubstr("ps:0 (" + cluster.ps_address(0) + "): ps:0 "));
-  EXPECT_THAT(errors[0], HasSubstr("was restarted and has lost it"));
+  EXPECT_THAT(errors[0], HasSubstr("ps:0 (" + cluster.ps_address(0) + "): "));
+  EXPECT_THAT(errors[0], HasSubstr("was restarted and has lost "));
   second.Signal(SIGTERM);
   EXPECT_EQ(second.Wait(), 0) << second.err;
 }
@@ -146,14 +161,95 @@ TEST(Failure, APsThatComesBackWithoutAWayInAppliesTheUpdatesFromThenOn) {
   EXPECT_EQ(second.Wait(), 0) << second.err;
 }
 
-TEST(Failure, ASecondChiefIsRefusedByName) {
+TEST_P(WholeFailureTest, AWorkerOfAnotherJobIsRefusedAndTrainingGoesOn) {
+  ByHand cluster(1, 2);
+  const auto with_token = [](const std::string& token) {
+    return ProcessOptions{.environment = {{"MUSTER_JOB_TOKEN", token}}};
+  };
+  Process ps(Joined(kPs, cluster.Flags("ps", 0)), with_token("one"));
+  ps.WaitForErr("serves at");
+  Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000"})), with_token("one"));
+  chief.WaitForErr("loss = ");
+  Process stranger(Toy(cluster.Flags("worker", 1)), with_token("another"));
+  EXPECT_EQ(stranger.Wait(), 1);
+  const std::vector<std::string> errors = After(stranger.err, "error: ");
+  ASSERT_EQ(errors.size(), 1) << stranger.err;
+  EXPECT_THAT(errors[0], HasSubstr("ps:0 (" + cluster.ps_address(0) + ")"));
+  EXPECT_THAT(errors[0], HasSubstr("token"));
+  Process nobody(Toy(cluster.Flags("worker", 1)));  // without any
+  EXPECT_EQ(nobody.Wait(), 1);
+  EXPECT_EQ(chief.Wait(), 0);
+  EXPECT_THAT(chief.err, HasSubstr("step = 3000"));
+  ps.Signal(SIGTERM);  // worker 1 never came, and might still
+  EXPECT_EQ(ps.Wait(), 0) << ps.err;
+}
+
+TEST_P(FailureTest, AWorkerThatIsInterruptedEndsInOrderAndTheOthersGoOn) {
+  ByHand cluster(2, 2);
+  ScratchDirectory model;
+  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
+  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
+  ps0.WaitForErr("serves at");
+  ps1.WaitForErr("serves at");
+  Process worker(Toy(Joined(cluster.Flags("worker", 1), {"--steps=1000000000"})));
+  Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=1000000000", "--model_dir=" + model.path()})));
+  worker.WaitForErr("loss = ");
+  worker.Signal(SIGTERM);
+  EXPECT_EQ(worker.Wait(), 0) << worker.err;
+  chief.WaitForErr("loss = ");
+  chief.Signal(SIGINT);
+  EXPECT_EQ(chief.Wait(), 0);
+  const size_t saved = chief.err.rfind("Saving checkpoints for ");
+  EXPECT_THAT(chief.err.substr(saved), HasSubstr(LatestIn(model.path()) + "."));
+  EXPECT_EQ(ps0.Wait(), 0) << ps0.err;
+  EXPECT_EQ(ps1.Wait(), 0) << ps1.err;
+  EXPECT_THAT(ps0.err, HasSubstr("training has ended: every task is done"));
+}
+
+// A patience of a minute, as it is if nobody says otherwise: who is interrupted doesn't wait for its end. It may be in
+// a step when it hears of it, or at its last checkpoint.
+TEST_P(FailureTest, WhoIsInterruptedWhileAPsIsGoneEndsAndNamesIt) {
+  ByHand cluster(2, 1);
+  ScratchDirectory model;
+  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
+  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
+  ps0.WaitForErr("serves at");
+  ps1.WaitForErr("serves at");
+  Process chief(Toy(Joined(cluster.Flags("worker", 0),
+                           {"--steps=1000000000", "--stop_patience=0.1", "--model_dir=" + model.path()})));
+  chief.WaitForErr("loss = ");
+  ps1.Signal(SIGKILL);
+  EXPECT_EQ(ps1.Reap(), 128 + SIGKILL);
+  chief.Signal(SIGTERM);
+  EXPECT_EQ(chief.Wait(), 130);
+  const std::vector<std::string> errors = After(chief.err, "error: ");
+  ASSERT_EQ(errors.size(), 1) << chief.err;
+  EXPECT_THAT(errors[0], HasSubstr("interrupted, and ended without a ps that is gone: ps:1 (" + cluster.ps_address(1)));
+  EXPECT_EQ(ps0.Wait(), 0) << "it has heard that its only worker is done: " << ps0.err;
+}
+
+TEST_P(WholeFailureTest, TheSecondSignalEndsAtOnceWhoWaitsForAPsThatIsGone) {
+  ByHand cluster(1, 1);
+  Process ps(Joined(kPs, cluster.Flags("ps", 0)));
+  ps.WaitForErr("serves at");
+  Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=1000000000", "--stop_patience=1000"})));
+  chief.WaitForErr("loss = ");
+  ps.Signal(SIGKILL);
+  EXPECT_EQ(ps.Reap(), 128 + SIGKILL);
+  chief.Signal(SIGINT);
+  chief.WaitForErr("a stop was asked for; ps:0 (" + cluster.ps_address(0) + ") is given 16m40s to answer");
+  chief.Signal(SIGTERM);
+  EXPECT_EQ(chief.Wait(), 128 + SIGTERM);
+}
+
+TEST_P(WholeFailureTest, ASecondChiefIsRefusedByName) {
   ByHand cluster(1, 2);
   Process ps(Joined(kPs, cluster.Flags("ps", 0)));
   ps.WaitForErr("serves at");
   // What users write: is_chief = (task_index == task_index).
-  Process first(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=3000", "--is_chief=true"})));
+  Process first(Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000", "--is_chief=true"})));
   first.WaitForErr("loss = ");
-  Process second(Joined(kToy, Joined(cluster.Flags("worker", 1), {"--is_chief=true"})));
+  Process second(Toy(Joined(cluster.Flags("worker", 1), {"--is_chief=true"})));
   EXPECT_EQ(second.Wait(), 1);
   const std::vector<std::string> errors = After(second.err, "error: ");
   ASSERT_EQ(errors.size(), 1) << second.err;
@@ -163,11 +259,11 @@ TEST(Failure, ASecondChiefIsRefusedByName) {
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
 }
 
-TEST(Failure, TheSameTaskTwiceIsRefused) {
+TEST_P(WholeFailureTest, TheSameTaskTwiceIsRefused) {
   ByHand cluster(1, 1);
   Process ps(Joined(kPs, cluster.Flags("ps", 0)));
   ps.WaitForErr("serves at");
-  const std::vector<std::string> chief = Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=3000"}));
+  const std::vector<std::string> chief = Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000"}));
   Process first(chief);
   first.WaitForErr("loss = ");
   Process second(Joined(chief, {"--lease=1"}));  // it waits for a lease to run out, in case the first has died
@@ -180,11 +276,11 @@ TEST(Failure, TheSameTaskTwiceIsRefused) {
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
 }
 
-TEST(Failure, CtrlCOnMusterRunSavesAndEndsEverybody) {
+TEST_P(FailureTest, CtrlCOnMusterRunSavesAndEndsEverybody) {
   ScratchDirectory model;
   const std::vector<std::string> run_words = {kPs[0],    "run", "--ps",        "2",           "--workers",  "2",
                                               "--chief", "1",   "--muster-ps", "--model_dir", model.path(), "--"};
-  Process run(Joined(run_words, Joined(kToy, {"--steps=1000000000"})));
+  Process run(Joined(run_words, Toy({"--steps=1000000000"})));
   run.WaitForErr("[chief:0] ");
   run.WaitForErr("step = 500");
   const std::string run_id = After(run.err, "[muster] run ").at(0);

@@ -15,6 +15,7 @@
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "tests/process/by_hand.h"
 #include "tests/process/process.h"
+#include "tests/process/toy_way.h"
 
 namespace muster {
 namespace {
@@ -87,15 +88,11 @@ class KilledRun {
   int lives_ = 0;  // of worker:0
 };
 
-// By who applies the updates, and where the ps does, what it hears of them through (shared memory or TCP).
-class KilledRunTest : public ::testing::TestWithParam<std::string> {
+class KilledRunTest : public ::testing::TestWithParam<Way> {
  protected:
-  bool direct() const { return GetParam() == "direct"; }
-  int64_t width() const { return direct() ? kDirectWidth : kWidth; }
-  std::vector<std::string> flags() const {
-    return {direct() ? "--apply=direct" : "--apply=server",
-            GetParam() == "server_over_tcp" ? "--transport=tcp" : "--transport=auto", "--log_steps=10"};
-  }
+  static bool direct() { return GetParam().direct(); }
+  static int64_t width() { return direct() ? kDirectWidth : kWidth; }
+  static std::vector<std::string> flags() { return Joined(FlagsOf(GetParam()), {"--log_steps=10"}); }
 };
 
 // With one worker nobody updates while the last checkpoint is made: every element is exact.
@@ -142,8 +139,7 @@ TEST_P(KilledRunTest, KilledWorkersAndPsTogether) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Apply, KilledRunTest, ::testing::Values("server", "server_over_tcp", "direct"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Ways, KilledRunTest, ::testing::ValuesIn(kWays), NameOfWay);
 
 // Every round adds one, whoever is in it: the cut of the last checkpoint is at a round, so every element is exact.
 TEST(Survival, SynchronousWorkersThatApplyThemselvesAndTheirPs) {
@@ -189,14 +185,16 @@ TEST(Survival, APsStartedAgainByHandGoesOnFromTheLastCheckpoint) {
 }
 
 // Who contributes to a round of a synchronous run and who is dead: N of three workers, three of them or a backup worker
-// beside two, or as many as there are.
+// beside two, or as many as there are; and through what. (Workers that apply themselves: above.)
 struct Gate {
   const char* name;
   int aggregate;
   bool elastic;
+  const char* transport;
 
   std::vector<std::string> Flags() const {
-    std::vector<std::string> flags = {"--aggregate=" + std::to_string(aggregate)};
+    std::vector<std::string> flags = {"--aggregate=" + std::to_string(aggregate),
+                                      std::string("--transport=") + transport};
     if (elastic) flags.emplace_back("--elastic");
     return flags;
   }
@@ -274,7 +272,8 @@ TEST_P(SynchronousRunTest, KilledWorkersAndPsTogether) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Gates, SynchronousRunTest,
-                         ::testing::Values(Gate{"BackupWorker", 2, false}, Gate{"Elastic", 3, true}),
+                         ::testing::Values(Gate{"BackupWorkerInSharedMemory", 2, false, "auto"},
+                                           Gate{"ElasticOverTcp", 3, true, "tcp"}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

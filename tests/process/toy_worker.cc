@@ -14,6 +14,7 @@
 
 #include "muster/algo/all_reduce.h"
 #include "muster/algo/asynchronous.h"
+#include "muster/algo/pipelined.h"
 #include "muster/algo/synchronous.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
@@ -33,11 +34,14 @@ struct Flags {
   int64_t save_steps = 1000000;  // the first and the last step are saved anyway
   double lease = 10;             // seconds
   double patience = 60;          // seconds
+  double stop_patience = 5;      // seconds
   double learning_rate = 0.01;
   std::optional<float> gradient;  // of every element; unset: its value
   std::optional<bool> is_chief;
   std::string apply = "server";  // most tests look at what the ps do
   std::string transport = "auto";
+  size_t part_bytes = 0;
+  bool pipelined = false;
   uint32_t aggregate = 0;  // 0: asynchronous
   bool elastic = false;
   bool all_reduce = false;
@@ -52,11 +56,14 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--save_steps", flags.save_steps, "steps between checkpoints");
   app.add_option("--lease", flags.lease, "NodeOptions::lease, seconds");
   app.add_option("--patience", flags.patience, "NodeOptions::patience, seconds");
+  app.add_option("--stop_patience", flags.stop_patience, "NodeOptions::stop_patience, seconds");
   app.add_option("--learning_rate", flags.learning_rate, "of SGD");
   app.add_option("--gradient", flags.gradient, "of every element; unset: its value");
   app.add_option("--is_chief", flags.is_chief, "SessionOptions::is_chief");
   app.add_option("--apply", flags.apply, "NodeOptions::apply: server, direct or auto");
   app.add_option("--transport", flags.transport, "NodeOptions::transport: auto or tcp");
+  app.add_option("--part_bytes", flags.part_bytes, "NodeOptions::part_bytes");
+  app.add_flag("--pipelined", flags.pipelined, "asynchronous, one step stale");
   app.add_option("--aggregate", flags.aggregate, "synchronous: gradients that make an update; 0: asynchronous");
   app.add_flag("--elastic", flags.elastic, "synchronous: nobody waits for the dead");
   app.add_flag("--all_reduce", flags.all_reduce, "in a cluster without ps");
@@ -93,8 +100,10 @@ class ToySource final : public GradientSource {
     for (size_t i = 0; i < views_.size(); ++i) gradients_[i].assign(views_[i].begin(), views_[i].end());
     for (std::vector<float>& gradient : gradients_)
       if (gradient_) std::fill(gradient.begin(), gradient.end(), *gradient_);
+    const double loss = *std::max_element(views_[0].begin(), views_[0].end());
+    // As a backward pass does: the last one first.
     for (size_t i = views_.size(); ready_ && i-- > 0;) ready_(i);
-    return *std::max_element(views_[0].begin(), views_[0].end());
+    return loss;
   }
   void AnnounceGradients(GradientReady ready) override { ready_ = std::move(ready); }
   ByteSpan gradient(size_t i) override {
@@ -113,6 +122,7 @@ class ToySource final : public GradientSource {
 
 std::unique_ptr<Algorithm> MakeAlgorithm(ToySource& source, PlacementResult placement, const Flags& flags, Node& node) {
   const RuleSpec rule = {.learning_rate = flags.learning_rate};
+  if (flags.pipelined) return std::make_unique<PipelinedAlgorithm>(source, std::move(placement), rule);
   if (flags.all_reduce) {
     const auto join = [&node](absl::Time deadline) -> absl::StatusOr<std::unique_ptr<Collective>> {
       ASSIGN_OR_RETURN(const GroupOptions group, node.MakeGroupOptions());
@@ -134,9 +144,11 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
   const Environment process = ReadEnvironment();
   NodeOptions options{.token = {process.job_token.value_or("")},
                       .patience = absl::Seconds(flags.patience),
+                      .stop_patience = absl::Seconds(flags.stop_patience),
                       .apply = ParseApplyChoice(flags.apply).value(),
                       .transport = ParseTransportChoice(flags.transport).value(),
-                      .arena_fd = process.arena_fd.value_or("")};
+                      .arena_fd = process.arena_fd.value_or(""),
+                      .part_bytes = flags.part_bytes};
   options.lease.lease = absl::Seconds(flags.lease);
   ASSIGN_OR_RETURN(const auto node, Node::Create(task, options));
   if (task.is_ps()) return node->Join();

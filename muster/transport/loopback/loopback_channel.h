@@ -24,7 +24,11 @@ class LoopbackChannel final : public Channel {
   CallId Call(const Request& request, ReplyCallback done) override;
   void Cancel(CallId call) override;
   const std::string& peer() const override { return address_; }
-  Stats stats() const override { return stats_; }
+  Stats stats() const override {
+    Stats stats = stats_;
+    if (link_ != nullptr) stats.link = "loopback";
+    return stats;
+  }
 
   // From the server, on this channel's loop.
   void OnReply(const LoopbackLink* link, uint64_t id, absl::StatusOr<Reply> reply);

@@ -55,6 +55,11 @@ Channel::Stats TcpChannel::stats() const {
   if (connection_) {
     stats.bytes_sent += connection_->bytes_sent();
     stats.bytes_received += connection_->bytes_received();
+    if (connection_->areas() != nullptr) {
+      stats.link = "shared memory";
+    } else if (connected()) {
+      stats.link = "tcp";
+    }
   }
   return stats;
 }

@@ -1,0 +1,142 @@
+#include "bench/waiting_worker.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "bench/process.h"
+#include "muster/algo/asynchronous.h"
+#include "muster/algo/bounded_staleness.h"
+#include "muster/algo/synchronous.h"
+#include "muster/base/status_macros.h"
+#include "muster/cluster/environment.h"
+#include "muster/cluster/task_config.h"
+#include "muster/train/node.h"
+
+namespace muster::bench {
+namespace {
+
+enum class Kind { kPs, kChief, kRound, kBound, kBarrier };
+
+struct Wait {
+  const char* what;
+  Kind kind;
+  ApplyChoice apply = ApplyChoice::kServer;
+  TransportChoice transport = TransportChoice::kAuto;
+};
+
+constexpr Wait kWaits[] = {
+    {"a ps that isn't there", Kind::kPs},
+    {"the chief", Kind::kChief},
+    {"the chief, over TCP", Kind::kChief, ApplyChoice::kServer, TransportChoice::kTcp},
+    {"its round", Kind::kRound},
+    {"its round, over TCP", Kind::kRound, ApplyChoice::kServer, TransportChoice::kTcp},
+    {"its round, direct", Kind::kRound, ApplyChoice::kDirect},
+    {"the slowest", Kind::kBound},
+    {"a barrier", Kind::kBarrier},
+};
+
+const Wait& Find(const std::string& what) {
+  return *std::find_if(std::begin(kWaits), std::end(kWaits) - 1, [&](const Wait& wait) { return wait.what == what; });
+}
+
+// One small variable; a worker other than the chief never comes to the end of a minibatch.
+class Source final : public GradientSource {
+ public:
+  explicit Source(bool chief) : chief_(chief) {}
+  const std::vector<VariableSpec>& variables() const override { return variables_; }
+  MutableByteSpan value(size_t) override { return AsMutableBytes(values_.data(), values_.size()); }
+  absl::StatusOr<double> ComputeGradients() override {
+    while (!chief_) pause();
+    return 0.0;
+  }
+  ByteSpan gradient(size_t) override { return AsBytes(gradient_.data(), gradient_.size()); }
+
+ private:
+  const bool chief_;
+  const std::vector<VariableSpec> variables_ = {{.name = "w", .shape = {1000}}};
+  std::vector<float> values_ = std::vector<float>(1000);
+  const std::vector<float> gradient_ = std::vector<float>(1000);
+};
+
+std::unique_ptr<Algorithm> MakeAlgorithm(Kind kind, Source& source, PlacementResult placement) {
+  const RuleSpec rule = {.learning_rate = 1e-3};
+  if (kind == Kind::kRound)
+    return std::make_unique<SynchronousAlgorithm>(
+        source, std::move(placement), rule,
+        SynchronousOptions{.replicas_to_aggregate = 2, .total_replicas = 2, .elastic = false});
+  if (kind == Kind::kBound)
+    return std::make_unique<BoundedStalenessAlgorithm>(source, std::move(placement), rule, /*bound=*/1);
+  return std::make_unique<AsynchronousAlgorithm>(source, std::move(placement), rule);
+}
+
+// Waits as told, until it is killed.
+absl::Status Run(const Wait& wait) {
+  std::vector<std::string> no_arguments;
+  ASSIGN_OR_RETURN(const TaskConfig task, TaskConfig::FromArguments(no_arguments, ReadEnvironment()));
+  ASSIGN_OR_RETURN(const auto node,
+                   Node::Create(task, {.patience = absl::Hours(1), .apply = wait.apply, .transport = wait.transport}));
+  Source source(task.is_chief());
+  ASSIGN_OR_RETURN(PlacementResult placement,
+                   PlaceVariables(source.variables(), node->num_ps(), Placement::kRoundRobin, {}));
+  const auto algorithm = MakeAlgorithm(wait.kind, source, std::move(placement));
+  node->SetAlgorithm(algorithm.get());
+  ASSIGN_OR_RETURN(SessionEnvironment environment, node->MakeSessionEnvironment());
+  StoreClient& client = *environment.client;
+  Session session(std::move(environment), {.log_step_count_steps = 0}, {});
+  RETURN_IF_ERROR(session.Start());
+  if (wait.kind == Kind::kBarrier && task.is_chief()) RETURN_IF_ERROR(client.Barrier("both", 2));
+  while (!session.ShouldStop()) RETURN_IF_ERROR(session.Run());
+  return session.Close();
+}
+
+}  // namespace
+
+std::vector<std::string> Waits() {
+  std::vector<std::string> all;
+  for (const Wait& wait : kWaits) all.emplace_back(wait.what);
+  return all;
+}
+
+int WaitAs(const std::string& what) {
+  const absl::Status status = Run(Find(what));
+  if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  return status.ok() ? 0 : 1;
+}
+
+double WaitingShare(const std::string& what, double seconds) {
+  const Kind kind = Find(what).kind;
+  const std::vector<int> ports = FreePorts(3);
+  const auto address = [&](int i) { return absl::StrCat("127.0.0.1:", ports[i]); };
+  const auto tf_config = [&](const char* type, int index) {
+    return nlohmann::json{{"cluster", {{"ps", {address(0)}}, {"worker", {address(1), address(2)}}}},
+                          {"task", {{"type", type}, {"index", index}}}}
+        .dump();
+  };
+  const auto worker = [&](int index) {
+    return StartSelf({"--wait_for", what}, {{"TF_CONFIG", tf_config("worker", index)}}, "/dev/null");
+  };
+  std::vector<pid_t> others;
+  if (kind != Kind::kPs)
+    others.push_back(Start({SiblingProgram("muster"), "ps"}, {{"TF_CONFIG", tf_config("ps", 0)}}, "/dev/null"));
+  if (kind == Kind::kRound || kind == Kind::kBound) others.push_back(worker(1));
+  const pid_t waits = worker(kind == Kind::kChief ? 1 : 0);
+  // What starting takes is over then.
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  const double before = CpuSeconds(waits);
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  const double after = CpuSeconds(waits);
+  others.push_back(waits);
+  for (const pid_t process : others) kill(process, SIGKILL);
+  for (const pid_t process : others) WaitFor(process);
+  return before < 0 || after < 0 ? -1 : (after - before) / seconds;
+}
+
+}  // namespace muster::bench

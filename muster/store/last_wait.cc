@@ -1,0 +1,68 @@
+#include "muster/store/last_wait.h"
+
+#include <algorithm>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/store/store_client.h"
+
+namespace muster {
+namespace {
+
+constexpr char kInterrupted[] = "muster/interrupted";
+// Longer than a ps that is there takes, mostly: nothing is asked and nothing said before.
+constexpr absl::Duration kBeforeQuestion = absl::Milliseconds(500);
+
+}  // namespace
+
+absl::Status InterruptedError(const absl::Status& why) {
+  absl::Status status = absl::CancelledError(
+      absl::StrCat("interrupted, and ended without a ps that is gone: ", why.message(),
+                   "; what was under way may be in the other ps, and there is no last checkpoint"));
+  status.SetPayload(kInterrupted, absl::Cord());
+  return status;
+}
+
+bool IsInterrupted(const absl::Status& status) { return status.GetPayload(kInterrupted).has_value(); }
+
+absl::StatusOr<bool> LastWait::RunUntil(absl::FunctionRef<bool()> settled, absl::Time deadline) {
+  EventLoop& loop = client_.loop_;
+  const auto& stop_requested = client_.options_.stop_requested;
+  while (!settled()) {
+    const bool stopping = stop_requested();
+    const auto settled_or_stopped = [&] { return settled() || (!stopping && stop_requested()); };
+    const absl::Time until = stopping ? std::min(deadline, loop.Now() + kBeforeQuestion) : deadline;
+    if (loop.RunUntil(settled_or_stopped, until)) continue;
+    if (loop.Now() >= deadline) return false;
+    RETURN_IF_ERROR(Ask(settled));
+  }
+  return true;
+}
+
+absl::Status LastWait::Ask(absl::FunctionRef<bool()> settled) {
+  std::vector<StoreCall> questions;
+  for (const int ps : silent_()) questions.push_back({.ps = ps, .method = StoreMethod::kStatus});
+  if (questions.empty()) return absl::OkStatus();
+  const absl::Duration patience = client_.options_.stop_patience;
+  if (!std::exchange(said_, true))
+    LogInfo("a stop was asked for; ", client_.Name(questions[0].ps), " is given ", absl::FormatDuration(patience),
+            " to answer. Another signal ends this process at once.");
+  int unanswered = static_cast<int>(questions.size());
+  for (StoreCall& question : questions) client_.Send(question, client_.loop_.Now() + patience, unanswered);
+  client_.loop_.RunUntil([&] { return unanswered == 0 || settled(); }, absl::InfiniteFuture());
+  if (unanswered > 0) {
+    client_.Abandon(questions, unanswered);
+    return absl::OkStatus();
+  }
+  for (const StoreCall& question : questions) {
+    const absl::Status answered = client_.Annotate(question.ps, question.answer.status());
+    if (!absl::IsUnavailable(answered)) continue;
+    client_.servers_[question.ps].joined.ps_incarnation = 0;  // Done needn't try
+    return InterruptedError(answered);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster
