@@ -136,7 +136,11 @@ class Cluster {
     EXPECT_EQ(pipelined_->Settle(*client_), absl::OkStatus());
   }
   uint64_t global_step() { return *client_->ReadGlobalStep(); }
-  uint64_t calls() const { return client_->TrafficStats().calls; }
+  uint64_t calls() const {
+    uint64_t calls = 0;
+    for (int ps = 0; ps < client_->num_ps(); ++ps) calls += client_->TrafficStats(ps).calls;
+    return calls;
+  }
 
  private:
   const Mode mode_;
