@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "muster/collective/group_in_threads.h"
+#include "muster/collective/rendezvous_messages.h"
+#include "muster/transport/tcp/tcp_event_loop.h"
+#include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster {
 namespace {
@@ -122,6 +126,42 @@ TEST(JoinGroupTest, ARankThatWasStartedAgainBeforeTheRingKnewItEndsTheRing) {
     EXPECT_EQ(ends[rank].code(), absl::StatusCode::kUnavailable) << ends[rank];
     EXPECT_THAT(ends[rank].message(), HasSubstr("worker:2"));
   }
+}
+
+// Rank 0's desk is open as long as somebody who has settled there may still ask to go on.
+TEST(JoinGroupTest, WhoComesAgainWhenAllHaveSettledIsTurnedAwayAndNobodyElseIs) {
+  const GroupOptions options = OptionsOf(3, CollectiveChoice::kRing);
+  std::thread rank_zero([&] { EXPECT_EQ(JoinGroup(options, Soon()).status(), absl::OkStatus()); });
+  TcpEventLoop loop;
+  TcpTransport transport(loop, options.token, {.shared_memory = {.enabled = false}});
+  using Answer = std::optional<absl::StatusOr<Reply>>;
+  const auto ask = [](Channel& channel, RendezvousMethod method, std::string control, Answer& answer) {
+    channel.Call({.method = static_cast<uint16_t>(method), .control = std::move(control), .deadline = Soon()},
+                 [&answer](absl::StatusOr<Reply>& reply) { answer = std::move(reply); });
+  };
+  const auto enter = [](uint32_t rank) {
+    return Encode(EnterRequest{rank, 3, static_cast<uint32_t>(CollectiveChoice::kRing)});
+  };
+  std::unique_ptr<Channel> channels[] = {nullptr, transport.Connect(options.addresses[0]),
+                                         transport.Connect(options.addresses[0]),
+                                         transport.Connect(options.addresses[0])};
+  Answer answers[4];
+  const auto both = [&] { return answers[1] && answers[2]; };
+  for (const uint32_t rank : {1, 2}) ask(*channels[rank], RendezvousMethod::kEnter, enter(rank), answers[rank]);
+  ASSERT_TRUE(loop.RunUntil(both, Soon()));
+  for (const uint32_t rank : {1, 2}) {
+    ASSERT_EQ(answers[rank]->status(), absl::OkStatus());
+    answers[rank].reset();
+    ask(*channels[rank], RendezvousMethod::kAgree, Encode(AgreeRequest{rank, 0}), answers[rank]);
+  }
+  ASSERT_TRUE(loop.RunUntil(both, Soon()));
+  channels[2].reset();
+  ask(*channels[3], RendezvousMethod::kEnter, enter(2), answers[3]);
+  ASSERT_TRUE(loop.RunUntil([&] { return answers[3].has_value(); }, Soon()));
+  EXPECT_EQ(answers[3]->status().code(), absl::StatusCode::kUnavailable) << answers[3]->status();
+  EXPECT_THAT(answers[3]->status().message(), HasSubstr("at work already"));
+  channels[1].reset();
+  rank_zero.join();
 }
 
 TEST(JoinGroupTest, WhoDoesNotComeIsNamedAtTheDeadline) {

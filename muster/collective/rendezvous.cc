@@ -91,7 +91,8 @@ class Desk final : public RequestHandler {
   void Settle(bool shared_memory) {
     settled_ = true;
     for (int rank = 1; rank < size_; ++rank)
-      seats_[rank].answer->Send(Encode(AgreeReply{.shared_memory = shared_memory ? 1U : 0U}));
+      std::exchange(seats_[rank].answer, std::nullopt)
+          ->Send(Encode(AgreeReply{.shared_memory = shared_memory ? 1U : 0U}));
   }
   // Everyone has to know why there is no group.
   void Refuse(const absl::Status& why) {
@@ -120,6 +121,8 @@ class Desk final : public RequestHandler {
           static_cast<int>(options_.choice), ": start all workers with the same cluster and the same settings"));
       return responder.Fail(failure_);
     }
+    // It was started again too late: who has settled has its answer already, and misses that rank in the group.
+    if (settled_) return responder.Fail(absl::UnavailableError("the group is at work already"));
     if (agreeing_) StartAnew(options_.names[message.rank]);
     // A newer process of that rank: the older one is dead, or will be told.
     Seat& seat = seats_[message.rank];

@@ -212,13 +212,16 @@ void ModuleSource::SetGradientReady(std::function<void(size_t)> ready) {
 absl::StatusOr<double> ModuleSource::ComputeGradients() {
   if (!loss_)
     return absl::FailedPreconditionError("there is no loss function to compute gradients of; call SetLoss first");
+  failed_.clear();
   DropGradients();
   RETURN_IF_ERROR(Reattach());
   for (const auto& table : tables_) table->BeginMinibatch();
   absl::StatusOr<double> loss = CatchTorch("computing the loss and its gradients", [this] { return RunMinibatch(); });
   absl::Status ended = CatchTorch("collecting gradients of rows", [this] { return EndTables(), absl::OkStatus(); });
   if (loss.ok() && !ended.ok()) loss = std::move(ended);
-  if (!loss.ok()) DropGradients();
+  if (loss.ok()) return loss;
+  for (Variable& variable : variables_) failed_.push_back(std::move(variable.gradient));
+  DropGradients();
   return loss;
 }
 

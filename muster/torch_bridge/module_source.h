@@ -77,7 +77,8 @@ class ModuleSource final : public GradientSource {
   // Drops the old gradients, calls the loss function, runs backward. A loss that is NaN or infinite is returned as it
   // is. FailedPrecondition: no loss function; a variable re-allocated with another shape or type. InvalidArgument: the
   // loss isn't a scalar or depends on no trainable parameter. What the user's function or torch throws: see
-  // StatusFromException. After an error all gradients are empty.
+  // StatusFromException. After an error all gradients are empty; those that were announced stay where they are until
+  // the next call, as always.
   absl::StatusOr<double> ComputeGradients() override;
 
   ByteSpan gradient(size_t i) override;
@@ -120,6 +121,7 @@ class ModuleSource final : public GradientSource {
   std::vector<Variable> variables_;  // as specs_, which goes on with the tables
   std::vector<std::shared_ptr<EmbeddingImpl>> tables_;
   std::vector<TableGradient> row_gradients_;
+  std::vector<torch::Tensor> failed_;  // gradients of a minibatch that has failed, some of which were announced
   std::function<torch::Tensor()> loss_;
   std::function<void(size_t)> ready_;
   bool announces_ = false;  // ready_ is AnnounceGradients'

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -213,6 +214,40 @@ TEST(ModuleSourceAnnounce, AGradientMayBeOverwrittenAtOnce) {
   ExpectNobodyReadsWhatMayBeOverwritten<Twice>();
   ExpectNobodyReadsWhatMayBeOverwritten<Tied>();
   EXPECT_THAT(ExpectNobodyReadsWhatMayBeOverwritten<Shared>(), testing::IsEmpty());
+}
+
+struct Throwing : torch::autograd::Function<Throwing> {
+  static torch::Tensor forward(torch::autograd::AutogradContext* /*context*/, const torch::Tensor& input) {
+    return input.clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* /*context*/,
+                                                 const torch::autograd::variable_list& /*gradients*/) {
+    throw std::runtime_error("no gradient here");
+  }
+};
+
+struct Failing final : Plain {
+  torch::Tensor Loss(const torch::Tensor& input) override {
+    return second(Throwing::apply(torch::tanh(first(input)))).pow(2).sum();
+  }
+};
+
+// Somebody may be sending it.
+TEST(ModuleSourceAnnounce, WhatWasAnnouncedStaysWhereItIsWhenTheBackwardPassFails) {
+  auto model = std::make_shared<Failing>();
+  auto source = *ModuleSource::Create(model);
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> announced;
+  source->AnnounceGradients([&](size_t i) {
+    c10::StorageImpl* const memory = source->tensor(i).grad().storage().unsafeGetStorageImpl();
+    announced.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(memory));
+  });
+  source->SetLoss([&] { return model->Loss(torch::ones({36, 6})); });
+  EXPECT_FALSE(source->ComputeGradients().ok());
+  EXPECT_EQ(announced.size(), 2U);
+  for (const auto& memory : announced) EXPECT_FALSE(memory.expired());
+  for (size_t i = 0; i < source->variables().size(); ++i) EXPECT_TRUE(source->gradient(i).empty());
+  EXPECT_FALSE(source->ComputeGradients().ok());
+  EXPECT_TRUE(announced.front().expired());
 }
 
 TEST(ModuleSourceAnnounce, ConvolutionsNormsAndRecurrentLayers) {

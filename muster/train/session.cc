@@ -162,7 +162,10 @@ absl::Status Session::Run() {
   if (IsInterrupted(status)) {
     // The hooks' End needs all ps. Those that are left must not wait for this task.
     closed_ = true;
+    environment_.algorithm->End();
+    if (summaries_) summaries_->Close().IgnoreError();
     environment_.client->Done().IgnoreError();
+    watch_.Is(TrainingState::kEnded);
     return status;
   }
   if (!absl::IsCancelled(status)) return status;
