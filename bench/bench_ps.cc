@@ -10,9 +10,11 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "bench/median.h"
 #include "bench/process.h"
 #include "bench/waiting_worker.h"
@@ -92,11 +94,14 @@ int Report(int rounds, double idle_seconds) {
 int ReportWaiting(double seconds) {
   bool good = true;
   for (const std::string& what : Waits()) {
-    const double share = WaitingShare(what, seconds);
-    good = good && share >= 0;
-    const nlohmann::ordered_json row = {{"bench", "waiting"}, {"for", what}, {"core_share", share}};
+    const std::optional<double> share = WaitingShare(what, seconds);
+    good = good && share.has_value();
+    nlohmann::ordered_json row = {{"bench", "waiting"}, {"for", what}, {"core_share", nullptr}};
+    if (share) row["core_share"] = *share;
     std::printf("%s\n", row.dump().c_str());
-    std::fprintf(stderr, "a worker that waits for %-24s %.2f %% of a core\n", what.c_str(), 100 * share);
+    const std::string shown =
+        share ? absl::StrFormat("%.2f %% of a core", 100 * *share) : "ended before it was measured";
+    std::fprintf(stderr, "a worker that waits for %-24s %s\n", what.c_str(), shown.c_str());
   }
   return good ? 0 : 1;
 }
@@ -114,7 +119,8 @@ int main(int argc, char** argv) {
   std::string wait_for;
   app.add_option("--waiting_seconds", waiting_seconds, "how long each waiting worker is looked at; 0: none")
       ->capture_default_str();
-  app.add_option("--wait_for", wait_for)->group("");  // a process of a measurement
+  // A process of a measurement.
+  app.add_option("--wait_for", wait_for)->group("")->check(CLI::IsMember(muster::bench::Waits()));
   CLI11_PARSE(app, argc, argv);
   if (!wait_for.empty()) return muster::bench::WaitAs(wait_for);
   const int idle = muster::bench::Report(rounds, idle_seconds);

@@ -53,6 +53,7 @@ struct Options {
   std::vector<std::string> modes = {"async", "pipelined", "sync", "all_reduce"};
   std::string mode = "async";                   // of a worker
   std::vector<std::string> reduces = {"auto"};  // when all-reduce averages
+  std::string reduce = "auto";                  // of a worker: likewise
   size_t bucket_bytes = AllReduceOptions().bucket_bytes;
   bool without_undo = false;
   bool trace = false;  // each line also with --trace in all tasks
@@ -85,7 +86,7 @@ Trainer MakeTrainer(Replica& replica, const Options& options, uint32_t workers) 
     return Synchronous(replica, optimizer, {.replicas_to_aggregate = workers, .total_replicas = workers});
   if (options.mode == "pipelined") return Pipelined(replica, optimizer);
   if (options.mode == kAllReduce)
-    return AllReduce(replica, optimizer, {.bucket_bytes = options.bucket_bytes, .when = ReduceWhenOf(options.apply)});
+    return AllReduce(replica, optimizer, {.bucket_bytes = options.bucket_bytes, .when = ReduceWhenOf(options.reduce)});
   return Asynchronous(replica, optimizer);
 }
 
@@ -130,18 +131,20 @@ double ReadRate(const std::string& path) {
 struct Case {
   MlpWork work;
   bool amd = true;    // the processor switch of torch_bridge/mkl_amd, for the processes that train
-  std::string apply;  // who applies; of all-reduce when it averages
+  std::string apply;  // who applies
   bool undo = true;
   std::string mode = "async";
   std::string wire = "fp32";
   bool trace = false;               // of all tasks
   std::string transport = "arena";  // tcp, shm, or nothing is sent; of all-reduce shm or ring
+  std::string reduce = {};          // when all-reduce averages
 };
 
 std::vector<std::string> WordsOf(const Options& options, const Case& which) {
   std::vector<std::string> words = {
       "--seconds", absl::StrCat(options.seconds), "--model", which.work.model, "--rule", which.work.rule};
   if (!which.apply.empty()) words.insert(words.end(), {"--apply", which.apply});
+  if (!which.reduce.empty()) words.insert(words.end(), {"--reduce", which.reduce});
   const bool tcp = which.transport == "tcp" || which.transport == "ring";
   words.insert(words.end(),
                {"--transport", tcp ? "tcp" : "auto", "--bucket_bytes", absl::StrCat(options.bucket_bytes)});
@@ -226,12 +229,13 @@ void PrintRow(const Case& which, int workers, double rate, double local) {
                                 {"mode", which.mode},  {"apply", which.apply},       {"transport", which.transport},
                                 {"wire", which.wire},  {"amd_switch", which.amd},    {"workers", workers},
                                 {"steps_per_s", rate}, {"local_steps_per_s", local}, {"ratio", rate / local}};
+  if (!which.reduce.empty()) row["reduce"] = which.reduce;
   if (!which.undo) row["undo"] = false;
   if (which.trace) row["trace"] = true;
   std::printf("%s\n", row.dump().c_str());
-  std::fprintf(stderr, "%-8s %-5s %-10s %-11s %-9s %10s %8d %12.0f %12.0f %7.3f\n", which.work.model.c_str(),
-               which.work.rule.c_str(), which.mode.c_str(), NameOf(which).c_str(), which.transport.c_str(),
-               which.amd ? "on" : "off", workers, rate, local, rate / local);
+  std::fprintf(stderr, "%-8s %-5s %-10s %-11s %-7s %-9s %10s %8d %12.0f %12.0f %7.3f\n", which.work.model.c_str(),
+               which.work.rule.c_str(), which.mode.c_str(), NameOf(which).c_str(), which.reduce.c_str(),
+               which.transport.c_str(), which.amd ? "on" : "off", workers, rate, local, rate / local);
 }
 
 // One line's measurements, one a round.
@@ -328,7 +332,7 @@ std::vector<Case> AllReduceCases(const Options& options, const MlpWork& work) {
   std::vector<Case> cases = {{.work = work, .mode = kLocal, .transport = "-"}};
   for (const char* transport : {"shm", "ring"})
     for (const std::string& reduce : options.reduces)
-      cases.push_back({.work = work, .apply = reduce, .mode = kAllReduce, .transport = transport});
+      cases.push_back({.work = work, .apply = "own", .mode = kAllReduce, .transport = transport, .reduce = reduce});
   return cases;
 }
 
@@ -353,8 +357,8 @@ bool ReportPipelined(const Options& options, const std::string& folder, const Ml
 int Report(const Options& options) {
   const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-steps-", getpid());
   std::filesystem::create_directories(folder);
-  std::fprintf(stderr, "%-8s %-5s %-10s %-11s %-9s %10s %8s %12s %12s %7s   (*: without undo)\n", "model", "rule",
-               "mode", "apply", "transport", "AMD switch", "workers", "steps/s", "local", "ratio");
+  std::fprintf(stderr, "%-8s %-5s %-10s %-11s %-7s %-9s %10s %8s %12s %12s %7s   (*: without undo)\n", "model", "rule",
+               "mode", "apply", "reduce", "transport", "AMD switch", "workers", "steps/s", "local", "ratio");
   bool good = true;
   const auto measures = [&](const std::string& mode) {
     return std::find(options.modes.begin(), options.modes.end(), mode) != options.modes.end();
@@ -421,6 +425,7 @@ int main(int argc, char** argv) {
   app.add_option("--rule", options.work.rule, "of such a process")->group("");
   app.add_option("--apply", options.apply, "of such a process")->group("");
   app.add_option("--transport", options.transport, "of such a process")->group("");
+  app.add_option("--reduce", options.reduce, "of such a process")->group("");
   app.add_option("--mode", options.mode, "of such a process")->group("");
   app.add_option("--precision", options.wire, "of such a process")->group("");
   app.add_flag("!--no_undo", options.undo, "of such a process")->group("");

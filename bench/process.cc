@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,13 +50,13 @@ double CpuSeconds(pid_t process) {
   std::string text;
   if (!std::getline(file, text)) return -1;
   std::istringstream fields(text.substr(text.rfind(')') + 2));
-  std::string state, skipped;
+  std::string state;
   fields >> state;
-  if (state == "Z") return -1;
-  for (int i = 0; i < 10; ++i) fields >> skipped;
-  double user = 0, system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  // Not the ticks in that file: of one that mostly sleeps they are a few in a minute.
+  clockid_t clock = 0;
+  timespec spent = {};
+  if (state == "Z" || clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &spent) != 0) return -1;
+  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
 }
 
 std::string SiblingProgram(const std::string& name) {

@@ -6,24 +6,28 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "bench/process.h"
+#include "muster/algo/all_reduce.h"
 #include "muster/algo/asynchronous.h"
 #include "muster/algo/bounded_staleness.h"
 #include "muster/algo/synchronous.h"
+#include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/environment.h"
 #include "muster/cluster/task_config.h"
+#include "muster/collective/join_group.h"
 #include "muster/train/node.h"
 
 namespace muster::bench {
 namespace {
 
-enum class Kind { kPs, kChief, kRound, kBound, kBarrier };
+enum class Kind { kPs, kChief, kRound, kBound, kBarrier, kAllReduce };
 
 struct Wait {
   const char* what;
@@ -41,32 +45,37 @@ constexpr Wait kWaits[] = {
     {"its round, direct", Kind::kRound, ApplyChoice::kDirect},
     {"the slowest", Kind::kBound},
     {"a barrier", Kind::kBarrier},
+    {"an all-reduce", Kind::kAllReduce},
+    {"an all-reduce, on a ring", Kind::kAllReduce, ApplyChoice::kServer, TransportChoice::kTcp},
 };
 
 const Wait& Find(const std::string& what) {
-  return *std::find_if(std::begin(kWaits), std::end(kWaits) - 1, [&](const Wait& wait) { return wait.what == what; });
+  const auto* found = std::find_if(std::begin(kWaits), std::end(kWaits), [&](const Wait& w) { return w.what == what; });
+  MUSTER_CHECK(found != std::end(kWaits));
+  return *found;
 }
 
-// One small variable; a worker other than the chief never comes to the end of a minibatch.
+// One small variable; after so many minibatches it never comes to the end of one.
 class Source final : public GradientSource {
  public:
-  explicit Source(bool chief) : chief_(chief) {}
+  explicit Source(int minibatches) : left_(minibatches) {}
   const std::vector<VariableSpec>& variables() const override { return variables_; }
   MutableByteSpan value(size_t) override { return AsMutableBytes(values_.data(), values_.size()); }
   absl::StatusOr<double> ComputeGradients() override {
-    while (!chief_) pause();
+    while (left_ == 0) pause();
+    --left_;
     return 0.0;
   }
   ByteSpan gradient(size_t) override { return AsBytes(gradient_.data(), gradient_.size()); }
 
  private:
-  const bool chief_;
+  int left_;
   const std::vector<VariableSpec> variables_ = {{.name = "w", .shape = {1000}}};
   std::vector<float> values_ = std::vector<float>(1000);
   const std::vector<float> gradient_ = std::vector<float>(1000);
 };
 
-std::unique_ptr<Algorithm> MakeAlgorithm(Kind kind, Source& source, PlacementResult placement) {
+std::unique_ptr<Algorithm> MakeAlgorithm(Kind kind, Node& node, Source& source, PlacementResult placement) {
   const RuleSpec rule = {.learning_rate = 1e-3};
   if (kind == Kind::kRound)
     return std::make_unique<SynchronousAlgorithm>(
@@ -74,6 +83,13 @@ std::unique_ptr<Algorithm> MakeAlgorithm(Kind kind, Source& source, PlacementRes
         SynchronousOptions{.replicas_to_aggregate = 2, .total_replicas = 2, .elastic = false});
   if (kind == Kind::kBound)
     return std::make_unique<BoundedStalenessAlgorithm>(source, std::move(placement), rule, /*bound=*/1);
+  if (kind == Kind::kAllReduce)
+    return std::make_unique<AllReduceAlgorithm>(
+        source, std::move(placement), rule,
+        [&node](absl::Time deadline) -> absl::StatusOr<std::unique_ptr<Collective>> {
+          ASSIGN_OR_RETURN(const GroupOptions group, node.MakeGroupOptions());
+          return JoinGroup(group, deadline);
+        });
   return std::make_unique<AsynchronousAlgorithm>(source, std::move(placement), rule);
 }
 
@@ -83,10 +99,12 @@ absl::Status Run(const Wait& wait) {
   ASSIGN_OR_RETURN(const TaskConfig task, TaskConfig::FromArguments(no_arguments, ReadEnvironment()));
   ASSIGN_OR_RETURN(const auto node,
                    Node::Create(task, {.patience = absl::Hours(1), .apply = wait.apply, .transport = wait.transport}));
-  Source source(task.is_chief());
+  // In its first minibatch a rank agrees with the others on what they average: the wait is to be that for a mean.
+  const int before_the_wait = wait.kind == Kind::kAllReduce ? 1 : 0;
+  Source source(task.is_chief() ? std::numeric_limits<int>::max() : before_the_wait);
   ASSIGN_OR_RETURN(PlacementResult placement,
                    PlaceVariables(source.variables(), node->num_ps(), Placement::kRoundRobin, {}));
-  const auto algorithm = MakeAlgorithm(wait.kind, source, std::move(placement));
+  const auto algorithm = MakeAlgorithm(wait.kind, *node, source, std::move(placement));
   node->SetAlgorithm(algorithm.get());
   ASSIGN_OR_RETURN(SessionEnvironment environment, node->MakeSessionEnvironment());
   StoreClient& client = *environment.client;
@@ -111,22 +129,22 @@ int WaitAs(const std::string& what) {
   return status.ok() ? 0 : 1;
 }
 
-double WaitingShare(const std::string& what, double seconds) {
+std::optional<double> WaitingShare(const std::string& what, double seconds) {
   const Kind kind = Find(what).kind;
   const std::vector<int> ports = FreePorts(3);
   const auto address = [&](int i) { return absl::StrCat("127.0.0.1:", ports[i]); };
   const auto tf_config = [&](const char* type, int index) {
-    return nlohmann::json{{"cluster", {{"ps", {address(0)}}, {"worker", {address(1), address(2)}}}},
-                          {"task", {{"type", type}, {"index", index}}}}
-        .dump();
+    nlohmann::json cluster = {{"worker", {address(1), address(2)}}};
+    if (kind != Kind::kAllReduce) cluster["ps"] = {address(0)};
+    return nlohmann::json{{"cluster", cluster}, {"task", {{"type", type}, {"index", index}}}}.dump();
   };
   const auto worker = [&](int index) {
     return StartSelf({"--wait_for", what}, {{"TF_CONFIG", tf_config("worker", index)}}, "/dev/null");
   };
   std::vector<pid_t> others;
-  if (kind != Kind::kPs)
+  if (kind != Kind::kPs && kind != Kind::kAllReduce)
     others.push_back(Start({SiblingProgram("muster"), "ps"}, {{"TF_CONFIG", tf_config("ps", 0)}}, "/dev/null"));
-  if (kind == Kind::kRound || kind == Kind::kBound) others.push_back(worker(1));
+  if (kind == Kind::kRound || kind == Kind::kBound || kind == Kind::kAllReduce) others.push_back(worker(1));
   const pid_t waits = worker(kind == Kind::kChief ? 1 : 0);
   // What starting takes is over then.
   std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -136,7 +154,8 @@ double WaitingShare(const std::string& what, double seconds) {
   others.push_back(waits);
   for (const pid_t process : others) kill(process, SIGKILL);
   for (const pid_t process : others) WaitFor(process);
-  return before < 0 || after < 0 ? -1 : (after - before) / seconds;
+  if (before < 0 || after < 0) return std::nullopt;
+  return (after - before) / seconds;
 }
 
 }  // namespace muster::bench

@@ -113,6 +113,7 @@ absl::Status AllReduceAlgorithm::ReceiveModel(StoreClient& client) {
 
 void AllReduceAlgorithm::Begin(StoreClient& client) {
   TrainInPlace(client, source_, binding_);
+  out_of_step_ = false;
   const int workers = options_.workers_on_this_host > 0 ? options_.workers_on_this_host : group_->size();
   reduction_ = std::make_unique<OverlappedReduction>(
       source_, *group_,
@@ -124,10 +125,13 @@ void AllReduceAlgorithm::Begin(StoreClient& client) {
 }
 
 absl::StatusOr<StepResult> AllReduceAlgorithm::Step(StoreClient& client) {
-  if (!reduction_)
+  if (out_of_step_)
     return absl::FailedPreconditionError(
         "a step of this worker has failed in its middle, and the others can't go on with it: start all again, from the "
         "last checkpoint");
+  if (!reduction_)
+    return absl::FailedPreconditionError(
+        "this worker has not begun to train: ShareModel and Begin come before the first step");
   reduction_->Begin(client.track());
   const absl::StatusOr<double> loss = TracedGradients(source_, client);
   if (!loss.ok()) {
@@ -143,6 +147,7 @@ absl::StatusOr<StepResult> AllReduceAlgorithm::Step(StoreClient& client) {
 
 // To the others this worker has died.
 void AllReduceAlgorithm::LetGo() {
+  out_of_step_ = true;
   reduction_.reset();
   group_.reset();
 }

@@ -28,7 +28,8 @@ struct AllReduceOptions {
   size_t bucket_bytes = size_t{1} << 20;
   // Every worker for itself; all give the same result.
   ReduceWhen when = ReduceWhen::kAuto;
-  // For kAuto, of this cluster. 0: all of them.
+  // For kAuto, of this cluster. 0: not known, taken for all of them; AllReduce of the façade counts them then by the
+  // workers' addresses.
   int workers_on_this_host = 0;
 };
 
@@ -50,7 +51,8 @@ class AllReduceAlgorithm final : public Algorithm {
   [[nodiscard]] absl::Status ShareModel(StoreClient& client) override;
   void Begin(StoreClient& client) override;
   // Unavailable: a worker has died, or hasn't come to the step within the patience: named. Cancelled: one has ended its
-  // training in order. FailedPrecondition: an earlier step of this worker was given up in its middle.
+  // training in order. FailedPrecondition: an earlier step of this worker was given up in its middle; or Begin hasn't
+  // been called.
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
   // The others' next step ends with Cancelled.
   void End() override;
@@ -68,6 +70,7 @@ class AllReduceAlgorithm final : public Algorithm {
   const AllReduceOptions options_;
   std::unique_ptr<Collective> group_;
   std::unique_ptr<OverlappedReduction> reduction_;  // with group_, which it uses: ends first
+  bool out_of_step_ = false;                        // a step has failed in its middle
 };
 
 }  // namespace muster

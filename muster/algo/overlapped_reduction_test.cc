@@ -92,6 +92,27 @@ class ScriptedSource final : public GradientSource {
   std::vector<bool> computed_;
 };
 
+double NumberAt(DType dtype, const std::vector<std::byte>& bytes, size_t j) {
+  if (dtype == DType::kFloat64) {
+    double number = 0;
+    std::memcpy(&number, bytes.data() + j * sizeof number, sizeof number);
+    return number;
+  }
+  float narrow = 0;
+  const size_t skipped = dtype == DType::kBFloat16 ? 2 : 0;
+  std::memcpy(reinterpret_cast<std::byte*>(&narrow) + skipped, bytes.data() + j * (sizeof narrow - skipped),
+              sizeof narrow - skipped);
+  return narrow;
+}
+
+// How far a mean of numbers up to 1 may be from the exact one. Of halves: half a unit in the last of their eight binary
+// places, as they are rounded once, and what the sum in floats makes of it.
+double Tolerance(DType dtype, double exact) {
+  if (dtype == DType::kFloat64) return 1e-15;
+  if (dtype == DType::kFloat32) return 1e-6;
+  return std::ldexp(1.0, std::ilogb(exact) - 8) + 1e-7;
+}
+
 using Means = std::vector<std::vector<std::vector<std::byte>>>;  // by minibatch and variable
 
 struct Kind {
@@ -143,13 +164,14 @@ TEST_P(OverlappedReductionTest, IsTheMean) {
         continue;
       }
       ASSERT_EQ(mean.size(), static_cast<size_t>(kVariables[variable].bytes()));
-      if (kVariables[variable].dtype != DType::kFloat32) continue;
-      for (size_t j = 0; j < mean.size() / sizeof(float); ++j) {
-        float sum = 0;
-        for (int rank = 0; rank < (variable == kOnlyOnRankZero ? 1 : GetParam().size); ++rank)
-          sum += reinterpret_cast<const float*>(ScriptedSource::Gradient(rank, minibatch, variable).data())[j];
-        EXPECT_NEAR(reinterpret_cast<const float*>(mean.data())[j], sum / static_cast<float>(GetParam().size), 1e-6);
+      const DType dtype = kVariables[variable].dtype;
+      std::vector<double> exact(kVariables[variable].elements());
+      for (int rank = 0; rank < (variable == kOnlyOnRankZero ? 1 : GetParam().size); ++rank) {
+        const std::vector<std::byte> gradient = ScriptedSource::Gradient(rank, minibatch, variable);
+        for (size_t j = 0; j < exact.size(); ++j) exact[j] += NumberAt(dtype, gradient, j) / GetParam().size;
       }
+      for (size_t j = 0; j < exact.size(); ++j)
+        EXPECT_NEAR(NumberAt(dtype, mean, j), exact[j], Tolerance(dtype, exact[j])) << kVariables[variable].name;
     }
   }
 }

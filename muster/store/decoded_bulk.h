@@ -21,7 +21,8 @@ class DecodedBulk final : public BulkTarget {
     buffer_ = std::move(buffer);
     segments_.assign(1, buffer_->first(bytes));
   }
-  // As new, but for the memory of what is decoded of pushes.
+  // No bulk, and nothing of an Initialize, which may be large. `push_pull` and `rows` keep their content, and its
+  // memory, until Decode overwrites it.
   void Drop() {
     initialize = {};
     buffer_ = nullptr;
@@ -51,7 +52,7 @@ class DecodedBulk final : public BulkTarget {
 
 class DecodedBulks {
  public:
-  // As new, in the memory of one that was given back if there is such.
+  // A new one, or one that was given back and Dropped.
   std::unique_ptr<DecodedBulk> Take();
   // A DecodedBulk.
   void Reuse(std::unique_ptr<BulkTarget> used);

@@ -1,6 +1,8 @@
 #include "muster/store/last_wait.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"

@@ -208,9 +208,9 @@ absl::Status OverlappedPush::AwaitAll() {
     waited = wait.RunUntil(answered, std::min(notice, give_up));
     if (!waited.ok() || *waited || loop.Now() >= give_up) break;
     notice = absl::InfiniteFuture();
-    const auto silent =
+    const auto first =
         std::find_if(calls_.begin(), calls_.end(), [](const StoreCall& call) { return call.in_flight.has_value(); });
-    LogInfo("waiting for ", client_.Name(silent->ps), ", which has ", unanswered_,
+    LogInfo("waiting for ", client_.Name(first->ps), ", which has ", unanswered_,
             " parts of an update to answer; giving up in ",
             absl::FormatDuration(absl::Ceil(give_up - loop.Now(), absl::Seconds(1))));
   }

@@ -254,8 +254,23 @@ TEST(AllReduceFailureTest, AWorkerWhoseStepFailsInItsMiddleCannotGoOn) {
                                                     .all_reduce = {.bucket_bytes = 1, .when = ReduceWhen::kWithin}});
   EXPECT_EQ(ends[0].status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(ends[0].after_failure.code(), absl::StatusCode::kFailedPrecondition) << ends[0].after_failure;
+  EXPECT_THAT(ends[0].after_failure.message(), HasSubstr("in its middle"));
   EXPECT_EQ(ends[1].status.code(), absl::StatusCode::kUnavailable) << ends[1].status;
   EXPECT_THAT(ends[1].status.message(), HasSubstr("worker:0"));
+}
+
+TEST(AllReduceFailureTest, AStepBeforeTheBeginSaysSo) {
+  QuadraticSource source({{.name = "w", .shape = {3}}});
+  AllReduceAlgorithm algorithm(source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}),
+                               RuleSpec{.learning_rate = 0.1}, nullptr);
+  auto node = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed());
+  ASSERT_EQ(node.status(), absl::OkStatus());
+  (*node)->SetAlgorithm(&algorithm);
+  const auto environment = (*node)->MakeSessionEnvironment();
+  ASSERT_EQ(environment.status(), absl::OkStatus());
+  const absl::Status status = algorithm.Step(*environment->client).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("Begin"));
 }
 
 TEST(AllReduceFailureTest, AnotherModelIsRefused) {

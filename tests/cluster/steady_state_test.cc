@@ -1,7 +1,7 @@
 // What a step that is like the one before costs beside computing, from the worker's gradients to the ps and back: no
-// allocation at all, on either side, and no byte of a tensor copied twice. Worker and ps run in one process, on one
-// loop, with the sockets or the shared memory of the machine between them, so that what is counted is theirs and all of
-// it.
+// allocation at all, on either side, and of a tensor's bytes each copy of docs/performance.md ("What a step copies and
+// allocates") once and no other. Worker and ps run in one process, on one loop, with the sockets or the shared memory
+// of the machine between them, so that what is counted is theirs and all of it.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -207,7 +207,7 @@ class CopiesTest : public testing::TestWithParam<Mode> {};
 // By the ps, of every byte of the parameters: into the undo slot, before it is changed, and out of the arena under its
 // stripe's lock, into the answer. Over TCP the rest is the kernel's. In shared memory the worker besides gathers its
 // gradients into the memory that the ps applies them from, and takes the values out of it into its tensors.
-TEST_P(CopiesTest, NothingIsCopiedTwice) {
+TEST_P(CopiesTest, NothingIsCopiedMoreThanTheTableSays) {
   if (!CountsCopies()) GTEST_SKIP() << "a sanitizer has memcpy";
   const Mode& mode = GetParam();
   Cluster cluster(mode);

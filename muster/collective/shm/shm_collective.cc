@@ -17,8 +17,11 @@
 namespace muster {
 namespace {
 
-// How long a rank sleeps before it looks whether those that it waits for are still there.
+// How long a rank sleeps before it looks whether those that it waits for are still there. Who has waited for so long is
+// behind a slow rank and looks less often: a count wakes it anyway, and only a death doesn't.
 constexpr absl::Duration kSlice = absl::Milliseconds(5);
+constexpr absl::Duration kLong = absl::Milliseconds(100);
+constexpr absl::Duration kLongSlice = absl::Milliseconds(50);
 
 // The part of each share that falls to a chunk.
 class Pieces {
@@ -197,13 +200,15 @@ absl::Status ShmCollective::AwaitAll(ShmCounter ShmLane::*counter, uint32_t chun
 }
 
 absl::Status ShmCollective::Await(int rank, ShmCounter& counter, uint32_t chunks, absl::Time deadline) {
-  for (;;) {
-    const absl::Duration left = deadline - RealClock().Now();
+  const absl::Time began = RealClock().Now();
+  for (absl::Time now = began;; now = RealClock().Now()) {
+    const absl::Duration left = deadline - now;
     if (left <= absl::ZeroDuration() && !HasCounted(counter, chunks))
       return GiveUp(absl::DeadlineExceededError(
                         absl::StrCat(names_[rank], " hasn't come to operation ", calls_ + 1, " of the group in time")),
                     rank);
-    if (AwaitAsleep(counter, chunks, std::max(absl::ZeroDuration(), std::min(left, kSlice)))) return absl::OkStatus();
+    const absl::Duration slice = now - began < kLong ? kSlice : kLongSlice;
+    if (AwaitAsleep(counter, chunks, std::max(absl::ZeroDuration(), std::min(left, slice)))) return absl::OkStatus();
     int missing = rank;
     absl::Status why = WhyMissing(rank, missing);
     if (!why.ok() && !HasCounted(counter, chunks)) return GiveUp(std::move(why), missing);
