@@ -16,6 +16,14 @@ namespace {
 constexpr char kInterrupted[] = "muster/interrupted";
 // Longer than a ps that is there takes, mostly: nothing is asked and nothing said before.
 constexpr absl::Duration kBeforeQuestion = absl::Milliseconds(500);
+// More than a channel sends of its own accord while a question is open: pings, and handshakes of new connections, which
+// a kernel takes even for a process that is stopped.
+constexpr uint64_t kOwnBytes = 1024;
+
+// The question, or its answer, may only be queued behind a message that takes its time.
+bool Moves(const Channel::Stats& before, const Channel::Stats& now) {
+  return now.bytes_received > before.bytes_received || now.bytes_sent > before.bytes_sent + kOwnBytes;
+}
 
 }  // namespace
 
@@ -53,18 +61,22 @@ absl::Status LastWait::Ask(absl::FunctionRef<bool()> settled) {
             " to answer. Another signal ends this process at once.");
   int unanswered = static_cast<int>(questions.size());
   for (StoreCall& question : questions) client_.Send(question, client_.loop_.Now() + patience, unanswered);
+  std::vector<Channel::Stats> asked;
+  for (const StoreCall& question : questions) asked.push_back(client_.TrafficStats(question.ps));
   client_.loop_.RunUntil([&] { return unanswered == 0 || settled(); }, absl::InfiniteFuture());
   if (unanswered > 0) {
     client_.Abandon(questions, unanswered);
     return absl::OkStatus();
   }
-  for (const StoreCall& question : questions) {
-    const absl::Status answered = client_.Annotate(question.ps, question.answer.status());
-    if (!absl::IsUnavailable(answered)) continue;
-    client_.servers_[question.ps].joined.ps_incarnation = 0;  // Done needn't try
-    return InterruptedError(answered);
+  absl::Status gone;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    const int ps = questions[i].ps;
+    const absl::Status answered = client_.Annotate(ps, questions[i].answer.status());
+    if (!absl::IsUnavailable(answered) || Moves(asked[i], client_.TrafficStats(ps))) continue;
+    client_.servers_[ps].joined.ps_incarnation = 0;  // Done needn't try
+    gone.Update(answered);
   }
-  return absl::OkStatus();
+  return gone.ok() ? absl::OkStatus() : InterruptedError(gone);
 }
 
 }  // namespace muster

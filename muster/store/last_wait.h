@@ -1,7 +1,7 @@
 // A wait for ps after a stop was asked for. What is under way is finished even then, so that the ps are left with whole
 // updates and the chief with its checkpoint; but not with a ps that is gone, for which a worker otherwise waits as long
-// as its patience lasts. So whoever is silent has to answer a question within StoreClientOptions::stop_patience. Used
-// by the client's thread.
+// as its patience lasts. So whoever is silent has to answer a question within StoreClientOptions::stop_patience, unless
+// bytes move on its channel, where the question may have to queue. Used by the client's thread.
 #pragma once
 
 #include <vector>

@@ -182,6 +182,43 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return NameOf(std::get<Fault>(info.param)) + "By" + std::get<Way>(info.param).name; });
 
 // Faults that no retry hears of within its patience.
+// Another transport's channels, over which so many bytes a second come in all the time.
+class TricklingTransport final : public Transport {
+ public:
+  TricklingTransport(Transport& inner, double bytes_per_second) : inner_(inner), bytes_per_second_(bytes_per_second) {}
+  EventLoop& loop() override { return inner_.loop(); }
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) override {
+    return inner_.Listen(address, handler);
+  }
+  std::unique_ptr<Channel> Connect(const std::string& address) override {
+    return std::make_unique<Trickling>(inner_.Connect(address), inner_.loop(), bytes_per_second_);
+  }
+
+ private:
+  class Trickling final : public Channel {
+   public:
+    Trickling(std::unique_ptr<Channel> inner, EventLoop& loop, double bytes_per_second)
+        : inner_(std::move(inner)), loop_(loop), bytes_per_second_(bytes_per_second) {}
+    CallId Call(const Request& request, ReplyCallback done) override { return inner_->Call(request, std::move(done)); }
+    void Cancel(CallId call) override { inner_->Cancel(call); }
+    const std::string& peer() const override { return inner_->peer(); }
+    Stats stats() const override {
+      Stats stats = inner_->stats();
+      stats.bytes_received += static_cast<uint64_t>(bytes_per_second_ * absl::ToDoubleSeconds(loop_.Now() - begin_));
+      return stats;
+    }
+
+   private:
+    const std::unique_ptr<Channel> inner_;
+    EventLoop& loop_;
+    const double bytes_per_second_;
+    const absl::Time begin_ = loop_.Now();
+  };
+
+  Transport& inner_;
+  const double bytes_per_second_;
+};
+
 class FaultTest : public ::testing::TestWithParam<Way> {
  protected:
   void Start() {
@@ -291,6 +328,49 @@ TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsThatIsThereAndSlow) {
   store_.loop.CallAt(store_.loop.Now() + absl::Seconds(1), [&] { stop_ = true; });
   EXPECT_EQ(Push(), absl::OkStatus());
   EXPECT_EQ(StatusOf(store_, 0)["global_step"], 1);
+}
+
+// The answer to a push that comes piece by piece, and whatever is asked meanwhile waits behind it.
+TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsWhoseAnswerIsOnItsWay) {
+  LoopbackTransport loopback(store_.network, store_.loop);
+  FaultTransport faults(loopback, script_);
+  for (const bool moves : {true, false}) {
+    SCOPED_TRACE(moves);
+    stop_ = false;
+    TricklingTransport transport(faults, moves ? 1000 : 0);
+    StoreClientOptions options = Options();
+    options.task = "chief:0";
+    options.incarnation = moves ? 1000 : 1001;
+    chief_ = std::make_unique<StoreClient>(transport, store_.addresses(), std::move(options));
+    Start();
+    script_.Add({.kind = FaultKind::kDelayReply,
+                 .method = static_cast<uint16_t>(StoreMethod::kPushPull),
+                 .peer = store_.addresses()[1],
+                 .delay = absl::Seconds(25)});
+    script_.Add({.kind = FaultKind::kDelayRequest,
+                 .times = 5,
+                 .method = static_cast<uint16_t>(StoreMethod::kStatus),
+                 .peer = store_.addresses()[1],
+                 .delay = absl::Seconds(25)});
+    store_.loop.CallAt(store_.loop.Now() + absl::Seconds(1), [&] { stop_ = true; });
+    const absl::Status status = Push();
+    EXPECT_EQ(IsInterrupted(status), !moves) << status;
+    EXPECT_EQ(status.ok(), moves) << status;
+    chief_.reset();
+  }
+}
+
+TEST_P(SentFaultTest, WhoIsToStopWithTwoPsGoneTellsNeitherThatItIsDone) {
+  Start();
+  ASSERT_EQ(Push(), absl::OkStatus());
+  store_.KillPs(0);
+  store_.KillPs(1);
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(1), [&] { stop_ = true; });
+  const absl::Status status = Push();
+  EXPECT_TRUE(IsInterrupted(status)) << status;
+  const absl::Time gone = store_.loop.Now();
+  EXPECT_EQ(chief_->Done(), absl::OkStatus());
+  EXPECT_LT(store_.loop.Now() - gone, absl::Seconds(1)) << "somebody was waited for again";
 }
 
 TEST_P(SentFaultTest, APsThatIsSilentIsNamedWithinThePatience) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,10 +40,21 @@ class CountingSource final : public GradientSource {
   const std::vector<std::vector<float>> gradients_ = {std::vector<float>(kWidth, -1), std::vector<float>(2, -1)};
 };
 
+// Each look at it is a second after the one before. It orders no threads, so that it hides no race.
+class HastyClock final : public Clock {
+ public:
+  absl::Time Now() const override {
+    return absl::FromUnixSeconds(1000000000 + looks_.fetch_add(1, std::memory_order_relaxed));
+  }
+
+ private:
+  mutable std::atomic<int64_t> looks_{0};
+};
+
 // A task and its session.
 struct Trainee {
   Trainee(SimulatedStore& store, const std::string& task, bool thread, SessionOptions options = {},
-          FaultScript* faults = nullptr)
+          FaultScript* faults = nullptr, const Clock* clock = nullptr)
       : client(faults == nullptr ? store.Client(task, {.part_bytes = 1})
                                  : store.Client(task, *faults, {.part_bytes = 1})),
         algorithm(source, *PlaceVariables(source.variables(), 2, Placement::kRoundRobin, {}),
@@ -51,8 +63,9 @@ struct Trainee {
                  .algorithm = &algorithm,
                  .loop = &store.loop,
                  .files = &store.files,
-                 .clock = &store.clock,
-                 .is_chief = task == "chief:0"},
+                 .clock = clock != nullptr ? clock : &store.clock,
+                 .is_chief = task == "chief:0",
+                 .metrics = &metrics},
                 options, {}) {
     EXPECT_EQ(session.Start(), absl::OkStatus());
   }
@@ -62,6 +75,7 @@ struct Trainee {
 
   CountingSource source;
   std::unique_ptr<StoreClient> client;
+  TrainingMetrics metrics;
   PipelinedAlgorithm algorithm;  // waits at its end for what its thread does with the client
   Session session;
 };
@@ -190,6 +204,19 @@ TEST_P(SessionPipelinedTest, LostAndDoubledMessagesAreInTheCheckpointOnce) {
       if (script.met() == 0) break;
     }
   }
+}
+
+// The traffic is looked at after each step, while the update's thread uses the channels: for the thread sanitizer.
+TEST_P(SessionPipelinedTest, WhatIsShownWhileAnUpdateIsUnderWayIsRightInTheEnd) {
+  const HastyClock clock;
+  Trainee chief(store_, "chief:0", GetParam(), {}, nullptr, &clock);
+  chief.Steps(50);
+  EXPECT_EQ(chief.session.Close(), absl::OkStatus());
+  const Channel::Stats traffic = TrafficOf(*chief.client);
+  EXPECT_GT(traffic.bytes_sent, 0u);
+  EXPECT_EQ(chief.metrics.bytes_sent.value(), traffic.bytes_sent);
+  EXPECT_EQ(chief.metrics.bytes_received.value(), traffic.bytes_received);
+  EXPECT_EQ(chief.metrics.links.Get(), std::vector<std::string>(2, "loopback"));
 }
 
 // On one loop none of them has a thread. Their updates are under way, each at one moment, when the chief saves.

@@ -73,7 +73,7 @@ class Channel {
     // What the present connection is: "tcp", "shared memory", "loopback"; empty: there is none.
     const char* link = "";
   };
-  virtual Stats stats() const = 0;
+  virtual Stats stats() const = 0;  // from any thread, but for simulated ones
 };
 
 }  // namespace muster

@@ -82,7 +82,8 @@ void LoopbackChannel::Connect() {
     return;
   }
   backoff_.Reset();
-  ++stats_.connects;
+  counts_.AddConnect();
+  counts_.SetLink("loopback");
   link_ = std::make_shared<LoopbackLink>();
   link_->server = std::move(server);
   link_->client = self_;
@@ -106,7 +107,7 @@ void LoopbackChannel::SendWaiting() {
 
 void LoopbackChannel::Send(uint64_t id, CallTable::Call& call) {
   call.sent = true;
-  ++stats_.calls;
+  counts_.AddCall();
   LoopbackMessage message;
   message.id = id;
   message.method = call.request.method;
@@ -115,7 +116,7 @@ void LoopbackChannel::Send(uint64_t id, CallTable::Call& call) {
   message.time_left = call.request.deadline - loop_.Now();
   message.cut_after = call.request.cut_after;
   message.memory = std::make_shared<LoopbackMemory>();
-  stats_.bytes_sent += kFrameHeaderBytes + message.control.size() + message.bulk_bytes;
+  counts_.AddSent(kFrameHeaderBytes + message.control.size() + message.bulk_bytes);
   {
     MutexLock lock(message.memory->mutex);
     message.memory->bulk = call.request.bulk;
@@ -155,7 +156,7 @@ void LoopbackChannel::OnReply(const LoopbackLink* link, uint64_t id, absl::Statu
   if (link != link_.get() || calls_.Find(id) == nullptr) return;
   memory_.erase(id);
   if (reply.ok()) {
-    stats_.bytes_received += kFrameHeaderBytes + reply->control.size() + reply->bulk_bytes;
+    counts_.AddReceived(kFrameHeaderBytes + reply->control.size() + reply->bulk_bytes);
   } else {
     reply = absl::Status(reply.status().code(), absl::StrCat(address_, ": ", reply.status().message()));
   }
@@ -165,6 +166,7 @@ void LoopbackChannel::OnReply(const LoopbackLink* link, uint64_t id, absl::Statu
 void LoopbackChannel::OnBroken(const LoopbackLink* link) {
   if (link != link_.get()) return;
   link_ = nullptr;
+  counts_.SetLink("");
   trouble_ = "the connection broke";
   std::vector<uint64_t> broken;
   for (const auto& [id, memory] : memory_) {

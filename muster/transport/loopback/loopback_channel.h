@@ -12,6 +12,7 @@
 #include "muster/transport/loopback/loopback_link.h"
 #include "muster/transport/loopback/loopback_network.h"
 #include "muster/transport/loopback/loopback_transport.h"
+#include "muster/transport/traffic_counts.h"
 
 namespace muster {
 
@@ -24,11 +25,7 @@ class LoopbackChannel final : public Channel {
   CallId Call(const Request& request, ReplyCallback done) override;
   void Cancel(CallId call) override;
   const std::string& peer() const override { return address_; }
-  Stats stats() const override {
-    Stats stats = stats_;
-    if (link_ != nullptr) stats.link = "loopback";
-    return stats;
-  }
+  Stats stats() const override { return counts_.Read(); }
 
   // From the server, on this channel's loop.
   void OnReply(const LoopbackLink* link, uint64_t id, absl::StatusOr<Reply> reply);
@@ -55,7 +52,7 @@ class LoopbackChannel final : public Channel {
   std::string trouble_ = "no attempt was made yet";  // why there is no connection
   std::deque<uint64_t> waiting_;                     // for a connection; may hold calls that have ended
   absl::flat_hash_map<uint64_t, std::shared_ptr<LoopbackMemory>> memory_;  // of the calls that were sent
-  Stats stats_;
+  TrafficCounts counts_;
   CallTable calls_;  // last: its destructor calls back
 };
 

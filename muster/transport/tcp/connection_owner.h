@@ -28,6 +28,8 @@ class ConnectionOwner {
   virtual void OnLent(LentBytes /*bulk*/) {}
   // The last byte of that frame has arrived.
   virtual void OnFrameEnd() = 0;
+  // So many bytes more have gone out or come in, those of the handshake included.
+  virtual void OnMoved(uint64_t /*sent*/, uint64_t /*received*/) {}
   // Some frames have been handed to the kernel.
   virtual void OnSent() {}
   // The connection has ended by itself. Never from inside a call of the owner's; not after Close. A frame that was

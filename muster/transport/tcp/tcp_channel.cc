@@ -50,20 +50,6 @@ TcpChannel::~TcpChannel() {
   loop_.CancelTimer(silence_timer_);
 }
 
-Channel::Stats TcpChannel::stats() const {
-  Stats stats = stats_;
-  if (connection_) {
-    stats.bytes_sent += connection_->bytes_sent();
-    stats.bytes_received += connection_->bytes_received();
-    if (connection_->areas() != nullptr) {
-      stats.link = "shared memory";
-    } else if (connected()) {
-      stats.link = "tcp";
-    }
-  }
-  return stats;
-}
-
 Channel::CallId TcpChannel::Call(const Request& request, ReplyCallback done) {
   absl::Status status = CheckLimits(request);
   const uint64_t id = calls_.Add(request, std::move(done));
@@ -123,12 +109,17 @@ void TcpChannel::OnDialed(absl::StatusOr<Socket> socket) {
   connection_->Start();
 }
 
+void TcpChannel::OnMoved(uint64_t sent, uint64_t received) {
+  counts_.AddSent(sent);
+  counts_.AddReceived(received);
+}
+
 void TcpChannel::OnSent() {
   if (connection_->outgoing().empty()) drained_at_ = MonotonicNanos();
 }
 
 void TcpChannel::OnReady() {
-  ++stats_.connects;
+  counts_.AddConnect();
   at_door_ = (connection_->agreed() & kOfferSharedMemory) != 0;
   if (!at_door_) return LeaveDoor(nullptr);
   door_timer_ = loop_.CallAt(loop_.Now() + options_.handshake_timeout, [this] { LeaveDoor(nullptr); });
@@ -149,6 +140,7 @@ void TcpChannel::LeaveDoor(std::unique_ptr<ByteStream> stream) {
   loop_.CancelTimer(door_timer_);
   visit_ = nullptr;
   if (stream != nullptr) connection_->MoveTo(std::move(stream));
+  counts_.SetLink(connection_->areas() != nullptr ? "shared memory" : "tcp");
   while (!waiting_.empty()) {
     const uint64_t id = waiting_.front();
     waiting_.pop_front();
@@ -158,7 +150,7 @@ void TcpChannel::LeaveDoor(std::unique_ptr<ByteStream> stream) {
 
 void TcpChannel::SendCall(uint64_t id, CallTable::Call& call) {
   call.sent = true;
-  ++stats_.calls;
+  counts_.AddCall();
   OutgoingFrame frame = connection_->NewFrame();
   frame.id = id;
   frame.control = call.request.control;
@@ -247,18 +239,13 @@ void TcpChannel::OnFrameEnd() {
   connection->ReuseControl(calls_.Finish(std::exchange(receiving_, 0), std::move(reply_)));
 }
 
-void TcpChannel::CountConnection() {
-  stats_.bytes_sent += connection_->bytes_sent();
-  stats_.bytes_received += connection_->bytes_received();
-}
-
 void TcpChannel::OnClosed(const absl::Status& why, TcpConnection::Fault fault) {
   receiving_ = 0;
   at_door_ = false;
   loop_.CancelTimer(door_timer_);
   visit_ = nullptr;
   trouble_ = std::string(why.message());
-  CountConnection();
+  counts_.SetLink("");
   const std::shared_ptr<TcpConnection> closed = std::exchange(connection_, nullptr);
   if (fault == TcpConnection::Fault::kHandshake && TryingAgainIsInVain(why)) {
     Refuse(why);

@@ -17,6 +17,7 @@
 #include "muster/transport/tcp/tcp_dialer.h"
 #include "muster/transport/tcp/tcp_event_loop.h"
 #include "muster/transport/tcp/tcp_options.h"
+#include "muster/transport/traffic_counts.h"
 #include "muster/transport/transport.h"
 
 namespace muster {
@@ -30,13 +31,14 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   CallId Call(const Request& request, ReplyCallback done) override;
   void Cancel(CallId call) override;
   const std::string& peer() const override { return address_; }
-  Stats stats() const override;
+  Stats stats() const override { return counts_.Read(); }
 
  private:
   // TcpConnection::Owner
   void OnReady() override;
   absl::StatusOr<const MutableSegments*> OnFrame(const FrameHeader& header, std::string control) override;
   void OnFrameEnd() override;
+  void OnMoved(uint64_t sent, uint64_t received) override;
   void OnSent() override;
   void OnClosed(const absl::Status& why, TcpConnection::Fault fault) override;
 
@@ -53,7 +55,6 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   // Ends with `why` what waits for a connection that can't be had.
   void Refuse(const absl::Status& why);
   absl::Status Named(const absl::Status& status) const;  // with the peer's address in front
-  void CountConnection();
   void WatchSilence();
   void OnSilence();
 
@@ -85,7 +86,7 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   absl::Time heard_;          // when that last grew
   bool suspect_ = false;      // silent for too long at the last look; this process may have been stopped, so look again
 
-  Stats stats_;      // without the bytes of the present connection
+  TrafficCounts counts_;
   CallTable calls_;  // last: its destructor calls back
 };
 

@@ -116,6 +116,7 @@ void TcpConnection::Flush() {
       break;
     }
     bytes_sent_ += n;
+    owner_->OnMoved(n, 0);
     turn += n;
     outgoing_.Advance(n, done);
     if (!done.empty() && done.back().cut) Fail(absl::UnavailableError("the connection was cut by a scripted fault"));
@@ -216,6 +217,7 @@ void TcpConnection::Read() {
     const ssize_t n = Receive(&wanted);
     if (n > 0) {
       bytes_received_ += n;
+      owner_->OnMoved(0, n);
       turn += n;
       left_ = nullptr;
       // The end of a bulk part mostly is the end of what there is, and asking would cost a system call.
