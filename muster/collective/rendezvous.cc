@@ -44,6 +44,15 @@ absl::Status WaitUntil(TcpEventLoop& loop, const GroupOptions& options, absl::Ti
   return absl::OkStatus();
 }
 
+// One rank's, at the desk.
+struct Seat {
+  bool taken = false;
+  ConnectionId connection{};
+  std::optional<Responder> answer;  // what it waits for
+  bool agreed = false;
+  bool at_the_door = false;
+};
+
 // Rank 0's desk. Phase one: ranks enter, and wait; phase two: each says whether it stands at the door. Who goes away
 // sends everyone back to phase one.
 class Desk final : public RequestHandler {
@@ -102,14 +111,6 @@ class Desk final : public RequestHandler {
   }
 
  private:
-  struct Seat {
-    bool taken = false;
-    ConnectionId connection{};
-    std::optional<Responder> answer;  // what it waits for
-    bool agreed = false;
-    bool at_the_door = false;
-  };
-
   void Enter(const IncomingRequest& request, Responder responder) {
     EnterRequest message;
     if (!Decode(request.control, message)) return responder.Fail(absl::InvalidArgumentError("no rank says this"));
