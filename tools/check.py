@@ -54,7 +54,7 @@ def parts(everything):
         Part("headers", "each compiles by itself", tool("check_headers.py")),
         Part("locks", "the torch-free part built by clang, thread-safety analysis on", tool("build.py", "notorch", "tests")),
         Part("tests", "unit tests of the torch-free part", tool("check.py", "--run-tests")),
-        Part("lint", "clang-tidy-14 on " + ("everything" if everything else "what changed"),
+        Part("lint", "clang-tidy on " + ("everything" if everything else "what changed"),
              tool("check_tidy.py", *(["--all"] if everything else []))),
     ]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""clang-tidy-14 on what changed, or on everything: check_tidy.py [--all | FILE...]. Prints what it finds and exits 1.
+"""clang-tidy on what changed, or on everything: check_tidy.py [--all | FILE...]. Prints what it finds and exits 1.
 
 A changed header is looked at through a source that includes it. What was right before and hasn't changed since, with all
 it includes and with .clang-tidy, isn't looked at again. Sources of one folder are looked at several at a time, as one file
@@ -19,6 +19,7 @@ import sources
 
 ROOT = sources.ROOT
 CONFIGURATION = ROOT / ".clang-tidy"
+PROGRAM = ROOT / ".venv/bin/clang-tidy"  # from tools/requirements.txt
 # Larger ones save little more, and one clash of names sends all of them back to be looked at by themselves.
 GROUP = 5
 NOISE = re.compile(r"^\d+ warnings?( and \d+ errors?)? generated\.$|^Suppressed |^Use -header-filter|^$")
@@ -65,12 +66,12 @@ def lint_group(members, commands, memory):
 
 def lint(path, arguments):
     """What clang-tidy finds in one file, or ""."""
-    command = ["clang-tidy-14", "-quiet", f"--config-file={CONFIGURATION}", str(path), "--", *arguments]
+    command = [str(PROGRAM), "-quiet", f"--config-file={CONFIGURATION}", str(path), "--", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode == 0:
         return ""
     lines = [line for line in (done.stdout + done.stderr).splitlines() if not NOISE.match(line)]
-    return "\n".join(lines) or f"{path}: clang-tidy-14 ended with {done.returncode}"
+    return "\n".join(lines) or f"{path}: clang-tidy ended with {done.returncode}"
 
 
 def main(arguments):

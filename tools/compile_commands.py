@@ -27,7 +27,7 @@ def arguments_for_clang(command):
             skip = True
         else:
             kept.append(word)
-    return kept + ["-Wthread-safety", "-Wno-unknown-warning-option", "-Qunused-arguments"]
+    return kept + ["-Wthread-safety", "-Wno-deprecated-declarations", "-Wno-unknown-warning-option", "-Qunused-arguments"]
 
 
 def read(preset):
@@ -69,23 +69,32 @@ class Contents:
 
     def __init__(self, root=ROOT):
         self.root = root
-        self.texts = {}
+        self.texts, self.included, self.closures = {}, {}, {}
 
     def text(self, path):
         if path not in self.texts:
             self.texts[path] = (self.root / path).read_text(encoding="utf-8")
         return self.texts[path]
 
+    def includes(self, path):
+        """The files of the project that a file includes itself."""
+        if path not in self.included:
+            self.included[path] = [
+                found for _, name in sources.includes(self.text(path))
+                for found in [p for p in (pathlib.Path(name), path.parent / name) if (self.root / p).is_file()][:1]]
+        return self.included[path]
+
     def closure(self, path):
-        seen, todo = set(), [pathlib.Path(path)]
-        while todo:
-            current = todo.pop()
-            if current in seen:
-                continue
-            seen.add(current)
-            for _, name in sources.includes(self.text(current)):
-                todo += [p for p in (pathlib.Path(name), current.parent / name) if (self.root / p).is_file()][:1]
-        return seen
+        path = pathlib.Path(path)
+        if path not in self.closures:
+            seen, todo = set(), [path]
+            while todo:
+                current = todo.pop()
+                if current not in seen:
+                    seen.add(current)
+                    todo += self.includes(current)
+            self.closures[path] = seen
+        return self.closures[path]
 
     def digest(self, path, *more):
         digest = hashlib.sha256(repr(more).encode())

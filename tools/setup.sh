@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what this project needs and this machine lacks. `./dev setup` and every other command of ./dev call it.
 #   setup.sh [--quiet] [--torch | --no-torch] [--tests]
-# --torch (the default) also sees to libtorch, --tests to the Python packages that only tests use. When nothing is
+# --torch (the default) also sees to libtorch, --tests to the Python packages that only tests and checks use. When nothing is
 # missing it only asks dpkg and the file system, which takes a tenth of a second; --quiet then prints nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -128,11 +128,11 @@ see_to_test_requirements() {
     say_ok "[3/3] Python packages for tests: nothing is missing"
     return
   fi
-  say "[3/3] installing the Python packages that only tests use (tools/requirements.txt) into .venv"
+  say "[3/3] installing the Python packages that only tests and checks use (tools/requirements.txt) into .venv"
   make_environment
   pip_install -r tools/requirements.txt
 }
 
 see_to_packages
 if [ $torch = yes ]; then see_to_torch; else say_ok "[2/3] libtorch: not asked for"; fi
-if [ $tests = yes ]; then see_to_test_requirements; else say_ok "[3/3] Python packages for tests: ./dev test sees to them"; fi
+if [ $tests = yes ]; then see_to_test_requirements; else say_ok "[3/3] Python packages for tests: ./dev test and ./dev check see to them"; fi

@@ -91,7 +91,7 @@ absl::StatusOr<std::string> Header(const std::vector<TensorInfo>& tensors, const
       ASSIGN_OR_RETURN(const std::string quoted_value, QuoteJson(value));
       absl::StrAppend(&header, header.back() == '{' ? "" : ",", quoted_key, ":", quoted_value);
     }
-    header += "}";
+    header += '}';
   }
   for (const TensorInfo& tensor : tensors) {
     ASSIGN_OR_RETURN(const std::string name, QuoteJson(tensor.name));
@@ -99,7 +99,7 @@ absl::StatusOr<std::string> Header(const std::vector<TensorInfo>& tensors, const
                     "\",\"shape\":[", absl::StrJoin(tensor.shape, ","), "],\"data_offsets\":[", tensor.offset, ",",
                     tensor.offset + tensor.bytes, "]}");
   }
-  header += "}";
+  header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');
   if (header.size() > kMaxHeaderBytes)
     return absl::InvalidArgumentError(absl::StrCat("header of ", header.size(), " bytes; at most ", kMaxHeaderBytes));

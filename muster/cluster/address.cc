@@ -97,7 +97,7 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text) {
   if (colon == std::string_view::npos) return BadAddress(text, "has no port");
   if (text.find(':') != colon) return BadAddress(text, "has more than one \":\"; an IPv6 address needs brackets");
   ASSIGN_OR_RETURN(result.port, ParsePort(text, text.substr(colon + 1)));
-  result.host = absl::AsciiStrToLower(absl::string_view(text.data(), colon));
+  result.host = absl::AsciiStrToLower(std::string(text.substr(0, colon)));
   RETURN_IF_ERROR(ValidateName(text, result.host));
   return result;
 }

@@ -132,7 +132,7 @@ absl::StatusOr<std::optional<int>> PinnedPs(const VariableSpec& variable, int nu
                                                    Quoted(variable.device),
                                                    " names a ps that doesn't exist; accepted: task 0 to ", num_ps - 1));
   }
-  return std::optional<int>(*device.task);
+  return device.task;
 }
 
 // The order in which the strategy sees the slices.

@@ -76,7 +76,7 @@ TEST(RecordedTensorFlow, DeviceStrings) {
     if (!status.ok()) {
       ++mistakes;
     } else if (test.contains("canonical")) {
-      EXPECT_EQ(merged.ToString(), test.at("canonical"));
+      EXPECT_EQ(merged.ToString(), test.at("canonical").get<std::string>());
     }
   }
   EXPECT_GT(mistakes, 10);
@@ -118,7 +118,7 @@ TEST(RecordedTensorFlow, DeviceScopes) {
       OpenScopes(op.value("inner", json::array()), stack, scopes);
       auto device = stack.DeviceFor({.type = op.at("type"), .name = "op", .shape = {2}});
       ASSERT_TRUE(device.ok()) << device.status();
-      EXPECT_EQ(device->ToString(), op.at("device"));
+      EXPECT_EQ(device->ToString(), op.at("device").get<std::string>());
       ++compared;
       while (!scopes.empty()) scopes.pop_back();
     }

@@ -32,8 +32,8 @@ struct TaskId {
   static absl::StatusOr<TaskId> Parse(std::string_view text);
 
   bool operator==(const TaskId&) const = default;
-  // By name of the job, then by number. (clang-tidy 14 takes the 0 that results are compared with for a pointer.)
-  auto operator<=>(const TaskId&) const = default;  // NOLINT(modernize-use-nullptr)
+  // By name of the job, then by number.
+  auto operator<=>(const TaskId&) const = default;
 
   template <typename H>
   friend H AbslHashValue(H h, const TaskId& task) {

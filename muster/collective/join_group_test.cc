@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <thread>
 
@@ -22,19 +23,23 @@ GroupOptions OptionsOf(int size, CollectiveChoice choice = CollectiveChoice::kAu
   return {.names = RankNames(size), .addresses = FreeAddresses(size), .choice = choice};
 }
 
-// Every rank in a thread of its own, the last one first.
-std::vector<Joined> JoinAll(const GroupOptions& options) {
-  const int size = static_cast<int>(options.names.size());
-  std::vector<Joined> joined(size);
+// Every rank joins in a thread of its own, the last one first, and goes on there with `then`.
+void JoinEach(const GroupOptions& options, const std::function<void(GroupOptions& mine, Joined)>& then) {
   std::vector<std::thread> threads;
-  for (int rank = size - 1; rank >= 0; --rank)
+  for (int rank = static_cast<int>(options.names.size()) - 1; rank >= 0; --rank)
     threads.emplace_back([&, rank] {
       GroupOptions mine = options;
       mine.rank = rank;
-      joined[rank] = JoinGroup(mine, Soon());
+      Joined joined = JoinGroup(mine, Soon());
+      then(mine, std::move(joined));
     });
   for (std::thread& thread : threads) thread.join();
-  return joined;
+}
+
+std::vector<Joined> JoinAll(const GroupOptions& options) {
+  std::vector<Joined> all(options.names.size());
+  JoinEach(options, [&](GroupOptions& mine, Joined joined) { all[mine.rank] = std::move(joined); });
+  return all;
 }
 
 void ExpectThatTheyAddUp(std::vector<Joined> joined) {
@@ -79,49 +84,35 @@ TEST(JoinGroupTest, ARingIfItIsAskedFor) {
 // goes on as soon as it can.
 TEST(JoinGroupTest, ARingThatIsUsedAtOnce) {
   for (int again = 0; again < 20; ++again) {
-    const GroupOptions options = OptionsOf(3, CollectiveChoice::kRing);
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 3; ++rank)
-      threads.emplace_back([&, rank] {
-        GroupOptions mine = options;
-        mine.rank = rank;
-        Joined joined = JoinGroup(mine, Soon());
-        ASSERT_EQ(joined.status(), absl::OkStatus());
-        float number = 1;
-        EXPECT_EQ((*joined)->Broadcast({AsMutableBytes(&number, 1)}, 0, Soon()), absl::OkStatus());
-        EXPECT_EQ((*joined)->AllReduce({AsBytes(&number, 1)}, {AsMutableBytes(&number, 1)}, DType::kFloat32,
-                                       Reduction::kSum, Soon()),
-                  absl::OkStatus());
-        EXPECT_EQ(number, 3);
-        EXPECT_EQ((*joined)->Barrier(Soon()), absl::OkStatus());
-        (*joined)->Leave();
-      });
-    for (std::thread& thread : threads) thread.join();
+    JoinEach(OptionsOf(3, CollectiveChoice::kRing), [](GroupOptions&, Joined joined) {
+      ASSERT_EQ(joined.status(), absl::OkStatus());
+      float number = 1;
+      EXPECT_EQ((*joined)->Broadcast({AsMutableBytes(&number, 1)}, 0, Soon()), absl::OkStatus());
+      EXPECT_EQ((*joined)->AllReduce({AsBytes(&number, 1)}, {AsMutableBytes(&number, 1)}, DType::kFloat32,
+                                     Reduction::kSum, Soon()),
+                absl::OkStatus());
+      EXPECT_EQ(number, 3);
+      EXPECT_EQ((*joined)->Barrier(Soon()), absl::OkStatus());
+      (*joined)->Leave();
+    });
   }
 }
 
 // It has died before its neighbours had heard of it, and nothing else tells them.
 TEST(JoinGroupTest, ARankThatWasStartedAgainBeforeTheRingKnewItEndsTheRing) {
-  const GroupOptions options = OptionsOf(3, CollectiveChoice::kRing);
   std::vector<absl::Status> ends(3);
   std::atomic<int> ended{0};
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 3; ++rank)
-    threads.emplace_back([&, rank] {
-      GroupOptions mine = options;
-      mine.rank = rank;
-      Joined joined = JoinGroup(mine, Soon());
-      ASSERT_EQ(joined.status(), absl::OkStatus());
-      if (rank != 2) {
-        ends[rank] = (*joined)->Barrier(Soon());
-        ++ended;
-        return;
-      }
-      joined->reset();
-      mine.stop_requested = [&ended] { return ended == 2; };
-      ends[rank] = JoinGroup(mine, Soon()).status();
-    });
-  for (std::thread& thread : threads) thread.join();
+  JoinEach(OptionsOf(3, CollectiveChoice::kRing), [&](GroupOptions& mine, Joined joined) {
+    ASSERT_EQ(joined.status(), absl::OkStatus());
+    if (mine.rank != 2) {
+      ends[mine.rank] = (*joined)->Barrier(Soon());
+      ++ended;
+      return;
+    }
+    joined->reset();
+    mine.stop_requested = [&ended] { return ended == 2; };
+    ends[mine.rank] = JoinGroup(mine, Soon()).status();
+  });
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(ends[rank].code(), absl::StatusCode::kUnavailable) << ends[rank];
     EXPECT_THAT(ends[rank].message(), HasSubstr("worker:2"));

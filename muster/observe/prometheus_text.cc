@@ -35,7 +35,7 @@ void PrometheusText::Sample(const std::string& name, const Labels& labels, doubl
       before = ",";
     }
   }
-  if (*before == ',') text_ += "}";
+  if (*before == ',') text_ += '}';
   absl::StrAppend(&text_, " ", Number(value), "\n");
 }
 

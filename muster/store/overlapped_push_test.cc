@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/store/checkpoint_cut.h"
@@ -119,7 +120,7 @@ Outcome Train(int num_ps, const std::vector<bool>* announced, const std::vector<
   }
   Outcome outcome;
   if (status.ok()) outcome = Leave(store, chief, num_ps);
-  outcome.status = status;
+  outcome.status = std::move(status);
   outcome.met = script.met();
   return outcome;
 }

@@ -3,11 +3,13 @@
 #include <torch/torch.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace muster {
 namespace {
@@ -39,9 +41,9 @@ std::vector<double> Losses(const char* switched) {
   std::FILE* const out = popen(command.c_str(), "r");
   if (out == nullptr) return losses;
   char line[256];
-  double loss = 0;
   while (std::fgets(line, sizeof line, out) != nullptr)
-    if (std::sscanf(line, "loss %lf", &loss) == 1) losses.push_back(loss);
+    if (absl::string_view text = line; absl::ConsumePrefix(&text, "loss "))
+      losses.push_back(std::strtod(text.data(), nullptr));
   EXPECT_EQ(pclose(out), 0) << command;
   return losses;
 }

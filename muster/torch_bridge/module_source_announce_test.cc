@@ -102,7 +102,7 @@ Run RunModel(bool overwrite) {
       now.insert(source->variables()[i].name);
       const MutableByteSpan value = source->value(i);
       auto* numbers = reinterpret_cast<float*>(value.data());
-      std::fill(numbers, numbers + value.size() / sizeof(float), std::numeric_limits<float>::quiet_NaN());
+      std::fill(numbers, &numbers[value.size() / sizeof(float)], std::numeric_limits<float>::quiet_NaN());
     });
   for (int minibatch = 0; minibatch < 3; ++minibatch) {
     const torch::Tensor input = torch::rand({6, 36}).reshape({36, 6});

@@ -149,7 +149,7 @@ Ended Train(const std::vector<std::string>& workers, int index, const RunOptions
   ended.global_step = session.global_step();
   for (size_t i = 0; i < source.variables().size(); ++i) {
     const auto* floats = reinterpret_cast<const float*>(source.value(i).data());
-    ended.values.emplace_back(floats, floats + source.value(i).size() / sizeof(float));
+    ended.values.emplace_back(floats, &floats[source.value(i).size() / sizeof(float)]);
   }
   return ended;
 }

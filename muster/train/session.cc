@@ -64,7 +64,7 @@ void Session::AddDefaultHooks() {
   const double checkpoint_secs = options_.save_checkpoint_secs.value_or(600);
   if (options_.save_checkpoint_steps) {
     if (*options_.save_checkpoint_steps > 0)
-      hooks_.push_back(CheckpointSaver({.save_steps = *options_.save_checkpoint_steps}));
+      hooks_.push_back(CheckpointSaver({.save_steps = options_.save_checkpoint_steps}));
   } else if (checkpoint_secs > 0) {
     hooks_.push_back(CheckpointSaver({.save_interval = absl::Seconds(checkpoint_secs)}));
   }

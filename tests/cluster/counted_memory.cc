@@ -66,7 +66,7 @@ std::string NotedAllocations() {
                     reinterpret_cast<size_t>(at) - (known ? reinterpret_cast<size_t>(found.dli_fbase) : 0));
       text += word;
     }
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

@@ -25,6 +25,8 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+const std::string kMuster = MUSTER_BIN_DIR "/muster";
+const std::string kToy = MUSTER_BIN_DIR "/toy_worker";
 constexpr int kWorkers = 3;
 constexpr int64_t kSteps = 5000;
 constexpr int64_t kWidth = 40000;
@@ -41,7 +43,7 @@ class AllReduceKillTest : public ::testing::TestWithParam<std::string> {
     return names;
   }
   std::vector<std::string> Toy(int64_t steps, const std::string& model_dir) const {
-    return {MUSTER_BIN_DIR "/toy_worker",
+    return {kToy,
             "--all_reduce",
             "--gradient=-1",
             "--learning_rate=1",
@@ -92,8 +94,8 @@ void ExpectFinal(const std::string& directory) {
 
 TEST_P(AllReduceKillTest, AllGoOnFromTheLastCheckpoint) {
   ScratchDirectory model;
-  Process run(Joined({MUSTER_BIN_DIR "/muster", "run", "--ps", "0", "--workers", absl::StrCat(kWorkers), "--model_dir",
-                      model.path(), "--max-restarts", "1000", "--"},
+  Process run(Joined({kMuster, "run", "--ps", "0", "--workers", absl::StrCat(kWorkers), "--model_dir", model.path(),
+                      "--max-restarts", "1000", "--"},
                      Toy(kSteps, model.path())));
   run.WaitForErr("loss = ");
   for (const std::string victim : {"worker:1", "worker:0", "worker:2"}) {

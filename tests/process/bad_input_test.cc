@@ -128,8 +128,7 @@ TEST(BadInput, Flags) {
 
 TEST(BadInput, APortInUse) {
   ByHand cluster(1, 1);
-  Process first(Joined({kMuster, "ps"}, cluster.Flags("ps", 0)));
-  first.WaitForErr("serves at");
+  ServingPs first(cluster, 0);
   Process second(Joined({kMuster, "ps"}, cluster.Flags("ps", 0)));
   ExpectFailure(second, 1, {cluster.ps_address(0), "in use"});
   Process third(Joined({kToyWorker}, cluster.Flags("ps", 0)));
@@ -168,8 +167,7 @@ TEST(BadInput, APsThatCannotBeReached) {
 TEST(BadInput, APsOfAnotherJob) {
   ByHand cluster(1, 1);
   const auto token = [](const char* value) { return ProcessOptions{.environment = {{"MUSTER_JOB_TOKEN", value}}}; };
-  Process ps(Joined({kMuster, "ps"}, cluster.Flags("ps", 0)), token("ours"));
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0, {}, token("ours"));
   Process worker(Joined({kToyWorker}, cluster.Flags("worker", 0)), token("theirs"));
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "another job", "MUSTER_JOB_TOKEN"});
   Process status({kMuster, "ps", "--status", cluster.ps_address(0)});
@@ -208,8 +206,7 @@ TEST(BadInput, AnotherServerOnThePort) {
 
 TEST(BadInput, AWorkerWithAnotherModel) {
   ByHand cluster(1, 2);
-  Process ps(Joined({kMuster, "ps"}, cluster.Flags("ps", 0)));
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0);
   Process chief(Joined({kToyWorker}, Joined(cluster.Flags("worker", 0), {"--steps=3000"})));
   chief.WaitForErr("loss = ");
   Process worker(Joined({kToyWorker}, Joined(cluster.Flags("worker", 1), {"--width=5"})));
@@ -222,8 +219,7 @@ TEST(BadInput, AWorkerWithAnotherModel) {
 
 TEST(BadInput, AWorkerThatThePsDoNotKnow) {
   ByHand cluster(1, 1);
-  Process ps(Joined({kMuster, "ps"}, cluster.Flags("ps", 0)));
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0);
   Process worker({kToyWorker, "--ps_hosts=" + cluster.ps_address(0), "--worker_hosts=a:1,a:2", "--job_name=worker",
                   "--task_index=1"});
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "worker:1", "worker:0", "same cluster"});

@@ -51,6 +51,11 @@ std::string ByHand::TfConfig(const std::string& job, int index, const std::strin
                       "}", model_dir.empty() ? "" : ", \"model_dir\": \"" + model_dir + "\"", "}");
 }
 
+ServingPs::ServingPs(ByHand& cluster, int index, const std::vector<std::string>& flags, const ProcessOptions& options)
+    : Process(Joined({MUSTER_BIN_DIR "/muster", "ps"}, Joined(cluster.Flags("ps", index), flags)), options) {
+  WaitForErr("serves at");
+}
+
 std::vector<std::string> Joined(std::vector<std::string> words, const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;

@@ -35,6 +35,12 @@ class ByHand {
   ClusterSpec cluster_;
 };
 
+// The stand-alone ps of a cluster, started, and serving once this is constructed.
+class ServingPs : public Process {
+ public:
+  ServingPs(ByHand& cluster, int index, const std::vector<std::string>& flags = {}, const ProcessOptions& options = {});
+};
+
 // `words` and then `more`.
 std::vector<std::string> Joined(std::vector<std::string> words, const std::vector<std::string>& more);
 

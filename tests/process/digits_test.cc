@@ -193,7 +193,6 @@ TEST_F(Digits, CtrlCSavesAndEndsEverybody) {
 }
 
 TEST_F(Digits, WrongUsageIsOneLineAndStartsNothing) {
-  const std::string csv = MUSTER_SOURCE_DIR "/examples/data/digits.csv";
   const std::string row = absl::StrJoin(std::vector<int>(65, 1), ",") + "\n";
   Write(scratch_.File("empty.csv"), "");
   Write(scratch_.File("ragged.csv"), row + "1,2,3\n");

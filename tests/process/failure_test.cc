@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::vector<std::string> kPs = {MUSTER_BIN_DIR "/muster", "ps"};
+const std::string kMuster = MUSTER_BIN_DIR "/muster";
 const std::vector<std::string> kToy = {MUSTER_BIN_DIR "/toy_worker"};
 // Of a worker whose log nobody reads.
 const std::string kQuiet = "--log_steps=1000000000";
@@ -46,10 +46,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, WholeFailureTest, ::testing::ValuesIn(kWholeWays)
 
 TEST_P(FailureTest, AKilledWorkerStopsNobody) {
   ByHand cluster(2, 2, /*chief=*/true);
-  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
-  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
-  ps0.WaitForErr("serves at");
-  ps1.WaitForErr("serves at");
+  ServingPs ps0(cluster, 0);
+  ServingPs ps1(cluster, 1);
   Process doomed(Toy(Joined(cluster.Flags("worker", 1), {"--steps=1000000000"})));
   Process worker(Toy(Joined(cluster.Flags("worker", 0), {"--steps=5000", kQuiet})));
   Process chief(Toy(Joined(cluster.Flags("chief", 0), {"--steps=5000"})));
@@ -66,10 +64,8 @@ TEST_P(FailureTest, AKilledWorkerStopsNobody) {
 TEST_P(FailureTest, ARestartedChiefGoesOnWithWhatThePsHold) {
   ByHand cluster(2, 1);
   ScratchDirectory model;
-  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
-  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
-  ps0.WaitForErr("serves at");
-  ps1.WaitForErr("serves at");
+  ServingPs ps0(cluster, 0);
+  ServingPs ps1(cluster, 1);
   const std::vector<std::string> chief =
       Toy(Joined(cluster.Flags("worker", 0), {"--steps=4000", "--save_steps=500", "--model_dir=" + model.path()}));
   Process first(chief);
@@ -89,10 +85,8 @@ TEST_P(FailureTest, ARestartedChiefGoesOnWithWhatThePsHold) {
 
 TEST_P(FailureTest, AKilledPsIsWorthRetrying) {
   ByHand cluster(2, 1);
-  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
-  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
-  ps0.WaitForErr("serves at");
-  ps1.WaitForErr("serves at");
+  ServingPs ps0(cluster, 0);
+  ServingPs ps1(cluster, 1);
   Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=1000000000", "--patience=1"})));
   chief.WaitForErr("loss = ");
   ps1.Signal(SIGKILL);
@@ -107,14 +101,12 @@ TEST_P(FailureTest, AKilledPsIsWorthRetrying) {
 
 TEST_P(WholeFailureTest, ARestartedPsHasLostTheModelAndSaysSo) {
   ByHand cluster(1, 1);
-  const std::vector<std::string> ps = Joined(kPs, cluster.Flags("ps", 0));
-  Process first(ps);
-  first.WaitForErr("serves at");
+  ServingPs first(cluster, 0);
   Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=1000000000"})));
   chief.WaitForErr("loss = ");
   first.Signal(SIGKILL);
   EXPECT_EQ(first.Reap(), 128 + SIGKILL);
-  Process second(ps);
+  ServingPs second(cluster, 0);
   EXPECT_EQ(chief.Wait(), 138);
   const std::vector<std::string> errors = After(chief.err, "error: ");
   ASSERT_EQ(errors.size(), 1);
@@ -126,10 +118,8 @@ TEST_P(WholeFailureTest, ARestartedPsHasLostTheModelAndSaysSo) {
 
 TEST(Failure, APsThatKeepsItsMemoryToItselfAppliesAllUpdates) {
   ByHand cluster(1, 1);
-  const std::vector<std::string> ps_words = Joined(kPs, Joined(cluster.Flags("ps", 0), {"--apply=server"}));
   const std::vector<std::string> chief_words = Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=50"}));
-  Process ps(ps_words);
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0, {"--apply=server"});
   Process insisting(Joined(chief_words, {"--apply=direct"}));
   EXPECT_EQ(insisting.Wait(), 1);
   const std::vector<std::string> errors = After(insisting.err, "error: ");
@@ -144,15 +134,13 @@ TEST(Failure, APsThatKeepsItsMemoryToItselfAppliesAllUpdates) {
 TEST(Failure, APsThatComesBackWithoutAWayInAppliesTheUpdatesFromThenOn) {
   ByHand cluster(1, 1);
   ScratchDirectory model;
-  const std::vector<std::string> ps = Joined(kPs, cluster.Flags("ps", 0));
-  Process first(ps);
-  first.WaitForErr("serves at");
+  ServingPs first(cluster, 0);
   Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--apply=auto", "--steps=4000", "--save_steps=100",
                                                                  "--model_dir=" + model.path()})));
   chief.WaitForErr("step = 200");
   first.Signal(SIGKILL);
   EXPECT_EQ(first.Reap(), 128 + SIGKILL);
-  Process second(Joined(ps, {"--apply=server"}));
+  ServingPs second(cluster, 0, {"--apply=server"});
   EXPECT_EQ(chief.Wait(), 0) << chief.err;
   EXPECT_THAT(chief.err, HasSubstr("worker:0 applies its updates itself"));
   EXPECT_THAT(chief.err, HasSubstr("Restoring parameters from " + model.path()));
@@ -166,8 +154,7 @@ TEST_P(WholeFailureTest, AWorkerOfAnotherJobIsRefusedAndTrainingGoesOn) {
   const auto with_token = [](const std::string& token) {
     return ProcessOptions{.environment = {{"MUSTER_JOB_TOKEN", token}}};
   };
-  Process ps(Joined(kPs, cluster.Flags("ps", 0)), with_token("one"));
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0, {}, with_token("one"));
   Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000"})), with_token("one"));
   chief.WaitForErr("loss = ");
   Process stranger(Toy(cluster.Flags("worker", 1)), with_token("another"));
@@ -187,10 +174,8 @@ TEST_P(WholeFailureTest, AWorkerOfAnotherJobIsRefusedAndTrainingGoesOn) {
 TEST_P(FailureTest, AWorkerThatIsInterruptedEndsInOrderAndTheOthersGoOn) {
   ByHand cluster(2, 2);
   ScratchDirectory model;
-  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
-  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
-  ps0.WaitForErr("serves at");
-  ps1.WaitForErr("serves at");
+  ServingPs ps0(cluster, 0);
+  ServingPs ps1(cluster, 1);
   Process worker(Toy(Joined(cluster.Flags("worker", 1), {"--steps=1000000000"})));
   Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=1000000000", "--model_dir=" + model.path()})));
   worker.WaitForErr("loss = ");
@@ -211,10 +196,8 @@ TEST_P(FailureTest, AWorkerThatIsInterruptedEndsInOrderAndTheOthersGoOn) {
 TEST_P(FailureTest, WhoIsInterruptedWhileAPsIsGoneEndsAndNamesIt) {
   ByHand cluster(2, 1);
   ScratchDirectory model;
-  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
-  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
-  ps0.WaitForErr("serves at");
-  ps1.WaitForErr("serves at");
+  ServingPs ps0(cluster, 0);
+  ServingPs ps1(cluster, 1);
   Process chief(Toy(Joined(cluster.Flags("worker", 0),
                            {"--steps=1000000000", "--stop_patience=0.1", "--model_dir=" + model.path()})));
   chief.WaitForErr("loss = ");
@@ -230,8 +213,7 @@ TEST_P(FailureTest, WhoIsInterruptedWhileAPsIsGoneEndsAndNamesIt) {
 
 TEST_P(WholeFailureTest, TheSecondSignalEndsAtOnceWhoWaitsForAPsThatIsGone) {
   ByHand cluster(1, 1);
-  Process ps(Joined(kPs, cluster.Flags("ps", 0)));
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0);
   Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=1000000000", "--stop_patience=1000"})));
   chief.WaitForErr("loss = ");
   ps.Signal(SIGKILL);
@@ -244,8 +226,7 @@ TEST_P(WholeFailureTest, TheSecondSignalEndsAtOnceWhoWaitsForAPsThatIsGone) {
 
 TEST_P(WholeFailureTest, ASecondChiefIsRefusedByName) {
   ByHand cluster(1, 2);
-  Process ps(Joined(kPs, cluster.Flags("ps", 0)));
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0);
   // What users write: is_chief = (task_index == task_index).
   Process first(Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000", "--is_chief=true"})));
   first.WaitForErr("loss = ");
@@ -261,8 +242,7 @@ TEST_P(WholeFailureTest, ASecondChiefIsRefusedByName) {
 
 TEST_P(WholeFailureTest, TheSameTaskTwiceIsRefused) {
   ByHand cluster(1, 1);
-  Process ps(Joined(kPs, cluster.Flags("ps", 0)));
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0);
   const std::vector<std::string> chief = Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000"}));
   Process first(chief);
   first.WaitForErr("loss = ");
@@ -278,7 +258,7 @@ TEST_P(WholeFailureTest, TheSameTaskTwiceIsRefused) {
 
 TEST_P(FailureTest, CtrlCOnMusterRunSavesAndEndsEverybody) {
   ScratchDirectory model;
-  const std::vector<std::string> run_words = {kPs[0],    "run", "--ps",        "2",           "--workers",  "2",
+  const std::vector<std::string> run_words = {kMuster,   "run", "--ps",        "2",           "--workers",  "2",
                                               "--chief", "1",   "--muster-ps", "--model_dir", model.path(), "--"};
   Process run(Joined(run_words, Toy({"--steps=1000000000"})));
   run.WaitForErr("[chief:0] ");

@@ -128,9 +128,8 @@ TEST(Ps, IdleIsSmallAndEndsOnASignal) {
 
 TEST(Ps, StatusShowsATraining) {
   ByHand cluster(2, 2);
-  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
-  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
-  ps0.WaitForErr("serves at");
+  ServingPs ps0(cluster, 0);
+  ServingPs ps1(cluster, 1);
   const Json idle = StatusOf(cluster.ps_address(0));
   EXPECT_EQ(idle["state"], "waiting for the chief");
   EXPECT_EQ(idle["variables"], Json::array());
@@ -182,8 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, PsTest, ::testing::ValuesIn(kWholeWays), NameOfWa
 
 TEST_P(PsTest, ShutdownIsACommandAndEndsTrainingInOrder) {
   ByHand cluster(1, 1);
-  Process ps(Joined(kPs, cluster.Flags("ps", 0)));
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0);
   // Logs every step, so that it is still training when the shutdown comes.
   Process chief(Joined(kToy, Joined(Joined(cluster.Flags("worker", 0), FlagsOf(GetParam())), {"--steps=1000000000"})));
   chief.WaitForErr("loss = ");
@@ -201,8 +199,7 @@ TEST_P(PsTest, ShutdownIsACommandAndEndsTrainingInOrder) {
 TEST_P(PsTest, RubbishOnThePortIsDroppedAndCountedWhileTrainingGoesOn) {
   ByHand cluster(1, 1);
   const ProcessOptions with_token{.environment = {{"MUSTER_JOB_TOKEN", "one"}}};
-  Process ps(Joined(kPs, cluster.Flags("ps", 0)), with_token);
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0, {}, with_token);
   Process chief(Joined(kToy, Joined(Joined(cluster.Flags("worker", 0), FlagsOf(GetParam())), {"--steps=4000"})),
                 with_token);
   chief.WaitForErr("loss = ");

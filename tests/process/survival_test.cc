@@ -24,7 +24,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 
 const std::string kMuster = MUSTER_BIN_DIR "/muster";
-const std::vector<std::string> kPs = {kMuster, "ps"};
 const std::vector<std::string> kToy = {MUSTER_BIN_DIR "/toy_worker", "--gradient=-1", "--learning_rate=1"};
 constexpr int64_t kWidth = 40000;  // three stripes
 // A worker that applies its updates itself is faster, and is to be killed in the middle of one.
@@ -162,18 +161,15 @@ TEST(Survival, APsStartedAgainByHandGoesOnFromTheLastCheckpoint) {
   ScratchDirectory model;
   const std::vector<std::string> flags = {"--steps=3000", "--save_steps=100", "--width=40000",
                                           "--model_dir=" + model.path()};
-  const std::vector<std::string> ps1_words = Joined(kPs, cluster.Flags("ps", 1));
-  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
-  Process ps1(ps1_words);
-  ps0.WaitForErr("serves at");
-  ps1.WaitForErr("serves at");
+  ServingPs ps0(cluster, 0);
+  ServingPs ps1(cluster, 1);
   Process worker(Joined(kToy, Joined(cluster.Flags("worker", 1), Joined(flags, {"--log_steps=1000000000"}))));
   Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), flags)));
   chief.WaitForErr("Saving checkpoints for 1");
   chief.WaitForErr("loss = ");
   ps1.Signal(SIGKILL);
   EXPECT_EQ(ps1.Reap(), 128 + SIGKILL);
-  Process second(ps1_words);
+  ServingPs second(cluster, 1);
   EXPECT_EQ(chief.Wait(), 0) << chief.err;
   EXPECT_EQ(worker.Wait(), 0) << worker.err;
   EXPECT_EQ(ps0.Wait(), 0) << ps0.err;
@@ -223,8 +219,8 @@ TEST_P(SynchronousRunTest, GoesOnWithoutADeadWorkerToTheLastStep) {
   const std::vector<std::string> flags =
       Joined({"--steps=" + std::to_string(kSteps), "--width=" + std::to_string(kWidth), "--model_dir=" + model.path()},
              GetParam().Flags());
-  Process ps0(Joined(kPs, cluster.Flags("ps", 0)));
-  Process ps1(Joined(kPs, cluster.Flags("ps", 1)));
+  ServingPs ps0(cluster, 0);
+  ServingPs ps1(cluster, 1);
   Process worker(Joined(kToy, Joined(cluster.Flags("worker", 1), Joined(flags, {"--log_steps=1000000000"}))));
   Process victim(Joined(kToy, Joined(cluster.Flags("worker", 2), flags)));
   Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), flags)));

@@ -137,8 +137,7 @@ TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
   const ScratchDirectory scratch;
   const std::string file = scratch.File("run.json");
   ByHand cluster(1, 1);
-  Process ps(Joined({kMuster, "ps", "--trace", file}, cluster.Flags("ps", 0)));
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0, {"--trace", file});
   Process worker(Joined({kToy, "--trace", file, "--steps=2000"}, cluster.Flags("worker", 0)));
   EXPECT_EQ(worker.Wait(), 0) << worker.err;
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
@@ -196,8 +195,7 @@ bool HasParser() {
 TEST(StatusPageTest, EveryTaskShowsItsStatusAndMetricsWhileItTrains) {
   const ScratchDirectory scratch;
   ByHand cluster(1, 2);
-  Process ps(Joined({kMuster, "ps", "--status_port=0"}, cluster.Flags("ps", 0)));
-  ps.WaitForErr("serves at");
+  ServingPs ps(cluster, 0, {"--status_port=0"});
   // Rounds that need both: worker 0 waits for worker 1, which comes later.
   const std::vector<std::string> toy = {kToy, "--status_port=0", "--aggregate=2", "--steps=1000000000",
                                         "--log_steps=100"};
@@ -232,8 +230,9 @@ TEST(StatusPageTest, EveryTaskShowsItsStatusAndMetricsWhileItTrains) {
       EXPECT_THAT(parsed, HasSubstr(family));
   }
   EXPECT_THAT(ps_metrics, HasSubstr("muster_clients{task=\"ps:0\",state=\"alive\"} 2\n"));
-  for (Process* process : {&other, &worker, &ps}) process->Signal(SIGKILL);
-  for (Process* process : {&other, &worker, &ps}) process->Reap();
+  const std::vector<Process*> all = {&other, &worker, &ps};
+  for (Process* process : all) process->Signal(SIGKILL);
+  for (Process* process : all) process->Reap();
   if (!HasParser()) GTEST_SKIP() << "prometheus_client is not in .venv; ./dev test installs it";
 }
 
