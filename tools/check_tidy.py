@@ -2,7 +2,7 @@
 """clang-tidy on what changed, or on everything: check_tidy.py [--all | FILE...]. Prints what it finds and exits 1.
 
 A changed header is looked at through a source that includes it. What was right before and hasn't changed since, with all
-it includes and with .clang-tidy, isn't looked at again. Sources of one folder are looked at several at a time, as one file
+it includes, with .clang-tidy and clang-tidy itself, isn't looked at again. Sources of one folder are looked at several at a time, as one file
 that includes them: most of the time goes into what they all include. Where that finds anything, or they don't go together
 (names of theirs clash), each is looked at by itself, and only what is found then counts."""
 
@@ -64,6 +64,11 @@ def lint_group(members, commands, memory):
     return found
 
 
+def version():
+    """Of the linter: what one was content with, another may not be."""
+    return subprocess.run([str(PROGRAM), "--version"], capture_output=True, text=True, check=True).stdout
+
+
 def lint(path, arguments):
     """What clang-tidy finds in one file, or ""."""
     command = [str(PROGRAM), "-quiet", f"--config-file={CONFIGURATION}", str(path), "--", *arguments]
@@ -82,7 +87,7 @@ def main(arguments):
         wanted = {pathlib.Path(a).resolve().relative_to(ROOT) for a in arguments}
     else:
         wanted = sources.changed_files() & set(sources.code_files())
-    memory, configuration = compile_commands.Memory("tidy"), CONFIGURATION.read_text(encoding="utf-8")
+    memory, configuration = compile_commands.Memory("tidy"), CONFIGURATION.read_text(encoding="utf-8") + version()
     todo = []
     for path in sources_to_lint(commands, contents, wanted):
         digest = contents.digest(path, commands[path], configuration)

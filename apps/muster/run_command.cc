@@ -227,7 +227,7 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
       ->type_name("SECONDS");
   command
       ->add_option("--max-restarts,--max_restarts", flags->max_restarts,
-                   "How often a task that is killed, or exits with 138, is started again (default 10)")
+                   "How often a task that is killed, or exits with 137, 138 or 143, is started again (default 10)")
       ->type_name("N");
   // The program's words are taken as they are, from the extras: CLI11's own list of positionals would split a word like
   // "[a,b]". A positional that accepts nothing is what keeps "--" with this subcommand.

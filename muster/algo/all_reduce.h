@@ -23,9 +23,9 @@ namespace muster {
 struct AllReduceOptions {
   // How long the others may take longer than this worker for a step (or for coming at all, with joining). One that has
   // died is noticed at once.
-  absl::Duration patience = absl::Minutes(30);
+  absl::Duration patience = ReductionOptions().patience;
   // Gradients are averaged together until they have so many bytes. Every worker has to say the same.
-  size_t bucket_bytes = size_t{1} << 20;
+  size_t bucket_bytes = ReductionOptions().bucket_bytes;
   // Every worker for itself; all give the same result.
   ReduceWhen when = ReduceWhen::kAuto;
   // For kAuto, of this cluster. 0: not known, taken for all of them; AllReduce of the façade counts them then by the

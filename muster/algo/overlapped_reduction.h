@@ -34,9 +34,9 @@ enum class ReduceWhen : uint8_t {
 };
 
 struct ReductionOptions {
-  size_t bucket_bytes = 0;
-  ReduceWhen when = ReduceWhen::kWithin;  // not kAuto
-  absl::Duration patience;                // for each bucket
+  size_t bucket_bytes = size_t{1} << 20;
+  ReduceWhen when = ReduceWhen::kWithin;        // not kAuto
+  absl::Duration patience = absl::Minutes(30);  // for each bucket
 };
 
 class OverlappedReduction {

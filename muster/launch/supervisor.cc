@@ -15,10 +15,10 @@ std::string Names(const std::set<TaskId>& tasks) {
 
 bool IsServer(const TaskId& task) { return task.job == kPsJob; }
 
-// Exit codes that say "worth trying again" (docs/architecture.md), and those of shells whose child was interrupted,
-// ended or killed: what Kubernetes' TFJob takes for retryable.
+// The exit code that says "worth trying again" (docs/architecture.md), and those of shells whose child was ended or
+// killed. Not 130, of who was asked to stop, and has told the others that it did.
 bool Retryable(const ExitStatus& status) {
-  return status.signal != 0 || status.code == 130 || status.code == 137 || status.code == 138 || status.code == 143;
+  return status.signal != 0 || status.code == 137 || status.code == 138 || status.code == 143;
 }
 
 constexpr absl::Duration kLongestPause = absl::Seconds(10);

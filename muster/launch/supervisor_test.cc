@@ -249,6 +249,12 @@ TEST_F(HealingTest, OnlyWhatIsWorthRetryingIsTriedAgain) {
   EXPECT_THAT(Relaunched(), IsEmpty());
 }
 
+TEST_F(HealingTest, WhoWasAskedToStopIsNotStartedAgain) {
+  supervisor_.OnExit(kChief, {.code = 130});
+  EXPECT_THAT(Relaunched(), IsEmpty());
+  EXPECT_EQ(supervisor_.exit_code(), 130);
+}
+
 TEST_F(HealingTest, ShortLivesAreFollowedByPausesThatDoubleUntilItIsGivenUp) {
   supervisor_.OnExit(kPs, {.signal = 11});
   EXPECT_THAT(Relaunched(), ElementsAre("ps:0"));

@@ -181,7 +181,6 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(kStoreWays)),
     [](const auto& info) { return NameOf(std::get<Fault>(info.param)) + "By" + std::get<Way>(info.param).name; });
 
-// Faults that no retry hears of within its patience.
 // Another transport's channels, over which so many bytes a second come in all the time.
 class TricklingTransport final : public Transport {
  public:
@@ -219,6 +218,7 @@ class TricklingTransport final : public Transport {
   const double bytes_per_second_;
 };
 
+// Faults that no retry hears of within its patience.
 class FaultTest : public ::testing::TestWithParam<Way> {
  protected:
   void Start() {

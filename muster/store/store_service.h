@@ -114,7 +114,7 @@ class StoreService final : public RequestHandler {
   void OnRows(const IncomingRequest& request, const RowsRequest& message, ByteSpan bulk, Responder responder);
   void AnswerPush(const HeldPull& pull, const PushPullReply& reply, Responder responder);
   // With what every answer says; to be sent before the next one is made.
-  absl::string_view CompleteReply(const Stamp& stamp, PushPullReply reply);
+  absl::string_view CompleteReply(const Stamp& stamp, PushPullReply reply, uint64_t round);
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
   void OnBarrier(const IncomingRequest& request, Responder responder);

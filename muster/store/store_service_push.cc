@@ -16,6 +16,8 @@
 namespace muster {
 namespace {
 
+uint64_t RoundOf(Arena& arena) { return arena.header().gate.round; }
+
 absl::Status CheckPulledCopy(const StoreModel& model, const PushPullRequest& message) {
   if (!message.with_pulled && message.compensation == 0) return absl::OkStatus();
   if (!message.with_pulled || !std::isfinite(message.compensation) || message.compensation < 0)
@@ -140,14 +142,17 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
     Segments moved;
     for (const uint32_t slice : message.pushed)
       moved.push_back(ExchangeAnswer(*arena_, static_cast<int>(message.stamp.client), static_cast<int>(slice)));
-    return responder.Send(CompleteReply(message.stamp, reply), moved, arena_);
+    return responder.Send(CompleteReply(message.stamp, reply, RoundOf(*arena_)), moved, arena_);
   }
   const size_t pull_bytes = PushPart(*arena_, message).PullBytes();
-  if (pull_bytes == 0) return responder.Send(CompleteReply(message.stamp, ApplyPush(message, bulk, {})));
+  // Before the values, which workers of this host may be changing: who has read some of a later round's has a token
+  // that is too old, and its gradients are dropped.
+  const uint64_t round = RoundOf(*arena_);
+  if (pull_bytes == 0) return responder.Send(CompleteReply(message.stamp, ApplyPush(message, bulk, {}), round));
   const AnswerMemory pulled(responder, buffers_, pull_bytes);
   const PushPullReply reply = ApplyPush(message, bulk, pulled.bytes);
   const Track::Span answer(options_.track, Activity::kAnswer, {pull_bytes});
-  responder.Send(CompleteReply(message.stamp, reply), {pulled.bytes}, pulled.buffer);
+  responder.Send(CompleteReply(message.stamp, reply, round), {pulled.bytes}, pulled.buffer);
 }
 
 // Of what was never pushed nothing survives a restart of the ps, nor does this number. A retry isn't counted again.
@@ -160,7 +165,8 @@ void StoreService::CountNonFinite(const PushPullRequest& message) {
 
 void StoreService::AnswerPush(const HeldPull& pull, const PushPullReply& reply, Responder responder) {
   const size_t pull_bytes = PullBytes(arena_->model(), pull);
-  if (pull_bytes == 0) return responder.Send(CompleteReply(pull.stamp, reply));
+  const uint64_t round = RoundOf(*arena_);  // before the values, as above
+  if (pull_bytes == 0) return responder.Send(CompleteReply(pull.stamp, reply, round));
   const AnswerMemory pulled(responder, buffers_, pull_bytes);
   MutableByteSpan rest = pulled.bytes;
   const StoreModel& model = arena_->model();
@@ -171,14 +177,14 @@ void StoreService::AnswerPush(const HeldPull& pull, const PushPullReply& reply, 
     arena_->Read(static_cast<int>(i), rest.first(bytes), pull.as);
     rest = rest.subspan(bytes);
   }
-  responder.Send(CompleteReply(pull.stamp, reply), {pulled.bytes}, pulled.buffer);
+  responder.Send(CompleteReply(pull.stamp, reply, round), {pulled.bytes}, pulled.buffer);
 }
 
-absl::string_view StoreService::CompleteReply(const Stamp& stamp, PushPullReply reply) {
+absl::string_view StoreService::CompleteReply(const Stamp& stamp, PushPullReply reply, uint64_t round) {
   const ArenaHeader& header = arena_->header();
   reply.version = header.counters.updates;
   reply.global_step = header.counters.global_step;
-  reply.round = header.gate.round;
+  reply.round = round;
   reply.clock = arena_->client(static_cast<int>(stamp.client)).numbers.clock;
   if (load_ && clients_.chief() == static_cast<int>(stamp.client)) reply.load = load_->path;
   EncodeTo(reply_, reply);

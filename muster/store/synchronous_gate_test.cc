@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/store/scripted_death.h"
@@ -99,6 +101,42 @@ TEST_F(SynchronousGateTest, TheMeanIsOfTheContributorsAndALateGradientIsDropped)
   ASSERT_TRUE(next->ok());
   EXPECT_EQ(next->first(), -5.0f);
   EXPECT_EQ(next->reply.global_step, 2);
+}
+
+// What a test does, once, where somebody is about to lock a stripe.
+class InBetween final : public ArenaProbe {
+ public:
+  void At(ArenaPoint point) override {
+    if (point == ArenaPoint::kBeforeLock && does) std::exchange(does, nullptr)();
+  }
+  bool Has(PlantedBug) const override { return false; }
+  bool dying() const override { return false; }
+
+  std::function<void()> does;
+};
+
+// Workers of the ps's host fire rounds in its memory while it copies values for somebody else.
+TEST_F(SynchronousGateTest, ATokenIsNeverNewerThanTheValuesThatComeWithIt) {
+  InBetween probe;
+  Start(Gate(2, 3), 1, &probe);
+  Contribute(0, 1, 0);
+  ASSERT_TRUE(Contribute(1, 3, 0)->ok());
+  const auto fire = [this] { ++store_->service(0).MakeView().arena->header().gate.round; };
+  probe.does = fire;
+  const Pending late = Contribute(2, 100, 0);
+  ASSERT_TRUE(late->ok());
+  EXPECT_EQ(probe.does, nullptr);
+  EXPECT_EQ(late->reply.round, 1u);
+  // So it is with values alone.
+  PushPullRequest message = worker(2).Message();
+  message.minibatches = 0;
+  message.pushed.clear();
+  probe.does = fire;
+  const Pending pulled = worker(2).Send(message, 0);
+  Settle();
+  ASSERT_TRUE(pulled->ok());
+  EXPECT_EQ(probe.does, nullptr);
+  EXPECT_EQ(pulled->reply.round, 2u);
 }
 
 TEST_F(SynchronousGateTest, ARetriedPushIsAddedOnce) {

@@ -9,8 +9,7 @@
 
 namespace muster {
 
-// The process exit codes (docs/architecture.md): Kubernetes' TFJob takes 2 for permanent, 130 and 138 for worth
-// retrying.
+// The process exit codes (docs/architecture.md): Kubernetes' TFJob takes 2 for permanent, 138 for worth retrying.
 enum class ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130, kRetry = 138 };
 
 // kInterrupted: a stop was asked for while a ps was gone (IsInterrupted). kRetry: a ps lost beyond the deadline

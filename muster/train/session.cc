@@ -79,7 +79,9 @@ SessionContext Session::MakeContext() {
           .request_stop = [this] { stop_ = true; }};
 }
 
-absl::Status Session::Start() {
+absl::Status Session::Start() { return LeaveIfInterrupted(StartHooked()); }
+
+absl::Status Session::StartHooked() {
   RETURN_IF_ERROR(CheckOptions());
   for (auto& hook : hooks_) RETURN_IF_ERROR(hook->Begin());
   absl::Status created = Create();
@@ -159,19 +161,21 @@ absl::Status Session::Run() {
     if (status.ok() && !stop_) status = RunHooked();
   }
   if (status.ok() && !environment_.algorithm->busy()) status = ObeyLoadRequest();
-  if (IsInterrupted(status)) {
-    // The hooks' End needs all ps. Those that are left must not wait for this task.
-    closed_ = true;
-    environment_.algorithm->End();
-    if (summaries_) summaries_->Close().IgnoreError();
-    environment_.client->Done().IgnoreError();
-    watch_.Is(TrainingState::kEnded);
-    return status;
-  }
-  if (!absl::IsCancelled(status)) return status;
+  if (!absl::IsCancelled(status) || IsInterrupted(status)) return LeaveIfInterrupted(std::move(status));
   LogInfo(status.message());
   stop_ = true;
   return absl::OkStatus();
+}
+
+// A ps that is gone after a stop was asked for: the hooks' End needs all ps, and those that are left must not wait for
+// this task. Gives back `status`, whatever it is.
+absl::Status Session::LeaveIfInterrupted(absl::Status status) {
+  if (!IsInterrupted(status)) return status;
+  if (!std::exchange(closed_, true)) environment_.algorithm->End();
+  if (summaries_) summaries_->Close().IgnoreError();
+  environment_.client->Done().IgnoreError();
+  watch_.Is(TrainingState::kEnded);
+  return status;
 }
 
 // Somebody may have asked ps 0 for another checkpoint (`muster checkpoint load`). Its mistakes are told to him.
@@ -179,12 +183,15 @@ absl::Status Session::ObeyLoadRequest() {
   StoreClient& client = *environment_.client;
   const std::string path = client.TakeLoadRequest();
   if (path.empty()) return absl::OkStatus();
-  const absl::Status restored = Restore(path);
+  const absl::Status restored = Load(path);
+  if (IsInterrupted(restored)) return restored;
   if (!restored.ok()) LogWarning("could not load ", path, ": ", restored.message());
   return client.ReportLoad(restored.ok() ? absl::StatusOr<int64_t>(global_step_) : restored);
 }
 
-absl::Status Session::Restore(const std::string& path) {
+absl::Status Session::Restore(const std::string& path) { return LeaveIfInterrupted(Load(path)); }
+
+absl::Status Session::Load(const std::string& path) {
   if (!is_chief_ || !created_)
     return absl::FailedPreconditionError("only the chief's session, once it is started, loads checkpoints");
   if (environment_.own_store && !environment_.algorithm->trains_on_ps())
@@ -250,7 +257,9 @@ absl::Status Session::Close() {
   environment_.algorithm->End();
   // Whatever fails here, the ps must still hear that this task is done: they would wait for it otherwise.
   absl::Status first_error = created_ ? Settle() : absl::OkStatus();
+  if (IsInterrupted(first_error)) return LeaveIfInterrupted(std::move(first_error));
   if (created_) first_error.Update(EndHooks());
+  if (IsInterrupted(first_error)) return LeaveIfInterrupted(std::move(first_error));
   if (ran_) LogInfo("Loss for final step: ", absl::StrFormat("%g", last_loss_), ".");
   first_error.Update(environment_.client->Done());
   watch_.Is(TrainingState::kEnded);
@@ -263,14 +272,17 @@ absl::Status Session::Settle() {
   return absl::IsCancelled(settled) && !IsInterrupted(settled) ? absl::OkStatus() : settled;
 }
 
+absl::Status Session::ReadGlobalStep() {
+  ASSIGN_OR_RETURN(global_step_, environment_.client->ReadGlobalStep());
+  return absl::OkStatus();
+}
+
 absl::Status Session::EndHooks() {
-  if (is_chief_ && saver_) {
-    // The last checkpoint carries the step that the ps are at, which other workers may have moved since our last run.
-    ASSIGN_OR_RETURN(global_step_, environment_.client->ReadGlobalStep());
-  }
+  // The last checkpoint carries the step that the ps are at, which other workers may have moved since our last run.
+  absl::Status first_error = is_chief_ && saver_ ? ReadGlobalStep() : absl::OkStatus();
   const SessionContext context = MakeContext();
-  absl::Status first_error;
-  for (auto& hook : hooks_) first_error.Update(hook->End(context));
+  if (first_error.ok())
+    for (auto& hook : hooks_) first_error.Update(hook->End(context));
   if (summaries_) first_error.Update(summaries_->Close());
   return first_error;
 }

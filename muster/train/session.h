@@ -101,6 +101,9 @@ class Session {
 
  private:
   [[nodiscard]] absl::Status CheckOptions() const;
+  [[nodiscard]] absl::Status StartHooked();
+  [[nodiscard]] absl::Status Load(const std::string& path);
+  [[nodiscard]] absl::Status LeaveIfInterrupted(absl::Status status);
   void AddDefaultHooks();
   [[nodiscard]] absl::Status Create();
   [[nodiscard]] absl::Status InitializeOrRestore();
@@ -108,6 +111,7 @@ class Session {
   [[nodiscard]] absl::Status RunStep(Track* track);
   [[nodiscard]] absl::Status Recover(const absl::Status& cause);
   [[nodiscard]] absl::Status Settle();
+  [[nodiscard]] absl::Status ReadGlobalStep();
   [[nodiscard]] absl::Status EndHooks();
   [[nodiscard]] absl::Status ObeyLoadRequest();
   SessionContext MakeContext();

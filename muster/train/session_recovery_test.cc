@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "muster/store/last_wait.h"
+#include "muster/store/store_status.h"
+#include "muster/train/event_file_reader.h"
 #include "muster/train/hooks.h"
 #include "muster/train/session.h"
 #include "muster/train/training_process.h"
@@ -116,6 +120,49 @@ TEST_P(RecoveryTest, RestoreTakesEverybodyBack) {
   Steps(worker_session_, 1);
   EXPECT_EQ(worker_session_.global_step(), 3);
   EXPECT_TRUE(absl::IsFailedPrecondition(worker_session_.Restore("model/model.ckpt-2")));
+}
+
+// A chief whose stop comes when a ps has gone.
+class InterruptedTest : public RecoveryTest {
+ protected:
+  void LosePsAndStop(int ps) {
+    store2_.KillPs(ps);
+    process_.stop = true;
+  }
+  std::string StateOnPs(int ps) {
+    const nlohmann::json status = nlohmann::json::parse(StatusJson(store2_.service(ps).MakeView()));
+    return status.at("clients").at(0).at("state");
+  }
+
+  SimulatedStore store2_{2, {"chief:0"}, {}, nullptr, GetParam().direct()};
+  TrainingProcess process_{store2_, "chief:0", {.files = &store2_.files, .way = GetParam()}};
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, InterruptedTest, ::testing::ValuesIn(Without(kSimulatedWays, {"ServerPipelined"})),
+                         NameOfWay);
+
+TEST_P(InterruptedTest, InTheMiddleOfTheStart) {
+  SessionEnvironment environment = process_.Environment();
+  environment.on_joined = [this] { LosePsAndStop(1); };
+  Session session(environment, {}, {});
+  const absl::Status status = session.Start();
+  EXPECT_TRUE(IsInterrupted(status)) << status;
+  EXPECT_EQ(StateOnPs(0), "done");
+}
+
+TEST_P(InterruptedTest, AtTheEndKeepsItsSummaries) {
+  Session session =
+      process_.MakeSession({.checkpoint_dir = "model", .summary_dir = "summaries", .save_summaries_steps = 1});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  Steps(session, 2);
+  LosePsAndStop(0);
+  const absl::Status status = session.Close();
+  EXPECT_TRUE(IsInterrupted(status)) << status;
+  EXPECT_EQ(StateOnPs(1), "done");
+  const auto files = store2_.files.ListDirectory("summaries");
+  ASSERT_TRUE(files.ok() && files->size() == 1) << files.status();
+  const std::string events = *store2_.files.ReadFile(JoinPath("summaries", files->front()));
+  EXPECT_THAT(ReadEventFile(events).back().ToString(), HasSubstr("2: loss="));
 }
 
 TEST_P(RecoveryTest, TheInputGoesOnWhereItIs) {

@@ -43,8 +43,8 @@ class BulkTarget {
   virtual void Lend(LentBytes /*bulk*/) {}
 };
 
-// Answers one request, exactly once; dropping it unanswered answers Internal. Movable. May outlive the connection: the
-// answer then goes nowhere. Must not outlive the listener.
+// Answers one request, exactly once; dropping it unanswered answers Internal. Movable. May outlive the connection and
+// the listener: the answer then goes nowhere.
 class Responder {
  public:
   // Where answers go: of one request or, with their numbers, of many.

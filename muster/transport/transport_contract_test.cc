@@ -372,6 +372,8 @@ TEST_P(TransportContractTest, CallsInFlightEndWithUnavailableWhenTheServerGoes) 
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(address_));
   }
+  outliving[0].Send("goes nowhere");
+  outliving.pop_back();
 }
 
 TEST_P(TransportContractTest, NobodyThereIsNamedAtTheDeadline) {

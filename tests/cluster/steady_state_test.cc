@@ -19,6 +19,7 @@
 #include "muster/store/overlapped_push.h"
 #include "muster/store/store_client.h"
 #include "muster/store/store_service.h"
+#include "muster/store/way.h"
 #include "muster/transport/tcp/tcp_transport.h"
 #include "tests/cluster/counted_copies.h"
 #include "tests/cluster/counted_memory.h"
@@ -35,12 +36,9 @@ const std::vector<VariableSpec> kVariables = {{.name = "w1", .shape = {300, 200}
                                               {.name = "b2", .shape = {100}},
                                               {.name = "mean", .shape = {10}, .kind = VariableKind::kBuffer}};
 
-// How an update goes to the ps: as one message; in parts, as a backward pass goes on; beside the next minibatch.
-enum class Way { kWhole, kParts, kPipelined };
-
 struct Mode {
   std::string name;
-  Way way = Way::kWhole;
+  Sending sending = Sending::kWhole;
   int num_ps = 1;
   bool shared_memory = false;  // instead of TCP
   OptimizerSpec optimizer = RuleSpec{};
@@ -105,7 +103,7 @@ class Cluster {
     ModelBinding binding = {kVariables, placement, mode.optimizer, {}};
     binding.gate = mode.gate;
     binding.clock_limit = mode.clock_limit;
-    if (mode.way == Way::kPipelined) {
+    if (mode.sending == Sending::kPipelined) {
       pipelined_.emplace(source_, placement, mode.optimizer);
       binding = pipelined_->binding();
     } else {
@@ -119,7 +117,7 @@ class Cluster {
   absl::Status Step() {
     if (pipelined_) return pipelined_->Step(*client_).status();
     const auto gradient = [this](size_t i) { return source_.gradient(i); };
-    if (mode_.way == Way::kParts) {
+    if (mode_.sending == Sending::kInParts) {
       EXPECT_TRUE(parts_->Possible());
       parts_->Begin();
       for (size_t i = kVariables.size(); i-- > 0;) parts_->Ready(i, source_.gradient(i));
@@ -178,12 +176,14 @@ TEST_P(SteadyStateTest, AStepAllocatesNothing) {
 // Every way over both transports, with one ps and with two.
 std::vector<Mode> Ways() {
   std::vector<Mode> modes;
-  for (const Way way : {Way::kWhole, Way::kParts, Way::kPipelined})
+  for (const Sending sending : {Sending::kWhole, Sending::kInParts, Sending::kPipelined})
     for (const int num_ps : {1, 2})
       for (const bool shared_memory : {false, true}) {
-        const char* const name = way == Way::kWhole ? "Whole" : way == Way::kParts ? "InParts" : "Pipelined";
+        const char* const name = sending == Sending::kWhole     ? "Whole"
+                                 : sending == Sending::kInParts ? "InParts"
+                                                                : "Pipelined";
         modes.push_back({.name = absl::StrCat(name, shared_memory ? "OverShm" : "OverTcp", num_ps, "Ps"),
-                         .way = way,
+                         .sending = sending,
                          .num_ps = num_ps,
                          .shared_memory = shared_memory});
       }

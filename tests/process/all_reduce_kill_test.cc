@@ -7,7 +7,6 @@
 #include <signal.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -34,14 +33,9 @@ constexpr int64_t kWidth = 40000;
 // By what the ranks talk through.
 class AllReduceKillTest : public ::testing::TestWithParam<std::string> {
  protected:
-  AllReduceKillTest() : in_dev_shm_(InDevShm()) {}
-  ~AllReduceKillTest() override { EXPECT_EQ(InDevShm(), in_dev_shm_); }
+  AllReduceKillTest() : in_dev_shm_(EntriesOf("/dev/shm")) {}
+  ~AllReduceKillTest() override { EXPECT_EQ(EntriesOf("/dev/shm"), in_dev_shm_); }
 
-  static std::vector<std::string> InDevShm() {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) names.push_back(entry.path());
-    return names;
-  }
   std::vector<std::string> Toy(int64_t steps, const std::string& model_dir) const {
     return {kToy,
             "--all_reduce",

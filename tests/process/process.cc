@@ -155,6 +155,13 @@ std::vector<std::string> After(const std::string& text, const std::string& begin
   return found;
 }
 
+std::vector<std::string> EntriesOf(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::vector<pid_t> ProcessesWith(const std::string& variable) {
   std::vector<pid_t> found;
   std::error_code gone;  // processes end while they are looked at

@@ -70,6 +70,9 @@ class Watched {
 // The rest of each line of `text` that begins with `beginning`.
 std::vector<std::string> After(const std::string& text, const std::string& beginning);
 
+// The names of what lies in a folder, sorted: what a test leaves behind is there afterwards.
+std::vector<std::string> EntriesOf(const std::string& folder);
+
 // Of every process of this machine in whose environment `variable` ("NAME=value") stands.
 std::vector<pid_t> ProcessesWith(const std::string& variable);
 

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "muster/transport/scripted_handler.h"
 #include "muster/transport/tcp/tcp_transport.h"
 #include "tests/process/killed_processes.h"
+#include "tests/process/process.h"
 
 namespace muster {
 namespace {
@@ -25,12 +25,6 @@ namespace {
 using Method = ScriptedHandler::Method;
 
 constexpr size_t kBytes = 1 << 20;
-
-size_t Entries(const std::string& folder) {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
-  return count;
-}
 
 // Of this machine's network namespace.
 size_t ListeningForShared() {
@@ -67,9 +61,9 @@ class SharedMemoryKillTest : public ::testing::Test {
 
 // The silence that would end a connection otherwise is longer than the test waits: it is the socket that tells.
 TEST_F(SharedMemoryKillTest, AServerSeesAtOnceThatItsClientIsGone) {
-  const size_t in_dev_shm = Entries("/dev/shm");
+  const std::vector<std::string> in_dev_shm = EntriesOf("/dev/shm");
   const size_t listening = ListeningForShared();
-  const size_t descriptors = Entries("/proc/self/fd");
+  const size_t descriptors = EntriesOf("/proc/self/fd").size();
   {
     ScriptedHandler handler;
     TcpTransport transport(loop_, JobToken{}, TcpOptions{.stall_timeout = absl::Hours(1)});
@@ -99,13 +93,13 @@ TEST_F(SharedMemoryKillTest, AServerSeesAtOnceThatItsClientIsGone) {
     }
     EXPECT_EQ(listener->stats().dropped_malformed, 0);
   }
-  EXPECT_EQ(Entries("/proc/self/fd"), descriptors);
+  EXPECT_EQ(EntriesOf("/proc/self/fd").size(), descriptors);
   EXPECT_EQ(ListeningForShared(), listening);
-  EXPECT_EQ(Entries("/dev/shm"), in_dev_shm);
+  EXPECT_EQ(EntriesOf("/dev/shm"), in_dev_shm);
 }
 
 TEST_F(SharedMemoryKillTest, AClientSeesAtOnceThatItsServerIsGone) {
-  const size_t in_dev_shm = Entries("/dev/shm");
+  const std::vector<std::string> in_dev_shm = EntriesOf("/dev/shm");
   const size_t listening = ListeningForShared();
   TcpTransport calling(loop_, JobToken{},
                        TcpOptions{.stall_timeout = absl::Hours(1), .silence_timeout = absl::Hours(1)});
@@ -140,7 +134,7 @@ TEST_F(SharedMemoryKillTest, AClientSeesAtOnceThatItsServerIsGone) {
     EXPECT_EQ(waitpid(server, nullptr, 0), server);
   }
   EXPECT_EQ(ListeningForShared(), listening);
-  EXPECT_EQ(Entries("/dev/shm"), in_dev_shm);
+  EXPECT_EQ(EntriesOf("/dev/shm"), in_dev_shm);
 }
 
 // A network of its own is what another host has. The TCP connection is made before, as there is no way between them.

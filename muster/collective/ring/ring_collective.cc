@@ -257,11 +257,12 @@ void RingCollective::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget
       if (watched_by_ == request.connection) after_gone_ = DecodeEnd(request.control);
       return;
   }
-  // Somebody takes this for the place where the group meets: a rank that was started again, hence has died, and maybe
-  // before its neighbours had heard of it.
+  // Somebody takes this for the place where the group meets: a rank that was started again since it has died, maybe
+  // before its neighbours had heard of it; or a second time by mistake, which can't be told from here.
   if (EnterRequest enter; request.method == static_cast<uint16_t>(RendezvousMethod::kEnter) &&
-                          Decode(request.control, enter) && enter.rank < names_.size())
-    Fail(absl::UnavailableError(absl::StrCat(names_[enter.rank], " has died, and was started again")));
+                          Decode(request.control, enter) && enter.rank < names_.size() && enter.size == names_.size())
+    Fail(absl::UnavailableError(absl::StrCat("another process has come as ", names_[enter.rank],
+                                             ": it has died and was started again, or was started twice")));
   responder.Fail(absl::UnavailableError("the group is at work already"));
 }
 
