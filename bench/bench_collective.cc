@@ -1,12 +1,15 @@
 // `bench collective`: GB/s of all-reduce among the processes of this host, on private data that each rank rewrites
 // before every call: through shared memory, through the ring over TCP, and by torch.distributed with Gloo, in turns in
-// one run; beside them what memcpy does with as many bytes. Rows on stdout are JSON, the table is on stderr. PyTorch is
-// the virtual environment's of the project (./dev setup); where it isn't, its part is skipped and said so.
+// one run; beside them what memcpy does with as many bytes, and the exchange that no all-reduce is without: every rank
+// reads its share of the others' data, and their shares of its own, as they were written last. Rows on stdout are JSON,
+// the table is on stderr. PyTorch is the virtual environment's of the project (./dev setup); where it isn't, its part
+// is skipped and said so.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +18,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +28,7 @@
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
 #include "muster/collective/join_group.h"
+#include "muster/collective/share.h"
 
 namespace muster::bench {
 namespace {
@@ -36,7 +41,7 @@ struct Options {
   int rounds = 5;
   double seconds = 1;
   std::string python = std::filesystem::path(MUSTER_SOURCE_DIR) / ".venv/bin/python";
-  std::vector<std::string> ways = {"shm", "ring", "gloo", "memcpy"};
+  std::vector<std::string> ways = {"shm", "ring", "gloo", "exchange", "memcpy"};
   // Of a process that this program starts itself.
   std::string role;
   std::string out;
@@ -103,10 +108,63 @@ std::vector<double> MeasureMemcpy(const Options& options) {
   return medians;
 }
 
+// All ranks are there.
+class Meeting {
+ public:
+  explicit Meeting(int ranks) : ranks_(ranks) {}
+  // `times`: how often this thread has been here, this time included.
+  void Meet(int times) {
+    ++came_;
+    while (came_ < times * ranks_) std::this_thread::yield();
+  }
+
+ private:
+  const int ranks_;
+  std::atomic<int> came_{0};
+};
+
+// Ranks as threads, whose memory is each other's: nothing is added up, and nothing goes through another place.
+std::vector<double> MeasureExchange(const Options& options) {
+  std::vector<double> medians;
+  for (const double megabytes : options.megabytes) {
+    const size_t floats = FloatsOf(megabytes);
+    std::vector<std::vector<float>> data(options.ranks, std::vector<float>(floats));
+    Meeting meeting(options.ranks);
+    std::vector<double> seconds;
+    const auto run = [&](int rank) {
+      std::vector<float> got(floats);
+      const auto get = [&](int from, int share) {
+        const Share part = ShareOf(floats, share, options.ranks);
+        std::memcpy(&got[part.begin], &data[from][part.begin], part.elements * sizeof(float));
+      };
+      int met = 0;
+      for (int call = -kWarmUp; call < CallsFor(options, megabytes); ++call) {
+        Rewrite(data[rank], call + kWarmUp);
+        meeting.Meet(++met);
+        const auto start = std::chrono::steady_clock::now();
+        for (int other = 0; other < options.ranks; ++other)
+          if (other != rank) get(other, rank);
+        meeting.Meet(++met);
+        for (int other = 0; other < options.ranks; ++other)
+          if (other != rank) get(other, other);
+        meeting.Meet(++met);
+        if (rank == 0 && call >= 0) seconds.push_back(Seconds(start));
+      }
+    };
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < options.ranks; ++rank) threads.emplace_back(run, rank);
+    for (std::thread& thread : threads) thread.join();
+    medians.push_back(Median(seconds));
+  }
+  return medians;
+}
+
 int Work(const Options& options) {
   std::vector<double> seconds;
   if (options.role == "memcpy") {
     seconds = MeasureMemcpy(options);
+  } else if (options.role == "exchange") {
+    seconds = MeasureExchange(options);
   } else {
     GroupOptions group{.rank = options.rank, .addresses = options.addresses};
     for (size_t rank = 0; rank < options.addresses.size(); ++rank) group.names.push_back(absl::StrCat("rank ", rank));
@@ -123,7 +181,7 @@ int Work(const Options& options) {
 
 // GB/s of every size in one round; zeros if a process failed. The slowest rank counts.
 std::vector<double> MeasureWay(const Options& options, const std::string& folder, const std::string& way) {
-  const int ranks = way == "memcpy" ? 1 : options.ranks;
+  const int ranks = way == "memcpy" || way == "exchange" ? 1 : options.ranks;  // processes
   std::vector<std::string> addresses;
   for (int rank = 0; rank < ranks; ++rank) addresses.push_back(absl::StrCat("127.0.0.1:", FreePort()));
   std::vector<int> calls;
@@ -142,7 +200,8 @@ std::vector<double> MeasureWay(const Options& options, const std::string& folder
     } else {
       children.push_back(
           StartSelf({"--role", way, "--rank", absl::StrCat(rank), "--addresses", absl::StrJoin(addresses, ","),
-                     "--megabytes", sizes, "--seconds", absl::StrCat(options.seconds), "--out", outs.back()},
+                     "--megabytes", sizes, "--seconds", absl::StrCat(options.seconds), "--ranks",
+                     absl::StrCat(options.ranks), "--out", outs.back()},
                     {}, outs.back() + ".log"));
     }
   }
@@ -183,11 +242,13 @@ int Report(Options options) {
     for (const std::vector<double>& rates : measured[way]) values.push_back(rates[size]);
     return values.empty() ? 0 : Median(values);
   };
-  std::fprintf(stderr, "%-8s %6s %8s %10s %10s %10s\n", "way", "ranks", "MB", "GB/s", "x Gloo", "x memcpy");
+  std::fprintf(stderr, "%-8s %6s %8s %10s %10s %10s %10s\n", "way", "ranks", "MB", "GB/s", "x Gloo", "x exchange",
+               "x memcpy");
   bool good = true;
   for (size_t size = 0; size < options.megabytes.size(); ++size)
     for (const std::string& way : options.ways) {
-      const double rate = median(way, size), gloo = median("gloo", size), memcpy = median("memcpy", size);
+      const double rate = median(way, size), gloo = median("gloo", size), memcpy = median("memcpy", size),
+                   exchange = median("exchange", size);
       good = good && rate > 0;
       nlohmann::ordered_json row = {{"bench", "collective"},
                                     {"operation", "all_reduce"},
@@ -196,10 +257,12 @@ int Report(Options options) {
                                     {"megabytes", options.megabytes[size]},
                                     {"gb_per_s", rate}};
       if (gloo > 0) row["ratio_to_gloo"] = rate / gloo;
+      if (exchange > 0) row["ratio_to_exchange"] = rate / exchange;
       if (memcpy > 0) row["ratio_to_memcpy"] = rate / memcpy;
       std::printf("%s\n", row.dump().c_str());
-      std::fprintf(stderr, "%-8s %6d %8.3g %10.2f %10.2f %10.2f\n", way.c_str(), row["ranks"].get<int>(),
-                   options.megabytes[size], rate, gloo > 0 ? rate / gloo : 0, memcpy > 0 ? rate / memcpy : 0);
+      std::fprintf(stderr, "%-8s %6d %8.3g %10.2f %10.2f %10.2f %10.2f\n", way.c_str(), row["ranks"].get<int>(),
+                   options.megabytes[size], rate, gloo > 0 ? rate / gloo : 0, exchange > 0 ? rate / exchange : 0,
+                   memcpy > 0 ? rate / memcpy : 0);
     }
   return good ? 0 : 1;
 }
@@ -214,7 +277,7 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", options.ranks, "processes")->capture_default_str();
   app.add_option("--rounds", options.rounds, "medians are over so many interleaved rounds")->capture_default_str();
   app.add_option("--seconds", options.seconds, "of each measurement, about")->capture_default_str();
-  app.add_option("--ways", options.ways, "shm, ring, gloo, memcpy")->delimiter(',')->capture_default_str();
+  app.add_option("--ways", options.ways, "shm, ring, gloo, exchange, memcpy")->delimiter(',')->capture_default_str();
   app.add_option("--python", options.python, "of an environment with PyTorch")->capture_default_str();
   app.add_option("--role", options.role, "of a process that this program starts itself")->group("");
   app.add_option("--out", options.out, "where such a process writes its times")->group("");

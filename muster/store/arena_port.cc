@@ -66,34 +66,36 @@ ArenaPort::~ArenaPort() {
   thread_.join();
   for (const int fd : visitors_) close(fd);
   const MutexLock lock(mutex_);
-  for (const auto& [client, ticket] : tickets_)
-    if (ticket.memory_fd >= 0) close(ticket.memory_fd);
+  for (const auto& [number, client] : clients_)
+    if (client.memory_fd >= 0) close(client.memory_fd);
   close(listener_);
   close(stop_);
 }
 
-std::string ArenaPort::Admit(int client, int memory_fd) {
+std::string ArenaPort::Admit(int number, uint64_t incarnation, int memory_fd) {
   const int copy = fcntl(memory_fd, F_DUPFD_CLOEXEC, 3);
   if (copy < 0) return "";
   const MutexLock lock(mutex_);
-  Ticket& ticket = tickets_[client];
-  if (ticket.memory_fd >= 0) close(ticket.memory_fd);
-  ticket = {.text = RandomText(kTicketBytes), .memory_fd = copy, .bearer = {}, .connection = -1};
-  return ticket.text;
+  Client& client = clients_[number];
+  if (client.memory_fd >= 0) close(client.memory_fd);
+  client.memory_fd = copy;
+  if (client.ticket.empty() || client.incarnation != incarnation) client.ticket = RandomText(kTicketBytes);
+  client.incarnation = incarnation;
+  return client.ticket;
 }
 
-std::optional<ProcessIdentity> ArenaPort::Visitor(int client, const std::string& text) const {
+std::optional<ProcessIdentity> ArenaPort::Visitor(int number, const std::string& ticket) const {
   const MutexLock lock(mutex_);
-  const auto ticket = tickets_.find(client);
-  if (ticket == tickets_.end() || ticket->second.text != text || ticket->second.memory_fd >= 0) return std::nullopt;
-  return ticket->second.bearer;
+  const auto client = clients_.find(number);
+  if (client == clients_.end() || ticket.empty() || client->second.used_ticket != ticket) return std::nullopt;
+  return client->second.bearer;
 }
 
-bool ArenaPort::HasLeft(int client, const ProcessIdentity& process) const {
+bool ArenaPort::HasLeft(int number, const ProcessIdentity& process) const {
   const MutexLock lock(mutex_);
-  const auto ticket = tickets_.find(client);
-  return ticket != tickets_.end() && ticket->second.memory_fd < 0 && ticket->second.bearer == process &&
-         ticket->second.connection < 0;
+  const auto client = clients_.find(number);
+  return client != clients_.end() && !client->second.used_ticket.empty() && client->second.bearer == process &&
+         client->second.connection < 0;
 }
 
 void ArenaPort::Serve() {
@@ -124,8 +126,8 @@ void ArenaPort::Accept() {
 
 void ArenaPort::Close(int visitor) {
   const MutexLock lock(mutex_);
-  for (auto& [client, ticket] : tickets_)
-    if (ticket.connection == visitor) ticket.connection = -1;
+  for (auto& [number, client] : clients_)
+    if (client.connection == visitor) client.connection = -1;
   close(visitor);
 }
 
@@ -148,13 +150,14 @@ bool ArenaPort::Receive(int visitor) {
   return sent;
 }
 
-int ArenaPort::Redeem(const std::string& text, const ProcessIdentity& bearer, int connection) {
+int ArenaPort::Redeem(const std::string& ticket, const ProcessIdentity& bearer, int connection) {
   const MutexLock lock(mutex_);
-  for (auto& [client, ticket] : tickets_) {
-    if (ticket.text != text || ticket.memory_fd < 0) continue;
-    ticket.bearer = bearer;
-    ticket.connection = connection;
-    return std::exchange(ticket.memory_fd, -1);
+  for (auto& [number, client] : clients_) {
+    if (client.memory_fd < 0 || client.ticket != ticket) continue;
+    client.used_ticket = std::exchange(client.ticket, "");
+    client.bearer = bearer;
+    client.connection = connection;
+    return std::exchange(client.memory_fd, -1);
   }
   return -1;
 }

@@ -7,6 +7,7 @@
 // the one that drives it). Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,20 +35,24 @@ class ArenaPort {
   // Of the socket.
   const std::string& name() const { return name_; }
 
-  // A ticket for one visit of this client of the ps; earlier ones of it are worth nothing any more. Its bearer is given
+  // A ticket for one visit of this client of the ps, in that incarnation. As long as it wasn't used it is the same, for
+  // the request may come twice; one of an earlier incarnation is worth nothing any more. Its bearer is given
   // `memory_fd` (a copy is kept until then). Empty: no descriptors are left.
-  std::string Admit(int client, int memory_fd);
-  // The process that came with that ticket and has the memory.
+  std::string Admit(int client, uint64_t incarnation, int memory_fd);
+  // The process that came with that ticket and has the memory, if it was the last that did.
   std::optional<ProcessIdentity> Visitor(int client, const std::string& ticket) const;
   // The last visitor of that client was this process, and has closed its connection: it writes no more.
   bool HasLeft(int client, const ProcessIdentity& process) const;
 
  private:
-  struct Ticket {
-    std::string text;
-    int memory_fd = -1;  // -1: it was used
+  struct Client {
+    std::string ticket;  // not used yet; empty: there is none
+    uint64_t incarnation = 0;
+    int memory_fd = -1;  // for its bearer
+    // The last visitor.
+    std::string used_ticket;
     ProcessIdentity bearer;
-    int connection = -1;  // of the bearer; -1: closed
+    int connection = -1;  // -1: closed
   };
 
   ArenaPort(std::string name, int listener, int stop);
@@ -64,8 +69,8 @@ class ArenaPort {
   const int stop_;             // an eventfd
   std::vector<int> visitors_;  // thread_ only
   mutable Mutex mutex_;
-  std::map<int, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);  // by client
-  std::thread thread_;                                     // last: it uses all of the above
+  std::map<int, Client> clients_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace muster

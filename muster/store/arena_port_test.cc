@@ -29,7 +29,7 @@ class ArenaPortTest : public ::testing::Test {
     const std::vector<std::byte> zeros(arena_->layout().value_bytes());
     arena_->Load({.generation = 1, .values = zeros});
   }
-  OpenDirectReply Open(int client) { return *door_.Open(*arena_, client); }
+  OpenDirectReply Open(int client, uint64_t incarnation = 1) { return *door_.Open(*arena_, client, incarnation); }
 
   // A process that visits, says so and waits to be killed; stopped, if that is asked for. `at`: it dies in an update.
   pid_t StartVisitor(const OpenDirectReply& invitation) {
@@ -78,16 +78,31 @@ TEST_F(ArenaPortTest, ABearerOfATicketGetsTheVeryMemory) {
 }
 
 TEST_F(ArenaPortTest, ATicketIsGoodForOneVisit) {
-  const OpenDirectReply old = Open(1), newer = Open(1);
+  const OpenDirectReply old = Open(1, 1), newer = Open(1, 2);
   const auto refused = [](const OpenDirectReply& reply) {
     return absl::IsPermissionDenied(ArenaGuest::Visit(reply.socket, reply.ticket).status());
   };
-  EXPECT_TRUE(refused(old)) << "a newer one was given";
+  EXPECT_TRUE(refused(old)) << "another incarnation's";
   EXPECT_TRUE(refused({newer.socket, std::string(32, '0')}));
   EXPECT_TRUE(refused({newer.socket, ""}));
   EXPECT_FALSE(refused(newer));
   EXPECT_TRUE(refused(newer)) << "it was used";
   EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 0, newer.ticket))) << "another client's";
+}
+
+// Its answer may have been lost, or the request been doubled on its way and come late the second time.
+TEST_F(ArenaPortTest, AskingTwiceDoesNotMakeATicketWorthless) {
+  const OpenDirectReply first = Open(1);
+  EXPECT_EQ(Open(1).ticket, first.ticket);
+  const auto guest = ArenaGuest::Visit(first.socket, first.ticket);
+  ASSERT_TRUE(guest.ok()) << guest.status();
+  const OpenDirectReply later = Open(1);
+  EXPECT_NE(later.ticket, first.ticket);
+  EXPECT_EQ(door_.Enter(*arena_, 1, first.ticket), absl::OkStatus());
+  EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 1, later.ticket)));
+  ASSERT_TRUE(ArenaGuest::Visit(later.socket, later.ticket).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 1, first.ticket))) << "somebody came after that";
+  EXPECT_EQ(door_.Enter(*arena_, 1, later.ticket), absl::OkStatus());
 }
 
 TEST_F(ArenaPortTest, WhoIsOnAnotherHostFindsNoSocket) {

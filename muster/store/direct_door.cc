@@ -10,12 +10,12 @@
 
 namespace muster {
 
-absl::StatusOr<OpenDirectReply> DirectDoor::Open(Arena& arena, int client) {
+absl::StatusOr<OpenDirectReply> DirectDoor::Open(Arena& arena, int client, uint64_t incarnation) {
   if (port_ == nullptr) return absl::NotFoundError("this ps applies all updates itself");
   if (arena.model().applied_by_ps_alone())
     return absl::NotFoundError(
         "the model has a bound of staleness or elastic exchanges, which are the business of the ps alone");
-  const std::string ticket = port_->Admit(client, arena.memory().fd());
+  const std::string ticket = port_->Admit(client, incarnation, arena.memory().fd());
   if (ticket.empty()) return absl::NotFoundError("this ps has no descriptors left");
   return OpenDirectReply{port_->name(), ticket, static_cast<uint32_t>(arena.layout().num_clients())};
 }

@@ -14,14 +14,12 @@ namespace {
 // this host is on another.
 constexpr absl::Duration kVisitAgainAfter = absl::Milliseconds(100);
 constexpr int kVisits = 20;
-// A request for a ticket that comes twice, late the second time, makes the ticket of the first one worthless.
-constexpr int kTickets = 5;
 // A hold ends without a message.
 constexpr absl::Duration kLookAtHoldAfter = absl::Milliseconds(1);
 
 }  // namespace
 
-absl::Status StoreClient::Direct::VisitOnce(StoreClient& client, int ps, bool& elsewhere) {
+absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps, bool& elsewhere) {
   StoreCall open{
       .ps = ps, .method = StoreMethod::kOpenDirect, .control = Encode(OpenDirectRequest{client.MakeStamp(ps, 0)})};
   RETURN_IF_ERROR(client.ExchangeOne(open, client.options_.patience));
@@ -40,13 +38,6 @@ absl::Status StoreClient::Direct::VisitOnce(StoreClient& client, int ps, bool& e
   const Server& server = client.servers_[ps];
   apply_.Add(*std::move(guest), static_cast<int>(server.joined.client), server.slices);
   return absl::OkStatus();
-}
-
-absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps, bool& elsewhere) {
-  absl::Status visited = VisitOnce(client, ps, elsewhere);
-  for (int tickets = 1; absl::IsPermissionDenied(visited) && tickets < kTickets; ++tickets)
-    visited = VisitOnce(client, ps, elsewhere);
-  return visited;
 }
 
 absl::Status StoreClient::Direct::Try(StoreClient& client, bool& elsewhere) {

@@ -33,7 +33,6 @@ class StoreClient::Direct {
   [[nodiscard]] static absl::Status BeginUpdate(StoreClient& client, uint64_t sequence);
   [[nodiscard]] static absl::Status AwaitCut(StoreClient& client, uint64_t sequence);
   [[nodiscard]] absl::Status VisitOne(StoreClient& client, int ps, bool& elsewhere);
-  [[nodiscard]] absl::Status VisitOnce(StoreClient& client, int ps, bool& elsewhere);
   // One round of the synchronous gate: store_client_divided.cc.
   static absl::StatusOr<StorePushResult> Contribute(StoreClient& client, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                     const std::vector<double>& scales, const StorePushOptions& options);

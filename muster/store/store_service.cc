@@ -390,7 +390,7 @@ void StoreService::OnDirect(const IncomingRequest& request, Responder responder)
     gates_.Look();
     return status.ok() ? responder.Send({}) : responder.Fail(std::move(status));
   }
-  const auto reply = door_.Open(*arena_, client);
+  const auto reply = door_.Open(*arena_, client, clients_.client(client).incarnation);
   reply.ok() ? responder.Send(Encode(*reply)) : responder.Fail(reply.status());
 }
 
