@@ -28,8 +28,8 @@ bool Moves(const Channel::Stats& before, const Channel::Stats& now) {
 }  // namespace
 
 absl::Status InterruptedError(const absl::Status& why) {
-  absl::Status status = absl::CancelledError(absl::StrCat(
-      "interrupted, and ended without a ps that is gone, so maybe without a last checkpoint: ", why.message()));
+  absl::Status status =
+      absl::CancelledError(absl::StrCat("interrupted, and ended without a ps that is gone: ", why.message()));
   status.SetPayload(kInterrupted, absl::Cord());
   return status;
 }

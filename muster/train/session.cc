@@ -173,6 +173,9 @@ absl::Status Session::LeaveIfInterrupted(absl::Status status) {
   if (!IsInterrupted(status)) return status;
   if (!std::exchange(closed_, true)) environment_.algorithm->End();
   if (summaries_) summaries_->Close().IgnoreError();
+  if (saver_)
+    LogWarning("the last steps may be in no checkpoint; the newest is ",
+               last_checkpoint().empty() ? "none" : last_checkpoint());
   environment_.client->Done().IgnoreError();
   watch_.Is(TrainingState::kEnded);
   return status;
