@@ -2,9 +2,9 @@
 """clang-tidy on what changed, or on everything: check_tidy.py [--all | FILE...]. Prints what it finds and exits 1.
 
 A changed header is looked at through a source that includes it. What was right before and hasn't changed since, with all
-it includes, with .clang-tidy and clang-tidy itself, isn't looked at again. Sources of one folder are looked at several at a time, as one file
-that includes them: most of the time goes into what they all include. Where that finds anything, or they don't go together
-(names of theirs clash), each is looked at by itself, and only what is found then counts."""
+it includes, with .clang-tidy and clang-tidy itself, isn't looked at again. Sources of one folder are looked at several at
+a time, as one file that includes them: most of the time goes into what they all include. Where that finds anything, or
+they don't go together (names of theirs clash), each is looked at by itself, and only what is found then counts."""
 
 import concurrent.futures
 import pathlib

@@ -16,7 +16,8 @@ class DirectDoor {
   // `port` may be null: nobody gets in. It must outlive the door.
   explicit DirectDoor(ArenaPort* port) : port_(port) {}
 
-  // NotFound: this ps gives its arena to nobody, or it alone can apply the updates of its model.
+  // For this incarnation of the client. NotFound: this ps gives its arena to nobody, or it alone can apply the updates
+  // of its model.
   absl::StatusOr<OpenDirectReply> Open(Arena& arena, int client, uint64_t incarnation);
   // From now on the bearer of the ticket writes for the client. PermissionDenied: nobody has come with it.
   [[nodiscard]] absl::Status Enter(Arena& arena, int client, const std::string& ticket);

@@ -1,8 +1,8 @@
 // A worker's end of the store: the same operations on every ps at once, retried under the same sequence number until
 // they are answered or patience runs out. Messages and steps: docs/store_protocol.md.
 //
-// Lives on the transport's EventLoop and is used by the thread that drives it. Each operation waits in
-// EventLoop::RunUntil, where the caller's time is the network's.
+// Lives on the transport's EventLoop and is used by the thread that drives it (TrafficStats: by any). Each operation
+// waits in EventLoop::RunUntil, where the caller's time is the network's.
 #pragma once
 
 #include <memory>

@@ -11,12 +11,14 @@
 #include "muster/store/elastic_force.h"
 #include "muster/store/push_part.h"
 #include "muster/store/pushed_slices.h"
+#include "muster/store/shared_memory_order.h"
 #include "muster/store/store_service.h"
 
 namespace muster {
 namespace {
 
-uint64_t RoundOf(Arena& arena) { return arena.header().gate.round; }
+// Workers of this host count it on.
+uint64_t RoundOf(Arena& arena) { return Observe(arena.header().gate.round); }
 
 absl::Status CheckPulledCopy(const StoreModel& model, const PushPullRequest& message) {
   if (!message.with_pulled && message.compensation == 0) return absl::OkStatus();

@@ -260,8 +260,7 @@ absl::Status Session::Close() {
   environment_.algorithm->End();
   // Whatever fails here, the ps must still hear that this task is done: they would wait for it otherwise.
   absl::Status first_error = created_ ? Settle() : absl::OkStatus();
-  if (IsInterrupted(first_error)) return LeaveIfInterrupted(std::move(first_error));
-  if (created_) first_error.Update(EndHooks());
+  if (created_ && !IsInterrupted(first_error)) first_error.Update(EndHooks());
   if (IsInterrupted(first_error)) return LeaveIfInterrupted(std::move(first_error));
   if (ran_) LogInfo("Loss for final step: ", absl::StrFormat("%g", last_loss_), ".");
   first_error.Update(environment_.client->Done());
