@@ -13,6 +13,7 @@
 #include "muster/transport/shm/shared_memory.h"
 #include "muster/transport/shm/shm_hello.h"
 #include "muster/transport/shm/shm_stream.h"
+#include "muster/transport/tcp/poller.h"
 
 namespace muster {
 namespace {
@@ -97,9 +98,9 @@ ShmPort::ShmPort(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::D
       patience_(patience),
       name_(std::move(name)),
       socket_(std::move(socket)),
-      watch_(loop.poller().Add(socket_.fd(), {.read = true}, this)) {}
+      acceptor_(loop, socket_.fd(), [this](Socket visitor) { OnAccepted(std::move(visitor)); }) {}
 
-ShmPort::~ShmPort() { loop_.poller().Remove(watch_); }
+ShmPort::~ShmPort() = default;
 
 HandshakeNonce ShmPort::Expect(Callback moved) {
   const HandshakeNonce nonce = RandomNonce();
@@ -107,9 +108,8 @@ HandshakeNonce ShmPort::Expect(Callback moved) {
   return nonce;
 }
 
-void ShmPort::OnReady(bool, bool, bool) {
-  Socket visitor(accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!visitor.valid() || visits_.size() >= kMostVisits || !IsSameUser(visitor.fd())) return;
+void ShmPort::OnAccepted(Socket visitor) {
+  if (visits_.size() >= kMostVisits || !IsSameUser(visitor.fd())) return;
   auto visit = std::make_unique<Visit>(*this, std::move(visitor));
   Visit* const key = visit.get();
   visits_[key] = std::move(visit);

@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "muster/base/abstract_address.h"
 #include "muster/base/descriptor_passing.h"
+#include "muster/base/no_free_descriptors.h"
 #include "muster/transport/little_endian.h"
 #include "muster/transport/scripted_handler.h"
 #include "muster/transport/shm/shared_memory.h"
@@ -113,6 +114,19 @@ TEST_F(ShmPortTest, WhoTakesTooLongIsSentAway) {
   ASSERT_EQ(connect(stranger.fd(), address.get(), address.length), 0);
   char byte = 0;
   EXPECT_TRUE(Await([&] { return recv(stranger.fd(), &byte, 1, 0) == 0; }));
+}
+
+TEST_F(ShmPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheLoopDoesNotTurnWithoutEnd) {
+  const AbstractAddress address(port_->name());
+  const Socket stranger(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
+  ASSERT_EQ(connect(stranger.fd(), address.get(), address.length), 0);
+  {
+    const NoFreeDescriptors none;
+    int handlers = 0;
+    EXPECT_FALSE(loop_.RunUntil([&] { return ++handlers == 100; }, loop_.Now() + absl::Milliseconds(50)))
+        << "it asks again at once";
+  }
+  EXPECT_TRUE(Visit(Expect()).ok());
 }
 
 TEST_F(ShmPortTest, NobodyThereIsAnotherHost) {
