@@ -47,7 +47,7 @@ class ShmPort::Visit final : private Poller::Watched {
         std::memcmp(hello.magic, expected.magic, sizeof hello.magic) != 0)
       return false;
     const auto found = port_.expected_.find(hello.nonce);
-    if (found == port_.expected_.end()) return false;
+    if (found == port_.expected_.end() || std::exchange(found->second.visited, true)) return false;
     absl::StatusOr<SharedMemory::Made> made = SharedMemory::Make(hello.nonce, port_.options_);
     if (!made.ok() || !SendDescriptor(socket_.fd(), made->fd.fd())) return false;
     nonce_ = hello.nonce;
@@ -61,7 +61,7 @@ class ShmPort::Visit final : private Poller::Watched {
     if (recv(socket_.fd(), &byte, 1, MSG_DONTWAIT) != 1 || byte != kShmReady) return false;
     const auto found = port_.expected_.find(nonce_);
     if (found == port_.expected_.end()) return false;
-    Callback moved = std::move(found->second);
+    Callback moved = std::move(found->second.moved);
     port_.expected_.erase(found);
     port_.loop_.poller().Remove(*std::exchange(watch_, std::nullopt));
     moved(std::make_unique<ShmStream>(port_.loop_.poller(), std::move(socket_), memory_, SharedMemory::Side::kServer,
@@ -104,7 +104,7 @@ ShmPort::~ShmPort() = default;
 
 HandshakeNonce ShmPort::Expect(Callback moved) {
   const HandshakeNonce nonce = RandomNonce();
-  expected_[nonce] = std::move(moved);
+  expected_[nonce].moved = std::move(moved);
   return nonce;
 }
 

@@ -41,6 +41,10 @@ class ShmPort final {
 
  private:
   class Visit;
+  struct Expected {
+    Callback moved;
+    bool visited = false;  // somebody has come with the nonce: nobody else gets memory for it
+  };
 
   ShmPort(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::Duration patience, std::string name,
           Socket socket);
@@ -53,7 +57,7 @@ class ShmPort final {
   const std::string name_;
   const Socket socket_;
   Acceptor acceptor_;
-  absl::flat_hash_map<HandshakeNonce, Callback> expected_;
+  absl::flat_hash_map<HandshakeNonce, Expected> expected_;
   absl::flat_hash_map<Visit*, std::unique_ptr<Visit>> visits_;
 };
 
