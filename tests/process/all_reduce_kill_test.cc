@@ -15,6 +15,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "tests/process/by_hand.h"
+#include "tests/process/left_behind.h"
 #include "tests/process/process.h"
 
 namespace muster {
@@ -33,10 +34,7 @@ constexpr int64_t kWidth = 40000;
 // By what the ranks talk through.
 class AllReduceKillTest : public ::testing::TestWithParam<std::string> {
  protected:
-  AllReduceKillTest() : in_dev_shm_(EntriesOf("/dev/shm")) {}
-  ~AllReduceKillTest() override { EXPECT_EQ(EntriesOf("/dev/shm"), in_dev_shm_); }
-
-  std::vector<std::string> Toy(int64_t steps, const std::string& model_dir) const {
+  static std::vector<std::string> Toy(int64_t steps, const std::string& model_dir) {
     return {kToy,
             "--all_reduce",
             "--gradient=-1",
@@ -48,8 +46,7 @@ class AllReduceKillTest : public ::testing::TestWithParam<std::string> {
             absl::StrCat("--model_dir=", model_dir)};
   }
 
- private:
-  const std::vector<std::string> in_dev_shm_;
+  const LeftBehind left_behind_;
 };
 
 // The process that the task is in its latest life.
