@@ -52,7 +52,8 @@ class AllReduceKillTest : public ::testing::TestWithParam<std::string> {
 // The process that the task is in its latest life.
 pid_t PidOf(const std::string& log, const std::string& task) {
   pid_t pid = -1;
-  for (const std::string& says : After(log, "[muster] " + task)) {
+  // Whole lines.
+  for (const std::string& says : After(log.substr(0, log.rfind('\n') + 1), "[muster] " + task)) {
     const size_t at = says.find(" is process ");
     if (at == 0 || says.rfind(" (the chief) is process ", 0) == 0) pid = std::atoi(says.c_str() + at + 12);
   }
@@ -90,12 +91,14 @@ TEST_P(AllReduceKillTest, AllGoOnFromTheLastCheckpoint) {
                      Toy(kSteps, model.path())));
   run.WaitForErr("loss = ");
   for (const std::string victim : {"worker:1", "worker:0", "worker:2"}) {
-    kill(PidOf(run.err, victim), SIGKILL);
-    run.WaitForErr(victim + " was killed by signal 9");
-    run.WaitForErr("Restoring parameters from " + model.path());
+    const pid_t pid = PidOf(run.err, victim);
+    ASSERT_GT(pid, 0);
+    const size_t before = run.err.size();
+    kill(pid, SIGKILL);
+    const size_t killed = run.WaitForErr(victim + " was killed by signal 9", before);
+    const size_t restored = run.WaitForErr("Restoring parameters from " + model.path(), killed);
     // Of a chief that goes on: so all are in their new lives.
-    run.WaitForErr("loss = ");
-    run.WaitForErr("loss = ");
+    run.WaitForErr("loss = ", run.WaitForErr("loss = ", restored) + 1);
   }
   EXPECT_EQ(run.Wait(), 0) << run.err;
   ExpectOneCurve(run.err);

@@ -101,8 +101,7 @@ TEST(TraceTest, ARunGivesOneTraceOfAllTasksThoughOneWasKilled) {
   const std::string file = scratch.File("run.json");
   Process run({kMuster, "run", "--ps", "2", "--workers", "2", "--muster-ps", "--trace", file, "--", kToy,
                "--steps=5000", "--log_steps=1000", "--width=40000"});
-  run.WaitForErr("worker:1 is process ");
-  run.WaitForErr("\n");
+  run.WaitForErr("\n", run.WaitForErr("worker:1 is process ", 0));
   const pid_t worker = std::atoi(After(run.err, "[muster] worker:1 is process ").at(0).c_str());
   // It trains, and its part has got enough of it for one step not to matter.
   const std::string part = absl::StrCat(file, ".parts-", After(run.err, "[muster] run ").at(0), "/part.worker-1");
@@ -209,10 +208,8 @@ TEST(StatusPageTest, EveryTaskShowsItsStatusAndMetricsWhileItTrains) {
   const std::vector<std::string> toy = {kToy, "--status_port=0", "--aggregate=2", "--steps=1000000000",
                                         "--log_steps=100"};
   Process worker(Joined(toy, cluster.Flags("worker", 0)));
-  worker.WaitForErr("shows its status at ");
-  worker.WaitForErr("\n");
+  worker.WaitForErr("\n", worker.WaitForErr("shows its status at ", 0));
   Process other(Joined(toy, cluster.Flags("worker", 1)));
-  worker.WaitForErr("loss = ");
   worker.WaitForErr("loss = ");
   const std::string ps_url = After(ps.err.substr(ps.err.find("ps:0 shows")), "ps:0 shows its status at ").at(0);
   const std::string worker_url =
