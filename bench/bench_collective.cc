@@ -1,9 +1,10 @@
 // `bench collective`: GB/s of all-reduce among the processes of this host, on private data that each rank rewrites
 // before every call: through shared memory, through the ring over TCP, and by torch.distributed with Gloo, in turns in
-// one run; beside them what memcpy does with as many bytes, and the exchange that no all-reduce is without: every rank
-// reads its share of the others' data, and their shares of its own, as they were written last. Rows on stdout are JSON,
-// the table is on stderr. PyTorch is the virtual environment's of the project (./dev setup); where it isn't, its part
-// is skipped and said so.
+// one run, every other round backwards. Beside them stand what bounds them: memcpy of as many bytes; `apart`, a rank's
+// own copying and adding, in memory that no other core has; `exchange`, the reading alone: every rank reads its share
+// of the others' data, and their shares of its own, as they were written last, and meets the others three times. Rows
+// on stdout are JSON, the table is on stderr. PyTorch is the virtual environment's of the project (./dev setup); where
+// it isn't, its part is skipped and said so.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -41,7 +43,7 @@ struct Options {
   int rounds = 5;
   double seconds = 1;
   std::string python = std::filesystem::path(MUSTER_SOURCE_DIR) / ".venv/bin/python";
-  std::vector<std::string> ways = {"shm", "ring", "gloo", "exchange", "memcpy"};
+  std::vector<std::string> ways = {"shm", "ring", "gloo", "exchange", "apart", "memcpy"};
   // Of a process that this program starts itself.
   std::string role;
   std::string out;
@@ -108,6 +110,32 @@ std::vector<double> MeasureMemcpy(const Options& options) {
   return medians;
 }
 
+// What a rank does in an all-reduce through shared memory, with nobody on the other side: it lends its data, adds up
+// its share of everybody's, and takes the other shares.
+std::vector<double> MeasureApart(const Options& options) {
+  std::vector<double> medians;
+  for (const double megabytes : options.megabytes) {
+    const size_t floats = FloatsOf(megabytes);
+    const Share own = ShareOf(floats, 0, options.ranks);
+    std::vector<float> data(floats), lent(floats), other(floats, 1.0f), sums(own.elements);
+    std::vector<double> seconds;
+    for (int call = -kWarmUp; call < CallsFor(options, megabytes); ++call) {
+      Rewrite(data, call + kWarmUp);
+      const auto start = std::chrono::steady_clock::now();
+      std::memcpy(lent.data(), data.data(), floats * sizeof(float));
+      for (size_t i = 0; i < own.elements; ++i) sums[i] = lent[own.begin + i] + other[own.begin + i];
+      for (int rank = 2; rank < options.ranks; ++rank)
+        for (size_t i = 0; i < own.elements; ++i) sums[i] += other[own.begin + i];
+      std::memcpy(&data[own.begin], sums.data(), own.elements * sizeof(float));
+      std::memcpy(&data[own.elements], &other[own.elements], (floats - own.elements) * sizeof(float));
+      if (call >= 0) seconds.push_back(Seconds(start));
+      MUSTER_CHECK(data.back() == (options.ranks > 1 ? 1.0f : sums.back()));
+    }
+    medians.push_back(Median(seconds));
+  }
+  return medians;
+}
+
 // All ranks are there.
 class Meeting {
  public:
@@ -165,6 +193,8 @@ int Work(const Options& options) {
     seconds = MeasureMemcpy(options);
   } else if (options.role == "exchange") {
     seconds = MeasureExchange(options);
+  } else if (options.role == "apart") {
+    seconds = MeasureApart(options);
   } else {
     GroupOptions group{.rank = options.rank, .addresses = options.addresses};
     for (size_t rank = 0; rank < options.addresses.size(); ++rank) group.names.push_back(absl::StrCat("rank ", rank));
@@ -179,9 +209,12 @@ int Work(const Options& options) {
   return 0;
 }
 
+// One process measures all there is.
+bool IsReference(const std::string& way) { return way == "memcpy" || way == "exchange" || way == "apart"; }
+
 // GB/s of every size in one round; zeros if a process failed. The slowest rank counts.
 std::vector<double> MeasureWay(const Options& options, const std::string& folder, const std::string& way) {
-  const int ranks = way == "memcpy" || way == "exchange" ? 1 : options.ranks;  // processes
+  const int ranks = IsReference(way) ? 1 : options.ranks;  // processes
   std::vector<std::string> addresses;
   for (int rank = 0; rank < ranks; ++rank) addresses.push_back(absl::StrCat("127.0.0.1:", FreePort()));
   std::vector<int> calls;
@@ -229,21 +262,53 @@ bool HasPyTorch(const Options& options, const std::string& folder) {
   return false;
 }
 
+// Two ranks in shared memory, times Gloo, of the sizes that there is a goal for.
+void PrintGoals(const Options& options, const std::function<double(const std::string& way, size_t size)>& median) {
+  const std::map<double, double> goals = {{1, 40}, {16, 8}, {100, 5}};
+  for (size_t size = 0; size < options.megabytes.size(); ++size) {
+    const auto goal = goals.find(options.megabytes[size]);
+    if (goal == goals.end() || options.ranks != 2) continue;
+    const double ours = median("shm", size), gloo = median("gloo", size);
+    const std::string what = absl::StrCat("all-reduce of 2 ranks, ", goal->first, " MB, over Gloo");
+    nlohmann::ordered_json row = {{"bench", "collective"}, {"goal", what}, {"at_least", goal->second}};
+    if (ours > 0 && gloo > 0) {
+      row["reached"] = ours / gloo;
+      row["met"] = ours / gloo >= goal->second;
+      std::fprintf(stderr, "%-12s %6.2f x of %g x   %s\n", row["met"].get<bool>() ? "met" : "NOT MET", ours / gloo,
+                   goal->second, what.c_str());
+    } else {
+      row["met"] = nullptr;
+      row["why"] = absl::StrCat(ours > 0 ? "Gloo" : "shm", " wasn't measured, or failed");
+      std::fprintf(stderr, "%-12s %s: %s\n", "NOT MEASURED", what.c_str(), row["why"].get<std::string>().c_str());
+    }
+    std::printf("%s\n", row.dump().c_str());
+  }
+}
+
 int Report(Options options) {
   const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-collective-", getpid());
   std::filesystem::create_directories(folder);
   if (!HasPyTorch(options, folder)) std::erase(options.ways, "gloo");
   std::map<std::string, std::vector<std::vector<double>>> measured;  // of each way, each round's rates
-  for (int round = 0; round < options.rounds; ++round)
-    for (const std::string& way : options.ways) measured[way].push_back(MeasureWay(options, folder, way));
+  // Every other round goes backwards: nobody gains by their place.
+  std::vector<std::string> order = options.ways;
+  for (int round = 0; round < options.rounds; ++round) {
+    for (const std::string& way : order) measured[way].push_back(MeasureWay(options, folder, way));
+    std::reverse(order.begin(), order.end());
+  }
   std::filesystem::remove_all(folder);
-  const auto median = [&](const std::string& way, size_t size) {
+  const auto all = [&](const std::string& way, size_t size) {
     std::vector<double> values;
     for (const std::vector<double>& rates : measured[way]) values.push_back(rates[size]);
+    std::sort(values.begin(), values.end());
+    return values;
+  };
+  const auto median = [&](const std::string& way, size_t size) {
+    const std::vector<double> values = all(way, size);
     return values.empty() ? 0 : Median(values);
   };
-  std::fprintf(stderr, "%-8s %6s %8s %10s %10s %10s %10s\n", "way", "ranks", "MB", "GB/s", "x Gloo", "x exchange",
-               "x memcpy");
+  std::fprintf(stderr, "%-8s %6s %6s %9s %8s %8s %8s %8s %8s %10s\n", "way", "ranks", "MB", "us", "GB/s", "least",
+               "most", "x Gloo", "x memcpy", "x exchange");
   bool good = true;
   for (size_t size = 0; size < options.megabytes.size(); ++size)
     for (const std::string& way : options.ways) {
@@ -253,17 +318,22 @@ int Report(Options options) {
       nlohmann::ordered_json row = {{"bench", "collective"},
                                     {"operation", "all_reduce"},
                                     {"way", way},
-                                    {"ranks", way == "memcpy" ? 1 : options.ranks},
+                                    {"ranks", way == "memcpy" || way == "apart" ? 1 : options.ranks},
                                     {"megabytes", options.megabytes[size]},
-                                    {"gb_per_s", rate}};
+                                    {"us", rate > 0 ? options.megabytes[size] * 1e3 / rate : 0},
+                                    {"gb_per_s", rate},
+                                    {"least", all(way, size).front()},
+                                    {"most", all(way, size).back()}};
       if (gloo > 0) row["ratio_to_gloo"] = rate / gloo;
       if (exchange > 0) row["ratio_to_exchange"] = rate / exchange;
       if (memcpy > 0) row["ratio_to_memcpy"] = rate / memcpy;
       std::printf("%s\n", row.dump().c_str());
-      std::fprintf(stderr, "%-8s %6d %8.3g %10.2f %10.2f %10.2f %10.2f\n", way.c_str(), row["ranks"].get<int>(),
-                   options.megabytes[size], rate, gloo > 0 ? rate / gloo : 0, exchange > 0 ? rate / exchange : 0,
-                   memcpy > 0 ? rate / memcpy : 0);
+      std::fprintf(stderr, "%-8s %6d %6.3g %9.0f %8.2f %8.2f %8.2f %8.2f %8.2f %10.2f\n", way.c_str(),
+                   row["ranks"].get<int>(), options.megabytes[size], row["us"].get<double>(), rate,
+                   row["least"].get<double>(), row["most"].get<double>(), gloo > 0 ? rate / gloo : 0,
+                   memcpy > 0 ? rate / memcpy : 0, exchange > 0 ? rate / exchange : 0);
     }
+  PrintGoals(options, median);
   return good ? 0 : 1;
 }
 
@@ -277,7 +347,9 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", options.ranks, "processes")->capture_default_str();
   app.add_option("--rounds", options.rounds, "medians are over so many interleaved rounds")->capture_default_str();
   app.add_option("--seconds", options.seconds, "of each measurement, about")->capture_default_str();
-  app.add_option("--ways", options.ways, "shm, ring, gloo, exchange, memcpy")->delimiter(',')->capture_default_str();
+  app.add_option("--ways", options.ways, "shm, ring, gloo, exchange, apart, memcpy")
+      ->delimiter(',')
+      ->capture_default_str();
   app.add_option("--python", options.python, "of an environment with PyTorch")->capture_default_str();
   app.add_option("--role", options.role, "of a process that this program starts itself")->group("");
   app.add_option("--out", options.out, "where such a process writes its times")->group("");

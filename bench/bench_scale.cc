@@ -6,8 +6,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "bench/median.h"
+#include "absl/strings/str_format.h"
 #include "bench/process.h"
 #include "muster/algo/asynchronous.h"
 #include "muster/base/log.h"
@@ -37,15 +37,21 @@ constexpr int kVariables = 64;
 // So many workers without a wait keep the ps at work all the time.
 constexpr int kEnough = 3;
 
+// What the figures are held against: the efficiency of so many workers with the work that the options have by
+// themselves, and how far from the truth what is foretold may be.
+constexpr int kGoalWorkers = 8;
+constexpr double kGoalEfficiency = 0.90;
+constexpr double kGoalForetold = 0.15;
+
 struct Options {
   std::string role;
   std::string out;
   double step_ms = 20;
   int64_t kilobytes = 1024;
   double seconds = 3;
-  int rounds = 3;
+  int rounds = 5;
   std::vector<int> workers = {1, 2, 4, 8};
-  std::vector<int> ps = {1, 2, 4};
+  std::vector<int> ps = {1, 2, 3, 4};
   std::vector<int> predict = {16, 64, 256};
 };
 
@@ -116,7 +122,17 @@ struct Sample {
   double rate = 0;        // steps a second of all workers; 0: something failed
   double worker_cpu = 0;  // seconds a step
   double ps_cpu = 0;      // seconds a step, of all ps
+
+  // How many cores' time the workers take together, and the ps.
+  double worker_cores() const { return rate * worker_cpu; }
+  double ps_cores() const { return rate * ps_cpu; }
 };
+
+// The sample whose rate is in the middle; `samples` isn't empty.
+Sample MiddleOf(std::vector<Sample> samples) {
+  std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.rate < b.rate; });
+  return samples[samples.size() / 2];
+}
 
 Sample MeasureCluster(const Options& options, const std::string& folder, int workers, int num_ps, double step_ms,
                       double seconds) {
@@ -164,8 +180,33 @@ Sample MeasureCluster(const Options& options, const std::string& folder, int wor
 struct Line {
   int workers = 0;
   int ps = 0;
-  std::vector<double> rates;
+  std::vector<Sample> samples;  // of the rounds
 };
+
+// What was measured, into the row of the table and into `row`. `most`: the rate of as many workers that need no ps.
+void AddMeasured(const Options& options, const Line& line, double most, double foretold, nlohmann::ordered_json& row) {
+  const Sample middle = MiddleOf(line.samples);
+  const auto [least, greatest] = std::minmax_element(line.samples.begin(), line.samples.end(),
+                                                     [](const Sample& a, const Sample& b) { return a.rate < b.rate; });
+  const double efficiency = middle.rate / most, off = foretold / middle.rate - 1;
+  row["steps_per_s"] = middle.rate;
+  row["least"] = least->rate;
+  row["most"] = greatest->rate;
+  row["efficiency"] = efficiency;
+  row["foretold_off"] = off;
+  row["worker_cores"] = middle.worker_cores();
+  row["ps_cores"] = middle.ps_cores();
+  row["foretold_met"] = std::abs(off) <= kGoalForetold;
+  std::string verdict = std::abs(off) <= kGoalForetold ? "" : "  NOT MET: foretold within 15 %";
+  if (line.workers == kGoalWorkers && options.step_ms == Options().step_ms &&
+      options.kilobytes == Options().kilobytes) {
+    row["efficiency_met"] = efficiency >= kGoalEfficiency;
+    verdict += absl::StrFormat("  %s: %.2f", efficiency >= kGoalEfficiency ? "met" : "NOT MET", kGoalEfficiency);
+  }
+  std::fprintf(stderr, "%8d %4d %10.0f %8.0f %8.0f %11.3f %10.0f %+5.0f%% %14.2f %9.2f%s\n", line.workers, line.ps,
+               middle.rate, least->rate, greatest->rate, efficiency, foretold, 100 * off, middle.worker_cores(),
+               middle.ps_cores(), verdict.c_str());
+}
 
 class ScaleBench {
  public:
@@ -181,28 +222,28 @@ class ScaleBench {
         if (isatty(STDERR_FILENO) != 0)
           std::fprintf(stderr, "\rround %d of %d: %d workers, %d ps ", round + 1, options_.rounds, line.workers,
                        line.ps);
-        line.rates.push_back(
-            MeasureCluster(options_, folder_, line.workers, line.ps, options_.step_ms, options_.seconds).rate);
+        line.samples.push_back(
+            MeasureCluster(options_, folder_, line.workers, line.ps, options_.step_ms, options_.seconds));
       }
       std::reverse(lines.begin(), lines.end());
     }
     if (options_.rounds % 2 != 0) std::reverse(lines.begin(), lines.end());
-    std::fprintf(stderr, "\n%8s %4s %10s %11s %10s %6s\n", "workers", "ps", "steps/s", "efficiency", "foretold", "off");
+    std::fprintf(stderr, "\n%8s %4s %10s %8s %8s %11s %10s %6s %14s %9s\n", "workers", "ps", "steps/s", "least", "most",
+                 "efficiency", "foretold", "off", "worker cores", "ps cores");
     bool good = true;
-    for (const Line& line : lines) good = Report(line.workers, line.ps, Median(line.rates)) && good;
+    for (const Line& line : lines) good = Report(line) && good;
     for (const int ps : options_.ps)
-      for (const int workers : options_.predict) good = Report(workers, ps, std::nullopt) && good;
+      for (const int workers : options_.predict) good = Report({.workers = workers, .ps = ps}) && good;
     return good ? 0 : 1;
   }
 
  private:
   // Of three runs the one whose rate is in the middle.
   Sample MedianOf(int workers, int num_ps, double step_ms) const {
-    std::array<Sample, 3> samples;
-    for (Sample& sample : samples)
-      sample = MeasureCluster(options_, folder_, workers, num_ps, step_ms, options_.seconds);
-    std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.rate < b.rate; });
-    return samples[1];
+    std::vector<Sample> samples;
+    for (int i = 0; i < 3; ++i)
+      samples.push_back(MeasureCluster(options_, folder_, workers, num_ps, step_ms, options_.seconds));
+    return MiddleOf(samples);
   }
 
   // From runs that keep the ps at work, with one and with most ps: there everybody's processor time is that of steps.
@@ -237,31 +278,30 @@ class ScaleBench {
     return true;
   }
 
-  bool Report(int workers, int ps, std::optional<double> rate) const {
-    const absl::StatusOr<double> foretold = PredictStepsPerSecond(workers, ps, costs_);
+  // A line that wasn't measured is foretold only.
+  bool Report(const Line& line) const {
+    const absl::StatusOr<double> foretold = PredictStepsPerSecond(line.workers, line.ps, costs_);
     if (!foretold.ok()) {
       std::fprintf(stderr, "bench scale: %s\n", std::string(foretold.status().message()).c_str());
       return false;
     }
-    const double most = workers / absl::ToDoubleSeconds(costs_.compute);
+    const double most = line.workers / absl::ToDoubleSeconds(costs_.compute);
     nlohmann::ordered_json row = {{"bench", "scale"},
-                                  {"workers", workers},
-                                  {"ps", ps},
+                                  {"workers", line.workers},
+                                  {"ps", line.ps},
                                   {"step_ms", options_.step_ms},
                                   {"kilobytes", options_.kilobytes},
                                   {"foretold_steps_per_s", *foretold},
                                   {"foretold_efficiency", *foretold / most}};
-    if (rate) {
-      row["steps_per_s"] = *rate;
-      row["efficiency"] = *rate / most;
-      row["foretold_off"] = *foretold / *rate - 1;
-      std::fprintf(stderr, "%8d %4d %10.0f %11.3f %10.0f %+5.0f%%\n", workers, ps, *rate, *rate / most, *foretold,
-                   100 * (*foretold / *rate - 1));
+    const bool measured = !line.samples.empty();
+    if (measured) {
+      AddMeasured(options_, line, most, *foretold, row);
     } else {
-      std::fprintf(stderr, "%8d %4d %10s %11.3f %10.0f   (foretold)\n", workers, ps, "", *foretold / most, *foretold);
+      std::fprintf(stderr, "%8d %4d %10s %8s %8s %11.3f %10.0f   (foretold)\n", line.workers, line.ps, "", "", "",
+                   *foretold / most, *foretold);
     }
     std::printf("%s\n", row.dump().c_str());
-    return !rate || *rate > 0;
+    return !measured || row.at("least").get<double>() > 0;
   }
 
   const Options& options_;

@@ -40,7 +40,7 @@ struct Options {
   int64_t width = 64;
   int64_t batch = 4096;
   double seconds = 2;
-  int rounds = 3;
+  int rounds = 5;
   // Of a process that this program starts itself.
   std::string role;
   std::string out;
@@ -235,24 +235,32 @@ bool InstallTensorFlow(const std::string& folder) {
 using Measured = std::map<std::pair<int, std::string>, std::vector<Rates>>;
 
 Measured MeasureRounds(const Options& options, const std::string& folder, bool tensorflow) {
+  std::vector<std::pair<int, std::string>> order;
+  for (const int workers : {1, 2}) {
+    for (const char* apply : kApplies) order.emplace_back(workers, apply);
+    if (tensorflow) order.emplace_back(workers, kTensorFlow);
+  }
   Measured measured;
-  for (int round = 0; round < options.rounds; ++round)
-    for (const int workers : {1, 2}) {
-      const auto note = [&](const std::string& way, const Rates& rates) {
-        measured[{workers, way}].push_back(rates);
-        std::fprintf(stderr, "round %d of %d, %d workers, %s: %.2f %.2f million rows/s\n", round + 1, options.rounds,
-                     workers, way.c_str(), rates[0] / 1e6, rates[1] / 1e6);
-      };
-      for (const char* apply : kApplies) note(apply, MeasureMuster(options, folder, apply, workers));
-      if (tensorflow) note(kTensorFlow, MeasureTensorFlow(options, folder, workers));
+  for (int round = 0; round < options.rounds; ++round) {
+    for (const auto& [workers, way] : order) {
+      const Rates rates = way == kTensorFlow ? MeasureTensorFlow(options, folder, workers)
+                                             : MeasureMuster(options, folder, way, workers);
+      measured[{workers, way}].push_back(rates);
+      std::fprintf(stderr, "round %d of %d, %d workers, %s: %.2f %.2f million rows/s\n", round + 1, options.rounds,
+                   workers, way.c_str(), rates[0] / 1e6, rates[1] / 1e6);
     }
+    // Every other round goes backwards: nobody gains by their place.
+    std::reverse(order.begin(), order.end());
+  }
   return measured;
 }
 
-double MedianOf(const Measured& measured, int workers, const std::string& way, size_t mode) {
+// Of the rounds, in order.
+std::vector<double> ValuesOf(const Measured& measured, int workers, const std::string& way, size_t mode) {
   std::vector<double> values;
   for (const Rates& rates : measured.at({workers, way})) values.push_back(rates[mode]);
-  return Median(values);
+  std::sort(values.begin(), values.end());
+  return values;
 }
 
 int Report(const Options& options) {
@@ -261,25 +269,27 @@ int Report(const Options& options) {
   const bool tensorflow = InstallTensorFlow(folder);
   const Measured measured = MeasureRounds(options, folder, tensorflow);
   std::filesystem::remove_all(folder);
-  std::fprintf(stderr, "%-10s %-10s %8s %16s %16s %7s\n", "mode", "apply", "workers", "million rows/s", "TensorFlow's",
-               "ratio");
+  std::fprintf(stderr, "%-10s %-10s %8s %16s %8s %8s %16s %7s\n", "mode", "apply", "workers", "million rows/s", "least",
+               "most", "TensorFlow's", "ratio");
   bool good = true;
   for (const int workers : {1, 2})
     for (size_t mode = 0; mode < kModes.size(); ++mode)
       for (const char* apply : kApplies) {
-        const double rate = MedianOf(measured, workers, apply, mode);
-        const double peer = tensorflow ? MedianOf(measured, workers, kTensorFlow, mode) : 0;
+        const std::vector<double> rates = ValuesOf(measured, workers, apply, mode);
+        const double rate = Median(rates);
+        const double peer = tensorflow ? Median(ValuesOf(measured, workers, kTensorFlow, mode)) : 0;
         good = good && rate > 0 && (peer > 0 || !tensorflow);
         nlohmann::ordered_json row = {{"bench", "sparse"},      {"mode", kModes[mode]}, {"apply", apply},
                                       {"workers", workers},     {"rows", options.rows}, {"width", options.width},
-                                      {"batch", options.batch}, {"rule", "sgd"},        {"rows_per_s", rate}};
+                                      {"batch", options.batch}, {"rule", "sgd"},        {"rows_per_s", rate},
+                                      {"least", rates.front()}, {"most", rates.back()}};
         if (tensorflow) {
           row["tensorflow_rows_per_s"] = peer;
           row["ratio"] = rate / peer;
         }
         std::printf("%s\n", row.dump().c_str());
-        std::fprintf(stderr, "%-10s %-10s %8d %16.2f %16.2f %7.2f\n", kModes[mode], apply, workers, rate / 1e6,
-                     peer / 1e6, tensorflow ? rate / peer : 0);
+        std::fprintf(stderr, "%-10s %-10s %8d %16.2f %8.2f %8.2f %16.2f %7.2f\n", kModes[mode], apply, workers,
+                     rate / 1e6, rates.front() / 1e6, rates.back() / 1e6, peer / 1e6, tensorflow ? rate / peer : 0);
       }
   return good ? 0 : 1;
 }

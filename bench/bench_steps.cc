@@ -1,384 +1,221 @@
-// `bench steps`: minibatches a second of training through a parameter server, or by all-reduce, beside the fastest
-// plain loop of one process (of two workers in step: of two such processes at once), measured in turns in one run. Rows
-// on stdout are JSON, the table is on stderr.
-#include <sys/wait.h>
+// `bench steps`: minibatches a second of training on several processes, beside the fastest plain loop of one process
+// and beside two such processes at once, measured in turns in one run; `--table`: where the time of a minibatch goes.
+// Rows on stdout are JSON, tables are on stderr.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "bench/local_loop.h"
-#include "bench/median.h"
-#include "bench/mlp.h"
-#include "bench/process.h"
-#include "muster/muster.h"
+#include "bench/processor.h"
+#include "bench/steps_goals.h"
+#include "bench/steps_lines.h"
+#include "bench/steps_measurement.h"
+#include "bench/steps_process.h"
+#include "bench/steps_table.h"
+#include "muster/cluster/task_config.h"
 
 namespace muster::bench {
 namespace {
 
-// Steps of a worker before its clock starts: allocator and caches are warm then, and all workers have joined.
-constexpr int kWarmUpSteps = 50;
+constexpr char kFooter[] = R"(
+In one run, in turns, every other round backwards, of each model: one plain process ("local"), two at once, a process
+that is its own cluster ("alone"), and of every rule the asynchronous ways with 1 and 2 workers; with the first rule also
+the other modes, the traced ways, and the plain process with the AMD switch off. A line's figures are the median of the
+rounds and the least and most of them; "/ local", "/ two", "/untraced": its median over that of one plain process, of two
+at once, of the same way without --trace. At the end stand the goals, met or not.
 
-constexpr char kAlone[] = "alone";
-constexpr char kAllReduce[] = "all_reduce";
-constexpr char kLocal[] = "local";
+Examples:
+  ./dev bench steps                                       everything
+  ./dev bench steps --models mlp100 --modes async --applies direct --rounds 3
+  ./dev bench steps --table                               where a minibatch's time goes with two workers
+  ./dev bench steps --table --applies server --modes async --models mlp2048
+)";
 
-double Seconds(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
-}
+// What starting and ending a measurement's processes takes, seconds, warm-up included; about.
+constexpr double kStart = 2;
 
 struct Options {
-  std::string role;
-  std::string out;
-  double seconds = 2;
-  int rounds = 5;
-  MlpWork work;
-  std::string apply = "server";    // of a worker
-  std::string transport = "auto";  // of a worker
-  std::string wire = "fp32";       // of a worker: gradients and parameters
-  bool undo = true;                // of a worker that applies its updates itself
-  size_t part_bytes = StoreClientOptions().part_bytes;
   std::vector<std::string> models = {"mlp100", "mlp2048"};
   std::vector<std::string> rules = {"sgd", "adam"};
+  std::vector<std::string> modes = {"async", "pipelined", "sync", kAllReduce};
   std::vector<std::string> applies = {"server", "auto", "direct"};
   std::vector<std::string> transports = {"tcp", "shm"};  // where the ps applies
   std::vector<std::string> wires = {"fp32"};             // likewise
-  std::vector<std::string> modes = {"async", "pipelined", "sync", "all_reduce"};
-  std::string mode = "async";                   // of a worker
-  std::vector<std::string> reduces = {"auto"};  // when all-reduce averages
-  std::string reduce = "auto";                  // of a worker: likewise
-  size_t bucket_bytes = AllReduceOptions().bucket_bytes;
-  bool without_undo = false;
-  bool trace = false;  // each line also with --trace in all tasks
+  std::vector<std::string> reduces = {"auto"};
+  std::vector<std::string> traced = {"direct"};
   int workers = 2;
-  bool amd_off = true;
-};
+  int rounds = 5;
+  bool without_undo = false;
+  bool switch_off = true;
+  bool table = false;
+  StepsSettings settings;
 
-// Leaves what an update saves for the case of a death away: what that costs is to be measured.
-class NoUndo final : public ArenaProbe {
- public:
-  void At(ArenaPoint) override {}
-  bool Has(PlantedBug bug) const override { return bug == PlantedBug::kNoUndo; }
-  bool dying() const override { return false; }
-};
-
-OptimizerSpec OptimizerOf(const MlpWork& work) {
-  if (work.rule == "adam") return Adam({.learning_rate = kMlpAdamLearningRate});
-  return Sgd({.learning_rate = kMlpLearningRate});
-}
-
-ReduceWhen ReduceWhenOf(const std::string& name) {
-  if (name == "after") return ReduceWhen::kAfter;
-  if (name == "within") return ReduceWhen::kWithin;
-  return name == "beside" ? ReduceWhen::kBeside : ReduceWhen::kAuto;
-}
-
-Trainer MakeTrainer(Replica& replica, const Options& options, uint32_t workers) {
-  const OptimizerSpec optimizer = OptimizerOf(options.work);
-  if (options.mode == "sync")
-    return Synchronous(replica, optimizer, {.replicas_to_aggregate = workers, .total_replicas = workers});
-  if (options.mode == "pipelined") return Pipelined(replica, optimizer);
-  if (options.mode == kAllReduce)
-    return AllReduce(replica, optimizer, {.bucket_bytes = options.bucket_bytes, .when = ReduceWhenOf(options.reduce)});
-  return Asynchronous(replica, optimizer);
-}
-
-// A worker process: trains for options.seconds, writes its rate to options.out.
-int Work(const TaskConfig& task, const Options& options) {
-  MlpData data(1 + task.global_id());
-  Mlp model(options.work);
-  NoUndo no_undo;
-  const WirePrecision wire = ParseWirePrecision(options.wire).value();
-  const bool on_ps = options.mode != kAllReduce;
-  Server server(task, {.apply = on_ps ? ParseApplyChoice(options.apply).value() : ApplyChoice::kAuto,
-                       .transport = ParseTransportChoice(options.transport).value(),
-                       .wire = {.gradients = wire, .parameters = wire},
-                       .threads = 1,
-                       .probe = options.undo ? nullptr : &no_undo,
-                       .part_bytes = options.part_bytes});
-  Replica replica(server, model);
-  Trainer trainer = MakeTrainer(replica, options, static_cast<uint32_t>(task.worker_tasks().size()));
-  MonitoredTrainingSession session(server, {.log_step_count_steps = 0});
-  const auto step = [&] { session.Run(trainer, [&] { return MlpLoss(model, data.Next()); }); };
-  for (int i = 0; i < kWarmUpSteps; ++i) step();
-  int64_t steps = 0;
-  const auto start = std::chrono::steady_clock::now();
-  for (; Seconds(start) < options.seconds; ++steps) step();
-  std::ofstream(options.out) << steps / Seconds(start) << "\n";
-  return 0;
-}
-
-// The reference, in a process of its own like every other.
-int WorkAlone(const Options& options) {
-  std::ofstream(options.out) << MeasureLocalStepsPerSecond(options.work, options.seconds) << "\n";
-  return 0;
-}
-
-double ReadRate(const std::string& path) {
-  double rate = 0;
-  std::ifstream(path) >> rate;
-  return rate;
-}
-
-// What one row is about.
-struct Case {
-  MlpWork work;
-  bool amd = true;    // the processor switch of torch_bridge/mkl_amd, for the processes that train
-  std::string apply;  // who applies
-  bool undo = true;
-  std::string mode = "async";
-  std::string wire = "fp32";
-  bool trace = false;               // of all tasks
-  std::string transport = "arena";  // tcp, shm, or nothing is sent; of all-reduce shm or ring
-  std::string reduce = {};          // when all-reduce averages
-};
-
-std::vector<std::string> WordsOf(const Options& options, const Case& which) {
-  std::vector<std::string> words = {
-      "--seconds", absl::StrCat(options.seconds), "--model", which.work.model, "--rule", which.work.rule};
-  if (!which.apply.empty()) words.insert(words.end(), {"--apply", which.apply});
-  if (!which.reduce.empty()) words.insert(words.end(), {"--reduce", which.reduce});
-  const bool tcp = which.transport == "tcp" || which.transport == "ring";
-  words.insert(words.end(),
-               {"--transport", tcp ? "tcp" : "auto", "--bucket_bytes", absl::StrCat(options.bucket_bytes)});
-  if (!which.undo) words.emplace_back("--no_undo");
-  words.insert(words.end(),
-               {"--mode", which.mode, "--precision", which.wire, "--part_bytes", absl::StrCat(options.part_bytes)});
-  return words;
-}
-
-pid_t StartMeasuring(const Options& options, const Case& which, const std::string& role, const std::string& out,
-                     const EnvironmentChanges& environment) {
-  std::vector<std::string> words = WordsOf(options, which);
-  words.insert(words.end(), {"--role", role, "--out", out});
-  EnvironmentChanges changes = environment;
-  changes.emplace_back("MUSTER_MKL_AMD", which.amd ? "1" : "0");
-  if (which.trace) changes.emplace_back("MUSTER_TRACE", std::filesystem::path(out).replace_filename("trace").string());
-  return StartSelf(words, changes, out + ".log");
-}
-
-// The local loop; `apply` says "alone": a cluster of one process, which trains as any worker does.
-double MeasureAlone(const Options& options, const Case& which, const std::string& folder) {
-  const std::string out = folder + "/local";
-  Case inside = which;
-  if (which.apply == kAlone) inside.apply = "auto";
-  const std::string role = which.apply == kAlone ? "worker" : "local";
-  if (WaitFor(StartMeasuring(options, inside, role, out, {})) == 0) return ReadRate(out);
-  ShowEnd(out + ".log");
-  return 0;
-}
-
-// Two at once: what two workers have to be measured by that wait for each other. The sum of their rates.
-double MeasureTwoAlone(const Options& options, const Case& which, const std::string& folder) {
-  const std::string outs[] = {folder + "/local0", folder + "/local1"};
-  pid_t children[2];
-  for (int i = 0; i < 2; ++i) children[i] = StartMeasuring(options, which, "local", outs[i], {});
-  double rate = 0;
-  for (int i = 0; i < 2; ++i) {
-    if (WaitFor(children[i]) != 0) return ShowEnd(outs[i] + ".log"), 0;
-    rate += ReadRate(outs[i]);
+  static bool Has(const std::vector<std::string>& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
   }
-  return rate;
-}
-
-// `workers` workers (the first is the chief) and, but for all-reduce, a ps; the sum of their rates.
-double MeasureCluster(const Options& options, const Case& which, const std::string& folder, int workers) {
-  const bool on_ps = which.mode != kAllReduce;
-  nlohmann::json cluster;
-  if (on_ps) cluster["ps"] = {absl::StrCat("127.0.0.1:", FreePort())};
-  for (int i = 0; i < workers; ++i) cluster["worker"].push_back(absl::StrCat("127.0.0.1:", FreePort()));
-  const auto tf_config = [&](const char* type, int index) {
-    return nlohmann::json{{"cluster", cluster}, {"task", {{"type", type}, {"index", index}}}}.dump();
-  };
-  EnvironmentChanges ps_environment = {{"TF_CONFIG", tf_config("ps", 0)}};
-  if (which.trace) ps_environment.emplace_back("MUSTER_TRACE", folder + "/trace");
-  const pid_t ps = on_ps ? Start({SiblingProgram("muster"), "ps"}, ps_environment, folder + "/ps.log") : 0;
-  std::vector<pid_t> children;
-  std::vector<std::string> outs;
-  for (int i = 0; i < workers; ++i) {
-    outs.push_back(absl::StrCat(folder, "/worker", i));
-    children.push_back(StartMeasuring(options, which, "worker", outs.back(), {{"TF_CONFIG", tf_config("worker", i)}}));
-  }
-  bool good = true;
-  for (size_t i = 0; i < children.size(); ++i) {
-    if (WaitFor(children[i]) == 0) continue;
-    good = false;
-    ShowEnd(outs[i] + ".log");
-  }
-  if (!good && on_ps) kill(ps, SIGTERM);  // it would wait for those who left without a word
-  if (on_ps) good = WaitFor(ps) == 0 && good;
-  double rate = 0;
-  for (const std::string& out : outs) rate += ReadRate(out);
-  return good ? rate : 0;
-}
-
-std::string NameOf(const Case& which) {
-  return absl::StrCat(which.apply, which.undo ? "" : "*", which.wire == "fp32" ? "" : " " + which.wire,
-                      which.trace ? " traced" : "");
-}
-
-void PrintRow(const Case& which, int workers, double rate, double local) {
-  nlohmann::ordered_json row = {{"bench", "steps"},    {"model", which.work.model},  {"rule", which.work.rule},
-                                {"mode", which.mode},  {"apply", which.apply},       {"transport", which.transport},
-                                {"wire", which.wire},  {"amd_switch", which.amd},    {"workers", workers},
-                                {"steps_per_s", rate}, {"local_steps_per_s", local}, {"ratio", rate / local}};
-  if (!which.reduce.empty()) row["reduce"] = which.reduce;
-  if (!which.undo) row["undo"] = false;
-  if (which.trace) row["trace"] = true;
-  std::printf("%s\n", row.dump().c_str());
-  std::fprintf(stderr, "%-8s %-5s %-10s %-11s %-7s %-9s %10s %8d %12.0f %12.0f %7.3f\n", which.work.model.c_str(),
-               which.work.rule.c_str(), which.mode.c_str(), NameOf(which).c_str(), which.reduce.c_str(),
-               which.transport.c_str(), which.amd ? "on" : "off", workers, rate, local, rate / local);
-}
-
-// One line's measurements, one a round.
-struct Line {
-  Case which;
-  int workers = 0;  // of a cluster; 0: one process
-  std::vector<double> rates;
+  bool measures(const std::string& mode) const { return Has(modes, mode); }
 };
-
-// Each case beside itself with --trace, if that is asked for.
-void AddTraced(const Options& options, std::vector<Case>& cases) {
-  if (!options.trace) return;
-  std::vector<Case> both;
-  for (Case& which : cases) {
-    both.push_back(which);
-    both.push_back(which);
-    both.back().trace = true;
-  }
-  cases = std::move(both);
-}
 
 // Where the ps applies, one for each transport and precision.
-std::vector<Case> CasesOf(const Options& options, Case which) {
-  if (which.apply != "server") return {which};
-  std::vector<Case> cases;
+std::vector<StepsWay> Variants(const Options& options, StepsWay way) {
+  if (way.apply != "server") return {way};
+  std::vector<StepsWay> ways;
   for (const std::string& transport : options.transports) {
-    for (const std::string& wire : options.wires) {
-      which.transport = transport;
-      which.wire = wire;
-      cases.push_back(which);
+    std::vector<std::string> wires = options.wires;
+    // There is a goal for it.
+    if (way.mode == "pipelined" && transport == "tcp" && !Options::Has(wires, "bf16")) wires.emplace_back("bf16");
+    for (const std::string& wire : wires) {
+      way.transport = transport;
+      way.wire = wire;
+      ways.push_back(way);
     }
   }
-  return cases;
+  return ways;
 }
 
-// The local loop, and one worker and two workers of every way to apply, in turns. Every other round goes backwards: on
-// a machine that is slower for whoever comes after a pause, or gets slower within a round, no line gains by its place.
-bool ReportWork(const Options& options, const std::string& folder, const MlpWork& work, bool amd) {
-  std::vector<Line> lines = {{.which = {work, amd}}, {.which = {work, amd, kAlone}}};
-  for (const std::string& apply : options.applies) {
-    std::vector<Case> cases = CasesOf(options, {work, amd, apply});
-    if (options.without_undo && apply != "server") cases.push_back({work, amd, apply, /*undo=*/false});
-    AddTraced(options, cases);
-    for (int workers = 1; workers <= options.workers; ++workers)
-      for (const Case& which : cases) lines.push_back({.which = which, .workers = workers});
+// Of each number of workers: those with one, then those with two.
+void AddForWorkers(const Options& options, const StepsWay& way, std::vector<StepsWay>& ways) {
+  for (StepsWay variant : Variants(options, way)) {
+    for (variant.workers = 1; variant.workers <= options.workers; ++variant.workers) {
+      // One worker is alone in the arena: it trains in place in either case.
+      if (variant.apply == "auto" && variant.workers == 1 && Options::Has(options.applies, "direct")) continue;
+      ways.push_back(variant);
+      if (options.without_undo && variant.apply != "server") {
+        ways.push_back(variant);
+        ways.back().undo = false;
+      }
+      if (!Options::Has(options.traced, variant.apply) || variant.rule != options.rules[0]) continue;
+      ways.push_back(variant);
+      ways.back().traced = true;
+    }
   }
-  for (int round = 0; round < options.rounds; ++round) {
-    for (Line& line : lines)
-      line.rates.push_back(line.workers == 0 ? MeasureAlone(options, line.which, folder)
-                                             : MeasureCluster(options, line.which, folder, line.workers));
-    std::reverse(lines.begin(), lines.end());
-  }
-  if (options.rounds % 2 != 0) std::reverse(lines.begin(), lines.end());
-  const double local = Median(lines[0].rates);
-  bool good = local > 0;
-  for (size_t i = 1; i < lines.size(); ++i) {
-    const double rate = Median(lines[i].rates);
-    PrintRow(lines[i].which, std::max(1, lines[i].workers), rate, local);
-    good = good && rate > 0;
-  }
-  return good;
 }
 
-// Two locals at once, and two workers in step, in turns.
-bool ReportTogether(const Options& options, const std::string& folder, const MlpWork& work, std::vector<Case> cases) {
-  AddTraced(options, cases);
-  std::vector<double> locals;
-  std::vector<std::vector<double>> rates(cases.size());
-  for (int round = 0; round < options.rounds; ++round) {
-    locals.push_back(MeasureTwoAlone(options, {work}, folder));
-    for (size_t i = 0; i < cases.size(); ++i)
-      rates[i].push_back(cases[i].mode == kLocal ? MeasureAlone(options, cases[i], folder)
-                                                 : MeasureCluster(options, cases[i], folder, 2));
+// Of two workers that wait for each other.
+void AddTogether(const Options& options, const StepsWay& local, std::vector<StepsWay>& ways) {
+  StepsWay way = local;
+  way.workers = 2;
+  way.mode = "sync";
+  for (const std::string& apply : options.measures("sync") ? options.applies : std::vector<std::string>()) {
+    // In step `direct` and `auto` are the same.
+    if (apply == "direct" && Options::Has(options.applies, "auto")) continue;
+    way.apply = apply == "direct" ? "auto" : apply;
+    for (const StepsWay& variant : Variants(options, way)) ways.push_back(variant);
   }
-  bool good = Median(locals) > 0;
-  for (size_t i = 0; i < cases.size(); ++i) {
-    PrintRow(cases[i], cases[i].mode == kLocal ? 1 : 2, Median(rates[i]), Median(locals));
-    good = good && Median(rates[i]) > 0;
+  way.mode = kAllReduce;
+  way.apply = "-";
+  for (const char* transport : {"shm", "ring"}) {
+    for (const std::string& reduce : options.measures(kAllReduce) ? options.reduces : std::vector<std::string>()) {
+      way.transport = transport;
+      way.reduce = reduce;
+      ways.push_back(way);
+    }
   }
-  return good;
 }
 
-// In place or not is the same there: `direct` is `auto`.
-std::vector<Case> SynchronousCases(const Options& options, const MlpWork& work) {
-  std::vector<Case> cases;
-  for (const std::string& apply : options.applies)
-    if (apply != "direct")
-      for (const Case& which : CasesOf(options, {work, true, apply, true, "sync"})) cases.push_back(which);
-  return cases;
-}
-
-// Beside one local loop alone, too: two in step are meant to be more than that.
-std::vector<Case> AllReduceCases(const Options& options, const MlpWork& work) {
-  std::vector<Case> cases = {{.work = work, .mode = kLocal, .transport = "-"}};
-  for (const char* transport : {"shm", "ring"})
-    for (const std::string& reduce : options.reduces)
-      cases.push_back({.work = work, .apply = "own", .mode = kAllReduce, .transport = transport, .reduce = reduce});
-  return cases;
-}
-
-// The local loop, and one worker and two workers that send while they compute, in turns.
-bool ReportPipelined(const Options& options, const std::string& folder, const MlpWork& work) {
-  std::vector<Line> lines = {{.which = {work}}};
-  for (const Case& which : CasesOf(options, {.work = work, .apply = "server", .mode = "pipelined"}))
-    for (int workers = 1; workers <= options.workers; ++workers) lines.push_back({.which = which, .workers = workers});
-  for (int round = 0; round < options.rounds; ++round)
-    for (Line& line : lines)
-      line.rates.push_back(line.workers == 0 ? MeasureAlone(options, line.which, folder)
-                                             : MeasureCluster(options, line.which, folder, line.workers));
-  const double local = Median(lines[0].rates);
-  bool good = local > 0;
-  for (size_t i = 1; i < lines.size(); ++i) {
-    PrintRow(lines[i].which, lines[i].workers, Median(lines[i].rates), local);
-    good = good && Median(lines[i].rates) > 0;
+// All of one model and rule, the plain processes first.
+std::vector<StepsWay> WaysOf(const Options& options, const std::string& model, const std::string& rule) {
+  const StepsWay local = {.model = model, .rule = rule};
+  const bool first = rule == options.rules[0];
+  std::vector<StepsWay> ways = {local};
+  StepsWay way = local;
+  way.workers = 2;
+  if (options.workers > 1) ways.push_back(way);
+  way = local;
+  way.amd = false;
+  if (first && options.switch_off && !ThisProcessor().is_intel) ways.push_back(way);
+  way = local;
+  way.mode = kAlone;
+  ways.push_back(way);
+  way = local;
+  for (const std::string& apply : options.measures("async") ? options.applies : std::vector<std::string>()) {
+    way.mode = "async";
+    way.apply = apply;
+    AddForWorkers(options, way, ways);
   }
-  return good;
+  if (!first) return ways;
+  way.mode = "pipelined";
+  way.apply = "server";
+  if (options.measures(way.mode)) AddForWorkers(options, way, ways);
+  if (options.workers > 1) AddTogether(options, local, ways);
+  return ways;
 }
 
-int Report(const Options& options) {
-  const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-steps-", getpid());
-  std::filesystem::create_directories(folder);
-  std::fprintf(stderr, "%-8s %-5s %-10s %-11s %-7s %-9s %10s %8s %12s %12s %7s   (*: without undo)\n", "model", "rule",
-               "mode", "apply", "reduce", "transport", "AMD switch", "workers", "steps/s", "local", "ratio");
-  bool good = true;
-  const auto measures = [&](const std::string& mode) {
-    return std::find(options.modes.begin(), options.modes.end(), mode) != options.modes.end();
-  };
+int MeasureAll(const Options& options, const std::string& folder) {
+  std::vector<std::vector<StepsWay>> groups;
+  size_t measurements = 0;
   for (const std::string& model : options.models) {
     for (const std::string& rule : options.rules) {
-      if (measures("async")) good = ReportWork(options, folder, {model, rule}, true) && good;
-      if (measures("pipelined")) good = ReportPipelined(options, folder, {model, rule}) && good;
-      const MlpWork work = {model, rule};
-      if (measures("sync") && options.workers > 1)
-        good = ReportTogether(options, folder, work, SynchronousCases(options, work)) && good;
-      if (measures(kAllReduce) && options.workers > 1)
-        good = ReportTogether(options, folder, work, AllReduceCases(options, work)) && good;
+      groups.push_back(WaysOf(options, model, rule));
+      measurements += groups.back().size() * options.rounds;
     }
   }
-  // What the switch is worth, once.
-  if (options.amd_off && measures("async"))
-    good = ReportWork(options, folder, {options.models[0], options.rules[0]}, false) && good;
-  std::filesystem::remove_all(folder);
-  return good ? 0 : 1;
+  const Processor processor = ThisProcessor();
+  std::fprintf(stderr, "%s, %d cores; %zu measurements, about %.0f minutes\n", processor.name.c_str(), processor.cores,
+               measurements, measurements * (options.settings.seconds + kStart) / 60);
+  std::vector<StepsLine> all;
+  for (const std::vector<StepsWay>& ways : groups) {
+    const auto rates = MeasureInTurns(ways, options.rounds, options.settings, folder);
+    std::vector<StepsLine> lines;
+    for (size_t i = 0; i < ways.size(); ++i) lines.push_back({ways[i], rates[i]});
+    PrintHeadings();
+    PrintRows(lines);
+    all.insert(all.end(), lines.begin(), lines.end());
+  }
+  PrintGoals(all, !processor.is_intel);
+  return std::any_of(all.begin(), all.end(), [](const StepsLine& line) { return line.failed(); }) ? 1 : 0;
+}
+
+// With as many workers as asked for, and the first rule.
+int PrintTable(const Options& options, const std::string& folder) {
+  std::vector<StepsWay> chosen;
+  for (const std::string& model : options.models)
+    for (const StepsWay& way : WaysOf(options, model, options.rules[0]))
+      if (way.workers == options.workers && way.amd && !way.traced) chosen.push_back(way);
+  return PrintStepsTable(chosen, options.settings, folder) ? 0 : 1;
+}
+
+void AddOptions(CLI::App& app, Options& options) {
+  const auto list = [&](const char* name, std::vector<std::string>& words, const char* what,
+                        const std::vector<std::string>& accepted) {
+    app.add_option(name, words, what)->delimiter(',')->capture_default_str()->check(CLI::IsMember(accepted));
+  };
+  list("--models", options.models, "784-100-10; 784-2048-2048-10", {"mlp100", "mlp2048"});
+  list("--rules", options.rules, "of the asynchronous ways; the first one of the others, too", {"sgd", "adam"});
+  list("--modes", options.modes, "pipelined: one step stale; sync, all_reduce: two workers in step",
+       {"async", "pipelined", "sync", kAllReduce});
+  list("--applies", options.applies,
+       "who applies updates: the ps; the worker in the ps's memory, and trains on a copy (auto) or in place (direct)",
+       {"server", "auto", "direct"});
+  list("--transports", options.transports, "where the ps applies", {"tcp", "shm"});
+  list("--wire", options.wires, "in what is sent there; pipelined over TCP also bf16", {"fp32", "bf16", "fp16"});
+  list(
+      "--reduces", options.reduces,
+      "when all_reduce averages gradients: after all are computed, within the backward pass as they come, beside it on "
+      "a thread",
+      {"auto", "after", "within", "beside"});
+  list("--traced", options.traced, "whose asynchronous lines are also measured with --trace in all tasks",
+       {"server", "auto", "direct", "none"});
+  app.add_option("--workers", options.workers, "at most; with --table, exactly")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 2));
+  app.add_option("--rounds", options.rounds, "medians are over so many")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seconds", options.settings.seconds, "of each measurement")->capture_default_str();
+  app.add_option("--part_bytes", options.settings.part_bytes,
+                 "of updates that go to a ps while they are computed; 0: never")
+      ->capture_default_str();
+  app.add_option("--bucket_bytes", options.settings.bucket_bytes, "of gradients that all_reduce averages together")
+      ->capture_default_str();
+  app.add_flag("--without_undo", options.without_undo, "also without what makes a worker's death harmless");
+  app.add_flag("!--no_amd_off", options.switch_off, "leaves the lines with the switch off away");
+  app.add_flag("--table", options.table, "where a minibatch's time goes, instead: each way once, traced");
+  app.footer(kFooter);
 }
 
 }  // namespace
@@ -387,50 +224,18 @@ int Report(const Options& options) {
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   muster::bench::Options options;
-  CLI::App app("Steps a second through a parameter server beside one plain process.", "bench_steps");
-  app.add_option("--seconds", options.seconds, "of each measurement")->capture_default_str();
-  app.add_option("--rounds", options.rounds, "medians are over so many interleaved rounds")->capture_default_str();
-  app.add_option("--models", options.models, "mlp100, mlp2048")->delimiter(',')->capture_default_str();
-  app.add_option("--rules", options.rules, "sgd, adam")->delimiter(',')->capture_default_str();
-  app.add_option("--applies", options.applies, "who applies: server, auto, direct")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--transports", options.transports, "for --applies=server: tcp, shm")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--wire", options.wires, "in what is sent where the ps applies: fp32, bf16, fp16")
-      ->delimiter(',')
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
-  app.add_option("--modes", options.modes, "async, pipelined (one step stale), sync and all_reduce (two workers)")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--reduces", options.reduces,
-                 "when all_reduce averages gradients: auto, after all are computed, within the backward pass as they "
-                 "come, beside it on a thread")
-      ->delimiter(',')
-      ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "after", "within", "beside"}));
-  app.add_option("--bucket_bytes", options.bucket_bytes, "of gradients that all_reduce averages together")
-      ->capture_default_str();
-  app.add_flag("--without_undo", options.without_undo, "also without what makes a worker's death harmless");
-  app.add_flag("--traced", options.trace, "also with --trace in all tasks");
-  app.add_option("--workers", options.workers, "at most: 1 or 2")->capture_default_str();
-  app.add_flag("!--no_amd_off", options.amd_off, "leaves the rows with the switch off away");
-  app.add_option("--part_bytes", options.part_bytes, "of updates that go to a ps while they are computed; 0: never")
-      ->capture_default_str();
-  app.add_option("--role", options.role, "of a process that this program starts itself")->group("");
-  app.add_option("--out", options.out, "where such a process writes its rate")->group("");
-  app.add_option("--model", options.work.model, "of such a process")->group("");
-  app.add_option("--rule", options.work.rule, "of such a process")->group("");
-  app.add_option("--apply", options.apply, "of such a process")->group("");
-  app.add_option("--transport", options.transport, "of such a process")->group("");
-  app.add_option("--reduce", options.reduce, "of such a process")->group("");
-  app.add_option("--mode", options.mode, "of such a process")->group("");
-  app.add_option("--precision", options.wire, "of such a process")->group("");
-  app.add_flag("!--no_undo", options.undo, "of such a process")->group("");
+  std::string process;
+  CLI::App app("Minibatches a second of training on several processes, beside plain processes.", "bench_steps");
+  muster::bench::AddOptions(app, options);
+  app.add_option("--process", process, "what a process that this program starts itself does")->group("");
   CLI11_PARSE(app, argc, argv);
-  if (options.role == "worker") return muster::bench::Work(task, options);
-  if (options.role == "local") return muster::bench::WorkAlone(options);
-  return muster::bench::Report(options);
+  if (!process.empty()) {
+    muster::bench::Train(task, nlohmann::json::parse(process).get<muster::bench::StepsProcess>());
+    return 0;
+  }
+  const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-steps-", getpid());
+  const int code =
+      options.table ? muster::bench::PrintTable(options, folder) : muster::bench::MeasureAll(options, folder);
+  std::filesystem::remove_all(folder);
+  return code;
 }

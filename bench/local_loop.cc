@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include <chrono>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -10,21 +10,6 @@
 
 namespace muster::bench {
 namespace {
-
-// Steps a second of `step` over about `seconds`; the clock is read every 16 steps.
-template <typename Step>
-double Rate(double seconds, Step&& step) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  double elapsed = 0;
-  int64_t steps = 0;
-  do {
-    for (int i = 0; i < 16; ++i) step();
-    steps += 16;
-    elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-  } while (elapsed < seconds);
-  return static_cast<double>(steps) / elapsed;
-}
 
 class Optimizer {
  public:
@@ -58,19 +43,17 @@ class Optimizer {
 
 }  // namespace
 
-double MeasureLocalStepsPerSecond(const MlpWork& work, double seconds) {
+std::function<void()> MakeLocalStep(const MlpWork& work, uint64_t seed) {
   torch::set_num_threads(1);
   // As muster does: else Adam's moments of weights without a gradient get denormal, and its step much slower.
   at::globalContext().setFlushDenormal(true);
-  MlpData data(1);
+  const auto data = std::make_shared<MlpData>(seed);
   Mlp model(work);
-  Optimizer optimizer(work, model->parameters());
-  const auto step = [&] {
-    MlpLoss(model, data.Next()).backward();
-    optimizer.Step();
+  const auto optimizer = std::make_shared<Optimizer>(work, model->parameters());
+  return [data, model, optimizer]() mutable {
+    MlpLoss(model, data->Next()).backward();
+    optimizer->Step();
   };
-  Rate(seconds / 10, step);
-  return Rate(seconds, step);
 }
 
 }  // namespace muster::bench

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -59,6 +60,20 @@ double CpuSeconds(pid_t process) {
   return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
 }
 
+CpuTime CpuTimeOf(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  if (!std::getline(file, text)) return {};
+  // Behind the program's name, in parentheses, stand eleven others.
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::string other;
+  for (int i = 0; i < 11; ++i) fields >> other;
+  CpuTime ticks;
+  fields >> ticks.user >> ticks.system;
+  const auto a_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  return {ticks.user / a_second, ticks.system / a_second};
+}
+
 std::string SiblingProgram(const std::string& name) {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
 }
@@ -70,6 +85,26 @@ int WaitFor(pid_t child, double* cpu_seconds) {
   const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + time.tv_usec / 1e6; };
   if (cpu_seconds != nullptr) *cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int WaitForAll(const std::vector<pid_t>& children) {
+  std::vector<bool> ended(children.size());
+  int failed = -1;
+  for (size_t left = children.size(); left > 0;) {
+    int status = 0;
+    const pid_t child = wait4(-1, &status, 0, nullptr);
+    MUSTER_CHECK(child > 0 || errno == EINTR);
+    const auto found = std::find(children.begin(), children.end(), child);
+    if (found == children.end()) continue;
+    const auto index = static_cast<size_t>(found - children.begin());
+    ended[index] = true;
+    --left;
+    if (failed >= 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) continue;
+    failed = static_cast<int>(index);
+    for (size_t i = 0; i < children.size(); ++i)
+      if (!ended[i]) kill(children[i], SIGKILL);
+  }
+  return failed;
 }
 
 void ShowEnd(const std::string& log) {

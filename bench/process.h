@@ -25,8 +25,22 @@ std::string SiblingProgram(const std::string& name);
 // User's and system's time of a process so far, in seconds; negative: it has ended.
 double CpuSeconds(pid_t process);
 
+// Processor time, seconds.
+struct CpuTime {
+  double user = 0;
+  double system = 0;
+};
+inline CpuTime operator-(const CpuTime& a, const CpuTime& b) { return {a.user - b.user, a.system - b.system}; }
+
+// What a process has spent so far, in ticks of the kernel's clock (10 ms); zeros: there is none.
+CpuTime CpuTimeOf(pid_t process);
+
 // Blocks until the process ends; its exit code, or 128 + the signal. `cpu_seconds`: what it spent of processor time.
 int WaitFor(pid_t child, double* cpu_seconds = nullptr);
+
+// Blocks until all of these have ended, which must be all that this process has started. When one fails, the others,
+// which may wait for it, are killed. The index of the first that failed; -1: none has.
+int WaitForAll(const std::vector<pid_t>& children);
 
 // Writes the end of a file to stderr: what a process that failed has said.
 void ShowEnd(const std::string& log);

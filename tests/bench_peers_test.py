@@ -141,7 +141,8 @@ class SkippingTest(Scratch):
                     self.scripted("c", "", packages=("jax",))]
         bench = self.bench(everyone, "--no_check", "--models", "mlp100", missing=("jax",))
         rows = self.quietly(peers_run.whole, bench, "a processor")
-        self.assertEqual([row.get("skipped") or row["contestant"] for row in rows], ["b", "c", "a"])
+        self.assertEqual([row.get("skipped") or row["contestant"] for row in rows if "goal" not in row], ["b", "c", "a"])
+        self.assertEqual(sum("goal" in row for row in rows), len(report.GOALS))
         self.assertEqual(rows[0]["reason"], "no network")
         self.assertIn("SKIPPED: b: no network", self.said.getvalue())
         self.assertEqual(sorted(self.installs), ["jax", "torch"])
@@ -219,17 +220,30 @@ class ReportTest(Scratch):
     def test_goals_are_met_or_not(self):
         lines = [self.line("direct", "mlp100", 2, 1000, ours=True), self.line("tensorflow_ps", "mlp100", 2, 100),
                  self.line("torch_hogwild", "mlp100", 2, 500), self.line("torch_hogwild", "mlp100", 2, 900, switch=True)]
-        rows, text = report.goals(lines, switch_matters=True)
-        self.assertEqual([(row["at_least"], row["met"]) for row in rows], [(11, False), (1.8, True), (1.2, False)])
+        rows, text = report.goals(lines, True, {})
+        self.assertEqual([(row["at_least"], row["met"]) for row in rows if row["met"] is not None],
+                         [(11, False), (1.8, True), (1.2, False)])
         self.assertTrue(any(line.startswith("  NOT MET  10.00 x of 11 x") for line in text), text)
         self.assertTrue(any(line.startswith("  met       2.00 x of 1.8 x") for line in text), text)
 
     def test_where_the_switch_changes_nothing_the_plain_peer_counts(self):
         lines = [self.line("direct", "mlp100", 2, 1000, ours=True), self.line("torch_hogwild", "mlp100", 2, 500)]
-        self.assertEqual([row["met"] for row in report.goals(lines, switch_matters=False)[0]], [True, True])
+        rows, _ = report.goals(lines, False, {})
+        self.assertEqual([row["met"] for row in rows if row["met"] is not None], [True, True])
 
-    def test_what_wasnt_measured_is_no_goal(self):
-        self.assertEqual(report.goals([self.line("direct", "mlp100", 2, 1000, ours=True)], False), ([], []))
+    def test_a_goal_that_wasnt_measured_is_named_and_says_why(self):
+        failed = self.line("torch_hogwild", "mlp100", 2, 500)
+        failed.rates, failed.problem = [], "it hung"
+        lines = [self.line("direct", "mlp100", 2, 1000, ours=True), failed, self.line("tcp", "push_pull", 1, 5, ours=True)]
+        rows, text = report.goals(lines, True, {"ps_lite": "no package"})
+        self.assertEqual(len(rows), len(report.GOALS))
+        self.assertEqual({row["met"] for row in rows}, {None})
+        why = {row["goal"]: row["why"] for row in rows}
+        self.assertEqual(why["direct over torch_hogwild, mlp100, 2 workers"], "torch_hogwild failed: it hung")
+        self.assertEqual(why["tcp over ps_lite, push_pull, 1 workers"], "ps_lite was skipped: no package")
+        self.assertEqual(why["tcp over tensorflow_ps, push_pull, 1 workers"], "tensorflow_ps isn't among what was asked for")
+        self.assertEqual(why["shm over tensorflow_ps, push_pull, 1 workers"], "shm isn't among what was asked for")
+        self.assertEqual(sum(line.startswith("  NOT MEASURED: ") for line in text), len(report.GOALS))
 
     def test_the_table_compares_what_waits_with_what_waits(self):
         lines = [self.line("local", "mlp100", 2, 1100, ours=True, kind=ALONE), self.line("direct", "mlp100", 2, 1000, ours=True),

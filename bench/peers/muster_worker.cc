@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/meter.h"
 #include "bench/peers/buffer_source.h"
 #include "bench/peers/data.h"
-#include "bench/peers/meter.h"
 #include "muster/algo/asynchronous.h"
 #include "muster/muster.h"
 

@@ -158,7 +158,7 @@ def whole(bench, name):
             measured = bench.measure(model, workers)
             lines += measured
             emit([report.row(line, measured, name) for line in measured])
-        goal_rows, goal_text = report.goals(lines, bool(bench.switch))
+        goal_rows, goal_text = report.goals(lines, bool(bench.switch), bench.skipped) if lines else ([], [])
         emit(goal_rows)
     if lines:
         say("\n".join([*report.table(lines, name, bool(bench.switch)), *goal_text]))

@@ -1,4 +1,6 @@
-#include "bench/peers/meter.h"
+#include "bench/meter.h"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bench/process.h"
+#include "muster/base/monotonic.h"
 #include "muster/train/error.h"
 
 namespace muster::bench {
@@ -55,6 +59,8 @@ int64_t AgreeOnSteps(const MeterOptions& options, double seconds_a_step) {
   return steps;
 }
 
+nlohmann::json ToJson(const CpuTime& time) { return {{"user", time.user}, {"system", time.system}}; }
+
 nlohmann::json Timed(const MeterOptions& options, const MeteredStep& step) {
   for (int i = 0; i < kWarmUpSteps / 2; ++i) step(false);
   const auto warm = std::chrono::steady_clock::now();
@@ -63,13 +69,20 @@ nlohmann::json Timed(const MeterOptions& options, const MeteredStep& step) {
   const double seconds_a_step = Seconds(warm) / kCounted;
   Meet(options, "warm");
   const int64_t planned = options.in_step ? AgreeOnSteps(options, seconds_a_step) : 0;
+  const CpuTime cpu = CpuTimeOf(getpid()), ps_cpu = CpuTimeOf(options.ps);
+  const int64_t begin = MonotonicNanos();
   const auto start = std::chrono::steady_clock::now();
   int64_t steps = 0;
   while (options.in_step ? steps < planned : Seconds(start) < options.seconds) {
     step(false);
     ++steps;
   }
-  return {{"steps", steps}, {"seconds", Seconds(start)}};
+  const double seconds = Seconds(start);
+  return {{"steps", steps},
+          {"seconds", seconds},
+          {"begin_ns", begin},
+          {"cpu", ToJson(CpuTimeOf(getpid()) - cpu)},
+          {"ps_cpu", ToJson(CpuTimeOf(options.ps) - ps_cpu)}};
 }
 
 nlohmann::json WithLosses(const MeterOptions& options, const MeteredStep& step) {

@@ -1,0 +1,16 @@
+// Which processor a benchmark runs on.
+#pragma once
+
+#include <string>
+
+namespace muster::bench {
+
+struct Processor {
+  std::string name = "unknown processor";
+  int cores = 0;
+  bool is_intel = false;  // what libtorch's MKL asks for: on others the switch of torch_bridge/mkl_amd matters
+};
+
+Processor ThisProcessor();
+
+}  // namespace muster::bench
