@@ -182,7 +182,8 @@ TEST_P(BadInputByWay, APsOfAnotherJob) {
   Process worker(Toy(cluster.Flags("worker", 0)), token("theirs"));
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "another job", "MUSTER_JOB_TOKEN"});
   Process status({kMuster, "ps", "--status", cluster.ps_address(0)});
-  ExpectFailure(status, 1, {cluster.ps_address(0), "another job", "MUSTER_JOB_TOKEN"});
+  ExpectFailure(status, 1,
+                {cluster.ps_address(0), "another job", "MUSTER_JOB_TOKEN", "export it before both commands"});
 }
 
 TEST(BadInput, APsOfAnotherVersion) {
@@ -212,7 +213,8 @@ TEST(BadInput, AnotherServerOnThePort) {
   Process other({"/usr/bin/env", "python3", "-u", "-m", "http.server", "--bind", "127.0.0.1", std::to_string(port)});
   other.WaitForOut("Serving HTTP");
   Process worker(Joined({kToyWorker}, flags));
-  ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "doesn't speak muster's protocol"});
+  ExpectFailure(worker, 1,
+                {"ps:0 (" + cluster.ps_address(0) + ")", "doesn't speak muster's protocol", "HTTP", "--status_port"});
 }
 
 TEST_P(BadInputByWay, AWorkerWithAnotherModel) {
