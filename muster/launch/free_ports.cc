@@ -66,7 +66,8 @@ absl::StatusOr<FreePorts> FreePorts::Take(const PortRange& range) {
   for (int i = 0; i < range.count; ++i) {
     const int port = range.first + i;
     const absl::StatusOr<Held> held = HoldOne(static_cast<uint16_t>(port), /*as_server=*/true);
-    const bool in_use = absl::IsAlreadyExists(held.status()) || absl::IsResourceExhausted(held.status());
+    const bool in_use =
+        held.status().code() == absl::ErrnoToStatusCode(EADDRINUSE) || absl::IsResourceExhausted(held.status());
     if (!held.ok())
       return absl::InvalidArgumentError(
           absl::StrCat("port ", port, in_use ? " is in use" : absl::StrCat(": ", held.status().message())));

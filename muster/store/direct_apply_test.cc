@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/log.h"
 #include "muster/store/direct_worker.h"
 #include "muster/store/in_between.h"
 #include "muster/store/passing_handler.h"
@@ -86,6 +87,7 @@ TEST_P(DirectApplyTest, UnderABoundOfStalenessThePsApplyAndTheLogSaysSo) {
   client->Bind(model.binding);
   ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
   ::testing::internal::CaptureStderr();
+  SetUpLog("");
   ASSERT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("the ps apply the updates of worker:0: by a bound of staleness they make workers wait\n"));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/log.h"
 #include "muster/store/scripted_worker.h"
 
 namespace muster {
@@ -20,6 +21,7 @@ using ::testing::Not;
 
 std::string LogOf(const std::function<void()>& act) {
   ::testing::internal::CaptureStderr();
+  SetUpLog("");
   act();
   return ::testing::internal::GetCapturedStderr();
 }

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "muster/base/log.h"
+
 namespace muster {
 namespace {
 
@@ -13,6 +15,7 @@ using ::testing::HasSubstr;
 
 std::string Said(LinkNotice& notice, size_t ps, const char* link) {
   ::testing::internal::CaptureStderr();
+  SetUpLog("");
   notice.Look(ps, link);
   return ::testing::internal::GetCapturedStderr();
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "muster/base/log.h"
 #include "muster/store/store_metrics.h"
 #include "muster/store/store_status.h"
 #include "muster/train/hooks.h"
@@ -97,6 +98,7 @@ TEST_F(SessionTraceTest, AStepThroughThePsHasItsPartsInTheirOrder) {
 TEST_F(SessionTraceTest, AWorkerThatAppliesItselfSendsNothing) {
   SimulatedStore store(1, {"chief:0"}, {}, nullptr, /*direct=*/true);
   ::testing::internal::CaptureStderr();
+  SetUpLog("");
   Train(store, ApplyChoice::kDirect);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("in the memory of 1 ps: nothing is sent, over TCP or otherwise\n"));
