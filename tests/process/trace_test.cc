@@ -166,7 +166,8 @@ TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
   // As `muster run` leaves them, when it is killed.
   const std::string folder = scratch.File("run.json.parts-1");
   std::filesystem::create_directory(folder);
-  for (const std::string part : {"worker-0", "ps-0"}) std::filesystem::rename(file + "." + part, folder + "/" + part);
+  for (const std::string part : {"worker-0", "ps-0"})
+    std::filesystem::rename(absl::StrCat(file, ".", part), absl::StrCat(folder, "/", part));
   Process again({kMuster, "trace", "merge", file, folder});
   EXPECT_EQ(again.Wait(), 0) << again.err;
   EXPECT_EQ(again.out, merge.out);
