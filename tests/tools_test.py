@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Plants in a small tree what each check is there to find and sees it go red; `./dev test tools` runs it."""
 
+import contextlib
+import io
 import pathlib
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
 import check_tidy  # noqa: E402
 import compile_commands  # noqa: E402
+import run_benchmarks  # noqa: E402
 import run_tests  # noqa: E402
 import sources  # noqa: E402
 import test_programs  # noqa: E402
@@ -373,6 +376,18 @@ class ReportTest(unittest.TestCase):
 
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "release", "simulation", "install", "asan", "tsan"])
+
+
+class BenchmarksTest(Tree):
+    def test_help_lists_them_before_anything_is_built(self):
+        self.write("bench/bench_ps.cc", "")
+        self.write("bench/bench_steps.cc", "")
+        self.write("bench/peers/run.py", "")
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(run_benchmarks.main(["--help"], self.root), 0)
+        self.assertIn("NAME: ps, steps\n", said.getvalue())
+        self.assertIn("compares with: peers\n", said.getvalue())
 
 
 class DevTest(unittest.TestCase):

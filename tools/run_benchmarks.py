@@ -18,7 +18,22 @@ def programs(root):
     return built, scripts
 
 
+def usage(root):
+    """What there is, whether it is built or not."""
+    sources = sorted(p.stem.removeprefix("bench_") for p in (root / "bench").glob("bench_*.cc"))
+    scripts = list(programs(root)[1])
+    return (
+        "usage: ./dev bench [NAME...]     all of those that follow without a name\n"
+        "       ./dev bench NAME --help   what that one measures, and its options\n"
+        f"NAME: {', '.join(sources)}\n"
+        f"only when named, as it installs what it compares with: {', '.join(scripts)}"
+    )
+
+
 def main(arguments, root=ROOT):
+    if arguments in (["--help"], ["-h"]):
+        print(usage(root))
+        return 0
     first_option = next((i for i, word in enumerate(arguments) if word.startswith("-")), len(arguments))
     names, options = arguments[:first_option], arguments[first_option:]
     built, scripts = programs(root)

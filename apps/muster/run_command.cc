@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -123,21 +124,20 @@ absl::Status CheckPrograms(const ClusterPlan& plan, const std::vector<std::strin
   return absl::OkStatus();
 }
 
-// One a task: from `flag` on, or free ones if it is 0. Those are free now; nobody keeps them until the tasks listen.
-absl::StatusOr<std::vector<int>> StatusPorts(const std::string& flag, int tasks) {
-  std::vector<int> ports;
-  if (flag.empty()) return ports;
+// One a task: from `flag` on, or free ones if it is 0. They are kept as long as the caller keeps them.
+absl::StatusOr<FreePorts> StatusPorts(const std::string& flag, int tasks) {
+  if (flag.empty()) return FreePorts::Reserve(0);
   int first = 0;
   if (!absl::SimpleAtoi(flag, &first) || first < 0 || first + tasks - 1 > kLargestPort)
     return absl::InvalidArgumentError(absl::StrCat("--status_port '", flag, "': accepted is 0 (any free ports), or ",
                                                    "the first of ", tasks, " ports up to ", kLargestPort));
-  if (first > 0) {
-    for (int i = 0; i < tasks; ++i) ports.push_back(first + i);
-    return ports;
-  }
-  ASSIGN_OR_RETURN(FreePorts free, FreePorts::Reserve(tasks));
-  for (int i = 0; i < tasks; ++i) ports.push_back(free.port(i));
-  return ports;
+  if (first == 0) return FreePorts::Reserve(tasks);
+  auto taken = FreePorts::Take({static_cast<uint16_t>(first), static_cast<uint16_t>(tasks)});
+  if (absl::IsInvalidArgument(taken.status()))
+    return absl::InvalidArgumentError(absl::StrCat("--status_port '", flag, "': ", taken.status().message(),
+                                                   "; each of ", tasks, " tasks has one from there on, and 0 takes ",
+                                                   "free ones"));
+  return taken;
 }
 
 absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remaining) {
@@ -158,7 +158,9 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
 
   std::error_code no_proc;
   request.muster_command = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
-  ASSIGN_OR_RETURN(request.status_ports, StatusPorts(flags.status_port, TasksOf(request)));
+  const int status_ports = flags.status_port.empty() ? 0 : TasksOf(request);
+  ASSIGN_OR_RETURN(std::optional<FreePorts> for_status, StatusPorts(flags.status_port, status_ports));
+  for (int i = 0; i < status_ports; ++i) request.status_ports.push_back(for_status->port(i));
   std::optional<RunTrace> trace;
   if (!flags.trace.empty() && flags.dry_run) request.trace_parts = flags.trace;
   if (!flags.trace.empty() && !flags.dry_run) {
@@ -172,6 +174,7 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   // A secret that the user has chosen lets him ask the run's ps from another terminal.
   const std::string exported = Find(options.environment, kJobTokenVariable);
   const std::string token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
+  for_status.reset();  // for the tasks to listen there; the addresses above are others
   ASSIGN_OR_RETURN(const ClusterPlan plan, PlanCluster(request, addresses, token, options.run_id));
   RETURN_IF_ERROR(CheckPrograms(plan, options.environment));
   if (flags.dry_run) {

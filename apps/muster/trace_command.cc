@@ -19,7 +19,8 @@ namespace {
 
 constexpr char kFooter[] = R"(
 `muster run --trace FILE` does both by itself when a run has ended. By hand, each task that is started with
---trace=run.json writes a part, run.json.worker-0 say, which a viewer of traces opens too.
+--trace=run.json writes a part, run.json.worker-0 say, which a viewer of traces opens too. A run that is killed itself
+leaves its parts in a folder, run.json.parts-RUN, which is merged just so.
 
 Examples:
   muster trace merge run.json run.json.*
@@ -33,11 +34,23 @@ struct Flags {
   std::string trace;
 };
 
+// A folder stands for the files in it: what a run that was killed itself has left is one.
+std::vector<std::string> FilesOf(const std::vector<std::string>& parts) {
+  std::vector<std::string> files;
+  for (const std::string& part : parts) {
+    const auto names = PosixFileSystem().ListDirectory(part);
+    if (!names.ok()) files.push_back(part);
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) files.push_back(JoinPath(part, name));
+  }
+  return files;
+}
+
 int Merge(const Flags& flags) {
   if (std::find(flags.parts.begin(), flags.parts.end(), flags.output) != flags.parts.end())
     return UsageError("trace merge", absl::InvalidArgumentError(absl::StrCat(
                                          Quoted(flags.output), " is both what is written and a part that is read")));
-  const auto tasks = MergeTrace(PosixFileSystem(), flags.parts, flags.output);
+  const auto tasks = MergeTrace(PosixFileSystem(), FilesOf(flags.parts), flags.output);
   if (!tasks.ok()) return UsageError("trace merge", tasks.status());
   for (const MergedTask& task : *tasks) {
     const std::string clock =
@@ -73,7 +86,8 @@ void AddTraceCommand(CLI::App& app, int& exit_code) {
   command->footer(kFooter);
   CLI::App* merge = command->add_subcommand("merge", "One trace on one clock from the parts of tasks");
   merge->add_option("OUT", flags->output, "the file to write")->required();
-  merge->add_option("PART", flags->parts, "what --trace has written in each task")->required();
+  merge->add_option("PART", flags->parts, "what --trace has written in each task; or a folder of such files")
+      ->required();
   merge->callback([flags, &exit_code] { exit_code = Merge(*flags); });
   CLI::App* summary = command->add_subcommand("summary", "The table of where each step's time went");
   summary->add_option("FILE", flags->trace, "a trace, or a part of one")->required();

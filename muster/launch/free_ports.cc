@@ -35,7 +35,9 @@ int Lock(uint16_t port) {
 }
 
 // The port bound, 0 for failure (see errno). `port` 0 lets the system choose.
-uint16_t Bind(int fd, uint16_t port) {
+uint16_t Bind(int fd, uint16_t port, bool as_server) {
+  const int reuse = as_server ? 1 : 0;
+  if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) != 0) return 0;
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -51,7 +53,7 @@ uint16_t Bind(int fd, uint16_t port) {
 absl::StatusOr<FreePorts> FreePorts::Reserve(int count, const PortRange& range) {
   FreePorts ports;
   for (int tries = 0; ports.held_.size() < static_cast<size_t>(count); ++tries) {
-    const absl::StatusOr<Held> held = HoldOne(tries < kTries ? RandomPort(range) : 0);
+    const absl::StatusOr<Held> held = HoldOne(tries < kTries ? RandomPort(range) : 0, /*as_server=*/false);
     if (held.ok()) ports.held_.push_back(*held);
     if (held.ok()) tries = 0;
     if (tries >= 2 * kTries) return held.status();
@@ -59,13 +61,28 @@ absl::StatusOr<FreePorts> FreePorts::Reserve(int count, const PortRange& range) 
   return ports;
 }
 
-absl::StatusOr<FreePorts::Held> FreePorts::HoldOne(uint16_t port) {
+absl::StatusOr<FreePorts> FreePorts::Take(const PortRange& range) {
+  FreePorts ports;
+  for (int i = 0; i < range.count; ++i) {
+    const int port = range.first + i;
+    const absl::StatusOr<Held> held = HoldOne(static_cast<uint16_t>(port), /*as_server=*/true);
+    const bool in_use =
+        held.status().code() == absl::ErrnoToStatusCode(EADDRINUSE) || absl::IsResourceExhausted(held.status());
+    if (!held.ok())
+      return absl::InvalidArgumentError(
+          absl::StrCat("port ", port, in_use ? " is in use" : absl::StrCat(": ", held.status().message())));
+    ports.held_.push_back(*held);
+  }
+  return ports;
+}
+
+absl::StatusOr<FreePorts::Held> FreePorts::HoldOne(uint16_t port, bool as_server) {
   // Locked before it is bound: a port that another run's server is about to bind must not be taken for a moment.
   int lock_fd = port != 0 ? Lock(port) : -1;
   if (port != 0 && lock_fd < 0) return absl::ResourceExhaustedError("the port belongs to another run");
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  // Without SO_REUSEADDR: a port in TIME_WAIT is then refused here and another one tried.
-  port = fd >= 0 ? Bind(fd, port) : 0;
+  // Without SO_REUSEADDR, if any port will do: one in TIME_WAIT is then refused here and another one tried.
+  port = fd >= 0 ? Bind(fd, port, as_server) : 0;
   const int error = port != 0 ? EADDRINUSE : errno;
   if (port != 0 && lock_fd < 0) lock_fd = Lock(port);
   if (port != 0 && lock_fd >= 0) return Held{port, fd, lock_fd};

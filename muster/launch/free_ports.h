@@ -23,6 +23,8 @@ class FreePorts {
  public:
   // `count` different TCP ports on 127.0.0.1. ResourceExhausted if there are none left.
   static absl::StatusOr<FreePorts> Reserve(int count, const PortRange& range = {});
+  // All of `range`, as servers could have them. InvalidArgument names the first that is in use.
+  static absl::StatusOr<FreePorts> Take(const PortRange& range);
   ~FreePorts();
   FreePorts(FreePorts&& other) noexcept = default;
   FreePorts& operator=(FreePorts&&) = delete;
@@ -39,8 +41,8 @@ class FreePorts {
   };
 
   FreePorts() = default;
-  // 0: whichever the system gives.
-  static absl::StatusOr<Held> HoldOne(uint16_t port);
+  // 0: whichever the system gives. `as_server`: one that was in use until now will do.
+  static absl::StatusOr<Held> HoldOne(uint16_t port, bool as_server);
 
   std::vector<Held> held_;
 };

@@ -4,6 +4,13 @@
 
 namespace muster {
 
+namespace {
+
+// Who looks up from a wait for as long as this, and waits on, has not stopped waiting.
+constexpr int64_t kBlinkNanos = 10'000'000;
+
+}  // namespace
+
 Track::Track(std::string name, const TraceClock& clock, size_t ring_events)
     : name_(std::move(name)),
       clock_(clock),
@@ -31,7 +38,10 @@ void Track::Span::Open(Activity activity, const SpanDetail& detail) {
   detail_ = detail;
   outer_ = std::exchange(track_->open_, this);
   begin_ = track_->Nanos();
-  track_->NowDoing(activity, begin_);
+  const Interrupted& before = track_->interrupted_[static_cast<size_t>(activity)];
+  const bool goes_on = track_->in_step_ && before.since >= track_->step_begin_ && begin_ - before.until < kBlinkNanos;
+  since_ = goes_on ? before.since : begin_;
+  track_->NowDoing(activity, since_);
 }
 
 void Track::Span::Close() {
@@ -39,6 +49,7 @@ void Track::Span::Close() {
   track_->open_ = outer_;
   track_->Record(activity_, begin_, end, detail_);
   if (track_->in_step_) track_->parts_[static_cast<size_t>(activity_)] -= nested_;
+  track_->interrupted_[static_cast<size_t>(activity_)] = {since_, end};
   track_->NowDoing(outer_ != nullptr ? outer_->activity_ : Activity::kStep, end);
 }
 
@@ -46,6 +57,7 @@ Track::StepScope::StepScope(Track* track, int64_t step) : track_(track) {
   if (track_ == nullptr) return;
   begin_ = track_->Nanos();
   track_->step_ = step;
+  track_->step_begin_ = begin_;
   track_->in_step_ = true;
   track_->parts_.fill(0);
   track_->NowDoing(Activity::kStep, begin_);

@@ -74,7 +74,14 @@ class Track {
   Span* open_ = nullptr;  // the innermost
   bool in_step_ = false;
   int64_t step_ = 0;
+  int64_t step_begin_ = 0;
   std::array<int64_t, kActivities> parts_{};  // of the step that is open, without what is nested in each
+  // The last span of each activity: since when, interruptions that aren't worth a word left out, and until when.
+  struct Interrupted {
+    int64_t since = -1;
+    int64_t until = 0;
+  };
+  std::array<Interrupted, kActivities> interrupted_{};
 
   // Read by others.
   StepTimes times_;
@@ -107,6 +114,7 @@ class Track::Span {
   SpanDetail detail_;
   Span* outer_ = nullptr;
   int64_t begin_ = 0;
+  int64_t since_ = 0;   // as Interrupted
   int64_t nested_ = 0;  // nanoseconds of spans within
 };
 

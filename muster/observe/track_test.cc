@@ -112,5 +112,32 @@ TEST(StepTimesTest, TheTextHasARowForWhatTookTimeAndForTheRest) {
   EXPECT_EQ(StepTimesText(StepTimes().Table("worker:0", "training")), "");
 }
 
+// As a worker in a round of direct apply, which looks up every few milliseconds.
+TEST(TrackTest, WhoLooksUpFromAWaitHasWaitedSinceItBegan) {
+  ManualClock clock;
+  Track track("training", clock, 0);
+  const auto wait = [&] {
+    const Track::Span waits(&track, Activity::kWait);
+    clock.now += 50'000'000;
+    return clock.now - track.doing().since;
+  };
+  const auto look_up_for = [&](int64_t nanos) {
+    const Track::Span apply(&track, Activity::kApply);
+    clock.now += nanos;
+  };
+  {
+    const Track::StepScope step(&track, 0);
+    EXPECT_EQ(wait(), 50'000'000);
+    look_up_for(1000);
+    EXPECT_EQ(wait(), 100'001'000);
+    look_up_for(1000);
+    EXPECT_EQ(wait(), 150'002'000);
+    look_up_for(20'000'000);
+    EXPECT_EQ(wait(), 50'000'000) << "that was work";
+  }
+  const Track::StepScope step(&track, 1);
+  EXPECT_EQ(wait(), 50'000'000) << "another step's wait is another";
+}
+
 }  // namespace
 }  // namespace muster

@@ -1,8 +1,21 @@
 #include "muster/store/ask_ps.h"
 
+#include "absl/strings/str_cat.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster {
+namespace {
+
+// Who asks by hand has no token, unless he saw to it.
+absl::Status WithAdvice(const absl::Status& status) {
+  if (!absl::IsPermissionDenied(status)) return status;
+  return absl::PermissionDeniedError(
+      absl::StrCat(status.message(),
+                   "; muster run draws a new one for its tasks unless one is exported: export it "
+                   "before both commands"));
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> AskPs(const std::string& address, const JobToken& token, StoreMethod method,
                                   std::string control, absl::Duration patience) {
@@ -19,7 +32,7 @@ absl::StatusOr<std::string> AskPs(const std::string& address, const JobToken& to
       });
   loop.RunUntil([&] { return answered; }, absl::InfiniteFuture());
   if (absl::IsDeadlineExceeded(answer.status())) return absl::UnavailableError(answer.status().message());
-  if (!answer.ok()) return answer.status();
+  if (!answer.ok()) return WithAdvice(answer.status());
   return answer->control;
 }
 

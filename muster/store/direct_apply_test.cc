@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/log.h"
 #include "muster/store/direct_worker.h"
 #include "muster/store/in_between.h"
 #include "muster/store/passing_handler.h"
@@ -75,6 +76,22 @@ TEST_P(DirectApplyTest, GoesOnWhenThePsIsKilledAndStartedOnItsMemory) {
   }
   for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(worker.model.Values<float>(3)[i], before[i] + 6);
   EXPECT_EQ(Status(worker)["global_step"], 6);
+}
+
+TEST_P(DirectApplyTest, UnderABoundOfStalenessThePsApplyAndTheLogSaysSo) {
+  SimulatedStore store(GetParam(), {"worker:0"}, {}, nullptr, /*direct=*/true);
+  WorkerModel model(kVariables, kPlain.rule, GetParam());
+  model.binding.clock_limit = 3;
+  const auto client = store.Client("worker:0", {.task = "worker:0", .apply = ApplyChoice::kAuto});
+  ASSERT_EQ(client->Join(true), absl::OkStatus());
+  client->Bind(model.binding);
+  ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
+  ASSERT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("the ps apply the updates of worker:0: by a bound of staleness they make workers wait\n"));
+  EXPECT_FALSE(client->applies_itself());
 }
 
 TEST_P(DirectApplyTest, APsThatLostItsMemoryIsNoticed) {

@@ -20,7 +20,8 @@ Gates::Gates(EventLoop& loop, const ClientTable& clients, bool lead, ArenaProbe*
       answer_(std::move(answer)),
       synchronous_(clients, lead, probe, answer_),
       clock_(clients, answer_),
-      barriers_(clients) {}
+      barriers_(clients),
+      presence_(clients) {}
 
 Gates::~Gates() {
   if (timer_) loop_.CancelTimer(*timer_);
@@ -93,6 +94,7 @@ void Gates::Look() {
   synchronous_.Look(now);
   clock_.Look(now);
   barriers_.Look(now);
+  presence_.Look(now, [&] { return synchronous_.Effect(now); });
   LookAgain();
 }
 
@@ -100,8 +102,9 @@ void Gates::Look() {
 void Gates::LookAgain() {
   if (timer_) loop_.CancelTimer(*timer_);
   timer_.reset();
-  if (!synchronous_.waiting() && !synchronous_.divided() && !clock_.waiting() && !barriers_.waiting()) return;
-  absl::Time next = clients_.NextDeath(loop_.Now());
+  absl::Time next = presence_.NextLook(loop_.Now());
+  if (synchronous_.waiting() || synchronous_.divided() || clock_.waiting() || barriers_.waiting())
+    next = std::min(next, clients_.NextDeath(loop_.Now()));
   if (synchronous_.waiting() && synchronous_.divided()) next = std::min(next, loop_.Now() + kLookAtRounds);
   if (next == absl::InfiniteFuture()) return;
   timer_ = loop_.CallAt(next, [this] {
@@ -114,6 +117,7 @@ void Gates::FailAll(const absl::Status& status) {
   synchronous_.FailAll(status);
   clock_.FailAll(status);
   barriers_.FailAll(status);
+  presence_.End();
 }
 
 std::vector<WaitingFor> Gates::Describe() const {

@@ -1,5 +1,5 @@
 // What may keep a client waiting for others: the synchronous gate, bounded staleness and barriers of one ps, and when
-// they are to be looked at again. Lives on the store's event loop.
+// they are to be looked at again; who is lost meanwhile is said in the log. Lives on the store's event loop.
 #pragma once
 
 #include <optional>
@@ -10,6 +10,7 @@
 #include "muster/store/barriers.h"
 #include "muster/store/client_table.h"
 #include "muster/store/held_answer.h"
+#include "muster/store/presence.h"
 #include "muster/store/staleness_clock.h"
 #include "muster/store/synchronous_gate.h"
 #include "muster/transport/event_loop.h"
@@ -62,6 +63,7 @@ class Gates {
   SynchronousGate synchronous_;
   StalenessClock clock_;
   Barriers barriers_;
+  Presence presence_;
   std::optional<EventLoop::TimerId> timer_;
 };
 

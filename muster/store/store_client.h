@@ -47,8 +47,8 @@ struct StoreClientOptions {
   // finished, unless a ps is gone: last_wait.h.)
   std::function<bool()> stop_requested = [] { return false; };
   absl::Duration stop_patience = absl::Seconds(5);  // how long a ps may then be silent
-  // Who applies updates, from AwaitReady on.
-  ApplyChoice apply = ApplyChoice::kServer;
+  ApplyChoice apply = ApplyChoice::kServer;         // who applies updates, from AwaitReady on
+  bool tcp_asked_for = false;  // to be said that it is without effect, where this worker applies itself
   // What travels when the ps apply; a worker that applies itself sends nothing, and takes no notice.
   WireOptions wire = {};
   ArenaProbe* probe = nullptr;  // of tests, for direct apply

@@ -56,7 +56,12 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   const StoreClientOptions& options = client.options_;
   if (options.apply == ApplyChoice::kServer) return absl::OkStatus();
   // Under kDirect the ps says no, and why.
-  if (options.apply == ApplyChoice::kAuto && client.ModelOf(0).applied_by_ps_alone()) return absl::OkStatus();
+  if (options.apply == ApplyChoice::kAuto && client.ModelOf(0).applied_by_ps_alone()) {
+    LogInfo("the ps apply the updates of ", options.task, ": ",
+            client.binding_.exchanges ? "elastic exchanges are their business alone"
+                                      : "by a bound of staleness they make workers wait");
+    return absl::OkStatus();
+  }
   const bool again = client.direct_ != nullptr;
   bool elsewhere = false;
   absl::Status opened = Try(client, elsewhere);
@@ -67,7 +72,9 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   const bool narrow = options.wire.gradients != WirePrecision::kFull || options.wire.parameters != WirePrecision::kFull;
   if (opened.ok() && !again)
     LogInfo(options.task, " applies its updates itself, in the memory of ", client.num_ps(), " ps",
-            narrow ? ": nothing is sent, in whatever precision was asked for, and all is fp32" : "");
+            narrow || options.tcp_asked_for ? ": nothing is sent" : "",
+            options.tcp_asked_for ? ", over TCP or otherwise" : "",
+            narrow ? ", in whatever precision was asked for, and all is fp32" : "");
   // A ps that is out of reach, or has lost the model, would do nothing for the client either.
   const bool out_of_reach = absl::IsUnavailable(opened) && !elsewhere;
   if (opened.ok() || absl::IsAborted(opened) || absl::IsCancelled(opened) || out_of_reach) return opened;

@@ -55,7 +55,8 @@ Json ClientsJson(const StoreService::View& view) {
         {"dropped_non_finite", client.non_finite},
         {"where", client.where},
         {"waiting_for", waiting.what.empty() ? client.waiting_for : waiting.what}};
-    if (!waiting.what.empty()) row["waiting_seconds"] = absl::ToDoubleSeconds(now - waiting.since);
+    if (!waiting.what.empty())
+      row["waiting_seconds"] = absl::ToDoubleSeconds(std::max(now - waiting.since, absl::ZeroDuration()));
     if (joined) row["last_heard_seconds"] = absl::ToDoubleSeconds(now - client.last_heard);
     rows.push_back(std::move(row));
   }

@@ -27,13 +27,17 @@ void SynchronousGate::Attach(Arena& arena) {
   rounds_->Fire();
 }
 
+uint64_t SynchronousGate::Present(absl::Time now) const {
+  uint64_t present = 0;
+  for (const ClientTable::Client& client : clients_.clients()) present += clients_.Present(client, now);
+  return present;
+}
+
 uint64_t SynchronousGate::Needed(absl::Time now) const {
   const GateSpec& gate = arena_->model().gate;
   const bool early = probe_ != nullptr && probe_->Has(PlantedBug::kFireEarly);
   if (!gate.elastic) return early ? std::max(2U, gate.replicas_to_aggregate) - 1 : gate.replicas_to_aggregate;
-  uint64_t present = 0;
-  for (const ClientTable::Client& client : clients_.clients()) present += clients_.Present(client, now);
-  const uint64_t needed = std::max<uint64_t>(1, std::min<uint64_t>(gate.replicas_to_aggregate, present));
+  const uint64_t needed = std::max<uint64_t>(1, std::min<uint64_t>(gate.replicas_to_aggregate, Present(now)));
   return early ? std::max<uint64_t>(2, needed) - 1 : needed;
 }
 
@@ -155,6 +159,16 @@ void SynchronousGate::Describe(absl::Time now, std::vector<WaitingFor>& waiting)
   // Who applies itself waits without a message: for no longer than the round has been collected.
   for (const size_t i : in_round) waiting[i] = {what, seen_round_ == round() ? seen_at_ : now};
   for (const Contributor& contributor : held_) waiting[contributor.held.client()] = {what, contributor.held.since};
+}
+
+std::string SynchronousGate::Effect(absl::Time now) const {
+  if (arena_ == nullptr) return "";
+  const uint64_t present = Present(now);
+  const uint64_t needed = Needed(now);
+  if (present < needed)
+    return absl::StrCat("; rounds wait, for each needs ", needed, needed == 1 ? " worker" : " workers", ": there ",
+                        present == 1 ? "is " : "are ", present == 0 ? "none" : absl::StrCat(present));
+  return absl::StrCat("; rounds go on with ", needed, " of ", arena_->model().gate.total_replicas);
 }
 
 }  // namespace muster

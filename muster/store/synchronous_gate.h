@@ -45,6 +45,8 @@ class SynchronousGate {
   // Workers fire rounds themselves, and it isn't said here when.
   bool divided() const { return arena_ != nullptr && arena_->header().rounds.divided != 0; }
   void Describe(absl::Time now, std::vector<WaitingFor>& waiting) const;
+  // What those who are there now mean for the rounds, for the log; empty without a gate.
+  std::string Effect(absl::Time now) const;
 
  private:
   struct Contributor {
@@ -55,6 +57,7 @@ class SynchronousGate {
 
   uint64_t round() const { return arena_->header().gate.round; }
   bool InRound(int client) const { return arena_->client(client).numbers.contributed == round() + 1; }
+  uint64_t Present(absl::Time now) const;
   // How many contributors the round needs.
   uint64_t Needed(absl::Time now) const;
   bool held_back() const {

@@ -41,7 +41,7 @@ void SetThreads(const TaskConfig& task, int asked) {
   const int threads = asked > 0 ? asked : here.threads;
   at::set_num_threads(threads);
   LogInfo("computes with ", threads, threads == 1 ? " thread" : " threads",
-          asked > 0 ? " (as asked for)"
+          asked > 0 ? " (the program says so)"
                     : absl::StrCat(" (", cores, " cores; tasks on this host: ", here.computing, " computing, ", here.ps,
                                    " ps)"));
 }

@@ -129,6 +129,7 @@ void Node::StartClient(std::vector<std::string> ps_addresses) {
                                                        .stop_requested = [this] { return stop_signal_->raised(); },
                                                        .stop_patience = options_.stop_patience,
                                                        .apply = options_.apply,
+                                                       .tcp_asked_for = options_.transport == TransportChoice::kTcp,
                                                        .wire = options_.wire,
                                                        .probe = options_.probe,
                                                        .track = training_,

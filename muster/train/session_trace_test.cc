@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "muster/base/log.h"
 #include "muster/store/store_metrics.h"
 #include "muster/store/store_status.h"
 #include "muster/train/hooks.h"
@@ -58,7 +59,7 @@ class SessionTraceTest : public ::testing::Test {
     QuadraticSource source(variables);
     AsynchronousAlgorithm algorithm(source, *PlaceVariables(variables, 1, Placement::kRoundRobin, {}),
                                     RuleSpec{.learning_rate = 0.1});
-    const auto client = store.Client("chief:0", {.apply = apply, .track = &track});
+    const auto client = store.Client("chief:0", {.apply = apply, .tcp_asked_for = true, .track = &track});
     Session session({.client = client.get(),
                      .algorithm = &algorithm,
                      .loop = &store.loop,
@@ -96,7 +97,12 @@ TEST_F(SessionTraceTest, AStepThroughThePsHasItsPartsInTheirOrder) {
 
 TEST_F(SessionTraceTest, AWorkerThatAppliesItselfSendsNothing) {
   SimulatedStore store(1, {"chief:0"}, {}, nullptr, /*direct=*/true);
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
   Train(store, ApplyChoice::kDirect);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("in the memory of 1 ps: nothing is sent, over TCP or otherwise\n"));
+  EXPECT_THAT(metrics.links.Get(), ::testing::ElementsAre("direct"));
   for (const auto& [inside, count] : Steps(Take(track))) {
     EXPECT_THAT(inside, ::testing::StartsWith("hooks compute wait apply"));
     EXPECT_THAT(inside, Not(HasSubstr("push")));

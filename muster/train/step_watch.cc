@@ -4,6 +4,8 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(100);
+// Nothing of the model goes through the connection.
+constexpr char kDirectLink[] = "direct";
 constexpr absl::Duration kRateOver = absl::Seconds(1);
 
 }  // namespace
@@ -16,6 +18,15 @@ void StepWatch::Is(TrainingState state) {
   metrics_->state.Set(static_cast<double>(state));
   rate_since_ = clock_.Now();
   LookAtTraffic();
+  if (state != TrainingState::kEnded) LookAtLinks();  // which are then those of a client that has said goodbye
+}
+
+void StepWatch::LookAtLinks() {
+  for (int ps = 0; ps < client_.num_ps(); ++ps) {
+    const char* const link = client_.applies_itself() ? kDirectLink : client_.TrafficStats(ps).link;
+    metrics_->links.Set(static_cast<size_t>(ps), link);
+    notice_.Look(static_cast<size_t>(ps), link);
+  }
 }
 
 void StepWatch::LookAtTraffic() {
@@ -24,7 +35,6 @@ void StepWatch::LookAtTraffic() {
     const Channel::Stats traffic = client_.TrafficStats(ps);
     sent += traffic.bytes_sent;
     received += traffic.bytes_received;
-    metrics_->links.Set(static_cast<size_t>(ps), traffic.link);
   }
   metrics_->bytes_sent.CatchUp(sent);
   metrics_->bytes_received.CatchUp(received);
@@ -46,6 +56,7 @@ void StepWatch::Publish(const std::string& checkpoint) {
   if (checkpoint != checkpoint_) metrics_->checkpoint_saved_at.Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
   checkpoint_ = checkpoint;
   LookAtTraffic();
+  LookAtLinks();
   metrics_->applies_itself.Set(client_.applies_itself() ? 1 : 0);
   if (now - rate_since_ < kRateOver) return;
   const uint64_t steps = metrics_->steps.value();

@@ -9,6 +9,7 @@
 #include "muster/algo/algorithm.h"
 #include "muster/base/clock.h"
 #include "muster/store/store_client.h"
+#include "muster/train/link_notice.h"
 #include "muster/train/training_metrics.h"
 
 namespace muster {
@@ -25,10 +26,12 @@ class StepWatch {
  private:
   void Publish(const std::string& checkpoint);
   void LookAtTraffic();
+  void LookAtLinks();
 
   TrainingMetrics* const metrics_;
   const StoreClient& client_;
   const Clock& clock_;
+  LinkNotice notice_;
   absl::Time published_ = absl::InfinitePast();
   std::string checkpoint_;
   // Since when the rate counts.

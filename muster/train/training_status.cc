@@ -22,7 +22,7 @@ constexpr const char* kStates[] = {"starting", "training", "ended", "evaluating"
 // Seconds since the activity began that the training thread is in.
 double DoingSeconds(const Track& track) {
   const Track::Doing doing = track.doing();
-  return doing.since == 0 ? 0 : static_cast<double>(track.Nanos() - doing.since) * 1e-9;
+  return doing.since == 0 ? 0 : static_cast<double>(std::max<int64_t>(track.Nanos() - doing.since, 0)) * 1e-9;
 }
 
 std::string Shown(const std::string& link) { return link.empty() ? "not connected" : link; }

@@ -26,6 +26,10 @@ constexpr size_t kMaxBuildVersion = 64;
 
 enum class Result : uint16_t { kAccepted = 0, kOtherVersion = 1, kOtherJob = 2, kBusy = 3 };
 
+// What a status page answers whom it doesn't understand.
+constexpr char kHttp[] = "HTTP/";
+constexpr size_t kHttpBytes = sizeof(kHttp) - 1;
+
 // The lengths include the zero byte at the end, which is part of what is signed.
 constexpr char kClientLabel[] = "muster client proof 1";
 constexpr char kServerLabel[] = "muster server proof 1";
@@ -55,7 +59,10 @@ std::string EncodeHello(const HandshakeIdentity& identity, uint16_t flags, Resul
 // No value: more bytes are needed. A wrong first byte is an error at once, so that strangers are told apart early.
 absl::StatusOr<std::optional<Hello>> DecodeHello(ByteSpan bytes) {
   if (std::memcmp(bytes.data(), kMagic, std::min(bytes.size(), kMagicBytes)) != 0) {
-    return absl::FailedPreconditionError("it doesn't speak muster's protocol");
+    const bool http = bytes.size() >= kHttpBytes && std::memcmp(bytes.data(), kHttp, kHttpBytes) == 0;
+    return absl::FailedPreconditionError(
+        http ? "it doesn't speak muster's protocol but HTTP: a --status_port is looked at with a browser, or curl"
+             : "it doesn't speak muster's protocol");
   }
   if (bytes.size() < 16) return std::optional<Hello>();
   Hello hello;

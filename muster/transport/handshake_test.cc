@@ -127,6 +127,17 @@ TEST(HandshakeTest, StrangersAreKnownByTheirFirstByte) {
   }
 }
 
+TEST(HandshakeTest, AStatusPageIsNamedByWhatItAnswers) {
+  for (const std::string& bytes : {std::string("HTTP/1.1 400 Bad Request\r\n"), std::string("220 mail\r\n")}) {
+    ClientHandshake client(Identity(""), kClientNonce);
+    client.Advance({});
+    const absl::Status status = client.Advance(AsBytes(bytes.data(), bytes.size())).status;
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("doesn't speak muster's protocol"));
+    EXPECT_EQ(status.message().find("--status_port") != std::string::npos, bytes[0] == 'H') << bytes;
+  }
+}
+
 TEST(HandshakeTest, AnOverlongBuildVersionIsRefusedFromItsLength) {
   std::string hello("MUSTER\r\n\x01\x00\x00\x00\x41\x00\x00\x00", 16);
   ServerHandshake server(Identity(""), kServerNonce);

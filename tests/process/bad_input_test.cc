@@ -182,7 +182,8 @@ TEST_P(BadInputByWay, APsOfAnotherJob) {
   Process worker(Toy(cluster.Flags("worker", 0)), token("theirs"));
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "another job", "MUSTER_JOB_TOKEN"});
   Process status({kMuster, "ps", "--status", cluster.ps_address(0)});
-  ExpectFailure(status, 1, {cluster.ps_address(0), "another job", "MUSTER_JOB_TOKEN"});
+  ExpectFailure(status, 1,
+                {cluster.ps_address(0), "another job", "MUSTER_JOB_TOKEN", "export it before both commands"});
 }
 
 TEST(BadInput, APsOfAnotherVersion) {

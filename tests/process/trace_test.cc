@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -24,6 +25,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 const std::string kMuster = MUSTER_BIN_DIR "/muster";
@@ -160,6 +162,15 @@ TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
   EXPECT_EQ(merge.Wait(), 0) << merge.err;
   EXPECT_THAT(merge.out, HasSubstr("worker:0: "));
   EXPECT_THAT(Trace(file).names(), ElementsAre("ps:0", "worker:0"));
+
+  // As `muster run` leaves them, when it is killed.
+  const std::string folder = scratch.File("run.json.parts-1");
+  std::filesystem::create_directory(folder);
+  for (const std::string part : {"worker-0", "ps-0"})
+    std::filesystem::rename(absl::StrCat(file, ".", part), absl::StrCat(folder, "/", part));
+  Process again({kMuster, "trace", "merge", file, folder});
+  EXPECT_EQ(again.Wait(), 0) << again.err;
+  EXPECT_EQ(again.out, merge.out);
 }
 
 TEST(TraceTest, AProcessAloneWritesTheFileItself) {
@@ -252,6 +263,16 @@ TEST(StatusPageTest, ARunNamesThePagesOfItsTasks) {
   EXPECT_EQ(Json::parse(Get(url, "/status")).at("task"), "worker:0");
   run.Signal(SIGINT);
   EXPECT_EQ(run.Wait(), 0) << run.err;
+}
+
+TEST(StatusPageTest, ARunWhosePagesHaveNoPortsStartsNothing) {
+  httplib::Server other;
+  const int port = other.bind_to_any_port("127.0.0.1");
+  ASSERT_GT(port, 0);
+  Process run({kMuster, "run", "--status_port", std::to_string(port), "--", kToy});
+  EXPECT_EQ(run.Wait(), 2);
+  EXPECT_THAT(run.err, HasSubstr("port " + std::to_string(port) + " is in use"));
+  EXPECT_THAT(run.err, Not(HasSubstr("is process")));
 }
 
 TEST(StatusPageTest, WhatCantBeIsToldBeforeAnythingIsStarted) {
