@@ -37,7 +37,8 @@ Every process gets TF_CONFIG (who it is), MUSTER_JOB_TOKEN (the secret of this j
 lets you ask its ps from another terminal, else a new one) and MUSTER_RUN_ID, and runs
 PROGRAM with the same arguments. Without --chief, worker 0 is the chief. The run ends when the chief ends.
 A task that is killed is started again: a parameter server finds its model where it was, in memory that this command
-keeps, a worker and the chief join again, and no update that was acknowledged is lost.
+keeps, a worker and the chief join again, and no update that was acknowledged is lost. Without ps (--ps 0) the death of a
+worker ends all of them; they are started again and go on from the last checkpoint of --model_dir.
 Ctrl-C ends all processes gracefully (the chief saves a last checkpoint), a second Ctrl-C at once. The exit code is the
 chief's, also then: 0 if it could end well.
 

@@ -108,6 +108,14 @@ Flags ParseFlags(int argc, char** argv) {
   return flags;
 }
 
+// The library would say so, too, but doesn't know of --mode.
+void NeedPs(const muster::TaskConfig& task, const std::string& mode) {
+  if (!task.distributed() || task.is_evaluator() || task.num_ps() > 0 || mode == "all_reduce") return;
+  std::fprintf(stderr, "digits: --mode %s needs a ps, and this cluster has none: add one, or take --mode all_reduce\n",
+               mode.c_str());
+  std::exit(static_cast<int>(muster::ExitCode::kUsage));
+}
+
 double Accuracy(Net& net, const Examples& examples) {
   torch::NoGradGuard no_grad;
   net->eval();
@@ -198,6 +206,7 @@ int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const Flags flags = ParseFlags(argc, argv);
   if (task.is_ps()) return muster::Server(task).Join();
+  NeedPs(task, flags.mode);
 
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
   muster::SeedTorch(flags.seed);

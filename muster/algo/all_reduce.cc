@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/algo/group_wait.h"
 #include "muster/algo/traced_gradients.h"
 #include "muster/algo/train_in_place.h"
 #include "muster/base/clock.h"
@@ -65,10 +66,14 @@ absl::Status AllReduceAlgorithm::ShareModel(StoreClient& client) {
     auto joined = join_(Deadline());
     RETURN_IF_ERROR(WorthTryingAgain(joined.status()));
     group_ = *std::move(joined);
-    LogInfo("Training with ", group_->size(), " workers by all-reduce over ",
-            group_->kind() == "shm" ? "shared memory." : "a ring of connections.");
+    group_->SetOnWait(GroupWait(client.track(), options_.patience));
   }
-  return WorthTryingAgain(group_->rank() == 0 ? SendModel(client) : ReceiveModel(client));
+  const auto global_step = group_->rank() == 0 ? SendModel(client) : ReceiveModel(client);
+  RETURN_IF_ERROR(WorthTryingAgain(global_step.status()));
+  LogInfo("Training with ", group_->size(), " workers by all-reduce over ",
+          group_->kind() == "shm" ? "shared memory" : "a ring of connections", ", from global step ", *global_step,
+          ". Each updates its own copy of the model.");
+  return absl::OkStatus();
 }
 
 absl::Status AllReduceAlgorithm::ShareText(std::string& text) {
@@ -78,18 +83,19 @@ absl::Status AllReduceAlgorithm::ShareText(std::string& text) {
   return group_->Broadcast(OneSegment(text.data(), text.size()), /*root=*/0, Deadline());
 }
 
-absl::Status AllReduceAlgorithm::SendModel(StoreClient& client) {
+absl::StatusOr<int64_t> AllReduceAlgorithm::SendModel(StoreClient& client) {
   std::string model = Encode(client.ModelOf(0));
   RETURN_IF_ERROR(ShareText(model));
   ASSIGN_OR_RETURN(const CheckpointCut cut, CutCheckpoint(client));
   ASSIGN_OR_RETURN(PartSnapshot state, client.ExportPart(0, cut.hold));
   StateSizes sizes{cut.global_step, state.steps.size(), state.bytes.size()};
   RETURN_IF_ERROR(group_->Broadcast(OneSegment(&sizes, 1), /*root=*/0, Deadline()));
-  return group_->Broadcast({AsMutableBytes(state.steps.data(), state.steps.size()), state.bytes}, /*root=*/0,
-                           Deadline());
+  RETURN_IF_ERROR(
+      group_->Broadcast({AsMutableBytes(state.steps.data(), state.steps.size()), state.bytes}, /*root=*/0, Deadline()));
+  return cut.global_step;
 }
 
-absl::Status AllReduceAlgorithm::ReceiveModel(StoreClient& client) {
+absl::StatusOr<int64_t> AllReduceAlgorithm::ReceiveModel(StoreClient& client) {
   std::string text;
   RETURN_IF_ERROR(ShareText(text));
   StoreModel chiefs;
@@ -108,7 +114,8 @@ absl::Status AllReduceAlgorithm::ReceiveModel(StoreClient& client) {
   RETURN_IF_ERROR(
       group_->Broadcast({AsMutableBytes(parts[0].snapshot.steps.data(), sizes.steps), parts[0].snapshot.bytes},
                         /*root=*/0, Deadline()));
-  return client.Initialize(sizes.global_step, sizes.global_step, &parts);
+  RETURN_IF_ERROR(client.Initialize(sizes.global_step, sizes.global_step, &parts));
+  return sizes.global_step;
 }
 
 void AllReduceAlgorithm::Begin(StoreClient& client) {

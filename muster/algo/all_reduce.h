@@ -59,8 +59,9 @@ class AllReduceAlgorithm final : public Algorithm {
 
  private:
   absl::Time Deadline() const;
-  [[nodiscard]] absl::Status SendModel(StoreClient& client);
-  [[nodiscard]] absl::Status ReceiveModel(StoreClient& client);
+  // Give back the chief's global step.
+  absl::StatusOr<int64_t> SendModel(StoreClient& client);
+  absl::StatusOr<int64_t> ReceiveModel(StoreClient& client);
   [[nodiscard]] absl::Status ShareText(std::string& text);
   void LetGo();
 

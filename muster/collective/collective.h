@@ -19,7 +19,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -59,6 +61,21 @@ class Collective {
 
   // In order: the others' next operation ends with Cancelled. No operation may follow.
   virtual void Leave() = 0;
+
+  // Told whom an operation waits for, by the thread that called it: once it has waited kWorthAWord, about every second
+  // from there on, and with nobody ("") when it waits no more. On a ring `whom` is a neighbour, who may wait himself.
+  using OnWait = std::function<void(const std::string& whom, absl::Duration waited)>;
+  void SetOnWait(OnWait on_wait) { on_wait_ = std::move(on_wait); }
+
+ protected:
+  static constexpr absl::Duration kWorthAWord = absl::Milliseconds(100);
+  static constexpr absl::Duration kBetweenWords = absl::Seconds(1);
+  void TellWait(const std::string& whom, absl::Duration waited) const {
+    if (on_wait_) on_wait_(whom, waited);
+  }
+
+ private:
+  OnWait on_wait_;
 };
 
 }  // namespace muster

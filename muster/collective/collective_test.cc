@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <future>
 #include <random>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "muster/collective/group_in_threads.h"
 #include "muster/collective/share.h"
 #include "muster/optim/half.h"
@@ -17,6 +19,7 @@
 namespace muster {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using Bytes = std::vector<std::byte>;
 
@@ -277,6 +280,30 @@ TEST_P(CollectiveTest, WhoDoesNotComeIsNamedAtTheDeadline) {
     }
     EXPECT_EQ(rank.Barrier(Soon()), status);
     if (++failed == size() - 1) all_failed.set_value();
+  });
+}
+
+TEST_P(CollectiveTest, WhoWaitsSaysForWhomAndWhenItIsOver) {
+  if (size() < 2) GTEST_SKIP() << "takes two";
+  const std::string last = RankNames(size()).back();
+  std::promise<void> told;
+  AsAll([&](Collective& rank) {
+    if (rank.rank() == size() - 1) {
+      EXPECT_EQ(told.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+      EXPECT_EQ(rank.Barrier(Soon()), absl::OkStatus());
+      return;
+    }
+    std::vector<std::string> whom;
+    rank.SetOnWait([&](const std::string& name, absl::Duration waited) {
+      // Others may be late to begin with.
+      if (rank.rank() == 0 && name == last && !absl::c_linear_search(whom, last)) told.set_value();
+      whom.push_back(name);
+      EXPECT_EQ(waited > absl::ZeroDuration(), !name.empty());
+    });
+    EXPECT_EQ(rank.Barrier(Soon()), absl::OkStatus());
+    if (rank.rank() != 0) return;
+    EXPECT_THAT(whom, Contains(last));
+    EXPECT_EQ(whom.back(), "");
   });
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/store/store_call.h"
 
 namespace muster {
@@ -70,17 +71,22 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
     opened = Try(client, elsewhere);
   }
   const bool narrow = options.wire.gradients != WirePrecision::kFull || options.wire.parameters != WirePrecision::kFull;
-  if (opened.ok() && !again)
-    LogInfo(options.task, " applies its updates itself, in the memory of ", client.num_ps(), " ps",
-            narrow || options.tcp_asked_for ? ": nothing is sent" : "",
-            options.tcp_asked_for ? ", over TCP or otherwise" : "",
-            narrow ? ", in whatever precision was asked for, and all is fp32" : "");
+  if (opened.ok() && !again) {
+    // A store in the client's own process is no ps, and there was nothing to choose.
+    const bool own = client.direct_->apply_.guest(0).arena().header().one_process != 0;
+    if (!own)
+      LogInfo(options.task, " applies its updates itself, in the memory of ", client.num_ps(), " ps",
+              options.tcp_asked_for ? ": nothing is sent, over TCP or otherwise" : "");
+    if (narrow) LogInfo("nothing is sent to a ps, in whatever precision was asked for: all is fp32");
+  }
   // A ps that is out of reach, or has lost the model, would do nothing for the client either.
   const bool out_of_reach = absl::IsUnavailable(opened) && !elsewhere;
   if (opened.ok() || absl::IsAborted(opened) || absl::IsCancelled(opened) || out_of_reach) return opened;
-  if (options.apply == ApplyChoice::kDirect)
-    return absl::FailedPreconditionError(absl::StrCat("direct apply is asked for, but can't be had: ", opened.message(),
-                                                      "; accepted then: server, auto"));
+  if (options.apply == ApplyChoice::kDirect) {
+    const std::string why = absl::StrCat("direct apply is asked for, but can't be had: ", opened.message(),
+                                         "; accepted then: server, auto");
+    return again ? absl::FailedPreconditionError(why) : WrongConfigurationError(why);
+  }
   LogInfo("the ps apply the updates of ", options.task, ": ", opened.message());
   if (again) StepBack(client);
   return absl::OkStatus();

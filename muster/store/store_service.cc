@@ -234,7 +234,8 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
     if (message.chief) RecordChief();
     reply.global_step = Observe(arena_->header().counters.global_step);
   }
-  LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
+  if (!options_.one_process)
+    LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
   responder.Send(Encode(reply));
   LookAtEnd();
 }
@@ -302,8 +303,10 @@ void StoreService::OnInitialize(ConnectionId connection, const InitializeRequest
                                 Responder responder) {
   if (absl::Status status = Initialize(connection, message, bulk); !status.ok())
     return responder.Fail(std::move(status));
-  LogInfo("initialised by ", clients_.client(message.stamp.client).task, ": ", arena_->layout().value_bytes(),
-          " bytes in ", message.model.slices.size(), message.model.slices.size() == 1 ? " slice" : " slices",
+  const std::string& by = clients_.client(message.stamp.client).task;
+  LogInfo(options_.one_process ? "the model is in this process" : absl::StrCat("initialised by ", by), ": ",
+          arena_->layout().value_bytes(), " bytes in ", message.model.slices.size(),
+          message.model.slices.size() == 1 ? " slice" : " slices",
           options_.lead ? absl::StrCat(", global step ", message.global_step) : "");
   responder.Send({});
   for (Waiter& waiter : std::exchange(waiters_, {})) {

@@ -17,6 +17,7 @@
 #include "muster/algo/quadratic_source.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/collective/group_in_threads.h"
 #include "muster/train/hooks.h"
 #include "muster/train/node.h"
@@ -240,6 +241,22 @@ TEST(AllReduceFailureTest, AWorkerThatFailsEndsTheOthersWithAnErrorWorthTryingAg
   EXPECT_EQ(ends[1].status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(ends[0].status.code(), absl::StatusCode::kUnavailable) << ends[0].status;
   EXPECT_THAT(ends[0].status.message(), HasSubstr("worker:1"));
+  EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr("at global step 7, of which all are lost"));
+}
+
+TEST(AllReduceFailureTest, WhoIsLeftSaysHowManyStepsAreLost) {
+  const std::string directory = std::filesystem::path(::testing::TempDir()) / absl::StrCat("lost_steps", getpid());
+  std::filesystem::remove_all(directory);
+  std::atomic<int> steps{0};
+  const std::vector<Ended> ends = TrainTogether(2, {.directory = directory, .on_step = [&](int worker) {
+                                                      if (worker == 1 && ++steps == 9)
+                                                        return absl::DataLossError("its data are gone");
+                                                      return absl::OkStatus();
+                                                    }});
+  std::filesystem::remove_all(directory);
+  // The worker that failed tries one step more, with success, before it goes. Saved at 0 and 5.
+  EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr("at global step 9, of which 4 are lost"));
+  EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr(directory + "/model.ckpt-5"));
 }
 
 // Part of its gradients has been averaged already: whatever it did next would meet something else on the other side.
@@ -293,11 +310,15 @@ TEST(AllReduceFailureTest, APsIsOneTooMany) {
   auto with = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0, "localhost:3"), Unflushed());
   ASSERT_EQ(with.status(), absl::OkStatus());
   (*with)->SetAlgorithm(&all_reduce);
-  EXPECT_THAT((*with)->MakeSessionEnvironment().status().message(), HasSubstr("--ps 0"));
+  const absl::Status one_too_many = (*with)->MakeSessionEnvironment().status();
+  EXPECT_THAT(one_too_many.message(), HasSubstr("--ps 0"));
+  EXPECT_TRUE(IsWrongConfiguration(one_too_many));
   auto without = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed());
   ASSERT_EQ(without.status(), absl::OkStatus());
   (*without)->SetAlgorithm(&asynchronous);
-  EXPECT_THAT((*without)->MakeSessionEnvironment().status().message(), HasSubstr("AllReduce"));
+  const absl::Status none = (*without)->MakeSessionEnvironment().status();
+  EXPECT_THAT(none.message(), HasSubstr("AllReduce"));
+  EXPECT_TRUE(IsWrongConfiguration(none));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "muster/base/log.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/store/last_wait.h"
 
 namespace muster {
@@ -14,6 +15,7 @@ namespace muster {
 ExitCode ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return ExitCode::kDone;
   if (IsInterrupted(status)) return ExitCode::kInterrupted;
+  if (IsWrongConfiguration(status)) return ExitCode::kUsage;
   return absl::IsUnavailable(status) || absl::IsAborted(status) ? ExitCode::kRetry : ExitCode::kFailed;
 }
 

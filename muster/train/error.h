@@ -12,8 +12,8 @@ namespace muster {
 // The process exit codes (docs/architecture.md): Kubernetes' TFJob takes 2 for permanent, 138 for worth retrying.
 enum class ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130, kRetry = 138 };
 
-// kInterrupted: a stop was asked for while a ps was gone (IsInterrupted). kRetry: a ps lost beyond the deadline
-// (Unavailable), or restarted without the model (Aborted).
+// kUsage: IsWrongConfiguration. kInterrupted: a stop was asked for while a ps was gone (IsInterrupted). kRetry: a ps
+// lost beyond the deadline (Unavailable), or restarted without the model (Aborted).
 ExitCode ExitCodeOf(const absl::Status& status);
 
 class Error : public std::runtime_error {

@@ -6,6 +6,8 @@
 #include <csignal>
 #include <stdexcept>
 
+#include "muster/base/wrong_configuration.h"
+
 namespace muster {
 namespace {
 
@@ -16,6 +18,7 @@ TEST(ErrorTest, ExitCodesSayWhetherTryingAgainIsWorthIt) {
   for (const absl::Status& status : {absl::InternalError("NaN"), absl::FailedPreconditionError("second chief"),
                                      absl::DataLossError("corrupt"), absl::PermissionDeniedError("another job")})
     EXPECT_EQ(ExitCodeOf(status), ExitCode::kFailed) << status;
+  EXPECT_EQ(ExitCodeOf(WrongConfigurationError("no ps")), ExitCode::kUsage);
 }
 
 [[noreturn]] void Throw() { throw std::runtime_error("something else"); }

@@ -6,6 +6,7 @@
 #include "muster/base/flush_denormals.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/store/incarnation.h"
 #include "muster/train/training_status.h"
 #include "muster/transport/loopback/loopback_transport.h"
@@ -15,6 +16,10 @@ namespace muster {
 namespace {
 
 constexpr char kLocalAddress[] = "localhost:0";
+
+bool Narrow(const WireOptions& wire) {
+  return wire.gradients != WirePrecision::kFull || wire.parameters != WirePrecision::kFull;
+}
 
 }  // namespace
 
@@ -101,7 +106,13 @@ absl::Status Node::StartPs() {
 absl::Status Node::StartLocalStore() {
   transport_ = std::make_unique<LoopbackTransport>(network_, loop_);
   background_ = std::make_unique<BackgroundThread>();
-  if (options_.apply != ApplyChoice::kServer) port_ = ArenaPort::OpenOrWarn();
+  // Of several workers without ps, each has a store of its own that nobody else updates.
+  if (task_.distributed() && (options_.apply != ApplyChoice::kAuto || Narrow(options_.wire)))
+    LogWarning(
+        "who applies, and the precision on the wire, can be chosen with ps alone: here each worker updates its own "
+        "copy "
+        "of the model, in fp32");
+  if (ApplyOfClient() != ApplyChoice::kServer) port_ = ArenaPort::OpenOrWarn();
   // This process is its only client: however long it thinks between two steps, it is alive.
   const LeaseOptions never_lost = {.lease = absl::InfiniteDuration(), .abandoned_after = absl::InfiniteDuration()};
   local_store_ = std::make_unique<StoreService>(
@@ -128,12 +139,20 @@ void Node::StartClient(std::vector<std::string> ps_addresses) {
                                                        .join_patience = options_.lease.lease + absl::Seconds(2),
                                                        .stop_requested = [this] { return stop_signal_->raised(); },
                                                        .stop_patience = options_.stop_patience,
-                                                       .apply = options_.apply,
+                                                       .apply = ApplyOfClient(),
                                                        .tcp_asked_for = options_.transport == TransportChoice::kTcp,
-                                                       .wire = options_.wire,
+                                                       .wire = WireOfClient(),
                                                        .probe = options_.probe,
                                                        .track = training_,
                                                        .part_bytes = options_.part_bytes});
+}
+
+ApplyChoice Node::ApplyOfClient() const {
+  return task_.distributed() && task_.num_ps() == 0 ? ApplyChoice::kAuto : options_.apply;
+}
+
+WireOptions Node::WireOfClient() const {
+  return task_.distributed() && task_.num_ps() == 0 ? WireOptions() : options_.wire;
 }
 
 void Node::StartHeartbeats() {
@@ -166,11 +185,11 @@ absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
   if (algorithm_ == nullptr)
     return absl::FailedPreconditionError("create the trainer (such as Asynchronous) before the session");
   if (algorithm_->trains_on_ps() && task_.distributed() && task_.num_ps() == 0)
-    return absl::FailedPreconditionError(
+    return WrongConfigurationError(
         "this cluster has no ps, and this way to train needs at least one: add a 'ps' job to TF_CONFIG, or --ps_hosts, "
         "or train by AllReduce, which needs none");
   if (!algorithm_->trains_on_ps() && task_.num_ps() > 0)
-    return absl::FailedPreconditionError(absl::StrCat(
+    return WrongConfigurationError(absl::StrCat(
         "all-reduce has no use for a ps, and this cluster has ", task_.num_ps(),
         ": leave the 'ps' job out (muster run --ps 0), or train by Synchronous, where the ps hold the model"));
   return SessionEnvironment{.client = client_.get(),

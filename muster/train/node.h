@@ -66,8 +66,8 @@ class Node {
   // What a session trains; the algorithm must outlive the session.
   void SetAlgorithm(Algorithm* algorithm) { algorithm_ = algorithm; }
 
-  // FailedPrecondition: no algorithm yet; a ps or an evaluator; an algorithm that trains on ps in a cluster without, or
-  // the other way round.
+  // FailedPrecondition: no algorithm yet; a ps or an evaluator. IsWrongConfiguration: an algorithm that trains on ps in
+  // a cluster without, or the other way round.
   absl::StatusOr<SessionEnvironment> MakeSessionEnvironment();
 
   // This worker as a rank among all that train, the chief being rank 0. FailedPrecondition: the cluster doesn't say
@@ -86,6 +86,9 @@ class Node {
   [[nodiscard]] absl::Status StartLocalStore();
   void StartClient(std::vector<std::string> ps_addresses);
   void StartHeartbeats();
+  // What the options say, where there is something to choose.
+  ApplyChoice ApplyOfClient() const;
+  WireOptions WireOfClient() const;
 
   const TaskConfig task_;
   const NodeOptions options_;

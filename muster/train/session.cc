@@ -9,6 +9,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/store/last_wait.h"
 #include "muster/train/hooks.h"
+#include "muster/train/lost_steps.h"
 
 namespace muster {
 
@@ -131,6 +132,8 @@ absl::Status Session::InitializeOrRestore() {
                                              .settle = [this] { return Settle(); }});
     for (const Saveable& saveable : options_.saveables) saver_->Add(saveable);
   }
+  if (options_.checkpoint_dir.empty() && !environment_.algorithm->trains_on_ps() && !environment_.target.empty())
+    LogWarning("without ps and without a checkpoint_dir all steps are lost when a worker dies");
   const std::string& summary_dir = options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir;
   if (!summary_dir.empty() && !summaries_) {
     ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, summary_dir, {}));
@@ -160,6 +163,8 @@ absl::Status Session::Run() {
     status = Recover(status);
     if (status.ok() && !stop_) status = RunHooked();
   }
+  if (absl::IsUnavailable(status) && !environment_.algorithm->trains_on_ps())
+    status = NamingLostSteps(status, *environment_.files, options_.checkpoint_dir, global_step_);
   if (status.ok() && !environment_.algorithm->busy()) status = ObeyLoadRequest();
   if (!absl::IsCancelled(status) || IsInterrupted(status)) return LeaveIfInterrupted(std::move(status));
   LogInfo(status.message());

@@ -129,7 +129,7 @@ TEST_F(FailureByOneWayTest, APsThatKeepsItsMemoryToItselfAppliesAllUpdates) {
   const std::vector<std::string> chief_words = Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=50"}));
   ServingPs ps(cluster, 0, {"--apply=server"});
   Process insisting(Joined(chief_words, {"--apply=direct"}));
-  EXPECT_EQ(insisting.Wait(), 1);
+  EXPECT_EQ(insisting.Wait(), 2);
   const std::vector<std::string> errors = After(insisting.err, "error: ");
   ASSERT_EQ(errors.size(), 1) << insisting.err;
   EXPECT_THAT(errors[0], HasSubstr("direct apply is asked for, but can't be had: ps:0 ("));

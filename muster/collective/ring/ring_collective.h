@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "muster/collective/collective.h"
 #include "muster/collective/collective_call.h"
 #include "muster/collective/rendezvous.h"
@@ -67,6 +68,10 @@ class RingCollective final : public Collective, private RequestHandler {
   [[nodiscard]] absl::Status Run(Flow& flow, absl::Time deadline);
   bool HasAll() const { return !flow_->receives || received_ == flow_->stages * flow_->pieces; }
   bool HasServedAll() const { return !flow_->serves || served_ == flow_->stages * flow_->pieces; }
+  // The neighbour that the operation under way waits for.
+  int WaitsFor() const { return HasAll() ? after() : before(); }
+  // As RunUntil, and tells of a wait that lasts.
+  bool AwaitEnd(absl::FunctionRef<bool()> over, absl::Time deadline);
   // The operation can't go on, for a neighbour is gone that it needs.
   absl::Status WhyStuck() const;
   void AskForMore();

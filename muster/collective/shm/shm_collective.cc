@@ -200,7 +200,15 @@ absl::Status ShmCollective::AwaitAll(ShmCounter ShmLane::*counter, uint32_t chun
 }
 
 absl::Status ShmCollective::Await(int rank, ShmCounter& counter, uint32_t chunks, absl::Time deadline) {
+  bool told = false;
+  absl::Status status = AwaitLong(rank, counter, chunks, deadline, told);
+  if (told) TellWait("", absl::ZeroDuration());
+  return status;
+}
+
+absl::Status ShmCollective::AwaitLong(int rank, ShmCounter& counter, uint32_t chunks, absl::Time deadline, bool& told) {
   const absl::Time began = RealClock().Now();
+  absl::Time next_word = began + kWorthAWord;
   for (absl::Time now = began;; now = RealClock().Now()) {
     const absl::Duration left = deadline - now;
     if (left <= absl::ZeroDuration() && !HasCounted(counter, chunks))
@@ -209,6 +217,11 @@ absl::Status ShmCollective::Await(int rank, ShmCounter& counter, uint32_t chunks
                     rank);
     const absl::Duration slice = now - began < kLong ? kSlice : kLongSlice;
     if (AwaitAsleep(counter, chunks, std::max(absl::ZeroDuration(), std::min(left, slice)))) return absl::OkStatus();
+    if (now >= next_word) {
+      TellWait(names_[rank], now - began);
+      told = true;
+      next_word = now + kBetweenWords;
+    }
     int missing = rank;
     absl::Status why = WhyMissing(rank, missing);
     if (!why.ok() && !HasCounted(counter, chunks)) return GiveUp(std::move(why), missing);

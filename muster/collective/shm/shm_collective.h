@@ -49,6 +49,8 @@ class ShmCollective final : public Collective {
                                     size_t out_begin, bool take, absl::Time deadline);
   [[nodiscard]] absl::Status AwaitAll(ShmCounter ShmLane::*counter, uint32_t chunks, absl::Time deadline);
   [[nodiscard]] absl::Status Await(int rank, ShmCounter& counter, uint32_t chunks, absl::Time deadline);
+  // `told`: somebody was told of the wait.
+  [[nodiscard]] absl::Status AwaitLong(int rank, ShmCounter& counter, uint32_t chunks, absl::Time deadline, bool& told);
   // OK: `rank` may yet come. Else why not, for GiveUp; `missing` is who is to blame.
   [[nodiscard]] absl::Status WhyMissing(int rank, int& missing) const;
   [[nodiscard]] absl::Status CompareCalls() const;

@@ -1,0 +1,31 @@
+#include "muster/algo/group_wait.h"
+
+#include "muster/base/log.h"
+
+namespace muster {
+namespace {
+
+// Longer than a checkpoint or a slow minibatch makes the others wait, mostly.
+constexpr absl::Duration kBeforeLog = absl::Seconds(10);
+constexpr absl::Duration kBetweenLogs = absl::Seconds(30);
+
+}  // namespace
+
+void GroupWait::operator()(const std::string& whom, absl::Duration waited) {
+  if (whom != shown_ && track_ != nullptr) track_->SetWaitingFor(whom);
+  shown_ = whom;
+  if (whom.empty()) {
+    if (!logged_.empty()) LogInfo("the wait for ", logged_, " is over");
+    logged_.clear();
+    return;
+  }
+  if (logged_.empty()) next_log_ = kBeforeLog;
+  if (waited < next_log_) return;
+  LogWarning(whom, " hasn't come to the step of the others for ",
+             absl::FormatDuration(absl::Trunc(waited, absl::Seconds(1))), "; it is waited for up to ",
+             absl::FormatDuration(patience_), " (AllReduceOptions::patience)");
+  logged_ = whom;
+  next_log_ = waited + kBetweenLogs;
+}
+
+}  // namespace muster
