@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/abstract_address.h"
+#include "muster/base/accept_again.h"
 #include "muster/base/descriptor_passing.h"
 #include "muster/base/log.h"
 #include "muster/store/arena_hello.h"
@@ -100,9 +101,12 @@ bool ArenaPort::HasLeft(int number, const ProcessIdentity& process) const {
 
 void ArenaPort::Serve() {
   for (;;) {
-    std::vector<pollfd> watched = {{stop_, POLLIN, 0}, {listener_, POLLIN, 0}};
+    // Descriptor -1 is not looked at.
+    std::vector<pollfd> watched = {{stop_, POLLIN, 0}, {accepts_later_ ? -1 : listener_, POLLIN, 0}};
     for (const int fd : visitors_) watched.push_back({fd, POLLIN, 0});
-    if (poll(watched.data(), watched.size(), -1) < 0) continue;
+    const int patience = accepts_later_ ? static_cast<int>(absl::ToInt64Milliseconds(kAcceptAgainAfter)) : -1;
+    if (poll(watched.data(), watched.size(), patience) < 0) continue;
+    accepts_later_ = false;
     if (watched[0].revents != 0) return;
     // A visitor has nothing more to say: whatever stirs is the end of him.
     for (size_t i = 2; i < watched.size(); ++i) {
@@ -116,7 +120,10 @@ void ArenaPort::Serve() {
 
 void ArenaPort::Accept() {
   const int visitor = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (visitor < 0) return;
+  if (visitor < 0) {
+    accepts_later_ = ShouldAcceptLater(errno);
+    return;
+  }
   if (visitors_.size() < kMostVisitors && Receive(visitor)) {
     visitors_.push_back(visitor);
   } else {

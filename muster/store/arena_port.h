@@ -66,8 +66,9 @@ class ArenaPort {
 
   const std::string name_;
   const int listener_;
-  const int stop_;             // an eventfd
-  std::vector<int> visitors_;  // thread_ only
+  const int stop_;              // an eventfd
+  std::vector<int> visitors_;   // thread_ only
+  bool accepts_later_ = false;  // likewise: no descriptors are left
   mutable Mutex mutex_;
   std::map<int, Client> clients_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses all of the above

@@ -3,15 +3,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "muster/base/abstract_address.h"
+#include "muster/base/no_free_descriptors.h"
+#include "muster/base/process_identity.h"
 #include "muster/store/arena_guest.h"
+#include "muster/store/arena_hello.h"
 #include "muster/store/direct_door.h"
 #include "muster/store/robust_lock.h"
 #include "muster/store/simulated_store.h"
@@ -109,6 +118,35 @@ TEST_F(ArenaPortTest, WhoIsOnAnotherHostFindsNoSocket) {
   const absl::Status status = ArenaGuest::Visit("muster-of-another-host", std::string(32, '0')).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("not on this host"));
+}
+
+absl::Duration ProcessorTime() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return absl::DurationFromTimespec(used);
+}
+
+TEST_F(ArenaPortTest, WithoutFreeDescriptorsVisitorsWaitAndNobodyComputes) {
+  const OpenDirectReply invitation = Open(1);
+  const int visitor = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  const timeval patience = {.tv_sec = 0, .tv_usec = 150000};
+  setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ArenaHello hello{.pid_namespace = PidNamespace()};
+  std::memcpy(hello.ticket, invitation.ticket.data(), sizeof hello.ticket);
+  const AbstractAddress address(invitation.socket);
+  char byte = 0;
+  {
+    const NoFreeDescriptors none;
+    ASSERT_EQ(connect(visitor, address.get(), address.length), 0);
+    ASSERT_EQ(send(visitor, &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+    const absl::Duration before = ProcessorTime();
+    EXPECT_EQ(recv(visitor, &byte, 1, 0), -1);
+    EXPECT_LT(ProcessorTime() - before, absl::Milliseconds(75)) << "it asks again at once";
+  }
+  const timeval longer = {.tv_sec = 20, .tv_usec = 0};
+  setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &longer, sizeof longer);
+  EXPECT_EQ(recv(visitor, &byte, 1, 0), 1) << "then it has its turn";
+  close(visitor);
 }
 
 TEST_F(ArenaPortTest, AStoppedWriterIsKilledBeforeAnotherTakesItsRow) {

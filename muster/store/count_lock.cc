@@ -23,7 +23,10 @@ void Arena::CountLock::FinishJournal() {
   CountJournal& journal = header.journal;
   if (journal.valid == 0) return;
   if (journal.client >= 0) arena_.client(static_cast<int>(journal.client)).numbers = journal.numbers;
-  header.counters = journal.counters;
+  // Word by word, for these are looked at without the lock.
+  Publish(header.counters.updates, journal.counters.updates);
+  Publish(header.counters.global_step, journal.counters.global_step);
+  Publish(header.counters.minibatches, journal.counters.minibatches);
   header.gate = journal.gate;
   header.firing = journal.firing;
   Publish<uint64_t>(journal.valid, 0);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "muster/store/direct_worker.h"
+#include "muster/store/in_between.h"
 #include "muster/store/passing_handler.h"
 
 namespace muster {
@@ -336,6 +337,34 @@ TEST(DirectApply, InPlaceUpdatesOfOthersAreSeenAtOnceUntilOneIsDone) {
   ASSERT_EQ(chief.client->Done(), absl::OkStatus());
   ASSERT_TRUE(worker.Push(-1).ok());
   EXPECT_EQ(First(chief), before + 2) << "what it has trained stays as it was when it was done";
+}
+
+// What a worker of the ps's host counts, while the ps copies values for somebody else, may be missing in the copy.
+TEST(DirectApply, AVersionIsNeverNewerThanTheValuesThatThePsSendsWithIt) {
+  InBetween probe;
+  SimulatedStore store(1, {"worker:0", "worker:1"}, {}, &probe, /*direct=*/true);
+  DirectWorker beside(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
+  DirectWorker through(store, "worker:1", false, ApplyChoice::kServer, kPlain);
+  ASSERT_TRUE(beside.ready.ok() && through.ready.ok()) << beside.ready << through.ready;
+  const auto come_in_between = [&] {
+    probe.stripes = 1;
+    probe.does = [&beside] { EXPECT_TRUE(beside.Push(-1).ok()); };
+  };
+  come_in_between();
+  ASSERT_EQ(through.client->Pull(PullWhat::kTrainable), absl::OkStatus());
+  ASSERT_EQ(probe.does, nullptr);
+  const std::vector<float> got = through.model.Values<float>(0), now = beside.model.Values<float>(0);
+  EXPECT_NE(got.front(), now.front());
+  EXPECT_EQ(got.back(), now.back());
+  come_in_between();
+  const auto first = through.Push(-1);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_EQ(probe.does, nullptr);
+  EXPECT_EQ(first->staleness, 2) << "what was missing in the pull, and what came before this push was counted";
+  const auto second = through.Push(-1);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->staleness, 1) << "what was missing in the first push's answer";
+  EXPECT_EQ(through.Push(-1)->staleness, 0);
 }
 
 // Of that memory, how much is no longer the ps's.

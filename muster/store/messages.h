@@ -143,7 +143,7 @@ struct PushPullRequest {
 };
 
 struct PushPullReply {
-  uint64_t version = 0;     // updates applied on this ps, this one included
+  uint64_t version = 0;     // updates on this ps that are in the values, this one included; others may be, too
   uint64_t staleness = 0;   // updates of others between the pull and this push
   int64_t global_step = 0;  // meaningful on ps 0
   uint64_t round = 0;       // that is being collected: ps 0's is the token

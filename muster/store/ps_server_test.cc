@@ -70,7 +70,8 @@ class PsServerTest : public ::testing::TestWithParam<Way> {
 };
 
 // Pipelining is an algorithm's business.
-INSTANTIATE_TEST_SUITE_P(Ways, PsServerTest, ::testing::ValuesIn(Without(kWays, {"TcpPipelined"})), NameOfWay);
+INSTANTIATE_TEST_SUITE_P(Ways, PsServerTest,
+                         ::testing::ValuesIn(Without(kWays, {"SharedMemoryPipelined", "TcpPipelined"})), NameOfWay);
 
 // Every other message is cut, loses its answer or comes twice, the joins among them; then the ones between.
 TEST_P(PsServerTest, OverARealConnectionEveryUpdateIsAppliedOnce) {

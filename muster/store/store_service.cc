@@ -13,6 +13,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/checkpoint_part.h"
 #include "muster/store/count_lock.h"
+#include "muster/store/shared_memory_order.h"
 #include "muster/store/store_status.h"
 
 namespace muster {
@@ -231,7 +232,7 @@ void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
     // Last: a ps that dies before it finds a new life when this one joins again.
     RecordClient(*client);
     if (message.chief) RecordChief();
-    reply.global_step = arena_->header().counters.global_step;
+    reply.global_step = Observe(arena_->header().counters.global_step);
   }
   LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
   responder.Send(Encode(reply));
@@ -336,7 +337,7 @@ void StoreService::AnswerReady(int client, const AwaitReadyRequest& request, Res
   clients_.client(client).waiting_for.clear();
   if (absl::Status status = CompareModels(arena_->model(), request.model, clients_.client(client).task); !status.ok())
     return responder.Fail(std::move(status));
-  responder.Send(Encode(AwaitReadyReply{arena_->header().counters.global_step, arena_->header().generation}));
+  responder.Send(Encode(AwaitReadyReply{Observe(arena_->header().counters.global_step), arena_->header().generation}));
 }
 
 void StoreService::OnStamped(const IncomingRequest& request, Responder responder) {

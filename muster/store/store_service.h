@@ -109,12 +109,12 @@ class StoreService final : public RequestHandler {
   void OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes);
   void CountNonFinite(const PushPullRequest& message);
-  void CountPush(const PushPullRequest& message, bool new_update);
+  uint64_t CountPush(const PushPullRequest& message, bool new_update);  // returns the updates counted before it
   [[nodiscard]] absl::Status CheckRows(const IncomingRequest& request, const RowsRequest& message, size_t bulk_bytes);
   void OnRows(const IncomingRequest& request, const RowsRequest& message, ByteSpan bulk, Responder responder);
-  void AnswerPush(const HeldPull& pull, const PushPullReply& reply, Responder responder);
+  void AnswerPush(const HeldPull& pull, const PushPullReply& pushed, Responder responder);
   // With what every answer says; to be sent before the next one is made.
-  absl::string_view CompleteReply(const Stamp& stamp, PushPullReply reply, uint64_t round);
+  absl::string_view CompleteReply(const Stamp& stamp, PushPullReply reply);
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
   void OnBarrier(const IncomingRequest& request, Responder responder);

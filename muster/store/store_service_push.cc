@@ -17,8 +17,13 @@
 namespace muster {
 namespace {
 
-// Workers of this host count it on.
-uint64_t RoundOf(Arena& arena) { return Observe(arena.header().gate.round); }
+// Which values the reply goes with: read before they are copied, for workers of this host may be changing them, and
+// count on. What they count meanwhile may be missing in the copy; and who has got some of a later round's has a token
+// that is too old, so its gradients are dropped.
+void NameValues(Arena& arena, PushPullReply& reply) {
+  reply.version = Observe(arena.header().counters.updates);
+  reply.round = Observe(arena.header().gate.round);
+}
 
 absl::Status CheckPulledCopy(const StoreModel& model, const PushPullRequest& message) {
   if (!message.with_pulled && message.compensation == 0) return absl::OkStatus();
@@ -126,7 +131,7 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
   // or the sender may have been replaced.
   if (absl::Status status = CheckPushPull(connection, message, bulk.size()); !status.ok())
     return responder.Fail(std::move(status));
-  const Track::StepScope step(options_.track, arena_->header().counters.global_step);
+  const Track::StepScope step(options_.track, Observe(arena_->header().counters.global_step));
   CountNonFinite(message);
   if (message.contributes) {
     const Track::Span apply(options_.track, Activity::kApply, {bulk.size(), FlowOf(message.stamp)});
@@ -144,17 +149,14 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
     Segments moved;
     for (const uint32_t slice : message.pushed)
       moved.push_back(ExchangeAnswer(*arena_, static_cast<int>(message.stamp.client), static_cast<int>(slice)));
-    return responder.Send(CompleteReply(message.stamp, reply, RoundOf(*arena_)), moved, arena_);
+    return responder.Send(CompleteReply(message.stamp, reply), moved, arena_);
   }
   const size_t pull_bytes = PushPart(*arena_, message).PullBytes();
-  // Before the values, which workers of this host may be changing: who has read some of a later round's has a token
-  // that is too old, and its gradients are dropped.
-  const uint64_t round = RoundOf(*arena_);
-  if (pull_bytes == 0) return responder.Send(CompleteReply(message.stamp, ApplyPush(message, bulk, {}), round));
+  if (pull_bytes == 0) return responder.Send(CompleteReply(message.stamp, ApplyPush(message, bulk, {})));
   const AnswerMemory pulled(responder, buffers_, pull_bytes);
   const PushPullReply reply = ApplyPush(message, bulk, pulled.bytes);
   const Track::Span answer(options_.track, Activity::kAnswer, {pull_bytes});
-  responder.Send(CompleteReply(message.stamp, reply, round), {pulled.bytes}, pulled.buffer);
+  responder.Send(CompleteReply(message.stamp, reply), {pulled.bytes}, pulled.buffer);
 }
 
 // Of what was never pushed nothing survives a restart of the ps, nor does this number. A retry isn't counted again.
@@ -165,10 +167,11 @@ void StoreService::CountNonFinite(const PushPullRequest& message) {
   ++client.non_finite;
 }
 
-void StoreService::AnswerPush(const HeldPull& pull, const PushPullReply& reply, Responder responder) {
+void StoreService::AnswerPush(const HeldPull& pull, const PushPullReply& pushed, Responder responder) {
   const size_t pull_bytes = PullBytes(arena_->model(), pull);
-  const uint64_t round = RoundOf(*arena_);  // before the values, as above
-  if (pull_bytes == 0) return responder.Send(CompleteReply(pull.stamp, reply, round));
+  PushPullReply reply = pushed;
+  NameValues(*arena_, reply);  // the push itself has been counted long ago
+  if (pull_bytes == 0) return responder.Send(CompleteReply(pull.stamp, reply));
   const AnswerMemory pulled(responder, buffers_, pull_bytes);
   MutableByteSpan rest = pulled.bytes;
   const StoreModel& model = arena_->model();
@@ -179,14 +182,11 @@ void StoreService::AnswerPush(const HeldPull& pull, const PushPullReply& reply, 
     arena_->Read(static_cast<int>(i), rest.first(bytes), pull.as);
     rest = rest.subspan(bytes);
   }
-  responder.Send(CompleteReply(pull.stamp, reply, round), {pulled.bytes}, pulled.buffer);
+  responder.Send(CompleteReply(pull.stamp, reply), {pulled.bytes}, pulled.buffer);
 }
 
-absl::string_view StoreService::CompleteReply(const Stamp& stamp, PushPullReply reply, uint64_t round) {
-  const ArenaHeader& header = arena_->header();
-  reply.version = header.counters.updates;
-  reply.global_step = header.counters.global_step;
-  reply.round = round;
+absl::string_view StoreService::CompleteReply(const Stamp& stamp, PushPullReply reply) {
+  reply.global_step = Observe(arena_->header().counters.global_step);
   reply.clock = arena_->client(static_cast<int>(stamp.client)).numbers.clock;
   if (load_ && clients_.chief() == static_cast<int>(stamp.client)) reply.load = load_->path;
   EncodeTo(reply_, reply);
@@ -196,38 +196,43 @@ absl::string_view StoreService::CompleteReply(const Stamp& stamp, PushPullReply 
 PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled) {
   const Track::Span apply(options_.track, message.Trains() ? Activity::kApply : Activity::kPull,
                           {bulk.size() + pulled.size(), message.pushed.empty() ? 0 : FlowOf(message.stamp)});
-  const ArenaCounters& counters = arena_->header().counters;
+  PushPullReply reply;
+  NameValues(*arena_, reply);
   // Schedules go by the global step: ps 0 counts it, the others know what the senders have heard from it.
   if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);
-  PushedSlices(*arena_, message, bulk, pulled).Apply(options_.lead ? counters.global_step : known_step_);
+  const int64_t global_step = options_.lead ? Observe(arena_->header().counters.global_step) : known_step_;
+  PushedSlices(*arena_, message, bulk, pulled).Apply(global_step);
   const PushPart part(*arena_, message);
   const bool whole = part.CompletesUpdate();
-  PushPullReply reply;
   reply.incomplete = message.part == UpdatePart::kClosing && !whole;
   if (whole) {
     // Buffers alone are no update: they have no staleness, and nobody's gradients get older by them.
     const uint64_t last_applied = arena_->client(message.stamp.client).numbers.last_applied;
     const bool new_update = part.UpdatesSomething() && last_applied < message.stamp.sequence;
+    const uint64_t before = CountPush(message, new_update);
     if (new_update) {
-      reply.staleness = counters.updates - std::min(counters.updates, message.pulled_version);
+      ++reply.version;
+      reply.staleness = before - std::min(before, message.pulled_version);
       ++staleness_[std::min<size_t>(reply.staleness, staleness_.size() - 1)];
       ++clients_.client(message.stamp.client).pushes;
     }
-    CountPush(message, new_update);
   }
   hold_.Applied(message, whole);
   return reply;
 }
 
 // The generation can't have changed: it is this process that loads, on this loop.
-void StoreService::CountPush(const PushPullRequest& message, bool new_update) {
-  MUSTER_CHECK(Arena::CountLock(*arena_).Add({.client = static_cast<int>(message.stamp.client),
-                                              .sequence = message.stamp.sequence,
-                                              .generation = arena_->header().generation,
-                                              .update = new_update,
-                                              .applied = !message.pushed.empty() || message.clock > 0 || message.update,
-                                              .minibatches = message.minibatches,
-                                              .clock = message.clock}));
+uint64_t StoreService::CountPush(const PushPullRequest& message, bool new_update) {
+  Arena::CountLock lock(*arena_);
+  const uint64_t before = arena_->header().counters.updates;
+  MUSTER_CHECK(lock.Add({.client = static_cast<int>(message.stamp.client),
+                         .sequence = message.stamp.sequence,
+                         .generation = arena_->header().generation,
+                         .update = new_update,
+                         .applied = !message.pushed.empty() || message.clock > 0 || message.update,
+                         .minibatches = message.minibatches,
+                         .clock = message.clock}));
+  return before;
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/answer_memory.h"
+#include "muster/store/shared_memory_order.h"
 #include "muster/store/store_service.h"
 
 namespace muster {
@@ -25,7 +26,7 @@ void StoreService::OnRows(const IncomingRequest& request, const RowsRequest& mes
   if (static_cast<StoreMethod>(request.method) == StoreMethod::kPushRows) {
     if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);
     const RuleSpec& rule = arena_->model().rule(arena_->model().slices[message.slice]);
-    const int64_t global_step = options_.lead ? arena_->header().counters.global_step : known_step_;
+    const int64_t global_step = options_.lead ? Observe(arena_->header().counters.global_step) : known_step_;
     status = PushRows(*arena_, message, LearningRateAt(rule.schedule, rule.learning_rate, global_step), bulk);
     if (!status.ok()) return responder.Fail(std::move(status));
     rows_.pushed += message.rows;

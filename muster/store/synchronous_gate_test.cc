@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/store/in_between.h"
 #include "muster/store/scripted_death.h"
 #include "muster/store/scripted_worker.h"
 #include "muster/store/store_status.h"
@@ -103,40 +104,35 @@ TEST_F(SynchronousGateTest, TheMeanIsOfTheContributorsAndALateGradientIsDropped)
   EXPECT_EQ(next->reply.global_step, 2);
 }
 
-// What a test does, once, where somebody is about to lock a stripe.
-class InBetween final : public ArenaProbe {
- public:
-  void At(ArenaPoint point) override {
-    if (point == ArenaPoint::kBeforeLock && does) std::exchange(does, nullptr)();
-  }
-  bool Has(PlantedBug) const override { return false; }
-  bool dying() const override { return false; }
-
-  std::function<void()> does;
-};
-
 // Workers of the ps's host fire rounds in its memory while it copies values for somebody else.
-TEST_F(SynchronousGateTest, ATokenIsNeverNewerThanTheValuesThatComeWithIt) {
+TEST_F(SynchronousGateTest, NeitherTokenNorVersionIsNewerThanTheValuesThatComeWithIt) {
   InBetween probe;
   Start(Gate(2, 3), 1, &probe);
   Contribute(0, 1, 0);
   ASSERT_TRUE(Contribute(1, 3, 0)->ok());
-  const auto fire = [this] { ++store_->service(0).MakeView().arena->header().gate.round; };
+  const auto fire = [this] {
+    ArenaHeader& header = store_->service(0).MakeView().arena->header();
+    ++header.gate.round;
+    ++header.counters.updates;
+  };
   probe.does = fire;
   const Pending late = Contribute(2, 100, 0);
   ASSERT_TRUE(late->ok());
   EXPECT_EQ(probe.does, nullptr);
   EXPECT_EQ(late->reply.round, 1u);
+  EXPECT_EQ(late->reply.version, 1u);
   // So it is with values alone.
   PushPullRequest message = worker(2).Message();
   message.minibatches = 0;
   message.pushed.clear();
+  probe.stripes = 0;
   probe.does = fire;
   const Pending pulled = worker(2).Send(message, 0);
   Settle();
   ASSERT_TRUE(pulled->ok());
   EXPECT_EQ(probe.does, nullptr);
   EXPECT_EQ(pulled->reply.round, 2u);
+  EXPECT_EQ(pulled->reply.version, 2u);
 }
 
 TEST_F(SynchronousGateTest, ARetriedPushIsAddedOnce) {

@@ -47,14 +47,15 @@ inline constexpr Way kDirectly = {.name = "Direct", .apply = ApplyChoice::kDirec
 inline const std::vector<Way> kWays = {
     kDirectly,
     {.name = "SharedMemory"},
-    {.name = "SharedMemoryInParts", .sending = Sending::kInParts},
     {.name = "Tcp", .transport = TransportChoice::kTcp},
+    {.name = "SharedMemoryInParts", .sending = Sending::kInParts},
+    {.name = "SharedMemoryPipelined", .sending = Sending::kPipelined},
     {.name = "TcpInParts", .transport = TransportChoice::kTcp, .sending = Sending::kInParts},
     {.name = "TcpPipelined", .transport = TransportChoice::kTcp, .sending = Sending::kPipelined},
 };
 
 // … for what doesn't depend on when an update leaves.
-inline const std::vector<Way> kWholeWays = {kWays[0], kWays[1], kWays[3]};
+inline const std::vector<Way> kWholeWays = {kWays[0], kWays[1], kWays[2]};
 
 // On one simulated loop, where messages are handed over and nothing lies between.
 inline const std::vector<Way> kSimulatedWays = {

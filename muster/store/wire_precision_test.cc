@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "muster/store/elastic_exchange.h"
+#include "muster/store/half_reference.h"
 #include "muster/store/scripted_worker.h"
 
 namespace muster {
@@ -20,7 +21,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr WirePrecision kAll[] = {WirePrecision::kFull, WirePrecision::kBFloat16, WirePrecision::kFloat16};
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr double kRate = 0.25;  // times a float: exact
 
@@ -36,28 +36,6 @@ const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40001}},
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 const LeaseOptions kLongLease = {.lease = absl::Hours(10)};
 
-// The reference: a value of the half type nearest to `x`, of two equally near ones the one whose last bit is 0. By
-// arithmetic on numbers, not on bits.
-float Rounded(WirePrecision precision, float x) {
-  if (precision == WirePrecision::kFull || !std::isfinite(x) || x == 0) return x;
-  const bool wide = precision == WirePrecision::kBFloat16;
-  const int digits = wide ? 8 : 11;
-  const int smallest = wide ? -126 : -14;  // exponent of the smallest normal number
-  const int exponent = std::max(std::ilogb(x), smallest);
-  const double step = std::ldexp(1.0, exponent - digits + 1);
-  const double nearest = std::nearbyint(x / step) * step;  // to even, as is the default
-  const double largest = wide ? std::ldexp(255.0, 120) : 65504;
-  return std::fabs(nearest) > largest ? std::copysign(kInf, x) : static_cast<float>(nearest);
-}
-
-// Numbers of every kind that a half may have trouble with.
-float Awkward(size_t i) {
-  const float numbers[] = {0.0F,        -0.0F,    1.0F,      1.00390625F, 1.01171875F, 1.0004883F,
-                           -3.1415927F, 65504.0F, 1e-3F,     1e-7F,       5.97e-8F,    2.98e-8F,
-                           1e-12F,      -6.1e-5F, 123456.0F, -7e-39F,     2049.0F,     0.1F};
-  return numbers[i % std::size(numbers)] * static_cast<float>(1 + i / std::size(numbers) % 5);
-}
-
 std::vector<std::byte> Bytes(const std::vector<float>& floats) {
   std::vector<std::byte> bytes(floats.size() * sizeof(float));
   if (!bytes.empty()) std::memcpy(bytes.data(), floats.data(), bytes.size());
@@ -65,7 +43,7 @@ std::vector<std::byte> Bytes(const std::vector<float>& floats) {
 }
 
 TEST(WirePrecisionTest, HasNamesForUsers) {
-  for (const WirePrecision precision : kAll)
+  for (const WirePrecision precision : kAllPrecisions)
     EXPECT_EQ(ParseWirePrecision(WirePrecisionName(precision)), precision) << WirePrecisionName(precision);
   EXPECT_EQ(ParseWirePrecision("bf16"), WirePrecision::kBFloat16);
   EXPECT_EQ(ParseWirePrecision("float16"), std::nullopt);
@@ -85,7 +63,7 @@ TEST(WirePrecisionTest, OnlyTrainableFloatsAreNarrowed) {
 TEST(WirePrecisionTest, RoundsToTheNearestEvenWhateverTheNumber) {
   std::vector<float> numbers = {kInf, -kInf, 65519.99F, 65520.0F, -65520.0F, 3.3961776e38F, 3.3895314e38F, 3.4e38F};
   for (size_t i = 0; i < 1000; ++i) numbers.push_back(Awkward(i));
-  for (const WirePrecision precision : kAll) {
+  for (const WirePrecision precision : kAllPrecisions) {
     const WireForm form(precision, {.name = "x"});
     std::vector<std::byte> wire(form.bytes(numbers.size() * sizeof(float)));
     std::vector<float> back(numbers.size() + 1);
@@ -102,7 +80,7 @@ TEST(WirePrecisionTest, RoundsToTheNearestEvenWhateverTheNumber) {
 }
 
 TEST(WirePrecisionTest, NaNStaysOne) {
-  for (const WirePrecision precision : kAll) {
+  for (const WirePrecision precision : kAllPrecisions) {
     const WireForm form(precision, {.name = "x"});
     // One whose payload is in the bits that are lost, and a negative one.
     const float nan[] = {std::bit_cast<float>(0x7f800001U), -std::numeric_limits<float>::quiet_NaN()};
@@ -121,7 +99,7 @@ TEST(WirePrecisionTest, WhatOverflowsIsSeen) {
     return WireForm(precision, {.name = "x"}).Overflows(std::as_bytes(std::span(some)), squares);
   };
   for (const float x : {65519.99F, 65520.0F, -65520.0F, 1e6F, 3.3895314e38F, 3.3961776e38F, -3.4e38F})
-    for (const WirePrecision precision : kAll)
+    for (const WirePrecision precision : kAllPrecisions)
       EXPECT_EQ(overflows(precision, x), std::isinf(Rounded(precision, x))) << WirePrecisionName(precision) << x;
   EXPECT_FALSE(overflows(WirePrecision::kFloat16, kInf)) << "which it was before";
   // A large sum of small numbers.
@@ -169,8 +147,8 @@ struct WireRun {
 };
 
 TEST(WireTrainingTest, EveryPairOfPrecisionsDoesWhatTheReferenceDoes) {
-  for (const WirePrecision pushed : kAll) {
-    for (const WirePrecision pulled : kAll) {
+  for (const WirePrecision pushed : kAllPrecisions) {
+    for (const WirePrecision pulled : kAllPrecisions) {
       SCOPED_TRACE(testing::Message() << WirePrecisionName(pushed) << ", " << WirePrecisionName(pulled));
       WireRun run(3, {.gradients = pushed, .parameters = pulled});
       WireRun plain(3, {});
@@ -324,7 +302,7 @@ TEST(WireTrainingTest, LateGradientsAreCompensatedAsFloats) {
 TEST(WireTrainingTest, WhatOverflowsOnTheWireCountsAsNotFinite) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {30}}};
   for (const NonFinite policy : {NonFinite::kApply, NonFinite::kDrop, NonFinite::kStop}) {
-    for (const WirePrecision precision : kAll) {
+    for (const WirePrecision precision : kAllPrecisions) {
       WireRun run(1, {.gradients = precision}, {.learning_rate = kRate}, variables);
       run.model.binding.optimizer.non_finite = policy;
       ASSERT_EQ(run.Start(), absl::OkStatus());

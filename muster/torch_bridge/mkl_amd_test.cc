@@ -47,6 +47,12 @@ TEST_F(MklAmdTest, SwitchedOnUnlessTold) {
   EXPECT_EQ(mkl_serv_intel_cpu_true(), 1);
 }
 
+TEST_F(MklAmdTest, NeverIsNoOnAnyProcessor) {
+  setenv("MUSTER_MKL_AMD", "never", 1);
+  EXPECT_EQ(mkl_serv_intel_cpu_true(), 0);
+  EXPECT_EQ(mkl_serv_intel_cpu(), 0);
+}
+
 TEST_F(MklAmdTest, SwitchedOffItTellsTheTruth) {
   setenv("MUSTER_MKL_AMD", "0", 1);
   EXPECT_EQ(mkl_serv_intel_cpu_true(), IsIntelProcessor() ? 1 : 0);

@@ -7,13 +7,16 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "muster/algo/pipelined.h"
 #include "muster/checkpoint/checkpoint_reader.h"
+#include "muster/store/last_wait.h"
 #include "muster/store/simulated_store.h"
+#include "muster/store/store_status.h"
 #include "muster/train/session.h"
 
 namespace muster {
@@ -55,8 +58,7 @@ class HastyClock final : public Clock {
 struct Trainee {
   Trainee(SimulatedStore& store, const std::string& task, bool thread, SessionOptions options = {},
           FaultScript* faults = nullptr, const Clock* clock = nullptr)
-      : client(faults == nullptr ? store.Client(task, {.part_bytes = 1})
-                                 : store.Client(task, *faults, {.part_bytes = 1})),
+      : client(faults == nullptr ? store.Client(task, ClientOptions()) : store.Client(task, *faults, ClientOptions())),
         algorithm(source, *PlaceVariables(source.variables(), 2, Placement::kRoundRobin, {}),
                   RuleSpec{.learning_rate = 1}, {.thread = thread}),
         session({.client = client.get(),
@@ -69,10 +71,17 @@ struct Trainee {
                 options, {}) {
     EXPECT_EQ(session.Start(), absl::OkStatus());
   }
+  StoreClientOptions ClientOptions() {
+    StoreClientOptions options;
+    options.stop_requested = [this] { return stop.load(); };
+    options.part_bytes = 1;
+    return options;
+  }
   void Steps(int steps) {
     for (int i = 0; i < steps; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
   }
 
+  std::atomic<bool> stop{false};  // as a signal sets it
   CountingSource source;
   std::unique_ptr<StoreClient> client;
   TrainingMetrics metrics;
@@ -203,6 +212,29 @@ TEST_P(SessionPipelinedTest, LostAndDoubledMessagesAreInTheCheckpointOnce) {
       if (HasFailure()) return;
       if (script.met() == 0) break;
     }
+  }
+}
+
+// A ps that is gone when a stop is asked for: the update under way can't be ended any more.
+TEST_P(SessionPipelinedTest, InterruptedWithAnUpdateUnderWayItLeavesAndTheOtherPsIsTold) {
+  for (const bool closes : {true, false}) {
+    SCOPED_TRACE(closes ? "Close" : "Run");
+    SimulatedStore store(2, {"chief:0"}, {.lease = absl::Hours(100)});
+    Trainee chief(store, "chief:0", GetParam(), {.checkpoint_dir = absl::StrCat("model", closes)});
+    chief.Steps(2);
+    ASSERT_EQ(chief.algorithm.Settle(*chief.client), absl::OkStatus());
+    store.KillPs(1);
+    chief.stop = true;
+    chief.Steps(1);
+    ASSERT_TRUE(chief.algorithm.busy());
+    const absl::Status status = closes ? chief.session.Close() : chief.session.Run();
+    EXPECT_TRUE(IsInterrupted(status)) << status;
+    EXPECT_FALSE(chief.algorithm.busy());
+    const nlohmann::json ps0 = nlohmann::json::parse(StatusJson(store.service(0).MakeView()));
+    EXPECT_EQ(ps0["clients"][0]["state"], "done");
+    EXPECT_EQ(ps0["global_step"], 2) << "an update that not every ps has was counted";
+    EXPECT_EQ(chief.session.last_checkpoint(), absl::StrCat("model", closes, "/model.ckpt-0")) << "no hook's End runs";
+    EXPECT_EQ(chief.session.Close(), absl::OkStatus()) << "it is closed";
   }
 }
 

@@ -15,6 +15,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "tests/process/by_hand.h"
+#include "tests/process/left_behind.h"
 #include "tests/process/process.h"
 
 namespace muster {
@@ -33,10 +34,7 @@ constexpr int64_t kWidth = 40000;
 // By what the ranks talk through.
 class AllReduceKillTest : public ::testing::TestWithParam<std::string> {
  protected:
-  AllReduceKillTest() : in_dev_shm_(EntriesOf("/dev/shm")) {}
-  ~AllReduceKillTest() override { EXPECT_EQ(EntriesOf("/dev/shm"), in_dev_shm_); }
-
-  std::vector<std::string> Toy(int64_t steps, const std::string& model_dir) const {
+  static std::vector<std::string> Toy(int64_t steps, const std::string& model_dir) {
     return {kToy,
             "--all_reduce",
             "--gradient=-1",
@@ -48,14 +46,14 @@ class AllReduceKillTest : public ::testing::TestWithParam<std::string> {
             absl::StrCat("--model_dir=", model_dir)};
   }
 
- private:
-  const std::vector<std::string> in_dev_shm_;
+  const LeftBehind left_behind_;
 };
 
 // The process that the task is in its latest life.
 pid_t PidOf(const std::string& log, const std::string& task) {
   pid_t pid = -1;
-  for (const std::string& says : After(log, "[muster] " + task)) {
+  // Whole lines.
+  for (const std::string& says : After(log.substr(0, log.rfind('\n') + 1), "[muster] " + task)) {
     const size_t at = says.find(" is process ");
     if (at == 0 || says.rfind(" (the chief) is process ", 0) == 0) pid = std::atoi(says.c_str() + at + 12);
   }
@@ -93,12 +91,14 @@ TEST_P(AllReduceKillTest, AllGoOnFromTheLastCheckpoint) {
                      Toy(kSteps, model.path())));
   run.WaitForErr("loss = ");
   for (const std::string victim : {"worker:1", "worker:0", "worker:2"}) {
-    kill(PidOf(run.err, victim), SIGKILL);
-    run.WaitForErr(victim + " was killed by signal 9");
-    run.WaitForErr("Restoring parameters from " + model.path());
+    const pid_t pid = PidOf(run.err, victim);
+    ASSERT_GT(pid, 0);
+    const size_t before = run.err.size();
+    kill(pid, SIGKILL);
+    const size_t killed = run.WaitForErr(victim + " was killed by signal 9", before);
+    const size_t restored = run.WaitForErr("Restoring parameters from " + model.path(), killed);
     // Of a chief that goes on: so all are in their new lives.
-    run.WaitForErr("loss = ");
-    run.WaitForErr("loss = ");
+    run.WaitForErr("loss = ", run.WaitForErr("loss = ", restored) + 1);
   }
   EXPECT_EQ(run.Wait(), 0) << run.err;
   ExpectOneCurve(run.err);

@@ -17,6 +17,7 @@
 #include "muster/store/arena_rows.h"
 #include "muster/store/count_lock.h"
 #include "tests/process/killed_processes.h"
+#include "tests/process/left_behind.h"
 
 namespace muster {
 namespace {
@@ -177,6 +178,7 @@ class ArenaKillTest : public ::testing::Test {
     return wrong;
   }
 
+  const LeftBehind left_behind_;
   SharedWithChildren<Shared> shared_;
   std::unique_ptr<ArenaMemory> memory_;
   std::unique_ptr<Arena> arena_;

@@ -18,6 +18,7 @@
 #include "muster/transport/tcp/tcp_transport.h"
 #include "tests/process/by_hand.h"
 #include "tests/process/process.h"
+#include "tests/process/toy_way.h"
 
 namespace muster {
 namespace {
@@ -164,11 +165,21 @@ TEST(BadInput, APsThatCannotBeReached) {
   ExpectFailure(status, 138, {cluster.ps_address(0), "refused"});
 }
 
-TEST(BadInput, APsOfAnotherJob) {
+// Whatever way an update is to go.
+class BadInputByWay : public ::testing::TestWithParam<Way> {
+ protected:
+  static std::vector<std::string> Toy(const std::vector<std::string>& flags) {
+    return Joined({kToyWorker}, Joined(FlagsOf(GetParam()), flags));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, BadInputByWay, ::testing::ValuesIn(kWholeWays), NameOfWay);
+
+TEST_P(BadInputByWay, APsOfAnotherJob) {
   ByHand cluster(1, 1);
   const auto token = [](const char* value) { return ProcessOptions{.environment = {{"MUSTER_JOB_TOKEN", value}}}; };
   ServingPs ps(cluster, 0, {}, token("ours"));
-  Process worker(Joined({kToyWorker}, cluster.Flags("worker", 0)), token("theirs"));
+  Process worker(Toy(cluster.Flags("worker", 0)), token("theirs"));
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "another job", "MUSTER_JOB_TOKEN"});
   Process status({kMuster, "ps", "--status", cluster.ps_address(0)});
   ExpectFailure(status, 1, {cluster.ps_address(0), "another job", "MUSTER_JOB_TOKEN"});
@@ -204,24 +215,24 @@ TEST(BadInput, AnotherServerOnThePort) {
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "doesn't speak muster's protocol"});
 }
 
-TEST(BadInput, AWorkerWithAnotherModel) {
+TEST_P(BadInputByWay, AWorkerWithAnotherModel) {
   ByHand cluster(1, 2);
   ServingPs ps(cluster, 0);
-  Process chief(Joined({kToyWorker}, Joined(cluster.Flags("worker", 0), {"--steps=3000"})));
+  Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000"})));
   chief.WaitForErr("loss = ");
-  Process worker(Joined({kToyWorker}, Joined(cluster.Flags("worker", 1), {"--width=5"})));
+  Process worker(Toy(Joined(cluster.Flags("worker", 1), {"--width=5"})));
   ExpectFailure(worker, 1, {"the model of worker:1 differs", "'w' float32[5]", "'w' float32[1000]"});
-  Process rate(Joined({kToyWorker}, Joined(cluster.Flags("worker", 1), {"--learning_rate=1"})));
+  Process rate(Toy(Joined(cluster.Flags("worker", 1), {"--learning_rate=1"})));
   ExpectFailure(rate, 1, {"worker:1", "learning_rate 1", "learning_rate 0.01"});
   EXPECT_EQ(chief.Wait(), 0);
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
 }
 
-TEST(BadInput, AWorkerThatThePsDoNotKnow) {
+TEST_P(BadInputByWay, AWorkerThatThePsDoNotKnow) {
   ByHand cluster(1, 1);
   ServingPs ps(cluster, 0);
-  Process worker({kToyWorker, "--ps_hosts=" + cluster.ps_address(0), "--worker_hosts=a:1,a:2", "--job_name=worker",
-                  "--task_index=1"});
+  Process worker(
+      Toy({"--ps_hosts=" + cluster.ps_address(0), "--worker_hosts=a:1,a:2", "--job_name=worker", "--task_index=1"}));
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "worker:1", "worker:0", "same cluster"});
 }
 

@@ -20,6 +20,7 @@
 #include "muster/store/row_client.h"
 #include "muster/transport/tcp/tcp_transport.h"
 #include "tests/process/by_hand.h"
+#include "tests/process/left_behind.h"
 #include "tests/process/process.h"
 
 namespace muster {
@@ -128,6 +129,8 @@ class DirectRowsKillTest : public ::testing::Test {
       addresses_.push_back(hand_.ps_address(i));
     }
   }
+
+  const LeftBehind left_behind_;
   ByHand hand_{kPs, 2};
   std::vector<std::string> addresses_;
   std::vector<std::unique_ptr<Process>> ps_;

@@ -16,6 +16,7 @@
 #include "muster/store/divided_round.h"
 #include "muster/store/shared_memory_order.h"
 #include "tests/process/killed_processes.h"
+#include "tests/process/left_behind.h"
 
 namespace muster {
 namespace {
@@ -125,6 +126,7 @@ class DividedKillTest : public ::testing::TestWithParam<uint32_t> {
     return wrong;
   }
 
+  const LeftBehind left_behind_;
   SharedWithChildren<Shared> shared_;
   uint32_t needed_ = 0;
   std::unique_ptr<ArenaMemory> memory_;

@@ -22,6 +22,7 @@
 #include "muster/store/count_lock.h"
 #include "muster/store/elastic_force.h"
 #include "tests/process/killed_processes.h"
+#include "tests/process/left_behind.h"
 
 namespace muster {
 namespace {
@@ -219,6 +220,7 @@ class ElasticKillTest : public ::testing::Test {
   SharedWithChildren<KillLog> log_;
 
  private:
+  const LeftBehind left_behind_;
   std::unique_ptr<ArenaMemory> memory_;
   std::unique_ptr<Arena> arena_;
   std::minstd_rand random_{kSeed};

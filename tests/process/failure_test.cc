@@ -11,6 +11,7 @@
 #include "muster/base/file_system.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "tests/process/by_hand.h"
+#include "tests/process/left_behind.h"
 #include "tests/process/process.h"
 #include "tests/process/toy_way.h"
 
@@ -35,6 +36,8 @@ class FailureTest : public ::testing::TestWithParam<Way> {
   static std::vector<std::string> Toy(const std::vector<std::string>& flags) {
     return Joined(kToy, Joined(FlagsOf(GetParam()), flags));
   }
+
+  const LeftBehind left_behind_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Ways, FailureTest, ::testing::ValuesIn(kWays), NameOfWay);
@@ -43,6 +46,11 @@ INSTANTIATE_TEST_SUITE_P(Ways, FailureTest, ::testing::ValuesIn(kWays), NameOfWa
 class WholeFailureTest : public FailureTest {};
 
 INSTANTIATE_TEST_SUITE_P(Ways, WholeFailureTest, ::testing::ValuesIn(kWholeWays), NameOfWay);
+
+class FailureByOneWayTest : public ::testing::Test {
+ protected:
+  const LeftBehind left_behind_;
+};
 
 TEST_P(FailureTest, AKilledWorkerStopsNobody) {
   ByHand cluster(2, 2, /*chief=*/true);
@@ -116,7 +124,7 @@ TEST_P(WholeFailureTest, ARestartedPsHasLostTheModelAndSaysSo) {
   EXPECT_EQ(second.Wait(), 0) << second.err;
 }
 
-TEST(Failure, APsThatKeepsItsMemoryToItselfAppliesAllUpdates) {
+TEST_F(FailureByOneWayTest, APsThatKeepsItsMemoryToItselfAppliesAllUpdates) {
   ByHand cluster(1, 1);
   const std::vector<std::string> chief_words = Joined(kToy, Joined(cluster.Flags("worker", 0), {"--steps=50"}));
   ServingPs ps(cluster, 0, {"--apply=server"});
@@ -131,7 +139,7 @@ TEST(Failure, APsThatKeepsItsMemoryToItselfAppliesAllUpdates) {
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
 }
 
-TEST(Failure, APsThatComesBackWithoutAWayInAppliesTheUpdatesFromThenOn) {
+TEST_F(FailureByOneWayTest, APsThatComesBackWithoutAWayInAppliesTheUpdatesFromThenOn) {
   ByHand cluster(1, 1);
   ScratchDirectory model;
   ServingPs first(cluster, 0);

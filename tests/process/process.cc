@@ -97,13 +97,15 @@ Process::~Process() {
 
 void Process::Signal(int number) const { ASSERT_EQ(SignalPidFd(pid_fd_, number), 0); }
 
-void Process::WaitFor(int& fd, std::string& into, const std::string& text) {
+size_t Process::WaitFor(int& fd, std::string& into, const std::string& text, size_t from) {
   const absl::Time deadline = absl::Now() + kHang;
-  while (into.find(text) == std::string::npos) {
-    ASSERT_GE(fd, 0) << "no '" << text << "' in: " << into;
-    ASSERT_TRUE(WaitReadable(fd, deadline)) << "no '" << text << "' yet in: " << into;
+  while (into.find(text, from) == std::string::npos) {
+    const bool comes = fd >= 0 && WaitReadable(fd, deadline);
+    EXPECT_TRUE(comes) << "no '" << text << (fd < 0 ? "'" : "' yet") << " in: " << into;
+    if (!comes) break;
     Read(fd, into);
   }
+  return into.find(text, from);
 }
 
 void Process::ReadSomeOut() {

@@ -30,9 +30,11 @@ class Process {
   pid_t pid() const { return pid_; }
   void Signal(int number) const;
 
-  // Reads stdout or stderr until `text` has come; fails at its end.
-  void WaitForOut(const std::string& text) { WaitFor(out_fd_, out, text); }
-  void WaitForErr(const std::string& text) { WaitFor(err_fd_, err, text); }
+  // Reads stdout or stderr until `text` has come; fails at its end. What has come before counts.
+  void WaitForOut(const std::string& text) { WaitFor(out_fd_, out, text, 0); }
+  void WaitForErr(const std::string& text) { WaitFor(err_fd_, err, text, 0); }
+  // Likewise, but only what comes behind the first `from` bytes of stderr counts. Returns where it begins.
+  size_t WaitForErr(const std::string& text, size_t from) { return WaitFor(err_fd_, err, text, from); }
   // Whatever comes next on stdout.
   void ReadSomeOut();
 
@@ -44,7 +46,7 @@ class Process {
   std::string out, err;  // what was read
 
  private:
-  void WaitFor(int& fd, std::string& into, const std::string& text);
+  size_t WaitFor(int& fd, std::string& into, const std::string& text, size_t from);
 
   pid_t pid_ = 0;  // 0 once reaped
   int pid_fd_ = -1;

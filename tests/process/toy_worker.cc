@@ -1,6 +1,9 @@
 // The smallest training program, without torch, for tests that start, kill and misuse it: variables whose gradient is
 // their value, or a constant with which every sum is an integer that can be foretold. Everything else is as in a user's
 // program, so what it says and how it ends is what users see.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -14,6 +17,7 @@
 
 #include "muster/algo/all_reduce.h"
 #include "muster/algo/asynchronous.h"
+#include "muster/algo/bounded_staleness.h"
 #include "muster/algo/pipelined.h"
 #include "muster/algo/synchronous.h"
 #include "muster/base/log.h"
@@ -45,6 +49,8 @@ struct Flags {
   uint32_t aggregate = 0;  // 0: asynchronous
   bool elastic = false;
   bool all_reduce = false;
+  std::optional<uint32_t> staleness;
+  int pipe_bytes = 0;
 };
 
 Flags ParseFlags(int argc, char** argv) {
@@ -67,6 +73,9 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--aggregate", flags.aggregate, "synchronous: gradients that make an update; 0: asynchronous");
   app.add_flag("--elastic", flags.elastic, "synchronous: nobody waits for the dead");
   app.add_flag("--all_reduce", flags.all_reduce, "in a cluster without ps");
+  app.add_option("--staleness", flags.staleness, "the bound of bounded staleness");
+  app.add_option("--pipe_bytes", flags.pipe_bytes,
+                 "that the pipe of stderr holds: how far training gets ahead of who reads it");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -132,6 +141,8 @@ std::unique_ptr<Algorithm> MakeAlgorithm(ToySource& source, PlacementResult plac
     return std::make_unique<AllReduceAlgorithm>(source, std::move(placement), rule, join,
                                                 AllReduceOptions{.bucket_bytes = 1});
   }
+  if (flags.staleness)
+    return std::make_unique<BoundedStalenessAlgorithm>(source, std::move(placement), rule, *flags.staleness);
   const size_t num_workers = node.task().worker_tasks().size();
   if (flags.aggregate == 0) return std::make_unique<AsynchronousAlgorithm>(source, std::move(placement), rule);
   return std::make_unique<SynchronousAlgorithm>(source, std::move(placement), rule,
@@ -178,6 +189,8 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const muster::Flags flags = muster::ParseFlags(argc, argv);
+  // If it can't be, there is more in it.
+  if (flags.pipe_bytes > 0) static_cast<void>(fcntl(STDERR_FILENO, F_SETPIPE_SZ, flags.pipe_bytes));
   muster::SetUpLog(task.task().ToString());
   const absl::Status status = muster::Run(task, flags);
   if (!status.ok()) std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "muster/base/file_system.h"
@@ -73,9 +72,11 @@ class Trace {
 
 double End(const Json& event) { return event.at("ts").get<double>() + event.at("dur").get<double>(); }
 
-// Every event of that name lies in a step of its task.
+// Every event of that name lies in a step of its task, but for some at the begin, before the first step, and in the
+// step that a task was killed in.
 void ExpectInSteps(const Trace& trace, const std::string& task, const std::string& name) {
   const std::vector<Json> steps = trace.Events(task, "step");
+  EXPECT_GT(steps.size(), 100) << task;
   std::map<double, double> ends;
   for (const Json& step : steps) ends[step.at("ts")] = End(step);
   size_t inside = 0;
@@ -84,7 +85,15 @@ void ExpectInSteps(const Trace& trace, const std::string& task, const std::strin
     const auto step = ends.upper_bound(event.at("ts").get<double>() + 1e-3);
     if (step != ends.begin() && End(event) <= std::prev(step)->second + 2e-3) ++inside;
   }
+  // ps 0 has two requests of an update, the second of which only counts.
   EXPECT_GE(inside, steps.size() / 2) << task << " " << name << ": of " << events.size();
+  EXPECT_LE(events.size() - inside, events.size() / 100) << task << " " << name << ": of " << events.size();
+}
+
+size_t Count(const std::string& text, const std::string& what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++count;
+  return count;
 }
 
 TEST(TraceTest, ARunGivesOneTraceOfAllTasksThoughOneWasKilled) {
@@ -92,13 +101,12 @@ TEST(TraceTest, ARunGivesOneTraceOfAllTasksThoughOneWasKilled) {
   const std::string file = scratch.File("run.json");
   Process run({kMuster, "run", "--ps", "2", "--workers", "2", "--muster-ps", "--trace", file, "--", kToy,
                "--steps=5000", "--log_steps=1000", "--width=40000"});
-  run.WaitForErr("worker:1 is process ");
-  run.WaitForErr("\n");
+  run.WaitForErr("\n", run.WaitForErr("worker:1 is process ", 0));
   const pid_t worker = std::atoi(After(run.err, "[muster] worker:1 is process ").at(0).c_str());
-  // It trains, and its part has got something.
+  // It trains, and its part has got enough of it for one step not to matter.
   const std::string part = absl::StrCat(file, ".parts-", After(run.err, "[muster] run ").at(0), "/part.worker-1");
   const absl::Time give_up = absl::Now() + absl::Minutes(1);
-  while (!absl::StrContains(Read(part), "\"compute\"")) ASSERT_LT(absl::Now(), give_up) << Read(part);
+  while (Count(Read(part), "\"name\":\"step\"") < 500) ASSERT_LT(absl::Now(), give_up) << Read(part);
   kill(worker, SIGKILL);
   ASSERT_EQ(run.Wait(), 0) << run.err;
 
@@ -200,10 +208,8 @@ TEST(StatusPageTest, EveryTaskShowsItsStatusAndMetricsWhileItTrains) {
   const std::vector<std::string> toy = {kToy, "--status_port=0", "--aggregate=2", "--steps=1000000000",
                                         "--log_steps=100"};
   Process worker(Joined(toy, cluster.Flags("worker", 0)));
-  worker.WaitForErr("shows its status at ");
-  worker.WaitForErr("\n");
+  worker.WaitForErr("\n", worker.WaitForErr("shows its status at ", 0));
   Process other(Joined(toy, cluster.Flags("worker", 1)));
-  worker.WaitForErr("loss = ");
   worker.WaitForErr("loss = ");
   const std::string ps_url = After(ps.err.substr(ps.err.find("ps:0 shows")), "ps:0 shows its status at ").at(0);
   const std::string worker_url =

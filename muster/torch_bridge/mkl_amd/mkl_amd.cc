@@ -7,10 +7,11 @@
 // refers to. MKL still looks at the processor's features by itself, so a machine without AVX-512 or AVX2 isn't given
 // such kernels.
 //
-// MUSTER_MKL_AMD=0 in the environment switches it off: the answer is then the processor's true vendor. MKL asks while
-// libtorch makes its first matrix product, possibly before main, so no configuration can have been read yet; this is
-// the one place outside the configuration loader that reads the environment. Thread-safe: nothing is written, and MKL
-// keeps the answer itself.
+// MUSTER_MKL_AMD=0 in the environment switches it off: the answer is then the processor's true vendor. `never` makes
+// the answer no on any processor: with it a test has the slow kernels to compare with on an Intel processor, too. MKL
+// asks while libtorch makes its first matrix product, possibly before main, so no configuration can have been read yet;
+// this is the one place outside the configuration loader that reads the environment. Thread-safe: nothing is written,
+// and MKL keeps the answer itself.
 #include <cstdlib>
 #include <cstring>
 
@@ -31,6 +32,7 @@ bool IsGenuineIntel() {
 
 int UseIntelKernels() {
   const char* value = std::getenv("MUSTER_MKL_AMD");
+  if (value != nullptr && std::strcmp(value, "never") == 0) return 0;
   const bool off = value != nullptr && std::strcmp(value, "0") == 0;
   return !off || IsGenuineIntel() ? 1 : 0;
 }

@@ -13,6 +13,7 @@
 #include "muster/transport/shm/shared_memory.h"
 #include "muster/transport/shm/shm_hello.h"
 #include "muster/transport/shm/shm_stream.h"
+#include "muster/transport/tcp/poller.h"
 
 namespace muster {
 namespace {
@@ -46,7 +47,7 @@ class ShmPort::Visit final : private Poller::Watched {
         std::memcmp(hello.magic, expected.magic, sizeof hello.magic) != 0)
       return false;
     const auto found = port_.expected_.find(hello.nonce);
-    if (found == port_.expected_.end()) return false;
+    if (found == port_.expected_.end() || std::exchange(found->second.visited, true)) return false;
     absl::StatusOr<SharedMemory::Made> made = SharedMemory::Make(hello.nonce, port_.options_);
     if (!made.ok() || !SendDescriptor(socket_.fd(), made->fd.fd())) return false;
     nonce_ = hello.nonce;
@@ -60,7 +61,7 @@ class ShmPort::Visit final : private Poller::Watched {
     if (recv(socket_.fd(), &byte, 1, MSG_DONTWAIT) != 1 || byte != kShmReady) return false;
     const auto found = port_.expected_.find(nonce_);
     if (found == port_.expected_.end()) return false;
-    Callback moved = std::move(found->second);
+    Callback moved = std::move(found->second.moved);
     port_.expected_.erase(found);
     port_.loop_.poller().Remove(*std::exchange(watch_, std::nullopt));
     moved(std::make_unique<ShmStream>(port_.loop_.poller(), std::move(socket_), memory_, SharedMemory::Side::kServer,
@@ -97,19 +98,18 @@ ShmPort::ShmPort(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::D
       patience_(patience),
       name_(std::move(name)),
       socket_(std::move(socket)),
-      watch_(loop.poller().Add(socket_.fd(), {.read = true}, this)) {}
+      acceptor_(loop, socket_.fd(), [this](Socket visitor) { OnAccepted(std::move(visitor)); }) {}
 
-ShmPort::~ShmPort() { loop_.poller().Remove(watch_); }
+ShmPort::~ShmPort() = default;
 
 HandshakeNonce ShmPort::Expect(Callback moved) {
   const HandshakeNonce nonce = RandomNonce();
-  expected_[nonce] = std::move(moved);
+  expected_[nonce].moved = std::move(moved);
   return nonce;
 }
 
-void ShmPort::OnReady(bool, bool, bool) {
-  Socket visitor(accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!visitor.valid() || visits_.size() >= kMostVisits || !IsSameUser(visitor.fd())) return;
+void ShmPort::OnAccepted(Socket visitor) {
+  if (visits_.size() >= kMostVisits || !IsSameUser(visitor.fd())) return;
   auto visit = std::make_unique<Visit>(*this, std::move(visitor));
   Visit* const key = visit.get();
   visits_[key] = std::move(visit);

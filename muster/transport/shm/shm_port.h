@@ -14,20 +14,20 @@
 #include "absl/time/time.h"
 #include "muster/transport/handshake.h"
 #include "muster/transport/shm/shared_memory_options.h"
+#include "muster/transport/tcp/acceptor.h"
 #include "muster/transport/tcp/byte_stream.h"
-#include "muster/transport/tcp/poller.h"
 #include "muster/transport/tcp/socket.h"
 #include "muster/transport/tcp/tcp_event_loop.h"
 
 namespace muster {
 
-class ShmPort final : private Poller::Watched {
+class ShmPort final {
  public:
   // `loop` must outlive it. Unavailable: the system gives no socket. A visitor who takes longer than `patience` is
   // sent away.
   static absl::StatusOr<std::unique_ptr<ShmPort>> Open(TcpEventLoop& loop, const SharedMemoryOptions& options,
                                                        absl::Duration patience);
-  ~ShmPort() override;
+  ~ShmPort();
 
   // Of the socket.
   const std::string& name() const { return name_; }
@@ -41,10 +41,14 @@ class ShmPort final : private Poller::Watched {
 
  private:
   class Visit;
+  struct Expected {
+    Callback moved;
+    bool visited = false;  // somebody has come with the nonce: nobody else gets memory for it
+  };
 
   ShmPort(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::Duration patience, std::string name,
           Socket socket);
-  void OnReady(bool readable, bool writable, bool broken) override;
+  void OnAccepted(Socket visitor);
   void End(Visit* visit);
 
   TcpEventLoop& loop_;
@@ -52,8 +56,8 @@ class ShmPort final : private Poller::Watched {
   const absl::Duration patience_;
   const std::string name_;
   const Socket socket_;
-  Poller::Id watch_;
-  absl::flat_hash_map<HandshakeNonce, Callback> expected_;
+  Acceptor acceptor_;
+  absl::flat_hash_map<HandshakeNonce, Expected> expected_;
   absl::flat_hash_map<Visit*, std::unique_ptr<Visit>> visits_;
 };
 

@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "muster/base/abstract_address.h"
 #include "muster/base/descriptor_passing.h"
+#include "muster/base/no_free_descriptors.h"
 #include "muster/transport/little_endian.h"
 #include "muster/transport/scripted_handler.h"
 #include "muster/transport/shm/shared_memory.h"
@@ -84,6 +85,43 @@ TEST_F(ShmPortTest, ANonceIsGoodForOneVisit) {
   EXPECT_EQ(Visit(door).status().code(), absl::StatusCode::kUnavailable);
 }
 
+// A visitor who has been given memory and hasn't said yet that he has it.
+TEST_F(ShmPortTest, ANonceIsGoodForOneVisitAlsoBeforeItIsOver) {
+  const ShmDoor door = Expect();
+  const AbstractAddress address(port_->name());
+  const Socket first(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
+  ASSERT_EQ(connect(first.fd(), address.get(), address.length), 0);
+  ShmHello hello;
+  hello.nonce = door.nonce;
+  ASSERT_EQ(send(first.fd(), &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+  Socket memory;
+  ASSERT_TRUE(Await([&] {
+    memory = Socket(ReceiveDescriptor(first.fd()));
+    return memory.valid();
+  }));
+  EXPECT_EQ(Visit(door).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(moved_, nullptr);
+  ASSERT_EQ(send(first.fd(), &kShmReady, 1, 0), 1);
+  EXPECT_TRUE(Await([&] { return moved_ != nullptr; })) << "the other visit has changed nothing for the first";
+}
+
+// The client has stayed on TCP after all.
+TEST_F(ShmPortTest, ANonceCanBeForgottenWhileItIsVisited) {
+  const ShmDoor door = Expect();
+  const AbstractAddress address(port_->name());
+  const Socket visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
+  ASSERT_EQ(connect(visitor.fd(), address.get(), address.length), 0);
+  ShmHello hello;
+  hello.nonce = door.nonce;
+  ASSERT_EQ(send(visitor.fd(), &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+  char byte = 0;
+  ASSERT_TRUE(Await([&] { return recv(visitor.fd(), &byte, 1, 0) == 1; }));
+  port_->Forget(door.nonce);
+  ASSERT_EQ(send(visitor.fd(), &kShmReady, 1, 0), 1);
+  EXPECT_TRUE(Await([&] { return recv(visitor.fd(), &byte, 1, 0) == 0; }));
+  EXPECT_EQ(moved_, nullptr);
+}
+
 TEST_F(ShmPortTest, AnotherNonceGetsNothing) {
   ShmDoor door = Expect();
   door.nonce[31] ^= std::byte{1};
@@ -113,6 +151,19 @@ TEST_F(ShmPortTest, WhoTakesTooLongIsSentAway) {
   ASSERT_EQ(connect(stranger.fd(), address.get(), address.length), 0);
   char byte = 0;
   EXPECT_TRUE(Await([&] { return recv(stranger.fd(), &byte, 1, 0) == 0; }));
+}
+
+TEST_F(ShmPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheLoopDoesNotTurnWithoutEnd) {
+  const AbstractAddress address(port_->name());
+  const Socket stranger(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
+  ASSERT_EQ(connect(stranger.fd(), address.get(), address.length), 0);
+  {
+    const NoFreeDescriptors none;
+    int handlers = 0;
+    EXPECT_FALSE(loop_.RunUntil([&] { return ++handlers == 100; }, loop_.Now() + absl::Milliseconds(50)))
+        << "it asks again at once";
+  }
+  EXPECT_TRUE(Visit(Expect()).ok());
 }
 
 TEST_F(ShmPortTest, NobodyThereIsAnotherHost) {

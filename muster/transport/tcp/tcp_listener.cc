@@ -17,8 +17,7 @@ TcpListener::TcpListener(TcpEventLoop& loop, RequestHandler& handler, HandshakeI
     : loop_(loop), handler_(handler), identity_(std::move(identity)), options_(options) {}
 
 TcpListener::~TcpListener() {
-  loop_.CancelTimer(accept_timer_);
-  if (watch_) loop_.poller().Remove(*watch_);
+  acceptor_.reset();
   for (auto& [id, connection] : connections_) connection->Close();
 }
 
@@ -36,7 +35,7 @@ absl::Status TcpListener::Start(const std::string& address) {
   const Endpoint bound = LocalEndpoint(socket_.fd());
   const bool numeric = Resolve(target, /*numeric_only=*/true).ok();
   address_ = numeric ? bound.ToString() : absl::StrCat(target.host, ":", bound.port());
-  watch_ = loop_.poller().Add(socket_.fd(), {.read = true}, this);
+  acceptor_.emplace(loop_, socket_.fd(), [this](Socket connection) { OnAccepted(std::move(connection)); });
   if ((identity_.offers & kOfferSharedMemory) == 0) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<ShmPort>> port =
       ShmPort::Open(loop_, options_.shared_memory, options_.handshake_timeout);
@@ -65,18 +64,6 @@ absl::Status TcpListener::Bind(const Endpoint& endpoint, const std::string& addr
     return absl::PermissionDeniedError(absl::StrCat(address, " may not be served: ", Describe(error)));
   }
   return absl::InvalidArgumentError(absl::StrCat(address, " can't be served: ", Describe(error)));
-}
-
-void TcpListener::OnReady(bool, bool, bool) {
-  const int fd = accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (fd >= 0) {
-    OnAccepted(Socket(fd));
-  } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-    // It would be ready for ever: looks again later. The client waits in the backlog meanwhile.
-    loop_.poller().Change(*watch_, {});
-    accept_timer_ =
-        loop_.CallAt(loop_.Now() + absl::Milliseconds(100), [this] { loop_.poller().Change(*watch_, {.read = true}); });
-  }
 }
 
 void TcpListener::OnAccepted(Socket socket) {

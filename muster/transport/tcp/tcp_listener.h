@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "muster/transport/listener.h"
 #include "muster/transport/shm/shm_port.h"
-#include "muster/transport/tcp/poller.h"
+#include "muster/transport/tcp/acceptor.h"
 #include "muster/transport/tcp/socket.h"
 #include "muster/transport/tcp/tcp_address.h"
 #include "muster/transport/tcp/tcp_event_loop.h"
@@ -20,7 +20,7 @@
 
 namespace muster {
 
-class TcpListener final : public Listener, private TcpServerConnection::Host, private Poller::Watched {
+class TcpListener final : public Listener, private TcpServerConnection::Host {
  public:
   TcpListener(TcpEventLoop& loop, RequestHandler& handler, HandshakeIdentity identity, const TcpOptions& options);
   ~TcpListener() override;
@@ -36,9 +36,6 @@ class TcpListener final : public Listener, private TcpServerConnection::Host, pr
   void OnPassed() override;
   void OnEnd(ConnectionId id, TcpConnection::Fault fault) override;
 
-  // Poller::Watched: connections wait to be accepted.
-  void OnReady(bool readable, bool writable, bool broken) override;
-
   absl::Status Bind(const Endpoint& endpoint, const std::string& address);
   void OnAccepted(Socket socket);
 
@@ -49,8 +46,7 @@ class TcpListener final : public Listener, private TcpServerConnection::Host, pr
   std::string address_;
 
   Socket socket_;
-  std::optional<Poller::Id> watch_;
-  EventLoop::TimerId accept_timer_{};
+  std::optional<Acceptor> acceptor_;
   std::unique_ptr<ShmPort> port_;  // null: everybody stays on TCP
   uint64_t next_id_ = 1;
   absl::flat_hash_map<uint64_t, std::shared_ptr<TcpServerConnection>> connections_;
