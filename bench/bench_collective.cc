@@ -30,12 +30,16 @@
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
 #include "muster/collective/join_group.h"
+#include "muster/collective/rank_sum.h"
 #include "muster/collective/share.h"
 
 namespace muster::bench {
 namespace {
 
 constexpr int kWarmUp = 5;
+// As the all-reduce through shared memory has them.
+constexpr size_t kChunkBytes = size_t{256} << 10;
+constexpr size_t kSlots = 3;
 
 struct Options {
   std::vector<double> megabytes = {1, 16, 100};
@@ -110,26 +114,43 @@ std::vector<double> MeasureMemcpy(const Options& options) {
   return medians;
 }
 
-// What a rank does in an all-reduce through shared memory, with nobody on the other side: it lends its data, adds up
-// its share of everybody's, and takes the other shares.
+// A rank's part in an all-reduce through shared memory (docs/collectives.md), with nobody on the other side: chunk by
+// chunk it lends what is in the others' shares, adds up its own, and takes theirs, in slots that no other core has.
+void ReduceApart(std::vector<float>& data, int ranks, std::vector<float>& lent, const std::vector<float>& others) {
+  const size_t piece = lent.size() / kSlots / ranks;
+  const auto n_of = [&](int rank, size_t from) {
+    const Share share = ShareOf(data.size(), rank, ranks);
+    return from < share.elements ? std::min(piece, share.elements - from) : 0;
+  };
+  const auto data_of = [&](int rank, size_t from) { return &data[ShareOf(data.size(), rank, ranks).begin + from]; };
+  for (size_t from = 0, chunk = 0; n_of(0, from) > 0; from += piece, ++chunk) {
+    const auto slot_of = [&](int rank) { return (chunk % kSlots * ranks + rank) * piece; };
+    for (int rank = 1; rank < ranks; ++rank)
+      if (n_of(rank, from) > 0)
+        std::memcpy(&lent[slot_of(rank)], data_of(rank, from), n_of(rank, from) * sizeof(float));
+    auto* const own = reinterpret_cast<std::byte*>(data_of(0, from));
+    std::vector<const std::byte*> all = {own};
+    for (int rank = 1; rank < ranks; ++rank) all.push_back(reinterpret_cast<const std::byte*>(&others[slot_of(rank)]));
+    SumOfRanks(DType::kFloat32, Reduction::kSum, all, n_of(0, from), own,
+               reinterpret_cast<std::byte*>(&lent[slot_of(0)]));
+    for (int rank = 1; rank < ranks; ++rank)
+      if (n_of(rank, from) > 0)
+        std::memcpy(data_of(rank, from), &others[slot_of(rank)], n_of(rank, from) * sizeof(float));
+  }
+}
+
 std::vector<double> MeasureApart(const Options& options) {
   std::vector<double> medians;
   for (const double megabytes : options.megabytes) {
-    const size_t floats = FloatsOf(megabytes);
-    const Share own = ShareOf(floats, 0, options.ranks);
-    std::vector<float> data(floats), lent(floats), other(floats, 1.0f), sums(own.elements);
+    std::vector<float> data(FloatsOf(megabytes));
+    std::vector<float> lent(kSlots * kChunkBytes / sizeof(float)), others(lent.size(), 1.0f);
     std::vector<double> seconds;
     for (int call = -kWarmUp; call < CallsFor(options, megabytes); ++call) {
       Rewrite(data, call + kWarmUp);
       const auto start = std::chrono::steady_clock::now();
-      std::memcpy(lent.data(), data.data(), floats * sizeof(float));
-      for (size_t i = 0; i < own.elements; ++i) sums[i] = lent[own.begin + i] + other[own.begin + i];
-      for (int rank = 2; rank < options.ranks; ++rank)
-        for (size_t i = 0; i < own.elements; ++i) sums[i] += other[own.begin + i];
-      std::memcpy(&data[own.begin], sums.data(), own.elements * sizeof(float));
-      std::memcpy(&data[own.elements], &other[own.elements], (floats - own.elements) * sizeof(float));
+      ReduceApart(data, options.ranks, lent, others);
       if (call >= 0) seconds.push_back(Seconds(start));
-      MUSTER_CHECK(data.back() == (options.ranks > 1 ? 1.0f : sums.back()));
+      MUSTER_CHECK(data[0] == static_cast<float>((call + kWarmUp) % 17 + options.ranks - 1));
     }
     medians.push_back(Median(seconds));
   }
