@@ -125,7 +125,7 @@ TEST_F(Digits, Alone) {
 // By each way of an update.
 class DigitsByWay : public Digits, public ::testing::WithParamInterface<Way> {
  protected:
-  std::vector<std::string> Train(int steps) const { return Joined(Digits::Train(steps), WholeFlagsOf(GetParam())); }
+  std::vector<std::string> TrainByWay(int steps) const { return Joined(Train(steps), WholeFlagsOf(GetParam())); }
 };
 
 INSTANTIATE_TEST_SUITE_P(Ways, DigitsByWay, ::testing::ValuesIn(kWholeWays), NameOfWay);
@@ -137,7 +137,7 @@ TEST_P(DigitsByWay, GoesOnWhereTheCheckpointIsAlsoWithOtherPs) {
     std::vector<std::unique_ptr<Process>> ps;
     for (int i = 0; i < num_ps; ++i)
       ps.push_back(std::make_unique<Process>(Joined({kMuster, "ps"}, cluster.Flags("ps", i)), Options()));
-    Process chief(Joined(Train(start + 50), Joined(cluster.Flags("worker", 0), {model_dir()})), Options());
+    Process chief(Joined(TrainByWay(start + 50), Joined(cluster.Flags("worker", 0), {model_dir()})), Options());
     EXPECT_EQ(chief.Wait(), 0) << chief.err;
     if (start > 0) {
       EXPECT_THAT(chief.err,
@@ -148,7 +148,7 @@ TEST_P(DigitsByWay, GoesOnWhereTheCheckpointIsAlsoWithOtherPs) {
     EXPECT_EQ(Report()["global_steps"], start);
     for (const auto& process : ps) EXPECT_EQ(process->Wait(), 0) << process->err;
   }
-  Process alone(Joined(Digits::Train(start + 50), {model_dir()}), Options());
+  Process alone(Joined(Train(start + 50), {model_dir()}), Options());
   EXPECT_EQ(alone.Wait(), 0) << alone.err;
   EXPECT_THAT(alone.err, HasSubstr(absl::StrCat(", step = ", start + 1, "\n")));
   ExpectTrained(start + 50);
@@ -173,8 +173,8 @@ TEST_P(DigitsByWay, AKilledChiefIsStartedAgain) {
   ByHand cluster(2, 2);
   Process ps0(Joined({kMuster, "ps"}, cluster.Flags("ps", 0)), Options());
   Process ps1(Joined({kMuster, "ps"}, cluster.Flags("ps", 1)), Options());
-  Process worker(Joined(Train(300), cluster.Flags("worker", 1)), Options());
-  const std::vector<std::string> chief = Joined(Train(300), Joined(cluster.Flags("worker", 0), {model_dir()}));
+  Process worker(Joined(TrainByWay(300), cluster.Flags("worker", 1)), Options());
+  const std::vector<std::string> chief = Joined(TrainByWay(300), Joined(cluster.Flags("worker", 0), {model_dir()}));
   Process first(chief, Options());
   first.WaitForErr("loss = ");
   first.Signal(SIGKILL);
@@ -191,7 +191,7 @@ TEST_P(DigitsByWay, AKilledChiefIsStartedAgain) {
 TEST_P(DigitsByWay, CtrlCSavesAndEndsEverybody) {
   Process run(Joined({kMuster, "run", "--ps", "2", "--muster-ps", "--workers", "1", "--chief", "1", "--model_dir",
                       scratch_.File("model"), "--"},
-                     Train(1000000000)),
+                     TrainByWay(1000000000)),
               Options());
   run.WaitForErr("global_step/sec: ");
   run.Signal(SIGINT);

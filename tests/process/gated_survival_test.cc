@@ -158,7 +158,8 @@ TEST_P(BoundedRunTest, KilledWorkersAndPsTogether) {
 
 // For whom `task` waits at ps 0; empty: for nobody.
 std::string WaitingFor(const ByHand& cluster, const std::string& task) {
-  Process ask({MUSTER_BIN_DIR "/muster", "ps", "--status", cluster.ps_address(0), "--json"});
+  const std::string muster = MUSTER_BIN_DIR "/muster";
+  Process ask({muster, "ps", "--status", cluster.ps_address(0), "--json"});
   EXPECT_EQ(ask.Wait(), 0) << ask.err;
   const nlohmann::json status = nlohmann::json::parse(ask.out, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object()) return "";

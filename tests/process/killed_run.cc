@@ -10,6 +10,11 @@
 #include "muster/checkpoint/checkpoint_reader.h"
 
 namespace muster {
+namespace {
+
+const std::string kMuster = MUSTER_BIN_DIR "/muster";
+
+}  // namespace
 
 std::vector<std::string> ToyThatCounts() {
   return {MUSTER_BIN_DIR "/toy_worker", "--gradient=-1", "--learning_rate=1"};
@@ -32,8 +37,8 @@ FinalValues ReadFinal(const std::string& directory, int64_t width) {
 
 KilledRun::KilledRun(int workers, int64_t width, const std::vector<std::string>& flags)
     : width_(width),
-      run_(Joined({MUSTER_BIN_DIR "/muster", "run", "--ps", "2", "--workers", std::to_string(workers), "--muster-ps",
-                   "--model_dir", model_.path(), "--max-restarts", "1000", "--"},
+      run_(Joined({kMuster, "run", "--ps", "2", "--workers", std::to_string(workers), "--muster-ps", "--model_dir",
+                   model_.path(), "--max-restarts", "1000", "--"},
                   Joined(ToyThatCounts(), Joined({"--steps=1000000000", "--width=" + std::to_string(width)}, flags)))) {
 }
 
