@@ -152,7 +152,7 @@ TEST(BadInput, NoTokenBeyondThisMachine) {
 TEST(BadInput, AClusterWithoutPs) {
   ByHand cluster(0, 2);
   Process worker(Joined({kToyWorker}, cluster.Flags("worker", 1)));
-  ExpectFailure(worker, 1, {"no ps", "--ps_hosts"});
+  ExpectFailure(worker, 2, {"no ps", "--ps_hosts"});
 }
 
 TEST(BadInput, APsThatCannotBeReached) {

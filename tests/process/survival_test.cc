@@ -51,7 +51,7 @@ TEST_P(KilledRunTest, KilledPsLoseNoUpdateAndDoNoneTwice) {
 }
 
 // A worker that is killed between two ps leaves an update that one of them has and that was never counted: no more than
-// one a death, and whole; one that applied it itself leaves whole stripes.
+// one a death, and whole; one that applied it itself, or sent it in parts, leaves whole stripes.
 TEST_P(KilledRunTest, KilledWorkersAndPsTogether) {
   KilledRun run(2, width(), flags());
   const std::vector<std::string> victims = {"worker:1", "ps:0", "worker:0", "ps:1"};
@@ -61,7 +61,7 @@ TEST_P(KilledRunTest, KilledWorkersAndPsTogether) {
   const FinalValues final = run.ReadFinal();
   EXPECT_GT(final.global_step, 80);
   for (const std::vector<float>& values : {final.w, final.b}) {
-    const size_t whole = direct() ? kStripe : values.size();
+    const size_t whole = direct() || GetParam().sending != Sending::kWhole ? kStripe : values.size();
     for (size_t from = 0; from < values.size(); from += whole) {
       const auto first = values.begin() + static_cast<std::ptrdiff_t>(from);
       const std::vector<float> part(first, first + static_cast<std::ptrdiff_t>(std::min(whole, values.size() - from)));
