@@ -243,8 +243,8 @@ TEST_F(Digits, WithoutItsPsItGivesUp) {
   EXPECT_THAT(worker.err, HasSubstr("error: ps:0 (" + cluster.ps_address(0) + ") could not be reached within "));
   ByHand without(0, 2);
   Process lonely(Joined(kDigits, without.Flags("worker", 0)), Options());
-  EXPECT_EQ(lonely.Wait(), 1) << lonely.err;
-  EXPECT_THAT(lonely.err, HasSubstr("error: this cluster has no ps"));
+  EXPECT_EQ(lonely.Wait(), 2) << lonely.err;
+  EXPECT_THAT(lonely.err, HasSubstr("--mode async needs a ps, and this cluster has none"));
 }
 
 TEST_F(Digits, AnotherModelIsRefusedByItsFirstDifference) {
