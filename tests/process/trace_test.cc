@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/file_system.h"
+#include "muster/launch/free_ports.h"
 #include "muster/observe/trace_part.h"
 #include "tests/process/by_hand.h"
 #include "tests/process/process.h"
@@ -282,6 +283,24 @@ TEST(StatusPageTest, ARunWhosePagesHaveNoPortsStartsNothing) {
   EXPECT_EQ(run.Wait(), 2);
   EXPECT_THAT(run.err, HasSubstr("port " + std::to_string(port) + " is in use"));
   EXPECT_THAT(run.err, Not(HasSubstr("is process")));
+
+  Process dry({kMuster, "run", "--status_port", std::to_string(port), "--dry-run", "--", kToy});
+  EXPECT_EQ(dry.Wait(), 0) << dry.err;
+  EXPECT_THAT(dry.out, HasSubstr(std::to_string(port))) << "it starts nothing either way";
+}
+
+// As that of a task that has been killed, and is being started again.
+TEST(StatusPageTest, APortOnWhichNobodyListensBelongsToTheRunAsLongAsItLives) {
+  uint16_t port = 0;
+  {
+    Process run({kMuster, "run", "--ps", "0", "--status_port", "0", "--", "/bin/sleep", "1000"});
+    run.WaitForErr("\n", run.WaitForErr("http://127.0.0.1:", 0));
+    port = static_cast<uint16_t>(std::atoi(run.err.substr(run.err.find("http://127.0.0.1:") + 17).c_str()));
+    EXPECT_TRUE(absl::IsInvalidArgument(FreePorts::Take({.first = port, .count = 1}).status())) << port;
+    run.Signal(SIGINT);
+    EXPECT_EQ(run.Wait(), 128 + SIGINT) << run.err;
+  }
+  EXPECT_EQ(FreePorts::Take({.first = port, .count = 1}).status(), absl::OkStatus()) << port;
 }
 
 TEST(StatusPageTest, WhatCantBeIsToldBeforeAnythingIsStarted) {
