@@ -181,6 +181,13 @@ TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
   Process again({kMuster, "trace", "merge", file, folder});
   EXPECT_EQ(again.Wait(), 0) << again.err;
   EXPECT_EQ(again.out, merge.out);
+
+  // What it has written lies in the folder itself the second time.
+  const std::vector<std::string> inside = {kMuster, "trace", "merge", folder + "/whole.json", folder + "/"};
+  EXPECT_EQ(Process(inside).Wait(), 0);
+  Process second(inside);
+  EXPECT_EQ(second.Wait(), 2);
+  EXPECT_THAT(second.err, HasSubstr("is both what is written and a part that is read"));
 }
 
 TEST(TraceTest, AProcessAloneWritesTheFileItself) {
