@@ -2,8 +2,7 @@
 // frameworks in Python. The workers of a run meet by files in the run's folder, warm up together, begin the measurement
 // together, and each leaves result.TASK.json there: {"steps", "seconds", "begin_ns" (of the monotonic clock), "cpu"
 // (its processor time in these seconds: {"user", "system"}), "ps_cpu" (likewise, of the ps)} or, where a number of
-// steps was asked for,
-// {"losses"}.
+// steps was asked for, {"losses"}.
 #pragma once
 
 #include <sys/types.h>

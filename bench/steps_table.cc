@@ -134,6 +134,18 @@ bool PrintWay(const StepsWay& way, const StepsSettings& settings, const std::str
   return true;
 }
 
+// What the table's columns mean.
+std::string Legend() {
+  return R"(Rows: a worker (the mean of all), and the ps; all in microseconds a minibatch, of those that were measured.
+  step     of a worker, from minibatch to minibatch; of the ps, what it is busy with a minibatch
+  compute  forward and backward, and what is sent meanwhile
+  push, wait, apply, pull, reduce, answer, other   as in the table of a trace: docs/observe.md
+  user, system   processor time of the process, all its threads
+  cores    the share of all this machine's cores that these processes had
+Times in "step" go on while a thread waits for a core: step above user + system is waiting, for others or for a core.
+)";
+}
+
 }  // namespace
 
 bool PrintStepsTable(const std::vector<StepsWay>& ways, const StepsSettings& settings, const std::string& folder) {
@@ -151,19 +163,8 @@ bool PrintStepsTable(const std::vector<StepsWay>& ways, const StepsSettings& set
     std::fprintf(stderr, "%-32s FAILED\n", NameOf(way).c_str());
     good = false;
   }
-  std::fprintf(stderr, "\n%s", StepsTableLegend().c_str());
+  std::fprintf(stderr, "\n%s", Legend().c_str());
   return good;
-}
-
-std::string StepsTableLegend() {
-  return R"(Rows: a worker (the mean of all), and the ps; all in microseconds a minibatch, of those that were measured.
-  step     of a worker, from minibatch to minibatch; of the ps, what it is busy with a minibatch
-  compute  forward and backward, and what is sent meanwhile
-  push, wait, apply, pull, reduce, answer, other   as in the table of a trace: docs/observe.md
-  user, system   processor time of the process, all its threads
-  cores    the share of all this machine's cores that these processes had
-Times in "step" go on while a thread waits for a core: step above user + system is waiting, for others or for a core.
-)";
 }
 
 }  // namespace muster::bench

@@ -11,7 +11,4 @@ namespace muster::bench {
 // Measures each way once, traced, and prints it: JSON on stdout, a table on stderr. False: one of them failed.
 bool PrintStepsTable(const std::vector<StepsWay>& ways, const StepsSettings& settings, const std::string& folder);
 
-// What the table's columns mean; for --help.
-std::string StepsTableLegend();
-
 }  // namespace muster::bench

@@ -125,20 +125,36 @@ absl::Status CheckPrograms(const ClusterPlan& plan, const std::vector<std::strin
   return absl::OkStatus();
 }
 
-// One a task: from `flag` on, or free ones if it is 0. They are kept as long as the caller keeps them.
-absl::StatusOr<FreePorts> StatusPorts(const std::string& flag, int tasks) {
-  if (flag.empty()) return FreePorts::Reserve(0);
+// The first port of as many as there are tasks; 0: any free ones.
+absl::StatusOr<int> FirstStatusPort(const std::string& flag, int tasks) {
   int first = 0;
   if (!absl::SimpleAtoi(flag, &first) || first < 0 || first + tasks - 1 > kLargestPort)
     return absl::InvalidArgumentError(absl::StrCat("--status_port '", flag, "': accepted is 0 (any free ports), or ",
                                                    "the first of ", tasks, " ports up to ", kLargestPort));
-  if (first == 0) return FreePorts::Reserve(tasks);
+  return first;
+}
+
+// Gives each task a port for its status page. They are nobody else's as long as the caller keeps what it gets; it is
+// nothing if there are to be no pages, or the ports are only to be named.
+absl::StatusOr<std::optional<FreePorts>> GiveStatusPorts(const RunFlags& flags, ClusterRequest& request) {
+  const std::string& flag = flags.status_port;
+  if (flag.empty()) return std::nullopt;
+  const int tasks = TasksOf(request);
+  ASSIGN_OR_RETURN(const int first, FirstStatusPort(flag, tasks));
+  for (int i = 0; i < tasks; ++i) request.status_ports.push_back(first + i);
+  if (first == 0) {
+    ASSIGN_OR_RETURN(std::optional<FreePorts> free, FreePorts::Reserve(tasks));
+    for (int i = 0; i < tasks; ++i) request.status_ports[i] = free->port(i);
+    return free;
+  }
+  if (flags.dry_run) return std::nullopt;
   auto taken = FreePorts::Take({static_cast<uint16_t>(first), static_cast<uint16_t>(tasks)});
   if (absl::IsInvalidArgument(taken.status()))
     return absl::InvalidArgumentError(absl::StrCat("--status_port '", flag, "': ", taken.status().message(),
                                                    "; each of ", tasks, " tasks has one from there on, and 0 takes ",
                                                    "free ones"));
-  return taken;
+  RETURN_IF_ERROR(taken.status());
+  return *std::move(taken);
 }
 
 absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remaining) {
@@ -159,9 +175,7 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
 
   std::error_code no_proc;
   request.muster_command = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
-  const int status_ports = flags.status_port.empty() ? 0 : TasksOf(request);
-  ASSIGN_OR_RETURN(std::optional<FreePorts> for_status, StatusPorts(flags.status_port, status_ports));
-  for (int i = 0; i < status_ports; ++i) request.status_ports.push_back(for_status->port(i));
+  ASSIGN_OR_RETURN(std::optional<FreePorts> for_status, GiveStatusPorts(flags, request));
   std::optional<RunTrace> trace;
   if (!flags.trace.empty() && flags.dry_run) request.trace_parts = flags.trace;
   if (!flags.trace.empty() && !flags.dry_run) {
@@ -175,7 +189,8 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   // A secret that the user has chosen lets him ask the run's ps from another terminal.
   const std::string exported = Find(options.environment, kJobTokenVariable);
   const std::string token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
-  for_status.reset();  // for the tasks to listen there; the addresses above are others
+  // For the tasks to listen there; the addresses above are others.
+  for (size_t i = 0; for_status && i < request.status_ports.size(); ++i) for_status->Release(i);
   ASSIGN_OR_RETURN(const ClusterPlan plan, PlanCluster(request, addresses, token, options.run_id));
   RETURN_IF_ERROR(CheckPrograms(plan, options.environment));
   if (flags.dry_run) {

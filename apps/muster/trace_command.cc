@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,10 +48,12 @@ std::vector<std::string> FilesOf(const std::vector<std::string>& parts) {
 }
 
 int Merge(const Flags& flags) {
-  if (std::find(flags.parts.begin(), flags.parts.end(), flags.output) != flags.parts.end())
+  const auto normal = [](const std::string& path) { return std::filesystem::path(path).lexically_normal(); };
+  const std::vector<std::string> files = FilesOf(flags.parts);
+  if (std::any_of(files.begin(), files.end(), [&](const auto& file) { return normal(file) == normal(flags.output); }))
     return UsageError("trace merge", absl::InvalidArgumentError(absl::StrCat(
                                          Quoted(flags.output), " is both what is written and a part that is read")));
-  const auto tasks = MergeTrace(PosixFileSystem(), FilesOf(flags.parts), flags.output);
+  const auto tasks = MergeTrace(PosixFileSystem(), files, flags.output);
   if (!tasks.ok()) return UsageError("trace merge", tasks.status());
   for (const MergedTask& task : *tasks) {
     const std::string clock =

@@ -11,11 +11,12 @@ constexpr absl::Duration kBetweenLogs = absl::Seconds(30);
 
 }  // namespace
 
-void GroupWait::operator()(const std::string& whom, absl::Duration waited) {
+void GroupWait::operator()(const std::string& whom, absl::Duration waited, const absl::Status& ended) {
   if (whom != shown_ && track_ != nullptr) track_->SetWaitingFor(whom);
   shown_ = whom;
   if (whom.empty()) {
-    if (!logged_.empty()) LogInfo("the wait for ", logged_, " is over");
+    // Of one that hasn't come the operation's error says more.
+    if (!logged_.empty() && ended.ok()) LogInfo("the wait for ", logged_, " is over");
     logged_.clear();
     return;
   }

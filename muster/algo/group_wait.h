@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "muster/observe/track.h"
 
@@ -16,7 +17,7 @@ class GroupWait {
   GroupWait(Track* track, absl::Duration patience) : track_(track), patience_(patience) {}
 
   // As Collective::OnWait.
-  void operator()(const std::string& whom, absl::Duration waited);
+  void operator()(const std::string& whom, absl::Duration waited, const absl::Status& ended);
 
  private:
   Track* track_;

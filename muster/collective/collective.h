@@ -63,15 +63,19 @@ class Collective {
   virtual void Leave() = 0;
 
   // Told whom an operation waits for, by the thread that called it: once it has waited kWorthAWord, about every second
-  // from there on, and with nobody ("") when it waits no more. On a ring `whom` is a neighbour, who may wait himself.
-  using OnWait = std::function<void(const std::string& whom, absl::Duration waited)>;
+  // from there on, and with nobody ("") when it waits no more; `ended` is then an error if nobody has come. On a ring
+  // `whom` is a neighbour, who may wait himself.
+  using OnWait = std::function<void(const std::string& whom, absl::Duration waited, const absl::Status& ended)>;
   void SetOnWait(OnWait on_wait) { on_wait_ = std::move(on_wait); }
 
  protected:
   static constexpr absl::Duration kWorthAWord = absl::Milliseconds(100);
   static constexpr absl::Duration kBetweenWords = absl::Seconds(1);
   void TellWait(const std::string& whom, absl::Duration waited) const {
-    if (on_wait_) on_wait_(whom, waited);
+    if (on_wait_) on_wait_(whom, waited, absl::OkStatus());
+  }
+  void TellWaitEnded(const absl::Status& ended) const {
+    if (on_wait_) on_wait_("", absl::ZeroDuration(), ended);
   }
 
  private:

@@ -10,6 +10,7 @@
 #include <future>
 #include <random>
 #include <tuple>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "muster/collective/group_in_threads.h"
@@ -294,16 +295,43 @@ TEST_P(CollectiveTest, WhoWaitsSaysForWhomAndWhenItIsOver) {
       return;
     }
     std::vector<std::string> whom;
-    rank.SetOnWait([&](const std::string& name, absl::Duration waited) {
+    rank.SetOnWait([&](const std::string& name, absl::Duration waited, const absl::Status& ended) {
       // Others may be late to begin with.
       if (rank.rank() == 0 && name == last && !absl::c_linear_search(whom, last)) told.set_value();
       whom.push_back(name);
       EXPECT_EQ(waited > absl::ZeroDuration(), !name.empty());
+      EXPECT_EQ(ended, absl::OkStatus());
     });
     EXPECT_EQ(rank.Barrier(Soon()), absl::OkStatus());
     if (rank.rank() != 0) return;
     EXPECT_THAT(whom, Contains(last));
     EXPECT_EQ(whom.back(), "");
+  });
+}
+
+TEST_P(CollectiveTest, WhoWaitedForOneThatHasGoneSaysThatNobodyHasCome) {
+  if (size() < 2) GTEST_SKIP() << "takes two";
+  std::promise<void> told;
+  AsEveryRank(kind().make(size()), [&](std::unique_ptr<Collective>& rank) {
+    ASSERT_EQ(rank->Barrier(Soon()), absl::OkStatus());
+    if (rank->rank() == size() - 1) {
+      EXPECT_EQ(told.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+      return rank.reset();
+    }
+    absl::Status last_word;
+    std::string last_name;
+    bool said = false;
+    rank->SetOnWait([&](const std::string& name, absl::Duration, const absl::Status& ended) {
+      // Others may be late to begin with.
+      if (rank->rank() == 0 && name == RankNames(size()).back() && !std::exchange(said, true)) told.set_value();
+      last_name = name;
+      last_word = ended;
+    });
+    const absl::Status status = rank->Barrier(absl::InfiniteFuture());
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    if (rank->rank() != 0) return;
+    EXPECT_EQ(last_name, "");
+    EXPECT_EQ(last_word, status);
   });
 }
 

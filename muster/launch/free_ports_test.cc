@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace muster {
 namespace {
@@ -41,6 +44,16 @@ bool CanListen(uint16_t port) {
   return can;
 }
 
+// So many ports in a row, wherever nobody has one of them: other runs of this test want some, too.
+FreePorts TakeRow(uint16_t count) {
+  for (int tries = 0; tries < 1000; ++tries) {
+    auto row = FreePorts::Take({.first = FreePorts::Reserve(1)->port(0), .count = count});
+    if (row.ok()) return *std::move(row);
+  }
+  ADD_FAILURE() << "no " << count << " free ports in a row";
+  return *FreePorts::Reserve(count);
+}
+
 TEST(FreePorts, AreDifferentAndHeldUntilReleased) {
   auto ports = FreePorts::Reserve(20);
   ASSERT_TRUE(ports.ok()) << ports.status();
@@ -56,55 +69,57 @@ TEST(FreePorts, AreDifferentAndHeldUntilReleased) {
 
 // A server that is being started, or started again, has no hold on its port.
 TEST(FreePorts, AReleasedPortIsNobodyElsesUntilItsRunEnds) {
-  constexpr PortRange kThree = {.first = 19990, .count = 3};
+  const PortRange row = {.first = TakeRow(3).port(0), .count = 3};
   const auto port_of = [](const absl::StatusOr<FreePorts>& ports) { return ports.ok() ? ports->port(0) : 0; };
   {
-    auto run = FreePorts::Reserve(3, kThree);
+    auto run = FreePorts::Reserve(3, row);
     ASSERT_TRUE(run.ok()) << run.status();
     for (int i = 0; i < 3; ++i) run->Release(i);
     for (int i = 0; i < 20; ++i) {
-      const uint16_t port = port_of(FreePorts::Reserve(1, kThree));
+      const uint16_t port = port_of(FreePorts::Reserve(1, row));
       for (int j = 0; j < 3; ++j) EXPECT_NE(port, run->port(j));
     }
   }
-  const uint16_t port = port_of(FreePorts::Reserve(1, kThree));
-  EXPECT_GE(port, 19990);
-  EXPECT_LT(port, 19993);
+  const uint16_t port = port_of(FreePorts::Reserve(1, row));
+  EXPECT_GE(port, row.first);
+  EXPECT_LT(port, row.first + 3);
 }
 
 TEST(FreePorts, ThoseThatAreNamedAreTakenUnlessOneIsInUse) {
-  constexpr PortRange kThree = {.first = 19980, .count = 3};
+  uint16_t first = 0, middle = 0, last = 0;
   {
-    const auto ports = FreePorts::Take(kThree);
-    ASSERT_TRUE(ports.ok()) << ports.status();
+    const FreePorts row = TakeRow(3);
+    first = row.port(0);
+    middle = first + 1;
+    last = first + 2;
     for (int i = 0; i < 3; ++i) {
-      EXPECT_EQ(ports->port(i), 19980 + i);
-      EXPECT_FALSE(CanListen(ports->port(i)));
+      EXPECT_EQ(row.port(i), first + i);
+      EXPECT_FALSE(CanListen(row.port(i)));
     }
-    const auto again = FreePorts::Take({.first = 19982, .count = 2});
-    EXPECT_EQ(again.status().message(), "port 19982 is in use") << "another run has it";
+    const auto again = FreePorts::Take({.first = last, .count = 2});
+    EXPECT_EQ(again.status().message(), absl::StrCat("port ", last, " is in use")) << "another run has it";
   }
-  const Listening other(19981);
-  const auto ports = FreePorts::Take(kThree);
+  const Listening other(middle);
+  const auto ports = FreePorts::Take({.first = first, .count = 3});
   EXPECT_TRUE(absl::IsInvalidArgument(ports.status()));
-  EXPECT_EQ(ports.status().message(), "port 19981 is in use");
+  EXPECT_EQ(ports.status().message(), absl::StrCat("port ", middle, " is in use"));
 }
 
 // As a run that is begun again as soon as it has ended: its pages have just closed connections.
 TEST(FreePorts, ANamedOneMayHaveBeenInUseUntilNow) {
-  constexpr uint16_t kPort = 19985;
+  const uint16_t port = TakeRow(1).port(0);
   {
-    const Listening server(kPort);
+    const Listening server(port);
     const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_in address = Loopback(kPort);
+    const sockaddr_in address = Loopback(port);
     ASSERT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     close(accept(server.fd, nullptr, nullptr));  // first: its end stays in TIME_WAIT
     char nothing;
     EXPECT_EQ(read(client, &nothing, 1), 0);
     close(client);
   }
-  EXPECT_FALSE(CanListen(kPort));
-  EXPECT_TRUE(FreePorts::Take({.first = kPort, .count = 1}).ok());
+  EXPECT_FALSE(CanListen(port));
+  EXPECT_TRUE(FreePorts::Take({.first = port, .count = 1}).ok());
 }
 
 TEST(FreePorts, NoneAreNeeded) { EXPECT_TRUE(FreePorts::Reserve(0).ok()); }

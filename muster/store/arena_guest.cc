@@ -34,10 +34,12 @@ bool SameFile(int one, int other) {
 absl::StatusOr<std::unique_ptr<ArenaGuest>> ArenaGuest::Visit(const std::string& socket_name,
                                                               const std::string& ticket) {
   const int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (connection < 0)
+    return absl::ResourceExhaustedError(absl::StrCat("no socket to fetch its memory by: ", std::strerror(errno)));
   const AbstractAddress address(socket_name);
-  if (connection < 0 || connect(connection, address.get(), address.length) != 0) {
+  if (connect(connection, address.get(), address.length) != 0) {
     const int error = errno;
-    if (connection >= 0) close(connection);
+    close(connection);
     return absl::UnavailableError(absl::StrCat("it is not on this host (", std::strerror(error), ")"));
   }
   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kAnswerPatience, sizeof kAnswerPatience);

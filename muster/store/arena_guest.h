@@ -15,7 +15,8 @@ namespace muster {
 class ArenaGuest {
  public:
   // Blocks for a few seconds at most. Unavailable: no such socket on this host: the ps is on another, or has died.
-  // PermissionDenied: the ps refuses (another user, another pid namespace, a ticket that isn't one).
+  // ResourceExhausted: this process has no descriptors left. PermissionDenied: the ps refuses (another user, another
+  // pid namespace, a ticket that isn't one).
   static absl::StatusOr<std::unique_ptr<ArenaGuest>> Visit(const std::string& socket, const std::string& ticket);
   ~ArenaGuest();
   ArenaGuest(const ArenaGuest&) = delete;

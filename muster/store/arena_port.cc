@@ -105,7 +105,9 @@ void ArenaPort::Serve() {
     std::vector<pollfd> watched = {{stop_, POLLIN, 0}, {accepts_later_ ? -1 : listener_, POLLIN, 0}};
     for (const int fd : visitors_) watched.push_back({fd, POLLIN, 0});
     const int patience = accepts_later_ ? static_cast<int>(absl::ToInt64Milliseconds(kAcceptAgainAfter)) : -1;
-    if (poll(watched.data(), watched.size(), patience) < 0) continue;
+    const int ready = poll(watched.data(), watched.size(), patience);
+    ++turns_;
+    if (ready < 0) continue;
     accepts_later_ = false;
     if (watched[0].revents != 0) return;
     // A visitor has nothing more to say: whatever stirs is the end of him.

@@ -7,6 +7,7 @@
 // the one that drives it). Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,6 +42,8 @@ class ArenaPort {
   std::string Admit(int client, uint64_t incarnation, int memory_fd);
   // The process that came with that ticket and has the memory, if it was the last that did.
   std::optional<ProcessIdentity> Visitor(int client, const std::string& ticket) const;
+  // How often its thread has woken, for tests of when it does.
+  int64_t turns() const { return turns_; }
   // The last visitor of that client was this process, and has closed its connection: it writes no more.
   bool HasLeft(int client, const ProcessIdentity& process) const;
 
@@ -69,6 +72,7 @@ class ArenaPort {
   const int stop_;              // an eventfd
   std::vector<int> visitors_;   // thread_ only
   bool accepts_later_ = false;  // likewise: no descriptors are left
+  std::atomic<int64_t> turns_{0};
   mutable Mutex mutex_;
   std::map<int, Client> clients_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses all of the above

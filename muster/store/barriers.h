@@ -28,7 +28,6 @@ class Barriers {
   void Disconnect(ConnectionId connection);
   void FailAll(const absl::Status& status);
 
-  bool waiting() const { return !barriers_.empty(); }
   void Describe(std::vector<WaitingFor>& waiting) const;
 
  private:

@@ -143,7 +143,7 @@ bool CheckpointHold::Reached(int client) const {
 }
 
 MarkReply CheckpointHold::MakeReply() const {
-  MarkReply reply{.global_step = arena_->header().counters.global_step};
+  MarkReply reply{.global_step = Observe(arena_->header().counters.global_step)};
   if (arena_->model().gated()) return reply;
   for (uint32_t i = 0; i < through_.size(); ++i) {
     const ClientNumbers& numbers = arena_->client(static_cast<int>(i)).numbers;

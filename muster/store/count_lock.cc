@@ -74,11 +74,12 @@ void Arena::CountLock::NoteDirect(int client, uint64_t staleness) {
 
 void Arena::CountLock::Restart(int64_t global_step, int64_t minibatches) {
   ArenaHeader& header = arena_.header();
-  header.counters.global_step = global_step;
-  header.counters.minibatches = minibatches;
+  // These are looked at without the lock, too.
+  Publish(header.counters.global_step, global_step);
+  Publish(header.counters.minibatches, minibatches);
   header.gate = {.round = static_cast<uint64_t>(global_step), .dropped = header.gate.dropped};
   header.firing = 0;
-  header.rounds.lost = 0;
+  Publish<uint64_t>(header.rounds.lost, 0);
 }
 
 }  // namespace muster

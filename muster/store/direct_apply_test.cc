@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "muster/base/log.h"
+#include "muster/base/wrong_configuration.h"
+#include "muster/store/arena_port.h"
 #include "muster/store/direct_worker.h"
 #include "muster/store/in_between.h"
 #include "muster/store/passing_handler.h"
@@ -147,8 +149,47 @@ TEST(DirectApply, FallsBackOrSaysThatItCannot) {
   EXPECT_EQ(willing.Push(1)->global_step, 1);
   DirectWorker insisting(store, "worker:1", false, ApplyChoice::kDirect, kPlain);
   EXPECT_TRUE(absl::IsFailedPrecondition(insisting.ready)) << insisting.ready;
+  EXPECT_TRUE(IsWrongConfiguration(insisting.ready)) << insisting.ready;
   EXPECT_THAT(std::string(insisting.ready.message()), HasSubstr("ps:0 (ps0:2222)"));
   EXPECT_THAT(std::string(insisting.ready.message()), HasSubstr("accepted then: server, auto"));
+}
+
+// Says so often that the way in is a socket, or a ticket, that isn't.
+class Misleading final : public PassingHandler {
+ public:
+  Misleading(StoreService& service, OpenDirectReply reply, int times)
+      : PassingHandler(service), reply_(std::move(reply)), times_(times) {}
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    if (static_cast<StoreMethod>(request.method) == StoreMethod::kOpenDirect && times_-- > 0)
+      return responder.Send(Encode(reply_));
+    inner_.Handle(request, std::move(bulk), std::move(responder));
+  }
+
+ private:
+  const OpenDirectReply reply_;
+  int times_;
+};
+
+absl::Status StartedDirectly(const OpenDirectReply& misleading, int times) {
+  SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
+  store.KillPs(0);
+  store.wrap = [&](StoreService& service) { return std::make_unique<Misleading>(service, misleading, times); };
+  store.StartPs(0);
+  const DirectWorker worker(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
+  return worker.ready;
+}
+
+// A ps that is killed between its answer and the visit is no mistake in the configuration: whoever started the worker
+// is to start it again.
+TEST(DirectApply, OnlyWhatWillNeverBeHadIsAWrongConfiguration) {
+  const std::string ticket(32, 't');
+  EXPECT_EQ(StartedDirectly({"muster-of-the-dead", ticket, 1}, 1), absl::OkStatus());
+  const absl::Status elsewhere = StartedDirectly({"muster-on-another-host", ticket, 1}, 1000);
+  EXPECT_TRUE(IsWrongConfiguration(elsewhere)) << elsewhere;
+  const auto port = *ArenaPort::Open();
+  const absl::Status refused = StartedDirectly({port->name(), ticket, 1}, 1000);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_FALSE(IsWrongConfiguration(refused)) << refused;
 }
 
 // Binds what the client offers as the algorithms do. Returns what keeps the memory there.
@@ -270,6 +311,7 @@ void ExpectThePsBusiness(const RuleSpec& rule, absl::FunctionRef<void(ModelBindi
       EXPECT_EQ(ready, absl::OkStatus());
     } else {
       EXPECT_TRUE(absl::IsFailedPrecondition(ready)) << ready;
+      EXPECT_TRUE(IsWrongConfiguration(ready)) << ready;
       EXPECT_THAT(std::string(ready.message()), HasSubstr("accepted then: server, auto"));
     }
   }

@@ -16,7 +16,7 @@ absl::StatusOr<OpenDirectReply> DirectDoor::Open(Arena& arena, int client, uint6
     return absl::NotFoundError(
         "the model has a bound of staleness or elastic exchanges, which are the business of the ps alone");
   const std::string ticket = port_->Admit(client, incarnation, arena.memory().fd());
-  if (ticket.empty()) return absl::NotFoundError("this ps has no descriptors left");
+  if (ticket.empty()) return absl::ResourceExhaustedError("this ps has no descriptors left");
   return OpenDirectReply{port_->name(), ticket, static_cast<uint32_t>(arena.layout().num_clients())};
 }
 

@@ -17,7 +17,7 @@ class DirectDoor {
   explicit DirectDoor(ArenaPort* port) : port_(port) {}
 
   // For this incarnation of the client. NotFound: this ps gives its arena to nobody, or it alone can apply the updates
-  // of its model.
+  // of its model. ResourceExhausted: it has no descriptors left.
   absl::StatusOr<OpenDirectReply> Open(Arena& arena, int client, uint64_t incarnation);
   // From now on the bearer of the ticket writes for the client. PermissionDenied: nobody has come with it.
   [[nodiscard]] absl::Status Enter(Arena& arena, int client, const std::string& ticket);

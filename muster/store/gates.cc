@@ -102,9 +102,8 @@ void Gates::Look() {
 void Gates::LookAgain() {
   if (timer_) loop_.CancelTimer(*timer_);
   timer_.reset();
+  // Every death until training has ended; nobody waits for anybody after that.
   absl::Time next = presence_.NextLook(loop_.Now());
-  if (synchronous_.waiting() || synchronous_.divided() || clock_.waiting() || barriers_.waiting())
-    next = std::min(next, clients_.NextDeath(loop_.Now()));
   if (synchronous_.waiting() && synchronous_.divided()) next = std::min(next, loop_.Now() + kLookAtRounds);
   if (next == absl::InfiniteFuture()) return;
   timer_ = loop_.CallAt(next, [this] {

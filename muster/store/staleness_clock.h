@@ -32,7 +32,6 @@ class StalenessClock {
   void Disconnect(ConnectionId connection);
   void FailAll(const absl::Status& status);
 
-  bool waiting() const { return !held_.empty(); }
   void Describe(absl::Time now, std::vector<WaitingFor>& waiting) const;
 
  private:

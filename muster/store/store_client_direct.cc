@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// A ps that has just come back may be gone again when it is visited. One that answers every time and is never found on
+// A ps may be gone when it is visited, though it has just answered. One that answers every time and is never found on
 // this host is on another.
 constexpr absl::Duration kVisitAgainAfter = absl::Milliseconds(100);
 constexpr int kVisits = 20;
@@ -66,7 +66,10 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   const bool again = client.direct_ != nullptr;
   bool elsewhere = false;
   absl::Status opened = Try(client, elsewhere);
-  for (int visits = 1; again && elsewhere && visits < kVisits && !options.stop_requested(); ++visits) {
+  // Whoever can do without doesn't wait to begin with.
+  const bool insists = again || options.apply == ApplyChoice::kDirect;
+  int visits = 1;
+  for (; insists && elsewhere && visits < kVisits && !options.stop_requested(); ++visits) {
     client.loop_.RunUntil(options.stop_requested, client.loop_.Now() + kVisitAgainAfter);
     opened = Try(client, elsewhere);
   }
@@ -85,7 +88,9 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   if (options.apply == ApplyChoice::kDirect) {
     const std::string why = absl::StrCat("direct apply is asked for, but can't be had: ", opened.message(),
                                          "; accepted then: server, auto");
-    return again ? absl::FailedPreconditionError(why) : WrongConfigurationError(why);
+    // What the model forbids, or a living ps: it never will be had. Anything else may be had another time.
+    const bool never = absl::IsNotFound(opened) || (elsewhere && visits == kVisits);
+    return never && !again ? WrongConfigurationError(why) : absl::FailedPreconditionError(why);
   }
   LogInfo("the ps apply the updates of ", options.task, ": ", opened.message());
   if (again) StepBack(client);

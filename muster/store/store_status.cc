@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "muster/store/shared_memory_order.h"
 
 namespace muster {
 namespace {
@@ -154,9 +155,9 @@ std::string StatusJson(const StoreService::View& view) {
   status["state"] = !view.ending.empty() ? "ended" : view.arena != nullptr ? "ready" : "waiting for the chief";
   status["ending"] = view.ending;
   status["uptime_seconds"] = absl::ToDoubleSeconds(view.now - view.started);
-  status["global_step"] = view.arena != nullptr ? view.arena->header().counters.global_step : 0;
-  status["minibatches"] = view.arena != nullptr ? view.arena->header().counters.minibatches : 0;
-  status["version"] = view.arena != nullptr ? view.arena->header().counters.updates : 0;
+  status["global_step"] = view.arena != nullptr ? Observe(view.arena->header().counters.global_step) : 0;
+  status["minibatches"] = view.arena != nullptr ? Observe(view.arena->header().counters.minibatches) : 0;
+  status["version"] = view.arena != nullptr ? Observe(view.arena->header().counters.updates) : 0;
   status["rule"] = view.arena != nullptr ? RuleName(view.arena->model().optimizer.rule.kind) : "";
   status["value_bytes"] = view.arena != nullptr ? view.arena->layout().value_bytes() : 0;
   status["slot_bytes"] = view.arena != nullptr ? view.arena->layout().slot_bytes() : 0;

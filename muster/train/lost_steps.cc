@@ -10,8 +10,13 @@
 namespace muster {
 
 absl::Status NamingLostSteps(const absl::Status& why, FileSystem& files, const std::string& checkpoint_dir,
-                             int64_t global_step) {
+                             int64_t global_step, bool is_chief) {
   const std::string begun = absl::StrCat(why.message(), "; at global step ", global_step, ", of which ");
+  const auto not_seen = [&begun](const std::string& where) {
+    return absl::UnavailableError(
+        absl::StrCat(begun, "those since the chief's last checkpoint are lost; this task ", where));
+  };
+  if (checkpoint_dir.empty() && !is_chief) return not_seen("has no checkpoint_dir");
   if (checkpoint_dir.empty())
     return absl::UnavailableError(
         absl::StrCat(begun, "all are lost when the workers are started again: the session has no checkpoint_dir"));
@@ -19,6 +24,7 @@ absl::Status NamingLostSteps(const absl::Status& why, FileSystem& files, const s
   if (!newest.ok())
     return absl::UnavailableError(
         absl::StrCat(begun, "those since the last checkpoint are lost (", newest.status().message(), ")"));
+  if (!*newest && !is_chief) return not_seen("sees none in " + checkpoint_dir);
   if (!*newest)
     return absl::UnavailableError(absl::StrCat(
         begun, "all are lost when the workers are started again: ", checkpoint_dir, " has no checkpoint yet"));

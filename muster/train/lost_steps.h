@@ -11,8 +11,9 @@
 namespace muster {
 
 // `why`, an Unavailable, with how many of `global_step` steps no checkpoint of `checkpoint_dir` has (empty: there is
-// none), and where training will go on.
+// none), and where training will go on. The checkpoints are the chief's: another task that sees none there, or has no
+// checkpoint_dir, doesn't know how many there are.
 [[nodiscard]] absl::Status NamingLostSteps(const absl::Status& why, FileSystem& files,
-                                           const std::string& checkpoint_dir, int64_t global_step);
+                                           const std::string& checkpoint_dir, int64_t global_step, bool is_chief);
 
 }  // namespace muster

@@ -106,12 +106,10 @@ absl::Status Node::StartPs() {
 absl::Status Node::StartLocalStore() {
   transport_ = std::make_unique<LoopbackTransport>(network_, loop_);
   background_ = std::make_unique<BackgroundThread>();
-  // Of several workers without ps, each has a store of its own that nobody else updates.
-  if (task_.distributed() && (options_.apply != ApplyChoice::kAuto || Narrow(options_.wire)))
+  if (HasOwnCopy() && (options_.apply != ApplyChoice::kAuto || Narrow(options_.wire)))
     LogWarning(
         "who applies, and the precision on the wire, can be chosen with ps alone: here each worker updates its own "
-        "copy "
-        "of the model, in fp32");
+        "copy of the model, in fp32");
   if (ApplyOfClient() != ApplyChoice::kServer) port_ = ArenaPort::OpenOrWarn();
   // This process is its only client: however long it thinks between two steps, it is alive.
   const LeaseOptions never_lost = {.lease = absl::InfiniteDuration(), .abandoned_after = absl::InfiniteDuration()};
@@ -147,13 +145,11 @@ void Node::StartClient(std::vector<std::string> ps_addresses) {
                                                        .part_bytes = options_.part_bytes});
 }
 
-ApplyChoice Node::ApplyOfClient() const {
-  return task_.distributed() && task_.num_ps() == 0 ? ApplyChoice::kAuto : options_.apply;
-}
+bool Node::HasOwnCopy() const { return task_.distributed() && task_.num_ps() == 0; }
 
-WireOptions Node::WireOfClient() const {
-  return task_.distributed() && task_.num_ps() == 0 ? WireOptions() : options_.wire;
-}
+ApplyChoice Node::ApplyOfClient() const { return HasOwnCopy() ? ApplyChoice::kAuto : options_.apply; }
+
+WireOptions Node::WireOfClient() const { return HasOwnCopy() ? WireOptions() : options_.wire; }
 
 void Node::StartHeartbeats() {
   if (local_store_ || lease_keeper_) return;
@@ -184,7 +180,7 @@ absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
         absl::StrCat(task_.task().ToString(), " does not train: only the chief and the workers have a session"));
   if (algorithm_ == nullptr)
     return absl::FailedPreconditionError("create the trainer (such as Asynchronous) before the session");
-  if (algorithm_->trains_on_ps() && task_.distributed() && task_.num_ps() == 0)
+  if (algorithm_->trains_on_ps() && HasOwnCopy())
     return WrongConfigurationError(
         "this cluster has no ps, and this way to train needs at least one: add a 'ps' job to TF_CONFIG, or --ps_hosts, "
         "or train by AllReduce, which needs none");

@@ -86,6 +86,8 @@ class Node {
   [[nodiscard]] absl::Status StartLocalStore();
   void StartClient(std::vector<std::string> ps_addresses);
   void StartHeartbeats();
+  // One of several workers without ps, each of which has a store of its own that nobody else updates.
+  bool HasOwnCopy() const;
   // What the options say, where there is something to choose.
   ApplyChoice ApplyOfClient() const;
   WireOptions WireOfClient() const;

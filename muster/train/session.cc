@@ -164,7 +164,7 @@ absl::Status Session::Run() {
     if (status.ok() && !stop_) status = RunHooked();
   }
   if (absl::IsUnavailable(status) && !environment_.algorithm->trains_on_ps())
-    status = NamingLostSteps(status, *environment_.files, options_.checkpoint_dir, global_step_);
+    status = NamingLostSteps(status, *environment_.files, options_.checkpoint_dir, global_step_, is_chief_);
   if (status.ok() && !environment_.algorithm->busy()) status = ObeyLoadRequest();
   if (!absl::IsCancelled(status) || IsInterrupted(status)) return LeaveIfInterrupted(std::move(status));
   LogInfo(status.message());

@@ -12,6 +12,8 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/process/by_hand.h"
 #include "tests/process/killed_run.h"
 #include "tests/process/left_behind.h"
@@ -156,12 +158,15 @@ TEST_P(BoundedRunTest, KilledWorkersAndPsTogether) {
   }
 }
 
-// For whom `task` waits at ps 0; empty: for nobody.
-std::string WaitingFor(const ByHand& cluster, const std::string& task) {
-  const std::string muster = MUSTER_BIN_DIR "/muster";
-  Process ask({muster, "ps", "--status", cluster.ps_address(0), "--json"});
+std::string StatusOfPs0(const ByHand& cluster) {
+  Process ask({MUSTER_BIN_DIR "/muster", "ps", "--status", cluster.ps_address(0), "--json"});
   EXPECT_EQ(ask.Wait(), 0) << ask.err;
-  const nlohmann::json status = nlohmann::json::parse(ask.out, nullptr, /*allow_exceptions=*/false);
+  return ask.out;
+}
+
+// For whom `task` waits by what a ps says of itself; empty: for nobody.
+std::string WaitingFor(const std::string& answer, const std::string& task) {
+  const nlohmann::json status = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object()) return "";
   for (const nlohmann::json& client : status.at("clients"))
     if (client.at("task") == task) return client.value("waiting_for", "");
@@ -171,13 +176,19 @@ std::string WaitingFor(const ByHand& cluster, const std::string& task) {
 TEST_P(BoundedRunTest, NobodyGetsFartherAheadOfAStoppedWorkerUntilItGoesOn) {
   ByHand cluster(1, 2);
   const std::vector<std::string> toy = Joined(ToyThatCounts(), Joined({"--steps=500"}, Flags()));
-  ServingPs ps(cluster, 0);
+  // Who is stopped is alive for longer than this test looks at it.
+  Process ps(Joined(ToyThatCounts(), Joined(cluster.Flags("ps", 0), {"--lease=600"})));
+  ps.WaitForErr("serves at");
   Process worker(Joined(toy, Joined(cluster.Flags("worker", 1), kHeldBack)));
   Process chief(Joined(toy, Joined(cluster.Flags("worker", 0), {kQuiet})));
   worker.WaitForErr("loss = ");
   worker.Signal(SIGSTOP);
-  std::string waits;
-  while (waits.find("worker:1 (at ") == std::string::npos && !HasFailure()) waits = WaitingFor(cluster, "worker:0");
+  std::string answer, waits;
+  for (const absl::Time give_up = absl::Now() + absl::Minutes(2);
+       waits.find("worker:1 (at ") == std::string::npos && absl::Now() < give_up && !HasFailure();
+       waits = WaitingFor(answer, "worker:0"))
+    answer = StatusOfPs0(cluster);
+  EXPECT_THAT(waits, HasSubstr("worker:1 (at ")) << answer;
   EXPECT_THAT(waits, HasSubstr("clock "));
   worker.Signal(SIGCONT);
   EXPECT_EQ(worker.Wait(), 0) << worker.err;

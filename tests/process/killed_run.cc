@@ -44,7 +44,8 @@ KilledRun::KilledRun(int workers, int64_t width, const std::vector<std::string>&
 
 void KilledRun::WaitForSteps() {
   size_t at = run_.err.size();
-  for (int line = 0; line < 5; ++line) at = run_.WaitForErr("loss = ", run_.WaitForErr("[worker:0] ", at));
+  for (int line = 0; line < 5 && at != std::string::npos; ++line)
+    at = run_.WaitForErrLine("[worker:0] ", "loss = ", at);
 }
 
 int KilledRun::End() {

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "tests/process/process.h"
@@ -28,11 +29,22 @@ bool IsMine(const std::string& path) {
   return lstat(path.c_str(), &status) == 0 && status.st_uid == geteuid();
 }
 
+// Whether `is` is true of an entry. Processes end while they are looked at, at which their folder of descriptors can't
+// be read any further; others' can't be looked at.
+bool AnyOf(const fs::path& folder, absl::FunctionRef<bool(const fs::path&)> is) {
+  std::error_code gone;
+  for (fs::directory_iterator it(folder, gone); !gone && it != fs::directory_iterator(); it.increment(gone))
+    if (is(it->path())) return true;
+  return false;
+}
+
 // As a descriptor or as memory.
 bool Holds(const fs::path& process, const std::string& path) {
-  std::error_code gone;  // processes end while they are looked at; others' can't be looked at
-  for (const auto& entry : fs::directory_iterator(process / "fd", gone))
-    if (fs::read_symlink(entry.path(), gone) == path) return true;
+  const auto is_it = [&path](const fs::path& descriptor) {
+    std::error_code closed;
+    return fs::read_symlink(descriptor, closed) == path;
+  };
+  if (AnyOf(process / "fd", is_it)) return true;
   std::ifstream maps(process / "maps");
   for (std::string line; std::getline(maps, line);)
     if (absl::EndsWith(line, " " + path)) return true;
@@ -40,13 +52,10 @@ bool Holds(const fs::path& process, const std::string& path) {
 }
 
 bool IsHeldByAnother(const std::string& path) {
-  std::error_code gone;
-  for (const auto& entry : fs::directory_iterator("/proc", gone)) {
+  return AnyOf("/proc", [&path](const fs::path& process) {
     pid_t pid = 0;
-    if (absl::SimpleAtoi(entry.path().filename().string(), &pid) && pid != getpid() && Holds(entry.path(), path))
-      return true;
-  }
-  return false;
+    return absl::SimpleAtoi(process.filename().string(), &pid) && pid != getpid() && Holds(process, path);
+  });
 }
 
 }  // namespace
@@ -66,7 +75,8 @@ std::vector<std::string> LeftBehind::Entries() const {
   for (const std::string& name : EntriesOf(kSharedMemory)) {
     const std::string path = std::string(kSharedMemory) + "/" + name;
     const bool is_new = !std::binary_search(before_.begin(), before_.end(), name);
-    if (is_new && IsMine(path) && !IsHeldByAnother(path)) left.push_back(path);
+    // Somebody else may have closed and removed it while it was looked for.
+    if (is_new && IsMine(path) && !IsHeldByAnother(path) && IsMine(path)) left.push_back(path);
   }
   for (const std::string& name : EntriesOf(temporary_.path())) left.push_back(temporary_.File(name));
   return left;

@@ -108,6 +108,18 @@ size_t Process::WaitFor(int& fd, std::string& into, const std::string& text, siz
   return into.find(text, from);
 }
 
+size_t Process::WaitForErrLine(const std::string& beginning, const std::string& text, size_t from) {
+  for (;;) {
+    const size_t begin = WaitForErr("\n" + beginning, from);
+    if (begin == std::string::npos) return begin;
+    const size_t end = WaitForErr("\n", begin + 1);
+    if (end == std::string::npos) return end;
+    const size_t behind = begin + 1 + beginning.size();
+    if (absl::StrContains(absl::string_view(err).substr(behind, end - behind), text)) return end;
+    from = end;
+  }
+}
+
 void Process::ReadSomeOut() {
   ASSERT_TRUE(WaitReadable(out_fd_, absl::Now() + kHang)) << out;
   Read(out_fd_, out);

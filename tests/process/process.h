@@ -35,6 +35,9 @@ class Process {
   void WaitForErr(const std::string& text) { WaitFor(err_fd_, err, text, 0); }
   // Likewise, but only what comes behind the first `from` bytes of stderr counts. Returns where it begins.
   size_t WaitForErr(const std::string& text, size_t from) { return WaitFor(err_fd_, err, text, from); }
+  // Likewise a line that begins with `beginning` and has `text` behind that, whole. Returns its end, from which the
+  // next one can be waited for; npos: none has come, and there is a failure.
+  size_t WaitForErrLine(const std::string& beginning, const std::string& text, size_t from);
   // Whatever comes next on stdout.
   void ReadSomeOut();
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "muster/base/file_system.h"
+#include "muster/launch/free_ports.h"
 #include "muster/observe/trace_part.h"
 #include "tests/process/by_hand.h"
 #include "tests/process/process.h"
@@ -101,15 +101,25 @@ size_t Count(const std::string& text, const std::string& what) {
 TEST(TraceTest, ARunGivesOneTraceOfAllTasksThoughOneWasKilled) {
   const ScratchDirectory scratch;
   const std::string file = scratch.File("run.json");
+  // Every step is logged, and nobody gets further ahead of who reads that than a pipe holds: it is in the middle when
+  // somebody is killed, however fast it is, and no part gets more than can be written.
   Process run({kMuster, "run", "--ps", "2", "--workers", "2", "--muster-ps", "--trace", file, "--", kToy,
-               "--steps=5000", "--log_steps=1000", "--width=40000"});
+               "--steps=1000000000", "--log_steps=1", "--pipe_bytes=4096", "--width=40000"});
   run.WaitForErr("\n", run.WaitForErr("worker:1 is process ", 0));
   const pid_t worker = std::atoi(After(run.err, "[muster] worker:1 is process ").at(0).c_str());
-  // It trains, and its part has got enough of it for one step not to matter.
-  const std::string part = absl::StrCat(file, ".parts-", After(run.err, "[muster] run ").at(0), "/part.worker-1");
-  const absl::Time give_up = absl::Now() + absl::Minutes(1);
-  while (Count(Read(part), "\"name\":\"step\"") < 500) ASSERT_LT(absl::Now(), give_up) << Read(part);
+  // They train, and their parts have got enough of it for one step not to matter.
+  const std::string parts = absl::StrCat(file, ".parts-", After(run.err, "[muster] run ").at(0));
+  const auto train = [&](const std::string& part, size_t steps) {
+    while (Count(Read(parts + part), "\"name\":\"step\"") < steps && !HasFailure())
+      run.WaitForErr("\n", run.err.size());
+  };
+  train("/part.worker-0", 1000);
+  train("/part.worker-1", 1000);
+  const size_t killed = run.err.size();
   kill(worker, SIGKILL);
+  run.WaitForErr("[muster] worker:1 is process ", run.WaitForErr("worker:1 was killed by signal 9", killed));
+  train("/part.worker-1", 1);  // which is the next life's now
+  run.Signal(SIGINT);
   ASSERT_EQ(run.Wait(), 0) << run.err;
 
   const Trace trace(file);
@@ -135,7 +145,7 @@ TEST(TraceTest, ARunGivesOneTraceOfAllTasksThoughOneWasKilled) {
   }
   EXPECT_GT(whole, 1000);
   EXPECT_THAT(run.err, HasSubstr("worker:0, training: "));
-  EXPECT_FALSE(PosixFileSystem().Exists(absl::StrCat(file, ".parts-", After(run.err, "[muster] run ").at(0))));
+  EXPECT_FALSE(PosixFileSystem().Exists(parts));
 
   Process summary({kMuster, "trace", "summary", file});
   EXPECT_EQ(summary.Wait(), 0) << summary.err;
@@ -171,6 +181,13 @@ TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
   Process again({kMuster, "trace", "merge", file, folder});
   EXPECT_EQ(again.Wait(), 0) << again.err;
   EXPECT_EQ(again.out, merge.out);
+
+  // What it has written lies in the folder itself the second time.
+  const std::vector<std::string> inside = {kMuster, "trace", "merge", folder + "/whole.json", folder + "/"};
+  EXPECT_EQ(Process(inside).Wait(), 0);
+  Process second(inside);
+  EXPECT_EQ(second.Wait(), 2);
+  EXPECT_THAT(second.err, HasSubstr("is both what is written and a part that is read"));
 }
 
 TEST(TraceTest, AProcessAloneWritesTheFileItself) {
@@ -273,6 +290,24 @@ TEST(StatusPageTest, ARunWhosePagesHaveNoPortsStartsNothing) {
   EXPECT_EQ(run.Wait(), 2);
   EXPECT_THAT(run.err, HasSubstr("port " + std::to_string(port) + " is in use"));
   EXPECT_THAT(run.err, Not(HasSubstr("is process")));
+
+  Process dry({kMuster, "run", "--status_port", std::to_string(port), "--dry-run", "--", kToy});
+  EXPECT_EQ(dry.Wait(), 0) << dry.err;
+  EXPECT_THAT(dry.out, HasSubstr(std::to_string(port))) << "it starts nothing either way";
+}
+
+// As that of a task that has been killed, and is being started again.
+TEST(StatusPageTest, APortOnWhichNobodyListensBelongsToTheRunAsLongAsItLives) {
+  uint16_t port = 0;
+  {
+    Process run({kMuster, "run", "--ps", "0", "--status_port", "0", "--", "/bin/sleep", "1000"});
+    run.WaitForErr("\n", run.WaitForErr("http://127.0.0.1:", 0));
+    port = static_cast<uint16_t>(std::atoi(run.err.substr(run.err.find("http://127.0.0.1:") + 17).c_str()));
+    EXPECT_TRUE(absl::IsInvalidArgument(FreePorts::Take({.first = port, .count = 1}).status())) << port;
+    run.Signal(SIGINT);
+    EXPECT_EQ(run.Wait(), 128 + SIGINT) << run.err;
+  }
+  EXPECT_EQ(FreePorts::Take({.first = port, .count = 1}).status(), absl::OkStatus()) << port;
 }
 
 TEST(StatusPageTest, WhatCantBeIsToldBeforeAnythingIsStarted) {

@@ -167,25 +167,27 @@ absl::Status RingCollective::Run(Flow& flow, absl::Time deadline) {
   // What was sent may change again only when the kernel has it.
   const auto complete = [&] { return HasAll() && HasServedAll() && in_use_.use_count() == 1; };
   const auto over = [&] { return complete() || !failure_.ok() || !WhyStuck().ok(); };
-  const bool in_time = AwaitEnd(over, deadline);
+  bool told = false;
+  const bool in_time = AwaitEnd(over, deadline, told);
   if (failure_.ok() && !complete()) Fail(WhyStuck());
   if (!in_time)
     Fail(absl::DeadlineExceededError(
         absl::StrCat(names_[WaitsFor()], " hasn't come to operation ", number_, " of the group in time")));
   flow_ = nullptr;
+  if (told) TellWaitEnded(failure_);
   if (!failure_.ok()) End(failure_);
   return failure_;
 }
 
-bool RingCollective::AwaitEnd(absl::FunctionRef<bool()> over, absl::Time deadline) {
+bool RingCollective::AwaitEnd(absl::FunctionRef<bool()> over, absl::Time deadline, bool& told) {
   const absl::Time began = loop_.Now();
   if (loop_.RunUntil(over, std::min(deadline, began + kWorthAWord))) return true;
   bool in_time = false;
   for (absl::Time now = began + kWorthAWord; !in_time && now < deadline; now = loop_.Now()) {
     TellWait(names_[WaitsFor()], now - began);
+    told = true;
     in_time = loop_.RunUntil(over, std::min(deadline, now + kBetweenWords));
   }
-  TellWait("", absl::ZeroDuration());
   return in_time;
 }
 

@@ -70,8 +70,8 @@ class RingCollective final : public Collective, private RequestHandler {
   bool HasServedAll() const { return !flow_->serves || served_ == flow_->stages * flow_->pieces; }
   // The neighbour that the operation under way waits for.
   int WaitsFor() const { return HasAll() ? after() : before(); }
-  // As RunUntil, and tells of a wait that lasts.
-  bool AwaitEnd(absl::FunctionRef<bool()> over, absl::Time deadline);
+  // As RunUntil, and tells of a wait that lasts; `told`: it has.
+  bool AwaitEnd(absl::FunctionRef<bool()> over, absl::Time deadline, bool& told);
   // The operation can't go on, for a neighbour is gone that it needs.
   absl::Status WhyStuck() const;
   void AskForMore();

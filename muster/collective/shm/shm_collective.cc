@@ -202,7 +202,7 @@ absl::Status ShmCollective::AwaitAll(ShmCounter ShmLane::*counter, uint32_t chun
 absl::Status ShmCollective::Await(int rank, ShmCounter& counter, uint32_t chunks, absl::Time deadline) {
   bool told = false;
   absl::Status status = AwaitLong(rank, counter, chunks, deadline, told);
-  if (told) TellWait("", absl::ZeroDuration());
+  if (told) TellWaitEnded(status);
   return status;
 }
 
