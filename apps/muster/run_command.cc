@@ -143,9 +143,9 @@ absl::StatusOr<std::optional<FreePorts>> GiveStatusPorts(const RunFlags& flags, 
   ASSIGN_OR_RETURN(const int first, FirstStatusPort(flag, tasks));
   for (int i = 0; i < tasks; ++i) request.status_ports.push_back(first + i);
   if (first == 0) {
-    ASSIGN_OR_RETURN(std::optional<FreePorts> free, FreePorts::Reserve(tasks));
-    for (int i = 0; i < tasks; ++i) request.status_ports[i] = free->port(i);
-    return free;
+    ASSIGN_OR_RETURN(std::optional<FreePorts> reserved, FreePorts::Reserve(tasks));
+    for (int i = 0; i < tasks; ++i) request.status_ports[i] = reserved->port(i);
+    return reserved;
   }
   if (flags.dry_run) return std::nullopt;
   auto taken = FreePorts::Take({static_cast<uint16_t>(first), static_cast<uint16_t>(tasks)});

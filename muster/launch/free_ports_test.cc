@@ -47,7 +47,8 @@ bool CanListen(uint16_t port) {
 // So many ports in a row, wherever nobody has one of them: other runs of this test want some, too.
 FreePorts TakeRow(uint16_t count) {
   for (int tries = 0; tries < 1000; ++tries) {
-    auto row = FreePorts::Take({.first = FreePorts::Reserve(1)->port(0), .count = count});
+    const uint16_t first = FreePorts::Reserve(1)->port(0);  // and let go
+    auto row = FreePorts::Take({.first = first, .count = count});
     if (row.ok()) return *std::move(row);
   }
   ADD_FAILURE() << "no " << count << " free ports in a row";
