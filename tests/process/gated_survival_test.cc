@@ -159,7 +159,8 @@ TEST_P(BoundedRunTest, KilledWorkersAndPsTogether) {
 }
 
 std::string StatusOfPs0(const ByHand& cluster) {
-  Process ask({MUSTER_BIN_DIR "/muster", "ps", "--status", cluster.ps_address(0), "--json"});
+  const std::string muster = MUSTER_BIN_DIR "/muster";
+  Process ask({muster, "ps", "--status", cluster.ps_address(0), "--json"});
   EXPECT_EQ(ask.Wait(), 0) << ask.err;
   return ask.out;
 }
