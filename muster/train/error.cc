@@ -23,6 +23,18 @@ void ThrowIfError(const absl::Status& status) {
   if (!status.ok()) throw Error(status);
 }
 
+absl::Status ErrorOf(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  } catch (...) {
+    return absl::InternalError("an exception of an unknown type");
+  }
+}
+
 void HandleUncaughtErrors() {
   std::set_terminate([] {
     if (const std::exception_ptr current = std::current_exception()) {

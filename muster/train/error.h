@@ -2,6 +2,7 @@
 // end with. Left uncaught, it is printed as one line and the process exits with that code.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -28,6 +29,9 @@ class Error : public std::runtime_error {
 
 // Throws Error unless `status` is OK.
 void ThrowIfError(const absl::Status& status);
+
+// The status of a caught exception: an Error's own, Internal with its text for any other.
+absl::Status ErrorOf(const std::exception_ptr& exception);
 
 // From now on an uncaught Error ends the process as described above. Other exceptions end it as before.
 void HandleUncaughtErrors();

@@ -1,0 +1,92 @@
+// A clock to wait by: what a thread that sleeps until something changes, or some time has come, needs of time. Tests
+// hand in a SimulatedWaitClock, move it by hand and sleep nowhere. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/base/clock.h"
+#include "muster/base/mutex.h"
+
+namespace muster {
+
+class WaitClock : public Clock {
+ public:
+  // Waits until `changed` is notified, or spuriously, or at the latest at `deadline`. The caller holds `mutex`, and
+  // checks its condition and Now() in a loop.
+  virtual void WaitUntil(CondVar& changed, Mutex& mutex, absl::Time deadline) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
+};
+
+// By RealClock. Lives for the whole process.
+const WaitClock& RealWaitClock();
+
+// Stands still until moved.
+class SimulatedWaitClock final : public WaitClock {
+ public:
+  absl::Time Now() const override { return clock_.Now(); }
+  void WaitUntil(CondVar& changed, Mutex& mutex, absl::Time deadline) const override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (deadline <= Now()) return;
+    Enter({&changed, &mutex, deadline});
+    // A move between Enter and Wait needs `mutex` to wake us, so it comes after Wait has let go of it. One before Enter
+    // didn't know of us: the deadline is looked at once more.
+    if (deadline > Now()) changed.Wait(mutex);
+    Leave(&changed);
+  }
+
+  // Moves on and wakes whoever waits by this clock. Whoever waits must outlive the call.
+  void Advance(absl::Duration by) {
+    clock_.Advance(by);
+    std::vector<Waiter> waiters;
+    {
+      const MutexLock lock(mutex_);
+      waiters = waiters_;
+    }
+    for (const Waiter& waiter : waiters) {
+      const MutexLock lock(*waiter.mutex);
+      waiter.changed->NotifyAll();
+    }
+  }
+  // Blocks until so many threads wait, all of them for a time that is still to come.
+  void AwaitWaiters(size_t count) const {
+    const MutexLock lock(mutex_);
+    while (Waiting() < count) entered_.Wait(mutex_);
+  }
+
+ private:
+  struct Waiter {
+    CondVar* changed;
+    Mutex* mutex;
+    absl::Time deadline;
+  };
+
+  size_t Waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    size_t waiting = 0;
+    for (const Waiter& waiter : waiters_)
+      if (waiter.deadline > clock_.Now()) ++waiting;
+    return waiting;
+  }
+  void Enter(Waiter waiter) const {
+    const MutexLock lock(mutex_);
+    waiters_.push_back(waiter);
+    entered_.NotifyAll();
+  }
+  void Leave(const CondVar* changed) const {
+    const MutexLock lock(mutex_);
+    for (size_t i = 0; i < waiters_.size(); ++i)
+      if (waiters_[i].changed == changed) {
+        waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
+        return;
+      }
+  }
+
+  SimulatedClock clock_;
+  mutable Mutex mutex_;
+  mutable CondVar entered_;
+  mutable std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
