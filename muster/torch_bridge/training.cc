@@ -27,12 +27,8 @@ NodeOptions WithToken(NodeOptions options) {
   return options;
 }
 
-// The chief's generator goes on where the checkpoint left it.
-SessionOptions WithRandomState(SessionOptions options) {
-  options.saveables.push_back({"torch_random", [] { return TorchRandomState(); },
-                               [](const std::string& state) { return SetTorchRandomState(state); }});
-  return options;
-}
+// Leaves a step function.
+struct StepFnStopped {};
 
 void SetThreads(const TaskConfig& task, int asked) {
   if (task.is_ps()) return;
@@ -142,28 +138,77 @@ Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer) {
   return Trainer(replica, std::make_unique<PipelinedAlgorithm>(replica.source(), replica.placement(), optimizer));
 }
 
-MonitoredTrainingSession::MonitoredTrainingSession(Server& server, SessionOptions options,
-                                                   std::vector<std::shared_ptr<SessionHook>> hooks)
-    : session_(std::make_unique<Session>(ValueOrThrow(server.node().MakeSessionEnvironment()),
-                                         WithRandomState(std::move(options)), std::move(hooks))),
+SessionEnvironment MakeTorchEnvironment(Server& server) {
+  SessionEnvironment environment = ValueOrThrow(server.node().MakeSessionEnvironment());
+  environment.saveables.push_back({"torch_random", [] { return TorchRandomState(); },
+                                   [](const std::string& state) { return SetTorchRandomState(state); }});
+  return environment;
+}
+
+LossScope::LossScope(Trainer& trainer, std::function<torch::Tensor()> loss) : source_(trainer.replica().source()) {
+  source_.SetLoss(std::move(loss));
+}
+
+LossScope::~LossScope() { source_.SetLoss({}); }
+
+StepResult RawSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
+  const LossScope scope(trainer, std::move(loss));
+  return ValueOrThrow(session_.RunRaw());
+}
+
+MonitoredSession::MonitoredSession(Server& server, SessionOptions options,
+                                   std::vector<std::shared_ptr<SessionHook>> hooks)
+    : session_(std::make_unique<Session>(MakeTorchEnvironment(server), std::move(options), std::move(hooks))),
       exceptions_(std::uncaught_exceptions()) {
   ThrowIfError(session_->Start());
 }
 
-MonitoredTrainingSession::~MonitoredTrainingSession() noexcept(false) {
+MonitoredSession::MonitoredSession(Server& server, std::shared_ptr<SessionCreator> creator,
+                                   std::vector<std::shared_ptr<SessionHook>> hooks, double stop_grace_period_secs)
+    : MonitoredSession(
+          server,
+          SessionOptions{
+              .stop_grace_period_secs = stop_grace_period_secs, .creator = std::move(creator), .default_hooks = false},
+          std::move(hooks)) {}
+
+MonitoredSession::~MonitoredSession() noexcept(false) {
   if (std::uncaught_exceptions() == exceptions_) Close();
 }
 
-void MonitoredTrainingSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
-  ModuleSource& source = trainer.replica().source();
-  source.SetLoss(std::move(loss));
-  const absl::Status status = session_->Run();
-  source.SetLoss({});  // it refers to the caller's variables
-  ThrowIfError(status);
+void MonitoredSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
+  const LossScope scope(trainer, std::move(loss));
+  ThrowIfError(session_->Run());
 }
 
-void MonitoredTrainingSession::Restore(const std::string& path) { ThrowIfError(session_->Restore(path)); }
+void MonitoredSession::StepContext::RunWithHooks(Trainer& trainer, std::function<torch::Tensor()> loss) {
+  const LossScope scope(trainer, std::move(loss));
+  ThrowIfError(context_.RunWithHooks());
+}
 
-void MonitoredTrainingSession::Close() { ThrowIfError(session_->Close()); }
+void MonitoredSession::StepContext::RequestStop() {
+  context_.RequestStop().IgnoreError();
+  throw StepFnStopped();
+}
+
+void MonitoredSession::RunStepFn(const std::function<void(StepContext&)>& step_fn) {
+  ThrowIfError(session_->RunStepFn([&](muster::StepContext& context) {
+    StepContext mine(*session_, context);
+    try {
+      step_fn(mine);
+    } catch (const StepFnStopped&) {
+    } catch (const Error& error) {
+      return error.status();
+    }
+    return absl::OkStatus();
+  }));
+}
+
+void MonitoredSession::Restore(const std::string& path) { ThrowIfError(session_->Restore(path)); }
+
+void MonitoredSession::Close() { ThrowIfError(session_->Close()); }
+
+MonitoredTrainingSession::MonitoredTrainingSession(Server& server, SessionOptions options,
+                                                   std::vector<std::shared_ptr<SessionHook>> hooks)
+    : MonitoredSession(server, std::move(options), std::move(hooks)) {}
 
 }  // namespace muster

@@ -1,4 +1,5 @@
-// The training API for torch programs: Server, Replica, trainers, MonitoredTrainingSession. Thin: every class here
+// The training API for torch programs: Server, Replica, trainers, MonitoredSession, MonitoredTrainingSession; the other
+// session objects are in sessions.h. Thin: every class here
 // wraps a torch-free one and turns its absl::Status into a muster::Error. Used by one thread.
 #pragma once
 
@@ -100,21 +101,66 @@ Trainer AllReduce(Replica& replica, const OptimizerSpec& optimizer, const AllRed
 // (algo/pipelined.h). Through the ps, whatever `apply` says but kDirect.
 Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer);
 
-class MonitoredTrainingSession {
+// What the sessions' classes share. The loss function of a step is the source's for the step only, as it refers to the
+// caller's variables.
+class LossScope {
  public:
-  // Blocks until the model is initialised (or restored from options.checkpoint_dir). Throws Error.
-  MonitoredTrainingSession(Server& server, SessionOptions options,
-                           std::vector<std::shared_ptr<SessionHook>> hooks = {});
+  LossScope(Trainer& trainer, std::function<torch::Tensor()> loss);
+  ~LossScope();
+  LossScope(const LossScope&) = delete;
+  LossScope& operator=(const LossScope&) = delete;
+
+ private:
+  ModuleSource& source_;
+};
+// Of this process, with torch's random generator in every checkpoint: the chief's goes on where it was. Throws Error.
+SessionEnvironment MakeTorchEnvironment(Server& server);
+
+// Steps without hooks and without recovery; of a session, for its life.
+class RawSession {
+ public:
+  explicit RawSession(Session& session) : session_(session) {}
+  // One step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error.
+  StepResult Run(Trainer& trainer, std::function<torch::Tensor()> loss);
+
+ private:
+  Session& session_;
+};
+
+// A session without hooks but those it is given (TensorFlow's MonitoredSession); the base of the others.
+class MonitoredSession {
+ public:
+  // Who makes the model ready: ChiefSessionCreator, WorkerSessionCreator or one of the program's own. Blocks until it
+  // is. Throws Error.
+  MonitoredSession(Server& server, std::shared_ptr<SessionCreator> creator,
+                   std::vector<std::shared_ptr<SessionHook>> hooks = {}, double stop_grace_period_secs = 120);
   // Closes, unless an exception is on its way. May throw Error (the last checkpoint can fail).
-  ~MonitoredTrainingSession() noexcept(false);
-  MonitoredTrainingSession(const MonitoredTrainingSession&) = delete;
-  MonitoredTrainingSession& operator=(const MonitoredTrainingSession&) = delete;
+  virtual ~MonitoredSession() noexcept(false);
+  MonitoredSession(const MonitoredSession&) = delete;
+  MonitoredSession& operator=(const MonitoredSession&) = delete;
 
   bool ShouldStop() const { return session_->ShouldStop(); }
   void RequestStop() { session_->RequestStop(); }
 
-  // One step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error.
+  // One step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error: after a stop,
+  // after Close, and what went wrong in the step. An Error of OutOfRange in `loss` is a clean end (ShouldStop).
   void Run(Trainer& trainer, std::function<torch::Tensor()> loss);
+
+  // What a step function is given (TensorFlow's StepContext); for one call.
+  class StepContext {
+   public:
+    StepContext(Session& session, muster::StepContext& context) : session_(session), context_(context) {}
+    RawSession session() { return RawSession(session_); }  // no hook sees its steps
+    void RunWithHooks(Trainer& trainer, std::function<torch::Tensor()> loss);
+    // The session stops. Doesn't return: leaves `step_fn`, and RunStepFn returns.
+    [[noreturn]] void RequestStop();
+
+   private:
+    Session& session_;
+    muster::StepContext& context_;
+  };
+  // Calls `step_fn` once, or after a recovery again from its beginning. Throws as Run, and what `step_fn` throws.
+  void RunStepFn(const std::function<void(StepContext&)>& step_fn);
 
   // The chief, between two runs: training goes on from the checkpoint at `path` on every ps; the workers' next step
   // pulls its values. Throws Error, and everything stays as it was.
@@ -123,16 +169,30 @@ class MonitoredTrainingSession {
   // A value of this step for summaries and LoggingTensor; call it inside `loss`.
   void AddScalar(const std::string& name, double value) { session_->AddScalar(name, value); }
 
-  // Ends hooks, tells the ps. Once; the destructor does it otherwise. Throws Error.
+  // Ends hooks and threads, tells the ps. Once; the destructor does it otherwise. Throws Error.
   void Close();
 
   bool is_chief() const { return session_->is_chief(); }
   int64_t global_step() const { return session_->global_step(); }
   std::string last_checkpoint() const { return session_->last_checkpoint(); }
+  // Of the threads that training needs beside this one.
+  Coordinator& coordinator() { return session_->coordinator(); }
+
+ protected:
+  MonitoredSession(Server& server, SessionOptions options, std::vector<std::shared_ptr<SessionHook>> hooks);
+  Session& session() { return *session_; }
 
  private:
   std::unique_ptr<Session> session_;
   const int exceptions_;
+};
+
+// With the chief's hooks of TensorFlow's MonitoredTrainingSession: see SessionOptions.
+class MonitoredTrainingSession final : public MonitoredSession {
+ public:
+  // Blocks until the model is initialised (or restored from options.checkpoint_dir). Throws Error.
+  MonitoredTrainingSession(Server& server, SessionOptions options,
+                           std::vector<std::shared_ptr<SessionHook>> hooks = {});
 };
 
 }  // namespace muster

@@ -14,7 +14,7 @@ namespace muster {
 
 class CoordinatedThread {
  public:
-  // Starts at once. The coordinator must outlive it. `work` ends soon after ShouldStop has become true.
+  // Starts at once. `work` ends soon after ShouldStop has become true.
   CoordinatedThread(Coordinator& coordinator, const std::string& name, std::function<absl::Status()> work)
       : thread_([&coordinator, registration = coordinator.Register(name), work = std::move(work)] {
           coordinator.StopOnError(work);

@@ -9,16 +9,24 @@
 
 namespace muster {
 
+Coordinator::~Coordinator() {
+  RequestStop();
+  const MutexLock lock(mutex_);
+  while (alive_ > 0) changed_.Wait(mutex_);
+}
+
 Coordinator::Registration Coordinator::Register(std::string name) {
   const MutexLock lock(mutex_);
   const uint64_t id = next_id_++;
   threads_.emplace(id, std::move(name));
+  ++alive_;
   return Registration(this, id);
 }
 
 void Coordinator::Leave(uint64_t id) {
   const MutexLock lock(mutex_);
   threads_.erase(id);
+  --alive_;
   changed_.NotifyAll();
 }
 
@@ -87,7 +95,7 @@ absl::Status Coordinator::Join(const CoordinatorJoinOptions& options) {
   if (!error_.ok() || stragglers.empty()) return error_;
   const std::string message =
       absl::StrCat("Coordinator stopped with threads still running: ", absl::StrJoin(stragglers, " "));
-  if (!options.ignore_live_threads) return absl::DeadlineExceededError(message);
+  if (!options.ignore_live_threads) return absl::FailedPreconditionError(message);
   LogInfo(message);
   return absl::OkStatus();
 }

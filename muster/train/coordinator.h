@@ -1,6 +1,6 @@
 // Ends the threads of a training process together: whoever fails, or has nothing left to do, asks for the stop; all
 // the others ask ShouldStop between two pieces of work; Join waits for them and says why they stopped. The semantics
-// of TensorFlow's Coordinator (python/training/coordinator.py). Thread-safe. It must outlive its threads.
+// of TensorFlow's Coordinator (python/training/coordinator.py). Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,10 @@ class Coordinator {
   };
 
   explicit Coordinator(CoordinatorOptions options = {}) : options_(std::move(options)) {}
+  // Asks for a stop and blocks until every thread has ended, Join's stragglers too: they would ask what is gone.
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
 
   // `name` is what Join calls the thread if it doesn't end.
   [[nodiscard]] Registration Register(std::string name);
@@ -73,7 +77,7 @@ class Coordinator {
   bool StopOnError(absl::FunctionRef<absl::Status()> work);
 
   // Waits until all threads have ended or a stop is asked for, then for the grace period until all have ended. Returns
-  // the error of the first request; else DeadlineExceeded, "Coordinator stopped with threads still running: a b".
+  // the error of the first request; else FailedPrecondition, "Coordinator stopped with threads still running: a b".
   [[nodiscard]] absl::Status Join(const CoordinatorJoinOptions& options = {});
 
   // The error of the first request, OK if there is none (TensorFlow's raise_requested_exception); the exception that it
@@ -98,7 +102,9 @@ class Coordinator {
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
   std::exception_ptr exception_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<uint64_t, std::string> threads_ ABSL_GUARDED_BY(mutex_);  // alive, by id: in the order of registration
+  // Alive, by id: in the order of registration. Join forgets its stragglers, `alive_` does not.
+  std::map<uint64_t, std::string> threads_ ABSL_GUARDED_BY(mutex_);
+  size_t alive_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace muster

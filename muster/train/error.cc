@@ -16,7 +16,9 @@ ExitCode ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return ExitCode::kDone;
   if (IsInterrupted(status)) return ExitCode::kInterrupted;
   if (IsWrongConfiguration(status)) return ExitCode::kUsage;
-  return absl::IsUnavailable(status) || absl::IsAborted(status) ? ExitCode::kRetry : ExitCode::kFailed;
+  const bool of_the_cluster =
+      absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
+  return of_the_cluster ? ExitCode::kRetry : ExitCode::kFailed;
 }
 
 void ThrowIfError(const absl::Status& status) {

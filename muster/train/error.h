@@ -14,7 +14,8 @@ namespace muster {
 enum class ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130, kRetry = 138 };
 
 // kUsage: IsWrongConfiguration. kInterrupted: a stop was asked for while a ps was gone (IsInterrupted). kRetry: a ps
-// lost beyond the deadline (Unavailable), or restarted without the model (Aborted).
+// lost beyond the deadline (Unavailable), or restarted without the model (Aborted); a chief that didn't come in time
+// (DeadlineExceeded).
 ExitCode ExitCodeOf(const absl::Status& status);
 
 class Error : public std::runtime_error {

@@ -26,8 +26,8 @@ struct LooperThreadOptions {
 
 class LooperThread {
  public:
-  // Starts at once; the first call comes without a wait. The coordinator must outlive it. The destructor blocks until
-  // the coordinator has stopped and the last call has returned.
+  // Starts at once; the first call comes without a wait. The destructor blocks until the coordinator has stopped and
+  // the last call has returned.
   LooperThread(Coordinator& coordinator, LooperThreadOptions options, std::function<absl::Status()> run_loop);
 
  private:

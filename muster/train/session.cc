@@ -1,7 +1,6 @@
 #include "muster/train/session.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,18 +21,71 @@ bool RunValues::Find(const std::string& name, double* value) const {
   return false;
 }
 
+namespace {
+
+// A creator's own say stands in for the session's.
+SessionOptions Resolve(SessionOptions options) {
+  if (!options.creator) return options;
+  SessionCreatorOptions own = options.creator->options();
+  options.master = std::move(own.master);
+  options.checkpoint_dir = std::move(own.checkpoint_dir);
+  options.scaffold = std::move(own.scaffold);
+  options.config = std::move(own.config);
+  options.max_wait_secs = own.max_wait_secs;
+  if (options.creator->is_chief()) options.is_chief = options.creator->is_chief();
+  return options;
+}
+
+std::shared_ptr<SessionCreator> MakeCreator(const SessionOptions& options, bool is_chief) {
+  if (options.creator) return options.creator;
+  if (is_chief) return std::make_shared<ChiefSessionCreator>();
+  return std::make_shared<WorkerSessionCreator>(SessionCreatorOptions{.max_wait_secs = options.max_wait_secs});
+}
+
+SessionManagerOptions ManagerOptions(const SessionOptions& options, bool is_chief) {
+  return {.is_chief = is_chief,
+          .checkpoint_dir = options.checkpoint_dir,
+          .scaffold = options.scaffold,
+          .saver = {.keep_checkpoint_max = options.keep_checkpoint_max,
+                    .keep_checkpoint_every_n_hours = options.keep_checkpoint_every_n_hours,
+                    .allow_older_checkpoint = options.allow_older_checkpoint},
+          .saveables = options.saveables,
+          .max_wait = absl::Seconds(options.max_wait_secs)};
+}
+
+bool HasSaverOptions(const SessionOptions& options) {
+  const ScaffoldSaver usual;
+  return options.keep_checkpoint_max != usual.keep_checkpoint_max ||
+         options.keep_checkpoint_every_n_hours != usual.keep_checkpoint_every_n_hours ||
+         options.allow_older_checkpoint != usual.allow_older_checkpoint || !options.saveables.empty();
+}
+
+}  // namespace
+
+absl::StatusOr<StepResult> StepContext::Run() { return session_.RunRaw(); }
+
+absl::Status StepContext::RunWithHooks() { return session_.RunHooked(); }
+
+absl::Status StepContext::RequestStop() {
+  session_.RequestStop();
+  return absl::OutOfRangeError("step_fn has requested the iterations to stop.");
+}
+
 Session::Session(SessionEnvironment environment, SessionOptions options,
                  std::vector<std::shared_ptr<SessionHook>> hooks)
     : environment_(std::move(environment)),
-      options_(std::move(options)),
+      options_(Resolve(std::move(options))),
       is_chief_(options_.is_chief.value_or(environment_.is_chief)),
-      watch_(environment_.metrics, *environment_.client, *environment_.clock) {
+      creator_(MakeCreator(options_, is_chief_)),
+      manager_(environment_, ManagerOptions(options_, is_chief_)),
+      watch_(environment_.metrics, *environment_.client, *environment_.clock),
+      coordinator_({.clock = environment_.wait_clock}) {
   if (is_chief_) hooks_ = options_.chief_only_hooks;
-  if (is_chief_) AddDefaultHooks();
+  if (is_chief_ && options_.default_hooks) AddDefaultHooks();
   for (auto& hook : hooks) hooks_.push_back(std::move(hook));
 }
 
-Session::~Session() = default;
+Session::~Session() { StopThreads().IgnoreError(); }
 
 absl::Status Session::CheckOptions() const {
   if (!options_.master.empty() && options_.master != environment_.target)
@@ -46,6 +98,10 @@ absl::Status Session::CheckOptions() const {
   if (!(options_.keep_checkpoint_every_n_hours > 0))
     return absl::InvalidArgumentError(absl::StrCat("keep_checkpoint_every_n_hours is ",
                                                    options_.keep_checkpoint_every_n_hours, "; accepted: more than 0"));
+  if (options_.scaffold && options_.scaffold->options().saver && HasSaverOptions(options_))
+    return absl::InvalidArgumentError(
+        "You cannot provide both saver and scaffold: the scaffold has a saver, so keep_checkpoint_max, "
+        "keep_checkpoint_every_n_hours, allow_older_checkpoint and saveables belong there");
   return absl::OkStatus();
 }
 
@@ -75,8 +131,9 @@ SessionContext Session::MakeContext() {
   return {.is_chief = is_chief_,
           .now = environment_.clock->Now(),
           .global_step = global_step_,
-          .saver = saver_.get(),
+          .saver = saver(),
           .summaries = summaries_.get(),
+          .coordinator = &coordinator_,
           .request_stop = [this] { stop_ = true; }};
 }
 
@@ -85,6 +142,7 @@ absl::Status Session::Start() { return LeaveIfInterrupted(StartHooked()); }
 absl::Status Session::StartHooked() {
   RETURN_IF_ERROR(CheckOptions());
   for (auto& hook : hooks_) RETURN_IF_ERROR(hook->Begin());
+  manager_.scaffold().Finalize();
   absl::Status created = Create();
   // A ps was restarted before it had a model, and doesn't know who had joined.
   while (absl::IsAborted(created)) created = Create();
@@ -97,79 +155,69 @@ absl::Status Session::StartHooked() {
   RETURN_IF_ERROR(created);
   created_ = true;
   watch_.Is(TrainingState::kTraining);
+  return AfterCreate();
+}
+
+absl::Status Session::Create() {
+  ASSIGN_OR_RETURN(global_step_, creator_->CreateSession(manager_));
+  return OpenSummaries();
+}
+
+absl::Status Session::OpenSummaries() {
+  const std::string& directory = options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir;
+  if (!is_chief_ || directory.empty() || summaries_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, directory, {}));
+  return absl::OkStatus();
+}
+
+absl::Status Session::AfterCreate() {
   const SessionContext context = MakeContext();
   for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterCreateSession(context));
   return absl::OkStatus();
 }
 
-absl::Status Session::Create() {
-  StoreClient& client = *environment_.client;
-  const absl::Status joined = client.Join(is_chief_ || environment_.own_store);
-  joined_ = joined_ || absl::IsCancelled(joined);  // some ps may know of it
-  RETURN_IF_ERROR(joined);
-  if (client.ended()) return absl::CancelledError("training has already ended");
-  joined_ = true;
-  environment_.on_joined();
-  client.Bind(environment_.algorithm->binding());
-  if (is_chief_) RETURN_IF_ERROR(InitializeOrRestore());
-  RETURN_IF_ERROR(environment_.algorithm->ShareModel(client));
-  if (!is_chief_ && !environment_.own_store && !client.ready())
-    LogInfo("Waiting for the chief to initialise the model.");
-  ASSIGN_OR_RETURN(global_step_, client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
-  environment_.algorithm->Begin(client);
-  return client.Pull(PullWhat::kEverything);
-}
-
-absl::Status Session::InitializeOrRestore() {
-  StoreClient& client = *environment_.client;
-  if (!options_.checkpoint_dir.empty() && !saver_) {
-    RETURN_IF_ERROR(environment_.files->CreateDirectory(options_.checkpoint_dir));
-    saver_ =
-        std::make_unique<Saver>(*environment_.files, *environment_.loop, client, options_.checkpoint_dir,
-                                SaverOptions{.keep_checkpoint_max = options_.keep_checkpoint_max,
-                                             .keep_checkpoint_every_n_hours = options_.keep_checkpoint_every_n_hours,
-                                             .allow_older_checkpoint = options_.allow_older_checkpoint,
-                                             .settle = [this] { return Settle(); }});
-    for (const Saveable& saveable : options_.saveables) saver_->Add(saveable);
-  }
-  if (options_.checkpoint_dir.empty() && !environment_.algorithm->trains_on_ps() && !environment_.target.empty())
-    LogWarning("without ps and without a checkpoint_dir all steps are lost when a worker dies");
-  const std::string& summary_dir = options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir;
-  if (!summary_dir.empty() && !summaries_) {
-    ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, summary_dir, {}));
-  }
-  if (client.ready()) {
-    LogInfo("The ps hold the model already: going on with it.");
-    return absl::OkStatus();
-  }
-  if (saver_) {
-    ASSIGN_OR_RETURN(const std::optional<int64_t> restored,
-                     saver_->RestoreLatest(created_ ? Saver::Saveables::kLeave : Saver::Saveables::kRestore));
-    if (restored) return absl::OkStatus();
-  }
-  if (!recovering_from_.ok())
-    return absl::UnavailableError(absl::StrCat(recovering_from_.message(),
-                                               "; there is no checkpoint to go on from: give the session a "
-                                               "checkpoint_dir"));
-  return client.Initialize(/*global_step=*/0, /*minibatches=*/0, nullptr);
-}
-
 absl::Status Session::Run() {
+  return RunStepFn([](StepContext& context) { return context.RunWithHooks(); });
+}
+
+absl::Status Session::RunStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn) {
+  if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
   // A signal that came after the caller's ShouldStop is no mistake of the caller: one more step is run.
   if (stop_) return absl::FailedPreconditionError("Run called even after should_stop requested.");
-  absl::Status status = RunHooked();
-  while (absl::IsAborted(status)) {
+  absl::Status status = CallStepFn(step_fn);
+  while (absl::IsAborted(status) && options_.recovers) {
     LogWarning(status.message());
     status = Recover(status);
-    if (status.ok() && !stop_) status = RunHooked();
+    if (status.ok() && !stop_) status = CallStepFn(step_fn);
   }
   if (absl::IsUnavailable(status) && !environment_.algorithm->trains_on_ps())
     status = NamingLostSteps(status, *environment_.files, options_.checkpoint_dir, global_step_, is_chief_);
   if (status.ok() && !environment_.algorithm->busy()) status = ObeyLoadRequest();
-  if (!absl::IsCancelled(status) || IsInterrupted(status)) return LeaveIfInterrupted(std::move(status));
+  const bool ended = (absl::IsCancelled(status) && !IsInterrupted(status)) || absl::IsOutOfRange(status);
+  if (!ended) return LeaveIfInterrupted(std::move(status));
   LogInfo(status.message());
   stop_ = true;
   return absl::OkStatus();
+}
+
+// A thread of the session that lost the model explains the step's error, and is one where the step hasn't met it yet.
+absl::Status Session::CallStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn) {
+  if (ThreadLostModel()) return coordinator_.requested_error();
+  StepContext context(*this);
+  absl::Status status = step_fn(context);
+  return !status.ok() && ThreadLostModel() ? coordinator_.requested_error() : status;
+}
+
+bool Session::ThreadLostModel() const { return options_.recovers && absl::IsAborted(coordinator_.requested_error()); }
+
+absl::StatusOr<StepResult> Session::RunRaw() {
+  if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
+  ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
+  global_step_ = result.global_step;
+  last_loss_ = result.loss;
+  ran_ = true;
+  watch_.Count(result, last_checkpoint());
+  return result;
 }
 
 // A ps that is gone after a stop was asked for: the hooks' End needs all ps, and those that are left must not wait for
@@ -178,7 +226,7 @@ absl::Status Session::LeaveIfInterrupted(absl::Status status) {
   if (!IsInterrupted(status)) return status;
   if (!std::exchange(closed_, true)) environment_.algorithm->End();
   if (summaries_) summaries_->Close().IgnoreError();
-  if (saver_)
+  if (saver() != nullptr)
     LogWarning("the last steps may be in no checkpoint; the newest is ",
                last_checkpoint().empty() ? "none" : last_checkpoint());
   environment_.client->Done().IgnoreError();
@@ -205,19 +253,15 @@ absl::Status Session::Load(const std::string& path) {
   if (environment_.own_store && !environment_.algorithm->trains_on_ps())
     return absl::FailedPreconditionError(
         "without ps a checkpoint is loaded when training starts: end this run, and start it with that checkpoint as "
-        "the "
-        "newest of checkpoint_dir");
-  StoreClient& client = *environment_.client;
-  RETURN_IF_ERROR(Settle());
-  Saver reader(*environment_.files, *environment_.loop, client, /*directory=*/"", {});
-  Saver& saver = saver_ ? *saver_ : reader;
-  ASSIGN_OR_RETURN(const int64_t step, saver.Restore(path, Saver::Saveables::kLeave));
+        "the newest of checkpoint_dir");
+  ASSIGN_OR_RETURN(const int64_t step, manager_.Load(path));
   LogWarning("going on from global step ", step, "; it was ", global_step_);
-  ASSIGN_OR_RETURN(global_step_, client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
-  return client.Pull(PullWhat::kEverything);
+  global_step_ = step;
+  return absl::OkStatus();
 }
 
 absl::Status Session::RunHooked() {
+  if (stop_) return absl::FailedPreconditionError("Run called even after should_stop requested.");
   Track* const track = environment_.client->track();
   Track::StepScope step(track, global_step_);
   absl::Status status = RunStep(track);
@@ -232,11 +276,9 @@ absl::Status Session::RunStep(Track* track) {
     for (auto& hook : hooks_) RETURN_IF_ERROR(hook->BeforeRun(context));
   }
   scalars_.clear();
-  ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
-  global_step_ = result.global_step;
-  last_loss_ = result.loss;
-  ran_ = true;
-  watch_.Count(result, last_checkpoint());
+  ASSIGN_OR_RETURN(const StepResult result, RunRaw());
+  if (const auto& summary = manager_.scaffold().options().summary; is_chief_ && summary)
+    for (auto& scalar : summary()) scalars_.push_back(std::move(scalar));
   const Track::Span hooks(track, Activity::kHooks);
   RunContext after(MakeContext());
   const RunValues values{result.loss, result.global_step, result.staleness, scalars_};
@@ -249,47 +291,60 @@ absl::Status Session::RunStep(Track* track) {
 // others wait for it. The step that was under way is run again with the new values.
 absl::Status Session::Recover(const absl::Status& cause) {
   const int64_t was_at = global_step_;
-  recovering_from_ = cause;
+  manager_.LoseModel(cause);
+  const absl::Status threads = StopThreads();
+  if (!threads.ok() && !absl::IsAborted(threads)) return threads;
+  coordinator_.ClearStop();
   RETURN_IF_ERROR(Create());
   if (is_chief_)
     LogWarning("going on from global step ", global_step_, "; ", std::max<int64_t>(0, was_at - global_step_),
                " steps are lost");
-  const SessionContext context = MakeContext();
-  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterCreateSession(context));
-  return absl::OkStatus();
+  return AfterCreate();
+}
+
+absl::Status Session::StopThreads() {
+  coordinator_.RequestStop();
+  return coordinator_.Join(
+      {.stop_grace_period = absl::Seconds(options_.stop_grace_period_secs), .ignore_live_threads = true});
 }
 
 absl::Status Session::Close() {
-  if (std::exchange(closed_, true) || !joined_) return absl::OkStatus();
+  if (std::exchange(closed_, true) || !manager_.joined()) return absl::OkStatus();
   stop_ = true;
   environment_.algorithm->End();
   // Whatever fails here, the ps must still hear that this task is done: they would wait for it otherwise.
-  absl::Status first_error = created_ ? Settle() : absl::OkStatus();
-  if (created_ && !IsInterrupted(first_error)) first_error.Update(EndHooks());
+  absl::Status first_error = created_ ? manager_.Settle() : absl::OkStatus();
+  std::exception_ptr thrown;
+  const bool clean = !IsInterrupted(first_error) && coordinator_.requested_error().ok();
+  if (created_ && clean) first_error.Update(EndHooks(thrown));
+  const absl::Status threads = StopThreads();
   if (IsInterrupted(first_error)) return LeaveIfInterrupted(std::move(first_error));
+  first_error.Update(threads);
   if (ran_) LogInfo("Loss for final step: ", absl::StrFormat("%g", last_loss_), ".");
   first_error.Update(environment_.client->Done());
   watch_.Is(TrainingState::kEnded);
+  if (thrown) std::rethrow_exception(thrown);
   return first_error;
 }
 
-// Training that has ended or was shut down meanwhile is no error: nothing is counted any more.
-absl::Status Session::Settle() {
-  const absl::Status settled = environment_.algorithm->Settle(*environment_.client);
-  return absl::IsCancelled(settled) && !IsInterrupted(settled) ? absl::OkStatus() : settled;
-}
-
-absl::Status Session::ReadGlobalStep() {
-  ASSIGN_OR_RETURN(global_step_, environment_.client->ReadGlobalStep());
-  return absl::OkStatus();
-}
-
-absl::Status Session::EndHooks() {
-  // The last checkpoint carries the step that the ps are at, which other workers may have moved since our last run.
-  absl::Status first_error = is_chief_ && saver_ ? ReadGlobalStep() : absl::OkStatus();
+// The last checkpoint carries the step that the ps are at, which other workers may have moved since our last run.
+absl::Status Session::EndHooks(std::exception_ptr& thrown) {
+  absl::Status first_error;
+  if (is_chief_ && saver() != nullptr) {
+    const absl::StatusOr<int64_t> step = environment_.client->ReadGlobalStep();
+    if (step.ok()) global_step_ = *step;
+    first_error = step.status();
+  }
   const SessionContext context = MakeContext();
-  if (first_error.ok())
-    for (auto& hook : hooks_) first_error.Update(hook->End(context));
+  if (first_error.ok()) {
+    for (auto& hook : hooks_) {
+      try {
+        first_error.Update(hook->End(context));
+      } catch (...) {
+        if (!thrown) thrown = std::current_exception();
+      }
+    }
+  }
   if (summaries_) first_error.Update(summaries_->Close());
   return first_error;
 }

@@ -1,26 +1,34 @@
-// A training session: creates or restores the model, waits for it, runs steps between hooks, and ends in order. The
-// semantics of TensorFlow's MonitoredTrainingSession (python/training/monitored_session.py), torch-free: a step is
-// whatever the Algorithm does. The façade's MonitoredTrainingSession wraps it and turns errors into exceptions.
+// A training session: runs steps between hooks, recovers, and ends in order; a SessionCreator and the SessionManager
+// make its model ready. The semantics of TensorFlow's MonitoredTrainingSession, MonitoredSession and
+// SingularMonitoredSession (python/training/monitored_session.py), torch-free: a step is whatever the Algorithm does.
+// The façade's sessions wrap it and turn errors into exceptions. docs/sessions.md: the life cycle, and what happens on
+// errors in each phase.
 //
-// Used by one thread. Waits only in the event loop of its server.
+// Used by one thread. Waits only in the event loop of its server, and at its end for its threads.
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/algo/algorithm.h"
-#include "muster/base/clock.h"
-#include "muster/base/file_system.h"
+#include "muster/cluster/session_config.h"
 #include "muster/summary/event_file_writer.h"
+#include "muster/train/coordinator.h"
 #include "muster/train/saver.h"
+#include "muster/train/scaffold.h"
+#include "muster/train/session_creator.h"
+#include "muster/train/session_environment.h"
 #include "muster/train/session_hook.h"
+#include "muster/train/session_manager.h"
 #include "muster/train/step_watch.h"
 
 namespace muster {
@@ -31,56 +39,76 @@ struct SessionOptions {
   // Who initialises, saves and restores. Unset: what the cluster says.
   std::optional<bool> is_chief;
   std::string checkpoint_dir;  // empty: nothing is saved
-  std::string summary_dir;     // empty: checkpoint_dir
+  std::shared_ptr<Scaffold> scaffold;
+  std::string summary_dir;  // empty: checkpoint_dir
   // How often the chief saves. Neither set: every 600 seconds; one set turns the other off; 0 turns it off.
   std::optional<double> save_checkpoint_secs;
   std::optional<int64_t> save_checkpoint_steps;
   // How often the chief writes summaries. Neither set: every 100 steps; likewise.
   std::optional<int64_t> save_summaries_steps;
   std::optional<double> save_summaries_secs;
+  SessionConfig config;
+  // How long, at the end, the session's threads may take to stop.
+  double stop_grace_period_secs = 120;
   int64_t log_step_count_steps = 100;  // 0: no `global_step/sec`
-  double max_wait_secs = 7200;         // for the chief to initialise the model
+  double max_wait_secs = 7200;         // for the chief to make the model ready
   int keep_checkpoint_max = 5;
   double keep_checkpoint_every_n_hours = 10000;  // more than 0; see SaverOptions
   bool allow_older_checkpoint = false;           // when the newest is damaged, go on from the newest that isn't
   std::vector<std::shared_ptr<SessionHook>> chief_only_hooks;
   std::vector<Saveable> saveables;  // kept in checkpoints beside the variables
+
+  // What a MonitoredSession is besides: its creator's scaffold, master, config, checkpoint_dir and is_chief stand in
+  // for those above. Null: a ChiefSessionCreator or a WorkerSessionCreator of what is above.
+  std::shared_ptr<SessionCreator> creator;
+  bool default_hooks = true;  // false: the chief has no hooks but those it is given
+  bool recovers = true;       // false: a ps that has lost the model is an error (Aborted)
 };
 
-// What a session stands on; all borrowed for its life.
-struct SessionEnvironment {
-  StoreClient* client = nullptr;
-  Algorithm* algorithm = nullptr;
-  EventLoop* loop = nullptr;
-  FileSystem* files = nullptr;
-  const Clock* clock = nullptr;
-  bool is_chief = false;  // what the cluster says
-  // The client's store is this worker's alone, who is its chief too, whoever is the cluster's.
-  bool own_store = false;
-  std::string target;  // the server's
-  std::function<bool()> stop_requested = [] { return false; };
-  TrainingMetrics* metrics = nullptr;  // null: nothing is kept
-  // Told once the task is known to the ps: heartbeats begin.
-  std::function<void()> on_joined = [] {};
+class Session;
+
+// What a step function is given (TensorFlow's StepContext); for one call.
+class StepContext {
+ public:
+  explicit StepContext(Session& session) : session_(session) {}
+  // A step that no hook sees.
+  absl::StatusOr<StepResult> Run();
+  // One between the hooks. FailedPrecondition: after a stop.
+  [[nodiscard]] absl::Status RunWithHooks();
+  // The session stops. Return what it returns (OutOfRange): a clean end.
+  [[nodiscard]] absl::Status RequestStop();
+
+ private:
+  Session& session_;
 };
 
 class Session {
  public:
   Session(SessionEnvironment environment, SessionOptions options, std::vector<std::shared_ptr<SessionHook>> hooks);
-  ~Session();  // without Close: no hook's End runs and the ps are not told "done"
+  // Without Close: no hook's End runs, nothing is saved and the ps are not told "done"; the session's threads are.
+  ~Session();
 
   // Blocks until the model is initialised or restored everywhere. Errors: those of StoreClient and Saver;
-  // InvalidArgument: options that contradict each other.
+  // InvalidArgument: options that contradict each other; DeadlineExceeded: max_wait_secs are over.
   [[nodiscard]] absl::Status Start();
 
-  bool ShouldStop() const { return stop_ || environment_.stop_requested(); }
+  // Also when a thread of the session asked for it: Close returns its error.
+  bool ShouldStop() const {
+    return stop_ || environment_.stop_requested() || (coordinator_.ShouldStop() && !ThreadLostModel());
+  }
   void RequestStop() { stop_ = true; }
 
-  // One step between the hooks. FailedPrecondition: after the stop ("Run called even after should_stop requested.").
-  // Training that was ended elsewhere (muster's Shutdown) is no error: ShouldStop becomes true. Nor is a ps that has
-  // lost the model, or a checkpoint that was loaded meanwhile: the chief restores the last checkpoint if need be, hooks
-  // hear AfterCreateSession again, and the step is run with the new values.
+  // One step between the hooks. FailedPrecondition: after the stop ("Run called even after should_stop requested.") or
+  // Close ("Attempted to use a closed Session."). OutOfRange in the step or in a hook is a clean end: no error, and
+  // ShouldStop becomes true. So is training that was ended elsewhere (muster's Shutdown). Nor is it an error that a
+  // ps has lost the model, or that a checkpoint was loaded meanwhile: the chief restores the last checkpoint if need
+  // be, hooks hear AfterCreateSession again, and the step is run with the new values.
   [[nodiscard]] absl::Status Run();
+  // Calls `step_fn`, which runs steps with or without the hooks; as Run otherwise. After a recovery it is called again,
+  // from its beginning.
+  [[nodiscard]] absl::Status RunStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn);
+  // A step that no hook sees and nothing recovers (TensorFlow's raw_session). FailedPrecondition: after Close.
+  absl::StatusOr<StepResult> RunRaw();
 
   // The chief, between two runs: training goes on from the checkpoint at `path` ("dir/model.ckpt-100"), on every ps;
   // the workers pull its values with their next step, and global_step follows. On an error everything stays as it was.
@@ -90,48 +118,56 @@ class Session {
   // A value of this step for summaries and LoggingTensor; call it inside the step.
   void AddScalar(const std::string& name, double value) { scalars_.emplace_back(name, value); }
 
-  // Ends in order: every hook's End (unless Start ended before there was a session), then "done" to the ps. Once.
+  // Ends in order: every hook's End (unless Start ended before there was a session, or a thread of the session has
+  // failed), the session's threads, then "done" to the ps, whatever failed before; returns the first error. An
+  // exception of an End is thrown on at the end of all that. Once.
   [[nodiscard]] absl::Status Close();
 
   int64_t global_step() const { return global_step_; }
   double last_loss() const { return last_loss_; }
   bool is_chief() const { return is_chief_; }
   // The path of the last checkpoint of this session's saver; empty if none.
-  std::string last_checkpoint() const { return saver_ ? saver_->last_checkpoint() : ""; }
+  std::string last_checkpoint() const { return saver() != nullptr ? saver()->last_checkpoint() : ""; }
+  // Ends the session's threads; hooks find it in SessionContext.
+  Coordinator& coordinator() { return coordinator_; }
 
  private:
+  friend class StepContext;
+  Saver* saver() const { return manager_.saver(); }
   [[nodiscard]] absl::Status CheckOptions() const;
   [[nodiscard]] absl::Status StartHooked();
   [[nodiscard]] absl::Status Load(const std::string& path);
   [[nodiscard]] absl::Status LeaveIfInterrupted(absl::Status status);
   void AddDefaultHooks();
   [[nodiscard]] absl::Status Create();
-  [[nodiscard]] absl::Status InitializeOrRestore();
+  [[nodiscard]] absl::Status OpenSummaries();
+  [[nodiscard]] absl::Status AfterCreate();
+  absl::Status CallStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn);
   [[nodiscard]] absl::Status RunHooked();
   [[nodiscard]] absl::Status RunStep(Track* track);
   [[nodiscard]] absl::Status Recover(const absl::Status& cause);
-  [[nodiscard]] absl::Status Settle();
-  [[nodiscard]] absl::Status ReadGlobalStep();
-  [[nodiscard]] absl::Status EndHooks();
+  bool ThreadLostModel() const;
+  absl::Status StopThreads();
+  [[nodiscard]] absl::Status EndHooks(std::exception_ptr& thrown);
   [[nodiscard]] absl::Status ObeyLoadRequest();
   SessionContext MakeContext();
 
   const SessionEnvironment environment_;
   const SessionOptions options_;
   const bool is_chief_;
+  const std::shared_ptr<SessionCreator> creator_;
+  SessionManager manager_;
   StepWatch watch_;
   std::vector<std::shared_ptr<SessionHook>> hooks_;
-  std::unique_ptr<Saver> saver_;
   std::unique_ptr<EventFileWriter> summaries_;
   std::vector<std::pair<std::string, double>> scalars_;
   int64_t global_step_ = 0;
   double last_loss_ = 0;
-  absl::Status recovering_from_;  // OK until the model was lost
   bool ran_ = false;
-  bool joined_ = false;
   bool created_ = false;  // the hooks know the session
   bool stop_ = false;
   bool closed_ = false;
+  Coordinator coordinator_;  // last: its threads may use what stands above
 };
 
 }  // namespace muster

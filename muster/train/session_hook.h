@@ -15,6 +15,7 @@
 
 namespace muster {
 
+class Coordinator;
 class Saver;
 
 // What a session offers its hooks; valid for the call only.
@@ -24,6 +25,8 @@ struct SessionContext {
   int64_t global_step = 0;               // as this process saw it last
   Saver* saver = nullptr;                // the chief's, if there is a checkpoint_dir
   EventFileWriter* summaries = nullptr;  // the chief's, if there is a summary_dir
+  // Of the session's threads. They are ended, and have to be started again, before every AfterCreateSession.
+  Coordinator* coordinator = nullptr;
   // The session runs no more step. In a run, RunContext's is the way.
   std::function<void()> request_stop = [] {};
 };

@@ -1,0 +1,58 @@
+#include "muster/torch_bridge/sessions.h"
+
+#include <exception>
+#include <utility>
+
+namespace muster {
+namespace {
+
+SessionOptions Singular(SingularMonitoredSessionOptions options) {
+  return {.stop_grace_period_secs = options.stop_grace_period_secs,
+          .creator = std::make_shared<ChiefSessionCreator>(
+              SessionCreatorOptions{.scaffold = std::move(options.scaffold),
+                                    .master = std::move(options.master),
+                                    .config = std::move(options.config),
+                                    .checkpoint_dir = std::move(options.checkpoint_dir)}),
+          .default_hooks = false,
+          .recovers = false};
+}
+
+}  // namespace
+
+SingularMonitoredSession::SingularMonitoredSession(Server& server, std::vector<std::shared_ptr<SessionHook>> hooks,
+                                                   SingularMonitoredSessionOptions options)
+    : MonitoredSession(server, Singular(std::move(options)), std::move(hooks)) {}
+
+void TorchSupervisor::ManagedSession(const std::function<void(TorchSupervisor&)>& body) {
+  std::exception_ptr thrown;
+  const absl::Status status = supervisor_.ManagedSession([&] {
+    try {
+      body(*this);
+    } catch (...) {
+      thrown = std::current_exception();
+      return ErrorOf(thrown);
+    }
+    return absl::OkStatus();
+  });
+  if (!status.ok() && thrown && status == ErrorOf(thrown)) std::rethrow_exception(thrown);
+  ThrowIfError(status);
+}
+
+StepResult TorchSupervisor::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
+  const LossScope scope(trainer, std::move(loss));
+  absl::StatusOr<StepResult> result = supervisor_.Run();
+  ThrowIfError(result.status());
+  return *result;
+}
+
+std::string TorchSupervisor::Save() {
+  absl::StatusOr<std::string> path = supervisor_.Save();
+  ThrowIfError(path.status());
+  return *std::move(path);
+}
+
+Trainer Synchronous(Replica& replica, SyncReplicasOptimizer& optimizer) {
+  return Trainer(replica, optimizer.Apply(replica.source(), replica.placement()));
+}
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+// What a session stands on in its process: made by Node, or by a test of simulated parts.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "muster/algo/algorithm.h"
+#include "muster/base/clock.h"
+#include "muster/base/file_system.h"
+#include "muster/base/wait_clock.h"
+#include "muster/store/store_client.h"
+#include "muster/train/saver.h"
+#include "muster/train/training_metrics.h"
+#include "muster/transport/event_loop.h"
+
+namespace muster {
+
+// All borrowed for the session's life.
+struct SessionEnvironment {
+  StoreClient* client = nullptr;
+  Algorithm* algorithm = nullptr;
+  EventLoop* loop = nullptr;
+  FileSystem* files = nullptr;
+  const Clock* clock = nullptr;
+  bool is_chief = false;  // what the cluster says
+  // The client's store is this worker's alone, who is its chief too, whoever is the cluster's.
+  bool own_store = false;
+  std::string target;  // the server's
+  std::function<bool()> stop_requested = [] { return false; };
+  TrainingMetrics* metrics = nullptr;  // null: nothing is kept
+  // Told once the task is known to the ps: heartbeats begin.
+  std::function<void()> on_joined = [] {};
+  std::vector<Saveable> saveables;                 // kept in every checkpoint, whatever else the session keeps
+  const WaitClock* wait_clock = &RealWaitClock();  // of the session's threads
+};
+
+}  // namespace muster

@@ -1,0 +1,107 @@
+// Training in a loop of one's own: prepares the model or waits for it, and saves checkpoints and writes summaries on
+// threads beside the loop. TensorFlow's Supervisor (python/training/supervisor.py), the session object before
+// MonitoredTrainingSession: no hooks, no recovery, nothing saved at the end unless the program calls Save. Made,
+// started and stopped by the training thread; what says so may be called from any.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/base/turn_lock.h"
+#include "muster/summary/event_file_writer.h"
+#include "muster/train/coordinator.h"
+#include "muster/train/looper_thread.h"
+#include "muster/train/session_environment.h"
+#include "muster/train/session_manager.h"
+
+namespace muster {
+
+struct SupervisorOptions {
+  std::optional<bool> is_chief;        // unset: what the cluster says
+  std::shared_ptr<Scaffold> scaffold;  // init, init_fn, local init, ready, saver, summary
+  std::string logdir;                  // the chief's checkpoints and event files; empty: neither
+  // The chief's threads; 0: none.
+  double save_summaries_secs = 120;
+  double save_model_secs = 600;
+  double stop_grace_secs = 120;
+  double max_wait_secs = 7200;  // for the chief to make the model ready
+};
+
+class Supervisor {
+ public:
+  Supervisor(SessionEnvironment environment, SupervisorOptions options);
+  // Stops if nobody has; an error of it is logged.
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  // The chief prepares the model and starts the standard services: the threads of summaries, of the step counter and of
+  // checkpoints, each of which does its work at once and then every so often. The others wait. Errors:
+  // SessionManager's. Without a logdir there are no services. Once; FailedPrecondition: already.
+  [[nodiscard]] absl::Status PrepareOrWaitForSession(bool start_standard_services = true);
+
+  // TensorFlow's `with managed_session()`: prepares, calls `body`, asks for a stop with its error, stops. OutOfRange of
+  // the body, and training that has ended elsewhere, are clean ends.
+  [[nodiscard]] absl::Status ManagedSession(absl::FunctionRef<absl::Status()> body);
+
+  // One step. The threads wait meanwhile, and it for them. Errors: those of the algorithm.
+  absl::StatusOr<StepResult> Run();
+  // A value of this step for the summaries; call it inside the step.
+  void AddScalar(const std::string& name, double value) { scalars_.emplace_back(name, value); }
+
+  // The chief with a logdir: a checkpoint now; its path. Any thread, but not inside the step.
+  absl::StatusOr<std::string> Save();
+
+  // Calls `target` on a thread of its own every `interval_secs`, until the stop.
+  void Loop(double interval_secs, std::function<absl::Status()> target);
+
+  // From any thread.
+  bool ShouldStop() const { return coordinator_.ShouldStop() || environment_.stop_requested(); }
+  void RequestStop() { coordinator_.RequestStop(); }
+  [[nodiscard]] absl::Status RequestStop(const absl::Status& why) { return coordinator_.RequestStop(why); }
+  bool WaitForStop() { return coordinator_.WaitForStop(); }
+  bool StopOnError(absl::FunctionRef<absl::Status()> work) { return coordinator_.StopOnError(work); }
+  Coordinator& coordinator() { return coordinator_; }
+
+  // Ends the threads within the grace period, the event file and the session; the ps hear "done". Returns the error
+  // that the stop was asked for with; else FailedPrecondition naming the threads that haven't ended. Once.
+  [[nodiscard]] absl::Status Stop();
+
+  bool is_chief() const { return manager_.options().is_chief; }
+  int64_t global_step() const;  // as this process saw it last; any thread
+
+ private:
+  void StartStandardServices();
+  [[nodiscard]] absl::Status WriteSummaries();
+  [[nodiscard]] absl::Status CountSteps();
+  [[nodiscard]] absl::Status SaveOrGoOn();
+  absl::Status EndSession();
+
+  const SessionEnvironment environment_;
+  const SupervisorOptions options_;
+  SessionManager manager_;
+  std::vector<std::pair<std::string, double>> scalars_;  // of the step under way
+  bool prepared_ = false;
+  bool stopped_ = false;
+  std::unique_ptr<EventFileWriter> summaries_;
+
+  // The client, the saver and what follows are used by one thread at a time.
+  mutable TurnLock turn_;
+  int64_t global_step_ ABSL_GUARDED_BY(turn_) = 0;
+  std::vector<ScalarSummary> last_step_ ABSL_GUARDED_BY(turn_);  // what the summaries say of it
+  absl::Time counted_at_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
+  int64_t counted_step_ ABSL_GUARDED_BY(turn_) = 0;
+
+  Coordinator coordinator_;
+  std::vector<std::unique_ptr<LooperThread>> threads_;  // last: they use what stands above
+};
+
+}  // namespace muster
