@@ -20,9 +20,14 @@ class ABSL_LOCKABLE TurnLock {
     ++turn_;
     changed_.NotifyAll();
   }
+  // How many wait for it now.
+  uint64_t waiting() const {
+    const MutexLock lock(mutex_);
+    return asked_ == turn_ ? 0 : asked_ - turn_ - 1;
+  }
 
  private:
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
   uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t turn_ ABSL_GUARDED_BY(mutex_) = 0;

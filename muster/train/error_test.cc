@@ -15,6 +15,7 @@ TEST(ErrorTest, ExitCodesSayWhetherTryingAgainIsWorthIt) {
   EXPECT_EQ(ExitCodeOf(absl::OkStatus()), ExitCode::kDone);
   EXPECT_EQ(ExitCodeOf(absl::UnavailableError("ps lost")), ExitCode::kRetry);
   EXPECT_EQ(ExitCodeOf(absl::AbortedError("ps restarted")), ExitCode::kRetry);
+  EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("no chief")), ExitCode::kRetry);
   for (const absl::Status& status : {absl::InternalError("NaN"), absl::FailedPreconditionError("second chief"),
                                      absl::DataLossError("corrupt"), absl::PermissionDeniedError("another job")})
     EXPECT_EQ(ExitCodeOf(status), ExitCode::kFailed) << status;
@@ -33,6 +34,12 @@ TEST(ErrorTest, CarriesTheStatus) {
     EXPECT_EQ(error.status(), absl::UnavailableError("ps:1 is gone"));
     EXPECT_EQ(error.exit_code(), ExitCode::kRetry);
   }
+}
+
+TEST(ErrorTest, AnExceptionHasAStatus) {
+  EXPECT_EQ(ErrorOf(std::make_exception_ptr(Error(absl::DataLossError("bad")))), absl::DataLossError("bad"));
+  EXPECT_EQ(ErrorOf(std::make_exception_ptr(std::runtime_error("why"))), absl::InternalError("why"));
+  EXPECT_TRUE(absl::IsInternal(ErrorOf(std::make_exception_ptr(1))));
 }
 
 TEST(ErrorDeathTest, AnUncaughtErrorIsOneLineAndItsExitCode) {

@@ -264,7 +264,8 @@ TEST_P(SessionTest, WaitingForTheChiefHasItsLimit) {
   Session worker = worker_.MakeSession({.max_wait_secs = 7200});
   const absl::Time begin = store_.loop.Now();
   const absl::Status status = worker.Start();
-  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Session was not ready after waiting 7200 secs"));
   EXPECT_EQ(store_.loop.Now(), begin + absl::Hours(2));
 }
 

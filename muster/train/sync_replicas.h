@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "muster/algo/synchronous.h"
-#include "muster/optim/update_rule.h"
 #include "muster/train/session_hook.h"
 
 namespace muster {

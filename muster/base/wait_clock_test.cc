@@ -1,0 +1,61 @@
+#include "muster/base/wait_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "muster/base/turn_lock.h"
+
+namespace muster {
+namespace {
+
+TEST(WaitClockTest, WaitsByTheSimulatedClockUntilTheDeadlineOnly) {
+  SimulatedWaitClock clock;
+  const absl::Time begin = clock.Now();
+  Mutex mutex;
+  CondVar changed;
+  absl::Time woken;
+  std::thread waiter([&] {
+    const MutexLock lock(mutex);
+    while (clock.Now() < begin + absl::Seconds(10)) clock.WaitUntil(changed, mutex, begin + absl::Seconds(10));
+    woken = clock.Now();
+  });
+  clock.AwaitWaiters(1);
+  clock.Advance(absl::Seconds(9));
+  clock.AwaitWaiters(1);
+  clock.Advance(absl::Seconds(1));
+  waiter.join();
+  EXPECT_EQ(woken, begin + absl::Seconds(10));
+}
+
+TEST(WaitClockTest, APastDeadlineIsNoWait) {
+  Mutex mutex;
+  CondVar changed;
+  const MutexLock lock(mutex);
+  RealWaitClock().WaitUntil(changed, mutex, RealWaitClock().Now() - absl::Seconds(1));
+  SimulatedWaitClock simulated;
+  simulated.WaitUntil(changed, mutex, simulated.Now());
+}
+
+TEST(TurnLockTest, WhoAsksFirstComesFirst) {
+  TurnLock lock;
+  std::vector<int> order;
+  lock.Lock();
+  std::thread other([&] {
+    const HoldTurn turn(lock);
+    order.push_back(2);
+  });
+  while (lock.waiting() < 1) std::this_thread::yield();
+  order.push_back(1);
+  lock.Unlock();
+  {
+    // A Mutex could be taken again here before the other thread wakes.
+    const HoldTurn again(lock);
+    order.push_back(3);
+  }
+  other.join();
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace muster
