@@ -8,6 +8,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/last_wait.h"
+#include "muster/train/hook_call.h"
 #include "muster/train/hooks.h"
 #include "muster/train/lost_steps.h"
 
@@ -33,7 +34,10 @@ Session::Session(SessionEnvironment environment, SessionOptions options,
   for (auto& hook : hooks) hooks_.push_back(std::move(hook));
 }
 
-Session::~Session() = default;
+// What was written for TensorBoard until an error is what one wants to look at then.
+Session::~Session() {
+  if (summaries_) summaries_->Close().IgnoreError();
+}
 
 absl::Status Session::CheckOptions() const {
   if (!options_.master.empty() && options_.master != environment_.target)
@@ -77,14 +81,20 @@ SessionContext Session::MakeContext() {
           .global_step = global_step_,
           .saver = saver_.get(),
           .summaries = summaries_.get(),
-          .request_stop = [this] { stop_ = true; }};
+          .request_stop = [this] { stop_ = true; },
+          .stop_requested = environment_.stop_requested,
+          .algorithm = environment_.algorithm,
+          .client = environment_.client,
+          .loop = environment_.loop,
+          .files = environment_.files,
+          .tracer = environment_.tracer};
 }
 
 absl::Status Session::Start() { return LeaveIfInterrupted(StartHooked()); }
 
 absl::Status Session::StartHooked() {
   RETURN_IF_ERROR(CheckOptions());
-  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->Begin());
+  RETURN_IF_ERROR(CallHooks("Begin", hooks_, [](SessionHook& hook) { return hook.Begin(); }));
   absl::Status created = Create();
   // A ps was restarted before it had a model, and doesn't know who had joined.
   while (absl::IsAborted(created)) created = Create();
@@ -97,9 +107,13 @@ absl::Status Session::StartHooked() {
   RETURN_IF_ERROR(created);
   created_ = true;
   watch_.Is(TrainingState::kTraining);
+  return TellOfCreation();
+}
+
+absl::Status Session::TellOfCreation() {
   const SessionContext context = MakeContext();
-  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterCreateSession(context));
-  return absl::OkStatus();
+  return CallHooks("AfterCreateSession", hooks_,
+                   [&context](SessionHook& hook) { return hook.AfterCreateSession(context); });
 }
 
 absl::Status Session::Create() {
@@ -229,10 +243,11 @@ absl::Status Session::RunStep(Track* track) {
   RunContext context(MakeContext());
   {
     const Track::Span hooks(track, Activity::kHooks);
-    for (auto& hook : hooks_) RETURN_IF_ERROR(hook->BeforeRun(context));
+    RETURN_IF_ERROR(
+        CallHooks("BeforeRun", hooks_, [&context](SessionHook& hook) { return hook.BeforeRun(context); }));
   }
   scalars_.clear();
-  ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
+  ASSIGN_OR_RETURN(const StepResult result, RunAlgorithm(context));
   global_step_ = result.global_step;
   last_loss_ = result.loss;
   ran_ = true;
@@ -240,9 +255,19 @@ absl::Status Session::RunStep(Track* track) {
   const Track::Span hooks(track, Activity::kHooks);
   RunContext after(MakeContext());
   const RunValues values{result.loss, result.global_step, result.staleness, scalars_};
-  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterRun(after, values));
+  RETURN_IF_ERROR(
+      CallHooks("AfterRun", hooks_, [&](SessionHook& hook) { return hook.AfterRun(after, values); }));
   if (context.stop_requested() || after.stop_requested()) stop_ = true;
   return absl::OkStatus();
+}
+
+absl::StatusOr<StepResult> Session::RunAlgorithm(RunContext& context) {
+  feeds_ = context.TakeFeeds();
+  GradientTap& tap = environment_.algorithm->gradient_tap();
+  tap.Observe(context.gradient_observers());
+  absl::StatusOr<StepResult> result = environment_.algorithm->Step(*environment_.client);
+  tap.Observe({});
+  return result;
 }
 
 // A ps has lost the model, or another one's values were loaded: everyone joins again, the chief sees to the model, the
@@ -254,9 +279,7 @@ absl::Status Session::Recover(const absl::Status& cause) {
   if (is_chief_)
     LogWarning("going on from global step ", global_step_, "; ", std::max<int64_t>(0, was_at - global_step_),
                " steps are lost");
-  const SessionContext context = MakeContext();
-  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterCreateSession(context));
-  return absl::OkStatus();
+  return TellOfCreation();
 }
 
 absl::Status Session::Close() {
@@ -289,7 +312,8 @@ absl::Status Session::EndHooks() {
   absl::Status first_error = is_chief_ && saver_ ? ReadGlobalStep() : absl::OkStatus();
   const SessionContext context = MakeContext();
   if (first_error.ok())
-    for (auto& hook : hooks_) first_error.Update(hook->End(context));
+    for (auto& hook : hooks_)
+      first_error.Update(CallHook("End", *hook, [&context](SessionHook& h) { return h.End(context); }));
   if (summaries_) first_error.Update(summaries_->Close());
   return first_error;
 }

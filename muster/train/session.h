@@ -62,12 +62,14 @@ struct SessionEnvironment {
   TrainingMetrics* metrics = nullptr;  // null: nothing is kept
   // Told once the task is known to the ps: heartbeats begin.
   std::function<void()> on_joined = [] {};
+  Tracer* tracer = nullptr;  // null: hooks can't record
 };
 
 class Session {
  public:
   Session(SessionEnvironment environment, SessionOptions options, std::vector<std::shared_ptr<SessionHook>> hooks);
-  ~Session();  // without Close: no hook's End runs and the ps are not told "done"
+  // Without Close no hook's End runs and the ps are not told "done"; summaries are complete.
+  ~Session();
 
   // Blocks until the model is initialised or restored everywhere. Errors: those of StoreClient and Saver;
   // InvalidArgument: options that contradict each other.
@@ -90,7 +92,14 @@ class Session {
   // A value of this step for summaries and LoggingTensor; call it inside the step.
   void AddScalar(const std::string& name, double value) { scalars_.emplace_back(name, value); }
 
-  // Ends in order: every hook's End (unless Start ended before there was a session), then "done" to the ps. Once.
+  // What a hook has fed for this step (RunContext::Feed); call it inside the step. NotFound: nobody has.
+  // InvalidArgument: it is of another type.
+  template <typename T>
+  absl::StatusOr<T> Fed(const std::string& name) const {
+    return feeds_.Get<T>(name);
+  }
+
+  // Ends in order: every hook's End, even if one fails (unless Start ended before there was a session), then "done" to the ps. Once.
   [[nodiscard]] absl::Status Close();
 
   int64_t global_step() const { return global_step_; }
@@ -106,9 +115,11 @@ class Session {
   [[nodiscard]] absl::Status LeaveIfInterrupted(absl::Status status);
   void AddDefaultHooks();
   [[nodiscard]] absl::Status Create();
+  [[nodiscard]] absl::Status TellOfCreation();
   [[nodiscard]] absl::Status InitializeOrRestore();
   [[nodiscard]] absl::Status RunHooked();
   [[nodiscard]] absl::Status RunStep(Track* track);
+  absl::StatusOr<StepResult> RunAlgorithm(RunContext& context);
   [[nodiscard]] absl::Status Recover(const absl::Status& cause);
   [[nodiscard]] absl::Status Settle();
   [[nodiscard]] absl::Status ReadGlobalStep();
@@ -124,6 +135,7 @@ class Session {
   std::unique_ptr<Saver> saver_;
   std::unique_ptr<EventFileWriter> summaries_;
   std::vector<std::pair<std::string, double>> scalars_;
+  Feeds feeds_;
   int64_t global_step_ = 0;
   double last_loss_ = 0;
   absl::Status recovering_from_;  // OK until the model was lost
