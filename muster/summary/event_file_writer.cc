@@ -104,7 +104,7 @@ absl::Status EventFileWriter::AddScalars(std::span<const ScalarSummary> scalars,
   return Add(kEventSummary, summary, step);
 }
 
-absl::Status EventFileWriter::AddHistogram(std::string_view tag, const HistogramSummary& histogram, int64_t step) {
+absl::Status EventFileWriter::AddHistogram(std::string_view tag, const ValueHistogram& histogram, int64_t step) {
   std::string summary;
   protozero::pbf_writer encoder(summary);
   {
@@ -116,8 +116,8 @@ absl::Status EventFileWriter::AddHistogram(std::string_view tag, const Histogram
     message.add_double(kHistogramNum, histogram.num);
     message.add_double(kHistogramSum, histogram.sum);
     message.add_double(kHistogramSumSquares, histogram.sum_squares);
-    message.add_packed_double(kHistogramLimits, histogram.limits.begin(), histogram.limits.end());
-    message.add_packed_double(kHistogramCounts, histogram.counts.begin(), histogram.counts.end());
+    message.add_packed_double(kHistogramLimits, histogram.bucket_limit.begin(), histogram.bucket_limit.end());
+    message.add_packed_double(kHistogramCounts, histogram.bucket.begin(), histogram.bucket.end());
   }
   return Add(kEventSummary, summary, step);
 }

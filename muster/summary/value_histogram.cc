@@ -24,9 +24,9 @@ const std::vector<double>& Limits() {
 
 }  // namespace
 
-ValueHistogram::ValueHistogram() : counts_(Limits().size()) {}
+HistogramBuilder::HistogramBuilder() : counts_(Limits().size()) {}
 
-void ValueHistogram::AddOne(double value) {
+void HistogramBuilder::AddOne(double value) {
   if (!std::isfinite(value)) {
     ++not_finite_;
     return;
@@ -43,28 +43,28 @@ void ValueHistogram::AddOne(double value) {
   sum_squares_ += value * value;
 }
 
-void ValueHistogram::Add(std::span<const float> values) {
+void HistogramBuilder::Add(std::span<const float> values) {
   for (const float value : values) AddOne(value);
 }
 
-void ValueHistogram::Add(std::span<const double> values) {
+void HistogramBuilder::Add(std::span<const double> values) {
   for (const double value : values) AddOne(value);
 }
 
-HistogramSummary ValueHistogram::Summary() const {
-  HistogramSummary summary{.min = min_, .max = max_, .num = num_, .sum = sum_, .sum_squares = sum_squares_};
+ValueHistogram HistogramBuilder::Build() const {
+  ValueHistogram summary{.min = min_, .max = max_, .num = num_, .sum = sum_, .sum_squares = sum_squares_};
   if (num_ == 0) {
     summary.min = summary.max = 0;
-    summary.limits = {std::numeric_limits<double>::max()};
-    summary.counts = {0};
+    summary.bucket_limit = {std::numeric_limits<double>::max()};
+    summary.bucket = {0};
     return summary;
   }
   const std::vector<double>& limits = Limits();
   for (size_t i = 0; i < limits.size(); ++i) {
     const double count = counts_[i];
     while (count == 0 && i + 1 < limits.size() && counts_[i + 1] == 0) ++i;
-    summary.limits.push_back(limits[i]);
-    summary.counts.push_back(count);
+    summary.bucket_limit.push_back(limits[i]);
+    summary.bucket.push_back(count);
   }
   return summary;
 }

@@ -9,20 +9,20 @@
 
 namespace muster {
 
-// As TensorFlow's HistogramProto: bucket i holds the values below limits[i] that are not below limits[i - 1].
-struct HistogramSummary {
+// As TensorFlow's HistogramProto: bucket[i] is how many values are below bucket_limit[i] and not below bucket_limit[i - 1].
+struct ValueHistogram {
   double min = 0;
   double max = 0;
   double num = 0;
   double sum = 0;
   double sum_squares = 0;
-  std::vector<double> limits;  // rising
-  std::vector<double> counts;  // as many
+  std::vector<double> bucket_limit;  // rising
+  std::vector<double> bucket;        // as many
 };
 
-class ValueHistogram {
+class HistogramBuilder {
  public:
-  ValueHistogram();
+  HistogramBuilder();
 
   void Add(std::span<const float> values);
   void Add(std::span<const double> values);
@@ -32,7 +32,7 @@ class ValueHistogram {
   int64_t not_finite() const { return not_finite_; }
 
   // Runs of empty buckets are one. Without values: one empty bucket.
-  HistogramSummary Summary() const;
+  ValueHistogram Build() const;
 
  private:
   void AddOne(double value);

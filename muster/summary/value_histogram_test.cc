@@ -13,20 +13,20 @@ using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 
 TEST(ValueHistogramTest, EachValueLiesInABucketATenthWide) {
-  ValueHistogram histogram;
+  HistogramBuilder histogram;
   const std::vector<float> values = {-3, 0, 0, 1e-3F, 0.5F, 0.51F, 250};
   histogram.Add(std::span<const float>(values));
-  const HistogramSummary summary = histogram.Summary();
-  ASSERT_EQ(summary.limits.size(), summary.counts.size());
+  const ValueHistogram summary = histogram.Build();
+  ASSERT_EQ(summary.bucket_limit.size(), summary.bucket.size());
   double before = -std::numeric_limits<double>::max();
   size_t at = 0;
-  for (size_t i = 0; i < summary.limits.size(); ++i) {
-    EXPECT_GT(summary.limits[i], i == 0 ? before : summary.limits[i - 1]);
-    for (int n = 0; n < static_cast<int>(summary.counts[i]); ++n, ++at) {
-      EXPECT_LT(values[at], summary.limits[i]) << "the values are sorted, and so are the buckets";
-      EXPECT_GE(values[at], summary.limits[i - 1]);
+  for (size_t i = 0; i < summary.bucket_limit.size(); ++i) {
+    EXPECT_GT(summary.bucket_limit[i], i == 0 ? before : summary.bucket_limit[i - 1]);
+    for (int n = 0; n < static_cast<int>(summary.bucket[i]); ++n, ++at) {
+      EXPECT_LT(values[at], summary.bucket_limit[i]) << "the values are sorted, and so are the buckets";
+      EXPECT_GE(values[at], summary.bucket_limit[i - 1]);
       if (values[at] != 0) {
-        EXPECT_NEAR(std::abs(summary.limits[i] / summary.limits[i - 1]), values[at] > 0 ? 1.1 : 1 / 1.1, 1e-9);
+        EXPECT_NEAR(std::abs(summary.bucket_limit[i] / summary.bucket_limit[i - 1]), values[at] > 0 ? 1.1 : 1 / 1.1, 1e-9);
       }
     }
   }
@@ -40,29 +40,29 @@ TEST(ValueHistogramTest, EachValueLiesInABucketATenthWide) {
 
 // As EncodeToProto of TensorFlow gives 1, 1 and -1.
 TEST(ValueHistogramTest, RunsOfEmptyBucketsAreOne) {
-  ValueHistogram histogram;
+  HistogramBuilder histogram;
   const double values[] = {1, 1, -1};
   histogram.Add(values);
-  const HistogramSummary summary = histogram.Summary();
-  EXPECT_THAT(summary.counts, ElementsAre(0, 1, 0, 2, 0));
+  const ValueHistogram summary = histogram.Build();
+  EXPECT_THAT(summary.bucket, ElementsAre(0, 1, 0, 2, 0));
   double limit = 1e-12;
   while (limit * 1.1 <= 1) limit *= 1.1;
-  EXPECT_THAT(summary.limits, ElementsAre(DoubleEq(-limit * 1.1), DoubleEq(-limit), DoubleEq(limit),
+  EXPECT_THAT(summary.bucket_limit, ElementsAre(DoubleEq(-limit * 1.1), DoubleEq(-limit), DoubleEq(limit),
                                           DoubleEq(limit * 1.1), std::numeric_limits<double>::max()));
 }
 
 TEST(ValueHistogramTest, WhatIsNoNumberIsCountedApart) {
-  ValueHistogram histogram;
+  HistogramBuilder histogram;
   const double values[] = {std::nan(""), HUGE_VAL, -HUGE_VAL, std::numeric_limits<double>::max(), 2};
   histogram.Add(values);
   EXPECT_EQ(histogram.not_finite(), 3);
-  const HistogramSummary summary = histogram.Summary();
-  EXPECT_EQ(std::accumulate(summary.counts.begin(), summary.counts.end(), 0.0), 2);
+  const ValueHistogram summary = histogram.Build();
+  EXPECT_EQ(std::accumulate(summary.bucket.begin(), summary.bucket.end(), 0.0), 2);
 }
 
 TEST(ValueHistogramTest, WithoutValuesThereIsOneEmptyBucket) {
-  const HistogramSummary summary = ValueHistogram().Summary();
-  EXPECT_THAT(summary.counts, ElementsAre(0));
+  const ValueHistogram summary = HistogramBuilder().Build();
+  EXPECT_THAT(summary.bucket, ElementsAre(0));
   EXPECT_EQ(summary.min, 0);
   EXPECT_EQ(summary.max, 0);
 }
