@@ -10,12 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "muster/base/clock.h"
-#include "muster/base/log.h"
 #include "muster/base/memory_file_system.h"
 #include "muster/train/event_file_reader.h"
+#include "muster/train/hook_driver.h"
 
 namespace muster {
 namespace {
@@ -24,50 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const absl::Time kStart = absl::FromUnixSeconds(5000);
+const absl::Time kStart = Driver::StartTime();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// Calls a hook as a session would.
-class Driver {
- public:
-  explicit Driver(std::shared_ptr<SessionHook> hook) : hook_(std::move(hook)) {}
-
-  absl::Status Begin() { return hook_->Begin(); }
-  absl::Status Create(int64_t step) { return hook_->AfterCreateSession(Context(step)); }
-  // One run that ends at global step `step`; whether the hook asked for a stop.
-  bool Run(int64_t step, double loss = 0.5, std::vector<std::pair<std::string, double>> scalars = {}) {
-    RunContext before(Context(step - 1));
-    EXPECT_EQ(hook_->BeforeRun(before), absl::OkStatus());
-    RunContext after(Context(step));
-    status = hook_->AfterRun(after, {.loss = loss, .global_step = step, .scalars = std::move(scalars)});
-    return before.stop_requested() || after.stop_requested();
-  }
-  absl::Status End(int64_t step) { return hook_->End(Context(step)); }
-
-  SessionContext Context(int64_t step) const { return {.now = now, .global_step = step, .summaries = summaries}; }
-
-  absl::Time now = kStart;
-  EventFileWriter* summaries = nullptr;
-  absl::Status status;  // of the last run
-
- private:
-  const std::shared_ptr<SessionHook> hook_;
-};
-
-// What is logged while it runs, a line each, without the time.
-template <typename Action>
-std::vector<std::string> Logged(const Action& action) {
-  testing::internal::CaptureStderr();
-  SetUpLog("");
-  action();
-  const std::string text = testing::internal::GetCapturedStderr();
-  std::vector<std::string> lines;
-  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    // "02:03:04.567 I message"
-    lines.emplace_back(line.substr(std::min(line.size(), line.find(' ') + 3)));
-  }
-  return lines;
-}
 
 TEST(SecondOrStepTimerTest, ByStepsAsInTensorFlow) {
   SecondOrStepTimer timer = SecondOrStepTimer::EverySteps(3);

@@ -9,6 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "muster/algo/algorithm.h"
 #include "muster/base/log.h"
+#include "muster/optim/optimizer_spec.h"
+#include "muster/optim/schedule.h"
 #include "muster/train/hooks/options.h"
 
 namespace muster {

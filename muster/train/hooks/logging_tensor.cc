@@ -13,13 +13,13 @@ namespace {
 class LoggingTensorHook final : public SessionHook {
  public:
   explicit LoggingTensorHook(const LoggingTensorOptions& options)
-      : options_(options), tensors_(TensorsOf(options)), at_end_only_(IsAtEndOnly(options)) {
-    timer_ = MakeTimer(options.every ? std::nullopt : options.every_n_iter, options.every, "every_n_iter and every");
-  }
+      : options_(options), tensors_(TensorsOf(options)), at_end_only_(IsAtEndOnly(options)),
+        timer_(
+            MakeTimer(options.every ? std::nullopt : options.every_n_iter, options.every, "every_n_iter and every")) {}
 
   absl::Status Begin() override { return at_end_only_ ? absl::OkStatus() : timer_.status(); }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
-    last_ = values;
+    if (options_.at_end) last_ = values;
     const int64_t iteration = iterations_++;
     if (at_end_only_ || !timer_->ShouldTriggerForStep(iteration, context.session().now)) return absl::OkStatus();
     return Log(values, timer_->UpdateLastTriggered(iteration, context.session().now));
@@ -66,7 +66,7 @@ class LoggingTensorHook final : public SessionHook {
   const LoggingTensorOptions options_;
   const std::vector<Tensor> tensors_;
   const bool at_end_only_;
-  absl::StatusOr<SecondOrStepTimer> timer_ = absl::UnavailableError("not made yet");
+  absl::StatusOr<SecondOrStepTimer> timer_;
   int64_t iterations_ = 0;
   std::optional<RunValues> last_;
 };

@@ -14,9 +14,9 @@ namespace {
 
 class ProfilerHook final : public SessionHook {
  public:
-  explicit ProfilerHook(const ProfilerOptions& options) : options_(options) {
-    if (!range()) timer_ = MakeTimer(options.save_steps, options.save_interval, "save_steps and save_interval");
-  }
+  explicit ProfilerHook(const ProfilerOptions& options)
+      : options_(options),
+        timer_(MakeTimer(options.save_steps, options.save_interval, "save_steps and save_interval")) {}
 
   absl::Status Begin() override {
     if (!range()) return timer_.status();
@@ -89,7 +89,7 @@ class ProfilerHook final : public SessionHook {
   }
 
   const ProfilerOptions options_;
-  absl::StatusOr<SecondOrStepTimer> timer_ = absl::UnavailableError("there is a range of steps");
+  absl::StatusOr<SecondOrStepTimer> timer_;  // an error where there is a range of steps
   std::shared_ptr<const void> claim_;
   bool recording_ = false;
   bool complete_ = false;  // all that was asked for is recorded, but not saved
