@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
 #include "muster/base/memory_file_system.h"
 #include "muster/train/event_file_reader.h"
@@ -152,6 +153,48 @@ TEST(LoggingTensorTest, AnUnknownTensorIsNamedWithTheKnownOnes) {
   EXPECT_THAT(std::string(driver.status.message()), HasSubstr("no tensor 'accurracy'"));
   EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = 0})->Begin()));
   EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = std::nullopt})->Begin()));
+}
+
+TEST(LoggingTensorTest, TagsOfOnesOwnAreSorted) {
+  Driver driver(LoggingTensor({.tagged_tensors = {{"z", "step"}, {"a", "loss"}}}));
+  EXPECT_THAT(Logged([&] { driver.Run(7, 0.5); }), ElementsAre("a = 0.5, z = 7"));
+  Driver formatted(LoggingTensor(
+      {.formatter = [](const RunValues& values) { return absl::StrCat("at ", values.global_step); }}));
+  EXPECT_THAT(Logged([&] { formatted.Run(7); }), ElementsAre("at 7"));
+}
+
+TEST(LoggingTensorTest, AtTheEndOnly) {
+  Driver driver(LoggingTensor({.every_n_iter = std::nullopt, .at_end = true}));
+  EXPECT_EQ(driver.Begin(), absl::OkStatus());
+  EXPECT_THAT(Logged([&] {
+                for (int64_t step = 1; step <= 250; ++step) driver.Run(step);
+                EXPECT_EQ(driver.End(250), absl::OkStatus());
+              }),
+              ElementsAre("loss = 0.5, step = 250"));
+}
+
+// Counts its own runs, whatever the global step does.
+TEST(LoggingTensorTest, CountsLocalIterations) {
+  Driver driver(LoggingTensor({.tensors = {"step"}, .every_n_iter = 2}));
+  EXPECT_THAT(Logged([&] {
+                for (const int64_t step : {10, 500, 501, 502, 9000}) driver.Run(step);
+              }),
+              ElementsAre("step = 10", "step = 501 (0.000 sec)", "step = 9000 (0.000 sec)"));
+}
+
+TEST(HookOptionsTest, SecondsAndStepsTogetherAreRefusedByTheirNames) {
+  const auto text = [](const std::shared_ptr<SessionHook>& hook) {
+    const absl::Status status = hook->Begin();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  };
+  const absl::Duration second = absl::Seconds(1);
+  const char* const save = "exactly one of save_steps and save_interval must be given";
+  EXPECT_EQ(text(CheckpointSaver({.save_steps = 1, .save_interval = second})), save);
+  EXPECT_EQ(text(SummarySaver({.save_steps = 1, .save_interval = second})), save);
+  EXPECT_EQ(text(GradientNorms({.save_steps = 1, .save_interval = second})), save);
+  EXPECT_EQ(text(GradientHistograms({.save_steps = 1, .save_interval = second})), save);
+  EXPECT_EQ(text(Profiler({.save_steps = 1, .save_interval = second})), save);
 }
 
 class SummaryHooksTest : public ::testing::Test {

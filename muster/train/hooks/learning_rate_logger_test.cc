@@ -13,12 +13,11 @@ namespace muster {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class LearningRateLoggerTest : public ::testing::Test {
  protected:
-  AsynchronousAlgorithm Algorithm(const OptimizerSpec& optimizer) {
+  AsynchronousAlgorithm Training(const OptimizerSpec& optimizer) {
     return AsynchronousAlgorithm(
         source_, *PlaceVariables(source_.variables(), 1, Placement::kRoundRobin, {}), optimizer);
   }
@@ -28,7 +27,7 @@ class LearningRateLoggerTest : public ::testing::Test {
 
 TEST_F(LearningRateLoggerTest, TheScheduleAtTheGlobalStepInTheLogAndTheSummaries) {
   const ScheduleSpec halves = {.kind = ScheduleKind::kStep, .decay_steps = 10, .decay_rate = 0.5};
-  AsynchronousAlgorithm algorithm = Algorithm(OptimizerSpec(
+  AsynchronousAlgorithm algorithm = Training(OptimizerSpec(
       RuleSpec{.learning_rate = 0.8, .schedule = halves},
       {{.variables = {"b"}, .rule = {.learning_rate = 0.25}}, {.variables = {"w"}, .rule = {.kind = RuleKind::kAdd}}}));
   SimulatedClock clock;
@@ -52,7 +51,7 @@ TEST_F(LearningRateLoggerTest, TheScheduleAtTheGlobalStepInTheLogAndTheSummaries
 }
 
 TEST_F(LearningRateLoggerTest, AWorkerOnlyLogsAndARuleWithoutARateSaysNothing) {
-  AsynchronousAlgorithm algorithm = Algorithm(RuleSpec{.learning_rate = 0.5});
+  AsynchronousAlgorithm algorithm = Training(RuleSpec{.learning_rate = 0.5});
   Driver driver(LearningRateLogger({.every = absl::Seconds(10)}));
   driver.algorithm = &algorithm;
   EXPECT_THAT(Logged([&] {
@@ -62,7 +61,7 @@ TEST_F(LearningRateLoggerTest, AWorkerOnlyLogsAndARuleWithoutARateSaysNothing) {
                 driver.Run(300);
               }),
               ElementsAre("learning_rate = 0.5, step = 1", "learning_rate = 0.5, step = 300"));
-  AsynchronousAlgorithm adding = Algorithm(PlainAdd());
+  AsynchronousAlgorithm adding = Training(PlainAdd());
   Driver silent(LearningRateLogger());
   silent.algorithm = &adding;
   EXPECT_THAT(Logged([&] { silent.Run(1); }), IsEmpty());
