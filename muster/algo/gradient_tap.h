@@ -1,6 +1,6 @@
-// What a step's update is made of, shown to those who want to look at it: hooks that log norms or histograms. A worker's
-// own gradients, as it gives them to the ps; with all-reduce the mean of all workers', which each of them applies. Costs
-// a comparison a step while nobody looks. Used by the training thread.
+// What a step's update is made of, shown to those who want to look at it: hooks that log norms or histograms. A
+// worker's own gradients, as it gives them to the ps; with all-reduce the mean of all workers', which each of them
+// applies. Costs a comparison a step while nobody looks. Used by the training thread.
 #pragma once
 
 #include <functional>

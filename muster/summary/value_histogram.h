@@ -9,7 +9,8 @@
 
 namespace muster {
 
-// As TensorFlow's HistogramProto: bucket[i] is how many values are below bucket_limit[i] and not below bucket_limit[i - 1].
+// As TensorFlow's HistogramProto: bucket[i] is how many values are below bucket_limit[i] and not below bucket_limit[i -
+// 1].
 struct ValueHistogram {
   double min = 0;
   double max = 0;

@@ -17,7 +17,7 @@ struct SummaryEvent {
   int64_t step = 0;
   std::vector<std::pair<std::string, float>> scalars;
   std::vector<std::pair<std::string, double>> histograms;  // how many values each holds
-  int session_status = 0;  // 0: none
+  int session_status = 0;                                  // 0: none
   std::string checkpoint_path;
 
   // "7: loss=0.5 accuracy=0.25", "7: START"

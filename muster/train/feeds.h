@@ -16,7 +16,8 @@ class Feeds {
   // AlreadyExists: there is one of this name.
   [[nodiscard]] absl::Status Add(const std::string& name, std::any value) {
     if (values_.try_emplace(name, std::move(value)).second) return absl::OkStatus();
-    return absl::AlreadyExistsError(absl::StrCat("'", name, "' is fed by two hooks in one run; feed it by one of them"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("'", name, "' is fed by two hooks in one run; feed it by one of them"));
   }
 
   // NotFound: nobody has fed it in this run. InvalidArgument: it is of another type.

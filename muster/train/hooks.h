@@ -82,8 +82,8 @@ struct SummarySaverOptions {
 };
 std::shared_ptr<SessionHook> SummarySaver(const SummarySaverOptions& options);
 
-// Logs `loss = 0.5, step = 101 (33.300 sec)` every so many runs of this process or so much time (exactly one, or none of
-// them with at_end).
+// Logs `loss = 0.5, step = 101 (33.300 sec)` every so many runs of this process or so much time (exactly one, or none
+// of them with at_end).
 struct LoggingTensorOptions {
   std::vector<std::string> tensors = {"loss", "step"};  // in this order
   // Instead, with tags of their own, {tag, tensor}: sorted by tag, as TensorFlow does with a dict.

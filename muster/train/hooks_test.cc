@@ -158,8 +158,8 @@ TEST(LoggingTensorTest, AnUnknownTensorIsNamedWithTheKnownOnes) {
 TEST(LoggingTensorTest, TagsOfOnesOwnAreSorted) {
   Driver driver(LoggingTensor({.tagged_tensors = {{"z", "step"}, {"a", "loss"}}}));
   EXPECT_THAT(Logged([&] { driver.Run(7, 0.5); }), ElementsAre("a = 0.5, z = 7"));
-  Driver formatted(LoggingTensor(
-      {.formatter = [](const RunValues& values) { return absl::StrCat("at ", values.global_step); }}));
+  Driver formatted(
+      LoggingTensor({.formatter = [](const RunValues& values) { return absl::StrCat("at ", values.global_step); }}));
   EXPECT_THAT(Logged([&] { formatted.Run(7); }), ElementsAre("at 7"));
 }
 

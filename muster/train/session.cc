@@ -243,8 +243,7 @@ absl::Status Session::RunStep(Track* track) {
   RunContext context(MakeContext());
   {
     const Track::Span hooks(track, Activity::kHooks);
-    RETURN_IF_ERROR(
-        CallHooks("BeforeRun", hooks_, [&context](SessionHook& hook) { return hook.BeforeRun(context); }));
+    RETURN_IF_ERROR(CallHooks("BeforeRun", hooks_, [&context](SessionHook& hook) { return hook.BeforeRun(context); }));
   }
   scalars_.clear();
   ASSIGN_OR_RETURN(const StepResult result, RunAlgorithm(context));
@@ -255,8 +254,7 @@ absl::Status Session::RunStep(Track* track) {
   const Track::Span hooks(track, Activity::kHooks);
   RunContext after(MakeContext());
   const RunValues values{result.loss, result.global_step, result.staleness, scalars_};
-  RETURN_IF_ERROR(
-      CallHooks("AfterRun", hooks_, [&](SessionHook& hook) { return hook.AfterRun(after, values); }));
+  RETURN_IF_ERROR(CallHooks("AfterRun", hooks_, [&](SessionHook& hook) { return hook.AfterRun(after, values); }));
   if (context.stop_requested() || after.stop_requested()) stop_ = true;
   return absl::OkStatus();
 }

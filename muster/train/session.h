@@ -99,7 +99,8 @@ class Session {
     return feeds_.Get<T>(name);
   }
 
-  // Ends in order: every hook's End, even if one fails (unless Start ended before there was a session), then "done" to the ps. Once.
+  // Ends in order: every hook's End, even if one fails (unless Start ended before there was a session), then "done" to
+  // the ps. Once.
   [[nodiscard]] absl::Status Close();
 
   int64_t global_step() const { return global_step_; }

@@ -1,7 +1,7 @@
 // What happens around the steps of a session: logging, saving, stopping. The semantics are those of TensorFlow's
 // SessionRunHook (python/training/session_run_hook.py). Hooks of a session are called by the training thread, in the
-// order in which they were given. What a hook throws is caught, and is an error as a Status that it returns: a muster::Error
-// with its own status, another exception as Internal with its text.
+// order in which they were given. What a hook throws is caught, and is an error as a Status that it returns: a
+// muster::Error with its own status, another exception as Internal with its text.
 #pragma once
 
 #include <any>
@@ -39,8 +39,8 @@ struct SessionContext {
   std::function<bool()> stop_requested = [] { return false; };
   // What the session stands on.
   Algorithm* algorithm = nullptr;  // what is trained, and how
-  StoreClient* client = nullptr;   // in AfterCreateSession, in the first run's BeforeRun and in End nothing is under way
-  EventLoop* loop = nullptr;       // the only place to wait in
+  StoreClient* client = nullptr;  // in AfterCreateSession, in the first run's BeforeRun and in End nothing is under way
+  EventLoop* loop = nullptr;      // the only place to wait in
   FileSystem* files = nullptr;
   Tracer* tracer = nullptr;  // null: nothing can be recorded
 };

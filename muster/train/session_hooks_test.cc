@@ -77,10 +77,11 @@ Outcome Train(const std::string& phase, How how) {
   SimulatedStore store(1, {"chief:0"});
   TrainingProcess process(store, "chief:0", {.files = &store.files});
   {
-    Session session = process.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 1000, .save_summaries_steps = 1},
-                                          {std::make_shared<FailingHook>("a", outcome.story),
-                                           std::make_shared<FailingHook>("b", outcome.story, phase, how),
-                                           std::make_shared<FailingHook>("c", outcome.story)});
+    Session session =
+        process.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 1000, .save_summaries_steps = 1},
+                            {std::make_shared<FailingHook>("a", outcome.story),
+                             std::make_shared<FailingHook>("b", outcome.story, phase, how),
+                             std::make_shared<FailingHook>("c", outcome.story)});
     outcome.status = session.Start();
     for (int i = 0; i < 3 && outcome.status.ok(); ++i) outcome.status = session.Run();
     // As the façade: whoever leaves with an error doesn't close.
@@ -199,6 +200,45 @@ TEST(SessionHooksTest, AfterTheStopARunIsRefusedInTensorFlowsWordsAndNoHookHears
   EXPECT_THAT(story, IsEmpty());
   ASSERT_EQ(session.Close(), absl::OkStatus());
   EXPECT_EQ(session.Run(), absl::FailedPreconditionError("Run called even after should_stop requested."));
+}
+
+// [own-hook]
+// Stops training when one minibatch's loss is far above the average of those before.
+class LossSpike final : public SessionHook {
+ public:
+  explicit LossSpike(double times) : times_(times) {}
+
+  // Once, before there is a session: what the options can't mean is an error here.
+  absl::Status Begin() override {
+    return times_ > 1 ? absl::OkStatus() : absl::InvalidArgumentError("LossSpike: times must be above 1");
+  }
+  // The model is there; again after each recovery, when training goes on from an older step.
+  absl::Status AfterCreateSession(const SessionContext&) override {
+    runs_ = 0;
+    return absl::OkStatus();
+  }
+  absl::Status AfterRun(RunContext& context, const RunValues& values) override {
+    if (runs_ > 0 && values.loss > times_ * average_) context.RequestStop();
+    average_ += (values.loss - average_) / static_cast<double>(++runs_);
+    return absl::OkStatus();
+  }
+
+ private:
+  const double times_;
+  int64_t runs_ = 0;
+  double average_ = 0;
+};
+// [/own-hook]
+
+TEST(SessionHooksTest, AHookOfOnesOwn) {
+  SimulatedStore store(1, {"chief:0"});
+  TrainingProcess process(store, "chief:0");
+  Session session = process.MakeSession({}, {std::make_shared<LossSpike>(3)});
+  process.source.on_step = [&](double) { return process.source.steps < 4 ? 1.0 : 3.5; };
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  while (!session.ShouldStop()) ASSERT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_EQ(session.global_step(), 4);
+  EXPECT_TRUE(absl::IsInvalidArgument(LossSpike(0.5).Begin()));
 }
 
 }  // namespace

@@ -65,14 +65,14 @@ class CheckpointSaverListenerTest : public ::testing::Test {
 TEST_F(CheckpointSaverListenerTest, HearOfEachSaveBeforeAndAfterIt) {
   Session session = MakeSession({a_, b_});
   ASSERT_EQ(session.Start(), absl::OkStatus());
-  EXPECT_THAT(std::exchange(story_, {}), ElementsAre("a begin of 0", "b begin of 0", "a before 0 of 0", "b before 0 of 0",
-                                                     "a after 0 of 1", "b after 0 of 1"));
+  EXPECT_THAT(std::exchange(story_, {}), ElementsAre("a begin of 0", "b begin of 0", "a before 0 of 0",
+                                                     "b before 0 of 0", "a after 0 of 1", "b after 0 of 1"));
   for (int i = 0; i < 3; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
   EXPECT_THAT(std::exchange(story_, {}),
               ElementsAre("a before 2 of 1", "b before 2 of 1", "a after 2 of 2", "b after 2 of 2"));
   ASSERT_EQ(session.Close(), absl::OkStatus());
-  EXPECT_THAT(story_, ElementsAre("a before 3 of 2", "b before 3 of 2", "a after 3 of 3", "b after 3 of 3", "a end 3 of 3",
-                                  "b end 3 of 3"));
+  EXPECT_THAT(story_, ElementsAre("a before 3 of 2", "b before 3 of 2", "a after 3 of 3", "b after 3 of 3",
+                                  "a end 3 of 3", "b end 3 of 3"));
 }
 
 TEST_F(CheckpointSaverListenerTest, MayAskForAStopButNotAtTheCreation) {

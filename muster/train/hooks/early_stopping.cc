@@ -61,8 +61,8 @@ class ImprovementJudge final : public Judge {
     }
     const int64_t steps = values.global_step - *since_;
     if (!verdict_.empty() || steps < options_.max_steps_without_improvement) return;
-    verdict_ = absl::StrCat("no ", decrease_ ? "decrease" : "increase", " in metric \"", options_.metric, "\" for ", steps,
-                            " steps, which is greater than or equal to max steps (",
+    verdict_ = absl::StrCat("no ", decrease_ ? "decrease" : "increase", " in metric \"", options_.metric, "\" for ",
+                            steps, " steps, which is greater than or equal to max steps (",
                             options_.max_steps_without_improvement, ") configured for early stopping");
   }
   std::string Verdict(const RunValues&) override { return verdict_; }

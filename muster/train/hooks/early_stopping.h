@@ -28,7 +28,7 @@ std::shared_ptr<SessionHook> StopIf(std::function<bool(const RunValues&)> should
 // Stops once the metric's best value is so many global steps old. Every run that has the metric counts, whenever the
 // questions are asked; a value that is NaN is never the best.
 struct NoImprovementOptions {
-  std::string metric = "loss";  // as in LoggingTensor
+  std::string metric = "loss";                // as in LoggingTensor
   int64_t max_steps_without_improvement = 0;  // > 0
   int64_t min_steps = 0;                      // values of earlier global steps don't count
   StopCheck check;

@@ -74,7 +74,9 @@ TEST(EarlyStoppingTest, AScalarThatNotEveryRunHas) {
   EXPECT_FALSE(driver.Run(1, 1, {{"accuracy", 0.5}}));
   EXPECT_FALSE(driver.Run(3));
   EXPECT_FALSE(driver.Run(9)) << "nothing new is known";
-  EXPECT_THAT(Logged([&] { EXPECT_TRUE(driver.Run(10, 1, {{"accuracy", 0.5}})); }),
+  EXPECT_THAT(Logged([&] {
+                EXPECT_TRUE(driver.Run(10, 1, {{"accuracy", 0.5}}));
+              }),
               ElementsAre(HasSubstr("no increase in metric \"accuracy\" for 9 steps, which is greater than or equal to "
                                     "max steps (5)")));
 }
@@ -98,9 +100,9 @@ TEST(EarlyStoppingTest, TheWholeClusterEndsWithALastCheckpoint) {
   SimulatedStore store(2, {"chief:0", "worker:0"});
   TrainingProcess chief_process(store, "chief:0", {.files = &store.files});
   TrainingProcess worker_process(store, "worker:0");
-  Session chief = chief_process.MakeSession(
-      {.checkpoint_dir = "model", .save_checkpoint_steps = 1000},
-      {StopIf([](const RunValues& values) { return values.global_step >= 4; }, kEachStep)});
+  Session chief =
+      chief_process.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 1000},
+                                {StopIf([](const RunValues& values) { return values.global_step >= 4; }, kEachStep)});
   Session worker = worker_process.MakeSession();
   ASSERT_EQ(chief.Start(), absl::OkStatus());
   ASSERT_EQ(worker.Start(), absl::OkStatus());

@@ -43,21 +43,26 @@ TEST_F(FinalOpsTest, RunAtTheEndWithTheModelThere) {
 
 TEST_F(FinalOpsTest, AnErrorIsLoggedAndPassedOn) {
   for (const bool throws : {false, true}) {
-    const auto final_ops = std::make_shared<FinalOps>(std::map<std::string, FinalOps::Op>{
-        {"a", [](const SessionContext&) -> absl::StatusOr<std::any> { return 1; }},
-        {"b",
-         [throws](const SessionContext&) -> absl::StatusOr<std::any> {
-           if (throws) throw std::runtime_error("no images left");
-           return absl::DataLossError("no images left");
-         }},
-        {"c", [](const SessionContext&) -> absl::StatusOr<std::any> { return 3; }}});
+    const auto final_ops =
+        std::make_shared<FinalOps>(std::map<std::string,
+                                            FinalOps::Op>{{"a",
+                                                           [](const SessionContext&) -> absl::StatusOr<std::any> {
+                                                             return 1;
+                                                           }},
+                                                          {"b",
+                                                           [throws](const SessionContext&) -> absl::StatusOr<std::any> {
+                                                             if (throws) throw std::runtime_error("no images left");
+                                                             return absl::DataLossError("no images left");
+                                                           }},
+                                                          {"c", [](const SessionContext&) -> absl::StatusOr<std::any> {
+                                                             return 3;
+                                                           }}});
     SimulatedStore store(1, {"chief:0"});
     TrainingProcess process(store, "chief:0");
     Session session = process.MakeSession({}, {final_ops});
     ASSERT_EQ(session.Start(), absl::OkStatus());
     absl::Status status;
-    EXPECT_THAT(Logged([&] { status = session.Close(); }),
-                Contains("the final op 'b' has failed: no images left"));
+    EXPECT_THAT(Logged([&] { status = session.Close(); }), Contains("the final op 'b' has failed: no images left"));
     EXPECT_EQ(status.code(), throws ? absl::StatusCode::kInternal : absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(status.message()), HasSubstr("no images left"));
     EXPECT_EQ(final_ops->values().size(), 1u);

@@ -129,8 +129,7 @@ class GradientHistogramsHook final : public GradientHook {
     });
   }
   absl::Status Write(EventFileWriter& summaries, int64_t step) override {
-    for (const auto& [tag, histogram] : histograms_)
-      RETURN_IF_ERROR(summaries.AddHistogram(tag, histogram, step));
+    for (const auto& [tag, histogram] : histograms_) RETURN_IF_ERROR(summaries.AddHistogram(tag, histogram, step));
     return absl::OkStatus();
   }
 

@@ -1,9 +1,9 @@
 // What the gradients of this process look like, for TensorBoard: one of the first things to look at when training
 // doesn't learn. Both look at the first run, then every so many global steps or so much time (exactly one), as
 // SummarySaver does; between these they cost nothing. They look at what algo/gradient_tap.h shows: a worker's own
-// gradients before any clipping, or the mean of all workers' in all-reduce. Tags are those of TensorFlow's optimize_loss
-// (contrib/layers/python/layers/optimizers.py). On a task without summaries (a worker that isn't the chief) they do
-// nothing.
+// gradients before any clipping, or the mean of all workers' in all-reduce. Tags are those of TensorFlow's
+// optimize_loss (contrib/layers/python/layers/optimizers.py). On a task without summaries (a worker that isn't the
+// chief) they do nothing.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ using ::testing::IsEmpty;
 class LearningRateLoggerTest : public ::testing::Test {
  protected:
   AsynchronousAlgorithm Training(const OptimizerSpec& optimizer) {
-    return AsynchronousAlgorithm(
-        source_, *PlaceVariables(source_.variables(), 1, Placement::kRoundRobin, {}), optimizer);
+    return AsynchronousAlgorithm(source_, *PlaceVariables(source_.variables(), 1, Placement::kRoundRobin, {}),
+                                 optimizer);
   }
 
   QuadraticSource source_{{{.name = "w", .shape = {3}}, {.name = "b", .shape = {1}}}};
@@ -46,8 +46,9 @@ TEST_F(LearningRateLoggerTest, TheScheduleAtTheGlobalStepInTheLogAndTheSummaries
   ASSERT_EQ(writer->Flush(), absl::OkStatus());
   std::vector<std::string> story;
   for (const SummaryEvent& event : ReadEventFile(*files.ReadFile(writer->path()))) story.push_back(event.ToString());
-  EXPECT_THAT(story, ElementsAre("1: learning_rate=0.8 learning_rate/b=0.25", "11: learning_rate=0.4 learning_rate/b=0.25",
-                                 "21: learning_rate=0.2 learning_rate/b=0.25"));
+  EXPECT_THAT(story,
+              ElementsAre("1: learning_rate=0.8 learning_rate/b=0.25", "11: learning_rate=0.4 learning_rate/b=0.25",
+                          "21: learning_rate=0.2 learning_rate/b=0.25"));
 }
 
 TEST_F(LearningRateLoggerTest, AWorkerOnlyLogsAndARuleWithoutARateSaysNothing) {

@@ -13,7 +13,9 @@ namespace {
 class LoggingTensorHook final : public SessionHook {
  public:
   explicit LoggingTensorHook(const LoggingTensorOptions& options)
-      : options_(options), tensors_(TensorsOf(options)), at_end_only_(IsAtEndOnly(options)),
+      : options_(options),
+        tensors_(TensorsOf(options)),
+        at_end_only_(IsAtEndOnly(options)),
         timer_(
             MakeTimer(options.every ? std::nullopt : options.every_n_iter, options.every, "every_n_iter and every")) {}
 

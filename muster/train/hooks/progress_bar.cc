@@ -120,9 +120,7 @@ class ProgressBarHook final : public SessionHook {
 }  // namespace
 
 Terminal StandardError() {
-  return {.is_terminal = isatty(STDERR_FILENO) == 1,
-          .width = WidthOfStandardError,
-          .write = [](std::string_view text) {
+  return {.is_terminal = isatty(STDERR_FILENO) == 1, .width = WidthOfStandardError, .write = [](std::string_view text) {
             std::fwrite(text.data(), 1, text.size(), stderr);
             std::fflush(stderr);
           }};

@@ -17,7 +17,7 @@ namespace muster {
 // Where the bar is drawn. Not owned by anybody in particular: a test hands in its own.
 struct Terminal {
   bool is_terminal = false;
-  std::function<int()> width;                     // in columns; asked before each line
+  std::function<int()> width;  // in columns; asked before each line
   std::function<void(std::string_view)> write;
 };
 // The process's stderr.
