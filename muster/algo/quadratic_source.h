@@ -44,6 +44,7 @@ class QuadraticSource final : public GradientSource {
   }
 
   std::vector<float>& values(size_t i) { return values_[i]; }
+  float gradient_of(size_t i, size_t element) const { return gradients_[i][element]; }
 
   // Called in the step with its loss, gives what the step gives instead.
   std::function<absl::StatusOr<double>(double loss)> on_step;

@@ -198,7 +198,8 @@ absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
                             .target = Target(),
                             .stop_requested = [this] { return stop_signal_->raised(); },
                             .metrics = &metrics_,
-                            .on_joined = [this] { StartHeartbeats(); }};
+                            .on_joined = [this] { StartHeartbeats(); },
+                            .tracer = tracer_.get()};
 }
 
 absl::StatusOr<GroupOptions> Node::MakeGroupOptions() const {

@@ -9,6 +9,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/file_system.h"
 #include "muster/base/wait_clock.h"
+#include "muster/observe/tracer.h"
 #include "muster/store/store_client.h"
 #include "muster/train/saver.h"
 #include "muster/train/training_metrics.h"
@@ -33,6 +34,7 @@ struct SessionEnvironment {
   std::function<void()> on_joined = [] {};
   std::vector<Saveable> saveables;                 // kept in every checkpoint, whatever else the session keeps
   const WaitClock* wait_clock = &RealWaitClock();  // of the session's threads
+  Tracer* tracer = nullptr;                        // null: hooks can't record
 };
 
 }  // namespace muster
