@@ -53,6 +53,22 @@ struct StoreOptions {
   uint64_t queue_bytes = FifoQueuesOptions().bytes;  // that all queues here may hold when they are full
 };
 
+// Everything that the status page shows; see store_status.h.
+struct StoreView {
+  const StoreOptions* options = nullptr;
+  absl::Time now;
+  absl::Time started;
+  Arena* arena = nullptr;  // null: the model isn't initialised
+  const ClientTable* clients = nullptr;
+  std::vector<WaitingFor> waiting;  // one a client: at a gate, or a queue
+  std::vector<FifoQueues::View> queues;
+  std::string ending;  // empty while training
+  std::array<uint64_t, kStoreMethods> requests{};
+  std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
+  RowCounts rows;
+  Listener::Stats listener;
+};
+
 class StoreService final : public RequestHandler {
  public:
   // `loop` must outlive the service, and so must what `background` runs.
@@ -76,21 +92,7 @@ class StoreService final : public RequestHandler {
   // Ends as if kShutdown had come.
   void Shutdown(const std::string& reason);
 
-  // Everything that the status page shows; see store_status.h.
-  struct View {
-    const StoreOptions* options = nullptr;
-    absl::Time now;
-    absl::Time started;
-    Arena* arena = nullptr;  // null: the model isn't initialised
-    const ClientTable* clients = nullptr;
-    std::vector<WaitingFor> waiting;  // one a client: at a gate, or a queue
-    std::vector<FifoQueues::View> queues;
-    std::string ending;  // empty while training
-    std::array<uint64_t, kStoreMethods> requests{};
-    std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
-    RowCounts rows;
-    Listener::Stats listener;
-  };
+  using View = StoreView;
   View MakeView() const;
   // The listener's counters, for the status page; the function must stay callable as long as the service.
   void SetListenerStats(std::function<Listener::Stats()> stats) { listener_stats_ = std::move(stats); }
