@@ -9,6 +9,8 @@
 #include "muster/torch_bridge/module_devices.h"
 #include "muster/torch_bridge/module_source.h"
 #include "muster/torch_bridge/random_state.h"
+#include "muster/torch_bridge/shared_queue.h"
 #include "muster/torch_bridge/training.h"
 #include "muster/train/error.h"
 #include "muster/train/hooks.h"
+#include "muster/train/queue_runner.h"

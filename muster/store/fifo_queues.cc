@@ -349,7 +349,7 @@ std::vector<FifoQueues::View> FifoQueues::Describe() const {
   std::vector<View> views;
   for (const auto& [name, queue] : queues_) {
     View view{queue.spec, queue.elements.size(), queue.element_bytes, queue.closed, queue.enqueued, queue.dequeued, {}};
-    const auto add = [&, &name = name](const Attempt& attempt, std::string what) {
+    const auto add = [&](const Attempt& attempt, std::string what) {
       const auto lane = lanes_.find(attempt.lane);
       view.waiting.push_back({lane != lanes_.end() ? lane->second.task : "", std::move(what), attempt.since});
     };

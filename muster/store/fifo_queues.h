@@ -54,7 +54,7 @@ class FifoQueues {
   // Of all who wait.
   void FailAll(const absl::Status& status);
 
-  struct Wait {
+  struct Waiter {
     std::string task;
     std::string what;
     absl::Time since;
@@ -66,7 +66,7 @@ class FifoQueues {
     bool closed = false;
     uint64_t enqueued = 0;  // ever
     uint64_t dequeued = 0;
-    std::vector<Wait> waiting;
+    std::vector<Waiter> waiting;
   };
   std::vector<View> Describe() const;
 

@@ -58,7 +58,7 @@ void QueueRequests::LookAgain() {
 
 void QueueRequests::Describe(const ClientTable& clients, std::vector<WaitingFor>& waiting) const {
   for (const FifoQueues::View& queue : queues_.Describe())
-    for (const FifoQueues::Wait& wait : queue.waiting)
+    for (const FifoQueues::Waiter& wait : queue.waiting)
       for (size_t i = 0; i < clients.clients().size(); ++i)
         if (clients.clients()[i].task == wait.task && waiting[i].what.empty()) waiting[i] = {wait.what, wait.since};
 }

@@ -68,7 +68,7 @@ Json QueuesJson(const StoreService::View& view) {
   Json queues = Json::array();
   for (const FifoQueues::View& queue : view.queues) {
     Json waiting = Json::array();
-    for (const FifoQueues::Wait& wait : queue.waiting)
+    for (const FifoQueues::Waiter& wait : queue.waiting)
       waiting.push_back({{"task", wait.task},
                          {"what", wait.what},
                          {"seconds", absl::ToDoubleSeconds(std::max(view.now - wait.since, absl::ZeroDuration()))}});
