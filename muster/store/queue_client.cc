@@ -46,9 +46,9 @@ absl::Status QueueClient::Named(const absl::Status& status) const {
                                                   "): ", status.message()));
 }
 
-absl::Status QueueClient::Look(absl::Time deadline) const {
+absl::Status QueueClient::Look(absl::Time deadline, bool stoppable) const {
   const absl::Time now = loop_.Now();
-  if (options_.stop_requested()) return absl::CancelledError("a stop was requested");
+  if (stoppable && options_.stop_requested()) return absl::CancelledError("a stop was requested");
   if (now >= deadline + kLastWord)
     return absl::DeadlineExceededError(
         "the deadline has passed, and the ps is silent: it can't be reached, or is stuck");
@@ -93,18 +93,18 @@ absl::StatusOr<Reply> QueueClient::Ask(const Call& call, absl::Time deadline) {
                                                      answered = true;
                                                    });
     while (!answered && why.ok() && loop_.Now() < again) {
-      const auto settled = [&] { return answered || options_.stop_requested(); };
+      const auto settled = [&] { return answered || (call.stoppable() && options_.stop_requested()); };
       loop_.RunUntil(settled, std::min({loop_.Now() + kLook, again, deadline + kLastWord}));
       if (answered) break;
       if (loop_.Now() - sent >= kSilence) AskWhetherItIsThere();
-      why = Look(deadline);
+      why = Look(deadline, call.stoppable());
     }
     if (answered && !absl::IsUnavailable(answer.status())) {
       if (answer.ok()) return answer;
       return Named(answer.status());
     }
     if (answered && !std::exchange(said, true)) LogWarning(answer.status().message(), "; trying again");
-    if (why.ok()) why = Look(deadline);
+    if (why.ok()) why = Look(deadline, call.stoppable());
     if (answered) continue;
     // Given up: a connection that breaks takes the request out of the ps's line. Otherwise it keeps its place there.
     if (!why.ok()) {
@@ -118,11 +118,14 @@ absl::StatusOr<Reply> QueueClient::Ask(const Call& call, absl::Time deadline) {
   return Named(why);
 }
 
-absl::Status QueueClient::Open(absl::Time deadline) {
+absl::Status QueueClient::Open(absl::Time deadline) { return OpenLane(deadline, /*before_close=*/false); }
+
+absl::Status QueueClient::OpenLane(absl::Time deadline, bool before_close) {
   if (lane_ != 0) return absl::OkStatus();
   const OpenQueueRequest open{options_.task, options_.new_lane(), spec_.name, spec_.capacity, spec_.components};
   RETURN_IF_ERROR(
-      Ask({StoreMethod::kOpenQueue, [&](absl::Duration) { return Encode(open); }, {}, {}}, deadline).status());
+      Ask({StoreMethod::kOpenQueue, [&](absl::Duration) { return Encode(open); }, {}, {}, before_close}, deadline)
+          .status());
   lane_ = open.lane;
   sequence_ = 0;
   return absl::OkStatus();
@@ -194,7 +197,7 @@ absl::StatusOr<QueueBatch> QueueClient::Dequeue(uint64_t count, bool small_batch
 }
 
 absl::Status QueueClient::Close(bool cancel_pending, absl::Time deadline) {
-  RETURN_IF_ERROR(Open(deadline));
+  RETURN_IF_ERROR(OpenLane(deadline, /*before_close=*/true));
   owed_.reset();
   return Do(StoreMethod::kCloseQueue, {.sequence = ++sequence_, .cancel_pending = cancel_pending}, deadline).status();
 }

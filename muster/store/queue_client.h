@@ -59,7 +59,7 @@ class QueueClient {
   [[nodiscard]] absl::Status Enqueue(const Segments& element, absl::Time deadline);
   // `small_batch`: once the queue is closed fewer will do, if there is at least one.
   absl::StatusOr<QueueBatch> Dequeue(uint64_t count, bool small_batch, absl::Time deadline);
-  // Once; of a queue that is closed already it only cancels.
+  // Of a queue that is closed already it only cancels. Goes on when a stop is requested.
   [[nodiscard]] absl::Status Close(bool cancel_pending, absl::Time deadline);
   absl::StatusOr<QueueReply> Size(absl::Time deadline);
 
@@ -73,14 +73,18 @@ class QueueClient {
     std::function<std::string(absl::Duration left)> control;
     Segments bulk;
     MutableSegments into;
+    // A stop that is asked for ends it; not a close, by which others learn of the stop.
+    bool stoppable() const { return method != StoreMethod::kCloseQueue && !before_close; }
+    bool before_close = false;
   };
 
+  [[nodiscard]] absl::Status OpenLane(absl::Time deadline, bool before_close);
   absl::StatusOr<Reply> Do(StoreMethod method, QueueRequest message, absl::Time deadline, Segments bulk = {},
                            MutableSegments into = {});
   absl::StatusOr<QueueBatch> Fetch(const QueueRequest& message, absl::Time deadline);
   absl::StatusOr<Reply> Ask(const Call& call, absl::Time deadline);
   // OK: go on waiting.
-  absl::Status Look(absl::Time deadline) const;
+  absl::Status Look(absl::Time deadline, bool stoppable) const;
   void AskWhetherItIsThere();
   absl::Status Named(const absl::Status& status) const;
 

@@ -186,6 +186,15 @@ TEST_F(QueueClientTest, AKilledProducerOrConsumerTakesNothingAlong) {
   EXPECT_THAT(ValuesOf(*survivor->Dequeue(1, false, In(absl::Seconds(1)))), ElementsAre(1));
 }
 
+TEST_F(QueueClientTest, AStopEndsWaitsButNotTheClose) {
+  auto waits = Client("worker:0");
+  ASSERT_EQ(waits->Open(absl::InfiniteFuture()), absl::OkStatus());
+  stop_ = true;
+  EXPECT_TRUE(absl::IsCancelled(waits->Dequeue(1, false, absl::InfiniteFuture()).status()));
+  EXPECT_EQ(Client("worker:0")->Close(true, absl::InfiniteFuture()), absl::OkStatus());
+  EXPECT_EQ(Status()["queues"][0]["closed"], true);
+}
+
 TEST_F(QueueClientTest, AnotherCapacityIsRefusedWithBoth) {
   ASSERT_EQ(Client("worker:0")->Open(absl::InfiniteFuture()), absl::OkStatus());
   const absl::Status other = Client("worker:1", {"input", 5, kQueue.components})->Open(absl::InfiniteFuture());
