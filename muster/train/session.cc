@@ -46,7 +46,8 @@ absl::Status Session::CheckOptions() const {
   if (!(options_.keep_checkpoint_every_n_hours > 0))
     return absl::InvalidArgumentError(absl::StrCat("keep_checkpoint_every_n_hours is ",
                                                    options_.keep_checkpoint_every_n_hours, "; accepted: more than 0"));
-  return absl::OkStatus();
+  RETURN_IF_ERROR(CheckSessionConfig(options_.config));
+  return CheckDeviceFilters(options_.config.device_filters, environment_.algorithm->binding(), environment_.place);
 }
 
 // In TensorFlow's order: chief-only hooks, step counter, summary saver, checkpoint saver, then the user's hooks.
@@ -96,6 +97,7 @@ absl::Status Session::StartHooked() {
   }
   RETURN_IF_ERROR(created);
   created_ = true;
+  if (options_.config.log_device_placement) LogDevicePlacement(environment_.algorithm->binding(), environment_.place);
   watch_.Is(TrainingState::kTraining);
   const SessionContext context = MakeContext();
   for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterCreateSession(context));

@@ -20,7 +20,9 @@
 #include "muster/base/file_system.h"
 #include "muster/summary/event_file_writer.h"
 #include "muster/train/saver.h"
+#include "muster/train/session_config.h"
 #include "muster/train/session_hook.h"
+#include "muster/train/session_place.h"
 #include "muster/train/step_watch.h"
 
 namespace muster {
@@ -44,6 +46,7 @@ struct SessionOptions {
   double keep_checkpoint_every_n_hours = 10000;  // more than 0; see SaverOptions
   bool allow_older_checkpoint = false;           // when the newest is damaged, go on from the newest that isn't
   std::vector<std::shared_ptr<SessionHook>> chief_only_hooks;
+  SessionConfig config;
   std::vector<Saveable> saveables;  // kept in checkpoints beside the variables
 };
 
@@ -58,6 +61,7 @@ struct SessionEnvironment {
   // The client's store is this worker's alone, who is its chief too, whoever is the cluster's.
   bool own_store = false;
   std::string target;  // the server's
+  SessionPlace place;
   std::function<bool()> stop_requested = [] { return false; };
   TrainingMetrics* metrics = nullptr;  // null: nothing is kept
   // Told once the task is known to the ps: heartbeats begin.
