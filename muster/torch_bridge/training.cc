@@ -11,6 +11,7 @@
 #include "muster/cluster/compute_threads.h"
 #include "muster/cluster/environment.h"
 #include "muster/torch_bridge/random_state.h"
+#include "muster/torch_bridge/session_devices.h"
 
 namespace muster {
 namespace {
@@ -44,6 +45,12 @@ void SetThreads(const TaskConfig& task, int asked) {
           asked > 0 ? " (the program says so)"
                     : absl::StrCat(" (", cores, " cores; tasks on this host: ", here.computing, " computing, ", here.ps,
                                    " ps)"));
+}
+
+SessionEnvironment PreparedEnvironment(Node& node, const SessionConfig& config) {
+  SessionEnvironment environment = ValueOrThrow(node.MakeSessionEnvironment());
+  ThrowIfError(PrepareDevices(node, config, environment));
+  return environment;
 }
 
 TaskConfig MakeTask(const ClusterSpec& cluster, const std::string& job, int index) {
@@ -144,9 +151,9 @@ Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer) {
 
 MonitoredTrainingSession::MonitoredTrainingSession(Server& server, SessionOptions options,
                                                    std::vector<std::shared_ptr<SessionHook>> hooks)
-    : session_(std::make_unique<Session>(ValueOrThrow(server.node().MakeSessionEnvironment()),
-                                         WithRandomState(std::move(options)), std::move(hooks))),
-      exceptions_(std::uncaught_exceptions()) {
+    : exceptions_(std::uncaught_exceptions()) {
+  SessionEnvironment environment = PreparedEnvironment(server.node(), options.config);
+  session_ = std::make_unique<Session>(std::move(environment), WithRandomState(std::move(options)), std::move(hooks));
   ThrowIfError(session_->Start());
 }
 

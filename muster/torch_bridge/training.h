@@ -60,6 +60,8 @@ class Replica {
   Server& server() { return server_; }
   ModuleSource& source() { return *source_; }
   const PlacementResult& placement() const { return placement_; }
+  // Where the module computes, once there is a session: what the minibatches are to be moved to.
+  torch::Device device() const { return source_->device(); }
 
   // Variables and buffers from a checkpoint, without a cluster: what an evaluator does. Tables of rows are then in this
   // process's memory, as a whole. Throws Error.

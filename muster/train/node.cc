@@ -79,8 +79,8 @@ absl::Status Node::StartObserving() {
 }
 
 absl::Status Node::StartPs() {
-  if (task_.device().gpu)
-    LogInfo("a ps never touches a GPU: --device=", task_.device().ToString(), " is for the tasks that compute");
+  if (asked_device().gpu)
+    LogInfo("a ps never touches a GPU: ", asked_device().ToString(), " is for the tasks that compute");
   std::vector<std::string> workers;
   for (const TaskId& worker : task_.worker_tasks()) workers.push_back(worker.ToString());
   std::shared_ptr<ArenaMemory> memory;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct NodeOptions {
   bool flush_denormals = true;
   // Of a process that computes: how many torch uses; 0: by the cores and the cluster's tasks on this host.
   int threads = 0;
+  // … and what torch is to compute on; unset: the task's (--device). A ps has no use for it.
+  std::optional<ComputeDevice> device = std::nullopt;
   ArenaProbe* probe = nullptr;  // of tests and benches, for direct apply
   size_t part_bytes = StoreClientOptions().part_bytes;
 };
@@ -74,6 +77,8 @@ class Node {
   // where every worker is.
   absl::StatusOr<GroupOptions> MakeGroupOptions() const;
 
+  // What the options or the task ask for. Whether there is one is for who knows torch to say.
+  const ComputeDevice& asked_device() const { return options_.device ? *options_.device : task_.device(); }
   // What this process computes on from now on; the session's log and Devices say so.
   void ComputeOn(const ComputeDevice& device) { device_ = device; }
 

@@ -119,7 +119,12 @@ absl::Status Session::Create() {
     LogInfo("Waiting for the chief to initialise the model.");
   ASSIGN_OR_RETURN(global_step_, client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
   environment_.algorithm->Begin(client);
-  return client.Pull(PullWhat::kEverything);
+  return PullEverything();
+}
+
+absl::Status Session::PullEverything() {
+  RETURN_IF_ERROR(environment_.client->Pull(PullWhat::kEverything));
+  return environment_.algorithm->source().ShowValues();
 }
 
 absl::Status Session::InitializeOrRestore() {
@@ -216,7 +221,7 @@ absl::Status Session::Load(const std::string& path) {
   ASSIGN_OR_RETURN(const int64_t step, saver.Restore(path, Saver::Saveables::kLeave));
   LogWarning("going on from global step ", step, "; it was ", global_step_);
   ASSIGN_OR_RETURN(global_step_, client.AwaitReady(environment_.clock->Now() + absl::Seconds(options_.max_wait_secs)));
-  return client.Pull(PullWhat::kEverything);
+  return PullEverything();
 }
 
 absl::Status Session::RunHooked() {
@@ -239,6 +244,7 @@ absl::Status Session::RunStep(Track* track) {
   last_loss_ = result.loss;
   ran_ = true;
   watch_.Count(result, last_checkpoint());
+  RETURN_IF_ERROR(environment_.algorithm->source().ShowValues());
   const Track::Span hooks(track, Activity::kHooks);
   RunContext after(MakeContext());
   const RunValues values{result.loss, result.global_step, result.staleness, scalars_};
@@ -278,7 +284,8 @@ absl::Status Session::Close() {
 // Training that has ended or was shut down meanwhile is no error: nothing is counted any more.
 absl::Status Session::Settle() {
   const absl::Status settled = environment_.algorithm->Settle(*environment_.client);
-  return absl::IsCancelled(settled) && !IsInterrupted(settled) ? absl::OkStatus() : settled;
+  if (!settled.ok() && (!absl::IsCancelled(settled) || IsInterrupted(settled))) return settled;
+  return environment_.algorithm->source().ShowValues();
 }
 
 absl::Status Session::ReadGlobalStep() {

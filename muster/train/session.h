@@ -110,6 +110,7 @@ class Session {
   [[nodiscard]] absl::Status LeaveIfInterrupted(absl::Status status);
   void AddDefaultHooks();
   [[nodiscard]] absl::Status Create();
+  [[nodiscard]] absl::Status PullEverything();
   [[nodiscard]] absl::Status InitializeOrRestore();
   [[nodiscard]] absl::Status RunHooked();
   [[nodiscard]] absl::Status RunStep(Track* track);
