@@ -1,6 +1,7 @@
 // What a training program includes: everything of muster that a user's main needs. README.md shows a whole program.
 #pragma once
 
+#include "muster/cluster/compute_device.h"
 #include "muster/cluster/device_scope.h"
 #include "muster/cluster/replica_device_setter.h"
 #include "muster/cluster/task_config.h"
@@ -12,3 +13,4 @@
 #include "muster/torch_bridge/training.h"
 #include "muster/train/error.h"
 #include "muster/train/hooks.h"
+#include "muster/train/session_config.h"
