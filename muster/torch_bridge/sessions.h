@@ -37,7 +37,7 @@ class SingularMonitoredSession final : public MonitoredSession {
 class TorchSupervisor {
  public:
   TorchSupervisor(Server& server, SupervisorOptions options)
-      : supervisor_(MakeTorchEnvironment(server), std::move(options)) {}
+      : supervisor_(MakeTorchEnvironment(server, options.config), std::move(options)) {}
 
   void PrepareOrWaitForSession() { ThrowIfError(supervisor_.PrepareOrWaitForSession()); }
   // Calls `body` between the start and the stop. What it throws stops every thread, and is thrown on after that, unless

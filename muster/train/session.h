@@ -20,11 +20,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/algo/algorithm.h"
-#include "muster/cluster/session_config.h"
 #include "muster/summary/event_file_writer.h"
 #include "muster/train/coordinator.h"
 #include "muster/train/saver.h"
 #include "muster/train/scaffold.h"
+#include "muster/train/session_config.h"
 #include "muster/train/session_creator.h"
 #include "muster/train/session_environment.h"
 #include "muster/train/session_hook.h"
@@ -47,7 +47,6 @@ struct SessionOptions {
   // How often the chief writes summaries. Neither set: every 100 steps; likewise.
   std::optional<int64_t> save_summaries_steps;
   std::optional<double> save_summaries_secs;
-  SessionConfig config;
   // How long, at the end, the session's threads may take to stop.
   double stop_grace_period_secs = 120;
   int64_t log_step_count_steps = 100;  // 0: no `global_step/sec`
@@ -56,6 +55,7 @@ struct SessionOptions {
   double keep_checkpoint_every_n_hours = 10000;  // more than 0; see SaverOptions
   bool allow_older_checkpoint = false;           // when the newest is damaged, go on from the newest that isn't
   std::vector<std::shared_ptr<SessionHook>> chief_only_hooks;
+  SessionConfig config;
   std::vector<Saveable> saveables;  // kept in checkpoints beside the variables
 
   // What a MonitoredSession is besides: its creator's scaffold, master, config, checkpoint_dir and is_chief stand in

@@ -19,6 +19,7 @@
 #include "muster/summary/event_file_writer.h"
 #include "muster/train/coordinator.h"
 #include "muster/train/looper_thread.h"
+#include "muster/train/session_config.h"
 #include "muster/train/session_environment.h"
 #include "muster/train/session_manager.h"
 
@@ -33,6 +34,7 @@ struct SupervisorOptions {
   double save_model_secs = 600;
   double stop_grace_secs = 120;
   double max_wait_secs = 7200;  // for the chief to make the model ready
+  SessionConfig config;
 };
 
 class Supervisor {
