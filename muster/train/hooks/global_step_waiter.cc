@@ -11,6 +11,7 @@ namespace {
 
 constexpr absl::Duration kBetweenQuestions = absl::Milliseconds(500);
 constexpr int64_t kStepsBetweenLines = 1000;
+constexpr char kBarrierOfOne[] = "global_step_waiter";
 
 class GlobalStepWaiterHook final : public SessionHook {
  public:
@@ -28,6 +29,8 @@ class GlobalStepWaiterHook final : public SessionHook {
     LogInfo("Waiting for global step ", wait_until_, " before starting training.");
     int64_t last_logged = 0;
     for (;;) {
+      // The ps give values to whoever wants to read them after training has ended, but open no barrier.
+      RETURN_IF_ERROR(session.client->Barrier(kBarrierOfOne, /*parties=*/1));
       ASSIGN_OR_RETURN(const int64_t step, session.client->ReadGlobalStep());
       if (step >= wait_until_) return absl::OkStatus();
       if (step - last_logged > kStepsBetweenLines) {
