@@ -139,12 +139,18 @@ TEST(NodeTest, AnAllReducesSessionKnowsItsPeers) {
 }
 
 TEST(NodeTest, APsSaysThatAGpuIsNotForIt) {
-  const TaskConfig ps = Task(R"({"worker": ["127.0.0.1:1"], "ps": ["127.0.0.1:0"]})", "ps", 0);
+  std::string address;
+  {
+    TcpEventLoop loop;
+    TcpTransport transport(loop);
+    ScriptedHandler handler;
+    address = (*transport.Listen("127.0.0.1:0", handler))->address();  // free from here on
+  }
+  const TaskConfig ps = Task(absl::StrCat(R"({"worker": ["127.0.0.1:1"], "ps": [")", address, R"("]})"), "ps", 0);
   ::testing::internal::CaptureStderr();
   const auto node = Node::Create(ps, {.device = ComputeDevice{true, 0}});
-  const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(node.ok()) << node.status();
-  EXPECT_THAT(log, HasSubstr("a ps never touches a GPU: cuda:0"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("a ps never touches a GPU: cuda:0"));
+  ASSERT_TRUE(node.ok()) << node.status();
   EXPECT_THAT((*node)->Devices(), ElementsAre("/job:ps/replica:0/task:0/device:CPU:0"));
 }
 
