@@ -58,13 +58,13 @@ absl::StatusOr<std::vector<int>> ParseGpuList(std::string_view visible_device_li
     return absl::InvalidArgumentError(absl::StrCat("gpu_options.visible_device_list ", Quoted(visible_device_list),
                                                    ": ", why, "; accepted: numbers of GPUs, each once, such as 0,2"));
   };
-  for (const std::string& entry :
+  for (const absl::string_view entry :
        absl::StrSplit(absl::string_view(visible_device_list.data(), visible_device_list.size()), ',')) {
     const std::string number(absl::StripAsciiWhitespace(entry));
     bool digits = !number.empty();
     for (char c : number) digits = digits && absl::ascii_isdigit(static_cast<unsigned char>(c));
     int gpu = 0;
-    if (!digits || !absl::SimpleAtoi(number, &gpu)) return bad(Quoted(entry) + " is not a number");
+    if (!digits || !absl::SimpleAtoi(number, &gpu)) return bad(Quoted(number) + " is not a number");
     if (std::find(gpus.begin(), gpus.end(), gpu) != gpus.end()) return bad(number + " is there twice");
     gpus.push_back(gpu);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/algo/all_reduce.h"
 #include "muster/algo/asynchronous.h"
 #include "muster/algo/quadratic_source.h"
 #include "muster/base/flush_denormals.h"
@@ -22,6 +23,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {20}}, {.name = "b"}};
 
@@ -98,6 +100,58 @@ TEST(NodeTest, WhatItSaysOfItself) {
       *Node::Create(Task(R"({"worker": ["h:1", "h:2"], "ps": ["h:3", "h:4", "h:5"]})", "worker", 1), {});
   EXPECT_EQ(worker->Target(), "muster://h:2");
   EXPECT_EQ(worker->num_ps(), 3);
+}
+
+TEST(NodeTest, WhereItComputesIsTheOptionsThenTheTasksThenTheCpu) {
+  EXPECT_EQ((*Node::Create(TaskConfig(), {}))->asked_device(), ComputeDevice());
+  std::vector<std::string> flag = {"--device=cuda:2"};
+  const TaskConfig task = *TaskConfig::FromArguments(flag, {});
+  EXPECT_EQ((*Node::Create(task, {}))->asked_device(), (ComputeDevice{true, 2}));
+  EXPECT_EQ((*Node::Create(task, {.device = ComputeDevice()}))->asked_device(), ComputeDevice());
+}
+
+TEST(NodeTest, ItsSessionKnowsWhereThingsAre) {
+  QuadraticSource source(kVariables);
+  const auto node =
+      *Node::Create(Task(R"({"worker": ["h:1", "h:2"], "ps": {"1": "h:3", "4": "h:4"}})", "worker", 1), {});
+  AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, 2, Placement::kRoundRobin, {}), RuleSpec());
+  node->SetAlgorithm(&algorithm);
+  node->ComputeOn({true, 1});
+  EXPECT_THAT(node->Devices(),
+              ElementsAre("/job:worker/replica:0/task:1/device:CPU:0", "/job:worker/replica:0/task:1/device:GPU:1"));
+  const auto environment = node->MakeSessionEnvironment();
+  ASSERT_TRUE(environment.ok()) << environment.status();
+  EXPECT_EQ(environment->place.task, (TaskId{"worker", 1}));
+  EXPECT_EQ(environment->place.device, (ComputeDevice{true, 1}));
+  EXPECT_THAT(environment->place.ps, ElementsAre(TaskId{"ps", 1}, TaskId{"ps", 4}));
+  EXPECT_THAT(environment->place.peers, IsEmpty());
+}
+
+TEST(NodeTest, AnAllReducesSessionKnowsItsPeers) {
+  QuadraticSource source(kVariables);
+  const auto node = *Node::Create(Task(R"({"chief": ["h:1"], "worker": ["h:2"]})", "worker", 0), {});
+  AllReduceAlgorithm algorithm(source, *PlaceVariables(kVariables, 1, Placement::kRoundRobin, {}), RuleSpec(), nullptr);
+  node->SetAlgorithm(&algorithm);
+  const auto environment = node->MakeSessionEnvironment();
+  ASSERT_TRUE(environment.ok()) << environment.status();
+  EXPECT_THAT(environment->place.peers, ElementsAre(TaskId{"chief", 0}, TaskId{"worker", 0}));
+  EXPECT_THAT(environment->place.ps, IsEmpty());
+}
+
+TEST(NodeTest, APsSaysThatAGpuIsNotForIt) {
+  std::string address;
+  {
+    TcpEventLoop loop;
+    TcpTransport transport(loop);
+    ScriptedHandler handler;
+    address = (*transport.Listen("127.0.0.1:0", handler))->address();  // free from here on
+  }
+  const TaskConfig ps = Task(absl::StrCat(R"({"worker": ["127.0.0.1:1"], "ps": [")", address, R"("]})"), "ps", 0);
+  ::testing::internal::CaptureStderr();
+  const auto node = Node::Create(ps, {.device = ComputeDevice{true, 0}});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("a ps never touches a GPU: cuda:0"));
+  ASSERT_TRUE(node.ok()) << node.status();
+  EXPECT_THAT((*node)->Devices(), ElementsAre("/job:ps/replica:0/task:0/device:CPU:0"));
 }
 
 TEST(NodeTest, WhoCannotTrainIsTold) {
