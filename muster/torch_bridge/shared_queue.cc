@@ -25,7 +25,7 @@ absl::Status CheckTensor(const QueueSpec& spec, size_t i, const torch::Tensor& t
       "component ", i, " of queue '", spec.name, "' is ", DescribeComponent(component), "; given: ",
       !tensor.defined()
           ? "an undefined tensor"
-          : absl::StrCat(torch::toString(tensor.scalar_type()), "[", absl::StrJoin(tensor.sizes(), ","), "]")));
+          : absl::StrCat(c10::toString(tensor.scalar_type()), "[", absl::StrJoin(tensor.sizes(), ","), "]")));
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ absl::Status CheckTensor(const QueueSpec& spec, size_t i, const torch::Tensor& t
 QueueComponent QueueTensor(torch::ScalarType type, std::vector<int64_t> shape) {
   const auto dtype = DTypeFromTorch(type);
   if (!dtype)
-    throw Error(absl::InvalidArgumentError(absl::StrCat("a queue can't hold tensors of type ", torch::toString(type))));
+    throw Error(absl::InvalidArgumentError(absl::StrCat("a queue can't hold tensors of type ", c10::toString(type))));
   return {*dtype, std::move(shape)};
 }
 
@@ -48,7 +48,7 @@ void SharedQueue::Enqueue(const std::vector<torch::Tensor>& element, absl::Durat
     for (size_t i = 0; i < element.size(); ++i) {
       if (absl::Status status = CheckTensor(spec, i, element[i]); !status.ok()) return status;
       held.push_back(element[i].detach().to(torch::kCPU).contiguous());
-      bytes.emplace_back(static_cast<const std::byte*>(held.back().const_data_ptr()), held.back().nbytes());
+      bytes.emplace_back(static_cast<const std::byte*>(held.back().data_ptr()), held.back().nbytes());
     }
     return handle_->Enqueue(bytes, timeout);
   }));
@@ -65,7 +65,7 @@ std::vector<torch::Tensor> SharedQueue::Take(int64_t n, bool small_batch, bool b
       if (batched) shape.insert(shape.begin(), static_cast<int64_t>(batch->elements));
       tensors.push_back(torch::empty(shape, TorchDType(spec.components[i].dtype)));
       const ByteSpan bytes = batch->Component(spec, i);
-      if (!bytes.empty()) std::memcpy(tensors.back().mutable_data_ptr(), bytes.data(), bytes.size());
+      if (!bytes.empty()) std::memcpy(tensors.back().data_ptr(), bytes.data(), bytes.size());
     }
     return absl::OkStatus();
   }));
