@@ -120,7 +120,7 @@ class MonitoredTrainingSession {
   // pulls its values. Throws Error, and everything stays as it was.
   void Restore(const std::string& path);
 
-  // A value of this step for summaries and LoggingTensor; call it inside `loss`.
+  // A value of this step for summaries and LoggingTensor; call it inside `loss`. As summary::Scalar (summaries.h).
   void AddScalar(const std::string& name, double value) { session_->AddScalar(name, value); }
 
   // Ends hooks, tells the ps. Once; the destructor does it otherwise. Throws Error.

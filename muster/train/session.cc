@@ -231,7 +231,7 @@ absl::Status Session::RunStep(Track* track) {
     const Track::Span hooks(track, Activity::kHooks);
     for (auto& hook : hooks_) RETURN_IF_ERROR(hook->BeforeRun(context));
   }
-  scalars_.clear();
+  const StepSummaries::Scope registering(step_summaries_, context.summaries_wanted());
   ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
   global_step_ = result.global_step;
   last_loss_ = result.loss;
@@ -239,7 +239,8 @@ absl::Status Session::RunStep(Track* track) {
   watch_.Count(result, last_checkpoint());
   const Track::Span hooks(track, Activity::kHooks);
   RunContext after(MakeContext());
-  const RunValues values{result.loss, result.global_step, result.staleness, scalars_};
+  const RunValues values{result.loss, result.global_step, result.staleness, step_summaries_.scalars(),
+                         &step_summaries_};
   for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterRun(after, values));
   if (context.stop_requested() || after.stop_requested()) stop_ = true;
   return absl::OkStatus();

@@ -87,8 +87,9 @@ class Session {
   // FailedPrecondition: not the chief; a checkpoint of another model. NotFound, DataLoss: none there, or damaged.
   [[nodiscard]] absl::Status Restore(const std::string& path);
 
-  // A value of this step for summaries and LoggingTensor; call it inside the step.
-  void AddScalar(const std::string& name, double value) { scalars_.emplace_back(name, value); }
+  // A value of this step for summaries and LoggingTensor; call it inside the step. Further kinds:
+  // StepSummaries::Current.
+  void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }
 
   // Ends in order: every hook's End (unless Start ended before there was a session), then "done" to the ps. Once.
   [[nodiscard]] absl::Status Close();
@@ -123,7 +124,7 @@ class Session {
   std::vector<std::shared_ptr<SessionHook>> hooks_;
   std::unique_ptr<Saver> saver_;
   std::unique_ptr<EventFileWriter> summaries_;
-  std::vector<std::pair<std::string, double>> scalars_;
+  StepSummaries step_summaries_;
   int64_t global_step_ = 0;
   double last_loss_ = 0;
   absl::Status recovering_from_;  // OK until the model was lost

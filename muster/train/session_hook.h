@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "muster/summary/event_file_writer.h"
+#include "muster/summary/step_summaries.h"
 
 namespace muster {
 
@@ -33,7 +34,9 @@ struct RunValues {
   double loss = 0;
   int64_t global_step = 0;
   uint64_t staleness = 0;
-  std::vector<std::pair<std::string, double>> scalars;  // what the program added with Session::AddScalar
+  std::vector<std::pair<std::string, double>> scalars;  // what the program registered
+  // All that it registered; for the call only. Null where there is no session around the run.
+  const StepSummaries* summaries = nullptr;
 
   // "loss", "global_step" (or "step"), "staleness" or a scalar's name; nullptr-like: false if there is none.
   bool Find(const std::string& name, double* value) const;
@@ -46,10 +49,15 @@ class RunContext {
   // The session stops after all hooks' AfterRun.
   void RequestStop() { stop_requested_ = true; }
   bool stop_requested() const { return stop_requested_; }
+  // In BeforeRun: this run's histograms, images and texts will be written, so they are to be made. (Scalars always
+  // are.)
+  void WantSummaries() { summaries_wanted_ = true; }
+  bool summaries_wanted() const { return summaries_wanted_; }
 
  private:
   const SessionContext session_;
   bool stop_requested_ = false;
+  bool summaries_wanted_ = false;
 };
 
 class SessionHook {
