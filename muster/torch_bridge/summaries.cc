@@ -1,6 +1,8 @@
 #include "muster/torch_bridge/summaries.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,14 +16,13 @@
 namespace muster::summary {
 namespace {
 
-StepSummaries& Current(std::string_view what) {
-  absl::StatusOr<StepSummaries*> current = StepSummaries::Current(what);
+// The text of the error is made only where there is one: Scalar is called in every step.
+StepSummaries& Current(const char* function, std::string_view tag = {}) {
+  absl::StatusOr<StepSummaries*> current = StepSummaries::Current(function);
+  if (!current.ok() && !tag.empty())
+    current = StepSummaries::Current(absl::StrCat(function, "(\"", std::string(tag), "\")"));
   ThrowIfError(current.status());
   return **current;
-}
-
-std::string Called(const char* function, std::string_view tag) {
-  return absl::StrCat("summary::", function, "(\"", std::string(tag), "\")");
 }
 
 // uint8 [n, height, width, channels], contiguous, in ordinary memory.
@@ -37,9 +38,9 @@ absl::Status AddImages(StepSummaries& summaries, const std::string& tag, const t
                        ImageLayout layout, int max_outputs) {
   if (images.dim() != 4 || (images.scalar_type() != torch::kUInt8 && !images.is_floating_point()))
     return absl::InvalidArgumentError(
-        absl::StrCat("summary image ", tag, ": the images are ", std::string(images.dtype().name()), " [",
+        absl::StrCat("summary image ", tag, ": the images are ", c10::toString(images.scalar_type()), " [",
                      absl::StrJoin(images.sizes(), ", "),
-                     "]; accepted: unsigned char, or floating point from 0 to 1, with 4 dimensions"));
+                     "]; accepted: Byte (uint8), or floating point from 0 to 1, with 4 dimensions"));
   if (max_outputs < 1)
     return absl::InvalidArgumentError(
         absl::StrCat("summary image ", tag, ": max_outputs is ", max_outputs, "; accepted: 1 or more"));
@@ -72,7 +73,7 @@ GraphNode NodeOf(const std::string& path, const char* op, const torch::Tensor& t
   return {.name = path,
           .op = op,
           .shape = std::vector<int64_t>(tensor.sizes().begin(), tensor.sizes().end()),
-          .attributes = {{"dtype", std::string(tensor.dtype().name())}}};
+          .attributes = {{"dtype", c10::toString(tensor.scalar_type())}}};
 }
 
 std::vector<GraphNode> NodesOf(const torch::nn::Module& module) {
@@ -102,8 +103,8 @@ std::vector<GraphNode> NodesOf(const torch::nn::Module& module) {
 }  // namespace
 
 void Scalar(std::string_view tag, const torch::Tensor& value) {
-  StepSummaries& summaries = Current(Called("Scalar", tag));
-  ThrowIfError(CatchTorch(Called("Scalar", tag), [&] {
+  StepSummaries& summaries = Current("summary::Scalar", tag);
+  ThrowIfError(CatchTorch("summary::Scalar", [&] {
     if (!value.defined() || value.numel() != 1)
       return absl::InvalidArgumentError(absl::StrCat("summary scalar ", std::string(tag), ": the tensor has ",
                                                      value.defined() ? value.numel() : 0, " elements, not 1"));
@@ -112,26 +113,26 @@ void Scalar(std::string_view tag, const torch::Tensor& value) {
   }));
 }
 
-void Scalar(std::string_view tag, double value) { Current(Called("Scalar", tag)).AddScalar(tag, value); }
+void Scalar(std::string_view tag, double value) { Current("summary::Scalar", tag).AddScalar(tag, value); }
 
 void Histogram(std::string_view tag, const torch::Tensor& values) {
-  StepSummaries& summaries = Current(Called("Histogram", tag));
+  StepSummaries& summaries = Current("summary::Histogram", tag);
   if (!summaries.wanted()) return;
-  ThrowIfError(CatchTorch(Called("Histogram", tag), [&] {
+  ThrowIfError(CatchTorch("summary::Histogram", [&] {
     const torch::Tensor flat = values.detach().to(torch::kCPU, torch::kFloat).contiguous();
     return summaries.AddHistogram(tag, {flat.data_ptr<float>(), static_cast<size_t>(flat.numel())});
   }));
 }
 
 void Image(std::string_view tag, const torch::Tensor& images, ImageLayout layout, int max_outputs) {
-  StepSummaries& summaries = Current(Called("Image", tag));
+  StepSummaries& summaries = Current("summary::Image", tag);
   if (!summaries.wanted()) return;
-  ThrowIfError(CatchTorch(Called("Image", tag),
+  ThrowIfError(CatchTorch("summary::Image",
                           [&] { return AddImages(summaries, std::string(tag), images, layout, max_outputs); }));
 }
 
 void Text(std::string_view tag, std::string_view text) {
-  StepSummaries& summaries = Current(Called("Text", tag));
+  StepSummaries& summaries = Current("summary::Text", tag);
   if (summaries.wanted()) summaries.AddText(tag, text);
 }
 

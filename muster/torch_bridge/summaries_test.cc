@@ -137,8 +137,8 @@ TEST_F(SummariesTest, WhatIsNoImageIsNamed) {
   const auto error = [](const torch::Tensor& images, int max_outputs = 3) {
     return ErrorOf([&] { summary::Image("a", images, summary::ImageLayout::kNHWC, max_outputs); });
   };
-  EXPECT_THAT(error(torch::zeros({2, 3, 1})), HasSubstr("the images are float [2, 3, 1]"));
-  EXPECT_THAT(error(torch::zeros({1, 2, 3, 1}, torch::kLong)), HasSubstr("accepted: unsigned char, or floating point"));
+  EXPECT_THAT(error(torch::zeros({2, 3, 1})), HasSubstr("the images are Float [2, 3, 1]"));
+  EXPECT_THAT(error(torch::zeros({1, 2, 3, 1}, torch::kLong)), HasSubstr("accepted: Byte (uint8), or floating point"));
   EXPECT_THAT(error(torch::zeros({1, 1, 28, 28})), HasSubstr("an image has 28 channels"));
   EXPECT_THAT(error(torch::zeros({1, 2, 3, 1}), 0), HasSubstr("max_outputs is 0"));
 }
@@ -154,7 +154,7 @@ struct NetImpl : torch::nn::Module {
 TEST_F(SummariesTest, TheGraphHasModulesAndTheirTensors) {
   summary::Graph(NetImpl());
   const auto leaf = [](const std::string& name, const std::string& op, std::vector<int64_t> shape,
-                       const std::string& dtype = "float") {
+                       const std::string& dtype = "Float") {
     return GraphNode{.name = name, .op = op, .shape = std::move(shape), .attributes = {{"dtype", dtype}}};
   };
   const std::string net = NetImpl().name();
@@ -172,7 +172,7 @@ TEST_F(SummariesTest, TheGraphHasModulesAndTheirTensors) {
       leaf(norm + "/bias", "Parameter", {2}),
       leaf(norm + "/running_mean", "Buffer", {2}),
       leaf(norm + "/running_var", "Buffer", {2}),
-      leaf(norm + "/num_batches_tracked", "Buffer", {}, "long"),
+      leaf(norm + "/num_batches_tracked", "Buffer", {}, "Long"),
       {.name = kind + "/layers", .op = "Sequential"},
       {.name = kind + "/layers/0", .op = "ReLU"},
       {.name = linear,
