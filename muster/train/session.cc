@@ -289,14 +289,15 @@ absl::Status Session::RunStep(Track* track) {
     const Track::Span hooks(track, Activity::kHooks);
     RETURN_IF_ERROR(CallHooks("BeforeRun", hooks_, [&context](SessionHook& hook) { return hook.BeforeRun(context); }));
   }
-  scalars_.clear();
   feeds_ = context.TakeFeeds();
+  const StepSummaries::Scope registering(step_summaries_, context.summaries_wanted());
   ASSIGN_OR_RETURN(const StepResult result, RunObserved(context.gradient_observers()));
   if (const auto& summary = manager_.scaffold().options().summary; is_chief_ && summary)
-    for (auto& scalar : summary()) scalars_.push_back(std::move(scalar));
+    for (const auto& [name, value] : summary()) step_summaries_.AddScalar(name, value);
   const Track::Span hooks(track, Activity::kHooks);
   RunContext after(MakeContext());
-  const RunValues values{result.loss, result.global_step, result.staleness, scalars_};
+  const RunValues values{result.loss, result.global_step, result.staleness, step_summaries_.scalars(),
+                         &step_summaries_};
   RETURN_IF_ERROR(CallHooks("AfterRun", hooks_, [&](SessionHook& hook) { return hook.AfterRun(after, values); }));
   if (context.stop_requested() || after.stop_requested()) stop_ = true;
   return absl::OkStatus();
