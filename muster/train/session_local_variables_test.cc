@@ -10,7 +10,6 @@
 #include "muster/algo/local_variables.h"
 #include "muster/algo/quadratic_source.h"
 #include "muster/base/status_macros.h"
-#include "muster/optim/rule_options.h"
 #include "muster/store/simulated_store.h"
 #include "muster/train/hooks.h"
 #include "muster/train/session.h"
@@ -52,8 +51,8 @@ class SteppingProcess {
   SimulatedStore& store_;
   const bool is_chief_;
   QuadraticSource source_{kVariables};
-  LocalVariablesAlgorithm algorithm_{source_, *PlaceVariables(kVariables, 1, Placement::kRoundRobin, {}), PlainAdd(),
-                                     [this] { return Program(); }};
+  LocalVariablesAlgorithm algorithm_{source_, *PlaceVariables(kVariables, 1, Placement::kRoundRobin, {}),
+                                     RuleSpec{.kind = RuleKind::kAdd}, [this] { return Program(); }};
   std::unique_ptr<StoreClient> client_;
 };
 
