@@ -92,7 +92,7 @@ struct Case {
 constexpr std::array<Case, 3> kCases = {
     Case{"together", Order::kTogether, "launched with the ps and the chief"},
     Case{"joining", Order::kJoining, "launched when the chief trains already"},
-    Case{"late chief", Order::kLateChief, "there before the chief; from the chief's launch on"},
+    Case{"late_chief", Order::kLateChief, "there before the chief; from the chief's launch on"},
 };
 
 // One ps, a chief and a second worker, which all end with it.
@@ -192,7 +192,7 @@ int Main(int argc, char** argv) {
   std::vector<std::string> names;
   CLI::App app("How long after its launch the second worker makes its first step.", "bench_start");
   app.add_option("--runs", runs, "of each case")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--cases", names, "together, joining, late chief; default: all")->delimiter(',');
+  app.add_option("--cases", names, "together, joining, late_chief; default: all")->delimiter(',');
   app.add_option("--chief_late", chief_late, "seconds that the late chief comes after the worker")
       ->capture_default_str();
   app.add_option("--worker", worker, "(the benchmark's own: be a worker, and write this file)")->group("");
