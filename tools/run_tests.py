@@ -188,6 +188,11 @@ def install_part(report):
         python_part(report, "install: another project builds against an installed muster", "tests/install/install_test.py")
 
 
+def tutorial_part(report):
+    if build_part(report, "release", ["programs"]):
+        python_part(report, "tutorial: its pages and notebooks are run", "tests/tutorial_test.py")
+
+
 def tools_part(report):
     python_part(report, "tools: the tools' own tests", "tests/tools_test.py")
     python_part(report, "tools: bench peers", "tests/bench_peers_test.py")
@@ -215,6 +220,7 @@ PARTS = {
     "release": release_part,
     "simulation": simulation_part,
     "install": install_part,
+    "tutorial": tutorial_part,
     "asan": lambda report: sanitizer_part(report, "asan"),
     "tsan": lambda report: sanitizer_part(report, "tsan"),
 }
