@@ -18,7 +18,7 @@ import re
 
 RUN = re.compile(r"(?P<head><!-- run\b(?P<words>[^>]*?)-->\n+```console\n)(?P<body>.*?)(?P<tail>^```$)",
                  re.DOTALL | re.MULTILINE)
-RUN_MARK = re.compile(r"<!-- run\b")
+RUN_MARK = re.compile(r"^<!-- run\b", re.MULTILINE)
 CONSOLE = re.compile(r"^```console$", re.MULTILINE)
 TOGETHER = re.compile(r"<!-- together with: (?P<pages>[^>]*?) -->")
 
