@@ -211,6 +211,9 @@ class PagesTest(unittest.TestCase):
         self.assertEqual(self.run_page(self.block("any order ", "$ echo a; echo b\nb\na"))[0], [])
         self.assertEqual(self.run_page(self.block("only: ^a ", "$ echo a1; echo b\na1"))[0], [])
 
+    def test_a_command_of_several_lines(self):
+        self.assertEqual(self.run_page(self.block("", "$ echo a \\\n  'b\n  c'\na b\n  c"))[0], [])
+
     def test_ports_and_folder_are_others_and_written_as_in_the_page(self):
         said = "$ echo 127.0.0.1:2222 /tmp/tutorial/x $((PORT == 2222))\n127.0.0.1:2222 /tmp/tutorial/x 0"
         said = said.replace("PORT", "$(echo 127.0.0.1:2222 | cut -d: -f2)")

@@ -35,11 +35,12 @@ class PagesTest(unittest.TestCase):
 
 class NotebooksTest(unittest.TestCase):
     def test_they_are_what_their_pages_make(self):
-        self.assertEqual(run_tool("tools/make_notebooks.py", "--check"), (0, ""))
+        status, output = run_tool("tools/make_notebooks.py", "--check")
+        self.assertEqual(status, 0, output)
 
     def check_group(self, pages):
         status, output = run_tool("tools/run_notebooks.py", *(p.with_suffix(".ipynb") for p in pages))
-        self.assertEqual((status, output), (0, ""))
+        self.assertEqual(status, 0, output)
 
 
 class TensorFlowProgramTest(unittest.TestCase):

@@ -24,10 +24,12 @@ TOGETHER = re.compile(r"<!-- together with: (?P<pages>[^>]*?) -->")
 
 # What another run prints otherwise. Times of the log, rates, decimals, process ids, ports that nobody asked for.
 VOLATILE = [
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "DATE"),
     (re.compile(r"\b\d\d:\d\d:\d\d\.\d+"), "TIME"),
     (re.compile(r"global_step/sec: \S+"), "global_step/sec: RATE"),
     (re.compile(r"\bpid \d+"), "pid PID"),
-    (re.compile(r"-?\b\d+\.\d+(e[-+]?\d+)?\b(?!\.\d)"), "DECIMAL"),
+    # Not in addresses, which have more than one dot.
+    (re.compile(r"(?<![\w.])-?(\d+\.\d+(e[-+]?\d+)?|\d+e[-+]?\d+)(?!\.?\w)"), "DECIMAL"),
     (re.compile(r"\bcomputes with .*"), "computes with …"),
 ]
 WHOLE_NUMBER = re.compile(r"\b\d+\b")
@@ -64,12 +66,13 @@ class Run:
 
 
 def command_and_output(body):
-    """Splits a block: `$ ` begins the command, a backslash at the end of a line goes on with it. Raises ValueError."""
+    """Splits a block: `$ ` begins the command, which goes on behind a backslash at the end of a line and until a single
+    quote is closed. Raises ValueError."""
     lines = body.splitlines()
     if not lines or not lines[0].startswith("$ "):
         raise ValueError("a block under `<!-- run -->` begins with `$ ` and a command")
     end = 1
-    while lines[end - 1].endswith("\\") and end < len(lines):
+    while end < len(lines) and (lines[end - 1].endswith("\\") or "".join(lines[:end]).count("'") % 2):
         end += 1
     if any(line.startswith("$ ") for line in lines[end:]):
         raise ValueError("a block under `<!-- run -->` has one command")
