@@ -91,13 +91,14 @@ absl::Status LocalVariablesAlgorithm::PullGlobal() {
 
 absl::Status LocalVariablesAlgorithm::AssignGlobalToLocal() {
   RETURN_IF_ERROR(CheckInRun("AssignGlobalToLocal"));
+  RETURN_IF_ERROR(source_.TakeValues());  // buffers stay as they are
   base_.resize(global_.size());
   for (size_t i = 0; i < global_.size(); ++i) {
     if (assign_all_ || trainable(i)) Assign(global_[i], source_.value(i));
     if (trainable(i)) base_[i] = global_[i];
   }
   assign_all_ = false;
-  return absl::OkStatus();
+  return source_.ShowValues();
 }
 
 absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::Push(Memory& sums, const LocalPushOptions& options) {
@@ -118,6 +119,7 @@ absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::Push(Memory& sums, cons
 
 absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::PushDelta(const LocalPushOptions& options) {
   RETURN_IF_ERROR(CheckInRun("PushDelta"));
+  RETURN_IF_ERROR(source_.TakeValues());
   if (base_.empty())
     return absl::FailedPreconditionError(
         "PushDelta has nothing to take the difference from: assign the global variables to the local ones first "
@@ -156,6 +158,7 @@ absl::Status LocalVariablesAlgorithm::AccumulateGradients() {
 
 absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::PushGradients(const LocalPushOptions& options) {
   RETURN_IF_ERROR(CheckInRun("PushGradients"));
+  RETURN_IF_ERROR(source_.TakeValues());
   for (size_t i = 0; options.scale > 0 && i < global_.size(); ++i) {
     const std::string& name = binding_.variables[i].name;
     if (trainable(i) && binding_.optimizer.RuleFor(name).kind == RuleKind::kAdd)
@@ -165,7 +168,12 @@ absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::PushGradients(const Loc
   }
   if (sums_.empty()) RETURN_IF_ERROR(AccumulateGradients());
   Memory sums = std::exchange(sums_, {});
-  return Push(sums, options);
+  ASSIGN_OR_RETURN(const StorePushResult pushed, Push(sums, options));
+  if (gradient_tap().observed()) {
+    const auto gradient = [&sums](size_t variable) { return ByteSpan(sums[variable]); };
+    gradient_tap().Show({source_.variables(), gradient, {}});
+  }
+  return pushed;
 }
 
 }  // namespace muster

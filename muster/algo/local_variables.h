@@ -49,7 +49,8 @@ class LocalVariablesAlgorithm final : public Algorithm {
   [[nodiscard]] absl::Status AccumulateGradients();
 
   // scale · the accumulated gradients (none: those that the source has now), to which the ps apply their rule; the new
-  // global values come back as with PushDelta. InvalidArgument: the rule add and a positive scale, which climbs.
+  // global values come back as with PushDelta; hooks that look at gradients see what was pushed. InvalidArgument: the
+  // rule add and a positive scale, which climbs.
   absl::StatusOr<StorePushResult> PushGradients(const LocalPushOptions& options = {});
 
   // Variable i as the last pull or push brought it; empty before the session has started, and for tables of rows.

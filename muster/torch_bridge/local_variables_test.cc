@@ -68,6 +68,28 @@ TEST(TorchLocalVariablesTest, DifferencesOfAnOptimizerOfTorchsAreItsSteps) {
   EXPECT_TRUE(torch::allclose(local.Global("bias"), twin->bias, 1e-5, 1e-6));
 }
 
+// As on a GPU: the module's tensors have memory of their own, which the optimizer changes.
+TEST(TorchLocalVariablesTest, AModuleThatIsStagedPushesWhatItsOwnTensorsBecame) {
+  torch::nn::Linear ours = Net();
+  const auto server = Server::CreateLocal();
+  Replica replica(*server, ours);
+  LocalVariables local(replica);
+  MonitoredTrainingSession session(*server, {});
+  ASSERT_EQ(replica.source().ComputeOn(torch::kCPU, ModuleSource::Staging::kAlways), absl::OkStatus());
+  session.Run(local, [&] {
+    local.PullGlobal();
+    const torch::NoGradGuard no_grad;
+    ours->weight.add_(2);
+    local.PushDelta();
+    EXPECT_TRUE(torch::allclose(local.Global("weight"), ours->weight));
+    ours->weight.zero_();
+    local.AssignGlobalToLocal();
+    EXPECT_TRUE(torch::allclose(local.Global("weight"), ours->weight)) << "and get what is assigned";
+    EXPECT_GT(ours->weight.abs().sum().item<double>(), 1);
+    return torch::zeros({});
+  });
+}
+
 TEST(TorchLocalVariablesTest, GradientsThatTheProgramComputedAreAppliedByThePs) {
   torch::nn::Linear ours = Net();
   torch::nn::Linear twin = Net();

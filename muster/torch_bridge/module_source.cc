@@ -251,6 +251,16 @@ absl::Status ModuleSource::CollectGradients() {
     for (size_t i = 0; i < variables_.size(); ++i)
       if (specs_[i].kind == VariableKind::kTrainable)
         variables_[i].gradient = DenseGradient(variables_[i].found.tensors);
+    if (staged_) BringResults();
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ModuleSource::TakeValues() {
+  if (!staged_) return absl::OkStatus();
+  return CatchTorch(absl::StrCat("copying values from ", device_.str()), [this] {
+    const torch::NoGradGuard no_grad;
+    for (const Variable& variable : variables_) variable.view.copy_(variable.home);
     return absl::OkStatus();
   });
 }

@@ -89,6 +89,8 @@ class ModuleSource final : public GradientSource {
   // this or of ComputeGradients.
   [[nodiscard]] absl::Status CollectGradients();
 
+  absl::Status TakeValues() override;
+
   ByteSpan gradient(size_t i) override;
   MutableByteSpan OverwritableGradient(size_t i) override;
   bool KeepGradients() override;
