@@ -35,7 +35,8 @@ int main(int argc, char** argv) {
   // [/setter]
 
   // [session]
-  muster::SessionOptions options{.checkpoint_dir = task.model_dir(), .save_summaries_steps = 100};
+  muster::SessionOptions options{
+      .checkpoint_dir = task.model_dir(), .save_summaries_steps = 100, .config = {.allow_soft_placement = true}};
   muster::MonitoredTrainingSession session(
       server, options, {muster::StopAtStep({.last_step = 1000}), muster::LoggingTensor({.every_n_iter = 500})});
   // [/session]
@@ -44,7 +45,7 @@ int main(int argc, char** argv) {
     session.Run(trainer, [&] {
       auto x = torch::rand({32, 4});
       auto loss = torch::mse_loss(net(x), x.sum(1, /*keepdim=*/true));
-      session.AddScalar("loss", loss.item<double>());  // for TensorBoard
+      muster::summary::Scalar("loss", loss);  // for TensorBoard
       return loss;
     });
   // [/loop]

@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     session.Run(trainer, [&] {
       auto x = torch::rand({32, 4});
       auto loss = torch::mse_loss(net(x), x.sum(1, /*keepdim=*/true));
-      session.AddScalar("error", loss.item<double>());
+      muster::summary::Scalar("error", loss);
       return loss;
     });
   // [/session]
