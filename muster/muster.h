@@ -7,6 +7,7 @@
 #include "muster/cluster/task_config.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/embedding.h"
+#include "muster/torch_bridge/local_variables.h"
 #include "muster/torch_bridge/module_devices.h"
 #include "muster/torch_bridge/module_source.h"
 #include "muster/torch_bridge/random_state.h"

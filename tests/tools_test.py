@@ -21,6 +21,7 @@ import check_sizes  # noqa: E402
 import check_tidy  # noqa: E402
 import compile_commands  # noqa: E402
 import run_benchmarks  # noqa: E402
+import run_pages  # noqa: E402
 import run_tests  # noqa: E402
 import sources  # noqa: E402
 import test_programs  # noqa: E402
@@ -172,6 +173,58 @@ class ForbiddenTest(Tree):
         self.assertEqual(list(self.check()), [])
 
 
+class PagesTest(unittest.TestCase):
+    """tools/run_pages.py and what it counts as the same."""
+
+    def run_page(self, text):
+        with tempfile.TemporaryDirectory(prefix="muster_page_") as scratch:
+            page = pathlib.Path(scratch) / "page.md"
+            page.write_text(text, encoding="utf-8")
+            text, results = run_pages.run_group([page])[page]
+            return list(run_pages.differences("page.md", results)), run_pages.rewritten(text, results)
+
+    def block(self, words, body):
+        return f"words\n\n<!-- run {words}-->\n```console\n{body}\n```\n\nmore\n"
+
+    def test_what_the_page_says_is_what_is_printed(self):
+        self.assertEqual(self.run_page(self.block("", "$ echo a\na"))[0], [])
+
+    def test_something_else_is_found_and_recorded(self):
+        wrong, text = self.run_page(self.block("", "$ echo a; echo b >&2\na\nc"))
+        self.assertEqual(len(wrong), 1)
+        self.assertIn("-c\n+b", wrong[0])
+        self.assertEqual(text, self.block("", "$ echo a; echo b >&2\na\nb"))
+
+    def test_times_and_decimals_may_differ_whole_numbers_may_not(self):
+        said = "$ echo 12:00:00.123 I loss 0.25 at 7\n13:01:02.456 I loss 0.5 at %d"
+        self.assertEqual(self.run_page(self.block("", said % 7))[0], [])
+        self.assertEqual(len(self.run_page(self.block("", said % 8))[0]), 1)
+        self.assertEqual(self.run_page(self.block("numbers vary ", said % 8))[0], [])
+
+    def test_what_is_the_same_is_left_as_it_was_recorded(self):
+        text = self.block("", "$ echo 0.25\n0.5")
+        self.assertEqual(self.run_page(text), ([], text))
+
+    def test_exit_codes_order_and_lines(self):
+        self.assertEqual(len(self.run_page(self.block("", "$ exit 2"))[0]), 1)
+        self.assertEqual(self.run_page(self.block("exit: 2 ", "$ exit 2"))[0], [])
+        self.assertEqual(self.run_page(self.block("any order ", "$ echo a; echo b\nb\na"))[0], [])
+        self.assertEqual(self.run_page(self.block("only: ^a ", "$ echo a1; echo b\na1"))[0], [])
+
+    def test_a_command_of_several_lines(self):
+        self.assertEqual(self.run_page(self.block("", "$ echo a \\\n  'b\n  c'\na b\n  c"))[0], [])
+
+    def test_ports_and_folder_are_others_and_written_as_in_the_page(self):
+        said = "$ echo 127.0.0.1:2222 /tmp/tutorial/x $((PORT == 2222))\n127.0.0.1:2222 /tmp/tutorial/x 0"
+        said = said.replace("PORT", "$(echo 127.0.0.1:2222 | cut -d: -f2)")
+        self.assertEqual(self.run_page(self.block("", said))[0], [])
+
+    def test_a_terminal_of_its_own_goes_on_while_the_others_run(self):
+        text = self.block("in: one ", "$ mkdir -p /tmp/tutorial; mkfifo /tmp/tutorial/p; cat /tmp/tutorial/p\nhello")
+        text += self.block("", "$ until [ -p /tmp/tutorial/p ]; do :; done; echo hello > /tmp/tutorial/p")
+        self.assertEqual(self.run_page(text)[0], [])
+
+
 class DocsTest(Tree):
     def check(self, write=False):
         return check_docs.problems(self.root, write)
@@ -201,6 +254,19 @@ class DocsTest(Tree):
     def test_a_mark_without_a_block(self):
         self.write("README.md", "<!-- cut from examples/e.cc -->\nwords\n")
         self.assert_one(self.check(), "without a code block")
+
+    def test_output_that_no_command_is_recorded_for(self):
+        block = "<!-- run%s -->\n```console\n%s\n```\n"
+        self.write("docs/tutorial/a.md", block % (" exit: 2; only: a|b; any order", "$ echo a\na"))
+        self.assertEqual(list(self.check()), [])
+        self.write("docs/tutorial/a.md", "```console\n$ echo a\na\n```\n")
+        self.assert_one(self.check(), "nobody would see whether it is true")
+        self.write("docs/tutorial/a.md", block % ("", "a"))
+        self.assert_one(self.check(), "begins with `$ `")
+        self.write("docs/tutorial/a.md", block % (" sometimes", "$ echo a"))
+        self.assert_one(self.check(), "`run sometimes`")
+        self.write("docs/tutorial/a.md", "<!-- run -->\nwords\n")
+        self.assert_one(self.check(), "without a console block")
 
     def test_a_dead_link(self):
         self.write("README.md", "[here](docs/x.md), [there](https://example.org), [e](examples/e.cc)\n")
@@ -376,7 +442,7 @@ class ReportTest(unittest.TestCase):
 
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "release", "simulation", "tensorboard", "install",
-                                                 "asan", "tsan"])
+                                                 "tutorial", "asan", "tsan"])
 
 
 class BenchmarksTest(Tree):

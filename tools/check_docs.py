@@ -3,13 +3,15 @@
 
 A code block under `<!-- cut from PATH -->` or `<!-- cut from PATH#REGION -->` must say what the file says; a region is
 what stands between the lines `[REGION]` and `[/REGION]`, in comments of the file. --write puts the file's words into the
-block. Also wrong: a link to a file that isn't there."""
+block. Also wrong: a link to a file that isn't there; in the tutorial, output that no command is recorded for
+(page_blocks.py)."""
 
 import pathlib
 import re
 import sys
 import textwrap
 
+import page_blocks
 import sources
 
 CUT = re.compile(r"(<!-- cut from (?P<path>[^\s#]+)(?:#(?P<region>[\w-]+))? -->\n+```\w*\n)(?P<body>.*?)(?P<end>^```$)",
@@ -34,6 +36,17 @@ def cut(root, path, region):
     return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
 
 
+def run_problems(path, text):
+    """What is wrong with the blocks of output; whether they are true is seen by tools/run_pages.py."""
+    try:
+        runs = page_blocks.runs(text)
+    except ValueError as error:
+        yield f"{path}: {error}"
+        return
+    if path.parts[:2] == ("docs", "tutorial") and len(runs) != len(page_blocks.CONSOLE.findall(text)):
+        yield f"{path}: a console block without a `<!-- run -->` comment above it: nobody would see whether it is true"
+
+
 def problems(root, write=False):
     for path in (p for p in sources.all_files(root) if p.suffix == ".md"):
         text = (root / path).read_text(encoding="utf-8")
@@ -52,6 +65,7 @@ def problems(root, write=False):
             elif wanted != match["body"]:
                 text = text.replace(match.group(), match[1] + wanted + match["end"])
                 (root / path).write_text(text, encoding="utf-8")
+        yield from run_problems(path, text)
         for match in LINK.finditer(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
             if not (root / path.parent / match[1]).exists():
                 yield f"{path}: links to {match[1]}, which isn't there"

@@ -193,6 +193,11 @@ def tensorboard_part(report):
         python_part(report, "tensorboard: the real one, and its page in a browser", "tests/tensorboard_test.py")
 
 
+def tutorial_part(report):
+    if build_part(report, "release", ["programs"]):
+        python_part(report, "tutorial: its pages and notebooks are run", "tests/tutorial_test.py")
+
+
 def tools_part(report):
     python_part(report, "tools: the tools' own tests", "tests/tools_test.py")
     python_part(report, "tools: bench peers", "tests/bench_peers_test.py")
@@ -221,6 +226,7 @@ PARTS = {
     "simulation": simulation_part,
     "tensorboard": tensorboard_part,
     "install": install_part,
+    "tutorial": tutorial_part,
     "asan": lambda report: sanitizer_part(report, "asan"),
     "tsan": lambda report: sanitizer_part(report, "tsan"),
 }

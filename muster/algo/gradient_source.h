@@ -65,6 +65,9 @@ class GradientSource {
   // The memory that gradient(i) gives now stays as it is until the next call of this. False: it doesn't.
   virtual bool KeepGradients() { return false; }
 
+  // The reverse of ShowValues: what the program itself has made of the model becomes value(i).
+  [[nodiscard]] virtual absl::Status TakeValues() { return absl::OkStatus(); }
+
   // Where the rows of tables (variables of kind kRows) that a minibatch needs are looked up from now on; empty:
   // nowhere.
   using LookUp = std::function<absl::Status(size_t variable, const RowsOut& rows)>;

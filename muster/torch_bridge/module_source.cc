@@ -281,16 +281,50 @@ absl::StatusOr<double> ModuleSource::ComputeGradients() {
   return loss;
 }
 
-absl::StatusOr<double> ModuleSource::RunMinibatch() {
-  const torch::AutoGradMode grad_mode(true);
-  if (announces_) CountHolders();
-  const torch::Tensor loss = loss_();
+absl::StatusOr<torch::Tensor> ModuleSource::CallLoss() {
+  torch::Tensor loss = loss_();
   if (!loss.defined())
     return absl::InvalidArgumentError("the loss function returned an undefined tensor, not a scalar");
   if (loss.numel() != 1)
     return absl::InvalidArgumentError(absl::StrCat("the loss function returned a tensor of shape [",
                                                    absl::StrJoin(loss.sizes(), ","),
                                                    "], not a scalar: reduce it, e.g. with mean()"));
+  return loss;
+}
+
+absl::StatusOr<double> ModuleSource::RunLoss() {
+  if (!loss_) return absl::FailedPreconditionError("there is no loss function to run; call SetLoss first");
+  RETURN_IF_ERROR(Reattach());
+  return CatchTorch("running the program's step", [this]() -> absl::StatusOr<double> {
+    const torch::AutoGradMode grad_mode(true);
+    ASSIGN_OR_RETURN(const torch::Tensor loss, CallLoss());
+    return loss.item<double>();
+  });
+}
+
+absl::Status ModuleSource::CollectGradients() {
+  return CatchTorch("collecting gradients", [this] {
+    for (size_t i = 0; i < variables_.size(); ++i)
+      if (specs_[i].kind == VariableKind::kTrainable)
+        variables_[i].gradient = DenseGradient(variables_[i].found.tensors);
+    if (staged_) BringResults();
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ModuleSource::TakeValues() {
+  if (!staged_) return absl::OkStatus();
+  return CatchTorch(absl::StrCat("copying values from ", device_.str()), [this] {
+    const torch::NoGradGuard no_grad;
+    for (const Variable& variable : variables_) variable.view.copy_(variable.home);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<double> ModuleSource::RunMinibatch() {
+  const torch::AutoGradMode grad_mode(true);
+  if (announces_) CountHolders();
+  ASSIGN_OR_RETURN(const torch::Tensor loss, CallLoss());
   if (!loss.requires_grad())
     return absl::InvalidArgumentError(
         "the loss depends on no trainable parameter of the module: compute it from the module's output without "

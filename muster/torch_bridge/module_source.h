@@ -94,6 +94,16 @@ class ModuleSource final : public GradientSource {
   // the next call, as always.
   absl::StatusOr<double> ComputeGradients() override;
 
+  // Calls the loss function and no more: for programs that train the module themselves (local_variables.h). Errors as
+  // ComputeGradients; a loss that depends on no parameter is none.
+  absl::StatusOr<double> RunLoss();
+
+  // gradient(i) is from now on what the module's own backward has left in the tensors' grad(), until the next call of
+  // this or of ComputeGradients.
+  [[nodiscard]] absl::Status CollectGradients();
+
+  absl::Status TakeValues() override;
+
   ByteSpan gradient(size_t i) override;
   MutableByteSpan OverwritableGradient(size_t i) override;
   bool KeepGradients() override;
@@ -125,6 +135,7 @@ class ModuleSource final : public GradientSource {
   void EndTables();
 
   absl::Status ReattachVariable(const Variable& variable);
+  absl::StatusOr<torch::Tensor> CallLoss();
   absl::StatusOr<double> RunMinibatch();
   void BringResults();
   void DropGradients();

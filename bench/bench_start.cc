@@ -1,0 +1,213 @@
+// `bench start`: how long after its launch the second worker of a job has made its first step, in real processes that
+// load libtorch, join, wait for the chief's model, pull it, and train one minibatch: launched together with the ps and
+// the chief, into a job that is training already, and before a chief that comes late. (TensorFlow 1's second worker
+// takes some 3 s, and 30 s more where it looks for the model just before the chief is done: it looks every 30 s.)
+// Rows on stdout are JSON, the table is on stderr.
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/median.h"
+#include "bench/mlp.h"
+#include "bench/process.h"
+#include "muster/base/check.h"
+#include "muster/cluster/environment.h"
+#include "muster/muster.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr double kGoalSeconds = 1.5;
+
+// Seconds on a clock that all processes of the machine share.
+double Now() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// When a worker was how far, by that clock.
+struct Milestones {
+  double in_main = 0;     // libtorch is loaded
+  double has_server = 0;  // the module, the server and the replica are made
+  double has_model = 0;   // the session has started
+  double first_step = 0;  // is done
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Milestones, in_main, has_server, has_model, first_step)
+
+// The program of both workers: the first step is written down in `file`; the chief trains on until it is killed.
+int Train(const std::string& file) {
+  Milestones when{.in_main = Now()};
+  std::vector<std::string> no_arguments;
+  const auto task = TaskConfig::FromArguments(no_arguments, ReadEnvironment());
+  ThrowIfError(task.status());
+  Server server(*task);
+  Mlp model(MlpWork{});
+  MlpData data(/*seed=*/1);
+  Replica replica(server, model);
+  Trainer trainer = Asynchronous(replica, Sgd({.learning_rate = kMlpLearningRate}));
+  when.has_server = Now();
+  MonitoredTrainingSession session(server, {.log_step_count_steps = 0});
+  when.has_model = Now();
+  const auto step = [&] { session.Run(trainer, [&] { return MlpLoss(model, data.Next()); }); };
+  step();
+  when.first_step = Now();
+  // Renamed, so that whoever waits for it never reads half of it.
+  std::ofstream(file + ".part") << nlohmann::json(when).dump();
+  std::filesystem::rename(file + ".part", file);
+  while (task->is_chief() && !session.ShouldStop()) step();
+  return 0;
+}
+
+// Blocks until `file` is there; false: `seconds` have passed.
+bool AwaitFile(const std::string& file, double seconds) {
+  for (const double until = Now() + seconds; Now() < until;) {
+    if (std::filesystem::exists(file)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+enum class Order { kTogether, kJoining, kLateChief };
+
+struct Case {
+  const char* name;
+  Order order;
+  const char* what;
+};
+constexpr std::array<Case, 3> kCases = {
+    Case{"together", Order::kTogether, "launched with the ps and the chief"},
+    Case{"joining", Order::kJoining, "launched when the chief trains already"},
+    Case{"late_chief", Order::kLateChief, "there before the chief; from the chief's launch on"},
+};
+
+// One ps, a chief and a second worker, which all end with it.
+class Job {
+ public:
+  explicit Job(std::string folder) : folder_(std::move(folder)), ports_(FreePorts(3)) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    StartTask("ps", 0);
+  }
+  ~Job() {
+    for (const pid_t process : processes_) kill(process, SIGKILL);
+    for (const pid_t process : processes_) WaitFor(process);
+    std::filesystem::remove_all(folder_);
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // When it was launched.
+  double StartWorker(int index) { return StartTask("worker", index); }
+  Milestones AwaitFirstStep(int worker) {
+    const std::string file = File(worker);
+    if (!AwaitFile(file, /*seconds=*/120)) {
+      ShowEnd(Log("worker", worker));
+      std::fprintf(stderr, "bench start: worker %d has made no step in 120 s\n", worker);
+      std::exit(1);
+    }
+    std::ifstream text(file);
+    return nlohmann::json::parse(text).get<Milestones>();
+  }
+
+ private:
+  double StartTask(const std::string& type, int index) {
+    const auto address = [&](int i) { return absl::StrCat("127.0.0.1:", ports_[i]); };
+    const nlohmann::json config = {{"cluster", {{"ps", {address(0)}}, {"worker", {address(1), address(2)}}}},
+                                   {"task", {{"type", type}, {"index", index}}}};
+    const EnvironmentChanges environment = {{"TF_CONFIG", config.dump()}};
+    const double launched = Now();
+    processes_.push_back(type == "ps" ? Start({SiblingProgram("muster"), "ps"}, environment, Log(type, index))
+                                      : StartSelf({"--worker", File(index)}, environment, Log(type, index)));
+    return launched;
+  }
+  std::string File(int worker) const { return absl::StrCat(folder_, "/worker-", worker, ".json"); }
+  std::string Log(const std::string& type, int index) const { return absl::StrCat(folder_, "/", type, index, ".log"); }
+
+  const std::string folder_;
+  const std::vector<int> ports_;
+  std::vector<pid_t> processes_;
+};
+
+// Of the second worker, as seconds since the launch that counts.
+Milestones Measure(Order order, double chief_late) {
+  Job job(std::filesystem::temp_directory_path() / absl::StrCat("bench_start.", getpid()));
+  double launched = 0;
+  if (order == Order::kLateChief) {
+    job.StartWorker(1);
+    std::this_thread::sleep_for(std::chrono::duration<double>(chief_late));
+    launched = job.StartWorker(0);
+  } else {
+    job.StartWorker(0);
+    if (order == Order::kJoining) job.AwaitFirstStep(0);
+    launched = job.StartWorker(1);
+  }
+  const Milestones when = job.AwaitFirstStep(1);
+  return {when.in_main - launched, when.has_server - launched, when.has_model - launched, when.first_step - launched};
+}
+
+void Report(const Case& one, const std::vector<Milestones>& runs) {
+  const auto of = [&](double Milestones::*milestone) {
+    std::vector<double> values;
+    for (const Milestones& run : runs) values.push_back(run.*milestone);
+    return values;
+  };
+  const std::vector<double> firsts = of(&Milestones::first_step);
+  const double median = Median(firsts);
+  const auto [least, most] = std::minmax_element(firsts.begin(), firsts.end());
+  nlohmann::json row = {{"bench", "start"}, {"what", one.name},    {"first_step_s", median}, {"least_s", *least},
+                        {"most_s", *most},  {"runs", runs.size()}, {"goal_s", kGoalSeconds}};
+  std::string parts;
+  // Before the chief's launch, where that counts, they say nothing.
+  if (one.order != Order::kLateChief) {
+    row["in_main_s"] = Median(of(&Milestones::in_main));
+    row["has_server_s"] = Median(of(&Milestones::has_server));
+    row["has_model_s"] = Median(of(&Milestones::has_model));
+    parts = absl::StrFormat("; in main after %.2f, module made %.2f, model there %.2f", row["in_main_s"].get<double>(),
+                            row["has_server_s"].get<double>(), row["has_model_s"].get<double>());
+  }
+  std::printf("%s\n", row.dump().c_str());
+  std::fprintf(stderr, "%-10s  first step after %.2f s (%.2f–%.2f), goal %.1f: %s\n            %s%s\n", one.name,
+               median, *least, *most, kGoalSeconds, median <= kGoalSeconds ? "met" : "MISSED", one.what, parts.c_str());
+}
+
+int Main(int argc, char** argv) {
+  int runs = 7;
+  double chief_late = 2;
+  std::string worker;
+  std::vector<std::string> names;
+  CLI::App app("How long after its launch the second worker makes its first step.", "bench_start");
+  app.add_option("--runs", runs, "of each case")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--cases", names, "together, joining, late_chief; default: all")->delimiter(',');
+  app.add_option("--chief_late", chief_late, "seconds that the late chief comes after the worker")
+      ->capture_default_str();
+  app.add_option("--worker", worker, "(the benchmark's own: be a worker, and write this file)")->group("");
+  CLI11_PARSE(app, argc, argv);
+  if (!worker.empty()) return Train(worker);
+  for (const Case& one : kCases) {
+    if (!names.empty() && std::find(names.begin(), names.end(), one.name) == names.end()) continue;
+    std::vector<Milestones> all;
+    for (int run = 0; run < runs; ++run) all.push_back(Measure(one.order, chief_late));
+    Report(one, all);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) { return muster::bench::Main(argc, argv); }

@@ -1,0 +1,44 @@
+// The program of docs/tutorial/local_then_global.md: five steps on the worker's own variables, then one push.
+#include <muster/muster.h>
+
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+
+int main(int argc, char** argv) {
+  auto task = muster::TaskConfig::FromWholeCommandLine(argc, argv);
+  muster::Server server(task);
+  if (task.is_ps()) return server.Join();
+
+  // [local]
+  muster::SeedTorch(1);
+  torch::nn::Linear net(4, 1);                               // local: this worker's own
+  torch::optim::Adagrad optimizer(net->parameters(), 0.05);  // likewise, and unknown to everybody else
+  muster::Replica replica(server, net);                      // global: a copy of each variable on the ps
+  muster::LocalVariables local(replica, {.rule = muster::PlainAdd()});
+  // [/local]
+
+  // [session]
+  muster::MonitoredTrainingSession session(server, {}, {muster::StopAtStep({.last_step = 40})});
+  while (!session.ShouldStop())
+    session.Run(local, [&] {
+      local.PullGlobal();  // global → local
+      torch::Tensor loss;
+      for (int step = 0; step < 5; ++step) {
+        auto x = torch::rand({32, 4});
+        optimizer.zero_grad();
+        loss = torch::mse_loss(net(x), x.sum(1, /*keepdim=*/true));
+        loss.backward();
+        optimizer.step();
+      }
+      const auto before = local.Global("weight").mean().item<double>();
+      const muster::LocalPush push = local.PushDelta({.minibatches = 5});  // global += local - what was pulled
+      if (push.global_step % 10 == 0)
+        std::cout << absl::StrFormat("push %d: the mean global weight was %.3f, locally %.3f, and is %.3f",
+                                     push.global_step, before, net->weight.mean().item<double>(),
+                                     local.Global("weight").mean().item<double>())
+                  << std::endl;
+      return loss;
+    });
+  // [/session]
+}

@@ -1,0 +1,34 @@
+// The program of docs/tutorial/servers.md: what a server knows about itself.
+#include <muster/muster.h>
+
+#include <iostream>
+
+#include "absl/strings/str_join.h"
+
+namespace {
+
+// [describe]
+void Describe(const muster::Server& server) {
+  const muster::TaskConfig& task = server.task();
+  std::cout << "task " << task.task().ToString() << (task.is_chief() ? ", the chief" : "") << ", of "
+            << task.num_workers() << " workers and " << task.num_ps() << " ps\n"
+            << "target '" << server.Target() << "'\n"
+            << "computes on " << absl::StrJoin(server.Devices(), ", ") << std::endl;
+}
+// [/describe]
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto task = muster::TaskConfig::FromWholeCommandLine(argc, argv);
+  // [local]
+  auto local = muster::Server::CreateLocal();
+  Describe(*local);
+  // [/local]
+  if (!task.distributed()) return 0;
+  // [server]
+  muster::Server server(task);
+  Describe(server);
+  if (task.is_ps()) return server.Join();
+  // [/server]
+}

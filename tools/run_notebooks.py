@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Executes the notebooks of the tutorial, as a reader does, and compares what their cells print with what they show:
+run_notebooks.py [NOTEBOOK...]. Those whose pages are run at the same time are executed at once, a kernel each. Ports and
+the folder are replaced as in run_pages.py. Exits 1 if a cell fails or prints something else."""
+
+import concurrent.futures
+import difflib
+import pathlib
+import sys
+
+import nbclient
+import nbformat
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import page_blocks  # noqa: E402
+import run_pages  # noqa: E402
+
+
+def printed(cell):
+    return "".join(output.get("text", "") for output in cell.outputs)
+
+
+def runs_by_cell(notebook, page_text):
+    """[(index of the cell, the page's run whose output it shows)]"""
+    runs = page_blocks.runs(page_text)
+    in_order = [run for run in runs if not run.terminal] + [run for run in runs if run.terminal]
+    cells = [i for i, cell in enumerate(notebook.cells)
+             if cell.cell_type == "code" and (cell.source.startswith("%%bash") or ".communicate(" in cell.source)]
+    assert len(cells) == len(in_order), "a notebook has a cell for each run"
+    return list(zip(cells, in_order))
+
+
+def execute(page, scene):
+    """Yields what is wrong."""
+    file = page.with_suffix(".ipynb")
+    name = file.relative_to(run_pages.ROOT)
+    notebook = nbformat.read(file, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = scene.to_real(cell.source)
+            cell.outputs = []
+    client = nbclient.NotebookClient(notebook, timeout=run_pages.TIMEOUT, kernel_name="python3",
+                                     resources={"metadata": {"path": str(page.parent)}})
+    try:
+        client.execute()
+    except nbclient.exceptions.CellExecutionError as error:
+        return [f"{name}: {error}"]
+    wrong = []
+    for i, run in runs_by_cell(notebook, page.read_text(encoding="utf-8")):
+        shown = run.shown(scene.to_written(printed(notebook.cells[i])))
+        expected, found = run.comparable(run.output), run.comparable(shown)
+        if expected != found:
+            lines = difflib.unified_diff(expected, found, "the notebook", "this run", lineterm="", n=1)
+            wrong.append(f"{name}: `{run.command}` printed something else:\n" + "\n".join(lines))
+    return wrong
+
+
+def execute_group(pages):
+    scene = run_pages.Scene([page.read_text(encoding="utf-8") for page in pages])
+    try:
+        with concurrent.futures.ThreadPoolExecutor(len(pages)) as pool:
+            return [line for lines in pool.map(lambda page: execute(page, scene), pages) for line in lines]
+    finally:
+        scene.close()
+
+
+def main(arguments):
+    pages = [pathlib.Path(a).resolve().with_suffix(".md") for a in arguments] or run_pages.default_pages()
+    wrong = []
+    for group in run_pages.groups(pages):
+        wrong += execute_group(group)
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Runs the commands that pages of the documentation show, and compares what they print with what the pages say:
+run_pages.py [--write] [PAGE...]; without a PAGE all of docs/tutorial and docs/from_tensorflow.md.
+
+page_blocks.py says which blocks are meant and what may differ. --write puts into the pages what was printed. The programs
+of the release build must be there. Ports that a page writes (127.0.0.1:2222) are replaced by free ones while it runs,
+and so is the folder /tmp/tutorial by an empty one. Exits 1 if something differs."""
+
+import concurrent.futures
+import difflib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import page_blocks  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TUTORIAL = "docs/tutorial"
+FOLDER = "/tmp/tutorial"
+ADDRESS = re.compile(r"(127\.0\.0\.1|localhost):(\d+)")
+TIMEOUT = 120
+FOREIGN = ("TF_CONFIG", "MUSTER_JOB_TOKEN", "MUSTER_RUN_ID", "MUSTER_ARENA_FD", "MUSTER_TRACE", "MUSTER_STATUS_PORT")
+
+
+class Scene:
+    """Where the pages of a group run: free ports and a folder in place of those that are written there."""
+
+    def __init__(self, texts):
+        written = sorted({int(port) for text in texts for _, port in ADDRESS.findall(text)})
+        self.ports = dict(zip(written, free_ports(len(written))))
+        self.folder = tempfile.mkdtemp(prefix="muster_tutorial_")
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def to_real(self, text):
+        text = ADDRESS.sub(lambda m: f"{m[1]}:{self.ports.get(int(m[2]), m[2])}", text)
+        return text.replace(FOLDER, self.folder)
+
+    def to_written(self, text):
+        written = {real: port for port, real in self.ports.items()}
+        text = ADDRESS.sub(lambda m: f"{m[1]}:{written.get(int(m[2]), m[2])}", text)
+        return text.replace(self.folder, FOLDER)
+
+
+def free_ports(count):
+    """Different ports of the loopback that nobody has right now, below those that connections are given."""
+    held, ports = [], []
+    for port in range(20000 + os.getpid() % 10000, 32000):
+        if len(ports) == count:
+            break
+        one = socket.socket()
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            one.close()
+            continue
+        held.append(one)
+        ports.append(port)
+    for one in held:
+        one.close()
+    return ports
+
+
+def environment():
+    return {name: value for name, value in os.environ.items() if name not in FOREIGN}
+
+
+def start(command):
+    return subprocess.Popen(["bash", "-c", command], cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def finish(process):
+    """What it printed and its exit code; what is left of it is ended."""
+    try:
+        printed = process.communicate(timeout=TIMEOUT)[0]
+    except subprocess.TimeoutExpired:
+        printed = None
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    if printed is None:
+        printed = process.communicate()[0] + f"… still running after {TIMEOUT} s\n".encode()
+    return printed.decode(errors="replace"), process.returncode
+
+
+def run_page(text, scene):
+    """[(run, what is to be shown, exit code)] in the order of the page."""
+    runs = page_blocks.runs(text)
+    results, background = {}, []
+    try:
+        for i, run in enumerate(runs):
+            process = start(scene.to_real(run.command))
+            if run.terminal:
+                background.append((i, process))
+            else:
+                results[i] = finish(process)
+    finally:
+        for i, process in background:
+            results[i] = finish(process)
+    return [(run, run.shown(scene.to_written(results[i][0])), results[i][1]) for i, run in enumerate(runs)]
+
+
+def differences(page, results):
+    for run, shown, exit_code in results:
+        if exit_code != run.exit_code:
+            yield f"{page}: `{run.command}` ended with {exit_code}, not with {run.exit_code}:\n{shown}"
+        expected, found = run.comparable(run.output), run.comparable(shown)
+        if expected != found:
+            lines = difflib.unified_diff(expected, found, "the page", "this run", lineterm="", n=1)
+            yield (f"{page}: `{run.command}` printed something else; tools/run_pages.py --write records it:\n"
+                   + "\n".join(lines) + f"\n{shown}")
+
+
+def rewritten(text, results):
+    """The page with what was printed, where that differs in more than may differ."""
+    for run, shown, _ in reversed(results):
+        if run.comparable(run.output) != run.comparable(shown):
+            text = page_blocks.with_output(text, run, shown)
+    return text
+
+
+def groups(pages):
+    """Lists of pages that are run at the same time."""
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
+    members = {page: [page.parent / name for name in page_blocks.together(text)] for page, text in texts.items()}
+    led = {other for others in members.values() for other in others}
+    return [[page] + others for page, others in members.items() if page not in led]
+
+
+def default_pages(root=ROOT):
+    return sorted((root / TUTORIAL).glob("*.md")) + [root / "docs/from_tensorflow.md"]
+
+
+def run_group(pages):
+    """{page: (text, results)}"""
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
+    scene = Scene(texts.values())
+    try:
+        with concurrent.futures.ThreadPoolExecutor(len(pages)) as pool:
+            running = {page: pool.submit(run_page, text, scene) for page, text in texts.items()}
+            return {page: (texts[page], future.result()) for page, future in running.items()}
+    finally:
+        scene.close()
+
+
+def main(arguments):
+    write = "--write" in arguments
+    pages = [pathlib.Path(a).resolve() for a in arguments if a != "--write"] or default_pages()
+    wrong = []
+    for group in groups(pages):
+        for page, (text, results) in run_group(group).items():
+            name = page.relative_to(ROOT)
+            if not write:
+                wrong += differences(name, results)
+                continue
+            wrong += [f"{name}: `{run.command}` ended with {code}, not with {run.exit_code}:\n{shown}"
+                      for run, shown, code in results if code != run.exit_code]
+            page.write_text(rewritten(text, results), encoding="utf-8")
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
