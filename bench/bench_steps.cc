@@ -25,8 +25,8 @@ constexpr char kFooter[] = R"(
 In one run, in turns, every other round backwards, of each model: one plain process ("local"), two at once, a process
 that is its own cluster ("alone"), and of every rule the asynchronous ways with 1 and 2 workers; with the first rule also
 the other modes, the traced ways, and the plain process with the AMD switch off. A line's figures are the median of the
-rounds and the least and most of them; "/ local", "/ two", "/untraced": its median over that of one plain process, of two
-at once, of the same way without --trace. At the end stand the goals, met or not.
+rounds and the least and most of them; "/ local", "/ two", "/untraced": the median of the rounds' ratios to one plain
+process, to two at once, to the same way without --trace. At the end stand the goals, met or not.
 
 Examples:
   ./dev bench steps                                       everything
@@ -36,7 +36,7 @@ Examples:
 )";
 
 // What starting and ending a measurement's processes takes, seconds, warm-up included; about.
-constexpr double kStart = 2;
+constexpr double kStart = 1;
 
 struct Options {
   std::vector<std::string> models = {"mlp100", "mlp2048"};

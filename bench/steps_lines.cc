@@ -71,7 +71,10 @@ std::optional<double> RatioOf(const std::vector<StepsLine>& lines, const StepsWa
   const StepsLine* const line = Find(lines, way);
   const StepsLine* const reference = Find(lines, Reference(way, against));
   if (line == nullptr || reference == nullptr || line->failed() || reference->failed()) return std::nullopt;
-  return line->median() / reference->median();
+  std::vector<double> ratios;
+  for (size_t round = 0; round < line->rates.size(); ++round)
+    ratios.push_back(line->rates[round] / reference->rates.at(round));
+  return Median(ratios);
 }
 
 void PrintHeadings() {

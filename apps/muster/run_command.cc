@@ -141,12 +141,12 @@ absl::StatusOr<std::optional<FreePorts>> GiveStatusPorts(const RunFlags& flags, 
   if (flag.empty()) return std::nullopt;
   const int tasks = TasksOf(request);
   ASSIGN_OR_RETURN(const int first, FirstStatusPort(flag, tasks));
-  for (int i = 0; i < tasks; ++i) request.status_ports.push_back(first + i);
   if (first == 0) {
     ASSIGN_OR_RETURN(std::optional<FreePorts> reserved, FreePorts::Reserve(tasks));
-    for (int i = 0; i < tasks; ++i) request.status_ports[i] = reserved->port(i);
+    for (int i = 0; i < tasks; ++i) request.status_ports.push_back(reserved->port(i));
     return reserved;
   }
+  for (int i = 0; i < tasks; ++i) request.status_ports.push_back(first + i);
   if (flags.dry_run) return std::nullopt;
   auto taken = FreePorts::Take({static_cast<uint16_t>(first), static_cast<uint16_t>(tasks)});
   if (absl::IsInvalidArgument(taken.status()))

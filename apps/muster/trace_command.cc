@@ -40,9 +40,11 @@ std::vector<std::string> FilesOf(const std::vector<std::string>& parts) {
   std::vector<std::string> files;
   for (const std::string& part : parts) {
     const auto names = PosixFileSystem().ListDirectory(part);
-    if (!names.ok()) files.push_back(part);
-    if (!names.ok()) continue;
-    for (const std::string& name : *names) files.push_back(JoinPath(part, name));
+    if (names.ok()) {
+      for (const std::string& name : *names) files.push_back(JoinPath(part, name));
+    } else {
+      files.push_back(part);
+    }
   }
   return files;
 }

@@ -147,9 +147,9 @@ MarkReply CheckpointHold::MakeReply() const {
   if (arena_->model().gated()) return reply;
   for (uint32_t i = 0; i < through_.size(); ++i) {
     const ClientNumbers& numbers = arena_->client(static_cast<int>(i)).numbers;
-    if (through_[i] > settled_[i] && numbers.last_applied < through_[i]) reply.missing.push_back(i);
+    if (through_[i] > settled_[i] && Observe(numbers.last_applied) < through_[i]) reply.missing.push_back(i);
     // A retry may come after the count.
-    const uint64_t over = std::max(settled_[i], numbers.last_counted);
+    const uint64_t over = std::max(settled_[i], Observe(numbers.last_counted));
     if (!ended_ && uncounted_[i] > over && uncounted_[i] <= through_[i]) reply.uncounted.push_back(i);
   }
   return reply;

@@ -73,14 +73,13 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
     client.loop_.RunUntil(options.stop_requested, client.loop_.Now() + kVisitAgainAfter);
     opened = Try(client, elsewhere);
   }
-  const bool narrow = options.wire.gradients != WirePrecision::kFull || options.wire.parameters != WirePrecision::kFull;
   if (opened.ok() && !again) {
     // A store in the client's own process is no ps, and there was nothing to choose.
     const bool own = client.direct_->apply_.guest(0).arena().header().one_process != 0;
     if (!own)
       LogInfo(options.task, " applies its updates itself, in the memory of ", client.num_ps(), " ps",
               options.tcp_asked_for ? ": nothing is sent, over TCP or otherwise" : "");
-    if (narrow) LogInfo("nothing is sent to a ps, in whatever precision was asked for: all is fp32");
+    if (options.wire.narrow()) LogInfo("nothing is sent to a ps, in whatever precision was asked for: all is fp32");
   }
   // A ps that is out of reach, or has lost the model, would do nothing for the client either.
   const bool out_of_reach = absl::IsUnavailable(opened) && !elsewhere;

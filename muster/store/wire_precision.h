@@ -33,6 +33,8 @@ std::string WirePrecisionName(WirePrecision precision);
 struct WireOptions {
   WirePrecision gradients = WirePrecision::kFull;   // what a step pushes
   WirePrecision parameters = WirePrecision::kFull;  // what it pulls
+
+  bool narrow() const { return gradients != WirePrecision::kFull || parameters != WirePrecision::kFull; }
 };
 
 // How the elements of one variable travel.

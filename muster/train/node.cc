@@ -17,10 +17,6 @@ namespace {
 
 constexpr char kLocalAddress[] = "localhost:0";
 
-bool Narrow(const WireOptions& wire) {
-  return wire.gradients != WirePrecision::kFull || wire.parameters != WirePrecision::kFull;
-}
-
 }  // namespace
 
 Node::Node(const TaskConfig& task, NodeOptions options)
@@ -108,7 +104,7 @@ absl::Status Node::StartPs() {
 absl::Status Node::StartLocalStore() {
   transport_ = std::make_unique<LoopbackTransport>(network_, loop_);
   background_ = std::make_unique<BackgroundThread>();
-  if (HasOwnCopy() && (options_.apply != ApplyChoice::kAuto || Narrow(options_.wire)))
+  if (HasOwnCopy() && (options_.apply != ApplyChoice::kAuto || options_.wire.narrow()))
     LogWarning(
         "who applies, and the precision on the wire, can be chosen with ps alone: here each worker updates its own "
         "copy of the model, in fp32");

@@ -52,6 +52,14 @@ class ShmTest : public ::testing::Test {
     return *std::move(result);
   }
 
+  // A visitor made by hand.
+  static Socket Connected(const ShmPort& port) {
+    const AbstractAddress address(port.name());
+    Socket visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
+    EXPECT_EQ(connect(visitor.fd(), address.get(), address.length), 0);
+    return visitor;
+  }
+
   TcpEventLoop loop_;
 };
 
@@ -59,6 +67,14 @@ class ShmPortTest : public ShmTest {
  protected:
   ShmDoor Expect() {
     return {port_->Expect([this](std::unique_ptr<ByteStream> stream) { moved_ = std::move(stream); }), port_->name()};
+  }
+  // … who has shown what he came with.
+  Socket ConnectedWith(const HandshakeNonce& nonce) const {
+    Socket visitor = Connected(*port_);
+    ShmHello hello;
+    hello.nonce = nonce;
+    EXPECT_EQ(send(visitor.fd(), &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+    return visitor;
   }
 
   const std::unique_ptr<ShmPort> port_ = *ShmPort::Open(loop_, kSmall, absl::Seconds(20));
@@ -88,12 +104,7 @@ TEST_F(ShmPortTest, ANonceIsGoodForOneVisit) {
 // A visitor who has been given memory and hasn't said yet that he has it.
 TEST_F(ShmPortTest, ANonceIsGoodForOneVisitAlsoBeforeItIsOver) {
   const ShmDoor door = Expect();
-  const AbstractAddress address(port_->name());
-  const Socket first(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
-  ASSERT_EQ(connect(first.fd(), address.get(), address.length), 0);
-  ShmHello hello;
-  hello.nonce = door.nonce;
-  ASSERT_EQ(send(first.fd(), &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+  const Socket first = ConnectedWith(door.nonce);
   Socket memory;
   ASSERT_TRUE(Await([&] {
     memory = Socket(ReceiveDescriptor(first.fd()));
@@ -108,12 +119,7 @@ TEST_F(ShmPortTest, ANonceIsGoodForOneVisitAlsoBeforeItIsOver) {
 // The client has stayed on TCP after all.
 TEST_F(ShmPortTest, ANonceCanBeForgottenWhileItIsVisited) {
   const ShmDoor door = Expect();
-  const AbstractAddress address(port_->name());
-  const Socket visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
-  ASSERT_EQ(connect(visitor.fd(), address.get(), address.length), 0);
-  ShmHello hello;
-  hello.nonce = door.nonce;
-  ASSERT_EQ(send(visitor.fd(), &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+  const Socket visitor = ConnectedWith(door.nonce);
   char byte = 0;
   ASSERT_TRUE(Await([&] { return recv(visitor.fd(), &byte, 1, 0) == 1; }));
   port_->Forget(door.nonce);
@@ -133,10 +139,8 @@ TEST_F(ShmPortTest, AnotherNonceGetsNothing) {
 }
 
 TEST_F(ShmPortTest, AStrangerIsSentAwayAndOthersAreServed) {
-  const AbstractAddress address(port_->name());
   for (const std::string& hello : {std::string("x"), std::string(40, 'x'), std::string(100, '\0')}) {
-    const Socket stranger(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
-    ASSERT_EQ(connect(stranger.fd(), address.get(), address.length), 0);
+    const Socket stranger = Connected(*port_);
     ASSERT_EQ(send(stranger.fd(), hello.data(), hello.size(), 0), static_cast<ssize_t>(hello.size()));
     char byte = 0;
     EXPECT_TRUE(Await([&] { return recv(stranger.fd(), &byte, 1, 0) == 0; }));
@@ -146,17 +150,13 @@ TEST_F(ShmPortTest, AStrangerIsSentAwayAndOthersAreServed) {
 
 TEST_F(ShmPortTest, WhoTakesTooLongIsSentAway) {
   const auto impatient = *ShmPort::Open(loop_, kSmall, absl::Milliseconds(20));
-  const AbstractAddress address(impatient->name());
-  const Socket stranger(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
-  ASSERT_EQ(connect(stranger.fd(), address.get(), address.length), 0);
+  const Socket stranger = Connected(*impatient);
   char byte = 0;
   EXPECT_TRUE(Await([&] { return recv(stranger.fd(), &byte, 1, 0) == 0; }));
 }
 
 TEST_F(ShmPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheLoopDoesNotTurnWithoutEnd) {
-  const AbstractAddress address(port_->name());
-  const Socket stranger(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
-  ASSERT_EQ(connect(stranger.fd(), address.get(), address.length), 0);
+  const Socket stranger = Connected(*port_);
   {
     // UBSan looks at an object's type by means of a pipe, once.
     auto& loop = loop_;
