@@ -1,0 +1,116 @@
+#include "muster/torch_bridge/sessions.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "muster/optim/rule_options.h"
+#include "muster/train/hooks.h"
+
+namespace muster {
+namespace {
+
+class SessionsTest : public ::testing::Test {
+ protected:
+  torch::Tensor Loss() { return torch::mse_loss(net_(torch::ones({2, 4})), torch::ones({2, 1})); }
+  std::string NewDirectory() {
+    std::string directory = testing::TempDir() + "sessions_test_XXXXXX";
+    EXPECT_NE(mkdtemp(directory.data()), nullptr);
+    return directory;
+  }
+  static absl::StatusCode CodeOf(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.status().code();
+    }
+    return absl::StatusCode::kOk;
+  }
+
+  std::unique_ptr<Server> server_ = Server::CreateLocal();
+  torch::nn::Linear net_{4, 1};
+  Replica replica_{*server_, net_};
+  Trainer trainer_ = Asynchronous(replica_, Sgd({.learning_rate = 0.1}));
+};
+
+TEST_F(SessionsTest, AMonitoredSessionHasTheCreatorsScaffoldAndNoHooksOfItsOwn) {
+  const std::string directory = NewDirectory();
+  int initialised = 0;
+  const auto creator = std::make_shared<ChiefSessionCreator>(SessionCreatorOptions{
+      .scaffold = std::make_shared<Scaffold>(ScaffoldOptions{.init = [&] { return ++initialised, absl::OkStatus(); }}),
+      .checkpoint_dir = directory});
+  MonitoredSession session(*server_, creator, {StopAtStep({.last_step = 3})});
+  while (!session.ShouldStop()) session.Run(trainer_, [&] { return Loss(); });
+  session.Close();
+  EXPECT_EQ(initialised, 1);
+  EXPECT_EQ(session.last_checkpoint(), "");
+  EXPECT_EQ(CodeOf([&] { session.Run(trainer_, [&] { return Loss(); }); }), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(SessionsTest, AStepFunctionRunsWithAndWithoutHooksAndEndsTheTraining) {
+  MonitoredTrainingSession session(*server_, {});
+  bool after = false;
+  while (!session.ShouldStop())
+    session.RunStepFn([&](MonitoredSession::StepContext& context) {
+      EXPECT_EQ(context.session().Run(trainer_, [&] { return Loss(); }).global_step, 1);
+      context.RunWithHooks(trainer_, [&] { return Loss(); });
+      context.RequestStop();
+      after = true;
+    });
+  EXPECT_FALSE(after) << "RequestStop leaves the function";
+  EXPECT_EQ(session.global_step(), 2);
+}
+
+TEST_F(SessionsTest, WhatAStepFunctionThrowsIsThrownOn) {
+  MonitoredTrainingSession session(*server_, {});
+  EXPECT_THROW(session.RunStepFn([](MonitoredSession::StepContext&) { throw std::out_of_range("nine"); }),
+               std::out_of_range);
+  EXPECT_EQ(CodeOf([&] {
+              session.RunStepFn([](MonitoredSession::StepContext&) { throw Error(absl::DataLossError("bad")); });
+            }),
+            absl::StatusCode::kDataLoss);
+}
+
+TEST_F(SessionsTest, TheEndOfTheInputIsACleanEnd) {
+  MonitoredTrainingSession session(*server_, {});
+  session.Run(trainer_, [&]() -> torch::Tensor { throw Error(absl::OutOfRangeError("end of input")); });
+  EXPECT_TRUE(session.ShouldStop());
+}
+
+TEST_F(SessionsTest, ASingularSessionHasARawSession) {
+  SingularMonitoredSession session(*server_, {StopAtStep({.last_step = 1})});
+  EXPECT_TRUE(session.is_chief());
+  EXPECT_EQ(session.raw_session().Run(trainer_, [&] { return Loss(); }).global_step, 1);
+  EXPECT_FALSE(session.ShouldStop()) << "no hook saw it";
+}
+
+TEST_F(SessionsTest, ASupervisorTrainsAndSavesWhereItIsTold) {
+  const std::string directory = NewDirectory();
+  TorchSupervisor supervisor(*server_, {.logdir = directory, .save_model_secs = 0});
+  std::string saved;
+  supervisor.ManagedSession([&](TorchSupervisor& session) {
+    for (int i = 0; i < 3; ++i) session.Run(trainer_, [&] { return Loss(); });
+    saved = session.Save();
+  });
+  EXPECT_EQ(saved, directory + "/model.ckpt-3");
+  EXPECT_TRUE(supervisor.ShouldStop());
+}
+
+TEST_F(SessionsTest, WhatTheBodyThrowsIsThrownOnAfterTheStop) {
+  TorchSupervisor supervisor(*server_, {});
+  EXPECT_THROW(supervisor.ManagedSession([](TorchSupervisor&) { throw std::out_of_range("nine"); }), std::out_of_range);
+  EXPECT_TRUE(supervisor.ShouldStop());
+}
+
+TEST_F(SessionsTest, TrainsByASyncReplicasOptimizer) {
+  SyncReplicasOptimizer optimizer(Sgd({.learning_rate = 0.1}), 1);
+  Trainer trainer = Synchronous(replica_, optimizer);
+  MonitoredTrainingSession session(*server_, {}, {optimizer.MakeSessionRunHook(true)});
+  session.Run(trainer, [&] { return Loss(); });
+  EXPECT_EQ(session.global_step(), 1);
+}
+
+}  // namespace
+}  // namespace muster
