@@ -1,6 +1,7 @@
 // What a training program includes: everything of muster that a user's main needs. README.md shows a whole program.
 #pragma once
 
+#include "muster/cluster/compute_device.h"
 #include "muster/cluster/device_scope.h"
 #include "muster/cluster/replica_device_setter.h"
 #include "muster/cluster/task_config.h"
@@ -15,3 +16,4 @@
 #include "muster/train/error.h"
 #include "muster/train/hooks.h"
 #include "muster/train/looper_thread.h"
+#include "muster/train/session_config.h"

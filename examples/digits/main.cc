@@ -119,7 +119,9 @@ void NeedPs(const muster::TaskConfig& task, const std::string& mode) {
 double Accuracy(Net& net, const Examples& examples) {
   torch::NoGradGuard no_grad;
   net->eval();
-  const double right = net->forward(examples.images).argmax(1).eq(examples.labels).sum().item<double>();
+  const torch::Device device = net->output->weight.device();
+  const torch::Tensor guesses = net->forward(examples.images.to(device)).argmax(1);
+  const double right = guesses.eq(examples.labels.to(device)).sum().item<double>();
   net->train();
   return right / static_cast<double>(examples.labels.size(0));
 }
@@ -179,7 +181,8 @@ void Train(muster::Server& server, Net& net, const Flags& flags, const muster::I
   while (!session.ShouldStop()) {
     session.Run(trainer, [&] {
       const Examples batch = input.Next();
-      return torch::nn::functional::cross_entropy(net->forward(batch.images), batch.labels);
+      return torch::nn::functional::cross_entropy(net->forward(batch.images.to(replica.device())),
+                                                  batch.labels.to(replica.device()));
     });
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -39,6 +39,10 @@ class GradientSource {
     return false;
   }
 
+  // Of a model that computes on a copy of its values (on a GPU): the copy becomes what value(i) holds now, for who
+  // looks at the model between two minibatches. ComputeGradients does so by itself.
+  [[nodiscard]] virtual absl::Status ShowValues() { return absl::OkStatus(); }
+
   // Runs forward and backward for one minibatch and returns the loss. Errors: what the user's function threw.
   virtual absl::StatusOr<double> ComputeGradients() = 0;
 

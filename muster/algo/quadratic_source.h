@@ -43,7 +43,15 @@ class QuadraticSource final : public GradientSource {
     return trainable(i) ? AsBytes(gradients_[i].data(), gradients_[i].size()) : ByteSpan();
   }
 
+  absl::Status ShowValues() override {
+    shown = values_;
+    return absl::OkStatus();
+  }
+
   std::vector<float>& values(size_t i) { return values_[i]; }
+
+  // What ShowValues found, one a variable.
+  std::vector<std::vector<float>> shown;
 
   // Called in the step with its loss, gives what the step gives instead.
   std::function<absl::StatusOr<double>(double loss)> on_step;

@@ -203,6 +203,11 @@ absl::StatusOr<TaskConfig> ResolveTaskConfig(const TaskConfigInputs& inputs) {
   TaskConfig config;
   config.model_dir_ = sayings.model_dir.value_or("");
   config.trace_ = inputs.flags.trace.value_or("");
+  if (inputs.flags.device) {
+    const auto device = ComputeDevice::Parse(*inputs.flags.device);
+    if (!device.ok()) return absl::InvalidArgumentError(absl::StrCat("--device: ", device.status().message()));
+    config.device_ = *device;
+  }
   if (inputs.flags.status_port) {
     const auto address = ParseStatusAddress(*inputs.flags.status_port);
     if (!address.ok()) return absl::InvalidArgumentError(absl::StrCat("--status_port: ", address.status().message()));

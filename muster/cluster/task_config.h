@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "muster/base/status_address.h"
 #include "muster/cluster/cluster_spec.h"
+#include "muster/cluster/compute_device.h"
 #include "muster/cluster/environment.h"
 #include "muster/cluster/task_flags.h"
 #include "muster/cluster/task_id.h"
@@ -47,6 +48,9 @@ class TaskConfig {
   const TaskId& task() const { return task_; }
   // Empty if nobody said.
   const std::string& model_dir() const { return model_dir_; }
+
+  // What --device says; the CPU if nobody said. Of a ps, which has no use for it, too.
+  const ComputeDevice& device() const { return device_; }
 
   // The part of a trace that this task is to write (docs/observe.md); empty: none.
   std::string trace_part() const;
@@ -83,6 +87,7 @@ class TaskConfig {
   TaskId task_{kWorkerJob, 0};
   TaskId chief_{kWorkerJob, 0};
   std::string model_dir_;
+  ComputeDevice device_;
   std::string trace_;
   std::optional<StatusAddress> status_address_;
 };

@@ -179,6 +179,18 @@ TEST(TaskConfig, FromArgumentsLeavesTheProgramsOwn) {
   EXPECT_THAT(arguments, ElementsAre("--lr=1"));
 }
 
+TEST(TaskConfig, TheDeviceIsTheFlags) {
+  std::vector<std::string> none;
+  EXPECT_EQ(TaskConfig::FromArguments(none, {})->device(), ComputeDevice());
+  std::vector<std::string> second = {"--device=cuda:1", "--lr=1"};
+  EXPECT_EQ(TaskConfig::FromArguments(second, {})->device(), (ComputeDevice{true, 1}));
+  EXPECT_THAT(second, ElementsAre("--lr=1"));
+  std::vector<std::string> wrong = {"--device=cuda:x"};
+  const absl::Status status = TaskConfig::FromArguments(wrong, {}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--device: device \"cuda:x\""));
+}
+
 TEST(TaskConfigDeathTest, FromCommandLineEndsTheProcessWithTwoAndOneLine) {
   std::string words[] = {"trainer", "--task_index=7"};
   char* argv[] = {words[0].data(), words[1].data(), nullptr};

@@ -24,6 +24,7 @@ constexpr Flag kFlags[] = {
     {"job_name", &TaskFlags::job_name, "ps|worker|chief|evaluator", "which of them this process is"},
     {"task_index", &TaskFlags::task_index, "0,1,...", "its number in that list"},
     {"model_dir", &TaskFlags::model_dir, "DIRECTORY", "where checkpoints and summaries go"},
+    {"device", &TaskFlags::device, "cpu|cuda:N", "what a chief or worker computes on; a ps never touches a GPU"},
     {"trace", &TaskFlags::trace, "FILE", "Chrome trace of what it does; in a cluster FILE.worker-0 and so on"},
     {"status_port", &TaskFlags::status_port, "[HOST:]PORT", "status page and Prometheus metrics; 0: any free port"},
 };

@@ -1,8 +1,8 @@
 // The flags by which a training program is told its place in the cluster, as TensorFlow's distributed examples have
 // them:
-// --ps_hosts --worker_hosts --chief_hosts --job_name --task_index --model_dir, and by which it is watched: --trace
-// --status_port; each as `--flag=value` or `--flag value`. All others belong to the program. Pure functions,
-// thread-safe.
+// --ps_hosts --worker_hosts --chief_hosts --job_name --task_index --model_dir, on what it computes: --device, and by
+// which it is watched: --trace --status_port; each as `--flag=value` or `--flag value`. All others belong to the
+// program. Pure functions, thread-safe.
 #pragma once
 
 #include <optional>
@@ -23,6 +23,7 @@ struct TaskFlags {
   std::optional<std::string> model_dir;
   std::optional<std::string> trace;        // a file
   std::optional<std::string> status_port;  // see StatusAddress
+  std::optional<std::string> device;       // see ComputeDevice
 };
 
 // Takes those flags out of `arguments` (without the program's name), leaving the others in order. Stops at "--", which

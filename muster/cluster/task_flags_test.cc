@@ -62,7 +62,7 @@ TEST(TaskFlags, ASimilarFlagIsTheProgramsOwn) {
 
 TEST(TaskFlags, HelpNamesEveryFlag) {
   for (const char* flag : {"--ps_hosts", "--worker_hosts", "--chief_hosts", "--job_name", "--task_index", "--model_dir",
-                           "--trace", "--status_port"}) {
+                           "--trace", "--status_port", "--device"}) {
     EXPECT_THAT(TaskFlagsHelp(), HasSubstr(flag));
   }
 }

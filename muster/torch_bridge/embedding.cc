@@ -70,13 +70,13 @@ RowsIn EmbeddingImpl::EndMinibatch() {
 
 void EmbeddingImpl::Check(const torch::Tensor& ids) const {
   const std::string who = variable_.empty() ? "an embedding" : absl::StrCat("embedding '", variable_, "'");
-  if (!ids.defined() || ids.scalar_type() != torch::kInt64 || !ids.device().is_cpu())
+  if (!ids.defined() || ids.scalar_type() != torch::kInt64)
     Refuse(absl::StatusCode::kInvalidArgument,
            absl::StrCat(who, " was given ids ",
                         ids.defined()
                             ? absl::StrCat("of type ", c10::toString(ids.scalar_type()), " on ", ids.device().str())
                             : "that are no tensor",
-                        "; accepted: int64 on the CPU, as of ids.to(torch::kInt64)"));
+                        "; accepted: int64, as of ids.to(torch::kInt64)"));
   if (look_up_ == nullptr)
     Refuse(absl::StatusCode::kFailedPrecondition,
            absl::StrCat(who,
@@ -110,7 +110,7 @@ torch::Tensor EmbeddingImpl::Fetch(const Rows& rows, int64_t first) const {
 
 torch::Tensor EmbeddingImpl::forward(const torch::Tensor& ids) {
   Check(ids);
-  const torch::Tensor flat = ids.contiguous();
+  const torch::Tensor flat = ids.to(torch::kCPU).contiguous();
   const std::span<const int64_t> wanted(flat.const_data_ptr<int64_t>(), flat.numel());
   Rows own;
   Rows& rows = in_minibatch_ && torch::GradMode::is_enabled() ? minibatch_ : own;
@@ -118,7 +118,8 @@ torch::Tensor EmbeddingImpl::forward(const torch::Tensor& ids) {
   const torch::Tensor places = PlacesOf(wanted, rows).view(ids.sizes());
   if (rows.leaves.empty() || static_cast<int64_t>(rows.indices.size()) > known)
     rows.leaves.push_back(Fetch(rows, known).requires_grad_(&rows == &minibatch_));
-  return torch::embedding(rows.leaves.size() == 1 ? rows.leaves[0] : torch::cat(rows.leaves), places);
+  // Rows are the host's; who computes on a GPU has his ids there.
+  return torch::embedding(rows.leaves.size() == 1 ? rows.leaves[0] : torch::cat(rows.leaves), places).to(ids.device());
 }
 
 }  // namespace muster

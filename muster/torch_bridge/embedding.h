@@ -38,10 +38,10 @@ class EmbeddingImpl : public torch::nn::Module {
   // Throws Error: no rows, or rows without elements; a type that isn't floating point.
   explicit EmbeddingImpl(const EmbeddingOptions& options);
 
-  // ids: int64 of any shape -> [ids' shape, dimension]. Inside the loss function of a session's step the result takes
-  // part in autograd; outside, and under torch::NoGradGuard, it is values only, as they are on the ps at that moment.
-  // Throws Error: ids of another type; an id that isn't one of the table's rows (named, with their number); no session
-  // has begun; what a look-up on the ps may say.
+  // ids: int64 of any shape -> [ids' shape, dimension], on the ids' device. Inside the loss function of a session's
+  // step the result takes part in autograd; outside, and under torch::NoGradGuard, it is values only, as they are on
+  // the ps at that moment. Throws Error: ids of another type; an id that isn't one of the table's rows (named, with
+  // their number); no session has begun; what a look-up on the ps may say.
   torch::Tensor forward(const torch::Tensor& ids);
 
   const EmbeddingOptions& options() const { return options_; }

@@ -102,7 +102,8 @@ absl::StatusOr<std::unique_ptr<ModuleSource>> ModuleSource::Create(std::shared_p
     for (size_t i = 0; i < views.size(); ++i) {
       Variable& variable = source->variables_[i];
       variable.view = std::move(views[i]);
-      for (torch::Tensor& tensor : variable.found.tensors) tensor.set_data(variable.view);
+      variable.home = variable.view;
+      for (torch::Tensor& tensor : variable.found.tensors) tensor.set_data(variable.home);
     }
     return source;
   });
@@ -115,7 +116,7 @@ ModuleSource::ModuleSource(std::shared_ptr<torch::nn::Module> module, std::vecto
     const auto device = options.devices.find(variable.spec.name);
     if (device != options.devices.end()) variable.spec.device = device->second;
     specs_.push_back(variable.spec);
-    variables_.push_back({std::move(variable), {}, {}});
+    variables_.push_back({.found = std::move(variable)});
   }
   AddTables(options);
 }
@@ -163,12 +164,64 @@ bool ModuleSource::UseMemory(size_t i, MutableByteSpan memory, std::shared_ptr<v
   if (i >= variables_.size() || memory.size() != static_cast<size_t>(specs_[i].bytes())) return false;
   return CatchTorch(absl::StrCat("moving variable '", specs_[i].name, "'"),
                     [&] {
-                      variables_[i].view = View(memory, specs_[i], std::move(owner));
+                      Variable& variable = variables_[i];
+                      variable.view = View(memory, specs_[i], std::move(owner));
+                      if (staged_) return absl::OkStatus();
+                      variable.home = variable.view;
                       const torch::NoGradGuard no_grad;
-                      for (torch::Tensor& tensor : variables_[i].found.tensors) tensor.set_data(variables_[i].view);
+                      for (torch::Tensor& tensor : variable.found.tensors) tensor.set_data(variable.home);
                       return absl::OkStatus();
                     })
       .ok();
+}
+
+absl::Status ModuleSource::ComputeOn(const torch::Device& device, Staging staging) {
+  const bool staged = staging == Staging::kAlways || !device.is_cpu();
+  if (device == device_ && staged == staged_) return absl::OkStatus();
+  RETURN_IF_ERROR(Reattach());
+  return CatchTorch(absl::StrCat("moving the module to ", device.str()), [&] {
+    const torch::NoGradGuard no_grad;
+    // All of them before the first tensor moves: the device's memory may not be enough.
+    std::vector<torch::Tensor> homes;
+    for (const Variable& variable : variables_)
+      homes.push_back(staged ? variable.view.to(device, variable.view.scalar_type(), /*non_blocking=*/false,
+                                                /*copy=*/true)
+                             : variable.view);
+    SetGradientReady(nullptr);
+    DropGradients();
+    for (size_t i = 0; i < variables_.size(); ++i) {
+      variables_[i].home = std::move(homes[i]);
+      for (torch::Tensor& tensor : variables_[i].found.tensors) tensor.set_data(variables_[i].home);
+    }
+    device_ = device;
+    staged_ = staged;
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ModuleSource::ShowValues() {
+  if (!staged_) return absl::OkStatus();
+  return CatchTorch(absl::StrCat("copying values to ", device_.str()), [this] {
+    const torch::NoGradGuard no_grad;
+    // From ordinary memory, which CUDA has read when the call returns; what then is still on its way stays in order
+    // with the device's computing.
+    for (const Variable& variable : variables_) variable.home.copy_(variable.view, /*non_blocking=*/true);
+    return absl::OkStatus();
+  });
+}
+
+// Gradients become copies in the host's memory, which torch page-locks if they come from a GPU, and buffers go where
+// their values are read; all under way at once, and awaited once.
+void ModuleSource::BringResults() {
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    Variable& variable = variables_[i];
+    if (variable.gradient.defined())
+      variable.gradient = variable.gradient.to(torch::kCPU, variable.gradient.scalar_type(), /*non_blocking=*/true,
+                                               /*copy=*/true);
+    if (specs_[i].kind == VariableKind::kBuffer) variable.view.copy_(variable.home, /*non_blocking=*/true);
+  }
+  if (device_.is_cuda()) torch::cuda::synchronize(device_.index());
 }
 
 void ModuleSource::AnnounceGradients(GradientReady ready) {
@@ -176,7 +229,7 @@ void ModuleSource::AnnounceGradients(GradientReady ready) {
   SetGradientReady([this, ready = std::move(ready)](size_t i) {
     if (IsUnread(variables_[i])) ready(i);
   });
-  announces_ = true;
+  announces_ = ready_ != nullptr;
 }
 
 void ModuleSource::CountHolders() {
@@ -194,6 +247,8 @@ bool ModuleSource::IsUnread(const Variable& variable) const {
 }
 
 void ModuleSource::SetGradientReady(std::function<void(size_t)> ready) {
+  // When autograd has made a gradient's tensor, a GPU may not have computed it, and it isn't in the host's memory.
+  if (staged_) ready = nullptr;
   ready_ = std::move(ready);
   announces_ = false;
   for (size_t i = 0; i < variables_.size(); ++i) {
@@ -215,6 +270,7 @@ absl::StatusOr<double> ModuleSource::ComputeGradients() {
   failed_.clear();
   DropGradients();
   RETURN_IF_ERROR(Reattach());
+  RETURN_IF_ERROR(ShowValues());
   for (const auto& table : tables_) table->BeginMinibatch();
   absl::StatusOr<double> loss = CatchTorch("computing the loss and its gradients", [this] { return RunMinibatch(); });
   absl::Status ended = CatchTorch("collecting gradients of rows", [this] { return EndTables(), absl::OkStatus(); });
@@ -243,6 +299,7 @@ absl::StatusOr<double> ModuleSource::RunMinibatch() {
   for (size_t i = 0; i < variables_.size(); ++i)
     if (specs_[i].kind == VariableKind::kTrainable && !variables_[i].gradient.defined())
       variables_[i].gradient = DenseGradient(variables_[i].found.tensors);
+  if (staged_) BringResults();
   return loss.item<double>();
 }
 
@@ -280,21 +337,25 @@ absl::Status ModuleSource::Reattach() {
 }
 
 absl::Status ModuleSource::ReattachVariable(const Variable& variable) {
-  const void* memory = variable.view.const_data_ptr();
+  const void* memory = variable.home.const_data_ptr();
   for (torch::Tensor tensor : variable.found.tensors) {
     if (tensor.const_data_ptr() == memory) [[likely]]
       continue;
     const torch::Tensor& view = variable.view;
-    if (tensor.sizes() != view.sizes() || tensor.scalar_type() != view.scalar_type() || !tensor.device().is_cpu())
+    // A staged module may be given values of the host's memory or of its device.
+    const bool moved = !tensor.device().is_cpu() && tensor.device() != device_;
+    if (tensor.sizes() != view.sizes() || tensor.scalar_type() != view.scalar_type() || moved)
       return absl::FailedPreconditionError(
           absl::StrCat("variable '", variable.found.spec.name, "' was ", DTypeName(variable.found.spec.dtype), " [",
                        absl::StrJoin(view.sizes(), ","), "] on the CPU when the module was made a replica and is now ",
                        c10::toString(tensor.scalar_type()), " [", absl::StrJoin(tensor.sizes(), ","), "] on ",
-                       tensor.device().str(), ": load and convert a module before, or into the same type and shape"));
+                       tensor.device().str(), ": load and convert a module before, or into the same type and shape; a ",
+                       "module goes to a GPU by --device"));
     RETURN_IF_ERROR(CatchTorch(absl::StrCat("taking over variable '", variable.found.spec.name, "'"), [&] {
       const torch::NoGradGuard no_grad;
       view.copy_(tensor);
-      tensor.set_data(view);
+      if (staged_) variable.home.copy_(view);
+      tensor.set_data(variable.home);
       return absl::OkStatus();
     }));
   }

@@ -1,6 +1,7 @@
 // Any torch::nn::Module as a GradientSource: its parameters and buffers become views into flat memory that the layers
 // below read and write as spans, while the module, its user and autograd notice nothing (training is bit-identical).
-// Its Embeddings become tables of rows, which have no memory here.
+// Its Embeddings become tables of rows, which have no memory here. The module may compute on a GPU: the flat memory is
+// the host's all the same, and what a minibatch needs and gives is staged between the two (docs/devices.md).
 // Gradients stay the tensors that autograd made: copying them into a flat buffer was measured 8-10 % slower. Not
 // thread-safe: used by the training thread only.
 #pragma once
@@ -50,10 +51,22 @@ class ModuleSource final : public GradientSource {
   // The further names of a tied variable; empty for most. Not of tables, nor is tensor(i).
   const std::vector<std::string>& aliases(size_t i) const { return variables_[i].found.aliases; }
 
-  // The tensor of the module that is variable i; its data is value(i).
+  // The tensor of the module that is variable i; its data is value(i), or on a GPU a copy of it.
   const torch::Tensor& tensor(size_t i) const { return variables_[i].found.tensors.front(); }
 
   torch::nn::Module& module() { return *module_; }
+
+  // Of tests: staged even where the module computes on the CPU, with memory of its own there.
+  enum class Staging { kUnlessCpu, kAlways };
+  // Where the module computes from now on; at first on the CPU. On a GPU the module's tensors have memory of their own:
+  // before a minibatch they get what value(i) holds, after it gradients and buffers come back to the host, and none is
+  // announced any sooner. What else is done to those tensors meanwhile is overwritten. Errors: what torch says, memory
+  // among it (ResourceExhausted); everything is then as before.
+  absl::Status ComputeOn(const torch::Device& device, Staging staging = Staging::kUnlessCpu);
+  const torch::Device& device() const { return device_; }
+
+  // Free unless the module is staged.
+  absl::Status ShowValues() override;
 
   // Brings in first what the user has put into the module by other means, see Reattach.
   MutableByteSpan value(size_t i) override;
@@ -90,14 +103,15 @@ class ModuleSource final : public GradientSource {
 
   // torch::load and Module::to give a tensor new memory without telling anyone, which would silently cut it off from
   // the cluster. This copies such values into value(i) and points the tensor back there. ComputeGradients and value(i)
-  // do it by themselves, at the cost of one comparison a tensor. FailedPrecondition naming the variable whose shape,
-  // type or device changed.
+  // do it by themselves, at the cost of one comparison a tensor. FailedPrecondition naming the variable whose shape or
+  // type changed, or which was moved to a device without ComputeOn.
   absl::Status Reattach();
 
  private:
   struct Variable {
     ModuleVariable found;
     torch::Tensor view;      // the flat memory, in the variable's shape
+    torch::Tensor home;      // the memory of the module's tensors: the same, or the device's
     torch::Tensor gradient;  // dense, contiguous; undefined if the last minibatch made none
     torch::Tensor kept;      // by KeepGradients
     // Holders of the tensor and of its storage when nothing but the backward pass's own node for it is left.
@@ -112,6 +126,7 @@ class ModuleSource final : public GradientSource {
 
   absl::Status ReattachVariable(const Variable& variable);
   absl::StatusOr<double> RunMinibatch();
+  void BringResults();
   void DropGradients();
   void CountHolders();
   bool IsUnread(const Variable& variable) const;
@@ -125,6 +140,8 @@ class ModuleSource final : public GradientSource {
   std::function<torch::Tensor()> loss_;
   std::function<void(size_t)> ready_;
   bool announces_ = false;  // ready_ is AnnounceGradients'
+  torch::Device device_ = torch::kCPU;
+  bool staged_ = false;
 };
 
 }  // namespace muster

@@ -21,9 +21,9 @@ std::string Describe(const std::string& name, const torch::Tensor& tensor) {
 
 absl::Status Validate(const std::string& name, const torch::Tensor& tensor) {
   if (!tensor.device().is_cpu())
-    return absl::InvalidArgumentError(
-        absl::StrCat("variable '", name, "' is on device ", tensor.device().str(),
-                     "; only modules on the CPU can be replicated: call module->to(torch::kCPU)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable '", name, "' is on device ", tensor.device().str(),
+        "; a module is made a replica on the CPU: call module->to(torch::kCPU), and --device says where it computes"));
   if (tensor.layout() != torch::kStrided)
     return absl::InvalidArgumentError(
         absl::StrCat("variable '", name, "' is sparse; only its gradient may be: call to_dense() on the parameter"));

@@ -3,10 +3,12 @@
 // here (or anywhere else) names the type of a node. Thread safety: that of the tensor handed in.
 #pragma once
 
+#include <c10/core/AllocatorConfig.h>
 #include <torch/torch.h>
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #if TORCH_VERSION_MAJOR < 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 11)
@@ -30,6 +32,15 @@ inline void SetGradientReadyHook(const torch::Tensor& leaf, std::function<void()
 // A graph that is still there has a node that accumulates the gradient of `leaf`, and holds it.
 inline bool HasGradientNode(const torch::Tensor& leaf) {
   return leaf.requires_grad() && torch::autograd::impl::try_get_grad_accumulator(leaf) != nullptr;
+}
+
+// Of a GPU's memory, this process takes at most `fraction` from now on; before the process has used one for the first
+// time, later it has no effect. By the settings that PYTORCH_ALLOC_CONF names, which are the only way that a libtorch
+// without CUDA has the declarations of. May throw what torch throws: a build that doesn't know the setting.
+inline void LimitGpuMemory(double fraction) {
+  std::string settings = c10::CachingAllocator::getAllocatorSettings();
+  if (!settings.empty()) settings += ",";
+  c10::CachingAllocator::setAllocatorSettings(settings + "per_process_memory_fraction:" + std::to_string(fraction));
 }
 
 }  // namespace muster

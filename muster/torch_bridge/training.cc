@@ -11,6 +11,7 @@
 #include "muster/cluster/compute_threads.h"
 #include "muster/cluster/environment.h"
 #include "muster/torch_bridge/random_state.h"
+#include "muster/torch_bridge/session_devices.h"
 
 namespace muster {
 namespace {
@@ -40,6 +41,10 @@ void SetThreads(const TaskConfig& task, int asked) {
           asked > 0 ? " (the program says so)"
                     : absl::StrCat(" (", cores, " cores; tasks on this host: ", here.computing, " computing, ", here.ps,
                                    " ps)"));
+}
+
+SessionConfig ConfigOf(const SessionOptions& options) {
+  return options.creator ? options.creator->options().config : options.config;
 }
 
 TaskConfig MakeTask(const ClusterSpec& cluster, const std::string& job, int index) {
@@ -138,8 +143,9 @@ Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer) {
   return Trainer(replica, std::make_unique<PipelinedAlgorithm>(replica.source(), replica.placement(), optimizer));
 }
 
-SessionEnvironment MakeTorchEnvironment(Server& server) {
+SessionEnvironment MakeTorchEnvironment(Server& server, const SessionConfig& config) {
   SessionEnvironment environment = ValueOrThrow(server.node().MakeSessionEnvironment());
+  ThrowIfError(PrepareDevices(server.node(), config, environment));
   environment.saveables.push_back({"torch_random", [] { return TorchRandomState(); },
                                    [](const std::string& state) { return SetTorchRandomState(state); }});
   return environment;
@@ -158,8 +164,9 @@ StepResult RawSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss
 
 MonitoredSession::MonitoredSession(Server& server, SessionOptions options,
                                    std::vector<std::shared_ptr<SessionHook>> hooks)
-    : session_(std::make_unique<Session>(MakeTorchEnvironment(server), std::move(options), std::move(hooks))),
-      exceptions_(std::uncaught_exceptions()) {
+    : exceptions_(std::uncaught_exceptions()) {
+  SessionEnvironment environment = MakeTorchEnvironment(server, ConfigOf(options));
+  session_ = std::make_unique<Session>(std::move(environment), std::move(options), std::move(hooks));
   ThrowIfError(session_->Start());
 }
 

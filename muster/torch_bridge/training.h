@@ -61,6 +61,8 @@ class Replica {
   Server& server() { return server_; }
   ModuleSource& source() { return *source_; }
   const PlacementResult& placement() const { return placement_; }
+  // Where the module computes, once there is a session: what the minibatches are to be moved to.
+  torch::Device device() const { return source_->device(); }
 
   // Variables and buffers from a checkpoint, without a cluster: what an evaluator does. Tables of rows are then in this
   // process's memory, as a whole. Throws Error.
@@ -113,8 +115,9 @@ class LossScope {
  private:
   ModuleSource& source_;
 };
-// Of this process, with torch's random generator in every checkpoint: the chief's goes on where it was. Throws Error.
-SessionEnvironment MakeTorchEnvironment(Server& server);
+// Of this process, on the devices that `config` and the task say, with torch's random generator in every checkpoint:
+// the chief's goes on where it was. Throws Error.
+SessionEnvironment MakeTorchEnvironment(Server& server, const SessionConfig& config);
 
 // Steps without hooks and without recovery; of a session, for its life.
 class RawSession {

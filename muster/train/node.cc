@@ -79,6 +79,8 @@ absl::Status Node::StartObserving() {
 }
 
 absl::Status Node::StartPs() {
+  if (asked_device().gpu)
+    LogInfo("a ps never touches a GPU: ", asked_device().ToString(), " is for the tasks that compute");
   std::vector<std::string> workers;
   for (const TaskId& worker : task_.worker_tasks()) workers.push_back(worker.ToString());
   std::shared_ptr<ArenaMemory> memory;
@@ -165,7 +167,16 @@ std::string Node::Target() const {
 }
 
 std::vector<std::string> Node::Devices() const {
-  return {absl::StrCat("/job:", task_.task().job, "/replica:0/task:", task_.task().index, "/device:CPU:0")};
+  std::vector<std::string> devices = {TaskDevice(task_.task(), {})};
+  if (device_.gpu) devices.push_back(TaskDevice(task_.task(), device_));
+  return devices;
+}
+
+SessionPlace Node::MakeSessionPlace() const {
+  SessionPlace place{.task = task_.task(), .device = device_};
+  for (const auto& [index, address] : task_.cluster().tasks(kPsJob)) place.ps.push_back({kPsJob, index});
+  if (HasOwnCopy()) place.peers = task_.worker_tasks();
+  return place;
 }
 
 absl::Status Node::Join() {
@@ -196,6 +207,7 @@ absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
                             .is_chief = task_.is_chief(),
                             .own_store = local_store_ != nullptr,
                             .target = Target(),
+                            .place = MakeSessionPlace(),
                             .stop_requested = [this] { return stop_signal_->raised(); },
                             .metrics = &metrics_,
                             .on_joined = [this] { StartHeartbeats(); }};

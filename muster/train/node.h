@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct NodeOptions {
   bool flush_denormals = true;
   // Of a process that computes: how many torch uses; 0: by the cores and the cluster's tasks on this host.
   int threads = 0;
+  // … and what torch is to compute on; unset: the task's (--device). A ps has no use for it.
+  std::optional<ComputeDevice> device = std::nullopt;
   ArenaProbe* probe = nullptr;  // of tests and benches, for direct apply
   size_t part_bytes = StoreClientOptions().part_bytes;
 };
@@ -57,7 +60,7 @@ class Node {
 
   // "muster://host:port" of this task; empty where one process is all, and for an evaluator.
   std::string Target() const;
-  // Device strings of what this process computes on.
+  // Device strings of what this process computes on: the CPU, then the GPU if it was told of one (ComputeOn).
   std::vector<std::string> Devices() const;
 
   // ps: serves until training has ended. FailedPrecondition on any other task: only a ps serves.
@@ -74,6 +77,11 @@ class Node {
   // where every worker is.
   absl::StatusOr<GroupOptions> MakeGroupOptions() const;
 
+  // What the options or the task ask for. Whether there is one is for who knows torch to say.
+  const ComputeDevice& asked_device() const { return options_.device ? *options_.device : task_.device(); }
+  // What this process computes on from now on; the session's log and Devices say so.
+  void ComputeOn(const ComputeDevice& device) { device_ = device; }
+
   // How many ps hold the variables: 1 where one process is all, and without ps (a store of this worker's own).
   int num_ps() const;
   // The status page of every ps, JSON.
@@ -81,6 +89,7 @@ class Node {
 
  private:
   explicit Node(const TaskConfig& task, NodeOptions options);
+  SessionPlace MakeSessionPlace() const;
   [[nodiscard]] absl::Status StartObserving();
   [[nodiscard]] absl::Status StartPs();
   [[nodiscard]] absl::Status StartLocalStore();
@@ -95,6 +104,7 @@ class Node {
   const TaskConfig task_;
   const NodeOptions options_;
   Algorithm* algorithm_ = nullptr;
+  ComputeDevice device_;
 
   // What is recorded and shown of this task.
   const MonotonicTraceClock trace_clock_;

@@ -102,7 +102,8 @@ absl::Status Session::CheckOptions() const {
     return absl::InvalidArgumentError(
         "You cannot provide both saver and scaffold: the scaffold has a saver, so keep_checkpoint_max, "
         "keep_checkpoint_every_n_hours, allow_older_checkpoint and saveables belong there");
-  return absl::OkStatus();
+  RETURN_IF_ERROR(CheckSessionConfig(options_.config));
+  return CheckDeviceFilters(options_.config.device_filters, environment_.algorithm->binding(), environment_.place);
 }
 
 // In TensorFlow's order: chief-only hooks, step counter, summary saver, checkpoint saver, then the user's hooks.
@@ -154,6 +155,7 @@ absl::Status Session::StartHooked() {
   }
   RETURN_IF_ERROR(created);
   created_ = true;
+  if (options_.config.log_device_placement) LogDevicePlacement(environment_.algorithm->binding(), environment_.place);
   watch_.Is(TrainingState::kTraining);
   return AfterCreate();
 }
@@ -217,6 +219,7 @@ absl::StatusOr<StepResult> Session::RunRaw() {
   last_loss_ = result.loss;
   ran_ = true;
   watch_.Count(result, last_checkpoint());
+  RETURN_IF_ERROR(environment_.algorithm->source().ShowValues());
   return result;
 }
 

@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "muster/cluster/session_config.h"
 #include "muster/train/scaffold.h"
+#include "muster/train/session_config.h"
 #include "muster/train/session_manager.h"
 
 namespace muster {

@@ -11,6 +11,7 @@
 #include "muster/base/wait_clock.h"
 #include "muster/store/store_client.h"
 #include "muster/train/saver.h"
+#include "muster/train/session_place.h"
 #include "muster/train/training_metrics.h"
 #include "muster/transport/event_loop.h"
 
@@ -27,6 +28,7 @@ struct SessionEnvironment {
   // The client's store is this worker's alone, who is its chief too, whoever is the cluster's.
   bool own_store = false;
   std::string target;  // the server's
+  SessionPlace place;
   std::function<bool()> stop_requested = [] { return false; };
   TrainingMetrics* metrics = nullptr;  // null: nothing is kept
   // Told once the task is known to the ps: heartbeats begin.

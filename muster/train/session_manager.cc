@@ -118,10 +118,15 @@ absl::StatusOr<int64_t> SessionManager::FetchModel(absl::Time deadline) {
   RETURN_IF_ERROR(environment_.algorithm->ShareModel(client));
   ASSIGN_OR_RETURN(const int64_t global_step, client.AwaitReady(deadline));
   environment_.algorithm->Begin(client);
-  RETURN_IF_ERROR(client.Pull(PullWhat::kEverything));
+  RETURN_IF_ERROR(PullEverything());
   RETURN_IF_ERROR(MakeReady(deadline));
   was_ready_ = true;
   return global_step;
+}
+
+absl::Status SessionManager::PullEverything() {
+  RETURN_IF_ERROR(environment_.client->Pull(PullWhat::kEverything));
+  return environment_.algorithm->source().ShowValues();
 }
 
 absl::Status SessionManager::MakeReady(absl::Time deadline) {
@@ -155,13 +160,14 @@ absl::StatusOr<int64_t> SessionManager::Load(const std::string& path) {
   Saver& saver = saver_ ? *saver_ : reader;
   RETURN_IF_ERROR(saver.Restore(path, Saver::Saveables::kLeave).status());
   ASSIGN_OR_RETURN(const int64_t global_step, client.AwaitReady(environment_.loop->Now() + options_.max_wait));
-  RETURN_IF_ERROR(client.Pull(PullWhat::kEverything));
+  RETURN_IF_ERROR(PullEverything());
   return global_step;
 }
 
 absl::Status SessionManager::Settle() {
   const absl::Status settled = environment_.algorithm->Settle(*environment_.client);
-  return absl::IsCancelled(settled) && !IsInterrupted(settled) ? absl::OkStatus() : settled;
+  if (!settled.ok() && (!absl::IsCancelled(settled) || IsInterrupted(settled))) return settled;
+  return environment_.algorithm->source().ShowValues();
 }
 
 }  // namespace muster

@@ -64,6 +64,7 @@ class SessionManager {
   absl::StatusOr<bool> HasModel();
   [[nodiscard]] absl::Status Initialize();
   absl::StatusOr<int64_t> FetchModel(absl::Time deadline);
+  [[nodiscard]] absl::Status PullEverything();
   [[nodiscard]] absl::Status MakeReady(absl::Time deadline);
   [[nodiscard]] absl::Status AwaitReady(const std::function<std::vector<std::string>()>& missing, const char* step,
                                         absl::Time deadline);

@@ -31,6 +31,9 @@ Supervisor::~Supervisor() {
 absl::Status Supervisor::PrepareOrWaitForSession(bool start_standard_services) {
   if (prepared_ || stopped_)
     return absl::FailedPreconditionError("a Supervisor has one session: make another Supervisor for the next");
+  RETURN_IF_ERROR(CheckSessionConfig(options_.config));
+  RETURN_IF_ERROR(
+      CheckDeviceFilters(options_.config.device_filters, environment_.algorithm->binding(), environment_.place));
   manager_.scaffold().Finalize();
   ASSIGN_OR_RETURN(const int64_t step, is_chief() ? manager_.PrepareSession()
                                                   : manager_.WaitForSession(absl::Seconds(options_.max_wait_secs)));
@@ -40,6 +43,7 @@ absl::Status Supervisor::PrepareOrWaitForSession(bool start_standard_services) {
     counted_step_ = step;
   }
   prepared_ = true;
+  if (options_.config.log_device_placement) LogDevicePlacement(environment_.algorithm->binding(), environment_.place);
   if (!is_chief() || options_.logdir.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, options_.logdir, {}));
   RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kStart, step));
@@ -78,6 +82,7 @@ absl::StatusOr<StepResult> Supervisor::Run() {
   scalars_.clear();
   ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
   global_step_ = result.global_step;
+  RETURN_IF_ERROR(environment_.algorithm->source().ShowValues());
   if (!summaries_) return result;
   if (const auto& summary = manager_.scaffold().options().summary)
     for (auto& scalar : summary()) scalars_.push_back(std::move(scalar));

@@ -19,6 +19,7 @@
 #include "muster/summary/event_file_writer.h"
 #include "muster/train/coordinator.h"
 #include "muster/train/looper_thread.h"
+#include "muster/train/session_config.h"
 #include "muster/train/session_environment.h"
 #include "muster/train/session_manager.h"
 
@@ -27,7 +28,8 @@ namespace muster {
 struct SupervisorOptions {
   std::optional<bool> is_chief;        // unset: what the cluster says
   std::shared_ptr<Scaffold> scaffold;  // init, init_fn, local init, ready, saver, summary
-  std::string logdir;                  // the chief's checkpoints and event files; empty: neither
+  SessionConfig config;
+  std::string logdir;  // the chief's checkpoints and event files; empty: neither
   // The chief's threads; 0: none.
   double save_summaries_secs = 120;
   double save_model_secs = 600;
