@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "muster/algo/gradient_source.h"
+#include "muster/algo/gradient_tap.h"
 #include "muster/store/store_client.h"
 
 namespace muster {
@@ -49,6 +50,12 @@ class Algorithm {
     static_cast<void>(client);
     return absl::OkStatus();
   }
+
+  // Where a step's gradients can be looked at.
+  GradientTap& gradient_tap() { return gradient_tap_; }
+
+ private:
+  GradientTap gradient_tap_;
 };
 
 }  // namespace muster

@@ -26,7 +26,7 @@ void AsynchronousAlgorithm::Begin(StoreClient& client) {
 
 absl::StatusOr<StepResult> AsynchronousAlgorithm::StepInParts(StoreClient& client, bool chief) {
   parts_->Begin();
-  absl::StatusOr<double> loss = TracedGradients(source_, client);
+  absl::StatusOr<double> loss = TracedGradients(source_, client, gradient_tap());
   if (loss.ok())
     if (absl::Status rows = tables_.Push(); !rows.ok()) loss = std::move(rows);
   if (!loss.ok()) {
@@ -44,7 +44,7 @@ absl::StatusOr<StepResult> AsynchronousAlgorithm::Step(StoreClient& client) {
   const bool chief = client.chief_epoch() != 0;
   in_parts_ = parts_.has_value() && parts_->Possible();
   if (in_parts_) return StepInParts(client, chief);
-  ASSIGN_OR_RETURN(const double loss, TracedGradients(source_, client));
+  ASSIGN_OR_RETURN(const double loss, TracedGradients(source_, client, gradient_tap()));
   RETURN_IF_ERROR(tables_.Push());
   ASSIGN_OR_RETURN(
       const StoreClient::StepResult pushed,

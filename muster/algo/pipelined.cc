@@ -132,7 +132,7 @@ absl::StatusOr<StorePushResult> PipelinedAlgorithm::AwaitPush() {
 }
 
 absl::StatusOr<StepResult> PipelinedAlgorithm::Step(StoreClient& client) {
-  ASSIGN_OR_RETURN(const double loss, TracedGradients(source_, client));
+  ASSIGN_OR_RETURN(const double loss, TracedGradients(source_, client, gradient_tap()));
   StepResult result{.loss = loss};
   const int computed_from = compute_;
   const bool newer = pending_;

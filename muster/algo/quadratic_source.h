@@ -49,6 +49,7 @@ class QuadraticSource final : public GradientSource {
   }
 
   std::vector<float>& values(size_t i) { return values_[i]; }
+  float gradient_of(size_t i, size_t element) const { return gradients_[i][element]; }
 
   // What ShowValues found, one a variable.
   std::vector<std::vector<float>> shown;

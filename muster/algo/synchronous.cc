@@ -21,7 +21,7 @@ SynchronousAlgorithm::SynchronousAlgorithm(GradientSource& source, PlacementResu
 void SynchronousAlgorithm::Begin(StoreClient& client) { TrainInPlace(client, source_, binding_); }
 
 absl::StatusOr<StepResult> SynchronousAlgorithm::Step(StoreClient& client) {
-  ASSIGN_OR_RETURN(const double loss, TracedGradients(source_, client));
+  ASSIGN_OR_RETURN(const double loss, TracedGradients(source_, client, gradient_tap()));
   // Batch-norm statistics are every worker's own; the chief's are the ones that the model is saved with.
   const bool chief = client.chief_epoch() != 0;
   ASSIGN_OR_RETURN(const StoreClient::StepResult pushed,

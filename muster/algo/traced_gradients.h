@@ -1,16 +1,30 @@
-// GradientSource::ComputeGradients as every algorithm calls it: recorded on the training thread's track.
+// GradientSource::ComputeGradients as every algorithm calls it: recorded on the training thread's track, and the
+// gradients shown to those who look at them.
 #pragma once
 
 #include "absl/status/statusor.h"
 #include "muster/algo/gradient_source.h"
+#include "muster/algo/gradient_tap.h"
 #include "muster/observe/track.h"
 #include "muster/store/store_client.h"
 
 namespace muster {
 
+// Without showing them: for who goes on to change them.
 inline absl::StatusOr<double> TracedGradients(GradientSource& source, const StoreClient& client) {
   const Track::Span compute(client.track(), Activity::kCompute);
   return source.ComputeGradients();
+}
+
+inline absl::StatusOr<double> TracedGradients(GradientSource& source, const StoreClient& client,
+                                              const GradientTap& tap) {
+  absl::StatusOr<double> loss = TracedGradients(source, client);
+  if (loss.ok() && tap.observed()) {
+    const Track::Span hooks(client.track(), Activity::kHooks);
+    const auto gradient = [&source](size_t variable) { return source.gradient(variable); };
+    tap.Show({source.variables(), gradient, source.row_gradients()});
+  }
+  return loss;
 }
 
 }  // namespace muster

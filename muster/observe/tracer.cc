@@ -40,8 +40,7 @@ Tracer::~Tracer() {
   thread_.join();
   MutexLock lock(mutex_);
   FlushLocked();
-  uint64_t left_out = 0;
-  for (Track& track : tracks_) left_out += track.ring()->left_out();
+  const uint64_t left_out = LeftOut();
   if (left_out > 0)
     LogWarning(options_.path, " lacks ", left_out, " events, which came faster than they could be written");
   Write(PartEnd(pid_, left_out));
@@ -50,12 +49,12 @@ Tracer::~Tracer() {
 
 Track* Tracer::AddTrack(std::string name) {
   MutexLock lock(mutex_);
-  Track& track = tracks_.emplace_back(std::move(name), clock_, file_ != nullptr ? options_.ring_events : 0);
-  if (file_ != nullptr) {
-    std::string line;
-    AppendTrackName(pid_, tracks_.size(), track.name(), line);
-    Write(line);
-  }
+  const bool keeps = file_ != nullptr || capturing_;
+  Track& track = tracks_.emplace_back(std::move(name), clock_, keeps ? options_.ring_events : 0);
+  std::string line;
+  AppendTrackName(pid_, tracks_.size(), track.name(), line);
+  if (file_ != nullptr) Write(line);
+  if (capturing_) captured_ += line;
   return &track;
 }
 
@@ -69,7 +68,42 @@ void Tracer::AddClockSample(const ClockSample& sample) {
 
 void Tracer::Flush() {
   MutexLock lock(mutex_);
-  if (file_ != nullptr) FlushLocked();
+  FlushLocked();
+}
+
+absl::StatusOr<std::shared_ptr<const void>> Tracer::ClaimCapture() {
+  MutexLock lock(mutex_);
+  if (!claim_.expired())
+    return absl::FailedPreconditionError("what this task does is being captured already, and one at a time can");
+  auto token = std::make_shared<const char>();
+  claim_ = token;
+  return token;
+}
+
+void Tracer::BeginCapture() {
+  MutexLock lock(mutex_);
+  for (Track& track : tracks_) track.KeepEvents(options_.ring_events);
+  FlushLocked();  // what is older isn't the capture's
+  capturing_ = true;
+  left_out_before_ = LeftOut();
+  captured_ = PartHead({.task = options_.task, .pid = pid_, .host = ThisHost(), .begin = clock_.Nanos()});
+  for (size_t i = 0; i < tracks_.size(); ++i) AppendTrackName(pid_, i + 1, tracks_[i].name(), captured_);
+}
+
+std::string Tracer::EndCapture() {
+  MutexLock lock(mutex_);
+  FlushLocked();
+  capturing_ = false;
+  if (file_ == nullptr)
+    for (Track& track : tracks_) track.DropEvents();
+  return std::exchange(captured_, {}) + PartEnd(pid_, LeftOut() - left_out_before_);
+}
+
+uint64_t Tracer::LeftOut() {
+  uint64_t left_out = 0;
+  for (Track& track : tracks_)
+    if (track.ring() != nullptr) left_out += track.ring()->left_out();
+  return left_out;
 }
 
 void Tracer::Work() {
@@ -83,8 +117,12 @@ void Tracer::Work() {
 void Tracer::FlushLocked() {
   std::string text;
   for (size_t i = 0; i < tracks_.size(); ++i)
-    tracks_[i].ring()->Take([&](const TraceEvent& event) { AppendEvent(pid_, i + 1, event, text); });
-  if (!text.empty()) Write(text);
+    if (EventRing* const ring = tracks_[i].ring())
+      ring->Take([&](const TraceEvent& event) { AppendEvent(pid_, i + 1, event, text); });
+  if (text.empty()) return;
+  // Whoever captures may have gone without an end.
+  if (capturing_ && !claim_.expired()) captured_ += text;
+  if (file_ != nullptr) Write(text);
 }
 
 void Tracer::Write(const std::string& text) {

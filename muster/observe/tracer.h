@@ -41,13 +41,23 @@ class Tracer {
   // Of a measurement of the clocks (store/clock_probe.h).
   void AddClockSample(const ClockSample& sample);
 
-  // Writes what is there. The thread does it by itself.
+  // Writes what is there. The thread does it by itself, but for a capture without a file.
   void Flush();
+
+  // A capture: a part of its own of what all tracks do for a while, whether there is a file or not. The right to one is
+  // held with the token. FailedPrecondition: somebody else holds it.
+  absl::StatusOr<std::shared_ptr<const void>> ClaimCapture();
+  // By the token's holder: from here on what ends is captured. Without a file Flush has to be called before the rings
+  // are full.
+  void BeginCapture();
+  // What was captured, as a whole JSON text; nothing more is.
+  std::string EndCapture();
 
  private:
   Tracer(TracerOptions options, const TraceClock& clock, std::unique_ptr<WritableFile> file);
   void Work();
   void FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t LeftOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Write(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const TracerOptions options_;
@@ -60,6 +70,10 @@ class Tracer {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;  // to write: said once, and given up
   std::deque<Track> tracks_ ABSL_GUARDED_BY(mutex_);
+  std::weak_ptr<const void> claim_ ABSL_GUARDED_BY(mutex_);
+  bool capturing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string captured_ ABSL_GUARDED_BY(mutex_);
+  uint64_t left_out_before_ ABSL_GUARDED_BY(mutex_) = 0;  // when the capture began
   std::thread thread_;
 };
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -229,6 +231,41 @@ TEST_F(TracerTest, TheSummaryOfATraceIsWhatTheTrackCounted) {
       EXPECT_NEAR(tables->at(0).rows[i].mean_us, counted.rows[i].mean_us, 0.01);
       EXPECT_NEAR(tables->at(0).rows[i].median_us, counted.rows[i].median_us, 0.12 * counted.rows[i].median_us);
     }
+  }
+}
+
+TEST_F(TracerTest, ACaptureIsAPartOfItsOwnOfWhatEndedInIt) {
+  for (const std::string path : {"", "whole.json"}) {
+    auto tracer = Open(path, "worker:0");
+    Track* const track = tracer->AddTrack("training");
+    auto token = tracer->ClaimCapture();
+    ASSERT_TRUE(token.ok());
+    EXPECT_TRUE(absl::IsFailedPrecondition(tracer->ClaimCapture().status())) << "one at a time";
+    RunSteps(track, clock, 2, 0);
+    tracer->BeginCapture();
+    RunSteps(track, clock, 3, 0);
+    Track* const late = tracer->AddTrack("late");
+    late->Record(Activity::kApply, clock.now, clock.now + 10);
+    const auto part = nlohmann::json::parse(tracer->EndCapture());
+    RunSteps(track, clock, 4, 0);
+    std::map<std::string, int> names;
+    for (const auto& event : part) ++names[event.at("name").get<std::string>()];
+    EXPECT_EQ(names["step"], 3);
+    EXPECT_EQ(names["compute"], 3);
+    EXPECT_EQ(names["apply"], 1);
+    EXPECT_EQ(names["thread_name"], 2);
+    EXPECT_EQ(names["muster_end"], 1);
+
+    tracer->BeginCapture();
+    RunSteps(track, clock, 1, 0);
+    const auto second = nlohmann::json::parse(tracer->EndCapture());
+    EXPECT_EQ(std::count_if(second.begin(), second.end(), [](const auto& e) { return e.at("name") == "step"; }), 1);
+    token->reset();
+    EXPECT_TRUE(tracer->ClaimCapture().ok());
+    tracer.reset();
+    if (path.empty()) continue;
+    const auto whole = nlohmann::json::parse(Read(path));
+    EXPECT_EQ(std::count_if(whole.begin(), whole.end(), [](const auto& e) { return e.at("name") == "step"; }), 10);
   }
 }
 

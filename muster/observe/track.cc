@@ -14,13 +14,20 @@ constexpr int64_t kBlinkNanos = 10'000'000;
 Track::Track(std::string name, const TraceClock& clock, size_t ring_events)
     : name_(std::move(name)),
       clock_(clock),
-      ring_(ring_events > 0 ? std::make_unique<EventRing>(ring_events) : nullptr) {}
+      ring_(ring_events > 0 ? std::make_unique<EventRing>(ring_events) : nullptr),
+      kept_in_(ring_.get()) {}
+
+void Track::KeepEvents(size_t ring_events) {
+  if (ring_ == nullptr) ring_ = std::make_unique<EventRing>(ring_events);
+  kept_in_.store(ring_.get(), std::memory_order_release);
+}
 
 void Track::Record(Activity activity, int64_t begin, int64_t end, const SpanDetail& detail) {
   const int64_t duration = std::max<int64_t>(end - begin, 0);
   if (in_step_) parts_[static_cast<size_t>(activity)] += duration;
   if (open_ != nullptr) open_->nested_ += duration;
-  if (ring_ != nullptr) ring_->Push({begin, duration, step_, detail.bytes, detail.flow, activity});
+  if (EventRing* const ring = kept_in_.load(std::memory_order_acquire))
+    ring->Push({begin, duration, step_, detail.bytes, detail.flow, activity});
 }
 
 void Track::SetWaitingFor(std::string whom) {

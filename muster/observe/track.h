@@ -62,13 +62,16 @@ class Track {
   // Whom it waits for, for people; empty: nobody worth a word. (Takes a lock: for waits that last.)
   void SetWaitingFor(std::string whom);
   std::string waiting_for() const;
-  // Null: events aren't kept. For the Tracer, the ring's consumer.
+  // Null: there is no ring. For the Tracer, the ring's consumer.
   EventRing* ring() { return ring_.get(); }
+  // From now on events are kept, in a ring of that size if there is none yet; or they aren't any more. For the Tracer.
+  void KeepEvents(size_t ring_events);
+  void DropEvents() { kept_in_.store(nullptr, std::memory_order_release); }
 
  private:
   const std::string name_;
   const TraceClock& clock_;
-  const std::unique_ptr<EventRing> ring_;
+  std::unique_ptr<EventRing> ring_;  // the consumer's; once there it stays, as somebody may be recording into it
 
   // The recording thread's.
   Span* open_ = nullptr;  // the innermost
@@ -84,6 +87,7 @@ class Track {
   std::array<Interrupted, kActivities> interrupted_{};
 
   // Read by others.
+  std::atomic<EventRing*> kept_in_;  // null: events aren't kept
   StepTimes times_;
   std::atomic<Activity> doing_{Activity::kStep};
   std::atomic<int64_t> doing_since_{0};

@@ -27,6 +27,14 @@ constexpr protozero::pbf_tag_type kEventSessionLog = 7;
 constexpr protozero::pbf_tag_type kSummaryValue = 1;
 constexpr protozero::pbf_tag_type kValueTag = 1;
 constexpr protozero::pbf_tag_type kValueSimpleValue = 2;
+constexpr protozero::pbf_tag_type kValueHistogram = 5;
+constexpr protozero::pbf_tag_type kHistogramMin = 1;
+constexpr protozero::pbf_tag_type kHistogramMax = 2;
+constexpr protozero::pbf_tag_type kHistogramNum = 3;
+constexpr protozero::pbf_tag_type kHistogramSum = 4;
+constexpr protozero::pbf_tag_type kHistogramSumSquares = 5;
+constexpr protozero::pbf_tag_type kHistogramLimits = 6;
+constexpr protozero::pbf_tag_type kHistogramCounts = 7;
 constexpr protozero::pbf_tag_type kSessionLogStatus = 1;
 constexpr protozero::pbf_tag_type kSessionLogCheckpointPath = 2;
 constexpr protozero::pbf_tag_type kSessionLogMessage = 3;
@@ -92,6 +100,24 @@ absl::Status EventFileWriter::AddScalars(std::span<const ScalarSummary> scalars,
     protozero::pbf_writer value(encoder, kSummaryValue);
     value.add_string(kValueTag, scalar.tag);
     value.add_float(kValueSimpleValue, scalar.value);
+  }
+  return Add(kEventSummary, summary, step);
+}
+
+absl::Status EventFileWriter::AddHistogram(std::string_view tag, const ValueHistogram& histogram, int64_t step) {
+  std::string summary;
+  protozero::pbf_writer encoder(summary);
+  {
+    protozero::pbf_writer value(encoder, kSummaryValue);
+    value.add_string(kValueTag, tag.data(), tag.size());
+    protozero::pbf_writer message(value, kValueHistogram);
+    message.add_double(kHistogramMin, histogram.min);
+    message.add_double(kHistogramMax, histogram.max);
+    message.add_double(kHistogramNum, histogram.num);
+    message.add_double(kHistogramSum, histogram.sum);
+    message.add_double(kHistogramSumSquares, histogram.sum_squares);
+    message.add_packed_double(kHistogramLimits, histogram.bucket_limit.begin(), histogram.bucket_limit.end());
+    message.add_packed_double(kHistogramCounts, histogram.bucket.begin(), histogram.bucket.end());
   }
   return Add(kEventSummary, summary, step);
 }

@@ -14,6 +14,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/file_system.h"
 #include "muster/base/mutex.h"
+#include "muster/summary/value_histogram.h"
 
 namespace muster {
 
@@ -47,6 +48,7 @@ class EventFileWriter {
   [[nodiscard]] absl::Status AddScalar(std::string_view tag, float value, int64_t step);
   // Several of one step as one event.
   [[nodiscard]] absl::Status AddScalars(std::span<const ScalarSummary> scalars, int64_t step);
+  [[nodiscard]] absl::Status AddHistogram(std::string_view tag, const ValueHistogram& histogram, int64_t step);
   // `checkpoint_path` for kCheckpoint, `message` free.
   [[nodiscard]] absl::Status AddSessionLog(SessionStatus status, int64_t step, std::string_view checkpoint_path = {},
                                            std::string_view message = {});

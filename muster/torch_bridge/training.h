@@ -172,6 +172,14 @@ class MonitoredSession {
   // A value of this step for summaries and LoggingTensor; call it inside `loss`.
   void AddScalar(const std::string& name, double value) { session_->AddScalar(name, value); }
 
+  // What a hook has fed for this step (FeedFn); call it inside `loss`. Throws Error: nobody has, or of another type.
+  template <typename T>
+  T Fed(const std::string& name) const {
+    absl::StatusOr<T> value = session_->Fed<T>(name);
+    ThrowIfError(value.status());
+    return *std::move(value);
+  }
+
   // Ends hooks and threads, tells the ps. Once; the destructor does it otherwise. Throws Error.
   void Close();
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -112,6 +113,7 @@ struct RunOptions {
   std::function<absl::Status(int worker)> on_step;
   std::function<absl::Status(int worker)> on_announced;
   AllReduceOptions all_reduce;
+  std::vector<std::shared_ptr<SessionHook>> hooks;
 };
 
 // What the thread that runs the tests computes with stays as it is.
@@ -140,9 +142,10 @@ Ended Train(const std::vector<std::string>& workers, int index, const RunOptions
   (*node)->SetAlgorithm(workers.empty() ? static_cast<Algorithm*>(&plain) : &all_reduce);
   auto environment = (*node)->MakeSessionEnvironment();
   if (!environment.ok()) return {environment.status()};
+  std::vector<std::shared_ptr<SessionHook>> hooks = {StopAtStep({.last_step = options.last_step})};
+  if (index == 0) hooks.insert(hooks.end(), options.hooks.begin(), options.hooks.end());
   Session session(*environment,
-                  {.checkpoint_dir = options.directory, .save_checkpoint_steps = 5, .log_step_count_steps = 0},
-                  {StopAtStep({.last_step = options.last_step})});
+                  {.checkpoint_dir = options.directory, .save_checkpoint_steps = 5, .log_step_count_steps = 0}, hooks);
   ended.status = session.Start();
   while (ended.status.ok() && !session.ShouldStop()) ended.status = session.Run();
   if (!ended.status.ok()) ended.after_failure = session.Run();
@@ -202,6 +205,36 @@ TEST_P(AllReduceTrainingTest, WhenGradientsAreAveragedChangesNoBit) {
       EXPECT_EQ(overlapped[rank].status, absl::OkStatus());
       EXPECT_EQ(overlapped[rank].values, after[rank].values);
     }
+  }
+}
+
+// Writes down the gradient of "w" that each step is made with.
+class GradientRecorder final : public SessionHook {
+ public:
+  absl::Status BeforeRun(RunContext& context) override {
+    context.ObserveGradients([this](const GradientView& view) {
+      const ByteSpan bytes = view.gradient(0);
+      std::vector<float> gradient(bytes.size() / sizeof(float));
+      std::memcpy(gradient.data(), bytes.data(), bytes.size());
+      gradients.push_back(gradient);
+      idle_is_empty = idle_is_empty && view.gradient(2).empty();
+    });
+    return absl::OkStatus();
+  }
+  std::vector<std::vector<float>> gradients;
+  bool idle_is_empty = true;
+};
+
+TEST_P(AllReduceTrainingTest, WhoLooksAtGradientsSeesTheMeanOfAll) {
+  for (const ReduceWhen when : {ReduceWhen::kAfter, ReduceWhen::kWithin, ReduceWhen::kBeside}) {
+    const auto alone = std::make_shared<GradientRecorder>();
+    const auto together = std::make_shared<GradientRecorder>();
+    ASSERT_EQ(Train({}, 0, {.last_step = 5, .hooks = {alone}}).status, absl::OkStatus());
+    ASSERT_EQ(TrainTogether(GetParam(), {.last_step = 5, .all_reduce = {.when = when}, .hooks = {together}})[0].status,
+              absl::OkStatus());
+    ASSERT_EQ(together->gradients.size(), 5u);
+    ExpectTheSame(together->gradients, alone->gradients, 1e-5F);
+    EXPECT_TRUE(together->idle_is_empty);
   }
 }
 

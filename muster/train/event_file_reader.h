@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <protozero/pbf_reader.hpp>
 #include <string>
 #include <utility>
@@ -15,32 +16,53 @@ namespace muster {
 struct SummaryEvent {
   int64_t step = 0;
   std::vector<std::pair<std::string, float>> scalars;
-  int session_status = 0;  // 0: none
+  std::vector<std::pair<std::string, double>> histograms;  // how many values each holds
+  int session_status = 0;                                  // 0: none
   std::string checkpoint_path;
 
   // "7: loss=0.5 accuracy=0.25", "7: START"
   std::string ToString() const {
     std::string text = absl::StrCat(step, ":");
     for (const auto& [tag, value] : scalars) absl::StrAppend(&text, " ", tag, "=", value);
+    for (const auto& [tag, values] : histograms) absl::StrAppend(&text, " ", tag, " of ", values);
     const char* const statuses[] = {"", " START", " STOP", " CHECKPOINT "};
     return absl::StrCat(text, statuses[session_status], checkpoint_path);
   }
 };
 
-inline void ReadScalars(protozero::pbf_reader summary, SummaryEvent& event) {
+inline double HistogramValues(protozero::pbf_reader histogram) {
+  double num = 0;
+  while (histogram.next()) {
+    if (histogram.tag() == 3) {
+      num = histogram.get_double();
+    } else {
+      histogram.skip();
+    }
+  }
+  return num;
+}
+
+inline void ReadSummary(protozero::pbf_reader summary, SummaryEvent& event) {
   while (summary.next(1)) {
     protozero::pbf_reader value = summary.get_message();
     std::pair<std::string, float> scalar;
+    std::optional<double> histogram;
     while (value.next()) {
       if (value.tag() == 1) {
         scalar.first = value.get_string();
       } else if (value.tag() == 2) {
         scalar.second = value.get_float();
+      } else if (value.tag() == 5) {
+        histogram = HistogramValues(value.get_message());
       } else {
         value.skip();
       }
     }
-    event.scalars.push_back(std::move(scalar));
+    if (histogram) {
+      event.histograms.emplace_back(std::move(scalar.first), *histogram);
+    } else {
+      event.scalars.push_back(std::move(scalar));
+    }
   }
 }
 
@@ -70,7 +92,7 @@ inline std::vector<SummaryEvent> ReadEventFile(const std::string& file) {
       if (record.tag() == 2) {
         event.step = record.get_int64();
       } else if (record.tag() == 5) {
-        ReadScalars(record.get_message(), event);
+        ReadSummary(record.get_message(), event);
       } else if (record.tag() == 7) {
         ReadSessionLog(record.get_message(), event);
       } else {

@@ -1,14 +1,26 @@
 // The hooks that every TensorFlow user knows, with the same defaults, trigger rules and log lines
-// (python/training/basic_session_run_hooks.py). Each is used by one session's training thread.
+// (python/training/basic_session_run_hooks.py), and those of hooks/. Each is used by one session's training thread.
+// docs/hooks.md has all of them in one table.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "muster/train/hooks/checkpoint_saver_listener.h"
+#include "muster/train/hooks/early_stopping.h"
+#include "muster/train/hooks/feed_fn.h"
+#include "muster/train/hooks/final_ops.h"
+#include "muster/train/hooks/global_step_waiter.h"
+#include "muster/train/hooks/gradients.h"
+#include "muster/train/hooks/learning_rate_logger.h"
+#include "muster/train/hooks/profiler.h"
+#include "muster/train/hooks/progress_bar.h"
 #include "muster/train/session_hook.h"
 
 namespace muster {
@@ -52,6 +64,7 @@ std::shared_ptr<SessionHook> StopAtStep(const StopAtStepOptions& options);
 struct CheckpointSaverOptions {
   std::optional<int64_t> save_steps;
   std::optional<absl::Duration> save_interval;
+  std::vector<std::shared_ptr<CheckpointSaverListener>> listeners = {};
 };
 std::shared_ptr<SessionHook> CheckpointSaver(const CheckpointSaverOptions& options);
 
@@ -69,9 +82,14 @@ struct SummarySaverOptions {
 };
 std::shared_ptr<SessionHook> SummarySaver(const SummarySaverOptions& options);
 
-// Logs `loss = 0.5, step = 101 (33.300 sec)` every so many runs of this process or so much time (exactly one).
+// Logs `loss = 0.5, step = 101 (33.300 sec)` every so many runs of this process or so much time (exactly one, or none
+// of them with at_end).
 struct LoggingTensorOptions {
   std::vector<std::string> tensors = {"loss", "step"};  // in this order
+  // Instead, with tags of their own, {tag, tensor}: sorted by tag, as TensorFlow does with a dict.
+  std::map<std::string, std::string> tagged_tensors = {};
+  // Makes the line, instead of all that.
+  std::function<std::string(const RunValues&)> formatter = {};
   std::optional<int64_t> every_n_iter = 100;
   std::optional<absl::Duration> every;
   bool at_end = false;  // log the last values when the session ends

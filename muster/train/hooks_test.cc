@@ -10,12 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
-#include "muster/base/log.h"
 #include "muster/base/memory_file_system.h"
 #include "muster/train/event_file_reader.h"
+#include "muster/train/hook_driver.h"
 
 namespace muster {
 namespace {
@@ -24,50 +23,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const absl::Time kStart = absl::FromUnixSeconds(5000);
+const absl::Time kStart = Driver::StartTime();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// Calls a hook as a session would.
-class Driver {
- public:
-  explicit Driver(std::shared_ptr<SessionHook> hook) : hook_(std::move(hook)) {}
-
-  absl::Status Begin() { return hook_->Begin(); }
-  absl::Status Create(int64_t step) { return hook_->AfterCreateSession(Context(step)); }
-  // One run that ends at global step `step`; whether the hook asked for a stop.
-  bool Run(int64_t step, double loss = 0.5, std::vector<std::pair<std::string, double>> scalars = {}) {
-    RunContext before(Context(step - 1));
-    EXPECT_EQ(hook_->BeforeRun(before), absl::OkStatus());
-    RunContext after(Context(step));
-    status = hook_->AfterRun(after, {.loss = loss, .global_step = step, .scalars = std::move(scalars)});
-    return before.stop_requested() || after.stop_requested();
-  }
-  absl::Status End(int64_t step) { return hook_->End(Context(step)); }
-
-  SessionContext Context(int64_t step) const { return {.now = now, .global_step = step, .summaries = summaries}; }
-
-  absl::Time now = kStart;
-  EventFileWriter* summaries = nullptr;
-  absl::Status status;  // of the last run
-
- private:
-  const std::shared_ptr<SessionHook> hook_;
-};
-
-// What is logged while it runs, a line each, without the time.
-template <typename Action>
-std::vector<std::string> Logged(const Action& action) {
-  testing::internal::CaptureStderr();
-  SetUpLog("");
-  action();
-  const std::string text = testing::internal::GetCapturedStderr();
-  std::vector<std::string> lines;
-  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    // "02:03:04.567 I message"
-    lines.emplace_back(line.substr(std::min(line.size(), line.find(' ') + 3)));
-  }
-  return lines;
-}
 
 TEST(SecondOrStepTimerTest, ByStepsAsInTensorFlow) {
   SecondOrStepTimer timer = SecondOrStepTimer::EverySteps(3);
@@ -196,6 +153,48 @@ TEST(LoggingTensorTest, AnUnknownTensorIsNamedWithTheKnownOnes) {
   EXPECT_THAT(std::string(driver.status.message()), HasSubstr("no tensor 'accurracy'"));
   EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = 0})->Begin()));
   EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = std::nullopt})->Begin()));
+}
+
+TEST(LoggingTensorTest, TagsOfOnesOwnAreSorted) {
+  Driver driver(LoggingTensor({.tagged_tensors = {{"z", "step"}, {"a", "loss"}}}));
+  EXPECT_THAT(Logged([&] { driver.Run(7, 0.5); }), ElementsAre("a = 0.5, z = 7"));
+  Driver formatted(
+      LoggingTensor({.formatter = [](const RunValues& values) { return absl::StrCat("at ", values.global_step); }}));
+  EXPECT_THAT(Logged([&] { formatted.Run(7); }), ElementsAre("at 7"));
+}
+
+TEST(LoggingTensorTest, AtTheEndOnly) {
+  Driver driver(LoggingTensor({.every_n_iter = std::nullopt, .at_end = true}));
+  EXPECT_EQ(driver.Begin(), absl::OkStatus());
+  EXPECT_THAT(Logged([&] {
+                for (int64_t step = 1; step <= 250; ++step) driver.Run(step);
+                EXPECT_EQ(driver.End(250), absl::OkStatus());
+              }),
+              ElementsAre("loss = 0.5, step = 250"));
+}
+
+// Counts its own runs, whatever the global step does.
+TEST(LoggingTensorTest, CountsLocalIterations) {
+  Driver driver(LoggingTensor({.tensors = {"step"}, .every_n_iter = 2}));
+  EXPECT_THAT(Logged([&] {
+                for (const int64_t step : {10, 500, 501, 502, 9000}) driver.Run(step);
+              }),
+              ElementsAre("step = 10", "step = 501 (0.000 sec)", "step = 9000 (0.000 sec)"));
+}
+
+TEST(HookOptionsTest, SecondsAndStepsTogetherAreRefusedByTheirNames) {
+  const auto text = [](const std::shared_ptr<SessionHook>& hook) {
+    const absl::Status status = hook->Begin();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  };
+  const absl::Duration second = absl::Seconds(1);
+  const char* const save = "exactly one of save_steps and save_interval must be given";
+  EXPECT_EQ(text(CheckpointSaver({.save_steps = 1, .save_interval = second})), save);
+  EXPECT_EQ(text(SummarySaver({.save_steps = 1, .save_interval = second})), save);
+  EXPECT_EQ(text(GradientNorms({.save_steps = 1, .save_interval = second})), save);
+  EXPECT_EQ(text(GradientHistograms({.save_steps = 1, .save_interval = second})), save);
+  EXPECT_EQ(text(Profiler({.save_steps = 1, .save_interval = second})), save);
 }
 
 class SummaryHooksTest : public ::testing::Test {

@@ -210,7 +210,8 @@ absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
                             .place = MakeSessionPlace(),
                             .stop_requested = [this] { return stop_signal_->raised(); },
                             .metrics = &metrics_,
-                            .on_joined = [this] { StartHeartbeats(); }};
+                            .on_joined = [this] { StartHeartbeats(); },
+                            .tracer = tracer_.get()};
 }
 
 absl::StatusOr<GroupOptions> Node::MakeGroupOptions() const {

@@ -7,6 +7,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/last_wait.h"
+#include "muster/train/hook_call.h"
 #include "muster/train/hooks.h"
 #include "muster/train/lost_steps.h"
 
@@ -85,7 +86,11 @@ Session::Session(SessionEnvironment environment, SessionOptions options,
   for (auto& hook : hooks) hooks_.push_back(std::move(hook));
 }
 
-Session::~Session() { StopThreads().IgnoreError(); }
+// What was written for TensorBoard until an error is what one wants to look at then.
+Session::~Session() {
+  StopThreads().IgnoreError();
+  if (summaries_) summaries_->Close().IgnoreError();
+}
 
 absl::Status Session::CheckOptions() const {
   if (!options_.master.empty() && options_.master != environment_.target)
@@ -135,14 +140,20 @@ SessionContext Session::MakeContext() {
           .saver = saver(),
           .summaries = summaries_.get(),
           .coordinator = &coordinator_,
-          .request_stop = [this] { stop_ = true; }};
+          .request_stop = [this] { stop_ = true; },
+          .stop_requested = environment_.stop_requested,
+          .algorithm = environment_.algorithm,
+          .client = environment_.client,
+          .loop = environment_.loop,
+          .files = environment_.files,
+          .tracer = environment_.tracer};
 }
 
 absl::Status Session::Start() { return LeaveIfInterrupted(StartHooked()); }
 
 absl::Status Session::StartHooked() {
   RETURN_IF_ERROR(CheckOptions());
-  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->Begin());
+  RETURN_IF_ERROR(CallHooks("Begin", hooks_, [](SessionHook& hook) { return hook.Begin(); }));
   manager_.scaffold().Finalize();
   absl::Status created = Create();
   // A ps was restarted before it had a model, and doesn't know who had joined.
@@ -174,8 +185,8 @@ absl::Status Session::OpenSummaries() {
 
 absl::Status Session::AfterCreate() {
   const SessionContext context = MakeContext();
-  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterCreateSession(context));
-  return absl::OkStatus();
+  return CallHooks("AfterCreateSession", hooks_,
+                   [&context](SessionHook& hook) { return hook.AfterCreateSession(context); });
 }
 
 absl::Status Session::Run() {
@@ -276,18 +287,27 @@ absl::Status Session::RunStep(Track* track) {
   RunContext context(MakeContext());
   {
     const Track::Span hooks(track, Activity::kHooks);
-    for (auto& hook : hooks_) RETURN_IF_ERROR(hook->BeforeRun(context));
+    RETURN_IF_ERROR(CallHooks("BeforeRun", hooks_, [&context](SessionHook& hook) { return hook.BeforeRun(context); }));
   }
   scalars_.clear();
-  ASSIGN_OR_RETURN(const StepResult result, RunRaw());
+  ASSIGN_OR_RETURN(const StepResult result, RunAlgorithm(context));
   if (const auto& summary = manager_.scaffold().options().summary; is_chief_ && summary)
     for (auto& scalar : summary()) scalars_.push_back(std::move(scalar));
   const Track::Span hooks(track, Activity::kHooks);
   RunContext after(MakeContext());
   const RunValues values{result.loss, result.global_step, result.staleness, scalars_};
-  for (auto& hook : hooks_) RETURN_IF_ERROR(hook->AfterRun(after, values));
+  RETURN_IF_ERROR(CallHooks("AfterRun", hooks_, [&](SessionHook& hook) { return hook.AfterRun(after, values); }));
   if (context.stop_requested() || after.stop_requested()) stop_ = true;
   return absl::OkStatus();
+}
+
+absl::StatusOr<StepResult> Session::RunAlgorithm(RunContext& context) {
+  feeds_ = context.TakeFeeds();
+  GradientTap& tap = environment_.algorithm->gradient_tap();
+  tap.Observe(context.gradient_observers());
+  absl::StatusOr<StepResult> result = RunRaw();
+  tap.Observe({});
+  return result;
 }
 
 // A ps has lost the model, or another one's values were loaded: everyone joins again, the chief sees to the model, the
@@ -317,21 +337,19 @@ absl::Status Session::Close() {
   environment_.algorithm->End();
   // Whatever fails here, the ps must still hear that this task is done: they would wait for it otherwise.
   absl::Status first_error = created_ ? manager_.Settle() : absl::OkStatus();
-  std::exception_ptr thrown;
   const bool clean = !IsInterrupted(first_error) && coordinator_.requested_error().ok();
-  if (created_ && clean) first_error.Update(EndHooks(thrown));
+  if (created_ && clean) first_error.Update(EndHooks());
   const absl::Status threads = StopThreads();
   if (IsInterrupted(first_error)) return LeaveIfInterrupted(std::move(first_error));
   first_error.Update(threads);
   if (ran_) LogInfo("Loss for final step: ", absl::StrFormat("%g", last_loss_), ".");
   first_error.Update(environment_.client->Done());
   watch_.Is(TrainingState::kEnded);
-  if (thrown) std::rethrow_exception(thrown);
   return first_error;
 }
 
 // The last checkpoint carries the step that the ps are at, which other workers may have moved since our last run.
-absl::Status Session::EndHooks(std::exception_ptr& thrown) {
+absl::Status Session::EndHooks() {
   absl::Status first_error;
   if (is_chief_ && saver() != nullptr) {
     const absl::StatusOr<int64_t> step = environment_.client->ReadGlobalStep();
@@ -339,15 +357,9 @@ absl::Status Session::EndHooks(std::exception_ptr& thrown) {
     first_error = step.status();
   }
   const SessionContext context = MakeContext();
-  if (first_error.ok()) {
-    for (auto& hook : hooks_) {
-      try {
-        first_error.Update(hook->End(context));
-      } catch (...) {
-        if (!thrown) thrown = std::current_exception();
-      }
-    }
-  }
+  if (first_error.ok())
+    for (auto& hook : hooks_)
+      first_error.Update(CallHook("End", *hook, [&context](SessionHook& h) { return h.End(context); }));
   if (summaries_) first_error.Update(summaries_->Close());
   return first_error;
 }

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,7 +84,8 @@ class StepContext {
 class Session {
  public:
   Session(SessionEnvironment environment, SessionOptions options, std::vector<std::shared_ptr<SessionHook>> hooks);
-  // Without Close: no hook's End runs, nothing is saved and the ps are not told "done"; the session's threads are.
+  // Without Close: no hook's End runs, nothing is saved and the ps are not told "done"; but the session's threads are
+  // ended, and its summaries are complete.
   ~Session();
 
   // Blocks until the model is initialised or restored everywhere. Errors: those of StoreClient and Saver;
@@ -118,9 +118,16 @@ class Session {
   // A value of this step for summaries and LoggingTensor; call it inside the step.
   void AddScalar(const std::string& name, double value) { scalars_.emplace_back(name, value); }
 
-  // Ends in order: every hook's End (unless Start ended before there was a session, or a thread of the session has
-  // failed), the session's threads, then "done" to the ps, whatever failed before; returns the first error. An
-  // exception of an End is thrown on at the end of all that. Once.
+  // What a hook has fed for this step (RunContext::Feed); call it inside the step. NotFound: nobody has.
+  // InvalidArgument: it is of another type.
+  template <typename T>
+  absl::StatusOr<T> Fed(const std::string& name) const {
+    return feeds_.Get<T>(name);
+  }
+
+  // Ends in order: every hook's End, even if one fails (unless Start ended before there was a session, or a thread of
+  // the session has failed), the session's threads, then "done" to the ps, whatever failed before; returns the first
+  // error. Once.
   [[nodiscard]] absl::Status Close();
 
   int64_t global_step() const { return global_step_; }
@@ -145,10 +152,11 @@ class Session {
   absl::Status CallStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn);
   [[nodiscard]] absl::Status RunHooked();
   [[nodiscard]] absl::Status RunStep(Track* track);
+  absl::StatusOr<StepResult> RunAlgorithm(RunContext& context);
   [[nodiscard]] absl::Status Recover(const absl::Status& cause);
   bool ThreadLostModel() const;
   absl::Status StopThreads();
-  [[nodiscard]] absl::Status EndHooks(std::exception_ptr& thrown);
+  [[nodiscard]] absl::Status EndHooks();
   [[nodiscard]] absl::Status ObeyLoadRequest();
   SessionContext MakeContext();
 
@@ -161,6 +169,7 @@ class Session {
   std::vector<std::shared_ptr<SessionHook>> hooks_;
   std::unique_ptr<EventFileWriter> summaries_;
   std::vector<std::pair<std::string, double>> scalars_;
+  Feeds feeds_;
   int64_t global_step_ = 0;
   double last_loss_ = 0;
   bool ran_ = false;

@@ -1,8 +1,10 @@
 // What happens around the steps of a session: logging, saving, stopping. The semantics are those of TensorFlow's
 // SessionRunHook (python/training/session_run_hook.py). Hooks of a session are called by the training thread, in the
-// order in which they were given.
+// order in which they were given. What a hook throws is caught, and is an error as a Status that it returns: a
+// muster::Error with its own status, another exception as Internal with its text.
 #pragma once
 
+#include <any>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -11,12 +13,19 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "muster/algo/gradient_tap.h"
 #include "muster/summary/event_file_writer.h"
+#include "muster/train/feeds.h"
 
 namespace muster {
 
+class Algorithm;
 class Coordinator;
+class EventLoop;
+class FileSystem;
 class Saver;
+class StoreClient;
+class Tracer;
 
 // What a session offers its hooks; valid for the call only.
 struct SessionContext {
@@ -29,6 +38,14 @@ struct SessionContext {
   Coordinator* coordinator = nullptr;
   // The session runs no more step. In a run, RunContext's is the way.
   std::function<void()> request_stop = [] {};
+  // Ctrl-C or SIGTERM has come, or the scheduler's notice: who waits, waits no more.
+  std::function<bool()> stop_requested = [] { return false; };
+  // What the session stands on.
+  Algorithm* algorithm = nullptr;  // what is trained, and how
+  StoreClient* client = nullptr;  // in AfterCreateSession, in the first run's BeforeRun and in End nothing is under way
+  EventLoop* loop = nullptr;      // the only place to wait in
+  FileSystem* files = nullptr;
+  Tracer* tracer = nullptr;  // null: nothing can be recorded
 };
 
 // What one run gave.
@@ -44,14 +61,27 @@ struct RunValues {
 
 class RunContext {
  public:
-  explicit RunContext(SessionContext session) : session_(session) {}
+  explicit RunContext(SessionContext session) : session_(std::move(session)) {}
   const SessionContext& session() const { return session_; }
   // The session stops after all hooks' AfterRun.
   void RequestStop() { stop_requested_ = true; }
   bool stop_requested() const { return stop_requested_; }
 
+  // In BeforeRun. A value that the step reads with Session::Fed. AlreadyExists: another hook has fed one of this name.
+  [[nodiscard]] absl::Status Feed(const std::string& name, std::any value) {
+    return feeds_.Add(name, std::move(value));
+  }
+  // In BeforeRun: `observer` is shown the gradients of this run.
+  void ObserveGradients(GradientObserver observer) { observers_.push_back(std::move(observer)); }
+
+  // For the session.
+  Feeds TakeFeeds() { return std::move(feeds_); }
+  const std::vector<GradientObserver>& gradient_observers() const { return observers_; }
+
  private:
   const SessionContext session_;
+  Feeds feeds_;
+  std::vector<GradientObserver> observers_;
   bool stop_requested_ = false;
 };
 

@@ -14,44 +14,66 @@ constexpr int kLastAttempts = 5;
 class CheckpointSaverHook final : public SessionHook {
  public:
   explicit CheckpointSaverHook(const CheckpointSaverOptions& options)
-      : timer_(MakeTimer(options.save_steps, options.save_interval, "save_steps and save_interval")) {}
+      : timer_(MakeTimer(options.save_steps, options.save_interval, "save_steps and save_interval")),
+        listeners_(options.listeners) {}
 
-  absl::Status Begin() override { return timer_.status(); }
+  absl::Status Begin() override {
+    RETURN_IF_ERROR(timer_.status());
+    for (const auto& listener : listeners_) RETURN_IF_ERROR(listener->Begin());
+    return absl::OkStatus();
+  }
   absl::Status AfterCreateSession(const SessionContext& session) override {
     if (session.saver == nullptr)
       return absl::FailedPreconditionError("CheckpointSaver needs the chief's session with a checkpoint_dir");
-    return SaveOrGoOn(session, session.global_step);
+    return SaveOrGoOn(session, session.global_step).status();
   }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
     if (!timer_->ShouldTriggerForStep(values.global_step, context.session().now)) return absl::OkStatus();
-    return SaveOrGoOn(context.session(), values.global_step);
+    ASSIGN_OR_RETURN(const AfterSaving after, SaveOrGoOn(context.session(), values.global_step));
+    if (after == AfterSaving::kStop) context.RequestStop();
+    return absl::OkStatus();
   }
   absl::Status End(const SessionContext& session) override {
-    if (timer_->last_triggered_step() == session.global_step) return absl::OkStatus();
+    absl::Status ended;
+    if (timer_->last_triggered_step() != session.global_step) ended = SaveLast(session);
+    for (const auto& listener : listeners_) ended.Update(listener->End(session, session.global_step));
+    return ended;
+  }
+
+ private:
+  absl::Status SaveLast(const SessionContext& session) {
     absl::Status saved;
     for (int attempt = 0; attempt < kLastAttempts; ++attempt) {
-      saved = Save(session, session.global_step);
+      saved = Save(session, session.global_step).status();
       if (!absl::IsOutOfRange(saved)) return saved;
     }
     return absl::UnavailableError(absl::StrCat("the last checkpoint could not be saved: ", saved.message()));
   }
-
- private:
   // What can't be saved now is tried again at the next step.
-  absl::Status SaveOrGoOn(const SessionContext& session, int64_t step) {
-    const absl::Status saved = Save(session, step);
-    if (!absl::IsOutOfRange(saved)) return saved;
-    LogWarning("no checkpoint at step ", step, ": ", saved.message());
-    return absl::OkStatus();
+  absl::StatusOr<AfterSaving> SaveOrGoOn(const SessionContext& session, int64_t step) {
+    const absl::StatusOr<AfterSaving> saved = Save(session, step);
+    if (!absl::IsOutOfRange(saved.status())) return saved;
+    LogWarning("no checkpoint at step ", step, ": ", saved.status().message());
+    return AfterSaving::kGoOn;
   }
-  absl::Status Save(const SessionContext& session, int64_t step) {
+  absl::StatusOr<AfterSaving> Save(const SessionContext& session, int64_t step) {
+    for (const auto& listener : listeners_) RETURN_IF_ERROR(listener->BeforeSave(session, step));
     ASSIGN_OR_RETURN(const std::string path, session.saver->Save());
     timer_->UpdateLastTriggered(step, session.now);
-    if (session.summaries == nullptr) return absl::OkStatus();
-    return session.summaries->AddSessionLog(SessionStatus::kCheckpoint, step, path);
+    if (session.summaries != nullptr)
+      RETURN_IF_ERROR(session.summaries->AddSessionLog(SessionStatus::kCheckpoint, step, path));
+    AfterSaving after = AfterSaving::kGoOn;
+    for (const auto& listener : listeners_) {
+      ASSIGN_OR_RETURN(const AfterSaving wish, listener->AfterSave(session, step));
+      if (wish != AfterSaving::kStop) continue;
+      LogInfo("A CheckpointSaverListener requested that training be stopped.");
+      after = AfterSaving::kStop;
+    }
+    return after;
   }
 
   absl::StatusOr<SecondOrStepTimer> timer_;
+  const std::vector<std::shared_ptr<CheckpointSaverListener>> listeners_;
 };
 
 }  // namespace

@@ -14,14 +14,16 @@ class LoggingTensorHook final : public SessionHook {
  public:
   explicit LoggingTensorHook(const LoggingTensorOptions& options)
       : options_(options),
+        tensors_(TensorsOf(options)),
+        at_end_only_(IsAtEndOnly(options)),
         timer_(
             MakeTimer(options.every ? std::nullopt : options.every_n_iter, options.every, "every_n_iter and every")) {}
 
-  absl::Status Begin() override { return timer_.status(); }
+  absl::Status Begin() override { return at_end_only_ ? absl::OkStatus() : timer_.status(); }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
-    last_ = values;
+    if (options_.at_end) last_ = values;
     const int64_t iteration = iterations_++;
-    if (!timer_->ShouldTriggerForStep(iteration, context.session().now)) return absl::OkStatus();
+    if (at_end_only_ || !timer_->ShouldTriggerForStep(iteration, context.session().now)) return absl::OkStatus();
     return Log(values, timer_->UpdateLastTriggered(iteration, context.session().now));
   }
   absl::Status End(const SessionContext&) override {
@@ -29,16 +31,34 @@ class LoggingTensorHook final : public SessionHook {
   }
 
  private:
+  struct Tensor {
+    std::string tag;
+    std::string name;
+  };
+  static std::vector<Tensor> TensorsOf(const LoggingTensorOptions& options) {
+    std::vector<Tensor> tensors;
+    for (const auto& [tag, name] : options.tagged_tensors) tensors.push_back({tag, name});
+    if (!tensors.empty()) return tensors;
+    for (const std::string& name : options.tensors) tensors.push_back({name, name});
+    return tensors;
+  }
+  static bool IsAtEndOnly(const LoggingTensorOptions& options) {
+    return options.at_end && !options.every_n_iter && !options.every;
+  }
   absl::Status Log(const RunValues& values, const std::optional<SecondOrStepTimer::Elapsed>& elapsed) const {
+    if (options_.formatter) {
+      LogInfo(options_.formatter(values));
+      return absl::OkStatus();
+    }
     std::vector<std::string> words;
-    for (const std::string& name : options_.tensors) {
+    for (const auto& [tag, name] : tensors_) {
       double value;
       if (!values.Find(name, &value))
         return absl::InvalidArgumentError(absl::StrCat("LoggingTensor: there is no tensor '", name,
                                                        "'; use AddScalar in the step, or loss, step, staleness"));
       // Whole numbers (steps) in full: %.8g would print the hundred-millionth step as 1e+08.
-      words.push_back(value == std::trunc(value) && std::abs(value) < 1e15 ? absl::StrFormat("%s = %.0f", name, value)
-                                                                           : absl::StrFormat("%s = %.8g", name, value));
+      words.push_back(value == std::trunc(value) && std::abs(value) < 1e15 ? absl::StrFormat("%s = %.0f", tag, value)
+                                                                           : absl::StrFormat("%s = %.8g", tag, value));
     }
     const std::string time = elapsed ? absl::StrFormat(" (%.3f sec)", absl::ToDoubleSeconds(elapsed->time)) : "";
     LogInfo(absl::StrJoin(words, ", "), time);
@@ -46,6 +66,8 @@ class LoggingTensorHook final : public SessionHook {
   }
 
   const LoggingTensorOptions options_;
+  const std::vector<Tensor> tensors_;
+  const bool at_end_only_;
   absl::StatusOr<SecondOrStepTimer> timer_;
   int64_t iterations_ = 0;
   std::optional<RunValues> last_;

@@ -1,0 +1,37 @@
+// Values that hooks give to one step, by name (TensorFlow's feed_dict of SessionRunArgs). Used by the training thread.
+#pragma once
+
+#include <any>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+class Feeds {
+ public:
+  // AlreadyExists: there is one of this name.
+  [[nodiscard]] absl::Status Add(const std::string& name, std::any value) {
+    if (values_.try_emplace(name, std::move(value)).second) return absl::OkStatus();
+    return absl::AlreadyExistsError(
+        absl::StrCat("'", name, "' is fed by two hooks in one run; feed it by one of them"));
+  }
+
+  // NotFound: nobody has fed it in this run. InvalidArgument: it is of another type.
+  template <typename T>
+  absl::StatusOr<T> Get(const std::string& name) const {
+    const auto found = values_.find(name);
+    if (found == values_.end()) return absl::NotFoundError(absl::StrCat("no hook has fed '", name, "' in this run"));
+    if (const T* const value = std::any_cast<T>(&found->second)) return *value;
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' was fed as another type than the one that it is read as"));
+  }
+
+ private:
+  std::map<std::string, std::any> values_;
+};
+
+}  // namespace muster

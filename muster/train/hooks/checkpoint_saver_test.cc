@@ -1,0 +1,106 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/train/hooks.h"
+#include "muster/train/training_process.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Writes down what it is told, with the checkpoints that are there.
+class Listener final : public CheckpointSaverListener {
+ public:
+  Listener(std::string name, FileSystem& files, std::vector<std::string>& story)
+      : name_(std::move(name)), files_(files), story_(story) {}
+
+  absl::Status Begin() override { return Note("begin"); }
+  absl::Status BeforeSave(const SessionContext&, int64_t step) override { return Note(absl::StrCat("before ", step)); }
+  absl::StatusOr<AfterSaving> AfterSave(const SessionContext&, int64_t step) override {
+    const absl::Status noted = Note(absl::StrCat("after ", step));
+    if (!noted.ok()) return noted;
+    return step == stops_at ? AfterSaving::kStop : AfterSaving::kGoOn;
+  }
+  absl::Status End(const SessionContext&, int64_t step) override { return Note(absl::StrCat("end ", step)); }
+
+  int64_t stops_at = -1;
+  std::string fails_at;
+
+ private:
+  absl::Status Note(const std::string& what) {
+    const auto checkpoints = ListCheckpoints(files_, "model").value_or(std::vector<std::string>());
+    story_.push_back(absl::StrCat(name_, " ", what, " of ", checkpoints.size()));
+    return what == fails_at ? absl::InternalError(absl::StrCat("failed ", what)) : absl::OkStatus();
+  }
+
+  const std::string name_;
+  FileSystem& files_;
+  std::vector<std::string>& story_;
+};
+
+class CheckpointSaverListenerTest : public ::testing::Test {
+ protected:
+  Session MakeSession(std::vector<std::shared_ptr<CheckpointSaverListener>> listeners) {
+    return process_.MakeSession(
+        {.checkpoint_dir = "model",
+         .save_checkpoint_secs = 0,
+         .chief_only_hooks = {CheckpointSaver({.save_steps = 2, .listeners = std::move(listeners)})}});
+  }
+
+  std::vector<std::string> story_;
+  SimulatedStore store_{1, {"chief:0"}};
+  TrainingProcess process_{store_, "chief:0", {.files = &store_.files}};
+  std::shared_ptr<Listener> a_ = std::make_shared<Listener>("a", store_.files, story_);
+  std::shared_ptr<Listener> b_ = std::make_shared<Listener>("b", store_.files, story_);
+};
+
+TEST_F(CheckpointSaverListenerTest, HearOfEachSaveBeforeAndAfterIt) {
+  Session session = MakeSession({a_, b_});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  EXPECT_THAT(std::exchange(story_, {}), ElementsAre("a begin of 0", "b begin of 0", "a before 0 of 0",
+                                                     "b before 0 of 0", "a after 0 of 1", "b after 0 of 1"));
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_THAT(std::exchange(story_, {}),
+              ElementsAre("a before 2 of 1", "b before 2 of 1", "a after 2 of 2", "b after 2 of 2"));
+  ASSERT_EQ(session.Close(), absl::OkStatus());
+  EXPECT_THAT(story_, ElementsAre("a before 3 of 2", "b before 3 of 2", "a after 3 of 3", "b after 3 of 3",
+                                  "a end 3 of 3", "b end 3 of 3"));
+}
+
+TEST_F(CheckpointSaverListenerTest, MayAskForAStopButNotAtTheCreation) {
+  a_->stops_at = 0;
+  Session first = MakeSession({a_, b_});
+  ASSERT_EQ(first.Start(), absl::OkStatus());
+  EXPECT_FALSE(first.ShouldStop()) << "as TensorFlow, which passes over what the first save's listeners say";
+  a_->stops_at = 2;
+  ASSERT_EQ(first.Run(), absl::OkStatus());
+  EXPECT_FALSE(first.ShouldStop());
+  story_.clear();
+  ASSERT_EQ(first.Run(), absl::OkStatus());
+  EXPECT_TRUE(first.ShouldStop());
+  EXPECT_THAT(story_, ElementsAre("a before 2 of 1", "b before 2 of 1", "a after 2 of 2", "b after 2 of 2"))
+      << "the others hear of the save all the same";
+  story_.clear();
+  ASSERT_EQ(first.Close(), absl::OkStatus());
+  EXPECT_THAT(story_, ElementsAre("a end 2 of 2", "b end 2 of 2")) << "the last step is saved already";
+}
+
+TEST_F(CheckpointSaverListenerTest, AnErrorIsTheRuns) {
+  b_->fails_at = "before 2";
+  Session session = MakeSession({a_, b_});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  ASSERT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_EQ(session.Run(), absl::InternalError("failed before 2"));
+  EXPECT_THAT(ListCheckpoints(store_.files, "model").value_or(std::vector<std::string>()), ElementsAre("model.ckpt-0"));
+}
+
+}  // namespace
+}  // namespace muster

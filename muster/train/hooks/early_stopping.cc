@@ -1,0 +1,155 @@
+#include "muster/train/hooks/early_stopping.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/algo/algorithm.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/store/store_client.h"
+#include "muster/train/hooks/options.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kDefaultInterval = absl::Seconds(60);
+
+absl::StatusOr<SecondOrStepTimer> TimerOf(const StopCheck& check) {
+  if (check.run_every_steps || check.run_every)
+    return MakeTimer(check.run_every_steps, check.run_every, "run_every_steps and run_every");
+  return SecondOrStepTimer::Every(kDefaultInterval);
+}
+
+// What a run says about the question; what it has said stays said until the question is asked.
+class Judge {
+ public:
+  virtual ~Judge() = default;
+  [[nodiscard]] virtual absl::Status Check() const { return absl::OkStatus(); }
+  virtual void Look(const RunValues& values) = 0;
+  // Why training shall stop; empty: it shall go on.
+  virtual std::string Verdict(const RunValues& values) = 0;
+};
+
+class PredicateJudge final : public Judge {
+ public:
+  explicit PredicateJudge(std::function<bool(const RunValues&)> should_stop) : should_stop_(std::move(should_stop)) {}
+  void Look(const RunValues&) override {}
+  std::string Verdict(const RunValues& values) override {
+    return should_stop_(values) ? "the program's condition holds" : "";
+  }
+
+ private:
+  const std::function<bool(const RunValues&)> should_stop_;
+};
+
+class ImprovementJudge final : public Judge {
+ public:
+  ImprovementJudge(NoImprovementOptions options, bool decrease) : options_(std::move(options)), decrease_(decrease) {}
+  absl::Status Check() const override {
+    if (options_.max_steps_without_improvement > 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("early stopping: max_steps_without_improvement is ",
+                                                   options_.max_steps_without_improvement, "; accepted: 1 or more"));
+  }
+  void Look(const RunValues& values) override {
+    double value = 0;
+    if (values.global_step < options_.min_steps || !values.Find(options_.metric, &value)) return;
+    if (!since_) since_ = values.global_step;
+    if (!std::isnan(value) && (!best_ || (decrease_ ? value < *best_ : value > *best_))) {
+      best_ = value;
+      since_ = values.global_step;
+    }
+    const int64_t steps = values.global_step - *since_;
+    if (!verdict_.empty() || steps < options_.max_steps_without_improvement) return;
+    verdict_ = absl::StrCat("no ", decrease_ ? "decrease" : "increase", " in metric \"", options_.metric, "\" for ",
+                            steps, " steps, which is greater than or equal to max steps (",
+                            options_.max_steps_without_improvement, ") configured for early stopping");
+  }
+  std::string Verdict(const RunValues&) override { return verdict_; }
+
+ private:
+  const NoImprovementOptions options_;
+  const bool decrease_;
+  std::optional<double> best_;
+  std::optional<int64_t> since_;  // the step of the best value, or of the first
+  std::string verdict_;
+};
+
+class ThresholdJudge final : public Judge {
+ public:
+  ThresholdJudge(ThresholdOptions options, bool higher) : options_(std::move(options)), higher_(higher) {}
+  void Look(const RunValues& values) override {
+    double value = 0;
+    if (!verdict_.empty() || values.global_step < options_.min_steps || !values.Find(options_.metric, &value)) return;
+    if (higher_ ? value > options_.threshold : value < options_.threshold)
+      verdict_ = absl::StrCat("at step ", values.global_step, " metric \"", options_.metric, "\" has value ", value,
+                              ", which is ", higher_ ? "higher" : "lower", " than the configured threshold (",
+                              options_.threshold, ") for early stopping");
+  }
+  std::string Verdict(const RunValues&) override { return verdict_; }
+
+ private:
+  const ThresholdOptions options_;
+  const bool higher_;
+  std::string verdict_;
+};
+
+class EarlyStoppingHook final : public SessionHook {
+ public:
+  EarlyStoppingHook(std::unique_ptr<Judge> judge, const StopCheck& check)
+      : judge_(std::move(judge)), timer_(TimerOf(check)) {}
+
+  absl::Status Begin() override {
+    RETURN_IF_ERROR(timer_.status());
+    return judge_->Check();
+  }
+  absl::Status AfterRun(RunContext& context, const RunValues& values) override {
+    const SessionContext& session = context.session();
+    if (!session.is_chief) return absl::OkStatus();
+    judge_->Look(values);
+    if (!timer_->ShouldTriggerForStep(values.global_step, session.now)) return absl::OkStatus();
+    timer_->UpdateLastTriggered(values.global_step, session.now);
+    const std::string why = judge_->Verdict(values);
+    if (why.empty()) return absl::OkStatus();
+    LogInfo("Requesting early stopping at global step ", values.global_step, ": ", why, ".");
+    stopped_ = true;
+    context.RequestStop();
+    return absl::OkStatus();
+  }
+  // The others have no way of their own to see it.
+  absl::Status End(const SessionContext& session) override {
+    if (!stopped_ || session.client == nullptr || !session.algorithm->trains_on_ps()) return absl::OkStatus();
+    const absl::Status ended =
+        session.client->Shutdown(absl::StrCat("early stopping at global step ", session.global_step));
+    return absl::IsCancelled(ended) ? absl::OkStatus() : ended;
+  }
+
+ private:
+  const std::unique_ptr<Judge> judge_;
+  absl::StatusOr<SecondOrStepTimer> timer_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<SessionHook> StopIf(std::function<bool(const RunValues&)> should_stop, const StopCheck& check) {
+  return std::make_shared<EarlyStoppingHook>(std::make_unique<PredicateJudge>(std::move(should_stop)), check);
+}
+
+std::shared_ptr<SessionHook> StopIfNoDecrease(const NoImprovementOptions& options) {
+  return std::make_shared<EarlyStoppingHook>(std::make_unique<ImprovementJudge>(options, true), options.check);
+}
+
+std::shared_ptr<SessionHook> StopIfNoIncrease(const NoImprovementOptions& options) {
+  return std::make_shared<EarlyStoppingHook>(std::make_unique<ImprovementJudge>(options, false), options.check);
+}
+
+std::shared_ptr<SessionHook> StopIfHigher(const ThresholdOptions& options) {
+  return std::make_shared<EarlyStoppingHook>(std::make_unique<ThresholdJudge>(options, true), options.check);
+}
+
+std::shared_ptr<SessionHook> StopIfLower(const ThresholdOptions& options) {
+  return std::make_shared<EarlyStoppingHook>(std::make_unique<ThresholdJudge>(options, false), options.check);
+}
+
+}  // namespace muster

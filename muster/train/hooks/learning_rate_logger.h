@@ -1,0 +1,23 @@
+// Says which learning rate the rule has come to: `learning_rate = 0.05, step = 101` in the log and, where there are
+// summaries, as the scalar "learning_rate".
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "muster/train/session_hook.h"
+
+namespace muster {
+
+// After the first run, then every so many global steps or so much time, if one is given. The schedule is evaluated at
+// the global step that the run has reached: the rate of the next update. Groups of variables with rules of their own
+// are "learning_rate/NAME", by the first name (or pattern) of the group; rules without a rate (add) are left out.
+struct LearningRateLoggerOptions {
+  std::optional<int64_t> every_n_steps = 100;
+  std::optional<absl::Duration> every;
+};
+std::shared_ptr<SessionHook> LearningRateLogger(const LearningRateLoggerOptions& options = {});
+
+}  // namespace muster

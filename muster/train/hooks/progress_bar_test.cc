@@ -1,0 +1,101 @@
+#include "muster/train/hooks/progress_bar.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "muster/train/hook_driver.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class ProgressBarTest : public ::testing::Test {
+ protected:
+  Terminal Screen(bool is_terminal) {
+    return {.is_terminal = is_terminal,
+            .width = [this] { return width_; },
+            .write = [this](std::string_view text) { written_.emplace_back(text); }};
+  }
+
+  int width_ = 80;
+  std::vector<std::string> written_;
+};
+
+TEST_F(ProgressBarTest, OneLineThatChangesInPlaceAndEndsWithANewline) {
+  Driver driver(ProgressBar({.last_step = 100, .terminal = Screen(true)}));
+  ASSERT_EQ(driver.Begin(), absl::OkStatus());
+  ASSERT_EQ(driver.Create(0), absl::OkStatus());
+  driver.Run(1);
+  driver.now += absl::Milliseconds(99);
+  driver.Run(10);
+  driver.now += absl::Milliseconds(4901);
+  driver.Run(50, 0.25);
+  driver.now += absl::Seconds(1);
+  EXPECT_EQ(written_.size(), 2u) << "not more often than ten times a second";
+  ASSERT_EQ(driver.End(100), absl::OkStatus());
+  // Of 80 columns 79 are used, and the bar takes what is left, 40 at most.
+  const std::string half = "\r\x1b[K 50% [" + std::string(15, '=') + ">" + std::string(14, ' ') +
+                           "] 50/100  10.0 steps/s  ETA 0:05  loss 0.25";
+  EXPECT_THAT(written_, ElementsAre("\r\x1b[K  1% [>" + std::string(39, ' ') + "] 1/100  loss 0.5", half, half, "\n"));
+  for (const std::string& line : written_) EXPECT_LE(line.size(), 4u + 79u);
+}
+
+TEST_F(ProgressBarTest, ANarrowTerminalHasAShorterLine) {
+  width_ = 24;
+  Driver driver(ProgressBar({.last_step = 1000000, .terminal = Screen(true)}));
+  ASSERT_EQ(driver.Create(0), absl::OkStatus());
+  driver.Run(250000);
+  ASSERT_EQ(written_.size(), 1u);
+  EXPECT_EQ(written_[0], "\r\x1b[K 25% 250000/1000000  lo");
+}
+
+TEST_F(ProgressBarTest, ALineNowAndThenWhereThereIsNoTerminal) {
+  Driver driver(ProgressBar({.last_step = 7300, .log_every = absl::Seconds(30), .terminal = Screen(false)}));
+  ASSERT_EQ(driver.Create(100), absl::OkStatus());
+  EXPECT_THAT(Logged([&] {
+                for (int second = 0; second <= 61; ++second) {
+                  driver.Run(100 + second);
+                  driver.now += absl::Seconds(1);
+                }
+                EXPECT_EQ(driver.End(161), absl::OkStatus());
+              }),
+              ElementsAre("  1% 100/7300  loss 0.5", "  1% 130/7300  1.0 steps/s  ETA 1:59:30  loss 0.5",
+                          "  2% 160/7300  1.0 steps/s  ETA 1:59:00  loss 0.5"));
+  EXPECT_THAT(written_, IsEmpty());
+}
+
+TEST_F(ProgressBarTest, StepsFromTheFirstCreationAndTheRateFromTheLast) {
+  Driver driver(ProgressBar({.num_steps = 100, .terminal = Screen(true)}));
+  ASSERT_EQ(driver.Create(100), absl::OkStatus());
+  ASSERT_EQ(driver.Create(150), absl::OkStatus());  // a recovery
+  driver.now += absl::Seconds(10);
+  driver.Run(160);
+  ASSERT_EQ(written_.size(), 1u);
+  EXPECT_THAT(written_[0], HasSubstr("160/200  1.0 steps/s  ETA 0:40"));
+}
+
+TEST_F(ProgressBarTest, ASessionThatFailsLeavesTheCursorOnANewLine) {
+  {
+    Driver driver(ProgressBar({.last_step = 100, .terminal = Screen(true)}));
+    ASSERT_EQ(driver.Create(0), absl::OkStatus());
+    driver.Run(1);
+  }
+  EXPECT_EQ(written_.back(), "\n");
+  written_.clear();
+  { Driver never_drawn(ProgressBar({.last_step = 100, .terminal = Screen(true)})); }
+  EXPECT_THAT(written_, IsEmpty());
+}
+
+TEST_F(ProgressBarTest, ExactlyOneOfTheTwoIsGiven) {
+  EXPECT_TRUE(absl::IsInvalidArgument(ProgressBar({})->Begin()));
+  EXPECT_TRUE(absl::IsInvalidArgument(ProgressBar({.last_step = 1, .num_steps = 1})->Begin()));
+}
+
+}  // namespace
+}  // namespace muster
