@@ -21,7 +21,8 @@ install(TARGETS muster_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # What only the tests beside the files include stays here.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/muster DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
         PATTERN "training_process.h" EXCLUDE PATTERN "simulated_store.h" EXCLUDE PATTERN "scripted_handler.h" EXCLUDE
-        PATTERN "quadratic_source.h" EXCLUDE PATTERN "checkpoint_test_data.h" EXCLUDE PATTERN "event_file_reader.h" EXCLUDE)
+        PATTERN "quadratic_source.h" EXCLUDE PATTERN "checkpoint_test_data.h" EXCLUDE PATTERN "event_file_reader.h" EXCLUDE
+        PATTERN "plain_protobuf.h" EXCLUDE)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
 install(EXPORT musterTargets NAMESPACE muster:: DESTINATION ${package_folder})

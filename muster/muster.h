@@ -11,6 +11,7 @@
 #include "muster/torch_bridge/module_source.h"
 #include "muster/torch_bridge/random_state.h"
 #include "muster/torch_bridge/sessions.h"
+#include "muster/torch_bridge/summaries.h"
 #include "muster/torch_bridge/training.h"
 #include "muster/train/coordinator.h"
 #include "muster/train/error.h"

@@ -375,7 +375,8 @@ class ReportTest(unittest.TestCase):
             self.assertEqual(sorted(c.outcome for c in check.python_cases(path)), ["failed", "passed", "skipped"])
 
     def test_every_part_can_be_named(self):
-        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "release", "simulation", "install", "asan", "tsan"])
+        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "release", "simulation", "tensorboard", "install",
+                                                 "asan", "tsan"])
 
 
 class BenchmarksTest(Tree):

@@ -188,6 +188,11 @@ def install_part(report):
         python_part(report, "install: another project builds against an installed muster", "tests/install/install_test.py")
 
 
+def tensorboard_part(report):
+    if build_part(report, "release", ["summaries"]):
+        python_part(report, "tensorboard: the real one, and its page in a browser", "tests/tensorboard_test.py")
+
+
 def tools_part(report):
     python_part(report, "tools: the tools' own tests", "tests/tools_test.py")
     python_part(report, "tools: bench peers", "tests/bench_peers_test.py")
@@ -214,6 +219,7 @@ PARTS = {
     "check": check_part,
     "release": release_part,
     "simulation": simulation_part,
+    "tensorboard": tensorboard_part,
     "install": install_part,
     "asan": lambda report: sanitizer_part(report, "asan"),
     "tsan": lambda report: sanitizer_part(report, "tsan"),

@@ -1,6 +1,7 @@
 #include "muster/base/file_system.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +63,15 @@ class PosixWritableFile final : public WritableFile {
  private:
   const std::string path_;
   Descriptor fd_;
+};
+
+// The kernel lets go of it with the last descriptor of this opening of the file: at close, or when the process ends.
+class PosixFileLock final : public FileLock {
+ public:
+  explicit PosixFileLock(int fd) : fd_(fd) {}
+
+ private:
+  const Descriptor fd_;
 };
 
 class Posix final : public FileSystem {
@@ -150,6 +160,25 @@ class Posix final : public FileSystem {
     if (fd.get() < 0) return Error("sync directory", path);
     if (fsync(fd.get()) != 0) return Error("sync directory", path);
     return absl::OkStatus();
+  }
+
+  // flock, not fcntl's locks: those are one process's, so that two of its writers would share them. The file isn't
+  // removed with the lock: another process may have opened it, and would then lock a file without a name.
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) override {
+    Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (fd.get() < 0) return Error("lock", path);
+    while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno == ENOLCK || errno == ENOTSUP || errno == ENOSYS || errno == EINVAL)
+        return absl::UnimplementedError(absl::StrCat("cannot lock ", path, ": this file system has no locks"));
+      if (errno != EWOULDBLOCK) return Error("lock", path);
+      const auto found = ReadFile(path);
+      return absl::FailedPreconditionError(found.ok() && !found->empty() ? *found : "somebody who left no name");
+    }
+    if (ftruncate(fd.get(), 0) != 0) return Error("write", path);
+    if (pwrite(fd.get(), holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size()))
+      return Error("write", path);
+    return std::make_unique<PosixFileLock>(fd.Release());
   }
 };
 

@@ -25,6 +25,12 @@ class WritableFile {
   [[nodiscard]] virtual absl::Status Close() = 0;
 };
 
+// The exclusive right to something, until it is destroyed or its process ends, in whatever way.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
 // Thread-safe. Paths are as the operating system takes them.
 class FileSystem {
  public:
@@ -49,6 +55,10 @@ class FileSystem {
   [[nodiscard]] virtual absl::Status RemoveTree(const std::string& path) = 0;
   // Makes renames and new names in the directory durable.
   [[nodiscard]] virtual absl::Status SyncDirectory(const std::string& path) = 0;
+  // Takes the lock that the file at `path` stands for, and writes `holder` into the file, which is made if there is
+  // none and stays when the lock is given back. Doesn't wait. FailedPrecondition: somebody holds it, in this process or
+  // another; the message is what he wrote there. Unimplemented: this file system has no locks.
+  virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) = 0;
 };
 
 // The machine's. Lives for the whole process.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <functional>
 
@@ -91,6 +93,51 @@ TEST_P(FileSystemTest, AtomicWriteReplacesAndLeavesNothingElse) {
 
 INSTANTIATE_TEST_SUITE_P(All, FileSystemTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Posix" : "Memory"; });
+
+TEST_P(FileSystemTest, ALockHasOneHolderWhoIsNamed) {
+  auto first = files().Lock(Path("lock"), "the first");
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(files().Lock(Path("lock"), "the second").status(), absl::FailedPreconditionError("the first"));
+  EXPECT_TRUE(files().Lock(Path("another"), "the second").ok());
+  first->reset();
+  auto third = files().Lock(Path("lock"), "3rd");
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_EQ(*files().ReadFile(Path("lock")), "3rd") << "nothing of the longer name is left";
+}
+
+TEST_P(FileSystemTest, ALockNeedsItsDirectory) {
+  EXPECT_TRUE(absl::IsNotFound(files().Lock(Path("none/lock"), "me").status()));
+}
+
+TEST(PosixFileLockTest, EndsWithItsProcess) {
+  std::string root = ::testing::TempDir() + "muster_lock_XXXXXX";
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
+  const std::string path = JoinPath(root, "lock");
+  int locked[2], leave[2];
+  ASSERT_EQ(pipe(locked), 0);
+  ASSERT_EQ(pipe(leave), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(leave[1]);
+    const auto lock = PosixFileSystem().Lock(path, "the child");
+    char byte = lock.ok() ? 'y' : 'n';
+    if (write(locked[1], &byte, 1) != 1 || read(leave[0], &byte, 1) != 0) _exit(1);
+    _exit(0);  // without giving anything back
+  }
+  close(leave[0]);
+  char byte = 0;
+  ASSERT_EQ(read(locked[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'y');
+  EXPECT_EQ(PosixFileSystem().Lock(path, "me").status(), absl::FailedPreconditionError("the child"));
+  close(leave[1]);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(PosixFileSystem().Lock(path, "me").ok());
+  close(locked[0]);
+  close(locked[1]);
+  EXPECT_TRUE(PosixFileSystem().RemoveTree(root).ok());
+}
 
 TEST(WriteFileAtomicallyTest, AReaderSeesTheOldOrTheNewWhereverItStops) {
   MemoryFileSystem counted;

@@ -32,6 +32,9 @@ class ForwardingFileSystem : public FileSystem {
   absl::Status Remove(const std::string& path) override { return inner_.Remove(path); }
   absl::Status RemoveTree(const std::string& path) override { return inner_.RemoveTree(path); }
   absl::Status SyncDirectory(const std::string& path) override { return inner_.SyncDirectory(path); }
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) override {
+    return inner_.Lock(path, holder);
+  }
 
  protected:
   FileSystem& inner_;

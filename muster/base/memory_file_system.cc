@@ -64,6 +64,21 @@ class MemoryWritableFile final : public WritableFile {
   const uint64_t writer_;
 };
 
+class MemoryFileLock final : public FileLock {
+ public:
+  MemoryFileLock(MemoryFileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
+  ~MemoryFileLock() override {
+    MutexLock lock(files_.mutex_);
+    files_.locked_.erase(path_);
+  }
+  MemoryFileLock(const MemoryFileLock&) = delete;
+  MemoryFileLock& operator=(const MemoryFileLock&) = delete;
+
+ private:
+  MemoryFileSystem& files_;
+  const std::string path_;
+};
+
 void MemoryFileSystem::FillAfter(uint64_t bytes) {
   MutexLock lock(mutex_);
   room_ = bytes;
@@ -276,6 +291,20 @@ absl::Status MemoryFileSystem::SyncDirectory(const std::string& path) {
   for (const auto& entry : nodes_)
     if (is_here(entry)) durable_.insert(entry);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> MemoryFileSystem::Lock(const std::string& path, const std::string& holder) {
+  MutexLock lock(mutex_);
+  const std::string normal = Normal(path);
+  const std::string parent = Parent(normal);
+  if (parent != "." && parent != "/" && !directories_.contains(parent)) return Missing(path);
+  std::shared_ptr<Node>& node = nodes_[normal];
+  if (node == nullptr) node = std::make_shared<Node>();
+  if (locked_.contains(normal)) return absl::FailedPreconditionError(node->content);
+  RETURN_IF_ERROR(Change("lock", path));
+  node->content = holder;
+  locked_.insert(normal);
+  return std::make_unique<MemoryFileLock>(*this, normal);
 }
 
 }  // namespace muster

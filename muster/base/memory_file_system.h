@@ -55,8 +55,11 @@ class MemoryFileSystem final : public FileSystem {
   [[nodiscard]] absl::Status Remove(const std::string& path) override;
   [[nodiscard]] absl::Status RemoveTree(const std::string& path) override;
   [[nodiscard]] absl::Status SyncDirectory(const std::string& path) override;
+  // Must outlive the lock.
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) override;
 
  private:
+  friend class MemoryFileLock;
   friend class MemoryWritableFile;
   struct Node {
     std::string content;
@@ -76,6 +79,7 @@ class MemoryFileSystem final : public FileSystem {
   Nodes nodes_ ABSL_GUARDED_BY(mutex_);
   Nodes durable_ ABSL_GUARDED_BY(mutex_);  // names as they would be found after a power failure
   std::set<std::string> directories_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> locked_ ABSL_GUARDED_BY(mutex_);
   uint64_t room_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<uint64_t>::max();
   bool read_only_ ABSL_GUARDED_BY(mutex_) = false;
   int renames_until_failure_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -10,36 +10,32 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "muster/base/crc32c.h"
+#include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
+#include "muster/summary/summary_values.h"
 
 namespace muster {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "records are framed with little-endian numbers");
 
-// Field numbers of tensorflow/core/util/event.proto and framework/summary.proto.
+// Field numbers of tensorflow/core/util/event.proto.
 constexpr protozero::pbf_tag_type kEventWallTime = 1;
 constexpr protozero::pbf_tag_type kEventStep = 2;
 constexpr protozero::pbf_tag_type kEventFileVersion = 3;
+constexpr protozero::pbf_tag_type kEventGraphDef = 4;
 constexpr protozero::pbf_tag_type kEventSummary = 5;
 constexpr protozero::pbf_tag_type kEventSessionLog = 7;
-constexpr protozero::pbf_tag_type kSummaryValue = 1;
-constexpr protozero::pbf_tag_type kValueTag = 1;
-constexpr protozero::pbf_tag_type kValueSimpleValue = 2;
-constexpr protozero::pbf_tag_type kValueHistogram = 5;
-constexpr protozero::pbf_tag_type kHistogramMin = 1;
-constexpr protozero::pbf_tag_type kHistogramMax = 2;
-constexpr protozero::pbf_tag_type kHistogramNum = 3;
-constexpr protozero::pbf_tag_type kHistogramSum = 4;
-constexpr protozero::pbf_tag_type kHistogramSumSquares = 5;
-constexpr protozero::pbf_tag_type kHistogramLimits = 6;
-constexpr protozero::pbf_tag_type kHistogramCounts = 7;
 constexpr protozero::pbf_tag_type kSessionLogStatus = 1;
 constexpr protozero::pbf_tag_type kSessionLogCheckpointPath = 2;
 constexpr protozero::pbf_tag_type kSessionLogMessage = 3;
 
 constexpr std::string_view kFileVersion = "brain.Event:2";
+// Not "events…": whoever lists a directory's event files must not meet it.
+constexpr char kLockFile[] = ".summary_writer.lock";
 
 double Seconds(absl::Time time) { return static_cast<double>(absl::ToUnixMicros(time)) / 1e6; }
 
@@ -56,13 +52,32 @@ std::string FreePath(FileSystem& files, const std::string& directory, const std:
   return path;
 }
 
+// The right to write in `directory`; null where the file system has no locks.
+absl::StatusOr<std::unique_ptr<FileLock>> TakeDirectory(FileSystem& files, const std::string& directory,
+                                                        absl::Time now) {
+  auto taken = files.Lock(JoinPath(directory, kLockFile),
+                          absl::StrCat("process ", getpid(), " on ", MachineName(), ", since ",
+                                       absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", now, absl::UTCTimeZone())));
+  if (taken.ok()) return taken;
+  if (absl::IsUnimplemented(taken.status())) {
+    LogWarning(taken.status().message(), ": nothing will tell if somebody else writes summaries there, too");
+    return nullptr;
+  }
+  if (!absl::IsFailedPrecondition(taken.status())) return taken.status();
+  return WrongConfigurationError(absl::StrCat(
+      "the summary directory ", directory, " has a writer already: ", taken.status().message(),
+      "; TensorBoard loses events of two writers in one directory, so give this run another summary_dir or "
+      "checkpoint_dir, or end the other one"));
+}
+
 }  // namespace
 
 EventFileWriter::EventFileWriter(const Clock& clock, std::string path, absl::Duration flush_interval,
-                                 std::unique_ptr<WritableFile> file)
+                                 std::unique_ptr<FileLock> directory, std::unique_ptr<WritableFile> file)
     : clock_(clock),
       path_(std::move(path)),
       flush_interval_(flush_interval),
+      directory_(std::move(directory)),
       file_(std::move(file)),
       last_flush_(clock.Now()) {}
 
@@ -70,14 +85,15 @@ absl::StatusOr<std::unique_ptr<EventFileWriter>> EventFileWriter::Open(FileSyste
                                                                        const std::string& directory,
                                                                        const Options& options) {
   RETURN_IF_ERROR(files.CreateDirectory(directory));
+  ASSIGN_OR_RETURN(auto taken, TakeDirectory(files, directory, clock.Now()));
   const double now = Seconds(clock.Now());
   const std::string name = absl::StrFormat("events.out.tfevents.%010d.%s%s", static_cast<int64_t>(now),
                                            options.host.empty() ? MachineName() : options.host,
                                            options.suffix.empty() ? absl::StrCat(".", getpid()) : options.suffix);
   const std::string path = FreePath(files, directory, name);
   ASSIGN_OR_RETURN(auto file, files.OpenForWriting(path));
-  auto writer =
-      std::unique_ptr<EventFileWriter>(new EventFileWriter(clock, path, options.flush_interval, std::move(file)));
+  auto writer = std::unique_ptr<EventFileWriter>(
+      new EventFileWriter(clock, path, options.flush_interval, std::move(taken), std::move(file)));
   std::string event;
   protozero::pbf_writer encoder(event);
   encoder.add_double(kEventWallTime, now);
@@ -95,31 +111,22 @@ absl::Status EventFileWriter::AddScalar(std::string_view tag, float value, int64
 
 absl::Status EventFileWriter::AddScalars(std::span<const ScalarSummary> scalars, int64_t step) {
   std::string summary;
-  protozero::pbf_writer encoder(summary);
-  for (const ScalarSummary& scalar : scalars) {
-    protozero::pbf_writer value(encoder, kSummaryValue);
-    value.add_string(kValueTag, scalar.tag);
-    value.add_float(kValueSimpleValue, scalar.value);
-  }
-  return Add(kEventSummary, summary, step);
+  for (const ScalarSummary& scalar : scalars) AppendScalar(summary, scalar.tag, scalar.value);
+  return AddSummary(summary, step);
 }
 
 absl::Status EventFileWriter::AddHistogram(std::string_view tag, const ValueHistogram& histogram, int64_t step) {
   std::string summary;
-  protozero::pbf_writer encoder(summary);
-  {
-    protozero::pbf_writer value(encoder, kSummaryValue);
-    value.add_string(kValueTag, tag.data(), tag.size());
-    protozero::pbf_writer message(value, kValueHistogram);
-    message.add_double(kHistogramMin, histogram.min);
-    message.add_double(kHistogramMax, histogram.max);
-    message.add_double(kHistogramNum, histogram.num);
-    message.add_double(kHistogramSum, histogram.sum);
-    message.add_double(kHistogramSumSquares, histogram.sum_squares);
-    message.add_packed_double(kHistogramLimits, histogram.bucket_limit.begin(), histogram.bucket_limit.end());
-    message.add_packed_double(kHistogramCounts, histogram.bucket.begin(), histogram.bucket.end());
-  }
-  return Add(kEventSummary, summary, step);
+  AppendHistogram(summary, tag, histogram);
+  return AddSummary(summary, step);
+}
+
+absl::Status EventFileWriter::AddSummary(std::string_view summary, int64_t step) {
+  return summary.empty() ? absl::OkStatus() : Add(kEventSummary, summary, step);
+}
+
+absl::Status EventFileWriter::AddGraph(std::string_view graph_def, int64_t step) {
+  return Add(kEventGraphDef, graph_def, step);
 }
 
 absl::Status EventFileWriter::AddSessionLog(SessionStatus status, int64_t step, std::string_view checkpoint_path,
@@ -179,6 +186,7 @@ absl::Status EventFileWriter::Close() {
   absl::Status result = FlushLocked();
   result.Update(file_->Close());
   file_ = nullptr;
+  directory_ = nullptr;
   status_ = absl::FailedPreconditionError(absl::StrCat(path_, " is closed: nothing can be added to it"));
   return result;
 }

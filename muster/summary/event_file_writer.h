@@ -1,6 +1,6 @@
-// TensorBoard event files: scalars and session marks of one process. Layout: docs/summary_format.md. TensorBoard reads
-// one writer per directory reliably (two lose events); giving each process its own directory is the caller's duty, a
-// second file in one directory is never overwritten.
+// TensorBoard event files of one process: summaries, the model's graph, session marks. Layout: docs/summary_format.md.
+// TensorBoard reads one writer per directory reliably (of two it drops events), so a directory has one writer at a
+// time: a second one, from this process or another, is refused with the name of the first.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,9 @@ class EventFileWriter {
   };
 
   // Creates the directory and the file events.out.tfevents.<10 digits of seconds>.<host><suffix>, with the version
-  // event already flushed. `files` and `clock` must outlive it.
+  // event already flushed. An earlier file is never overwritten. `files` and `clock` must outlive it.
+  // IsWrongConfiguration: another writer has the directory. The right to it is given back by Close, by the destructor
+  // and by the end of the process, however it ends; a file system without locks is taken at the caller's word.
   static absl::StatusOr<std::unique_ptr<EventFileWriter>> Open(FileSystem& files, const Clock& clock,
                                                                const std::string& directory, const Options& options);
 
@@ -49,17 +51,22 @@ class EventFileWriter {
   // Several of one step as one event.
   [[nodiscard]] absl::Status AddScalars(std::span<const ScalarSummary> scalars, int64_t step);
   [[nodiscard]] absl::Status AddHistogram(std::string_view tag, const ValueHistogram& histogram, int64_t step);
-  // `checkpoint_path` for kCheckpoint, `message` free.
+  // An encoded `Summary` message, whatever values it holds (summary_values.h); an empty one is nothing to write.
+  [[nodiscard]] absl::Status AddSummary(std::string_view summary, int64_t step);
+  // An encoded `GraphDef` (graph_def.h); TensorBoard shows the last one of a directory.
+  [[nodiscard]] absl::Status AddGraph(std::string_view graph_def, int64_t step);
+  // kStart: from this step on everything that was written before is out of date. `checkpoint_path` for kCheckpoint,
+  // `message` free.
   [[nodiscard]] absl::Status AddSessionLog(SessionStatus status, int64_t step, std::string_view checkpoint_path = {},
                                            std::string_view message = {});
   // TensorBoard can see everything added so far.
   [[nodiscard]] absl::Status Flush();
-  // Flushes and ends the file; then every call but Close is FailedPrecondition.
+  // Flushes and ends the file, and gives the directory back; then every call but Close is FailedPrecondition.
   [[nodiscard]] absl::Status Close();
 
  private:
   EventFileWriter(const Clock& clock, std::string path, absl::Duration flush_interval,
-                  std::unique_ptr<WritableFile> file);
+                  std::unique_ptr<FileLock> directory, std::unique_ptr<WritableFile> file);
   [[nodiscard]] absl::Status Write(std::string_view event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] absl::Status FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] absl::Status Add(int field, std::string_view message, int64_t step);
@@ -69,6 +76,7 @@ class EventFileWriter {
   const absl::Duration flush_interval_;
 
   Mutex mutex_;
+  std::unique_ptr<FileLock> directory_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<WritableFile> file_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   absl::Time last_flush_ ABSL_GUARDED_BY(mutex_);

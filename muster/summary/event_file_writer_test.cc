@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -11,11 +12,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/crc32c.h"
+#include "muster/base/forwarding_file_system.h"
 #include "muster/base/memory_file_system.h"
+#include "muster/base/wrong_configuration.h"
 
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -71,9 +75,53 @@ TEST_F(EventFileWriterTest, NameHasTenDigitsAndTheMachineAndProcessByDefault) {
 TEST_F(EventFileWriterTest, ASecondFileOfTheSameSecondDoesNotOverwriteTheFirst) {
   const auto first = Open();
   ASSERT_TRUE(first->AddScalar("loss", 1, 1).ok());
+  ASSERT_TRUE(first->Close().ok());
   const auto second = Open();
   EXPECT_NE(first->path(), second->path());
   EXPECT_EQ(Records(*files_.ReadFile(first->path())).size(), 2u);
+}
+
+TEST_F(EventFileWriterTest, ADirectoryHasOneWriterAtATime) {
+  auto first = Open();
+  const absl::Status refused = EventFileWriter::Open(files_, clock_, "logs", {}).status();
+  EXPECT_TRUE(IsWrongConfiguration(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("the summary directory logs has a writer already"),
+                    HasSubstr(absl::StrCat("process ", getpid(), " on ")), HasSubstr("2023-11-14 22:13:20 UTC")));
+  EXPECT_NE(Open("logs/eval"), nullptr) << "a directory below is another one";
+  ASSERT_TRUE(first->Close().ok());
+  EXPECT_NE(first = Open(), nullptr) << "once it is closed";
+  first = nullptr;
+  EXPECT_NE(Open(), nullptr) << "or abandoned";
+}
+
+TEST_F(EventFileWriterTest, AFileSystemWithoutLocksIsTakenAtTheCallersWord) {
+  class WithoutLocks final : public ForwardingFileSystem {
+   public:
+    using ForwardingFileSystem::ForwardingFileSystem;
+    absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string&) override {
+      return absl::UnimplementedError(path);
+    }
+  };
+  WithoutLocks files(files_);
+  const auto first = EventFileWriter::Open(files, clock_, "logs", {});
+  EXPECT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(EventFileWriter::Open(files, clock_, "logs", {}).ok());
+}
+
+TEST_F(EventFileWriterTest, AGraphIsAnEventOfItsOwn) {
+  const auto writer = Open();
+  ASSERT_TRUE(writer->AddGraph("graph", 0).ok());
+  const double time = 1700000000;
+  const std::string expected = absl::StrCat("\x09", absl::string_view(reinterpret_cast<const char*>(&time), 8),
+                                            absl::string_view("\x10\x00", 2), "\x22\x05", "graph");
+  EXPECT_EQ(Records(*files_.ReadFile(writer->path())).back(), expected);
+}
+
+TEST_F(EventFileWriterTest, AnEmptySummaryIsNoEvent) {
+  const auto writer = Open();
+  ASSERT_TRUE(writer->AddSummary("", 1).ok());
+  EXPECT_EQ(Records(*files_.ReadFile(writer->path())).size(), 1u);
 }
 
 TEST_F(EventFileWriterTest, AScalarIsEncodedAsTensorFlowDoesIt) {
@@ -149,6 +197,9 @@ class CountingFileSystem final : public FileSystem {
   absl::Status Remove(const std::string&) override { return absl::OkStatus(); }
   absl::Status RemoveTree(const std::string&) override { return absl::OkStatus(); }
   absl::Status SyncDirectory(const std::string&) override { return absl::OkStatus(); }
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string&, const std::string&) override {
+    return std::make_unique<FileLock>();
+  }
   int flushes() const { return flushes_; }
 
  private:

@@ -169,7 +169,7 @@ class MonitoredSession {
   // pulls its values. Throws Error, and everything stays as it was.
   void Restore(const std::string& path);
 
-  // A value of this step for summaries and LoggingTensor; call it inside `loss`.
+  // A value of this step for summaries and LoggingTensor; call it inside `loss`. As summary::Scalar (summaries.h).
   void AddScalar(const std::string& name, double value) { session_->AddScalar(name, value); }
 
   // What a hook has fed for this step (FeedFn); call it inside `loss`. Throws Error: nobody has, or of another type.

@@ -75,10 +75,16 @@ struct StepCounterOptions {
 };
 std::shared_ptr<SessionHook> StepCounter(const StepCounterOptions& options = {});
 
-// Writes loss and the program's scalars as summaries: at the first run, then every `save_steps` or `save_interval`.
+// Writes the loss and all that the program registered in the step (docs/summaries.md): of the first run, then every
+// `save_steps` or `save_interval` (exactly one). Tells TensorBoard from which step on older summaries are out of date,
+// and flushes at the end.
 struct SummarySaverOptions {
   std::optional<int64_t> save_steps;
   std::optional<absl::Duration> save_interval;
+  // What is written instead, as an encoded `Summary`; called after a run whose summaries are due, when
+  // StepSummaries::Current still knows that step. At most one: the scaffold's, or one for this hook.
+  SummaryOp scaffold_summary;
+  SummaryOp summary_op;
 };
 std::shared_ptr<SessionHook> SummarySaver(const SummarySaverOptions& options);
 

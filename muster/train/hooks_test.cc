@@ -219,7 +219,7 @@ TEST_F(SummaryHooksTest, SummarySaverSavesTheFirstRunAndThenEveryNSteps) {
   ASSERT_EQ(driver.End(17), absl::OkStatus());
   std::vector<std::string> story;
   for (const SummaryEvent& event : Events()) story.push_back(event.ToString());
-  EXPECT_THAT(story, ElementsAre("10: START", "11: loss=5.5 accuracy=0.25", "14: loss=7 accuracy=0.25",
+  EXPECT_THAT(story, ElementsAre("11: START", "11: loss=5.5 accuracy=0.25", "14: loss=7 accuracy=0.25",
                                  "17: loss=8.5 accuracy=0.25", "17: STOP"));
 }
 

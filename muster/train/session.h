@@ -115,8 +115,9 @@ class Session {
   // FailedPrecondition: not the chief; a checkpoint of another model. NotFound, DataLoss: none there, or damaged.
   [[nodiscard]] absl::Status Restore(const std::string& path);
 
-  // A value of this step for summaries and LoggingTensor; call it inside the step.
-  void AddScalar(const std::string& name, double value) { scalars_.emplace_back(name, value); }
+  // A value of this step for summaries and LoggingTensor; call it inside the step. Further kinds:
+  // StepSummaries::Current.
+  void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }
 
   // What a hook has fed for this step (RunContext::Feed); call it inside the step. NotFound: nobody has.
   // InvalidArgument: it is of another type.
@@ -153,6 +154,7 @@ class Session {
   [[nodiscard]] absl::Status RunHooked();
   [[nodiscard]] absl::Status RunStep(Track* track);
   absl::StatusOr<StepResult> RunAlgorithm(RunContext& context);
+  absl::StatusOr<StepResult> Step();
   [[nodiscard]] absl::Status Recover(const absl::Status& cause);
   bool ThreadLostModel() const;
   absl::Status StopThreads();
@@ -168,7 +170,7 @@ class Session {
   StepWatch watch_;
   std::vector<std::shared_ptr<SessionHook>> hooks_;
   std::unique_ptr<EventFileWriter> summaries_;
-  std::vector<std::pair<std::string, double>> scalars_;
+  StepSummaries step_summaries_;
   Feeds feeds_;
   int64_t global_step_ = 0;
   double last_loss_ = 0;

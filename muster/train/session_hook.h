@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "muster/algo/gradient_tap.h"
 #include "muster/summary/event_file_writer.h"
+#include "muster/summary/step_summaries.h"
 #include "muster/train/feeds.h"
 
 namespace muster {
@@ -53,7 +54,9 @@ struct RunValues {
   double loss = 0;
   int64_t global_step = 0;
   uint64_t staleness = 0;
-  std::vector<std::pair<std::string, double>> scalars;  // what the program added with Session::AddScalar
+  std::vector<std::pair<std::string, double>> scalars;  // what the program registered
+  // All that it registered; for the call only. Null where there is no session around the run.
+  const StepSummaries* summaries = nullptr;
 
   // "loss", "global_step" (or "step"), "staleness" or a scalar's name; nullptr-like: false if there is none.
   bool Find(const std::string& name, double* value) const;
@@ -66,6 +69,10 @@ class RunContext {
   // The session stops after all hooks' AfterRun.
   void RequestStop() { stop_requested_ = true; }
   bool stop_requested() const { return stop_requested_; }
+  // In BeforeRun: this run's histograms, images and texts will be written, so they are to be made. (Scalars always
+  // are.)
+  void WantSummaries() { summaries_wanted_ = true; }
+  bool summaries_wanted() const { return summaries_wanted_; }
 
   // In BeforeRun. A value that the step reads with Session::Fed. AlreadyExists: another hook has fed one of this name.
   [[nodiscard]] absl::Status Feed(const std::string& name, std::any value) {
@@ -83,6 +90,7 @@ class RunContext {
   Feeds feeds_;
   std::vector<GradientObserver> observers_;
   bool stop_requested_ = false;
+  bool summaries_wanted_ = false;
 };
 
 class SessionHook {

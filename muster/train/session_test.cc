@@ -326,7 +326,7 @@ TEST_P(SessionTest, DefaultsAreTensorFlows) {
   EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-150", "model.ckpt-300", "model.ckpt-302"));
   std::vector<std::string> kinds;
   for (const std::string& event : Events()) kinds.push_back(event.substr(0, event.find('=')));
-  EXPECT_THAT(kinds, ElementsAre("0: START", "0: CHECKPOINT model/model.ckpt-0", "1: loss", "101: global_step/sec",
+  EXPECT_THAT(kinds, ElementsAre("1: START", "0: CHECKPOINT model/model.ckpt-0", "1: loss", "101: global_step/sec",
                                  "101: loss", "150: CHECKPOINT model/model.ckpt-150", "201: global_step/sec",
                                  "201: loss", "300: CHECKPOINT model/model.ckpt-300", "301: global_step/sec",
                                  "301: loss", "302: STOP", "302: CHECKPOINT model/model.ckpt-302"));

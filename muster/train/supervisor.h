@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "muster/base/turn_lock.h"
 #include "muster/summary/event_file_writer.h"
+#include "muster/summary/step_summaries.h"
 #include "muster/train/coordinator.h"
 #include "muster/train/looper_thread.h"
 #include "muster/train/session_config.h"
@@ -46,8 +47,8 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
 
   // The chief prepares the model and starts the standard services: the threads of summaries, of the step counter and of
-  // checkpoints, each of which does its work at once and then every so often. The others wait. Errors:
-  // SessionManager's. Without a logdir there are no services. Once; FailedPrecondition: already.
+  // checkpoints, each of which does its work at once and then every so often. (Summaries are the next step's.) The
+  // others wait. Errors: SessionManager's. Without a logdir there are no services. Once; FailedPrecondition: already.
   [[nodiscard]] absl::Status PrepareOrWaitForSession(bool start_standard_services = true);
 
   // TensorFlow's `with managed_session()`: prepares, calls `body`, asks for a stop with its error, stops. OutOfRange of
@@ -57,7 +58,7 @@ class Supervisor {
   // One step. The threads wait meanwhile, and it for them. Errors: those of the algorithm.
   absl::StatusOr<StepResult> Run();
   // A value of this step for the summaries; call it inside the step.
-  void AddScalar(const std::string& name, double value) { scalars_.emplace_back(name, value); }
+  void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }
 
   // The chief with a logdir: a checkpoint now; its path. Any thread, but not inside the step.
   absl::StatusOr<std::string> Save();
@@ -82,7 +83,8 @@ class Supervisor {
 
  private:
   void StartStandardServices();
-  [[nodiscard]] absl::Status WriteSummaries();
+  [[nodiscard]] absl::Status AskForSummaries();
+  [[nodiscard]] absl::Status WriteSummaries(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   [[nodiscard]] absl::Status CountSteps();
   [[nodiscard]] absl::Status SaveOrGoOn();
   absl::Status EndSession();
@@ -90,7 +92,7 @@ class Supervisor {
   const SessionEnvironment environment_;
   const SupervisorOptions options_;
   SessionManager manager_;
-  std::vector<std::pair<std::string, double>> scalars_;  // of the step under way
+  StepSummaries step_summaries_;
   bool prepared_ = false;
   bool stopped_ = false;
   std::unique_ptr<EventFileWriter> summaries_;
@@ -98,7 +100,7 @@ class Supervisor {
   // The client, the saver and what follows are used by one thread at a time.
   mutable TurnLock turn_;
   int64_t global_step_ ABSL_GUARDED_BY(turn_) = 0;
-  std::vector<ScalarSummary> last_step_ ABSL_GUARDED_BY(turn_);  // what the summaries say of it
+  bool summaries_due_ ABSL_GUARDED_BY(turn_) = false;
   absl::Time counted_at_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
   int64_t counted_step_ ABSL_GUARDED_BY(turn_) = 0;
 

@@ -237,6 +237,15 @@ TEST_P(BadInputByWay, AWorkerThatThePsDoNotKnow) {
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "worker:1", "worker:0", "same cluster"});
 }
 
+// As another process's writer would hold it: the lock is the kernel's, whoever takes it.
+TEST(BadInput, ASummaryDirectoryThatAnotherWriterHolds) {
+  ScratchDirectory model;
+  const auto held = PosixFileSystem().Lock(model.File(".summary_writer.lock"), "process 4711 on elsewhere");
+  ASSERT_TRUE(held.ok()) << held.status();
+  Process toy({kToyWorker, "--model_dir=" + model.path(), "--steps=20"});
+  ExpectFailure(toy, 2, {model.path() + " has a writer already: process 4711 on elsewhere", "another summary_dir"});
+}
+
 // Checkpoints, of one process alone.
 class BadCheckpoint : public testing::Test {
  protected:

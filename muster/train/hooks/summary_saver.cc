@@ -1,37 +1,109 @@
+#include <algorithm>
+
 #include "muster/base/status_macros.h"
+#include "muster/summary/hparams.h"
+#include "muster/summary/summary_values.h"
 #include "muster/train/hooks.h"
 #include "muster/train/hooks/options.h"
 
 namespace muster {
 namespace {
 
+// Hyperparameters and graph belong to the whole run: step 0 is before every START, so that no restart drops them.
+constexpr int64_t kStepOfTheRun = 0;
+
 class SummarySaverHook final : public SessionHook {
  public:
-  explicit SummarySaverHook(const SummarySaverOptions& options)
-      : timer_(MakeTimer(options.save_steps, options.save_interval, "save_steps and save_interval")) {}
+  explicit SummarySaverHook(SummarySaverOptions options) : options_(std::move(options)), timer_(NewTimer()) {}
 
-  absl::Status Begin() override { return timer_.status(); }
+  absl::Status Begin() override {
+    if (options_.summary_op && options_.scaffold_summary)
+      return absl::InvalidArgumentError(
+          "SummarySaver: exactly one of the scaffold's summary and a summary_op may be given, not both");
+    return timer_.status();
+  }
+
   absl::Status AfterCreateSession(const SessionContext& session) override {
     if (session.summaries == nullptr)
       return absl::FailedPreconditionError(
           "SummarySaver needs the chief's session with a summary_dir or checkpoint_dir");
-    return session.summaries->AddSessionLog(SessionStatus::kStart, session.global_step);
+    return BeginAt(*session.summaries, session.global_step + 1);
   }
+
+  absl::Status BeforeRun(RunContext& context) override {
+    const SessionContext& session = context.session();
+    // An earlier checkpoint was loaded in between (Session::Restore).
+    if (session.global_step < last_step_) RETURN_IF_ERROR(BeginAt(*session.summaries, session.global_step + 1));
+    requested_ = !saved_ || timer_->ShouldTriggerForStep(session.global_step + 1, session.now);
+    if (requested_) context.WantSummaries();
+    return absl::OkStatus();
+  }
+
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
-    const absl::Time now = context.session().now;
-    if (!timer_->ShouldTriggerForStep(values.global_step, now)) return absl::OkStatus();
-    timer_->UpdateLastTriggered(values.global_step, now);
-    std::vector<ScalarSummary> scalars = {{"loss", static_cast<float>(values.loss)}};
-    for (const auto& [name, value] : values.scalars) scalars.push_back({name, static_cast<float>(value)});
-    return context.session().summaries->AddScalars(scalars, values.global_step);
+    EventFileWriter& writer = *context.session().summaries;
+    last_step_ = values.global_step;
+    if (!requested_) return absl::OkStatus();
+    saved_ = true;
+    timer_->UpdateLastTriggered(values.global_step, context.session().now);
+    if (values.summaries != nullptr) RETURN_IF_ERROR(WriteOfTheRun(writer, *values.summaries));
+    return writer.AddSummary(SummaryOf(values), values.global_step);
   }
+
   absl::Status End(const SessionContext& session) override {
-    RETURN_IF_ERROR(session.summaries->AddSessionLog(SessionStatus::kStop, session.global_step));
-    return session.summaries->Flush();
+    EventFileWriter& writer = *session.summaries;
+    if (!hparams_.empty()) {
+      std::string end;
+      AppendHParamsEnd(end, session.now);
+      RETURN_IF_ERROR(writer.AddSummary(end, kStepOfTheRun));
+    }
+    RETURN_IF_ERROR(writer.AddSessionLog(SessionStatus::kStop, session.global_step));
+    return writer.Flush();
   }
 
  private:
+  absl::StatusOr<SecondOrStepTimer> NewTimer() const {
+    return MakeTimer(options_.save_steps, options_.save_interval, "save_steps and save_interval");
+  }
+
+  // What the directory holds of `step` and later is of a life that ended: TensorBoard drops it. Steps may be counted
+  // again from an earlier one than the timer has seen, and the first run saves.
+  absl::Status BeginAt(EventFileWriter& writer, int64_t step) {
+    if (step <= last_step_) {
+      timer_ = NewTimer();
+      saved_ = false;
+    }
+    last_step_ = step - 1;
+    return writer.AddSessionLog(SessionStatus::kStart, step);
+  }
+
+  absl::Status WriteOfTheRun(EventFileWriter& writer, const StepSummaries& summaries) {
+    if (summaries.hparams() != hparams_) {
+      hparams_ = summaries.hparams();
+      RETURN_IF_ERROR(writer.AddSummary(hparams_, kStepOfTheRun));
+    }
+    if (summaries.graph() == graph_) return absl::OkStatus();
+    graph_ = summaries.graph();
+    return writer.AddGraph(graph_, kStepOfTheRun);
+  }
+
+  std::string SummaryOf(const RunValues& values) const {
+    if (options_.summary_op) return options_.summary_op();
+    if (options_.scaffold_summary) return options_.scaffold_summary();
+    std::string summary;
+    const bool own_loss = std::any_of(values.scalars.begin(), values.scalars.end(),
+                                      [](const auto& scalar) { return scalar.first == "loss"; });
+    if (!own_loss) AppendScalar(summary, "loss", static_cast<float>(values.loss));
+    for (const auto& [tag, value] : values.scalars) AppendScalar(summary, tag, static_cast<float>(value));
+    return values.summaries == nullptr ? summary : summary + values.summaries->EncodedOthers();
+  }
+
+  const SummarySaverOptions options_;
   absl::StatusOr<SecondOrStepTimer> timer_;
+  bool requested_ = false;  // for the run that is under way
+  bool saved_ = false;
+  int64_t last_step_ = -1;
+  std::string hparams_;  // as written
+  std::string graph_;    // as written
 };
 
 }  // namespace

@@ -1,0 +1,118 @@
+#include "muster/summary/summary_values.h"
+
+#include <protozero/pbf_writer.hpp>
+
+namespace muster {
+namespace {
+
+using Tag = protozero::pbf_tag_type;
+
+// Field numbers of tensorflow/core/framework/{summary,tensor,tensor_shape,types}.proto.
+constexpr Tag kSummaryValue = 1;
+constexpr Tag kValueTag = 1;
+constexpr Tag kValueSimpleValue = 2;
+constexpr Tag kValueImage = 4;
+constexpr Tag kValueHisto = 5;
+constexpr Tag kValueTensor = 8;
+constexpr Tag kValueMetadata = 9;
+constexpr Tag kImageHeight = 1;
+constexpr Tag kImageWidth = 2;
+constexpr Tag kImageColorspace = 3;
+constexpr Tag kImageEncoded = 4;
+constexpr Tag kHistoMin = 1;
+constexpr Tag kHistoMax = 2;
+constexpr Tag kHistoNum = 3;
+constexpr Tag kHistoSum = 4;
+constexpr Tag kHistoSumSquares = 5;
+constexpr Tag kHistoBucketLimit = 6;
+constexpr Tag kHistoBucket = 7;
+constexpr Tag kMetadataPluginData = 1;
+constexpr Tag kPluginName = 1;
+constexpr Tag kPluginContent = 2;
+constexpr Tag kTensorDtype = 1;
+constexpr Tag kTensorShape = 2;
+constexpr Tag kTensorFloatVal = 5;
+constexpr Tag kTensorStringVal = 8;
+constexpr Tag kShapeDim = 2;
+constexpr Tag kDimSize = 1;
+constexpr int32_t kDtFloat = 1;
+constexpr int32_t kDtString = 7;
+
+void AddString(protozero::pbf_writer& message, Tag field, std::string_view text) {
+  message.add_bytes(field, text.data(), text.size());
+}
+
+void AddPlugin(protozero::pbf_writer& value, std::string_view plugin, std::string_view content) {
+  protozero::pbf_writer metadata(value, kValueMetadata);
+  protozero::pbf_writer data(metadata, kMetadataPluginData);
+  AddString(data, kPluginName, plugin);
+  if (!content.empty()) AddString(data, kPluginContent, content);
+}
+
+}  // namespace
+
+void AppendScalar(std::string& summary, std::string_view tag, float value) {
+  protozero::pbf_writer encoder(summary);
+  protozero::pbf_writer one(encoder, kSummaryValue);
+  AddString(one, kValueTag, tag);
+  one.add_float(kValueSimpleValue, value);
+}
+
+void AppendHistogram(std::string& summary, std::string_view tag, const ValueHistogram& histogram) {
+  protozero::pbf_writer encoder(summary);
+  protozero::pbf_writer one(encoder, kSummaryValue);
+  AddString(one, kValueTag, tag);
+  protozero::pbf_writer histo(one, kValueHisto);
+  histo.add_double(kHistoMin, histogram.min);
+  histo.add_double(kHistoMax, histogram.max);
+  histo.add_double(kHistoNum, histogram.num);
+  histo.add_double(kHistoSum, histogram.sum);
+  histo.add_double(kHistoSumSquares, histogram.sum_squares);
+  histo.add_packed_double(kHistoBucketLimit, histogram.bucket_limit.begin(), histogram.bucket_limit.end());
+  histo.add_packed_double(kHistoBucket, histogram.bucket.begin(), histogram.bucket.end());
+}
+
+void AppendImage(std::string& summary, std::string_view tag, const PngImage& image) {
+  protozero::pbf_writer encoder(summary);
+  protozero::pbf_writer one(encoder, kSummaryValue);
+  AddString(one, kValueTag, tag);
+  protozero::pbf_writer picture(one, kValueImage);
+  picture.add_int32(kImageHeight, image.height);
+  picture.add_int32(kImageWidth, image.width);
+  picture.add_int32(kImageColorspace, image.channels);  // 1 grey, 3 RGB, 4 RGBA: the number of channels, in short
+  AddString(picture, kImageEncoded, image.bytes);
+}
+
+void AppendText(std::string& summary, std::string_view tag, std::string_view text) {
+  protozero::pbf_writer encoder(summary);
+  protozero::pbf_writer one(encoder, kSummaryValue);
+  AddString(one, kValueTag, tag);
+  {
+    protozero::pbf_writer tensor(one, kValueTensor);
+    tensor.add_enum(kTensorDtype, kDtString);
+    tensor.add_message(kTensorShape, "", 0);  // a scalar
+    AddString(tensor, kTensorStringVal, text);
+  }
+  AddPlugin(one, "text", "");
+}
+
+void AppendPluginContent(std::string& summary, std::string_view tag, std::string_view plugin,
+                         std::string_view content) {
+  protozero::pbf_writer encoder(summary);
+  protozero::pbf_writer one(encoder, kSummaryValue);
+  AddString(one, kValueTag, tag);
+  {
+    protozero::pbf_writer tensor(one, kValueTensor);
+    tensor.add_enum(kTensorDtype, kDtFloat);
+    {
+      protozero::pbf_writer shape(tensor, kTensorShape);
+      protozero::pbf_writer dim(shape, kShapeDim);
+      dim.add_int64(kDimSize, 1);
+    }
+    const float zero = 0;
+    tensor.add_packed_float(kTensorFloatVal, &zero, &zero + 1);
+  }
+  AddPlugin(one, plugin, content);
+}
+
+}  // namespace muster

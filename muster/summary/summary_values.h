@@ -1,0 +1,26 @@
+// The values of a `Summary` message (tensorflow/core/framework/summary.proto), each appended to the bytes of one. As
+// with every protobuf message, the bytes of two summaries behind each other are the summary of both. Which bytes:
+// docs/summary_format.md. Thread-compatible.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "muster/summary/png.h"
+#include "muster/summary/value_histogram.h"
+
+namespace muster {
+
+void AppendScalar(std::string& summary, std::string_view tag, float value);
+
+void AppendHistogram(std::string& summary, std::string_view tag, const ValueHistogram& histogram);
+
+void AppendImage(std::string& summary, std::string_view tag, const PngImage& image);
+
+// Markdown, as TensorBoard's text plugin shows it.
+void AppendText(std::string& summary, std::string_view tag, std::string_view text);
+
+// What a plugin of TensorBoard keeps in a value's metadata; the value itself is a tensor of one zero.
+void AppendPluginContent(std::string& summary, std::string_view tag, std::string_view plugin, std::string_view content);
+
+}  // namespace muster
