@@ -11,6 +11,11 @@ absl::Status DecodedBulk::Decode(const IncomingRequest& request) {
     case StoreMethod::kGatherRows:
     case StoreMethod::kPushRows:
       return muster::Decode(request.control, rows);
+    case StoreMethod::kEnqueue:
+    case StoreMethod::kDequeue:
+    case StoreMethod::kCloseQueue:
+    case StoreMethod::kQueueSize:
+      return muster::Decode(request.control, queue);
     default:
       return absl::OkStatus();
   }

@@ -21,8 +21,8 @@ class DecodedBulk final : public BulkTarget {
     buffer_ = std::move(buffer);
     segments_.assign(1, buffer_->first(bytes));
   }
-  // No bulk, and nothing of an Initialize, which may be large. `push_pull` and `rows` keep their content, and its
-  // memory, until Decode overwrites it.
+  // No bulk, and nothing of an Initialize, which may be large. `push_pull`, `rows` and `queue` keep their content, and
+  // its memory, until Decode overwrites it.
   void Drop() {
     initialize = {};
     buffer_ = nullptr;
@@ -42,6 +42,7 @@ class DecodedBulk final : public BulkTarget {
   PushPullRequest push_pull;
   InitializeRequest initialize;
   RowsRequest rows;
+  QueueRequest queue;  // of all methods about queues but kOpenQueue
 
  private:
   BufferPool::Handle buffer_;

@@ -307,6 +307,34 @@ void Fields(Archive& a, ReportLoadRequest& m) {
   a(2, m.error);
   a(3, m.global_step);
 }
+template <typename Archive>
+void Fields(Archive& a, QueueComponent& m) {
+  a(1, m.dtype);
+  a(2, m.shape);
+}
+template <typename Archive>
+void Fields(Archive& a, OpenQueueRequest& m) {
+  a(1, m.task);
+  a(2, m.lane);
+  a(3, m.name);
+  a(4, m.capacity);
+  a(5, m.components);
+}
+template <typename Archive>
+void Fields(Archive& a, QueueRequest& m) {
+  a(1, m.lane);
+  a(2, m.sequence);
+  a(3, m.wait_ms);
+  a(4, m.count);
+  a(5, m.small_batch);
+  a(6, m.cancel_pending);
+}
+template <typename Archive>
+void Fields(Archive& a, QueueReply& m) {
+  a(1, m.elements);
+  a(2, m.size);
+  a(3, m.closed);
+}
 
 // Nested messages are written in place.
 class Writer {
@@ -450,7 +478,8 @@ std::string StoreMethodName(uint16_t method) {
       "unknown",      "join",        "initialize", "await_ready", "push_pull",         "heartbeat",       "done",
       "shutdown",     "status",      "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
       "barrier",      "gather_rows", "push_rows",  "unknown",     "unknown",           "clock",           "open_direct",
-      "enter_direct", "hold",        "mark"};
+      "enter_direct", "hold",        "mark",       "open_queue",  "enqueue",           "dequeue",         "close_queue",
+      "queue_size"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

@@ -14,6 +14,7 @@
 #include "muster/store/direct_messages.h"
 #include "muster/store/load_messages.h"
 #include "muster/store/model.h"
+#include "muster/store/queue_messages.h"
 #include "muster/store/row_messages.h"
 #include "muster/store/stamp.h"
 #include "muster/store/update_part.h"
@@ -44,8 +45,13 @@ enum class StoreMethod : uint16_t {
   kEnterDirect = 21,
   kHold = 22,
   kMark = 23,
+  kOpenQueue = 24,
+  kEnqueue = 25,
+  kDequeue = 26,
+  kCloseQueue = 27,
+  kQueueSize = 28,
 };
-constexpr int kStoreMethods = 24;
+constexpr int kStoreMethods = 29;
 
 // "push_pull"; "unknown" for what isn't one.
 std::string StoreMethodName(uint16_t method);
@@ -203,7 +209,10 @@ struct BarrierRequest {
   X(LoadCheckpointRequest)       \
   X(LoadCheckpointReply)         \
   X(ClockReply)                  \
-  X(ReportLoadRequest)
+  X(ReportLoadRequest)           \
+  X(OpenQueueRequest)            \
+  X(QueueRequest)                \
+  X(QueueReply)
 
 #define MUSTER_DECLARE_MESSAGE(Message)       \
   std::string Encode(const Message& message); \

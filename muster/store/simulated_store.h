@@ -170,6 +170,14 @@ class SimulatedStore {
     return std::make_unique<StoreClient>(*faulty_.back(), addresses_, Complete(task, std::move(options)));
   }
 
+  // For clients of other kinds: the network as processes reach it, without faults or with those of `script`, which must
+  // outlive the store.
+  Transport& client_transport() { return clients_; }
+  Transport& client_transport(FaultScript& script) {
+    faulty_.push_back(std::make_unique<FaultTransport>(clients_, script));
+    return *faulty_.back();
+  }
+
   // Lets `duration` pass, with all that happens in it.
   void Pass(absl::Duration duration) {
     const absl::Time until = loop.Now() + duration;

@@ -37,6 +37,7 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
              [this](const HeldPull& pull, const PushPullReply& reply, Responder responder) {
                AnswerPush(pull, reply, std::move(responder));
              }),
+      queues_(loop, {options_.task, options_.queue_bytes}),
       door_(options_.port),
       part_saver_(loop, *options_.files, options_.background),
       hold_(loop, clients_, gates_, part_saver_, {options_.lead, options_.probe},
@@ -96,6 +97,7 @@ void StoreService::OnDisconnect(ConnectionId connection) {
     return true;
   });
   gates_.Disconnect(connection);
+  queues_.Disconnect(connection);
   hold_.Disconnect(connection);
   LookAtEnd();
 }
@@ -134,6 +136,9 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
     case StoreMethod::kGatherRows:
     case StoreMethod::kPushRows:
       RETURN_IF_ERROR(CheckRows(request, target->rows, request.bulk_bytes));
+      break;
+    case StoreMethod::kEnqueue:
+      RETURN_IF_ERROR(queues_.CheckElement(target->queue, request.bulk_bytes));
       break;
     default:
       return absl::InvalidArgumentError(absl::StrCat("method ", StoreMethodName(request.method), " takes no bulk, but ",
@@ -191,6 +196,12 @@ void StoreService::Dispatch(const IncomingRequest& request, const DecodedBulk& d
       return OnCommitCheckpoint(request, std::move(responder));
     case StoreMethod::kBarrier:
       return OnBarrier(request, std::move(responder));
+    case StoreMethod::kOpenQueue:
+    case StoreMethod::kEnqueue:
+    case StoreMethod::kDequeue:
+    case StoreMethod::kCloseQueue:
+    case StoreMethod::kQueueSize:
+      return OnQueue(request, decoded, std::move(responder));
     case StoreMethod::kOpenDirect:
     case StoreMethod::kEnterDirect:
       return OnDirect(request, std::move(responder));
@@ -373,6 +384,11 @@ void StoreService::OnBarrier(const IncomingRequest& request, Responder responder
   gates_.OnBarrier(request.connection, message, std::move(responder));
 }
 
+void StoreService::OnQueue(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder) {
+  if (absl::Status status = NeedTraining(); !status.ok()) return responder.Fail(std::move(status));
+  queues_.Handle(request, decoded.queue, decoded.bytes(), std::move(responder));
+}
+
 void StoreService::OnShutdown(const IncomingRequest& request, Responder responder) {
   ShutdownRequest message;
   if (absl::Status status = Decode(request.control, message); !status.ok()) return responder.Fail(std::move(status));
@@ -523,6 +539,7 @@ void StoreService::AnswerKept() {
   const absl::Status ended = absl::CancelledError(absl::StrCat("training has ended: ", ending_));
   for (Waiter& waiter : std::exchange(waiters_, {})) waiter.responder.Fail(ended);
   gates_.FailAll(ended);
+  queues_.FailAll(ended);
   if (load_) std::exchange(load_, std::nullopt)->responder.Fail(ended);
 }
 
@@ -549,12 +566,15 @@ std::vector<uint64_t> StoreService::AllStaleness() const {
 }
 
 StoreService::View StoreService::MakeView() const {
+  std::vector<WaitingFor> waiting = gates_.Describe();
+  queues_.Describe(clients_, waiting);
   return {.options = &options_,
           .now = loop_.Now(),
           .started = started_,
           .arena = arena_.get(),
           .clients = &clients_,
-          .waiting = gates_.Describe(),
+          .waiting = std::move(waiting),
+          .queues = queues_.Describe(),
           .ending = ending_,
           .requests = requests_,
           .staleness = AllStaleness(),

@@ -22,6 +22,7 @@
 #include "muster/store/gates.h"
 #include "muster/store/messages.h"
 #include "muster/store/part_saver.h"
+#include "muster/store/queue_requests.h"
 #include "muster/store/row_requests.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
@@ -49,6 +50,23 @@ struct StoreOptions {
   ArenaPort* port = nullptr;    // borrowed: where workers on this host get the arena; null: nobody does
   ArenaProbe* probe = nullptr;  // of tests
   Track* track = nullptr;       // borrowed: of the loop's thread; null: nothing is recorded
+  uint64_t queue_bytes = FifoQueuesOptions().bytes;  // that all queues here may hold when they are full
+};
+
+// Everything that the status page shows; see store_status.h.
+struct StoreView {
+  const StoreOptions* options = nullptr;
+  absl::Time now;
+  absl::Time started;
+  Arena* arena = nullptr;  // null: the model isn't initialised
+  const ClientTable* clients = nullptr;
+  std::vector<WaitingFor> waiting;  // one a client: at a gate, or a queue
+  std::vector<FifoQueues::View> queues;
+  std::string ending;  // empty while training
+  std::array<uint64_t, kStoreMethods> requests{};
+  std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
+  RowCounts rows;
+  Listener::Stats listener;
 };
 
 class StoreService final : public RequestHandler {
@@ -74,20 +92,7 @@ class StoreService final : public RequestHandler {
   // Ends as if kShutdown had come.
   void Shutdown(const std::string& reason);
 
-  // Everything that the status page shows; see store_status.h.
-  struct View {
-    const StoreOptions* options = nullptr;
-    absl::Time now;
-    absl::Time started;
-    Arena* arena = nullptr;  // null: the model isn't initialised
-    const ClientTable* clients = nullptr;
-    std::vector<WaitingFor> waiting;  // one a client: at a gate
-    std::string ending;               // empty while training
-    std::array<uint64_t, kStoreMethods> requests{};
-    std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
-    RowCounts rows;
-    Listener::Stats listener;
-  };
+  using View = StoreView;
   View MakeView() const;
   // The listener's counters, for the status page; the function must stay callable as long as the service.
   void SetListenerStats(std::function<Listener::Stats()> stats) { listener_stats_ = std::move(stats); }
@@ -118,6 +123,7 @@ class StoreService final : public RequestHandler {
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
   void OnBarrier(const IncomingRequest& request, Responder responder);
+  void OnQueue(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder);
   void OnShutdown(const IncomingRequest& request, Responder responder);
   void OnDirect(const IncomingRequest& request, Responder responder);
   void OnSavePart(const IncomingRequest& request, Responder responder);
@@ -149,6 +155,7 @@ class StoreService final : public RequestHandler {
   std::shared_ptr<ArenaMemory> memory_;
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background
   Gates gates_;
+  QueueRequests queues_;
   DirectDoor door_;
   PartSaver part_saver_;
   CheckpointHold hold_;

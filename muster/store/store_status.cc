@@ -64,6 +64,26 @@ Json ClientsJson(const StoreService::View& view) {
   return rows;
 }
 
+Json QueuesJson(const StoreService::View& view) {
+  Json queues = Json::array();
+  for (const FifoQueues::View& queue : view.queues) {
+    Json waiting = Json::array();
+    for (const FifoQueues::Waiter& wait : queue.waiting)
+      waiting.push_back({{"task", wait.task},
+                         {"what", wait.what},
+                         {"seconds", absl::ToDoubleSeconds(std::max(view.now - wait.since, absl::ZeroDuration()))}});
+    queues.push_back({{"name", queue.spec.name},
+                      {"capacity", queue.spec.capacity},
+                      {"elements", queue.elements},
+                      {"element_bytes", queue.element_bytes},
+                      {"closed", queue.closed},
+                      {"enqueued", queue.enqueued},
+                      {"dequeued", queue.dequeued},
+                      {"waiting", std::move(waiting)}});
+  }
+  return queues;
+}
+
 // The synchronous gate and the bound of staleness, as far as the model has them.
 void AddGates(Arena& arena, Json& status) {
   const StoreModel& model = arena.model();
@@ -94,6 +114,21 @@ std::string Bytes(double bytes) {
 }
 
 std::string Text(const Json& value) { return value.get<std::string>(); }
+
+void AppendQueues(const Json& status, std::string& out) {
+  if (!status.contains("queues")) return;
+  absl::StrAppend(&out, "\nqueues\n");
+  for (const Json& queue : status.at("queues")) {
+    absl::StrAppendFormat(&out, "  %-40s %d of %d elements of %s, %d enqueued, %d dequeued%s\n", Text(queue.at("name")),
+                          queue.at("elements").get<uint64_t>(), queue.at("capacity").get<uint64_t>(),
+                          Bytes(static_cast<double>(queue.at("element_bytes").get<uint64_t>())),
+                          queue.at("enqueued").get<uint64_t>(), queue.at("dequeued").get<uint64_t>(),
+                          queue.at("closed").get<bool>() ? ", closed" : "");
+    for (const Json& wait : queue.at("waiting"))
+      absl::StrAppendFormat(&out, "    %s waits for %s since %.1f s\n", Text(wait.at("task")), Text(wait.at("what")),
+                            wait.at("seconds").get<double>());
+  }
+}
 
 std::string RenderTable(const Json& status) {
   std::string out = absl::StrFormat("%s  %s  up %.1f s\n", Text(status.at("task")), Text(status.at("state")),
@@ -137,6 +172,7 @@ std::string RenderTable(const Json& status) {
                           Text(client.at("where")), Text(client.at("waiting_for")).empty() ? "" : "  waits for ",
                           Text(client.at("waiting_for")), since);
   }
+  AppendQueues(status, out);
   absl::StrAppend(&out, "\nvariables\n");
   for (const Json& variable : status.at("variables")) {
     std::string name = Text(variable.at("name"));
@@ -177,6 +213,7 @@ std::string StatusJson(const StoreService::View& view) {
   status["dropped_handshake"] = view.listener.dropped_handshake;
   status["dropped_malformed"] = view.listener.dropped_malformed;
   status["clients"] = ClientsJson(view);
+  if (!view.queues.empty()) status["queues"] = QueuesJson(view);
   status["variables"] = view.arena != nullptr ? VariablesJson(*view.arena) : Json::array();
   // Names come from peers: whatever isn't UTF-8 is shown as such, and doesn't throw.
   return status.dump(-1, ' ', false, Json::error_handler_t::replace);

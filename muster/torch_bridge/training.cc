@@ -70,6 +70,10 @@ Server::Server(const ClusterSpec& cluster, const std::string& job, int index, No
 
 std::unique_ptr<Server> Server::CreateLocal() { return std::make_unique<Server>(TaskConfig()); }
 
+SharedQueue Server::OpenQueue(const std::string& name, const QueueOptions& options) {
+  return SharedQueue(ValueOrThrow(node_->OpenQueue(name, options)));
+}
+
 int Server::Join() {
   const absl::Status status = node_->Join();
   if (!status.ok()) LogError(status.message());

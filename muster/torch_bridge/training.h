@@ -17,6 +17,7 @@
 #include "muster/cluster/placement.h"
 #include "muster/optim/update_rule.h"
 #include "muster/torch_bridge/module_source.h"
+#include "muster/torch_bridge/shared_queue.h"
 #include "muster/train/error.h"
 #include "muster/train/node.h"
 #include "muster/train/session.h"
@@ -34,6 +35,9 @@ class Server {
 
   // A ps: serves until training has ended, then returns the process's exit code.
   int Join();
+  // The queue that all tasks of the job mean by this name; the first who opens it makes it (docs/queues.md). It must
+  // not outlive the server. Throws Error: another capacity or other components than the first's.
+  SharedQueue OpenQueue(const std::string& name, const QueueOptions& options);
   std::string Target() const { return node_->Target(); }
   std::vector<std::string> Devices() const { return node_->Devices(); }
   const TaskConfig& task() const { return node_->task(); }

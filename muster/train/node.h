@@ -17,7 +17,9 @@
 #include "muster/observe/tracer.h"
 #include "muster/store/clock_probe.h"
 #include "muster/store/lease_keeper.h"
+#include "muster/store/local_queues.h"
 #include "muster/store/ps_server.h"
+#include "muster/store/queue_handle.h"
 #include "muster/train/session.h"
 #include "muster/train/training_metrics.h"
 #include "muster/transport/loopback/loopback_network.h"
@@ -47,6 +49,15 @@ struct NodeOptions {
   std::optional<ComputeDevice> device = std::nullopt;
   ArenaProbe* probe = nullptr;  // of tests and benches, for direct apply
   size_t part_bytes = StoreClientOptions().part_bytes;
+};
+
+// A queue that the processes of a job share by its name (docs/queues.md).
+struct QueueOptions {
+  uint64_t capacity = 0;                   // elements; at least 1
+  std::vector<QueueComponent> components;  // what an element consists of
+  std::optional<int> ps;                   // who keeps it; unset: by a hash of the name
+  // How long opening it may take: a ps that is being started comes late.
+  absl::Duration open_timeout = absl::Seconds(60);
 };
 
 class Node {
@@ -81,6 +92,10 @@ class Node {
   const ComputeDevice& asked_device() const { return options_.device ? *options_.device : task_.device(); }
   // What this process computes on from now on; the session's log and Devices say so.
   void ComputeOn(const ComputeDevice& device) { device_ = device; }
+
+  // The queue of that name; the first who opens it makes it. Blocks. The handle is for all threads, and must not
+  // outlive the node. Errors of QueueClient; IsWrongConfiguration: a cluster without ps has nobody who keeps queues.
+  absl::StatusOr<std::unique_ptr<QueueHandle>> OpenQueue(const std::string& name, const QueueOptions& options);
 
   // How many ps hold the variables: 1 where one process is all, and without ps (a store of this worker's own).
   int num_ps() const;
@@ -128,6 +143,7 @@ class Node {
   std::unique_ptr<Listener> local_listener_;
   std::unique_ptr<StoreClient> client_;
   std::unique_ptr<LeaseKeeper> lease_keeper_;
+  std::unique_ptr<LocalQueues> queues_;          // of a process that is all, once one is opened
   std::unique_ptr<StatusServer> status_server_;  // of everyone but a ps, which has its own
 };
 

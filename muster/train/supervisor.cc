@@ -140,6 +140,11 @@ void Supervisor::Loop(double interval_secs, std::function<absl::Status()> target
       std::move(target)));
 }
 
+absl::Status Supervisor::StartQueueRunners(const std::vector<QueueRunner*>& runners) {
+  for (QueueRunner* runner : runners) RETURN_IF_ERROR(runner->Start(coordinator_));
+  return absl::OkStatus();
+}
+
 absl::Status Supervisor::Stop() {
   if (std::exchange(stopped_, true)) return absl::OkStatus();
   coordinator_.RequestStop();

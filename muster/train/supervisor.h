@@ -20,6 +20,7 @@
 #include "muster/summary/step_summaries.h"
 #include "muster/train/coordinator.h"
 #include "muster/train/looper_thread.h"
+#include "muster/train/queue_runner.h"
 #include "muster/train/session_config.h"
 #include "muster/train/session_environment.h"
 #include "muster/train/session_manager.h"
@@ -65,6 +66,9 @@ class Supervisor {
 
   // Calls `target` on a thread of its own every `interval_secs`, until the stop.
   void Loop(double interval_secs, std::function<absl::Status()> target);
+
+  // Starts them on the coordinator's threads; they must outlive Stop. AlreadyExists: one was started before.
+  [[nodiscard]] absl::Status StartQueueRunners(const std::vector<QueueRunner*>& runners);
 
   // From any thread.
   bool ShouldStop() const { return coordinator_.ShouldStop() || environment_.stop_requested(); }

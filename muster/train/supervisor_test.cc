@@ -142,6 +142,21 @@ TEST_F(SupervisorTest, ALoopOfTheProgramStopsTheTrainingWhenItFails) {
   EXPECT_EQ(calls, 3);
 }
 
+TEST_F(SupervisorTest, QueueRunnersStopWithIt) {
+  bool cancelled = false;
+  QueueRunner runner(
+      {.enqueue = {[] { return absl::OutOfRangeError("end of input"); }}, .close = [&cancelled](bool cancel) {
+         cancelled = cancelled || cancel;
+         return absl::OkStatus();
+       }});
+  Supervisor supervisor(Environment(chief_), {});
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
+  ASSERT_EQ(supervisor.StartQueueRunners({&runner}), absl::OkStatus());
+  EXPECT_TRUE(absl::IsAlreadyExists(supervisor.StartQueueRunners({&runner})));
+  EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
+  EXPECT_TRUE(cancelled);
+}
+
 TEST_F(SupervisorTest, ItHasOneSession) {
   Supervisor supervisor(Environment(chief_), {});
   ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());

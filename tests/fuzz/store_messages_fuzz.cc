@@ -1,6 +1,7 @@
 // What a process of the job may send to a ps. Any bytes as every message: decoding fails or gives a message that is the
 // same when written and read again. Any bytes as the control part of a request of any method, with bulk, to a ps that
-// trains (the stamp {0, 1, n} is that of its chief): it answers, and whatever it took is a model that it can save.
+// trains (the stamp {0, 1, n} is that of its chief, lane 7 of its queue has sent 1 request): it answers, and whatever
+// it took is a model that it can save.
 //
 // Input: a byte for the method, a byte for the number of bulk bytes, the control part. The bulk's bytes are the numbers
 // 0, 1, 2, … of 64 bits, so that they may be rows.
@@ -65,6 +66,10 @@ class FuzzedStore {
     Request(StoreMethod::kInitialize,
             Encode(InitializeRequest{.stamp = {0, 1, 1}, .chief_epoch = 1, .model = model, .generation = 1}), 20);
     MUSTER_CHECK(service_.MakeView().arena != nullptr);
+    // Lane 7 of a queue with one element of 8 bytes and room for one more.
+    Request(StoreMethod::kOpenQueue, Encode(OpenQueueRequest{"worker:0", 7, "q", 2, {{DType::kInt64, {1}}}}), 0);
+    Request(StoreMethod::kEnqueue, Encode(QueueRequest{.lane = 7, .sequence = 1}), 8);
+    MUSTER_CHECK(service_.MakeView().queues.at(0).elements == 1);
   }
 
   void Request(StoreMethod method, const std::string& control, size_t bulk_bytes) {
