@@ -30,8 +30,8 @@ const char* NameOf(Against against);
 // The line of exactly this way; null: it wasn't measured.
 const StepsLine* Find(const std::vector<StepsLine>& lines, const StepsWay& way);
 
-// The median of the rounds' ratios of a way to what it is compared with: a round's measurements are minutes apart at most,
-// so that a host which others share slows both alike. None: one of both wasn't measured, or failed.
+// The median of the rounds' ratios of a way to what it is compared with: a round's measurements are minutes apart at
+// most, so that a host which others share slows both alike. None: one of both wasn't measured, or failed.
 std::optional<double> RatioOf(const std::vector<StepsLine>& lines, const StepsWay& way, Against against);
 
 // The table on stderr; with its rows, JSON on stdout. What a way is compared with is looked for among `lines`.

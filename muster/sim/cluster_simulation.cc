@@ -262,10 +262,11 @@ bool ClusterSimulation::Allowed(const absl::Status& status) const {
   if (status.ok()) return true;
   // Everybody had said "done" and the ps have gone, but the answer to somebody's was lost; likewise who comes too late.
   const bool ps_gone = std::any_of(ps_.begin(), ps_.end(), [](const Ps& ps) { return ps.finished; });
-  if (schedule_.MustSucceed()) return ps_gone && absl::IsUnavailable(status);
+  if (schedule_.MustSucceed()) return ps_gone && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
   if (IsInterrupted(status)) return true;  // a ps was gone
   switch (status.code()) {
-    case absl::StatusCode::kUnavailable:         // a ps is gone; the chief is gone
+    case absl::StatusCode::kUnavailable:         // a ps is gone
+    case absl::StatusCode::kDeadlineExceeded:    // the chief is gone: nobody made the model ready
     case absl::StatusCode::kAborted:             // a ps has lost its model
     case absl::StatusCode::kFailedPrecondition:  // replaced; not the chief any more
     case absl::StatusCode::kAlreadyExists:       // the task's other process is alive

@@ -36,8 +36,8 @@ class SingularMonitoredSession final : public MonitoredSession {
 // A Supervisor of this process's server; its steps. Throws Error.
 class TorchSupervisor {
  public:
-  TorchSupervisor(Server& server, SupervisorOptions options)
-      : supervisor_(MakeTorchEnvironment(server, options.config), std::move(options)) {}
+  TorchSupervisor(Server& server, const SupervisorOptions& options)
+      : supervisor_(MakeTorchEnvironment(server, options.config), options) {}
 
   void PrepareOrWaitForSession() { ThrowIfError(supervisor_.PrepareOrWaitForSession()); }
   // Calls `body` between the start and the stop. What it throws stops every thread, and is thrown on after that, unless

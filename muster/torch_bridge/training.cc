@@ -43,6 +43,10 @@ void SetThreads(const TaskConfig& task, int asked) {
                                    " ps)"));
 }
 
+SessionConfig ConfigOf(const SessionOptions& options) {
+  return options.creator ? options.creator->options().config : options.config;
+}
+
 TaskConfig MakeTask(const ClusterSpec& cluster, const std::string& job, int index) {
   // Through the same resolver as everything else, so that the same rules hold.
   return ValueOrThrow(
@@ -165,8 +169,7 @@ StepResult RawSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss
 MonitoredSession::MonitoredSession(Server& server, SessionOptions options,
                                    std::vector<std::shared_ptr<SessionHook>> hooks)
     : exceptions_(std::uncaught_exceptions()) {
-  SessionEnvironment environment =
-      MakeTorchEnvironment(server, options.creator ? options.creator->options().config : options.config);
+  SessionEnvironment environment = MakeTorchEnvironment(server, ConfigOf(options));
   session_ = std::make_unique<Session>(std::move(environment), std::move(options), std::move(hooks));
   ThrowIfError(session_->Start());
 }

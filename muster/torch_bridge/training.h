@@ -119,8 +119,8 @@ class LossScope {
  private:
   ModuleSource& source_;
 };
-// Of this process, on the device and with the threads that `config` asks for, and with torch's random generator in
-// every checkpoint: the chief's goes on where it was. Throws Error.
+// Of this process, on the devices that `config` and the task say, with torch's random generator in every checkpoint:
+// the chief's goes on where it was. Throws Error.
 SessionEnvironment MakeTorchEnvironment(Server& server, const SessionConfig& config);
 
 // Steps without hooks and without recovery; of a session, for its life.

@@ -88,13 +88,14 @@ class Node {
   // where every worker is.
   absl::StatusOr<GroupOptions> MakeGroupOptions() const;
 
-  // The queue of that name; the first who opens it makes it. Blocks. The handle is for all threads, and must not
-  // outlive the node. Errors of QueueClient; IsWrongConfiguration: a cluster without ps has nobody who keeps queues.
-  absl::StatusOr<std::unique_ptr<QueueHandle>> OpenQueue(const std::string& name, const QueueOptions& options);
   // What the options or the task ask for. Whether there is one is for who knows torch to say.
   const ComputeDevice& asked_device() const { return options_.device ? *options_.device : task_.device(); }
   // What this process computes on from now on; the session's log and Devices say so.
   void ComputeOn(const ComputeDevice& device) { device_ = device; }
+
+  // The queue of that name; the first who opens it makes it. Blocks. The handle is for all threads, and must not
+  // outlive the node. Errors of QueueClient; IsWrongConfiguration: a cluster without ps has nobody who keeps queues.
+  absl::StatusOr<std::unique_ptr<QueueHandle>> OpenQueue(const std::string& name, const QueueOptions& options);
 
   // How many ps hold the variables: 1 where one process is all, and without ps (a store of this worker's own).
   int num_ps() const;

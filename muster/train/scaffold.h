@@ -11,6 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "muster/summary/step_summaries.h"
 #include "muster/train/saver.h"
 
 namespace muster {
@@ -37,8 +38,9 @@ struct ScaffoldOptions {
   std::function<std::vector<std::string>()> ready;
   // Instead of the saver's options of the session: giving both is an error.
   std::optional<ScaffoldSaver> saver;
-  // Scalars of the chief's step, beside those of AddScalar; called after every step.
-  std::function<std::vector<std::pair<std::string, double>>()> summary;
+  // The whole of what the chief's summaries say, instead of what the step registered: called when they are due. Given
+  // before the session is made.
+  SummaryOp summary;
 };
 
 class Scaffold {

@@ -117,11 +117,13 @@ void Session::AddDefaultHooks() {
     hooks_.push_back(StepCounter({.every_n_steps = options_.log_step_count_steps}));
   const bool summaries = !options_.summary_dir.empty() || !options_.checkpoint_dir.empty();
   const int64_t summary_steps = options_.save_summaries_steps.value_or(100);
+  const SummaryOp& summary = manager_.scaffold().options().summary;
   if (summaries && options_.save_summaries_secs) {
     if (*options_.save_summaries_secs > 0)
-      hooks_.push_back(SummarySaver({.save_interval = absl::Seconds(*options_.save_summaries_secs)}));
+      hooks_.push_back(
+          SummarySaver({.save_interval = absl::Seconds(*options_.save_summaries_secs), .scaffold_summary = summary}));
   } else if (summaries && summary_steps > 0) {
-    hooks_.push_back(SummarySaver({.save_steps = summary_steps}));
+    hooks_.push_back(SummarySaver({.save_steps = summary_steps, .scaffold_summary = summary}));
   }
   if (options_.checkpoint_dir.empty()) return;
   const double checkpoint_secs = options_.save_checkpoint_secs.value_or(600);
@@ -225,6 +227,11 @@ bool Session::ThreadLostModel() const { return options_.recovers && absl::IsAbor
 
 absl::StatusOr<StepResult> Session::RunRaw() {
   if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
+  const StepSummaries::Scope registering(step_summaries_, /*wanted=*/false);
+  return Step();
+}
+
+absl::StatusOr<StepResult> Session::Step() {
   ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
   global_step_ = result.global_step;
   last_loss_ = result.loss;
@@ -289,11 +296,8 @@ absl::Status Session::RunStep(Track* track) {
     const Track::Span hooks(track, Activity::kHooks);
     RETURN_IF_ERROR(CallHooks("BeforeRun", hooks_, [&context](SessionHook& hook) { return hook.BeforeRun(context); }));
   }
-  feeds_ = context.TakeFeeds();
   const StepSummaries::Scope registering(step_summaries_, context.summaries_wanted());
-  ASSIGN_OR_RETURN(const StepResult result, RunObserved(context.gradient_observers()));
-  if (const auto& summary = manager_.scaffold().options().summary; is_chief_ && summary)
-    for (const auto& [name, value] : summary()) step_summaries_.AddScalar(name, value);
+  ASSIGN_OR_RETURN(const StepResult result, RunAlgorithm(context));
   const Track::Span hooks(track, Activity::kHooks);
   RunContext after(MakeContext());
   const RunValues values{result.loss, result.global_step, result.staleness, step_summaries_.scalars(),
@@ -303,13 +307,15 @@ absl::Status Session::RunStep(Track* track) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepResult> Session::RunObserved(std::span<const GradientObserver> observers) {
+absl::StatusOr<StepResult> Session::RunAlgorithm(RunContext& context) {
+  feeds_ = context.TakeFeeds();
   GradientTap& tap = environment_.algorithm->gradient_tap();
-  tap.Observe(observers);
-  absl::StatusOr<StepResult> result = RunRaw();
+  tap.Observe(context.gradient_observers());
+  absl::StatusOr<StepResult> result = Step();
   tap.Observe({});
   return result;
 }
+
 // A ps has lost the model, or another one's values were loaded: everyone joins again, the chief sees to the model, the
 // others wait for it. The step that was under way is run again with the new values.
 absl::Status Session::Recover(const absl::Status& cause) {

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +46,7 @@ struct SessionOptions {
   // How often the chief writes summaries. Neither set: every 100 steps; likewise.
   std::optional<int64_t> save_summaries_steps;
   std::optional<double> save_summaries_secs;
+  SessionConfig config;
   // How long, at the end, the session's threads may take to stop.
   double stop_grace_period_secs = 120;
   int64_t log_step_count_steps = 100;  // 0: no `global_step/sec`
@@ -55,7 +55,6 @@ struct SessionOptions {
   double keep_checkpoint_every_n_hours = 10000;  // more than 0; see SaverOptions
   bool allow_older_checkpoint = false;           // when the newest is damaged, go on from the newest that isn't
   std::vector<std::shared_ptr<SessionHook>> chief_only_hooks;
-  SessionConfig config;
   std::vector<Saveable> saveables;  // kept in checkpoints beside the variables
 
   // What a MonitoredSession is besides: its creator's scaffold, master, config, checkpoint_dir and is_chief stand in
@@ -85,8 +84,8 @@ class StepContext {
 class Session {
  public:
   Session(SessionEnvironment environment, SessionOptions options, std::vector<std::shared_ptr<SessionHook>> hooks);
-  // Without Close: no hook's End runs, nothing is saved and the ps are not told "done"; the session's threads are
-  // ended, and summaries are complete.
+  // Without Close: no hook's End runs, nothing is saved and the ps are not told "done"; but the session's threads are
+  // ended, and its summaries are complete.
   ~Session();
 
   // Blocks until the model is initialised or restored everywhere. Errors: those of StoreClient and Saver;
@@ -154,8 +153,8 @@ class Session {
   absl::Status CallStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn);
   [[nodiscard]] absl::Status RunHooked();
   [[nodiscard]] absl::Status RunStep(Track* track);
-  // A step whose gradients the hooks look at.
-  absl::StatusOr<StepResult> RunObserved(std::span<const GradientObserver> observers);
+  absl::StatusOr<StepResult> RunAlgorithm(RunContext& context);
+  absl::StatusOr<StepResult> Step();
   [[nodiscard]] absl::Status Recover(const absl::Status& cause);
   bool ThreadLostModel() const;
   absl::Status StopThreads();

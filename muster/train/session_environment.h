@@ -34,6 +34,7 @@ struct SessionEnvironment {
   TrainingMetrics* metrics = nullptr;  // null: nothing is kept
   // Told once the task is known to the ps: heartbeats begin.
   std::function<void()> on_joined = [] {};
+  Tracer* tracer = nullptr;                        // null: hooks can't record
   std::vector<Saveable> saveables;                 // kept in every checkpoint, whatever else the session keeps
   const WaitClock* wait_clock = &RealWaitClock();  // of the session's threads
   Tracer* tracer = nullptr;                        // null: hooks can't record

@@ -20,8 +20,8 @@
 
 namespace muster {
 
-class Coordinator;
 class Algorithm;
+class Coordinator;
 class EventLoop;
 class FileSystem;
 class Saver;

@@ -124,6 +124,11 @@ absl::StatusOr<int64_t> SessionManager::FetchModel(absl::Time deadline) {
   return global_step;
 }
 
+absl::Status SessionManager::PullEverything() {
+  RETURN_IF_ERROR(environment_.client->Pull(PullWhat::kEverything));
+  return environment_.algorithm->source().ShowValues();
+}
+
 absl::Status SessionManager::MakeReady(absl::Time deadline) {
   const ScaffoldOptions& scaffold = this->scaffold().options();
   RETURN_IF_ERROR(AwaitReady(scaffold.ready_for_local_init, "ready for local_init", deadline));
@@ -157,11 +162,6 @@ absl::StatusOr<int64_t> SessionManager::Load(const std::string& path) {
   ASSIGN_OR_RETURN(const int64_t global_step, client.AwaitReady(environment_.loop->Now() + options_.max_wait));
   RETURN_IF_ERROR(PullEverything());
   return global_step;
-}
-
-absl::Status SessionManager::PullEverything() {
-  RETURN_IF_ERROR(environment_.client->Pull(PullWhat::kEverything));
-  return environment_.algorithm->source().ShowValues();
 }
 
 absl::Status SessionManager::Settle() {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/summary/summary_values.h"
 #include "muster/train/error.h"
 
 namespace muster {
@@ -31,6 +32,9 @@ Supervisor::~Supervisor() {
 absl::Status Supervisor::PrepareOrWaitForSession(bool start_standard_services) {
   if (prepared_ || stopped_)
     return absl::FailedPreconditionError("a Supervisor has one session: make another Supervisor for the next");
+  RETURN_IF_ERROR(CheckSessionConfig(options_.config));
+  RETURN_IF_ERROR(
+      CheckDeviceFilters(options_.config.device_filters, environment_.algorithm->binding(), environment_.place));
   manager_.scaffold().Finalize();
   ASSIGN_OR_RETURN(const int64_t step, is_chief() ? manager_.PrepareSession()
                                                   : manager_.WaitForSession(absl::Seconds(options_.max_wait_secs)));
@@ -40,9 +44,10 @@ absl::Status Supervisor::PrepareOrWaitForSession(bool start_standard_services) {
     counted_step_ = step;
   }
   prepared_ = true;
+  if (options_.config.log_device_placement) LogDevicePlacement(environment_.algorithm->binding(), environment_.place);
   if (!is_chief() || options_.logdir.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, options_.logdir, {}));
-  RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kStart, step));
+  RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kStart, step + 1));
   if (start_standard_services) StartStandardServices();
   return absl::OkStatus();
 }
@@ -56,7 +61,7 @@ void Supervisor::StartStandardServices() {
         LooperThreadOptions{.name = name, .interval = absl::Seconds(secs), .clock = environment_.wait_clock},
         [this, work] { return (this->*work)(); }));
   };
-  start("summary", options_.save_summaries_secs, &Supervisor::WriteSummaries);
+  start("summary", options_.save_summaries_secs, &Supervisor::AskForSummaries);
   start("step counter", options_.save_summaries_secs, &Supervisor::CountSteps);
   start("checkpoint", options_.save_model_secs, &Supervisor::SaveOrGoOn);
 }
@@ -75,16 +80,21 @@ absl::StatusOr<StepResult> Supervisor::Run() {
   if (stopped_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
   if (!prepared_) return absl::FailedPreconditionError("call PrepareOrWaitForSession before Run");
   const HoldTurn turn(turn_);
-  scalars_.clear();
+  const bool due = std::exchange(summaries_due_, false);
+  const StepSummaries::Scope registering(step_summaries_, due);
   ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
   global_step_ = result.global_step;
-  if (!summaries_) return result;
-  if (const auto& summary = manager_.scaffold().options().summary)
-    for (auto& scalar : summary()) scalars_.push_back(std::move(scalar));
-  last_step_.clear();
-  last_step_.push_back({"loss", static_cast<float>(result.loss)});
-  for (const auto& [name, value] : scalars_) last_step_.push_back({name, static_cast<float>(value)});
+  RETURN_IF_ERROR(environment_.algorithm->source().ShowValues());
+  if (due) RETURN_IF_ERROR(WriteSummaries(result));
   return result;
+}
+
+absl::Status Supervisor::WriteSummaries(const StepResult& result) {
+  if (const SummaryOp& summary = manager_.scaffold().options().summary)
+    return summaries_->AddSummary(summary(), result.global_step);
+  std::string summary;
+  AppendScalar(summary, "loss", static_cast<float>(result.loss));
+  return summaries_->AddSummary(summary + step_summaries_.MergeAll(), result.global_step);
 }
 
 absl::StatusOr<std::string> Supervisor::Save() {
@@ -105,10 +115,11 @@ absl::Status Supervisor::SaveOrGoOn() {
   return absl::OkStatus();
 }
 
-absl::Status Supervisor::WriteSummaries() {
+// What a step registers is made while it runs.
+absl::Status Supervisor::AskForSummaries() {
   const HoldTurn turn(turn_);
-  if (last_step_.empty()) return absl::OkStatus();  // no step yet
-  return summaries_->AddScalars(last_step_, global_step_);
+  summaries_due_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status Supervisor::CountSteps() {
@@ -127,6 +138,11 @@ void Supervisor::Loop(double interval_secs, std::function<absl::Status()> target
       coordinator_,
       LooperThreadOptions{.name = "loop", .interval = absl::Seconds(interval_secs), .clock = environment_.wait_clock},
       std::move(target)));
+}
+
+absl::Status Supervisor::StartQueueRunners(const std::vector<QueueRunner*>& runners) {
+  for (QueueRunner* runner : runners) RETURN_IF_ERROR(runner->Start(coordinator_));
+  return absl::OkStatus();
 }
 
 absl::Status Supervisor::Stop() {

@@ -17,8 +17,10 @@
 #include "absl/status/statusor.h"
 #include "muster/base/turn_lock.h"
 #include "muster/summary/event_file_writer.h"
+#include "muster/summary/step_summaries.h"
 #include "muster/train/coordinator.h"
 #include "muster/train/looper_thread.h"
+#include "muster/train/queue_runner.h"
 #include "muster/train/session_config.h"
 #include "muster/train/session_environment.h"
 #include "muster/train/session_manager.h"
@@ -28,13 +30,13 @@ namespace muster {
 struct SupervisorOptions {
   std::optional<bool> is_chief;        // unset: what the cluster says
   std::shared_ptr<Scaffold> scaffold;  // init, init_fn, local init, ready, saver, summary
-  std::string logdir;                  // the chief's checkpoints and event files; empty: neither
+  SessionConfig config;
+  std::string logdir;  // the chief's checkpoints and event files; empty: neither
   // The chief's threads; 0: none.
   double save_summaries_secs = 120;
   double save_model_secs = 600;
   double stop_grace_secs = 120;
   double max_wait_secs = 7200;  // for the chief to make the model ready
-  SessionConfig config;
 };
 
 class Supervisor {
@@ -46,8 +48,8 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
 
   // The chief prepares the model and starts the standard services: the threads of summaries, of the step counter and of
-  // checkpoints, each of which does its work at once and then every so often. The others wait. Errors:
-  // SessionManager's. Without a logdir there are no services. Once; FailedPrecondition: already.
+  // checkpoints, each of which does its work at once and then every so often. (Summaries are the next step's.) The
+  // others wait. Errors: SessionManager's. Without a logdir there are no services. Once; FailedPrecondition: already.
   [[nodiscard]] absl::Status PrepareOrWaitForSession(bool start_standard_services = true);
 
   // TensorFlow's `with managed_session()`: prepares, calls `body`, asks for a stop with its error, stops. OutOfRange of
@@ -57,13 +59,16 @@ class Supervisor {
   // One step. The threads wait meanwhile, and it for them. Errors: those of the algorithm.
   absl::StatusOr<StepResult> Run();
   // A value of this step for the summaries; call it inside the step.
-  void AddScalar(const std::string& name, double value) { scalars_.emplace_back(name, value); }
+  void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }
 
   // The chief with a logdir: a checkpoint now; its path. Any thread, but not inside the step.
   absl::StatusOr<std::string> Save();
 
   // Calls `target` on a thread of its own every `interval_secs`, until the stop.
   void Loop(double interval_secs, std::function<absl::Status()> target);
+
+  // Starts them on the coordinator's threads; they must outlive Stop. AlreadyExists: one was started before.
+  [[nodiscard]] absl::Status StartQueueRunners(const std::vector<QueueRunner*>& runners);
 
   // From any thread.
   bool ShouldStop() const { return coordinator_.ShouldStop() || environment_.stop_requested(); }
@@ -82,7 +87,8 @@ class Supervisor {
 
  private:
   void StartStandardServices();
-  [[nodiscard]] absl::Status WriteSummaries();
+  [[nodiscard]] absl::Status AskForSummaries();
+  [[nodiscard]] absl::Status WriteSummaries(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   [[nodiscard]] absl::Status CountSteps();
   [[nodiscard]] absl::Status SaveOrGoOn();
   absl::Status EndSession();
@@ -90,7 +96,7 @@ class Supervisor {
   const SessionEnvironment environment_;
   const SupervisorOptions options_;
   SessionManager manager_;
-  std::vector<std::pair<std::string, double>> scalars_;  // of the step under way
+  StepSummaries step_summaries_;
   bool prepared_ = false;
   bool stopped_ = false;
   std::unique_ptr<EventFileWriter> summaries_;
@@ -98,7 +104,7 @@ class Supervisor {
   // The client, the saver and what follows are used by one thread at a time.
   mutable TurnLock turn_;
   int64_t global_step_ ABSL_GUARDED_BY(turn_) = 0;
-  std::vector<ScalarSummary> last_step_ ABSL_GUARDED_BY(turn_);  // what the summaries say of it
+  bool summaries_due_ ABSL_GUARDED_BY(turn_) = false;
   absl::Time counted_at_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
   int64_t counted_step_ ABSL_GUARDED_BY(turn_) = 0;
 

@@ -70,9 +70,9 @@ TEST_F(SupervisorTest, ThreadsSaveAndSummariseAtOnceAndEverySoOften) {
   EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
   EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-3")) << "as TensorFlow: Save is the program's";
   EXPECT_THAT(Events(),
-              ElementsAre("0: CHECKPOINT model/model.ckpt-0", "0: START", "2: global_step/sec", "2: global_step/sec",
-                          "2: global_step/sec", "2: global_step/sec", "2: loss", "2: loss", "2: loss", "2: loss",
-                          "3: CHECKPOINT model/model.ckpt-3", "3: global_step/sec", "3: loss", "4: STOP"));
+              ElementsAre("0: CHECKPOINT model/model.ckpt-0", "1: START", "1: loss", "2: global_step/sec",
+                          "2: global_step/sec", "2: global_step/sec", "2: global_step/sec",
+                          "3: CHECKPOINT model/model.ckpt-3", "3: global_step/sec", "3: loss", "4: STOP", "4: loss"));
 }
 
 TEST_F(SupervisorTest, AWorkerWaitsAndHasNoServices) {
@@ -140,6 +140,21 @@ TEST_F(SupervisorTest, ALoopOfTheProgramStopsTheTrainingWhenItFails) {
   EXPECT_TRUE(supervisor.WaitForStop());
   EXPECT_EQ(supervisor.Stop(), absl::InternalError("third"));
   EXPECT_EQ(calls, 3);
+}
+
+TEST_F(SupervisorTest, QueueRunnersStopWithIt) {
+  bool cancelled = false;
+  QueueRunner runner(
+      {.enqueue = {[] { return absl::OutOfRangeError("end of input"); }}, .close = [&cancelled](bool cancel) {
+         cancelled = cancelled || cancel;
+         return absl::OkStatus();
+       }});
+  Supervisor supervisor(Environment(chief_), {});
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
+  ASSERT_EQ(supervisor.StartQueueRunners({&runner}), absl::OkStatus());
+  EXPECT_TRUE(absl::IsAlreadyExists(supervisor.StartQueueRunners({&runner})));
+  EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
+  EXPECT_TRUE(cancelled);
 }
 
 TEST_F(SupervisorTest, ItHasOneSession) {
