@@ -41,7 +41,9 @@ struct Trainee {
   void Start(bool chief) {
     ASSERT_EQ(client->Join(chief), absl::OkStatus());
     client->Bind(algorithm.binding());
-    if (chief) ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+    if (chief) {
+      ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+    }
     ASSERT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
     algorithm.Begin(*client);
     ASSERT_EQ(client->Pull(PullWhat::kEverything), absl::OkStatus());

@@ -40,7 +40,9 @@ class Sink final : public Responder::Sink {
     EXPECT_FALSE(given_->there) << "answered twice";
     given_->there = true;
     given_->status = std::move(status);
-    if (given_->status.ok()) EXPECT_EQ(Decode(std::string(control), given_->reply), absl::OkStatus());
+    if (given_->status.ok()) {
+      EXPECT_EQ(Decode(std::string(control), given_->reply), absl::OkStatus());
+    }
     for (const ByteSpan segment : bulk) {
       given_->elements.resize(segment.size() / sizeof(int64_t));
       std::memcpy(given_->elements.data(), segment.data(), segment.size());

@@ -37,7 +37,6 @@ struct SessionEnvironment {
   Tracer* tracer = nullptr;                        // null: hooks can't record
   std::vector<Saveable> saveables;                 // kept in every checkpoint, whatever else the session keeps
   const WaitClock* wait_clock = &RealWaitClock();  // of the session's threads
-  Tracer* tracer = nullptr;                        // null: hooks can't record
 };
 
 }  // namespace muster

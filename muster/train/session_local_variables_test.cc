@@ -66,7 +66,9 @@ TEST(SessionLocalVariablesTest, HooksCountThePushesOfAllWorkers) {
   ASSERT_EQ(workers.Start(), absl::OkStatus());
   while (!chiefs.ShouldStop()) {
     ASSERT_EQ(chiefs.Run(), absl::OkStatus());
-    if (!workers.ShouldStop()) ASSERT_EQ(workers.Run(), absl::OkStatus());
+    if (!workers.ShouldStop()) {
+      ASSERT_EQ(workers.Run(), absl::OkStatus());
+    }
   }
   EXPECT_EQ(chiefs.global_step(), 5);
   EXPECT_EQ(chiefs.last_loss(), 5) << "each saw the other's pushes";
