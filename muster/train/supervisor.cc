@@ -3,7 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/train/error.h"
+#include "muster/store/last_wait.h"
 
 namespace muster {
 namespace {
@@ -21,6 +21,7 @@ Supervisor::Supervisor(SessionEnvironment environment, SupervisorOptions options
     : environment_(std::move(environment)),
       options_(std::move(options)),
       manager_(environment_, ManagerOptions(options_, options_.is_chief.value_or(environment_.is_chief))),
+      watch_(environment_.metrics, *environment_.client, *environment_.clock),
       coordinator_({.clock = environment_.wait_clock}) {}
 
 Supervisor::~Supervisor() {
@@ -29,22 +30,42 @@ Supervisor::~Supervisor() {
 }
 
 absl::Status Supervisor::PrepareOrWaitForSession(bool start_standard_services) {
-  if (prepared_ || stopped_)
-    return absl::FailedPreconditionError("a Supervisor has one session: make another Supervisor for the next");
-  manager_.scaffold().Finalize();
-  ASSIGN_OR_RETURN(const int64_t step, is_chief() ? manager_.PrepareSession()
-                                                  : manager_.WaitForSession(absl::Seconds(options_.max_wait_secs)));
-  {
-    const HoldTurn turn(turn_);
-    global_step_ = step;
-    counted_step_ = step;
-  }
-  prepared_ = true;
-  if (!is_chief() || options_.logdir.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, options_.logdir, {}));
-  RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kStart, step));
-  if (start_standard_services) StartStandardServices();
+  RETURN_IF_ERROR(Prepare());
+  if (summaries_ && start_standard_services) StartStandardServices();
   return absl::OkStatus();
+}
+
+absl::Status Supervisor::Prepare() {
+  if (stopped_ || IsPrepared())
+    return absl::FailedPreconditionError("a Supervisor has one session: make another Supervisor for the next");
+  RETURN_IF_ERROR(CheckSessionConfig(options_.config));
+  const ModelBinding& binding = environment_.algorithm->binding();
+  RETURN_IF_ERROR(CheckDeviceFilters(options_.config.device_filters, binding, environment_.place));
+  manager_.scaffold().Finalize();
+  const auto prepare = [this] {
+    return is_chief() ? manager_.PrepareSession() : manager_.WaitForSession(absl::Seconds(options_.max_wait_secs));
+  };
+  absl::StatusOr<int64_t> step = prepare();
+  // A ps was restarted before it had a model, and doesn't know who had joined.
+  while (absl::IsAborted(step.status())) step = prepare();
+  RETURN_IF_ERROR(step.status());
+  global_step_ = *step;
+  if (options_.config.log_device_placement) LogDevicePlacement(binding, environment_.place);
+  if (is_chief() && !options_.logdir.empty()) {
+    ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, options_.logdir, {}));
+    // What an earlier life has written of later steps is out of date.
+    RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kStart, *step + 1));
+  }
+  watch_.Is(TrainingState::kTraining);
+  const HoldTurn turn(turn_);
+  counted_step_ = *step;
+  prepared_ = true;
+  return absl::OkStatus();
+}
+
+bool Supervisor::IsPrepared() const {
+  const HoldTurn turn(turn_);
+  return prepared_;
 }
 
 void Supervisor::StartStandardServices() {
@@ -56,7 +77,7 @@ void Supervisor::StartStandardServices() {
         LooperThreadOptions{.name = name, .interval = absl::Seconds(secs), .clock = environment_.wait_clock},
         [this, work] { return (this->*work)(); }));
   };
-  start("summary", options_.save_summaries_secs, &Supervisor::WriteSummaries);
+  start("summary", options_.save_summaries_secs, &Supervisor::AskForSummaries);
   start("step counter", options_.save_summaries_secs, &Supervisor::CountSteps);
   start("checkpoint", options_.save_model_secs, &Supervisor::SaveOrGoOn);
 }
@@ -64,7 +85,8 @@ void Supervisor::StartStandardServices() {
 absl::Status Supervisor::ManagedSession(absl::FunctionRef<absl::Status()> body) {
   absl::Status status = PrepareOrWaitForSession();
   if (status.ok()) status = body();
-  if (absl::IsCancelled(status)) status = absl::OkStatus();  // training has ended, or a stop was asked for
+  // Training has ended, or a stop was asked for; not that a ps was gone then.
+  if (absl::IsCancelled(status) && !IsInterrupted(status)) status = absl::OkStatus();
   const absl::Status unheard = coordinator_.RequestStop(status);
   absl::Status stopped = Stop();
   stopped.Update(unheard);
@@ -72,26 +94,34 @@ absl::Status Supervisor::ManagedSession(absl::FunctionRef<absl::Status()> body) 
 }
 
 absl::StatusOr<StepResult> Supervisor::Run() {
-  if (stopped_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
-  if (!prepared_) return absl::FailedPreconditionError("call PrepareOrWaitForSession before Run");
   const HoldTurn turn(turn_);
-  scalars_.clear();
+  if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
+  if (!prepared_) return absl::FailedPreconditionError("call PrepareOrWaitForSession before Run");
+  const StepSummaries::Scope registering(step_summaries_, summaries_wanted_);
   ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
   global_step_ = result.global_step;
-  if (!summaries_) return result;
-  if (const auto& summary = manager_.scaffold().options().summary)
-    for (auto& scalar : summary()) scalars_.push_back(std::move(scalar));
-  last_step_.clear();
-  last_step_.push_back({"loss", static_cast<float>(result.loss)});
-  for (const auto& [name, value] : scalars_) last_step_.push_back({name, static_cast<float>(value)});
+  watch_.Count(result, manager_.saver() != nullptr ? manager_.saver()->last_checkpoint() : "");
+  RETURN_IF_ERROR(environment_.algorithm->source().ShowValues());
+  if (std::exchange(summaries_wanted_, false)) RETURN_IF_ERROR(WriteSummaries(result));
   return result;
 }
 
+absl::Status Supervisor::WriteSummaries(const StepResult& result) {
+  if (const auto& summary = manager_.scaffold().options().summary)
+    for (const auto& [name, value] : summary()) step_summaries_.AddScalar(name, value);
+  RETURN_IF_ERROR(whole_run_.Write(*summaries_, step_summaries_));
+  return summaries_->AddSummary(SummaryOf({.loss = result.loss,
+                                           .global_step = result.global_step,
+                                           .scalars = step_summaries_.scalars(),
+                                           .summaries = &step_summaries_}),
+                                result.global_step);
+}
+
 absl::StatusOr<std::string> Supervisor::Save() {
-  if (!prepared_ || stopped_ || manager_.saver() == nullptr)
+  const HoldTurn turn(turn_);
+  if (!prepared_ || closed_ || manager_.saver() == nullptr)
     return absl::FailedPreconditionError(
         "Save needs the chief's session with a logdir, between its start and its stop");
-  const HoldTurn turn(turn_);
   ASSIGN_OR_RETURN(std::string path, manager_.saver()->Save());
   RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kCheckpoint, global_step_, path));
   return path;
@@ -105,21 +135,23 @@ absl::Status Supervisor::SaveOrGoOn() {
   return absl::OkStatus();
 }
 
-absl::Status Supervisor::WriteSummaries() {
+// The step's own thread writes them: histograms and images are to be made only in a step that is written.
+absl::Status Supervisor::AskForSummaries() {
   const HoldTurn turn(turn_);
-  if (last_step_.empty()) return absl::OkStatus();  // no step yet
-  return summaries_->AddScalars(last_step_, global_step_);
+  summaries_wanted_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status Supervisor::CountSteps() {
   const HoldTurn turn(turn_);
   const absl::Time now = environment_.wait_clock->Now();
   const absl::Duration elapsed = now - std::exchange(counted_at_, now);
-  const int64_t steps = global_step_ - std::exchange(counted_step_, global_step_);
+  const int64_t step = global_step_;
+  const int64_t steps = step - std::exchange(counted_step_, step);
   if (elapsed == absl::InfiniteDuration() || elapsed <= absl::ZeroDuration()) return absl::OkStatus();
   const double rate = static_cast<double>(steps) / absl::ToDoubleSeconds(elapsed);
   LogInfo("global_step/sec: ", absl::StrFormat("%g", rate));
-  return summaries_->AddScalar("global_step/sec", static_cast<float>(rate), global_step_);
+  return summaries_->AddScalar("global_step/sec", static_cast<float>(rate), step);
 }
 
 void Supervisor::Loop(double interval_secs, std::function<absl::Status()> target) {
@@ -133,27 +165,25 @@ absl::Status Supervisor::Stop() {
   if (std::exchange(stopped_, true)) return absl::OkStatus();
   coordinator_.RequestStop();
   absl::Status first_error = coordinator_.Join({.stop_grace_period = absl::Seconds(options_.stop_grace_secs)});
-  threads_.clear();
   first_error.Update(EndSession());
   return first_error;
 }
 
 absl::Status Supervisor::EndSession() {
+  const HoldTurn turn(turn_);
+  closed_ = true;
   absl::Status first_error;
   if (summaries_) {
-    first_error = summaries_->AddSessionLog(SessionStatus::kStop, global_step());
+    if (coordinator_.requested_error().ok()) first_error = whole_run_.End(*summaries_, environment_.clock->Now());
+    first_error.Update(summaries_->AddSessionLog(SessionStatus::kStop, global_step_));
     first_error.Update(summaries_->Close());
   }
   if (!manager_.joined()) return first_error;
   environment_.algorithm->End();
   if (prepared_) first_error.Update(manager_.Settle());
   first_error.Update(environment_.client->Done());
+  watch_.Is(TrainingState::kEnded);
   return first_error;
-}
-
-int64_t Supervisor::global_step() const {
-  const HoldTurn turn(turn_);
-  return global_step_;
 }
 
 }  // namespace muster
