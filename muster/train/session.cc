@@ -331,7 +331,7 @@ absl::Status Session::Recover(const absl::Status& cause) {
   manager_.LoseModel(cause);
   const absl::Status threads = StopThreads();
   if (!threads.ok() && !absl::IsAborted(threads)) return threads;
-  coordinator_.ClearStop();
+  RETURN_IF_ERROR(coordinator_.ClearStop());
   RETURN_IF_ERROR(Create());
   if (is_chief_)
     LogWarning("going on from global step ", global_step_, "; ", std::max<int64_t>(0, was_at - global_step_),

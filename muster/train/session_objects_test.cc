@@ -325,6 +325,13 @@ TEST_F(SessionObjectsTest, AScaffoldTogetherWithASaverIsAnError) {
   EXPECT_EQ(session.Start(), absl::OkStatus());
 }
 
+TEST_F(SessionObjectsTest, TheScaffoldsSaverIsCheckedAsTheSessionsOwn) {
+  const auto scaffold =
+      std::make_shared<Scaffold>(ScaffoldOptions{.saver = ScaffoldSaver{.keep_checkpoint_every_n_hours = 0}});
+  Session session = chief_.MakeSession({.checkpoint_dir = "model", .scaffold = scaffold});
+  EXPECT_EQ(session.Start(), absl::InvalidArgumentError("keep_checkpoint_every_n_hours is 0; accepted: more than 0"));
+}
+
 TEST_F(SessionObjectsTest, TheScaffoldsSummaryIsTheChiefsAndOfEveryStep) {
   double value = 0;
   const auto scaffold = std::make_shared<Scaffold>(ScaffoldOptions{.summary = [&value] {
@@ -503,6 +510,29 @@ TEST_F(SessionObjectsTest, AThreadThatMeetsAnEmptyPsMakesTheSessionRecover) {
   EXPECT_EQ(session.Run(), absl::OkStatus());
   EXPECT_EQ(hook->started, 2);
   EXPECT_EQ(session.Close(), absl::OkStatus());
+}
+
+// It would go on beside the thread that is started in its place.
+TEST_F(SessionObjectsTest, ARecoveryIsNotMadeBesideAThreadThatDoesNotEnd) {
+  Mutex mutex;
+  CondVar changed;
+  bool released = false;
+  auto hook = std::make_shared<ThreadHook>([&](Coordinator&) {
+    const MutexLock lock(mutex);
+    while (!released) changed.Wait(mutex);
+    return absl::OkStatus();
+  });
+  Session session =
+      chief_.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 1, .stop_grace_period_secs = 0}, {hook});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  store_.LosePs(0);
+  store_.StartPs(0);
+  const absl::Status status = session.Run();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(hook->started, 1);
+  const MutexLock lock(mutex);
+  released = true;
+  changed.NotifyAll();
 }
 
 TEST_F(SessionObjectsTest, AThreadThatDoesNotEndIsLeftAfterTheGracePeriod) {
