@@ -7,6 +7,7 @@
 #include <string>
 
 #include "muster/optim/rule_options.h"
+#include "muster/torch_bridge/summaries.h"
 #include "muster/train/hooks.h"
 
 namespace muster {
@@ -14,7 +15,13 @@ namespace {
 
 class SessionsTest : public ::testing::Test {
  protected:
-  torch::Tensor Loss() { return torch::mse_loss(net_(torch::ones({2, 4})), torch::ones({2, 1})); }
+  // As a program's: in whatever session it is computed, it may say what TensorBoard is to show.
+  torch::Tensor Loss() {
+    auto loss = torch::mse_loss(net_(torch::ones({2, 4})), torch::ones({2, 1}));
+    summary::Scalar("mse", loss);
+    summary::Histogram("weights", net_->weight);
+    return loss;
+  }
   std::string NewDirectory() {
     std::string directory = testing::TempDir() + "sessions_test_XXXXXX";
     EXPECT_NE(mkdtemp(directory.data()), nullptr);

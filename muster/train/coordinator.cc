@@ -110,12 +110,16 @@ std::exception_ptr Coordinator::requested_exception() const {
   return exception_;
 }
 
-void Coordinator::ClearStop() {
+absl::Status Coordinator::ClearStop() {
   const MutexLock lock(mutex_);
+  if (alive_ > 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat(alive_, " threads haven't ended within the grace period, and none can be started beside them"));
   stop_ = false;
   joined_ = false;
   error_ = absl::OkStatus();
   exception_ = nullptr;
+  return absl::OkStatus();
 }
 
 }  // namespace muster

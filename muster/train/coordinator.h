@@ -85,8 +85,9 @@ class Coordinator {
   absl::Status requested_error() const;
   std::exception_ptr requested_exception() const;
 
-  // As new: threads can be registered and started again. Call it after Join.
-  void ClearStop();
+  // As new: threads can be registered and started again. Call it after Join. FailedPrecondition: threads that Join has
+  // left are still there; they would not hear of the stop any more.
+  [[nodiscard]] absl::Status ClearStop();
 
  private:
   [[nodiscard]] absl::Status Stop(const absl::Status& why, const std::exception_ptr& exception);

@@ -138,7 +138,7 @@ TEST_F(CoordinatorTest, WaitForStopHasItsTimeout) {
 TEST_F(CoordinatorTest, ClearStopMakesItAsNew) {
   EXPECT_EQ(coordinator_.RequestStop(absl::DataLossError("why")), absl::OkStatus());
   EXPECT_EQ(coordinator_.Join(), absl::DataLossError("why"));
-  coordinator_.ClearStop();
+  EXPECT_EQ(coordinator_.ClearStop(), absl::OkStatus());
   EXPECT_FALSE(coordinator_.ShouldStop());
   EXPECT_EQ(coordinator_.requested_error(), absl::OkStatus());
   EXPECT_EQ(coordinator_.RequestStop(absl::InternalError("again")), absl::OkStatus());

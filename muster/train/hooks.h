@@ -68,9 +68,10 @@ struct CheckpointSaverOptions {
 };
 std::shared_ptr<SessionHook> CheckpointSaver(const CheckpointSaverOptions& options);
 
-// Logs `global_step/sec: 12.34` and writes it as a summary, every so many steps (exactly one of the two).
+// Logs `global_step/sec: 12.34` and writes it as a summary, every so many steps or so much time, not both; neither:
+// every 100 steps.
 struct StepCounterOptions {
-  std::optional<int64_t> every_n_steps = 100;
+  std::optional<int64_t> every_n_steps;
   std::optional<absl::Duration> every;
 };
 std::shared_ptr<SessionHook> StepCounter(const StepCounterOptions& options = {});
@@ -88,15 +89,15 @@ struct SummarySaverOptions {
 };
 std::shared_ptr<SessionHook> SummarySaver(const SummarySaverOptions& options);
 
-// Logs `loss = 0.5, step = 101 (33.300 sec)` every so many runs of this process or so much time (exactly one, or none
-// of them with at_end).
+// Logs `loss = 0.5, step = 101 (33.300 sec)` every so many runs of this process or so much time, not both; neither:
+// every 100 runs, or with at_end at the end alone.
 struct LoggingTensorOptions {
   std::vector<std::string> tensors = {"loss", "step"};  // in this order
   // Instead, with tags of their own, {tag, tensor}: sorted by tag, as TensorFlow does with a dict.
   std::map<std::string, std::string> tagged_tensors = {};
   // Makes the line, instead of all that.
   std::function<std::string(const RunValues&)> formatter = {};
-  std::optional<int64_t> every_n_iter = 100;
+  std::optional<int64_t> every_n_iter;
   std::optional<absl::Duration> every;
   bool at_end = false;  // log the last values when the session ends
 };

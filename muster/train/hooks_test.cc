@@ -152,7 +152,6 @@ TEST(LoggingTensorTest, AnUnknownTensorIsNamedWithTheKnownOnes) {
   EXPECT_TRUE(absl::IsInvalidArgument(driver.status));
   EXPECT_THAT(std::string(driver.status.message()), HasSubstr("no tensor 'accurracy'"));
   EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = 0})->Begin()));
-  EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = std::nullopt})->Begin()));
 }
 
 TEST(LoggingTensorTest, TagsOfOnesOwnAreSorted) {
@@ -164,7 +163,7 @@ TEST(LoggingTensorTest, TagsOfOnesOwnAreSorted) {
 }
 
 TEST(LoggingTensorTest, AtTheEndOnly) {
-  Driver driver(LoggingTensor({.every_n_iter = std::nullopt, .at_end = true}));
+  Driver driver(LoggingTensor({.at_end = true}));
   EXPECT_EQ(driver.Begin(), absl::OkStatus());
   EXPECT_THAT(Logged([&] {
                 for (int64_t step = 1; step <= 250; ++step) driver.Run(step);
@@ -195,6 +194,11 @@ TEST(HookOptionsTest, SecondsAndStepsTogetherAreRefusedByTheirNames) {
   EXPECT_EQ(text(GradientNorms({.save_steps = 1, .save_interval = second})), save);
   EXPECT_EQ(text(GradientHistograms({.save_steps = 1, .save_interval = second})), save);
   EXPECT_EQ(text(Profiler({.save_steps = 1, .save_interval = second})), save);
+  const char* const every = "exactly one of every_n_steps and every must be given";
+  EXPECT_EQ(text(StepCounter({.every_n_steps = 1, .every = second})), every);
+  EXPECT_EQ(text(LearningRateLogger({.every_n_steps = 1, .every = second})), every);
+  EXPECT_EQ(text(LoggingTensor({.every_n_iter = 1, .every = second})),
+            "exactly one of every_n_iter and every must be given");
 }
 
 class SummaryHooksTest : public ::testing::Test {

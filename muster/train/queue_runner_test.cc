@@ -160,7 +160,7 @@ TEST(QueueRunnerTest, FillsARealQueueWhichGivesEverythingOnce) {
   QueueRunnerOptions options{
       .close = [&](bool cancel_pending) { return (*queue)->Close(cancel_pending, absl::Minutes(1)); }};
   for (int64_t thread = 0; thread < kThreads; ++thread)
-    options.enqueue.push_back([&, next = thread * kElements]() mutable -> absl::Status {
+    options.enqueue.push_back([&, thread, next = thread * kElements]() mutable -> absl::Status {
       if (next == (thread + 1) * kElements) return absl::OutOfRangeError("used up");
       const int64_t value = next++;
       return (*queue)->Enqueue({AsBytes(&value, 1)}, absl::Minutes(1));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "muster/base/log.h"
@@ -160,17 +161,23 @@ absl::Status Session::StartHooked() {
   absl::Status created = Create();
   // A ps was restarted before it had a model, and doesn't know who had joined.
   while (absl::IsAborted(created)) created = Create();
-  // Training that has ended, or a Ctrl-C while waiting for the chief: nothing to do, and no error.
-  if (absl::IsCancelled(created) && !IsInterrupted(created)) {
-    LogInfo(created.message());
-    stop_ = true;
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(created);
-  created_ = true;
+  // Training that has ended, or a Ctrl-C while waiting for the chief.
+  if (!created.ok()) return EndIfEnded(std::move(created));
   if (options_.config.log_device_placement) LogDevicePlacement(environment_.algorithm->binding(), environment_.place);
   watch_.Is(TrainingState::kTraining);
-  return AfterCreate();
+  absl::Status begun = AfterCreate();
+  while (absl::IsAborted(begun) && options_.recovers) begun = Recover(begun);
+  RETURN_IF_ERROR(EndIfEnded(begun));
+  created_ = begun.ok();
+  return absl::OkStatus();
+}
+
+// Training that has ended elsewhere: nothing more to do, and no error.
+absl::Status Session::EndIfEnded(absl::Status status) {
+  if (!absl::IsCancelled(status) || IsInterrupted(status)) return status;
+  LogInfo(status.message());
+  stop_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status Session::Create() {
@@ -208,16 +215,16 @@ absl::Status Session::RunStepFn(absl::FunctionRef<absl::Status(StepContext&)> st
   if (absl::IsUnavailable(status) && !environment_.algorithm->trains_on_ps())
     status = NamingLostSteps(status, *environment_.files, options_.checkpoint_dir, global_step_, is_chief_);
   if (status.ok() && !environment_.algorithm->busy()) status = ObeyLoadRequest();
-  const bool ended = (absl::IsCancelled(status) && !IsInterrupted(status)) || absl::IsOutOfRange(status);
-  if (!ended) return LeaveIfInterrupted(std::move(status));
+  if (!absl::IsOutOfRange(status)) return LeaveIfInterrupted(EndIfEnded(std::move(status)));
   LogInfo(status.message());
   stop_ = true;
   return absl::OkStatus();
 }
 
-// A thread of the session that lost the model explains the step's error, and is one where the step hasn't met it yet.
+// A thread that has failed is the run's error, as TensorFlow's: training without it may go on for ever. One that lost
+// the model explains the step's error, and is one where the step hasn't met it yet.
 absl::Status Session::CallStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn) {
-  if (ThreadLostModel()) return coordinator_.requested_error();
+  if (absl::Status failed = coordinator_.requested_error(); !failed.ok()) return failed;
   StepContext context(*this);
   absl::Status status = step_fn(context);
   return !status.ok() && ThreadLostModel() ? coordinator_.requested_error() : status;
@@ -227,6 +234,8 @@ bool Session::ThreadLostModel() const { return options_.recovers && absl::IsAbor
 
 absl::StatusOr<StepResult> Session::RunRaw() {
   if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
+  if (!created_) return absl::FailedPreconditionError("there is no session: Start failed, or training had ended");
+  feeds_ = {};
   const StepSummaries::Scope registering(step_summaries_, /*wanted=*/false);
   return Step();
 }
@@ -311,9 +320,8 @@ absl::StatusOr<StepResult> Session::RunAlgorithm(RunContext& context) {
   feeds_ = context.TakeFeeds();
   GradientTap& tap = environment_.algorithm->gradient_tap();
   tap.Observe(context.gradient_observers());
-  absl::StatusOr<StepResult> result = Step();
-  tap.Observe({});
-  return result;
+  const absl::Cleanup nobody_looks = [&tap] { tap.Observe({}); };  // also when the step throws
+  return Step();
 }
 
 // A ps has lost the model, or another one's values were loaded: everyone joins again, the chief sees to the model, the
@@ -323,7 +331,7 @@ absl::Status Session::Recover(const absl::Status& cause) {
   manager_.LoseModel(cause);
   const absl::Status threads = StopThreads();
   if (!threads.ok() && !absl::IsAborted(threads)) return threads;
-  coordinator_.ClearStop();
+  RETURN_IF_ERROR(coordinator_.ClearStop());
   RETURN_IF_ERROR(Create());
   if (is_chief_)
     LogWarning("going on from global step ", global_step_, "; ", std::max<int64_t>(0, was_at - global_step_),

@@ -92,7 +92,7 @@ class Session {
   // InvalidArgument: options that contradict each other; DeadlineExceeded: max_wait_secs are over.
   [[nodiscard]] absl::Status Start();
 
-  // Also when a thread of the session asked for it: Close returns its error.
+  // Also when a thread of the session asked for it: Close, and a Run before it, return its error.
   bool ShouldStop() const {
     return stop_ || environment_.stop_requested() || (coordinator_.ShouldStop() && !ThreadLostModel());
   }
@@ -107,7 +107,8 @@ class Session {
   // Calls `step_fn`, which runs steps with or without the hooks; as Run otherwise. After a recovery it is called again,
   // from its beginning.
   [[nodiscard]] absl::Status RunStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn);
-  // A step that no hook sees and nothing recovers (TensorFlow's raw_session). FailedPrecondition: after Close.
+  // A step that no hook sees and nothing recovers (TensorFlow's raw_session): nothing is fed, and nobody writes its
+  // summaries. FailedPrecondition: after Close, or there never was a session.
   absl::StatusOr<StepResult> RunRaw();
 
   // The chief, between two runs: training goes on from the checkpoint at `path` ("dir/model.ckpt-100"), on every ps;
@@ -144,6 +145,7 @@ class Session {
   Saver* saver() const { return manager_.saver(); }
   [[nodiscard]] absl::Status CheckOptions() const;
   [[nodiscard]] absl::Status StartHooked();
+  [[nodiscard]] absl::Status EndIfEnded(absl::Status status);
   [[nodiscard]] absl::Status Load(const std::string& path);
   [[nodiscard]] absl::Status LeaveIfInterrupted(absl::Status status);
   void AddDefaultHooks();
@@ -175,7 +177,7 @@ class Session {
   int64_t global_step_ = 0;
   double last_loss_ = 0;
   bool ran_ = false;
-  bool created_ = false;  // the hooks know the session
+  bool created_ = false;  // every hook knows the session
   bool stop_ = false;
   bool closed_ = false;
   Coordinator coordinator_;  // last: its threads may use what stands above

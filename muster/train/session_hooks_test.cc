@@ -199,7 +199,7 @@ TEST(SessionHooksTest, AfterTheStopARunIsRefusedInTensorFlowsWordsAndNoHookHears
   EXPECT_EQ(session.Run(), absl::FailedPreconditionError("Run called even after should_stop requested."));
   EXPECT_THAT(story, IsEmpty());
   ASSERT_EQ(session.Close(), absl::OkStatus());
-  EXPECT_EQ(session.Run(), absl::FailedPreconditionError("Run called even after should_stop requested."));
+  EXPECT_EQ(session.Run(), absl::FailedPreconditionError("Attempted to use a closed Session."));
 }
 
 // [own-hook]

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/algo/local_variables.h"
@@ -84,8 +85,8 @@ TEST(SessionLocalVariablesTest, ARunWhosePsLosesTheModelIsRunAgainFromTheLastChe
   ASSERT_EQ(session.Start(), absl::OkStatus());
   for (int run = 0; run < 4; ++run) ASSERT_EQ(session.Run(), absl::OkStatus());
   const std::string saved = session.last_checkpoint();
-  chief.before_push = [&] {
-    chief.before_push = [] {};
+  chief.before_push = [&, lost = false]() mutable {
+    if (std::exchange(lost, true)) return;
     store.LosePs(0);
     store.StartPs(0);
   };

@@ -82,6 +82,9 @@ absl::Status SessionManager::OpenSaver() {
                .allow_older_checkpoint = own->allow_older_checkpoint};
     saveables = own->saveables;
   }
+  if (!(options.keep_checkpoint_every_n_hours > 0))
+    return absl::InvalidArgumentError(absl::StrCat("keep_checkpoint_every_n_hours is ",
+                                                   options.keep_checkpoint_every_n_hours, "; accepted: more than 0"));
   options.settle = [this] { return Settle(); };
   saver_ = std::make_unique<Saver>(*environment_.files, *environment_.loop, *environment_.client,
                                    options_.checkpoint_dir, std::move(options));

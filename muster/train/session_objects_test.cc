@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <any>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -88,6 +90,58 @@ TEST_F(SessionObjectsTest, AClosedSessionRunsNothing) {
   EXPECT_EQ(chief_.source.steps, 1);
 }
 
+TEST_F(SessionObjectsTest, BeforeTheStartNothingCanBeRun) {
+  Session session = chief_.MakeSession();
+  EXPECT_TRUE(absl::IsFailedPrecondition(session.RunRaw().status()));
+  EXPECT_EQ(chief_.source.steps, 0);
+}
+
+// As the façade's constructor, which throws. A hook that its AfterCreateSession refused can't be ended.
+TEST_F(SessionObjectsTest, WhereTheCreationFailedNoHookEndsAndThePsAreTold) {
+  Session session = chief_.MakeSession({}, {NewHook("a"), SummarySaver({.save_steps = 1})});
+  EXPECT_TRUE(absl::IsFailedPrecondition(session.Start())) << "there is no summary_dir";
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+  EXPECT_THAT(TakeStory(), ElementsAre("a begin", "a created"));
+  EXPECT_TRUE(ChiefIsDone());
+}
+
+// Meets what the ps say at its first creations.
+class RefusedHook final : public SessionHook {
+ public:
+  explicit RefusedHook(std::vector<absl::Status> answers) : answers_(std::move(answers)) {}
+  absl::Status AfterCreateSession(const SessionContext&) override {
+    return created < answers_.size() ? answers_[created++] : (++created, absl::OkStatus());
+  }
+  size_t created = 0;
+
+ private:
+  const std::vector<absl::Status> answers_;
+};
+
+TEST_F(SessionObjectsTest, AModelThatIsLostWhileHooksHearOfItIsRecovered) {
+  auto hook =
+      std::make_shared<RefusedHook>(std::vector<absl::Status>(2, absl::AbortedError("ps:0 has lost the model")));
+  Session session = chief_.MakeSession({.checkpoint_dir = "model"}, {hook});
+  EXPECT_EQ(session.Start(), absl::OkStatus());
+  EXPECT_EQ(hook->created, 3u);
+  EXPECT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+  auto other = std::make_shared<RefusedHook>(std::vector<absl::Status>{absl::AbortedError("ps:0 has lost the model")});
+  SimulatedStore store(1, kTasks);
+  TrainingProcess process(store, "chief:0");
+  Session singular = process.MakeSession({.recovers = false}, {other});
+  EXPECT_TRUE(absl::IsAborted(singular.Start()));
+  EXPECT_EQ(other->created, 1u);
+}
+
+TEST_F(SessionObjectsTest, TrainingThatEndsWhileHooksHearOfTheCreationIsACleanEnd) {
+  auto hook = std::make_shared<RefusedHook>(std::vector<absl::Status>{absl::CancelledError("training has ended")});
+  Session session = chief_.MakeSession({}, {hook});
+  EXPECT_EQ(session.Start(), absl::OkStatus());
+  EXPECT_TRUE(session.ShouldStop());
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+}
+
 TEST_F(SessionObjectsTest, OutOfRangeInTheStepIsACleanEnd) {
   Session session = chief_.MakeSession({.checkpoint_dir = "model"}, {NewHook("a")});
   ASSERT_EQ(session.Start(), absl::OkStatus());
@@ -105,7 +159,7 @@ TEST_F(SessionObjectsTest, OutOfRangeInTheStepIsACleanEnd) {
 
 struct Phase {
   const char* name;
-  std::vector<std::string> story;  // until the exception has left the session
+  std::vector<std::string> story;  // until the error has left the session
   std::vector<std::string> saved;
 };
 
@@ -247,6 +301,13 @@ TEST_F(SessionObjectsTest, AScaffoldTogetherWithASaverIsAnError) {
   EXPECT_EQ(session.Start(), absl::OkStatus());
 }
 
+TEST_F(SessionObjectsTest, TheScaffoldsSaverIsCheckedAsTheSessionsOwn) {
+  const auto scaffold =
+      std::make_shared<Scaffold>(ScaffoldOptions{.saver = ScaffoldSaver{.keep_checkpoint_every_n_hours = 0}});
+  Session session = chief_.MakeSession({.checkpoint_dir = "model", .scaffold = scaffold});
+  EXPECT_EQ(session.Start(), absl::InvalidArgumentError("keep_checkpoint_every_n_hours is 0; accepted: more than 0"));
+}
+
 TEST_F(SessionObjectsTest, TheScaffoldsSummaryIsWrittenWhenSummariesAreDue) {
   int calls = 0;
   const auto scaffold = std::make_shared<Scaffold>(ScaffoldOptions{.summary = [&calls] {
@@ -323,6 +384,27 @@ TEST_F(SessionObjectsTest, AnErrorOfTheStepFunctionIsTheRuns) {
   EXPECT_FALSE(session.ShouldStop());
 }
 
+// As TensorFlow's raw session: the loss registers its summaries all the same, and nothing is fed.
+TEST_F(SessionObjectsTest, AStepThatNoHookSeesRegistersSummariesForNobody) {
+  Session session = chief_.MakeSession({.checkpoint_dir = "model", .save_summaries_steps = 1}, {FeedFn([] {
+                                         return std::map<std::string, std::any>{{"rate", 0.5}};
+                                       })});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  std::vector<bool> fed, wanted;
+  chief_.source.on_step = [&](double loss) -> absl::StatusOr<double> {
+    const absl::StatusOr<StepSummaries*> summaries = StepSummaries::Current("Scalar");
+    if (!summaries.ok()) return summaries.status();
+    (*summaries)->AddScalar("loss", loss);
+    wanted.push_back((*summaries)->wanted());
+    fed.push_back(session.Fed<double>("rate").ok());
+    return loss;
+  };
+  ASSERT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_EQ(session.RunRaw().status(), absl::OkStatus());
+  EXPECT_THAT(wanted, ElementsAre(true, false));
+  EXPECT_THAT(fed, ElementsAre(true, false));
+}
+
 // --- the session's threads ---
 
 // Runs `work` on a thread of the session's coordinator, from every creation on.
@@ -371,6 +453,8 @@ TEST_F(SessionObjectsTest, AFailedThreadStopsTheSessionAndIsItsErrorAndNoHookEnd
   session.coordinator().WaitForStop();
   EXPECT_TRUE(session.ShouldStop());
   TakeStory();
+  EXPECT_EQ(session.Run(), absl::DataLossError("bad record")) << "of a program that doesn't ask";
+  EXPECT_EQ(chief_.source.steps, 0);
   EXPECT_EQ(session.Close(), absl::DataLossError("bad record"));
   EXPECT_THAT(TakeStory(), IsEmpty());
   EXPECT_TRUE(ChiefIsDone());
@@ -401,6 +485,29 @@ TEST_F(SessionObjectsTest, AThreadThatMeetsAnEmptyPsMakesTheSessionRecover) {
   EXPECT_EQ(session.Run(), absl::OkStatus());
   EXPECT_EQ(hook->started, 2);
   EXPECT_EQ(session.Close(), absl::OkStatus());
+}
+
+// It would go on beside the thread that is started in its place.
+TEST_F(SessionObjectsTest, ARecoveryIsNotMadeBesideAThreadThatDoesNotEnd) {
+  Mutex mutex;
+  CondVar changed;
+  bool released = false;
+  auto hook = std::make_shared<ThreadHook>([&](Coordinator&) {
+    const MutexLock lock(mutex);
+    while (!released) changed.Wait(mutex);
+    return absl::OkStatus();
+  });
+  Session session =
+      chief_.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 1, .stop_grace_period_secs = 0}, {hook});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  store_.LosePs(0);
+  store_.StartPs(0);
+  const absl::Status status = session.Run();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(hook->started, 1);
+  const MutexLock lock(mutex);
+  released = true;
+  changed.NotifyAll();
 }
 
 TEST_F(SessionObjectsTest, AThreadThatDoesNotEndIsLeftAfterTheGracePeriod) {

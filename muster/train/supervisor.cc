@@ -3,8 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/summary/summary_values.h"
-#include "muster/train/error.h"
+#include "muster/store/last_wait.h"
 
 namespace muster {
 namespace {
@@ -22,6 +21,7 @@ Supervisor::Supervisor(SessionEnvironment environment, SupervisorOptions options
     : environment_(std::move(environment)),
       options_(std::move(options)),
       manager_(environment_, ManagerOptions(options_, options_.is_chief.value_or(environment_.is_chief))),
+      watch_(environment_.metrics, *environment_.client, *environment_.clock),
       coordinator_({.clock = environment_.wait_clock}) {}
 
 Supervisor::~Supervisor() {
@@ -30,26 +30,42 @@ Supervisor::~Supervisor() {
 }
 
 absl::Status Supervisor::PrepareOrWaitForSession(bool start_standard_services) {
-  if (prepared_ || stopped_)
+  RETURN_IF_ERROR(Prepare());
+  if (summaries_ && start_standard_services) StartStandardServices();
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::Prepare() {
+  if (stopped_ || IsPrepared())
     return absl::FailedPreconditionError("a Supervisor has one session: make another Supervisor for the next");
   RETURN_IF_ERROR(CheckSessionConfig(options_.config));
-  RETURN_IF_ERROR(
-      CheckDeviceFilters(options_.config.device_filters, environment_.algorithm->binding(), environment_.place));
+  const ModelBinding& binding = environment_.algorithm->binding();
+  RETURN_IF_ERROR(CheckDeviceFilters(options_.config.device_filters, binding, environment_.place));
   manager_.scaffold().Finalize();
-  ASSIGN_OR_RETURN(const int64_t step, is_chief() ? manager_.PrepareSession()
-                                                  : manager_.WaitForSession(absl::Seconds(options_.max_wait_secs)));
-  {
-    const HoldTurn turn(turn_);
-    global_step_ = step;
-    counted_step_ = step;
+  const auto prepare = [this] {
+    return is_chief() ? manager_.PrepareSession() : manager_.WaitForSession(absl::Seconds(options_.max_wait_secs));
+  };
+  absl::StatusOr<int64_t> step = prepare();
+  // A ps was restarted before it had a model, and doesn't know who had joined.
+  while (absl::IsAborted(step.status())) step = prepare();
+  RETURN_IF_ERROR(step.status());
+  global_step_ = *step;
+  if (options_.config.log_device_placement) LogDevicePlacement(binding, environment_.place);
+  if (is_chief() && !options_.logdir.empty()) {
+    ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, options_.logdir, {}));
+    // What an earlier life has written of later steps is out of date.
+    RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kStart, *step + 1));
   }
+  watch_.Is(TrainingState::kTraining);
+  const HoldTurn turn(turn_);
+  counted_step_ = *step;
   prepared_ = true;
-  if (options_.config.log_device_placement) LogDevicePlacement(environment_.algorithm->binding(), environment_.place);
-  if (!is_chief() || options_.logdir.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, options_.logdir, {}));
-  RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kStart, step + 1));
-  if (start_standard_services) StartStandardServices();
   return absl::OkStatus();
+}
+
+bool Supervisor::IsPrepared() const {
+  const HoldTurn turn(turn_);
+  return prepared_;
 }
 
 void Supervisor::StartStandardServices() {
@@ -69,7 +85,8 @@ void Supervisor::StartStandardServices() {
 absl::Status Supervisor::ManagedSession(absl::FunctionRef<absl::Status()> body) {
   absl::Status status = PrepareOrWaitForSession();
   if (status.ok()) status = body();
-  if (absl::IsCancelled(status)) status = absl::OkStatus();  // training has ended, or a stop was asked for
+  // Training has ended, or a stop was asked for; not that a ps was gone then.
+  if (absl::IsCancelled(status) && !IsInterrupted(status)) status = absl::OkStatus();
   const absl::Status unheard = coordinator_.RequestStop(status);
   absl::Status stopped = Stop();
   stopped.Update(unheard);
@@ -77,31 +94,34 @@ absl::Status Supervisor::ManagedSession(absl::FunctionRef<absl::Status()> body) 
 }
 
 absl::StatusOr<StepResult> Supervisor::Run() {
-  if (stopped_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
-  if (!prepared_) return absl::FailedPreconditionError("call PrepareOrWaitForSession before Run");
   const HoldTurn turn(turn_);
-  const bool due = std::exchange(summaries_due_, false);
-  const StepSummaries::Scope registering(step_summaries_, due);
+  if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
+  if (!prepared_) return absl::FailedPreconditionError("call PrepareOrWaitForSession before Run");
+  const StepSummaries::Scope registering(step_summaries_, summaries_wanted_);
   ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
   global_step_ = result.global_step;
+  watch_.Count(result, manager_.saver() != nullptr ? manager_.saver()->last_checkpoint() : "");
   RETURN_IF_ERROR(environment_.algorithm->source().ShowValues());
-  if (due) RETURN_IF_ERROR(WriteSummaries(result));
+  if (std::exchange(summaries_wanted_, false)) RETURN_IF_ERROR(WriteSummaries(result));
   return result;
 }
 
 absl::Status Supervisor::WriteSummaries(const StepResult& result) {
   if (const SummaryOp& summary = manager_.scaffold().options().summary)
     return summaries_->AddSummary(summary(), result.global_step);
-  std::string summary;
-  AppendScalar(summary, "loss", static_cast<float>(result.loss));
-  return summaries_->AddSummary(summary + step_summaries_.MergeAll(), result.global_step);
+  RETURN_IF_ERROR(whole_run_.Write(*summaries_, step_summaries_));
+  return summaries_->AddSummary(SummaryOf({.loss = result.loss,
+                                           .global_step = result.global_step,
+                                           .scalars = step_summaries_.scalars(),
+                                           .summaries = &step_summaries_}),
+                                result.global_step);
 }
 
 absl::StatusOr<std::string> Supervisor::Save() {
-  if (!prepared_ || stopped_ || manager_.saver() == nullptr)
+  const HoldTurn turn(turn_);
+  if (!prepared_ || closed_ || manager_.saver() == nullptr)
     return absl::FailedPreconditionError(
         "Save needs the chief's session with a logdir, between its start and its stop");
-  const HoldTurn turn(turn_);
   ASSIGN_OR_RETURN(std::string path, manager_.saver()->Save());
   RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kCheckpoint, global_step_, path));
   return path;
@@ -115,10 +135,10 @@ absl::Status Supervisor::SaveOrGoOn() {
   return absl::OkStatus();
 }
 
-// What a step registers is made while it runs.
+// The step's own thread writes them: histograms and images are to be made only in a step that is written.
 absl::Status Supervisor::AskForSummaries() {
   const HoldTurn turn(turn_);
-  summaries_due_ = true;
+  summaries_wanted_ = true;
   return absl::OkStatus();
 }
 
@@ -126,11 +146,12 @@ absl::Status Supervisor::CountSteps() {
   const HoldTurn turn(turn_);
   const absl::Time now = environment_.wait_clock->Now();
   const absl::Duration elapsed = now - std::exchange(counted_at_, now);
-  const int64_t steps = global_step_ - std::exchange(counted_step_, global_step_);
+  const int64_t step = global_step_;
+  const int64_t steps = step - std::exchange(counted_step_, step);
   if (elapsed == absl::InfiniteDuration() || elapsed <= absl::ZeroDuration()) return absl::OkStatus();
   const double rate = static_cast<double>(steps) / absl::ToDoubleSeconds(elapsed);
   LogInfo("global_step/sec: ", absl::StrFormat("%g", rate));
-  return summaries_->AddScalar("global_step/sec", static_cast<float>(rate), global_step_);
+  return summaries_->AddScalar("global_step/sec", static_cast<float>(rate), step);
 }
 
 void Supervisor::Loop(double interval_secs, std::function<absl::Status()> target) {
@@ -149,27 +170,25 @@ absl::Status Supervisor::Stop() {
   if (std::exchange(stopped_, true)) return absl::OkStatus();
   coordinator_.RequestStop();
   absl::Status first_error = coordinator_.Join({.stop_grace_period = absl::Seconds(options_.stop_grace_secs)});
-  threads_.clear();
   first_error.Update(EndSession());
   return first_error;
 }
 
 absl::Status Supervisor::EndSession() {
+  const HoldTurn turn(turn_);
+  closed_ = true;
   absl::Status first_error;
   if (summaries_) {
-    first_error = summaries_->AddSessionLog(SessionStatus::kStop, global_step());
+    if (coordinator_.requested_error().ok()) first_error = whole_run_.End(*summaries_, environment_.clock->Now());
+    first_error.Update(summaries_->AddSessionLog(SessionStatus::kStop, global_step_));
     first_error.Update(summaries_->Close());
   }
   if (!manager_.joined()) return first_error;
   environment_.algorithm->End();
   if (prepared_) first_error.Update(manager_.Settle());
   first_error.Update(environment_.client->Done());
+  watch_.Is(TrainingState::kEnded);
   return first_error;
-}
-
-int64_t Supervisor::global_step() const {
-  const HoldTurn turn(turn_);
-  return global_step_;
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 // started and stopped by the training thread; what says so may be called from any.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,9 +22,11 @@
 #include "muster/train/coordinator.h"
 #include "muster/train/looper_thread.h"
 #include "muster/train/queue_runner.h"
+#include "muster/train/run_summary.h"
 #include "muster/train/session_config.h"
 #include "muster/train/session_environment.h"
 #include "muster/train/session_manager.h"
+#include "muster/train/step_watch.h"
 
 namespace muster {
 
@@ -47,18 +50,19 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // The chief prepares the model and starts the standard services: the threads of summaries, of the step counter and of
-  // checkpoints, each of which does its work at once and then every so often. (Summaries are the next step's.) The
-  // others wait. Errors: SessionManager's. Without a logdir there are no services. Once; FailedPrecondition: already.
+  // The chief prepares the model and starts the standard services: the threads of summaries (the next step's are then
+  // written), of the step counter and of checkpoints, each of which does its work at once and then every so often. The
+  // others wait. Errors: SessionManager's, but Aborted is tried again; InvalidArgument, WrongConfiguration: `config`.
+  // Without a logdir there are no services. Once; FailedPrecondition: already.
   [[nodiscard]] absl::Status PrepareOrWaitForSession(bool start_standard_services = true);
 
   // TensorFlow's `with managed_session()`: prepares, calls `body`, asks for a stop with its error, stops. OutOfRange of
   // the body, and training that has ended elsewhere, are clean ends.
   [[nodiscard]] absl::Status ManagedSession(absl::FunctionRef<absl::Status()> body);
 
-  // One step. The threads wait meanwhile, and it for them. Errors: those of the algorithm.
+  // One step. The threads wait meanwhile, and it for them. Errors: those of the algorithm, and of the event file.
   absl::StatusOr<StepResult> Run();
-  // A value of this step for the summaries; call it inside the step.
+  // A value of this step for the summaries; call it inside the step. Further kinds: StepSummaries::Current.
   void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }
 
   // The chief with a logdir: a checkpoint now; its path. Any thread, but not inside the step.
@@ -79,14 +83,17 @@ class Supervisor {
   Coordinator& coordinator() { return coordinator_; }
 
   // Ends the threads within the grace period, the event file and the session; the ps hear "done". Returns the error
-  // that the stop was asked for with; else FailedPrecondition naming the threads that haven't ended. Once.
+  // that the stop was asked for with; else FailedPrecondition naming the threads that haven't ended (the destructor
+  // waits for them, and so does this for one that is in the middle of a step's or a save's work). Once.
   [[nodiscard]] absl::Status Stop();
 
   bool is_chief() const { return manager_.options().is_chief; }
-  int64_t global_step() const;  // as this process saw it last; any thread
+  int64_t global_step() const { return global_step_; }  // as this process saw it last; any thread, and in the step
 
  private:
   void StartStandardServices();
+  [[nodiscard]] absl::Status Prepare();
+  bool IsPrepared() const;
   [[nodiscard]] absl::Status AskForSummaries();
   [[nodiscard]] absl::Status WriteSummaries(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   [[nodiscard]] absl::Status CountSteps();
@@ -96,15 +103,18 @@ class Supervisor {
   const SessionEnvironment environment_;
   const SupervisorOptions options_;
   SessionManager manager_;
+  StepWatch watch_;
   StepSummaries step_summaries_;
-  bool prepared_ = false;
-  bool stopped_ = false;
-  std::unique_ptr<EventFileWriter> summaries_;
+  WholeRunSummary whole_run_;
+  bool stopped_ = false;                        // Stop was called; the training thread's
+  std::unique_ptr<EventFileWriter> summaries_;  // doesn't change once `prepared_`
+  std::atomic<int64_t> global_step_ = 0;
 
   // The client, the saver and what follows are used by one thread at a time.
   mutable TurnLock turn_;
-  int64_t global_step_ ABSL_GUARDED_BY(turn_) = 0;
-  bool summaries_due_ ABSL_GUARDED_BY(turn_) = false;
+  bool prepared_ ABSL_GUARDED_BY(turn_) = false;
+  bool closed_ ABSL_GUARDED_BY(turn_) = false;
+  bool summaries_wanted_ ABSL_GUARDED_BY(turn_) = false;  // of the next step
   absl::Time counted_at_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
   int64_t counted_step_ ABSL_GUARDED_BY(turn_) = 0;
 

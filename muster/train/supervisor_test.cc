@@ -3,12 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/store/last_wait.h"
 #include "muster/train/event_file_reader.h"
 #include "muster/train/training_process.h"
 
@@ -16,6 +21,7 @@ namespace muster {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
@@ -30,14 +36,18 @@ class SupervisorTest : public ::testing::Test {
   std::vector<std::string> Checkpoints() {
     return ListCheckpoints(store_.files, "model").value_or(std::vector<std::string>());
   }
-  // Of the only event file; what the threads write in any order, sorted.
-  std::vector<std::string> Events() {
-    std::vector<std::string> events;
+  // Of the only event file.
+  std::vector<SummaryEvent> EventsInOrder() {
     const auto names = store_.files.ListDirectory("model");
     for (const std::string& name : names.value_or(std::vector<std::string>()))
-      if (absl::StartsWith(name, "events."))
-        for (const SummaryEvent& event : ReadEventFile(*store_.files.ReadFile(JoinPath("model", name))))
-          events.push_back(event.ToString().substr(0, event.ToString().find('=')));
+      if (absl::StartsWith(name, "events.")) return ReadEventFile(*store_.files.ReadFile(JoinPath("model", name)));
+    return {};
+  }
+  // What the threads write in any order, sorted.
+  std::vector<std::string> Events() {
+    std::vector<std::string> events;
+    for (const SummaryEvent& event : EventsInOrder())
+      events.push_back(event.ToString().substr(0, event.ToString().find('=')));
     std::sort(events.begin(), events.end());
     return events;
   }
@@ -73,6 +83,102 @@ TEST_F(SupervisorTest, ThreadsSaveAndSummariseAtOnceAndEverySoOften) {
               ElementsAre("0: CHECKPOINT model/model.ckpt-0", "1: START", "1: loss", "2: global_step/sec",
                           "2: global_step/sec", "2: global_step/sec", "2: global_step/sec",
                           "3: CHECKPOINT model/model.ckpt-3", "3: global_step/sec", "3: loss", "4: STOP", "4: loss"));
+}
+
+TEST_F(SupervisorTest, AStepWritesAllThatItRegistersWhenSummariesAreDue) {
+  Supervisor supervisor(Environment(chief_), {.logdir = "model", .save_model_secs = 0});
+  std::vector<bool> wanted;
+  chief_.source.on_step = [&](double loss) -> absl::StatusOr<double> {
+    const absl::StatusOr<StepSummaries*> summaries = StepSummaries::Current("Histogram");
+    if (!summaries.ok()) return summaries.status();
+    wanted.push_back((*summaries)->wanted());
+    (*summaries)->AddScalar("at", static_cast<double>(supervisor.global_step()));
+    const float values[] = {1, 2, 3};
+    if (wanted.back()) EXPECT_EQ((*summaries)->AddHistogram("weights", values), absl::OkStatus());
+    return loss;
+  };
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
+  clock_.AwaitWaiters(2);
+  Steps(supervisor, 3);
+  EXPECT_THAT(wanted, ElementsAre(true, false, false));
+  clock_.Advance(absl::Seconds(120));
+  clock_.AwaitWaiters(2);
+  Steps(supervisor, 1);
+  EXPECT_TRUE(wanted.back());
+  EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
+  std::vector<std::string> summaries;
+  for (const SummaryEvent& event : EventsInOrder())
+    if (!event.histograms.empty())
+      summaries.push_back(absl::StrCat(event.step, " ", event.scalars.back().first, " ", event.scalars.back().second,
+                                       " ", event.histograms.front().first));
+  EXPECT_THAT(summaries, ElementsAre("1 at 0 weights", "4 at 3 weights"));
+}
+
+// On a device the module has a copy of the values.
+TEST_F(SupervisorTest, EachStepShowsItsValuesToTheModel) {
+  Supervisor supervisor(Environment(chief_), {});
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
+  Steps(supervisor, 2);
+  EXPECT_NE(chief_.source.values(0).front(), 0);
+  EXPECT_EQ(chief_.source.shown.front(), chief_.source.values(0));
+}
+
+TEST_F(SupervisorTest, ThreadsMaySaveUntilTheyHaveEnded) {
+  absl::Status saved;
+  Supervisor supervisor(Environment(chief_), {.logdir = "model", .save_summaries_secs = 0, .save_model_secs = 0});
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
+  supervisor.Loop(0, [&] {
+    supervisor.WaitForStop();
+    return saved = supervisor.Save().status();
+  });
+  Steps(supervisor, 2);
+  EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
+  EXPECT_EQ(saved, absl::OkStatus());
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-2"));
+}
+
+TEST_F(SupervisorTest, AThreadThatDoesNotEndIsNamedAfterTheGracePeriod) {
+  Mutex mutex;
+  CondVar changed;
+  bool begun = false, released = false;
+  Supervisor supervisor(Environment(chief_), {.stop_grace_secs = 7});
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
+  supervisor.Loop(10, [&] {
+    const MutexLock lock(mutex);
+    begun = true;
+    changed.NotifyAll();
+    while (!released) changed.Wait(mutex);
+    return absl::OkStatus();
+  });
+  {
+    const MutexLock lock(mutex);
+    while (!begun) changed.Wait(mutex);
+  }
+  std::thread time([&] {
+    clock_.AwaitWaiters(1);
+    clock_.Advance(absl::Seconds(7));
+  });
+  EXPECT_EQ(supervisor.Stop(), absl::FailedPreconditionError("Coordinator stopped with threads still running: loop"));
+  time.join();
+  EXPECT_TRUE(store_.service(0).MakeView().clients->chief_done());
+  const MutexLock lock(mutex);
+  released = true;
+  changed.NotifyAll();
+}
+
+TEST_F(SupervisorTest, ItsConfigIsThatOfASession) {
+  const auto prepared = [this](const SessionConfig& config) {
+    SessionEnvironment environment = Environment(chief_);
+    environment.place = {.task = {"chief", 0}, .device = {}, .ps = {{"ps", 0}}, .peers = {}};
+    Supervisor supervisor(environment, {.config = config});
+    return supervisor.PrepareOrWaitForSession();
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(prepared({.intra_op_parallelism_threads = -1})));
+  EXPECT_TRUE(IsWrongConfiguration(prepared({.device_filters = {"/job:ps/task:1"}})));
+  EXPECT_EQ(chief_.joined, 0) << "before anything is asked";
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(prepared({.log_device_placement = true}), absl::OkStatus());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("device placement of chief:0"));
 }
 
 TEST_F(SupervisorTest, AWorkerWaitsAndHasNoServices) {
@@ -121,6 +227,14 @@ TEST_F(SupervisorTest, TheBodysErrorStopsEveryThreadAndIsReturned) {
   Supervisor supervisor(Environment(chief_), {.logdir = "model"});
   EXPECT_EQ(supervisor.ManagedSession([] { return absl::DataLossError("bad image"); }),
             absl::DataLossError("bad image"));
+}
+
+TEST_F(SupervisorTest, APsThatIsGoneAtTheStopIsNoCleanEnd) {
+  Supervisor supervisor(Environment(chief_), {});
+  EXPECT_TRUE(IsInterrupted(
+      supervisor.ManagedSession([] { return InterruptedError(absl::UnavailableError("no answer of ps:0")); })));
+  Supervisor ended(Environment(worker_), {});
+  EXPECT_EQ(ended.ManagedSession([] { return absl::CancelledError("training has ended"); }), absl::OkStatus());
 }
 
 TEST_F(SupervisorTest, TheEndOfTheInputIsACleanEnd) {

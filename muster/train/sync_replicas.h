@@ -16,7 +16,8 @@ namespace muster {
 class SyncReplicasOptimizer {
  public:
   // `total_num_replicas`: workers, the chief among them; unset: `replicas_to_aggregate`. More of them: the slowest
-  // gradients of a round are dropped.
+  // gradients of a round are dropped. Fewer: a round is complete with one gradient of each worker
+  // that is there (in TensorFlow a worker gives several then).
   SyncReplicasOptimizer(OptimizerSpec rule, uint32_t replicas_to_aggregate,
                         std::optional<uint32_t> total_num_replicas = std::nullopt);
 

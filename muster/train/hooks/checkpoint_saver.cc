@@ -41,27 +41,34 @@ class CheckpointSaverHook final : public SessionHook {
   }
 
  private:
+  struct Saved {
+    AfterSaving after = AfterSaving::kGoOn;
+    absl::Status why_not;  // OutOfRange of the saver, which isn't a listener's: that is the end of the input
+  };
+
   absl::Status SaveLast(const SessionContext& session) {
     absl::Status saved;
     for (int attempt = 0; attempt < kLastAttempts; ++attempt) {
-      saved = Save(session, session.global_step).status();
-      if (!absl::IsOutOfRange(saved)) return saved;
+      ASSIGN_OR_RETURN(const Saved done, Save(session, session.global_step));
+      if (done.why_not.ok()) return absl::OkStatus();
+      saved = done.why_not;
     }
     return absl::UnavailableError(absl::StrCat("the last checkpoint could not be saved: ", saved.message()));
   }
   // What can't be saved now is tried again at the next step.
   absl::StatusOr<AfterSaving> SaveOrGoOn(const SessionContext& session, int64_t step) {
-    const absl::StatusOr<AfterSaving> saved = Save(session, step);
-    if (!absl::IsOutOfRange(saved.status())) return saved;
-    LogWarning("no checkpoint at step ", step, ": ", saved.status().message());
-    return AfterSaving::kGoOn;
+    ASSIGN_OR_RETURN(const Saved saved, Save(session, step));
+    if (!saved.why_not.ok()) LogWarning("no checkpoint at step ", step, ": ", saved.why_not.message());
+    return saved.after;
   }
-  absl::StatusOr<AfterSaving> Save(const SessionContext& session, int64_t step) {
+  absl::StatusOr<Saved> Save(const SessionContext& session, int64_t step) {
     for (const auto& listener : listeners_) RETURN_IF_ERROR(listener->BeforeSave(session, step));
-    ASSIGN_OR_RETURN(const std::string path, session.saver->Save());
+    const absl::StatusOr<std::string> path = session.saver->Save();
+    if (absl::IsOutOfRange(path.status())) return Saved{.why_not = path.status()};
+    RETURN_IF_ERROR(path.status());
     timer_->UpdateLastTriggered(step, session.now);
     if (session.summaries != nullptr)
-      RETURN_IF_ERROR(session.summaries->AddSessionLog(SessionStatus::kCheckpoint, step, path));
+      RETURN_IF_ERROR(session.summaries->AddSessionLog(SessionStatus::kCheckpoint, step, *path));
     AfterSaving after = AfterSaving::kGoOn;
     for (const auto& listener : listeners_) {
       ASSIGN_OR_RETURN(const AfterSaving wish, listener->AfterSave(session, step));
@@ -69,7 +76,7 @@ class CheckpointSaverHook final : public SessionHook {
       LogInfo("A CheckpointSaverListener requested that training be stopped.");
       after = AfterSaving::kStop;
     }
-    return after;
+    return Saved{.after = after};
   }
 
   absl::StatusOr<SecondOrStepTimer> timer_;

@@ -33,12 +33,13 @@ class Listener final : public CheckpointSaverListener {
 
   int64_t stops_at = -1;
   std::string fails_at;
+  absl::StatusCode fails_with = absl::StatusCode::kInternal;
 
  private:
   absl::Status Note(const std::string& what) {
     const auto checkpoints = ListCheckpoints(files_, "model").value_or(std::vector<std::string>());
     story_.push_back(absl::StrCat(name_, " ", what, " of ", checkpoints.size()));
-    return what == fails_at ? absl::InternalError(absl::StrCat("failed ", what)) : absl::OkStatus();
+    return what == fails_at ? absl::Status(fails_with, absl::StrCat("failed ", what)) : absl::OkStatus();
   }
 
   const std::string name_;
@@ -100,6 +101,18 @@ TEST_F(CheckpointSaverListenerTest, AnErrorIsTheRuns) {
   ASSERT_EQ(session.Run(), absl::OkStatus());
   EXPECT_EQ(session.Run(), absl::InternalError("failed before 2"));
   EXPECT_THAT(ListCheckpoints(store_.files, "model").value_or(std::vector<std::string>()), ElementsAre("model.ckpt-0"));
+}
+
+// Not the saver's OutOfRange, which is "not now".
+TEST_F(CheckpointSaverListenerTest, TheEndOfAListenersInputIsACleanEnd) {
+  a_->fails_at = "after 2";
+  a_->fails_with = absl::StatusCode::kOutOfRange;
+  Session session = MakeSession({a_});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  ASSERT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_TRUE(session.ShouldStop());
+  EXPECT_EQ(session.Close(), absl::OkStatus());
 }
 
 }  // namespace

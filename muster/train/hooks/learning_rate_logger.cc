@@ -19,8 +19,7 @@ namespace {
 class LearningRateLoggerHook final : public SessionHook {
  public:
   explicit LearningRateLoggerHook(const LearningRateLoggerOptions& options)
-      : timer_(MakeTimer(options.every ? std::nullopt : options.every_n_steps, options.every,
-                         "every_n_steps and every")) {}
+      : timer_(MakeTimerOr(100, options.every_n_steps, options.every, "every_n_steps and every")) {}
 
   absl::Status Begin() override { return timer_.status(); }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {

@@ -11,11 +11,12 @@
 
 namespace muster {
 
-// After the first run, then every so many global steps or so much time, if one is given. The schedule is evaluated at
-// the global step that the run has reached: the rate of the next update. Groups of variables with rules of their own
-// are "learning_rate/NAME", by the first name (or pattern) of the group; rules without a rate (add) are left out.
+// After the first run, then every so many global steps or so much time, not both; neither: every 100. The schedule is
+// evaluated at the global step that the run has reached: the rate of the next update. Groups of variables with rules of
+// their own are "learning_rate/NAME", by the first name (or pattern) of the group; rules without a rate (add) are left
+// out.
 struct LearningRateLoggerOptions {
-  std::optional<int64_t> every_n_steps = 100;
+  std::optional<int64_t> every_n_steps;
   std::optional<absl::Duration> every;
 };
 std::shared_ptr<SessionHook> LearningRateLogger(const LearningRateLoggerOptions& options = {});

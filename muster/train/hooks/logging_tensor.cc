@@ -16,8 +16,7 @@ class LoggingTensorHook final : public SessionHook {
       : options_(options),
         tensors_(TensorsOf(options)),
         at_end_only_(IsAtEndOnly(options)),
-        timer_(
-            MakeTimer(options.every ? std::nullopt : options.every_n_iter, options.every, "every_n_iter and every")) {}
+        timer_(MakeTimerOr(100, options.every_n_iter, options.every, "every_n_iter and every")) {}
 
   absl::Status Begin() override { return at_end_only_ ? absl::OkStatus() : timer_.status(); }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {

@@ -19,4 +19,11 @@ inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const std::optional<int64_t>&
   return steps ? SecondOrStepTimer::EverySteps(*steps) : SecondOrStepTimer::Every(*interval);
 }
 
+// The same where there is a default: `usual` steps if neither is given.
+inline absl::StatusOr<SecondOrStepTimer> MakeTimerOr(int64_t usual, const std::optional<int64_t>& steps,
+                                                     const std::optional<absl::Duration>& interval, const char* names) {
+  if (!steps && !interval) return SecondOrStepTimer::EverySteps(usual);
+  return MakeTimer(steps, interval, names);
+}
+
 }  // namespace muster

@@ -1,16 +1,10 @@
-#include <algorithm>
-
 #include "muster/base/status_macros.h"
-#include "muster/summary/hparams.h"
-#include "muster/summary/summary_values.h"
 #include "muster/train/hooks.h"
 #include "muster/train/hooks/options.h"
+#include "muster/train/run_summary.h"
 
 namespace muster {
 namespace {
-
-// Hyperparameters and graph belong to the whole run: step 0 is before every START, so that no restart drops them.
-constexpr int64_t kStepOfTheRun = 0;
 
 class SummarySaverHook final : public SessionHook {
  public:
@@ -45,17 +39,13 @@ class SummarySaverHook final : public SessionHook {
     if (!requested_) return absl::OkStatus();
     saved_ = true;
     timer_->UpdateLastTriggered(values.global_step, context.session().now);
-    if (values.summaries != nullptr) RETURN_IF_ERROR(WriteOfTheRun(writer, *values.summaries));
-    return writer.AddSummary(SummaryOf(values), values.global_step);
+    if (values.summaries != nullptr) RETURN_IF_ERROR(whole_run_.Write(writer, *values.summaries));
+    return writer.AddSummary(Summary(values), values.global_step);
   }
 
   absl::Status End(const SessionContext& session) override {
     EventFileWriter& writer = *session.summaries;
-    if (!hparams_.empty()) {
-      std::string end;
-      AppendHParamsEnd(end, session.now);
-      RETURN_IF_ERROR(writer.AddSummary(end, kStepOfTheRun));
-    }
+    RETURN_IF_ERROR(whole_run_.End(writer, session.now));
     RETURN_IF_ERROR(writer.AddSessionLog(SessionStatus::kStop, session.global_step));
     return writer.Flush();
   }
@@ -76,25 +66,9 @@ class SummarySaverHook final : public SessionHook {
     return writer.AddSessionLog(SessionStatus::kStart, step);
   }
 
-  absl::Status WriteOfTheRun(EventFileWriter& writer, const StepSummaries& summaries) {
-    if (summaries.hparams() != hparams_) {
-      hparams_ = summaries.hparams();
-      RETURN_IF_ERROR(writer.AddSummary(hparams_, kStepOfTheRun));
-    }
-    if (summaries.graph() == graph_) return absl::OkStatus();
-    graph_ = summaries.graph();
-    return writer.AddGraph(graph_, kStepOfTheRun);
-  }
-
-  std::string SummaryOf(const RunValues& values) const {
+  std::string Summary(const RunValues& values) const {
     if (options_.summary_op) return options_.summary_op();
-    if (options_.scaffold_summary) return options_.scaffold_summary();
-    std::string summary;
-    const bool own_loss = std::any_of(values.scalars.begin(), values.scalars.end(),
-                                      [](const auto& scalar) { return scalar.first == "loss"; });
-    if (!own_loss) AppendScalar(summary, "loss", static_cast<float>(values.loss));
-    for (const auto& [tag, value] : values.scalars) AppendScalar(summary, tag, static_cast<float>(value));
-    return values.summaries == nullptr ? summary : summary + values.summaries->EncodedOthers();
+    return options_.scaffold_summary ? options_.scaffold_summary() : SummaryOf(values);
   }
 
   const SummarySaverOptions options_;
@@ -102,8 +76,7 @@ class SummarySaverHook final : public SessionHook {
   bool requested_ = false;  // for the run that is under way
   bool saved_ = false;
   int64_t last_step_ = -1;
-  std::string hparams_;  // as written
-  std::string graph_;    // as written
+  WholeRunSummary whole_run_;
 };
 
 }  // namespace
