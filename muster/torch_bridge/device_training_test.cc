@@ -49,8 +49,9 @@ std::vector<torch::Tensor> Train(Server& server, const NamedAlgorithm& algorithm
   std::vector<torch::Tensor> seen;
   {
     MonitoredTrainingSession session(server, {}, {StopAtStep({.last_step = kSteps})});
-    if (where == Where::kStagedCpu)
+    if (where == Where::kStagedCpu) {
       EXPECT_EQ(replica.source().ComputeOn(torch::kCPU, Staging::kAlways), absl::OkStatus());
+    }
     EXPECT_EQ(replica.device().is_cuda(), where == Where::kGpu);
     SeedTorch(7);
     while (!session.ShouldStop())

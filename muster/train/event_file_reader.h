@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/file_system.h"
 
 namespace muster {
 
@@ -102,6 +104,16 @@ inline std::vector<SummaryEvent> ReadEventFile(const std::string& file) {
     if (at > 0) events.push_back(std::move(event));
     at += kLengthAndChecksum + length + kChecksum;
   }
+  return events;
+}
+
+// Those of every event file of a directory, in TensorBoard's order; none where there is no such directory.
+inline std::vector<SummaryEvent> ReadEventFiles(FileSystem& files, const std::string& directory) {
+  std::vector<SummaryEvent> events;
+  for (const std::string& name : files.ListDirectory(directory).value_or(std::vector<std::string>()))
+    if (absl::StartsWith(name, "events."))
+      for (SummaryEvent& event : ReadEventFile(*files.ReadFile(JoinPath(directory, name))))
+        events.push_back(std::move(event));
   return events;
 }
 

@@ -71,15 +71,10 @@ class SessionTest : public ::testing::TestWithParam<Way> {
   std::vector<std::string> Checkpoints(const std::string& directory = "model") {
     return ListCheckpoints(store_.files, directory).value_or(std::vector<std::string>());
   }
-  // What the only event file of the directory tells.
+  // What the event files of the directory tell.
   std::vector<std::string> Events(const std::string& directory = "model") {
     std::vector<std::string> events;
-    const auto names = store_.files.ListDirectory(directory);
-    if (!names.ok()) return events;
-    for (const std::string& name : *names)
-      if (absl::StartsWith(name, "events."))
-        for (const SummaryEvent& event : ReadEventFile(*store_.files.ReadFile(JoinPath(directory, name))))
-          events.push_back(event.ToString());
+    for (const SummaryEvent& event : ReadEventFiles(store_.files, directory)) events.push_back(event.ToString());
     return events;
   }
 

@@ -36,17 +36,10 @@ class SupervisorTest : public ::testing::Test {
   std::vector<std::string> Checkpoints() {
     return ListCheckpoints(store_.files, "model").value_or(std::vector<std::string>());
   }
-  // Of the only event file.
-  std::vector<SummaryEvent> EventsInOrder() {
-    const auto names = store_.files.ListDirectory("model");
-    for (const std::string& name : names.value_or(std::vector<std::string>()))
-      if (absl::StartsWith(name, "events.")) return ReadEventFile(*store_.files.ReadFile(JoinPath("model", name)));
-    return {};
-  }
   // What the threads write in any order, sorted.
   std::vector<std::string> Events() {
     std::vector<std::string> events;
-    for (const SummaryEvent& event : EventsInOrder())
+    for (const SummaryEvent& event : ReadEventFiles(store_.files, "model"))
       events.push_back(event.ToString().substr(0, event.ToString().find('=')));
     std::sort(events.begin(), events.end());
     return events;
@@ -107,7 +100,7 @@ TEST_F(SupervisorTest, AStepWritesAllThatItRegistersWhenSummariesAreDue) {
   EXPECT_TRUE(wanted.back());
   EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
   std::vector<std::string> summaries;
-  for (const SummaryEvent& event : EventsInOrder())
+  for (const SummaryEvent& event : ReadEventFiles(store_.files, "model"))
     if (!event.histograms.empty())
       summaries.push_back(absl::StrCat(event.step, " ", event.scalars.back().first, " ", event.scalars.back().second,
                                        " ", event.histograms.front().first));

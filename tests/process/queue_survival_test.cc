@@ -114,7 +114,9 @@ TEST_F(QueueSurvivalTest, AKilledProducerLosesAtMostTheKnowledgeOfItsLastElement
   ExpectCleanEnd(next);
   ExpectCleanEnd(consumer);
   for (size_t i = 0; i < kElements; ++i) {
-    if (i != under_way) EXPECT_EQ(shared_->times[i], 1) << i;
+    if (i != under_way) {
+      EXPECT_EQ(shared_->times[i], 1) << i;
+    }
   }
   EXPECT_GE(shared_->times[under_way], 1);
   EXPECT_LE(shared_->times[under_way], 2) << "the next one can't know whether it was enqueued";

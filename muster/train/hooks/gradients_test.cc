@@ -26,15 +26,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::vector<SummaryEvent> Events(FileSystem& files, const std::string& directory) {
-  std::vector<SummaryEvent> events;
-  const auto names = files.ListDirectory(directory);
-  for (const std::string& name : names.value_or(std::vector<std::string>()))
-    for (SummaryEvent& event : ReadEventFile(*files.ReadFile(JoinPath(directory, name))))
-      events.push_back(std::move(event));
-  return events;
-}
-
 // "5: tag tag", of events with a gradient in them.
 std::vector<std::string> Tags(const std::vector<SummaryEvent>& events) {
   std::vector<std::string> lines;
@@ -104,7 +95,7 @@ TEST_P(GradientsTest, EachAlgorithmShowsWhatTheMinibatchGave) {
   ASSERT_EQ(session.Start(), absl::OkStatus());
   for (int i = 0; i < 6; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
   ASSERT_EQ(session.Close(), absl::OkStatus());
-  const auto events = Events(store.files, "logs");
+  const auto events = ReadEventFiles(store.files, "logs");
   const std::string norms = " global_norm/gradient_norm gradient_norm/w gradient_norm/b";
   EXPECT_THAT(Tags(events), ElementsAre("1:" + norms, "1: gradients/w*3", "1: gradients/b*2", "3:" + norms,
                                         "4: gradients/w*3", "4: gradients/b*2", "5:" + norms));
@@ -175,7 +166,7 @@ TEST_F(ShownGradients, RowsOfATableThatWereLookedUpTwiceAreSummed) {
   const GradientView view{variables, none, {&rows, 1}};
   Show(*GradientNorms({.save_steps = 1}), view);
   Show(*GradientHistograms({.save_steps = 1}), view);
-  const auto events = Events(files_, "logs");
+  const auto events = ReadEventFiles(files_, "logs");
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].ToString(), "1: global_norm/gradient_norm=13 gradient_norm/table=13");
   EXPECT_EQ(events[1].ToString(), "1: gradients/table of 4");
@@ -191,14 +182,14 @@ TEST_F(ShownGradients, OtherTypesAndMoreThanOnePieceAndWhatIsNoNumber) {
   };
   const GradientView view{variables, gradient, {}};
   Show(*GradientNorms({.save_steps = 1}), view);
-  const auto events = Events(files_, "logs");
+  const auto events = ReadEventFiles(files_, "logs");
   ASSERT_EQ(events.size(), 1u);
   EXPECT_NEAR(events[0].scalars.at(1).second, std::sqrt(4.0 * 5000), 1e-3);
   EXPECT_NEAR(events[0].scalars.at(2).second, 5, 1e-6);
   doubles[4999] = std::nan("");
   EXPECT_THAT(Logged([&] { Show(*GradientHistograms({.save_steps = 1}), view); }),
               Contains(HasSubstr("the gradient of d has 1 values that are NaN or infinite")));
-  EXPECT_EQ(Events(files_, "logs").at(1).ToString(), "1: gradients/d of 4999");
+  EXPECT_EQ(ReadEventFiles(files_, "logs").at(1).ToString(), "1: gradients/d of 4999");
 }
 
 }  // namespace
