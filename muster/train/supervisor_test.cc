@@ -87,7 +87,9 @@ TEST_F(SupervisorTest, AStepWritesAllThatItRegistersWhenSummariesAreDue) {
     wanted.push_back((*summaries)->wanted());
     (*summaries)->AddScalar("at", static_cast<double>(supervisor.global_step()));
     const float values[] = {1, 2, 3};
-    if (wanted.back()) EXPECT_EQ((*summaries)->AddHistogram("weights", values), absl::OkStatus());
+    if (wanted.back()) {
+      EXPECT_EQ((*summaries)->AddHistogram("weights", values), absl::OkStatus());
+    }
     return loss;
   };
   ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
