@@ -140,6 +140,27 @@ TEST_F(QueueClientTest, ADeadlineIsKeptWithoutThePsToo) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(Client("worker:1")->Open(In(absl::Seconds(2)))));
 }
 
+// 16 MiB at hardly 1 MiB a second.
+TEST_F(QueueClientTest, ALargeElementOnASlowLinkIsNotBrokenOff) {
+  const QueueSpec large = {"large", 2, {{DType::kInt64, {2 << 20}}}};
+  FaultScript script({{.kind = FaultKind::kDelayRequest,
+                       .times = 100,
+                       .method = static_cast<uint16_t>(StoreMethod::kEnqueue),
+                       .delay = absl::Seconds(20)},
+                      {.kind = FaultKind::kDelayReply,
+                       .times = 100,
+                       .method = static_cast<uint16_t>(StoreMethod::kDequeue),
+                       .delay = absl::Seconds(20)}});
+  QueueClient client(store_.client_transport(script), store_.addresses()[0], large, Options("worker:0"));
+  const std::vector<int64_t> element(2 << 20, 7);
+  ASSERT_EQ(client.Enqueue({AsBytes(element.data(), element.size())}, In(absl::Minutes(10))), absl::OkStatus());
+  EXPECT_EQ(script.met(), 1U) << "sent once";
+  const auto batch = client.Dequeue(1, false, In(absl::Minutes(10)));
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(ValuesOf(*batch), element);
+  EXPECT_EQ(script.met(), 2U);
+}
+
 TEST_F(QueueClientTest, ADequeueWhoseAnswerNeverCameHasItsElementsWithTheNextOne) {
   FaultScript script({{.kind = FaultKind::kDropReply, .method = static_cast<uint16_t>(StoreMethod::kDequeue)}});
   auto producer = Client("worker:0");
