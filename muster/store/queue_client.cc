@@ -196,7 +196,7 @@ absl::StatusOr<QueueBatch> QueueClient::Dequeue(uint64_t count, bool small_batch
   RETURN_IF_ERROR(Named(ValidateDequeue(spec_, count)));
   RETURN_IF_ERROR(Open(deadline));
   QueueRequest message{.count = count, .small_batch = small_batch};
-  if (owed_ && owed_->count == count && owed_->small_batch == small_batch) {
+  if (Owes(count, small_batch)) {
     message.sequence = owed_->sequence;
     auto batch = Fetch(message, deadline);
     // The word on the earlier call's deadline, not on this one's.

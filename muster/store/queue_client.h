@@ -64,8 +64,12 @@ class QueueClient {
   [[nodiscard]] absl::Status Close(bool cancel_pending, absl::Time deadline);
   absl::StatusOr<QueueReply> Size(absl::Time deadline);
 
-  // A dequeue whose answer isn't known: its elements come with the next one of as many.
+  // A dequeue whose answer isn't known: its elements come with the next one of the same kind, and are lost with any
+  // other call but Size.
   bool owed() const { return owed_.has_value(); }
+  bool Owes(uint64_t count, bool small_batch) const {
+    return owed_ && owed_->count == count && owed_->small_batch == small_batch;
+  }
   const QueueSpec& spec() const { return spec_; }
 
  private:

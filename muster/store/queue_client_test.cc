@@ -169,6 +169,8 @@ TEST_F(QueueClientTest, ADequeueWhoseAnswerNeverCameHasItsElementsWithTheNextOne
   ASSERT_EQ(Put(*producer, 2), absl::OkStatus());
   EXPECT_TRUE(absl::IsDeadlineExceeded(consumer->Dequeue(1, false, In(absl::Seconds(3))).status()));
   EXPECT_TRUE(consumer->owed());
+  EXPECT_TRUE(consumer->Owes(1, false));
+  EXPECT_FALSE(consumer->Owes(2, false) || consumer->Owes(1, true)) << "another lane is to be taken for these";
   EXPECT_THAT(ValuesOf(*consumer->Dequeue(1, false, absl::InfiniteFuture())), ElementsAre(1));
   EXPECT_THAT(ValuesOf(*consumer->Dequeue(1, false, absl::InfiniteFuture())), ElementsAre(2));
 }
