@@ -37,7 +37,8 @@ class SingularMonitoredSession final : public MonitoredSession {
 class TorchSupervisor {
  public:
   TorchSupervisor(Server& server, SupervisorOptions options)
-      : supervisor_(MakeTorchEnvironment(server, options.config), std::move(options)) {}
+      // Braces: what stands in parentheses may be evaluated from the right, and the config would have been moved away.
+      : supervisor_{MakeTorchEnvironment(server, options.config), std::move(options)} {}
 
   void PrepareOrWaitForSession() { ThrowIfError(supervisor_.PrepareOrWaitForSession()); }
   // Calls `body` between the start and the stop. What it throws stops every thread, and is thrown on after that, unless
