@@ -270,6 +270,8 @@ class DocsTest(Tree):
         self.assert_one(self.check(), "begins with `$ `")
         self.write("docs/tutorial/a.md", block % (" sometimes", "$ echo a"))
         self.assert_one(self.check(), "`run sometimes`")
+        self.write("docs/tutorial/a.md", block % (" in: worker-0", "$ echo a"))
+        self.assert_one(self.check(), "`run in: worker-0`")
         self.write("docs/tutorial/a.md", block % (" only: a", "$ echo a"))
         self.assert_one(self.check(), "shows none of its lines `a`")
         self.write("docs/tutorial/a.md", "<!-- run -->\nwords\n")
