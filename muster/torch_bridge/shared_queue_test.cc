@@ -77,7 +77,7 @@ TEST(SharedQueueTest, ARunnerFillsItUntilItsFunctionThrowsOutOfRange) {
     if (next == 10) throw Error(absl::OutOfRangeError("used up"));
     queue.Enqueue({torch::tensor(next++)});
   };
-  Coordinator coordinator;  // in training: session.coordinator()
+  Coordinator coordinator;
   const auto runner = MakeQueueRunner(queue, {next_number});
   ThrowIfError(runner->Start(coordinator));
   try {
