@@ -211,6 +211,11 @@ class PagesTest(unittest.TestCase):
         self.assertEqual(self.run_page(self.block("any order ", "$ echo a; echo b\nb\na"))[0], [])
         self.assertEqual(self.run_page(self.block("only: ^a ", "$ echo a1; echo b\na1"))[0], [])
 
+    def test_lines_that_are_chosen_but_never_come(self):
+        wrong = self.run_page(self.block("only: ^c ", "$ echo a"))[0]
+        self.assertEqual(len(wrong), 1)
+        self.assertIn("printed no line `^c`", wrong[0])
+
     def test_a_command_of_several_lines(self):
         self.assertEqual(self.run_page(self.block("", "$ echo a \\\n  'b\n  c'\na b\n  c"))[0], [])
 
@@ -265,6 +270,10 @@ class DocsTest(Tree):
         self.assert_one(self.check(), "begins with `$ `")
         self.write("docs/tutorial/a.md", block % (" sometimes", "$ echo a"))
         self.assert_one(self.check(), "`run sometimes`")
+        self.write("docs/tutorial/a.md", block % (" in: worker-0", "$ echo a"))
+        self.assert_one(self.check(), "`run in: worker-0`")
+        self.write("docs/tutorial/a.md", block % (" only: a", "$ echo a"))
+        self.assert_one(self.check(), "shows none of its lines `a`")
         self.write("docs/tutorial/a.md", "<!-- run -->\nwords\n")
         self.assert_one(self.check(), "without a console block")
 

@@ -45,6 +45,9 @@ def run_problems(path, text):
         return
     if path.parts[:2] == ("docs", "tutorial") and len(runs) != len(page_blocks.CONSOLE.findall(text)):
         yield f"{path}: a console block without a `<!-- run -->` comment above it: nobody would see whether it is true"
+    for run in runs:
+        if run.only and not run.output:
+            yield f"{path}: `{run.command}` shows none of its lines `{run.only}`; tools/run_pages.py --write records them"
 
 
 def problems(root, write=False):

@@ -16,8 +16,8 @@ import page_blocks  # noqa: E402
 import run_pages  # noqa: E402
 
 FIND_PROJECT = """import os, pathlib
-while not pathlib.Path("dev").is_file():  # from here on in the project's folder
-    os.chdir("..")"""
+here = pathlib.Path.cwd()
+os.chdir(next(folder for folder in (here, *here.parents) if (folder / "dev").is_file()))  # the project's"""
 COMMENT = re.compile(r"<!--.*?-->\n*", re.DOTALL)
 LINK = re.compile(r"\]\(([\w./]+)\.md\)")
 

@@ -7,9 +7,9 @@ differ between two runs of it. Used by check_docs.py, run_pages.py and make_note
     what it prints, stdout and stderr
     ```
 
-All words after `run` may be left out. `in: NAME`: in a terminal of its own, where it goes on while what follows runs.
-`exit: N`: the exit code, if not 0. `only: EXPRESSION`: the lines that are shown. `any order`: several processes print.
-`numbers vary`: so do the whole numbers. Pages of one folder that are run at the same time say so in the first of them:
+All words after `run` may be left out. `in: NAME` (letters, digits, `_`): in a terminal of its own, where it goes on
+while what follows runs. `exit: N`: the exit code, if not 0. `only: EXPRESSION`: the lines that are shown. `any order`:
+several processes print. `numbers vary`: so do the whole numbers. Pages of one folder that are run at the same time say so in the first of them:
 
     <!-- together with: multiple_workers_0.md, multiple_workers_1.md -->"""
 
@@ -84,7 +84,7 @@ def parse_words(words):
     fields = {}
     for word in filter(None, (part.strip() for part in words.split(";"))):
         name, _, value = (part.strip() for part in word.partition(":"))
-        if name == "in" and value:
+        if name == "in" and value.isidentifier():  # a notebook's variable
             fields["terminal"] = value
         elif name == "exit" and value.isdigit():
             fields["exit_code"] = int(value)

@@ -119,6 +119,8 @@ def differences(page, results):
             lines = difflib.unified_diff(expected, found, "the page", "this run", lineterm="", n=1)
             yield (f"{page}: `{run.command}` printed something else; tools/run_pages.py --write records it:\n"
                    + "\n".join(lines) + f"\n{shown}")
+        elif run.only and not shown:
+            yield f"{page}: `{run.command}` printed no line `{run.only}`, and what is shown says nothing"
 
 
 def rewritten(text, results):
@@ -163,9 +165,10 @@ def main(arguments):
             if not write:
                 wrong += differences(name, results)
                 continue
-            wrong += [f"{name}: `{run.command}` ended with {code}, not with {run.exit_code}:\n{shown}"
-                      for run, shown, code in results if code != run.exit_code]
-            page.write_text(rewritten(text, results), encoding="utf-8")
+            text = rewritten(text, results)
+            page.write_text(text, encoding="utf-8")
+            recorded = zip(page_blocks.runs(text), results)
+            wrong += differences(name, [(run, shown, code) for run, (_, shown, code) in recorded])
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 

@@ -74,10 +74,13 @@ absl::StatusOr<StepResult> LocalVariablesAlgorithm::Step(StoreClient& client) {
   client_ = &client;
   const absl::StatusOr<double> loss = run_();
   client_ = nullptr;
+  // The session shows values when the run is over: of a module on a GPU, what was trained but not pushed would be lost.
+  const absl::Status taken = source_.TakeValues();
   if (!loss.ok()) {
     sums_.clear();  // the session may run it again, from its beginning
     return loss.status();
   }
+  RETURN_IF_ERROR(taken);
   if (has_pushed_) return StepResult{*loss, pushed_.global_step, pushed_.staleness};
   ASSIGN_OR_RETURN(const int64_t global_step, client.ReadGlobalStep());
   return StepResult{*loss, global_step, 0};

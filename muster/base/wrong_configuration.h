@@ -10,11 +10,15 @@ namespace muster {
 
 inline constexpr char kWrongConfiguration[] = "muster/wrong_configuration";
 
+// `error` with that mark.
+inline absl::Status AsWrongConfiguration(absl::Status error) {
+  error.SetPayload(kWrongConfiguration, absl::Cord());
+  return error;
+}
+
 // A FailedPrecondition.
 inline absl::Status WrongConfigurationError(absl::string_view message) {
-  absl::Status status = absl::FailedPreconditionError(message);
-  status.SetPayload(kWrongConfiguration, absl::Cord());
-  return status;
+  return AsWrongConfiguration(absl::FailedPreconditionError(message));
 }
 
 inline bool IsWrongConfiguration(const absl::Status& status) {

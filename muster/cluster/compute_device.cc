@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/cluster/device.h"
 #include "muster/cluster/quoted.h"
 
@@ -77,17 +78,19 @@ absl::StatusOr<PlacedComputation> PlaceComputation(const ComputeDevice& asked, i
   if (gpus == 0) visible.clear();
   for (const int gpu : visible)
     if (gpu >= gpus)
-      return absl::InvalidArgumentError(absl::StrCat("gpu_options.visible_device_list ", Quoted(visible_device_list),
-                                                     ": there is no GPU ", gpu, "; accepted: 0 to ", gpus - 1));
+      return AsWrongConfiguration(
+          absl::InvalidArgumentError(absl::StrCat("gpu_options.visible_device_list ", Quoted(visible_device_list),
+                                                  ": there is no GPU ", gpu, "; accepted: 0 to ", gpus - 1)));
   const size_t usable = visible.empty() ? gpus : visible.size();
   if (!asked.gpu) return PlacedComputation{};
   if (static_cast<size_t>(asked.index) < usable)
     return PlacedComputation{asked, visible.empty() ? asked.index : visible[asked.index], ""};
   const std::string missing = absl::StrCat("there is no device ", asked.ToString(), " here");
   if (!soft)
-    return absl::NotFoundError(absl::StrCat(missing, "; there is: ", DevicesThereAre(usable),
-                                            ". Give --device one of these, or the session's config "
-                                            "allow_soft_placement, which takes the CPU instead"));
+    return AsWrongConfiguration(absl::NotFoundError(
+        absl::StrCat(missing, "; there is: ", DevicesThereAre(usable),
+                     ". Give --device one of these, or the session's config allow_soft_placement, which takes the CPU "
+                     "instead")));
   return PlacedComputation{
       {}, 0, absl::StrCat(missing, " (there is: ", DevicesThereAre(usable), "): computing on the CPU instead")};
 }

@@ -39,7 +39,7 @@ struct PlacedComputation {
 
 // `gpus` is how many the host (or its libtorch) has. NotFound: there is no such device and `soft` is false; the message
 // names those that there are. InvalidArgument: a list that names GPUs beside those of the host, which soft placement
-// doesn't forgive either; without any GPU the list means nothing.
+// doesn't forgive either; without any GPU the list means nothing. Both are IsWrongConfiguration.
 absl::StatusOr<PlacedComputation> PlaceComputation(const ComputeDevice& asked, int gpus,
                                                    std::string_view visible_device_list, bool soft);
 

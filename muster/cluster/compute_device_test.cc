@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/wrong_configuration.h"
 
 namespace muster {
 namespace {
@@ -59,6 +60,7 @@ TEST(PlaceComputationTest, SoftPlacementTakesTheCpuAndSaysSo) {
 TEST(PlaceComputationTest, WithoutSoftPlacementTheErrorNamesWhatThereIs) {
   const absl::Status one = PlaceComputation(kGpu1, 1, "", /*soft=*/false).status();
   EXPECT_TRUE(absl::IsNotFound(one));
+  EXPECT_TRUE(IsWrongConfiguration(one)) << "the same start again helps nobody";
   EXPECT_THAT(std::string(one.message()), AllOf(HasSubstr("no device cuda:1"), HasSubstr("there is: cpu, cuda:0."),
                                                 HasSubstr("allow_soft_placement")));
   const absl::Status none = PlaceComputation({true, 0}, 0, "", false).status();
@@ -75,7 +77,7 @@ TEST(PlaceComputationTest, TheListSaysWhichGpuIsMeant) {
 
 TEST(PlaceComputationTest, AListOfGpusThatAreNotThereIsNeverForgiven) {
   const absl::Status bad = PlaceComputation({}, 2, "0,2", /*soft=*/true).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(bad));
+  EXPECT_TRUE(absl::IsInvalidArgument(bad) && IsWrongConfiguration(bad));
   EXPECT_THAT(std::string(bad.message()), AllOf(HasSubstr("no GPU 2"), HasSubstr("0 to 1")));
   EXPECT_TRUE(PlaceComputation({}, 0, "0,2", /*soft=*/false).ok()) << "without a GPU the list means nothing";
 }

@@ -78,6 +78,7 @@ void FifoQueues::Open(ConnectionId connection, const OpenQueueRequest& message, 
   lane.task = message.task;
   lane.queue = &queue;
   lane.connections.insert(connection);
+  lane.heard = now;
   responder.Send({});
 }
 
@@ -106,6 +107,7 @@ FifoQueues::Lane* FifoQueues::Begin(ConnectionId connection, const QueueRequest&
   }
   Lane& lane = found->second;
   lane.connections.insert(connection);
+  lane.heard = now;
   if (message.sequence < lane.newest || message.sequence == 0) {
     responder.Fail(
         absl::FailedPreconditionError(absl::StrCat("request ", message.sequence, " of ", lane.task, " to queue '",
@@ -205,9 +207,10 @@ void FifoQueues::Close(ConnectionId connection, const QueueRequest& message, abs
   Settle(queue, closing, absl::OkStatus());
 }
 
-void FifoQueues::Size(const QueueRequest& message, Responder responder) const {
+void FifoQueues::Size(const QueueRequest& message, absl::Time now, Responder responder) {
   const auto lane = lanes_.find(message.lane);
   if (lane == lanes_.end()) return responder.Fail(UnknownLane());
+  lane->second.heard = now;
   const Queue& queue = *lane->second.queue;
   responder.Send(Encode(QueueReply{.size = queue.elements.size(), .closed = queue.closed}));
 }
@@ -313,10 +316,23 @@ void FifoQueues::Disconnect(ConnectionId connection, absl::Time now) {
     if (lane.connections.erase(connection) > 0 && lane.connections.empty()) lane.disconnected_at = now;
 }
 
+absl::Time FifoQueues::SilentAt(const Attempt& attempt) const {
+  const auto lane = lanes_.find(attempt.lane);
+  if (lane == lanes_.end()) return absl::InfinitePast();
+  return lane->second.heard + FifoQueuesOptions::kLaneSilence;
+}
+
 void FifoQueues::Expire(absl::Time now) {
   for (auto& [name, queue] : queues_) {
     Erase(queue, [&, &queue = queue](Attempt& attempt) {
-      if (attempt.deadline > now) return false;
+      if (attempt.deadline > now) {
+        if (SilentAt(attempt) > now) return false;
+        // Not settled: one who was only stopped asks again, and is begun anew.
+        for (Asker& asker : attempt.askers)
+          asker.responder.Fail(absl::UnavailableError(absl::StrCat(
+              options_.task, " has heard nothing for ", absl::FormatDuration(FifoQueuesOptions::kLaneSilence))));
+        return true;
+      }
       PutBack(queue, attempt);
       Settle(queue, attempt,
              absl::DeadlineExceededError(absl::StrCat(
@@ -333,7 +349,7 @@ absl::Time FifoQueues::NextDeadline() const {
   absl::Time next = absl::InfiniteFuture();
   for (const auto& [name, queue] : queues_)
     for (const Line* line : {&queue.enqueues, &queue.dequeues})
-      for (const Attempt& attempt : *line) next = std::min(next, attempt.deadline);
+      for (const Attempt& attempt : *line) next = std::min({next, attempt.deadline, SilentAt(attempt)});
   return next;
 }
 

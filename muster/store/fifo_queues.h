@@ -30,6 +30,9 @@ struct FifoQueuesOptions {
   static constexpr size_t kMaxLanes = 1024;
   // How long a lane without a connection is remembered.
   static constexpr absl::Duration kLaneMemory = absl::Minutes(10);
+  // A lane that waits and of which nothing has come for so long has lost its host, and no connection breaks: it must
+  // not hold up those behind it. Its client asks every 2 s (queue_client.h).
+  static constexpr absl::Duration kLaneSilence = absl::Minutes(1);
 };
 
 class FifoQueues {
@@ -44,11 +47,11 @@ class FifoQueues {
                Responder responder);
   void Dequeue(ConnectionId connection, const QueueRequest& message, absl::Time now, Responder responder);
   void Close(ConnectionId connection, const QueueRequest& message, absl::Time now, Responder responder);
-  void Size(const QueueRequest& message, Responder responder) const;
+  void Size(const QueueRequest& message, absl::Time now, Responder responder);
 
   // What waited on it is asked again, or not at all.
   void Disconnect(ConnectionId connection, absl::Time now);
-  // Answers those who have waited for as long as they wanted to.
+  // Answers those who have waited for as long as they wanted to, and takes those out of the lines who have gone silent.
   void Expire(absl::Time now);
   absl::Time NextDeadline() const;  // InfiniteFuture: nobody's
   // Of all who wait.
@@ -111,6 +114,7 @@ class FifoQueues {
     Queue* queue = nullptr;  // in queues_, from which nothing is ever taken
     std::set<ConnectionId> connections;
     absl::Time disconnected_at;  // meaningful when connections is empty
+    absl::Time heard;            // when the last of its requests came, of whatever kind
     uint64_t newest = 0;         // the highest number seen
     Outcome outcome;             // of the newest, if it is settled
   };
@@ -125,6 +129,8 @@ class FifoQueues {
   Attempt* Waiting(Lane& lane, uint64_t lane_id) const;
   // Takes those out of the lines that `gone` says yes to; what they had taken is there again.
   static void Erase(Queue& queue, absl::FunctionRef<bool(Attempt& attempt)> gone);
+  // When an attempt's lane counts as gone if nothing more comes of it.
+  absl::Time SilentAt(const Attempt& attempt) const;
   void GiveUp(Lane& lane, uint64_t lane_id);
   void Flush(Queue& queue);
   bool Serve(Queue& queue, Attempt& attempt);  // true: something has changed; it is settled when it has no askers

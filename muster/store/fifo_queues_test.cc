@@ -100,7 +100,7 @@ class FifoQueuesTest : public ::testing::Test {
   }
   QueueReply Size() {
     auto [given, responder] = Ask();
-    queues_.Size({.lane = 1}, std::move(responder));
+    queues_.Size({.lane = 1}, now_, std::move(responder));
     EXPECT_TRUE(given->ok());
     return given->reply;
   }
@@ -328,6 +328,39 @@ TEST_F(FifoQueuesTest, ALaneIsForgottenLongAfterItsConnectionBroke) {
   now_ += FifoQueuesOptions::kLaneMemory + absl::Seconds(1);
   Open(6, "q", 2);
   EXPECT_TRUE(absl::IsAborted(Enqueue(1, 10, kForEver, 1)->status));
+}
+
+// As of a consumer whose host has lost power: its connection doesn't break, and nobody would have the elements.
+TEST_F(FifoQueuesTest, WhoHasGoneSilentHoldsUpNobody) {
+  const Pending silent = Dequeue(2, 2);
+  Enqueue(3, 10);
+  const Pending behind = Dequeue(4);
+  EXPECT_FALSE(behind->there) << "the first in line has the element";
+  EXPECT_EQ(queues_.NextDeadline(), now_ + FifoQueuesOptions::kLaneSilence);
+  now_ += FifoQueuesOptions::kLaneSilence / 2;
+  const Pending again = Dequeue(4, 1, false, kForEver, 1);
+  now_ += FifoQueuesOptions::kLaneSilence / 2;
+  queues_.Expire(now_);
+  EXPECT_TRUE(absl::IsUnavailable(silent->status)) << silent->status;
+  EXPECT_THAT(again->elements, ElementsAre(10));
+  // It was only stopped.
+  const Pending back = Dequeue(2, 2, false, kForEver, 1);
+  EXPECT_FALSE(back->there);
+  Enqueue(3, 20);
+  Enqueue(3, 30);
+  EXPECT_THAT(back->elements, ElementsAre(20, 30));
+}
+
+TEST_F(FifoQueuesTest, WhoAsksForTheSizeIsNotSilent) {
+  const Pending waits = Dequeue(1);
+  for (int i = 0; i < 5; ++i) {
+    now_ += FifoQueuesOptions::kLaneSilence - absl::Seconds(1);
+    Size();  // of lane 1
+    queues_.Expire(now_);
+  }
+  EXPECT_FALSE(waits->there);
+  Enqueue(2, 10);
+  EXPECT_THAT(waits->elements, ElementsAre(10));
 }
 
 TEST_F(FifoQueuesTest, SaysWhoWaitsForWhat) {

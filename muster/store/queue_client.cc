@@ -16,6 +16,8 @@ constexpr absl::Duration kLook = absl::Milliseconds(500);
 constexpr absl::Duration kSilence = absl::Seconds(2);
 // … and the request is sent again after this: it, or its answer, may be lost.
 constexpr absl::Duration kAskAgain = absl::Seconds(10);
+// Bytes a second. Below that an element may never arrive.
+constexpr double kSlowestLink = 1 << 20;
 // How much later than the caller's deadline the ps's word on it may come.
 constexpr absl::Duration kLastWord = absl::Seconds(1);
 
@@ -46,14 +48,22 @@ absl::Status QueueClient::Named(const absl::Status& status) const {
                                                   "): ", status.message()));
 }
 
-absl::Status QueueClient::Look(absl::Time deadline, bool stoppable) const {
+// A request that is sent again before it has arrived breaks off its own bytes, and would never arrive.
+absl::Duration QueueClient::Call::MovingTime() const {
+  size_t bytes = 0;
+  for (const ByteSpan segment : bulk) bytes += segment.size();
+  for (const MutableByteSpan segment : into) bytes += segment.size();
+  return absl::Seconds(1) * (static_cast<double>(bytes) / kSlowestLink);
+}
+
+absl::Status QueueClient::Look(const Call& call, absl::Time deadline) const {
   const absl::Time now = loop_.Now();
-  if (stoppable && options_.stop_requested()) return absl::CancelledError("a stop was requested");
+  if (call.stoppable() && options_.stop_requested()) return absl::CancelledError("a stop was requested");
   if (now >= deadline + kLastWord)
     return absl::DeadlineExceededError(
         "the deadline has passed, and the ps is silent: it can't be reached, or is stuck");
-  if (now - heard_ >= options_.patience)
-    return absl::UnavailableError(absl::StrCat("no answer for ", absl::FormatDuration(options_.patience)));
+  if (now - heard_ >= options_.patience + call.MovingTime())
+    return absl::UnavailableError(absl::StrCat("no answer for ", absl::FormatDuration(now - heard_)));
   return absl::OkStatus();
 }
 
@@ -82,7 +92,7 @@ absl::StatusOr<Reply> QueueClient::Ask(const Call& call, absl::Time deadline) {
     bool answered = false;
     absl::StatusOr<Reply> answer = absl::UnknownError("not answered");
     const absl::Time sent = loop_.Now();
-    const absl::Time again = sent + kAskAgain;
+    const absl::Time again = sent + kAskAgain + call.MovingTime();
     const Channel::CallId sent_as = channel_->Call({.method = static_cast<uint16_t>(call.method),
                                                     .control = call.control(deadline - sent),
                                                     .bulk = call.bulk,
@@ -97,14 +107,14 @@ absl::StatusOr<Reply> QueueClient::Ask(const Call& call, absl::Time deadline) {
       loop_.RunUntil(settled, std::min({loop_.Now() + kLook, again, deadline + kLastWord}));
       if (answered) break;
       if (loop_.Now() - sent >= kSilence) AskWhetherItIsThere();
-      why = Look(deadline, call.stoppable());
+      why = Look(call, deadline);
     }
     if (answered && !absl::IsUnavailable(answer.status())) {
       if (answer.ok()) return answer;
       return Named(answer.status());
     }
     if (answered && !std::exchange(said, true)) LogWarning(answer.status().message(), "; trying again");
-    if (why.ok()) why = Look(deadline, call.stoppable());
+    if (why.ok()) why = Look(call, deadline);
     if (answered) continue;
     // Given up: a connection that breaks takes the request out of the ps's line. Otherwise it keeps its place there.
     if (!why.ok()) {
@@ -186,7 +196,7 @@ absl::StatusOr<QueueBatch> QueueClient::Dequeue(uint64_t count, bool small_batch
   RETURN_IF_ERROR(Named(ValidateDequeue(spec_, count)));
   RETURN_IF_ERROR(Open(deadline));
   QueueRequest message{.count = count, .small_batch = small_batch};
-  if (owed_ && owed_->count == count && owed_->small_batch == small_batch) {
+  if (Owes(count, small_batch)) {
     message.sequence = owed_->sequence;
     auto batch = Fetch(message, deadline);
     // The word on the earlier call's deadline, not on this one's.

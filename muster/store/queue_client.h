@@ -27,7 +27,8 @@ struct QueueClientOptions {
   std::string task;         // who calls: "worker:1"
   std::string ps = "ps:0";  // whom, for messages
   std::function<uint64_t()> new_lane = NewIncarnation;
-  absl::Duration patience = absl::Seconds(60);  // how long the ps may be silent
+  // How long the ps may be silent; a second more for each MiB of a call.
+  absl::Duration patience = absl::Seconds(60);
   // Asked while a call waits: true makes it end with Cancelled.
   std::function<bool()> stop_requested = [] { return false; };
 };
@@ -63,8 +64,12 @@ class QueueClient {
   [[nodiscard]] absl::Status Close(bool cancel_pending, absl::Time deadline);
   absl::StatusOr<QueueReply> Size(absl::Time deadline);
 
-  // A dequeue whose answer isn't known: its elements come with the next one of as many.
+  // A dequeue whose answer isn't known: its elements come with the next one of the same kind, and are lost with any
+  // other call but Size.
   bool owed() const { return owed_.has_value(); }
+  bool Owes(uint64_t count, bool small_batch) const {
+    return owed_ && owed_->count == count && owed_->small_batch == small_batch;
+  }
   const QueueSpec& spec() const { return spec_; }
 
  private:
@@ -76,6 +81,8 @@ class QueueClient {
     // A stop that is asked for ends it; not a close, by which others learn of the stop.
     bool stoppable() const { return method != StoreMethod::kCloseQueue && !before_close; }
     bool before_close = false;
+    // How much longer than a word an answer may take, as this many bytes are on their way.
+    absl::Duration MovingTime() const;
   };
 
   [[nodiscard]] absl::Status OpenLane(absl::Time deadline, bool before_close);
@@ -84,7 +91,7 @@ class QueueClient {
   absl::StatusOr<QueueBatch> Fetch(const QueueRequest& message, absl::Time deadline);
   absl::StatusOr<Reply> Ask(const Call& call, absl::Time deadline);
   // OK: go on waiting.
-  absl::Status Look(absl::Time deadline, bool stoppable) const;
+  absl::Status Look(const Call& call, absl::Time deadline) const;
   void AskWhetherItIsThere();
   absl::Status Named(const absl::Status& status) const;
 

@@ -140,6 +140,27 @@ TEST_F(QueueClientTest, ADeadlineIsKeptWithoutThePsToo) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(Client("worker:1")->Open(In(absl::Seconds(2)))));
 }
 
+// 16 MiB at hardly 1 MiB a second.
+TEST_F(QueueClientTest, ALargeElementOnASlowLinkIsNotBrokenOff) {
+  const QueueSpec large = {"large", 2, {{DType::kInt64, {2 << 20}}}};
+  FaultScript script({{.kind = FaultKind::kDelayRequest,
+                       .times = 100,
+                       .method = static_cast<uint16_t>(StoreMethod::kEnqueue),
+                       .delay = absl::Seconds(20)},
+                      {.kind = FaultKind::kDelayReply,
+                       .times = 100,
+                       .method = static_cast<uint16_t>(StoreMethod::kDequeue),
+                       .delay = absl::Seconds(20)}});
+  QueueClient client(store_.client_transport(script), store_.addresses()[0], large, Options("worker:0"));
+  const std::vector<int64_t> element(2 << 20, 7);
+  ASSERT_EQ(client.Enqueue({AsBytes(element.data(), element.size())}, In(absl::Minutes(10))), absl::OkStatus());
+  EXPECT_EQ(script.met(), 1U) << "sent once";
+  const auto batch = client.Dequeue(1, false, In(absl::Minutes(10)));
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(ValuesOf(*batch), element);
+  EXPECT_EQ(script.met(), 2U);
+}
+
 TEST_F(QueueClientTest, ADequeueWhoseAnswerNeverCameHasItsElementsWithTheNextOne) {
   FaultScript script({{.kind = FaultKind::kDropReply, .method = static_cast<uint16_t>(StoreMethod::kDequeue)}});
   auto producer = Client("worker:0");
@@ -148,6 +169,8 @@ TEST_F(QueueClientTest, ADequeueWhoseAnswerNeverCameHasItsElementsWithTheNextOne
   ASSERT_EQ(Put(*producer, 2), absl::OkStatus());
   EXPECT_TRUE(absl::IsDeadlineExceeded(consumer->Dequeue(1, false, In(absl::Seconds(3))).status()));
   EXPECT_TRUE(consumer->owed());
+  EXPECT_TRUE(consumer->Owes(1, false));
+  EXPECT_FALSE(consumer->Owes(2, false) || consumer->Owes(1, true)) << "another lane is to be taken for these";
   EXPECT_THAT(ValuesOf(*consumer->Dequeue(1, false, absl::InfiniteFuture())), ElementsAre(1));
   EXPECT_THAT(ValuesOf(*consumer->Dequeue(1, false, absl::InfiniteFuture())), ElementsAre(2));
 }

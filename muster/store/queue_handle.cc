@@ -6,6 +6,11 @@
 #include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster {
+namespace {
+
+bool OwesNothing(const QueueClient& client) { return !client.owed(); }
+
+}  // namespace
 
 struct QueueHandle::Lane {
   explicit Lane(const QueueHandle& handle)
@@ -23,12 +28,12 @@ QueueHandle::QueueHandle(JobToken token, std::string address, QueueSpec spec, Qu
 
 QueueHandle::~QueueHandle() = default;
 
-std::unique_ptr<QueueHandle::Lane> QueueHandle::Take(bool owed) {
+std::unique_ptr<QueueHandle::Lane> QueueHandle::Take(Owes owes) {
   {
     const MutexLock lock(mutex_);
     auto best = free_.end();
     for (auto lane = free_.begin(); lane != free_.end(); ++lane)
-      if ((*lane)->client.owed() == owed || (owed && best == free_.end())) best = lane;
+      if (owes((*lane)->client) || (best == free_.end() && !(*lane)->client.owed())) best = lane;
     if (best != free_.end()) {
       std::unique_ptr<Lane> lane = std::move(*best);
       free_.erase(best);
@@ -38,9 +43,9 @@ std::unique_ptr<QueueHandle::Lane> QueueHandle::Take(bool owed) {
   return std::make_unique<Lane>(*this);
 }
 
-absl::Status QueueHandle::With(bool owed, absl::Duration timeout,
+absl::Status QueueHandle::With(Owes owes, absl::Duration timeout,
                                absl::FunctionRef<absl::Status(QueueClient& client, absl::Time deadline)> call) {
-  std::unique_ptr<Lane> lane = Take(owed);
+  std::unique_ptr<Lane> lane = Take(owes);
   absl::Status status = call(lane->client, lane->loop.Now() + timeout);
   const MutexLock lock(mutex_);
   free_.push_back(std::move(lane));
@@ -48,17 +53,18 @@ absl::Status QueueHandle::With(bool owed, absl::Duration timeout,
 }
 
 absl::Status QueueHandle::Open(absl::Duration timeout) {
-  return With(false, timeout, [](QueueClient& client, absl::Time deadline) { return client.Open(deadline); });
+  return With(OwesNothing, timeout, [](QueueClient& client, absl::Time deadline) { return client.Open(deadline); });
 }
 
 absl::Status QueueHandle::Enqueue(const Segments& element, absl::Duration timeout) {
-  return With(false, timeout,
+  return With(OwesNothing, timeout,
               [&](QueueClient& client, absl::Time deadline) { return client.Enqueue(element, deadline); });
 }
 
 absl::StatusOr<QueueBatch> QueueHandle::Dequeue(uint64_t count, bool small_batch, absl::Duration timeout) {
   QueueBatch batch;
-  RETURN_IF_ERROR(With(true, timeout, [&](QueueClient& client, absl::Time deadline) -> absl::Status {
+  const auto owes = [&](const QueueClient& client) { return client.Owes(count, small_batch); };
+  RETURN_IF_ERROR(With(owes, timeout, [&](QueueClient& client, absl::Time deadline) -> absl::Status {
     ASSIGN_OR_RETURN(batch, client.Dequeue(count, small_batch, deadline));
     return absl::OkStatus();
   }));
@@ -66,13 +72,13 @@ absl::StatusOr<QueueBatch> QueueHandle::Dequeue(uint64_t count, bool small_batch
 }
 
 absl::Status QueueHandle::Close(bool cancel_pending, absl::Duration timeout) {
-  return With(false, timeout,
+  return With(OwesNothing, timeout,
               [&](QueueClient& client, absl::Time deadline) { return client.Close(cancel_pending, deadline); });
 }
 
 absl::StatusOr<QueueReply> QueueHandle::Size(absl::Duration timeout) {
   QueueReply reply;
-  RETURN_IF_ERROR(With(false, timeout, [&](QueueClient& client, absl::Time deadline) -> absl::Status {
+  RETURN_IF_ERROR(With(OwesNothing, timeout, [&](QueueClient& client, absl::Time deadline) -> absl::Status {
     ASSIGN_OR_RETURN(reply, client.Size(deadline));
     return absl::OkStatus();
   }));

@@ -42,10 +42,11 @@ class QueueHandle {
  private:
   struct Lane;
 
-  // With a lane that nobody else uses; `owed`: one whose last dequeue is to be asked for again, if there is such a one.
-  absl::Status With(bool owed, absl::Duration timeout,
+  using Owes = absl::FunctionRef<bool(const QueueClient& client)>;
+  // With a lane that nobody else uses: one whose last dequeue `owes` these elements, or one that owes nothing.
+  absl::Status With(Owes owes, absl::Duration timeout,
                     absl::FunctionRef<absl::Status(QueueClient& client, absl::Time deadline)> call);
-  std::unique_ptr<Lane> Take(bool owed);
+  std::unique_ptr<Lane> Take(Owes owes);
 
   const JobToken token_;
   const std::string address_;

@@ -29,7 +29,7 @@ void QueueRequests::Handle(const IncomingRequest& request, const QueueRequest& m
       queues_.Close(request.connection, message, now, std::move(responder));
       break;
     default:
-      return queues_.Size(message, std::move(responder));
+      return queues_.Size(message, now, std::move(responder));
   }
   LookAgain();
 }

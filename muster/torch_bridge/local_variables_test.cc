@@ -90,6 +90,26 @@ TEST(TorchLocalVariablesTest, AModuleThatIsStagedPushesWhatItsOwnTensorsBecame) 
   });
 }
 
+// The session copies values to the device between two runs.
+TEST(TorchLocalVariablesTest, WhatAStagedModuleWasTrainedOutlivesTheRun) {
+  torch::nn::Linear ours = Net();
+  const auto server = Server::CreateLocal();
+  Replica replica(*server, ours);
+  LocalVariables local(replica);
+  MonitoredTrainingSession session(*server, {});
+  ASSERT_EQ(replica.source().ComputeOn(torch::kCPU, ModuleSource::Staging::kAlways), absl::OkStatus());
+  session.Run(local, [&] { return local.PullGlobal(), torch::zeros({}); });
+  const torch::Tensor trained = ours->weight.detach() + 2;
+  session.Run(local, [&] {
+    const torch::NoGradGuard no_grad;
+    ours->weight.add_(2);
+    return torch::zeros({});
+  });
+  EXPECT_TRUE(torch::equal(ours->weight, trained));
+  session.Run(local, [&] { return local.PushDelta(), torch::zeros({}); });
+  EXPECT_TRUE(torch::allclose(local.Global("weight"), trained));
+}
+
 TEST(TorchLocalVariablesTest, GradientsThatTheProgramComputedAreAppliedByThePs) {
   torch::nn::Linear ours = Net();
   torch::nn::Linear twin = Net();

@@ -105,6 +105,12 @@ TEST_F(SessionsTest, ASupervisorTrainsAndSavesWhereItIsTold) {
   EXPECT_TRUE(supervisor.ShouldStop());
 }
 
+TEST_F(SessionsTest, ASupervisorsConfigIsHeededWhereTheModuleIsPlaced) {
+  SupervisorOptions options;
+  options.config.gpu_options.visible_device_list = "the second";
+  EXPECT_THROW(TorchSupervisor(*server_, options), Error);
+}
+
 TEST_F(SessionsTest, WhatTheBodyThrowsIsThrownOnAfterTheStop) {
   TorchSupervisor supervisor(*server_, {});
   EXPECT_THROW(supervisor.ManagedSession([](TorchSupervisor&) { throw std::out_of_range("nine"); }), std::out_of_range);

@@ -69,17 +69,27 @@ TEST(SharedQueueTest, WhatDoesNotFitIsNamed) {
 
 TEST(SharedQueueTest, ARunnerFillsItUntilItsFunctionThrowsOutOfRange) {
   const auto server = Server::CreateLocal();
-  SharedQueue queue = server->OpenQueue("numbers", {.capacity = 2, .components = {QueueTensor(torch::kInt64)}});
+  int64_t sum = 0;
+  int64_t batches = 0;
+  // [program]
+  SharedQueue queue = server->OpenQueue("numbers", {.capacity = 4, .components = {QueueTensor(torch::kInt64)}});
+  auto next_number = [&, next = int64_t{0}]() mutable {
+    if (next == 10) throw Error(absl::OutOfRangeError("used up"));
+    queue.Enqueue({torch::tensor(next++)});
+  };
   Coordinator coordinator;
-  const auto runner = MakeQueueRunner(queue, {[&, next = int64_t{0}]() mutable {
-                                        if (next == 10) throw Error(absl::OutOfRangeError("no more"));
-                                        queue.Enqueue({torch::tensor(next++)});
-                                      }});
-  ASSERT_EQ(runner->Start(coordinator), absl::OkStatus());
-  for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(queue.Dequeue()[0].item<int64_t>(), i);
-  EXPECT_TRUE(absl::IsOutOfRange(StatusOf([&] { queue.Dequeue(); })));
+  const auto runner = MakeQueueRunner(queue, {next_number});
+  ThrowIfError(runner->Start(coordinator));
+  try {
+    for (;; ++batches) sum += queue.DequeueUpTo(3)[0].sum().item<int64_t>();
+  } catch (const Error& error) {
+    if (!absl::IsOutOfRange(error.status())) throw;  // closed and used up
+  }
   coordinator.RequestStop();
-  EXPECT_EQ(coordinator.Join(), absl::OkStatus());
+  ThrowIfError(coordinator.Join());
+  // [/program]
+  EXPECT_EQ(sum, 45);
+  EXPECT_EQ(batches, 4);
 }
 
 }  // namespace

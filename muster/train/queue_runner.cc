@@ -12,7 +12,9 @@ QueueRunner::QueueRunner(QueueRunnerOptions options) : options_(std::move(option
   MUSTER_CHECK(options_.close != nullptr);
 }
 
-QueueRunner::~QueueRunner() = default;
+QueueRunner::~QueueRunner() {
+  if (coordinator_ != nullptr) coordinator_->RequestStop();
+}
 
 absl::Status QueueRunner::Start(Coordinator& coordinator) {
   if (coordinator_ != nullptr)

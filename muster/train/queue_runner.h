@@ -28,7 +28,8 @@ struct QueueRunnerOptions {
 class QueueRunner {
  public:
   explicit QueueRunner(QueueRunnerOptions options);
-  // Waits for the threads; ask the coordinator to stop before.
+  // Asks the coordinator to stop, if nobody has, and waits for the threads: they use what is destroyed next. So an
+  // exception that leaves the scope of a runner isn't held up by it.
   ~QueueRunner();
   QueueRunner(const QueueRunner&) = delete;
   QueueRunner& operator=(const QueueRunner&) = delete;

@@ -139,6 +139,19 @@ TEST(QueueRunnerTest, AQueueThatCannotBeClosedIsNoError) {
   EXPECT_EQ(coordinator.Join(), absl::OkStatus());
 }
 
+// As when the training loop throws.
+TEST(QueueRunnerTest, LeavingItsScopeStopsTheThreads) {
+  FakeQueue queue;
+  Coordinator coordinator;
+  {
+    QueueRunner runner(Options(queue, {[&] { return queue.EnqueueWhenFull(); }}));
+    ASSERT_EQ(runner.Start(coordinator), absl::OkStatus());
+  }
+  EXPECT_TRUE(coordinator.ShouldStop());
+  EXPECT_THAT(queue.closes(), ElementsAre(true));
+  EXPECT_EQ(coordinator.Join(), absl::OkStatus());
+}
+
 TEST(QueueRunnerTest, StartsOnce) {
   FakeQueue queue;
   Coordinator coordinator;
