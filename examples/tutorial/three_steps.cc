@@ -2,7 +2,7 @@
 // [program]
 #include <muster/muster.h>
 
-#include <iostream>
+#include <cstdio>
 
 struct NetImpl : torch::nn::Module {
   torch::nn::Linear hidden{register_module("hidden", torch::nn::Linear(4, 16))};
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
       loss = error.item<double>();
       return error;
     });
-  std::cout << task.task().ToString() << ": the loss is " << (loss < 0.01 ? "below" : "above") << " 0.01" << std::endl;
+  std::printf("%s: the last loss is %.4f\n", task.task().ToString().c_str(), loss);
   // [/session]
 }
 // [/program]
