@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 const QueueSpec kQueue = {"input", 3, {{DType::kInt64, {}}}};
 
 std::vector<int64_t> ValuesOf(const QueueBatch& batch) {
-  std::vector<int64_t> values(batch.elements);
+  std::vector<int64_t> values(batch.bytes.size() / sizeof(int64_t));
   if (!values.empty()) std::memcpy(values.data(), batch.bytes.data(), batch.bytes.size());
   return values;
 }

@@ -1,5 +1,6 @@
-// A session's calls of its hooks: in their order, to the first that fails; what one throws becomes a Status, so that an
-// exception never passes through a session that is in the middle of something. Used by the training thread.
+// A session's calls of its hooks: in their order, to the first that fails; a std::exception that one throws becomes a
+// Status, so that none passes through a session that is in the middle of something. What is no std::exception is no error
+// but the end of the thread (a cancellation, the death of a simulated process), and passes. Used by the training thread.
 #pragma once
 
 #include <memory>

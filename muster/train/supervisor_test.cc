@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -120,12 +121,15 @@ TEST_F(SupervisorTest, EachStepShowsItsValuesToTheModel) {
 
 TEST_F(SupervisorTest, ThreadsMaySaveUntilTheyHaveEnded) {
   absl::Status saved;
+  std::promise<void> begun;
   Supervisor supervisor(Environment(chief_), {.logdir = "model", .save_summaries_secs = 0, .save_model_secs = 0});
   ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
   supervisor.Loop(0, [&] {
+    begun.set_value();
     supervisor.WaitForStop();
     return saved = supervisor.Save().status();
   });
+  begun.get_future().wait();
   Steps(supervisor, 2);
   EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
   EXPECT_EQ(saved, absl::OkStatus());
