@@ -1,6 +1,7 @@
 // A session's calls of its hooks: in their order, to the first that fails; a std::exception that one throws becomes a
-// Status, so that none passes through a session that is in the middle of something. What is no std::exception is no error
-// but the end of the thread (a cancellation, the death of a simulated process), and passes. Used by the training thread.
+// Status, so that none passes through a session that is in the middle of something. What is no std::exception is no
+// error but the end of the thread (a cancellation, the death of a simulated process), and passes. Used by the training
+// thread.
 #pragma once
 
 #include <memory>
