@@ -48,6 +48,6 @@ int main(int argc, char** argv) {
     });
     if (session.global_step() < seen) ++backwards;
   }
-  std::cout << "done; global step never went back" << (backwards > 0 ? ", but it did" : "") << std::endl;
+  std::cout << "done; global step never went back" << (backwards > 0 ? ", but it did" : "") << "\n" << std::flush;
   // [/session]
 }

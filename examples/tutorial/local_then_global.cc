@@ -37,7 +37,8 @@ int main(int argc, char** argv) {
         std::cout << absl::StrFormat("push %d: the mean global weight was %.3f, locally %.3f, and is %.3f",
                                      push.global_step, before, net->weight.mean().item<double>(),
                                      local.Global("weight").mean().item<double>())
-                  << std::endl;
+                  << "\n"
+                  << std::flush;
       return loss;
     });
   // [/session]

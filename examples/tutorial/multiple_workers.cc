@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
     });
     if (session.global_step() % 25 == 0)
       std::cout << absl::StrFormat("%s: global step %d, loss %.4f", task.task().ToString(), session.global_step(), loss)
-                << std::endl;
+                << "\n"
+                << std::flush;
   }
   // [/session]
 }

@@ -22,7 +22,9 @@ int main(int argc, char** argv) {
   muster::Replica replica(server, net);
   for (const muster::PlacedSlice& slice : replica.placement().slices)
     std::cout << replica.source().variables()[slice.variable].name << " is on ps " << slice.ps << ", " << slice.bytes
-              << " bytes" << std::endl;
+              << " bytes"
+              << "\n"
+              << std::flush;
   // [/where]
   // [train]
   auto trainer = muster::Asynchronous(replica, muster::Momentum({.learning_rate = 0.01}));
@@ -33,5 +35,5 @@ int main(int argc, char** argv) {
       return torch::mse_loss(net(x), x.sum(1, /*keepdim=*/true));
     });
   // [/train]
-  std::cout << "trained to global step " << session.global_step() << std::endl;
+  std::cout << "trained to global step " << session.global_step() << "\n" << std::flush;
 }

@@ -22,7 +22,7 @@ void Show(const char* title, muster::Replica& replica) {
     if (slice.num_shards > 1) std::cout << " (" << slice.shard + 1 << " of " << slice.num_shards << ")";
     std::cout << " -> ps " << slice.ps << "\n";
   }
-  std::cout << muster::LoadReport(replica.placement()) << std::endl;
+  std::cout << muster::LoadReport(replica.placement()) << "\n" << std::flush;
 }
 
 // [scopes]

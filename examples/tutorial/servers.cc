@@ -13,7 +13,8 @@ void Describe(const muster::Server& server) {
   std::cout << "task " << task.task().ToString() << (task.is_chief() ? ", the chief" : "") << ", of "
             << task.num_workers() << " workers and " << task.num_ps() << " ps\n"
             << "target '" << server.Target() << "'\n"
-            << "computes on " << absl::StrJoin(server.Devices(), ", ") << std::endl;
+            << "computes on " << absl::StrJoin(server.Devices(), ", ") << "\n"
+            << std::flush;
 }
 // [/describe]
 

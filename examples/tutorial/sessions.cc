@@ -24,7 +24,7 @@ class Story final : public muster::SessionHook {
  private:
   template <typename... Words>
   absl::Status Tell(const Words&... words) {
-    (std::cout << ... << words) << std::endl;
+    (std::cout << ... << words) << "\n" << std::flush;
     return absl::OkStatus();
   }
 };
@@ -53,5 +53,5 @@ int main(int argc, char** argv) {
     });
   // [/session]
   session.Close();
-  std::cout << "saved as " << session.last_checkpoint() << std::endl;
+  std::cout << "saved as " << session.last_checkpoint() << "\n" << std::flush;
 }
