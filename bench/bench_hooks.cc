@@ -25,6 +25,8 @@ namespace {
 
 constexpr double kGoalMicroseconds = 5;  // of the default set
 
+constexpr int64_t kFar = 1'000'000'000'000;  // a step that is never reached
+
 // A step that costs nothing, on a model that is there.
 class NoStep final : public Algorithm {
  public:
@@ -65,7 +67,6 @@ Case One(const std::string& name, std::function<std::shared_ptr<SessionHook>()> 
 }
 
 std::vector<Case> Cases() {
-  constexpr int64_t kFar = 1'000'000'000'000;
   const Terminal terminal{.is_terminal = true, .width = [] { return 100; }, .write = [](std::string_view) {}};
   return {
       {.name = "default set", .defaults = true},
