@@ -165,13 +165,11 @@ TEST_P(LocalVariablesTest, GradientsOfSeveralStepsArePushedAsTheirMean) {
 TEST_P(LocalVariablesTest, ARunThatFailsForgetsWhatItHasAccumulated) {
   Trainee chief(store_, "chief:0", Sgd({.learning_rate = 1}));
   chief.Start(true);
-  EXPECT_EQ(chief
-                .Run([&] {
-                  RETURN_IF_ERROR(chief.Descend(5, 0, /*accumulate=*/true));
-                  return absl::AbortedError("a ps was restarted");
-                })
-                .status(),
-            absl::AbortedError("a ps was restarted"));
+  const auto failed = chief.Run([&] {
+    RETURN_IF_ERROR(chief.Descend(5, 0, /*accumulate=*/true));
+    return absl::AbortedError("a ps was restarted");
+  });
+  EXPECT_EQ(failed.status(), absl::AbortedError("a ps was restarted"));
   chief.RunWell([&] {
     RETURN_IF_ERROR(chief.Descend(1, 0, /*accumulate=*/true));
     return chief.algorithm.PushGradients().status();
@@ -257,13 +255,12 @@ TEST(LocalVariablesFaultTest, EachPushIsAppliedOnce) {
     chief.Start(true);
     const uint64_t before = script.met();
     script.Add({.kind = kind, .times = 2});
-    for (int run = 1; run <= 3; ++run)
-      EXPECT_EQ(chief.RunWell([&]() -> absl::Status {
-        RETURN_IF_ERROR(chief.algorithm.AssignGlobalToLocal());
-        for (float& value : chief.source.values(0)) value += 1;
-        return chief.algorithm.PushDelta().status();
-      }),
-                run);
+    const auto push = [&]() -> absl::Status {
+      RETURN_IF_ERROR(chief.algorithm.AssignGlobalToLocal());
+      for (float& value : chief.source.values(0)) value += 1;
+      return chief.algorithm.PushDelta().status();
+    };
+    for (int run = 1; run <= 3; ++run) EXPECT_EQ(chief.RunWell(push), run);
     EXPECT_EQ(script.met() - before, 2u);
     EXPECT_EQ(chief.Global(0), (Values{3, 3, 3})) << static_cast<int>(kind);
   }

@@ -39,7 +39,7 @@ inline bool HasGradientNode(const torch::Tensor& leaf) {
 // without CUDA has the declarations of. May throw what torch throws: a build that doesn't know the setting.
 inline void LimitGpuMemory(double fraction) {
   std::string settings = c10::CachingAllocator::getAllocatorSettings();
-  if (!settings.empty()) settings += ",";
+  if (!settings.empty()) settings += ',';
   c10::CachingAllocator::setAllocatorSettings(settings + "per_process_memory_fraction:" + std::to_string(fraction));
 }
 

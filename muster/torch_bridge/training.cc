@@ -207,6 +207,7 @@ void MonitoredSession::RunStepFn(const std::function<void(StepContext&)>& step_f
     try {
       step_fn(mine);
     } catch (const StepFnStopped&) {
+      return absl::OkStatus();
     } catch (const Error& error) {
       return error.status();
     }
