@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace muster {
 namespace {
 
 std::vector<double> MakeLimits() {
-  std::vector<double> positive;
-  for (double limit = 1e-12; limit < 1e20; limit *= 1.1) positive.push_back(limit);
+  std::vector<double> positive = {1e-12};
+  while (positive.back() * 1.1 < 1e20) positive.push_back(positive.back() * 1.1);
   positive.push_back(std::numeric_limits<double>::max());
   std::vector<double> limits;
   for (auto limit = positive.rbegin(); limit != positive.rend(); ++limit) limits.push_back(-*limit);

@@ -22,7 +22,6 @@ namespace muster {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 enum class How { kStatus, kException, kError };
