@@ -1,11 +1,13 @@
-# muster_layer(NAME DEPS layer... [LIBS library...] [PRIVATE_LIBS library...] [TEST_LIBS library...] [OBJECTS folder...])
+# muster_layer(NAME DEPS layer... [LIBS library...] [PRIVATE_LIBS library...] [TEST_LIBS library...] [OBJECTS folder...]
+#              [NO_THREADS])
 #
 # One folder of muster/ as one static library muster_NAME (alias muster::NAME), made of every *.cc below the folder, and
 # one test program NAME_test, made of every *_test.cc. DEPS are other layers; tools/check_layers.py holds the includes
 # against muster/LAYERS, so that what is linked and what is included are the same graph. OBJECTS are folders below the
 # layer's whose files go whole into every program that links the layer, referred to or not: object libraries muster_FOLDER.
+# NO_THREADS: nothing in the folder has threads (tests/tools_test.py looks), so the thread sanitizer doesn't get its tests.
 function(muster_layer name)
-  cmake_parse_arguments(L "" "" "DEPS;LIBS;PRIVATE_LIBS;TEST_LIBS;OBJECTS" ${ARGN})
+  cmake_parse_arguments(L "NO_THREADS" "" "DEPS;LIBS;PRIVATE_LIBS;TEST_LIBS;OBJECTS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
   foreach(folder IN LISTS L_OBJECTS)
     list(FILTER sources EXCLUDE REGEX "/${name}/${folder}/")
@@ -32,7 +34,7 @@ function(muster_layer name)
   add_library(muster::${name} ALIAS muster_${name})
   set_target_properties(muster_${name} PROPERTIES EXPORT_NAME ${name})
   set_property(GLOBAL APPEND PROPERTY MUSTER_LAYER_TARGETS muster_${name})
-  if(MUSTER_TESTS AND tests)
+  if(MUSTER_TESTS AND tests AND NOT (L_NO_THREADS AND MUSTER_SANITIZE STREQUAL "thread"))
     muster_test(${name}_test SOURCES ${tests} LIBS muster_${name} ${L_TEST_LIBS})
   endif()
 endfunction()

@@ -4,6 +4,7 @@
 import contextlib
 import io
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -452,6 +453,16 @@ class ReportTest(unittest.TestCase):
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "release", "simulation", "tensorboard", "install",
                                                  "tutorial", "asan", "tsan"])
+
+
+class NoThreadsTest(unittest.TestCase):
+    def test_layers_that_the_thread_sanitizer_leaves_out_have_none(self):
+        layers = re.findall(r"^muster_layer\((\w+)\b[^)]*\bNO_THREADS\b", (ROOT / "muster/CMakeLists.txt").read_text(),
+                            re.MULTILINE)
+        self.assertIn("optim", layers)
+        for path in (path for layer in layers for path in (ROOT / "muster" / layer).rglob("*.[ch]*")):
+            with self.subTest(path=path):
+                self.assertNotRegex(path.read_text(), r"std::(thread|jthread|async)\b(?!::hardware)|pthread_create|BackgroundThread")
 
 
 class BenchmarksTest(Tree):
