@@ -39,7 +39,7 @@ void TorchSupervisor::ManagedSession(const std::function<void(TorchSupervisor&)>
 }
 
 StepResult TorchSupervisor::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
-  const LossScope scope(trainer, std::move(loss));
+  const LossScope scope(trainer, supervisor_.algorithm(), std::move(loss));
   absl::StatusOr<StepResult> result = supervisor_.Run();
   ThrowIfError(result.status());
   return *result;

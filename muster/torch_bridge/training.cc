@@ -155,14 +155,23 @@ SessionEnvironment MakeTorchEnvironment(Server& server, const SessionConfig& con
   return environment;
 }
 
-LossScope::LossScope(Trainer& trainer, std::function<torch::Tensor()> loss) : source_(trainer.replica().source()) {
+LossScope::LossScope(Trainer& trainer, const Algorithm& trains, std::function<torch::Tensor()> loss)
+    : source_(trainer.replica().source()) {
+  if (&trainer.algorithm() != &trains)
+    ThrowIfError(absl::FailedPreconditionError(
+        "this session trains with another Trainer: the one that was made last before it; a server has one trainer a "
+        "session"));
+  // The function that is running must not be replaced.
+  if (source_.has_loss())
+    ThrowIfError(absl::FailedPreconditionError(
+        "Run within a step: neither a loss function nor a hook may run a step of its own session"));
   source_.SetLoss(std::move(loss));
 }
 
 LossScope::~LossScope() { source_.SetLoss({}); }
 
 StepResult RawSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
-  const LossScope scope(trainer, std::move(loss));
+  const LossScope scope(trainer, session_.algorithm(), std::move(loss));
   return ValueOrThrow(session_.RunRaw());
 }
 
@@ -187,12 +196,12 @@ MonitoredSession::~MonitoredSession() noexcept(false) {
 }
 
 void MonitoredSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
-  const LossScope scope(trainer, std::move(loss));
+  const LossScope scope(trainer, session_->algorithm(), std::move(loss));
   ThrowIfError(session_->Run());
 }
 
 void MonitoredSession::StepContext::RunWithHooks(Trainer& trainer, std::function<torch::Tensor()> loss) {
-  const LossScope scope(trainer, std::move(loss));
+  const LossScope scope(trainer, session_.algorithm(), std::move(loss));
   ThrowIfError(context_.RunWithHooks());
 }
 

@@ -132,6 +132,8 @@ class Session {
   // error. Once.
   [[nodiscard]] absl::Status Close();
 
+  // What it trains by.
+  const Algorithm& algorithm() const { return *environment_.algorithm; }
   int64_t global_step() const { return global_step_; }
   double last_loss() const { return last_loss_; }
   bool is_chief() const { return is_chief_; }
