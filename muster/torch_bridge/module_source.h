@@ -138,6 +138,8 @@ class ModuleSource final : public GradientSource {
   absl::Status ReattachVariable(const Variable& variable);
   absl::StatusOr<torch::Tensor> CallLoss();
   absl::StatusOr<double> RunMinibatch();
+  // Of this minibatch; a gradient of zeros is one.
+  bool HasAnyGradient() const;
   void BringResults();
   void DropGradients();
   void CountHolders();
