@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/store/last_wait.h"
 #include "muster/train/hook_call.h"
 #include "muster/train/hooks.h"
@@ -96,17 +97,17 @@ Session::~Session() {
 
 absl::Status Session::CheckOptions() const {
   if (!options_.master.empty() && options_.master != environment_.target)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "master is '", options_.master, "'; accepted: empty, or the server's own '", environment_.target, "'"));
+    return WrongOptionError(absl::StrCat("master is '", options_.master, "'; accepted: empty, or the server's own '",
+                                         environment_.target, "'"));
   if (options_.save_checkpoint_secs && options_.save_checkpoint_steps)
-    return absl::InvalidArgumentError("give one of save_checkpoint_secs and save_checkpoint_steps, not both");
+    return WrongOptionError("give one of save_checkpoint_secs and save_checkpoint_steps, not both");
   if (options_.save_summaries_secs && options_.save_summaries_steps)
-    return absl::InvalidArgumentError("give one of save_summaries_secs and save_summaries_steps, not both");
+    return WrongOptionError("give one of save_summaries_secs and save_summaries_steps, not both");
   if (!(options_.keep_checkpoint_every_n_hours > 0))
-    return absl::InvalidArgumentError(absl::StrCat("keep_checkpoint_every_n_hours is ",
-                                                   options_.keep_checkpoint_every_n_hours, "; accepted: more than 0"));
+    return WrongOptionError(absl::StrCat("keep_checkpoint_every_n_hours is ", options_.keep_checkpoint_every_n_hours,
+                                         "; accepted: more than 0"));
   if (options_.scaffold && options_.scaffold->options().saver && HasSaverOptions(options_))
-    return absl::InvalidArgumentError(
+    return WrongOptionError(
         "You cannot provide both saver and scaffold: the scaffold has a saver, so keep_checkpoint_max, "
         "keep_checkpoint_every_n_hours, allow_older_checkpoint and saveables belong there");
   RETURN_IF_ERROR(CheckHooks());
@@ -116,7 +117,7 @@ absl::Status Session::CheckOptions() const {
 
 absl::Status Session::CheckHooks() const {
   const auto null_hook = [](size_t number, const char* list) {
-    return absl::InvalidArgumentError(absl::StrCat("hook ", number, " of ", list, " is null"));
+    return WrongOptionError(absl::StrCat("hook ", number, " of ", list, " is null"));
   };
   const auto& chief_only = options_.chief_only_hooks;
   for (size_t i = 0; i < chief_only.size(); ++i)

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/wrong_configuration.h"
 #include "muster/train/training_process.h"
 
 namespace muster {
@@ -52,7 +53,7 @@ TEST_F(SyncReplicasTest, TooFewTokensAreRefusedInTensorFlowsWords) {
   SyncReplicasOptimizer optimizer(RuleSpec(), 5, 3);
   Apply(optimizer);
   EXPECT_EQ(Begin(optimizer, true, 1),
-            absl::InvalidArgumentError("Too few tokens to finish the first step: 1 (given) vs 2 (needed)"));
+            WrongOptionError("Too few tokens to finish the first step: 1 (given) vs 2 (needed)"));
   EXPECT_EQ(Begin(optimizer, true, 2), absl::OkStatus());
   EXPECT_EQ(Begin(optimizer, true, -1), absl::OkStatus());
   EXPECT_EQ(Begin(optimizer, false, 1), absl::OkStatus()) << "tokens are the chief's";
