@@ -52,6 +52,8 @@ std::string TorchSupervisor::Save() {
 }
 
 Trainer Synchronous(Replica& replica, SyncReplicasOptimizer& optimizer) {
+  const TaskConfig& task = replica.server().task();
+  WarnOfMissingReplicas(optimizer.total_num_replicas(), task.distributed() ? task.worker_tasks().size() : 1);
   return Trainer(replica, optimizer.Apply(replica.source(), replica.placement()));
 }
 

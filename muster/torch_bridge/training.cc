@@ -12,6 +12,7 @@
 #include "muster/cluster/environment.h"
 #include "muster/torch_bridge/random_state.h"
 #include "muster/torch_bridge/session_devices.h"
+#include "muster/train/sync_replicas.h"
 
 namespace muster {
 namespace {
@@ -120,6 +121,8 @@ Trainer Asynchronous(Replica& replica, const OptimizerSpec& optimizer) {
 }
 
 Trainer Synchronous(Replica& replica, const OptimizerSpec& optimizer, const SynchronousOptions& options) {
+  const TaskConfig& task = replica.server().task();
+  WarnOfMissingReplicas(options.total_replicas, task.distributed() ? task.worker_tasks().size() : 1);
   return Trainer(replica,
                  std::make_unique<SynchronousAlgorithm>(replica.source(), replica.placement(), optimizer, options));
 }

@@ -177,6 +177,7 @@ absl::Status Session::Start() { return LeaveIfInterrupted(StartHooked()); }
 
 absl::Status Session::StartHooked() {
   RETURN_IF_ERROR(CheckOptions());
+  if (!options_.creator) WarnOfWrongChief(options_.is_chief, environment_.is_chief, environment_.place.task);
   RETURN_IF_ERROR(CallHooks("Begin", hooks_, [](SessionHook& hook) { return hook.Begin(); }));
   manager_.scaffold().Finalize();
   absl::Status created = Create();

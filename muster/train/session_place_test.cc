@@ -134,5 +134,18 @@ TEST_F(SessionWithConfigTest, ABadConfigEndsItBeforeAnythingIsAsked) {
   }
 }
 
+TEST(SessionPlaceTest, AChiefThatTheClusterDoesNotKnowIsWarnedOf) {
+  const auto log_of = [](const std::optional<bool>& is_chief, bool cluster_says) {
+    ::testing::internal::CaptureStderr();
+    WarnOfWrongChief(is_chief, cluster_says, {"worker", 1});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(log_of(std::nullopt, false), "");
+  EXPECT_EQ(log_of(true, true), "");
+  EXPECT_THAT(log_of(true, false), ::testing::HasSubstr("is_chief = true, but by the cluster worker:1 is not the chief"));
+  EXPECT_THAT(log_of(false, true), ::testing::HasSubstr("is_chief = false, but by the cluster worker:1 is the chief"));
+  EXPECT_THAT(log_of(false, true), ::testing::HasSubstr("leave is_chief unset"));
+}
+
 }  // namespace
 }  // namespace muster

@@ -47,6 +47,12 @@ class SyncReplicasHook final : public SessionHook {
 
 }  // namespace
 
+void WarnOfMissingReplicas(uint32_t total_num_replicas, size_t workers) {
+  if (total_num_replicas > workers)
+    LogWarning("total_num_replicas = ", total_num_replicas, ", but the cluster has ", workers,
+               workers == 1 ? " worker" : " workers");
+}
+
 SyncReplicasOptimizer::SyncReplicasOptimizer(OptimizerSpec rule, uint32_t replicas_to_aggregate,
                                              std::optional<uint32_t> total_num_replicas)
     : rule_(std::move(rule)),

@@ -75,5 +75,16 @@ TEST_F(SyncReplicasTest, TheHookAndTheSessionAgreeOnWhoIsTheChief) {
       optimizer.MakeSessionRunHook(false)->AfterCreateSession(SessionContext{.is_chief = true})));
 }
 
+TEST(SyncReplicasWarningTest, ReplicasThatTheClusterHasNotAreWarnedOf) {
+  const auto log_of = [](uint32_t total, size_t workers) {
+    ::testing::internal::CaptureStderr();
+    WarnOfMissingReplicas(total, workers);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(log_of(2, 2), "");
+  EXPECT_EQ(log_of(1, 2), "");
+  EXPECT_THAT(log_of(2, 1), ::testing::HasSubstr("total_num_replicas = 2, but the cluster has 1 worker"));
+}
+
 }  // namespace
 }  // namespace muster
