@@ -78,7 +78,8 @@ class Replica {
   PlacementResult placement_;
 };
 
-// An algorithm at work on a replica. Make it before the session, which trains by the last one that its server was given.
+// An algorithm at work on a replica. Make it before the session, which trains by the last one that its server was
+// given.
 class Trainer {
  public:
   Trainer(Replica& replica, std::unique_ptr<Algorithm> algorithm);
@@ -153,7 +154,8 @@ class MonitoredSession {
   void RequestStop() { session_->RequestStop(); }
 
   // One step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error: after a stop,
-  // after Close, within a step, a trainer that isn't the session's, and what went wrong in the step. An Error of OutOfRange in `loss` is a clean end (ShouldStop).
+  // after Close, within a step, a trainer that isn't the session's, and what went wrong in the step. An Error of
+  // OutOfRange in `loss` is a clean end (ShouldStop).
   void Run(Trainer& trainer, std::function<torch::Tensor()> loss);
 
   // What a step function is given (TensorFlow's StepContext); for one call.
