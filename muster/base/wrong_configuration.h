@@ -21,6 +21,11 @@ inline absl::Status WrongConfigurationError(absl::string_view message) {
   return AsWrongConfiguration(absl::FailedPreconditionError(message));
 }
 
+// An InvalidArgument: options that contradict each other, or a value that none accepts.
+inline absl::Status WrongOptionError(absl::string_view message) {
+  return AsWrongConfiguration(absl::InvalidArgumentError(message));
+}
+
 inline bool IsWrongConfiguration(const absl::Status& status) {
   return status.GetPayload(kWrongConfiguration).has_value();
 }

@@ -83,6 +83,12 @@ torch::Tensor DenseGradient(const std::vector<torch::Tensor>& tensors) {
   return sum.contiguous();
 }
 
+absl::Status NoParameterError() {
+  return absl::InvalidArgumentError(
+      "the loss depends on no trainable parameter of the module: compute it from the module's output without "
+      "detach(), item() or NoGradGuard");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ModuleSource>> ModuleSource::Create(std::shared_ptr<torch::nn::Module> module,
@@ -275,10 +281,16 @@ absl::StatusOr<double> ModuleSource::ComputeGradients() {
   absl::StatusOr<double> loss = CatchTorch("computing the loss and its gradients", [this] { return RunMinibatch(); });
   absl::Status ended = CatchTorch("collecting gradients of rows", [this] { return EndTables(), absl::OkStatus(); });
   if (loss.ok() && !ended.ok()) loss = std::move(ended);
+  if (loss.ok() && !HasAnyGradient()) loss = NoParameterError();
   if (loss.ok()) return loss;
   for (Variable& variable : variables_) failed_.push_back(std::move(variable.gradient));
   DropGradients();
   return loss;
+}
+
+bool ModuleSource::HasAnyGradient() const {
+  const auto has_one = [](const Variable& variable) { return variable.gradient.defined(); };
+  return !row_gradients_.empty() || std::any_of(variables_.begin(), variables_.end(), has_one);
 }
 
 absl::StatusOr<torch::Tensor> ModuleSource::CallLoss() {
@@ -325,10 +337,7 @@ absl::StatusOr<double> ModuleSource::RunMinibatch() {
   const torch::AutoGradMode grad_mode(true);
   if (announces_) CountHolders();
   ASSIGN_OR_RETURN(const torch::Tensor loss, CallLoss());
-  if (!loss.requires_grad())
-    return absl::InvalidArgumentError(
-        "the loss depends on no trainable parameter of the module: compute it from the module's output without "
-        "detach(), item() or NoGradGuard");
+  if (!loss.requires_grad()) return NoParameterError();
   loss.backward();
   for (size_t i = 0; i < variables_.size(); ++i)
     if (specs_[i].kind == VariableKind::kTrainable && !variables_[i].gradient.defined())

@@ -77,6 +77,7 @@ class ModuleSource final : public GradientSource {
   // What ComputeGradients minimises: a function of one minibatch that runs the module forward and returns a scalar.
   // Held, with all it refers to, until the next SetLoss; an empty function lets go of it.
   void SetLoss(std::function<torch::Tensor()> loss) { loss_ = std::move(loss); }
+  bool has_loss() const { return loss_ != nullptr; }
 
   // Called in mid-backward, on the thread that runs ComputeGradients, as soon as gradient(i) is final, so that sending
   // it can begin. Not called for variables without part in the minibatch nor for those of several tensors: what hasn't
@@ -137,6 +138,8 @@ class ModuleSource final : public GradientSource {
   absl::Status ReattachVariable(const Variable& variable);
   absl::StatusOr<torch::Tensor> CallLoss();
   absl::StatusOr<double> RunMinibatch();
+  // Of this minibatch; a gradient of zeros is one.
+  bool HasAnyGradient() const;
   void BringResults();
   void DropGradients();
   void CountHolders();

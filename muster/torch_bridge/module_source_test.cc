@@ -492,6 +492,7 @@ TEST_F(ModuleSourceLoss, WhatTheFunctionThrowsBecomesAStatus) {
 TEST_F(ModuleSourceLoss, OnlyAScalarThatRequiresGradIsALoss) {
   ComputeOnce();
   EXPECT_EQ(StatusOf({}).code(), absl::StatusCode::kFailedPrecondition);
+  const auto another = std::make_shared<torch::nn::LinearImpl>(input_.size(1), 1);  // trained by nobody
   const std::vector<std::pair<std::function<torch::Tensor()>, std::string>> wrong = {
       {[this] { return layer_(input_); }, "shape [4,2], not a scalar"},
       {[this] { return layer_(input_).sum().detach(); }, "depends on no trainable parameter"},
@@ -500,6 +501,7 @@ TEST_F(ModuleSourceLoss, OnlyAScalarThatRequiresGradIsALoss) {
          return layer_(input_).sum();
        },
        "depends on no trainable parameter"},
+      {[this, another] { return another->forward(input_).sum(); }, "depends on no trainable parameter"},
       {[] { return torch::Tensor(); }, "undefined tensor"}};
   for (const auto& [loss, text] : wrong) {
     const absl::Status status = StatusOf(loss);

@@ -39,7 +39,7 @@ void TorchSupervisor::ManagedSession(const std::function<void(TorchSupervisor&)>
 }
 
 StepResult TorchSupervisor::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
-  const LossScope scope(trainer, std::move(loss));
+  const LossScope scope(trainer, supervisor_.algorithm(), std::move(loss));
   absl::StatusOr<StepResult> result = supervisor_.Run();
   ThrowIfError(result.status());
   return *result;
@@ -52,6 +52,8 @@ std::string TorchSupervisor::Save() {
 }
 
 Trainer Synchronous(Replica& replica, SyncReplicasOptimizer& optimizer) {
+  const TaskConfig& task = replica.server().task();
+  WarnOfMissingReplicas(optimizer.total_num_replicas(), task.distributed() ? task.worker_tasks().size() : 1);
   return Trainer(replica, optimizer.Apply(replica.source(), replica.placement()));
 }
 

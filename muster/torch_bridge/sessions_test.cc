@@ -117,6 +117,36 @@ TEST_F(SessionsTest, WhatTheBodyThrowsIsThrownOnAfterTheStop) {
   EXPECT_TRUE(supervisor.ShouldStop());
 }
 
+TEST_F(SessionsTest, ATrainerThatIsNotTheSessionsIsRefused) {
+  torch::nn::Linear other_net(4, 1);
+  Replica other_replica(*server_, other_net);
+  Trainer other = Asynchronous(other_replica, Sgd());
+  Trainer last = Asynchronous(replica_, Sgd({.learning_rate = 0.2}));
+  MonitoredTrainingSession session(*server_, {});
+  EXPECT_EQ(CodeOf([&] { session.Run(trainer_, [&] { return Loss(); }); }), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(CodeOf([&] { session.Run(other, [&] { return Loss(); }); }), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(session.global_step(), 0);
+  session.Run(last, [&] { return Loss(); });
+  EXPECT_EQ(session.global_step(), 1);
+}
+
+TEST_F(SessionsTest, ALossThatRunsItsOwnSessionIsRefused) {
+  MonitoredTrainingSession session(*server_, {});
+  EXPECT_EQ(CodeOf([&] {
+              session.Run(trainer_, [&] {
+                session.Run(trainer_, [&] { return Loss(); });
+                return Loss();
+              });
+            }),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(CodeOf([&] { session.Run(trainer_, [&] { return session.Close(), Loss(); }); }),
+            absl::StatusCode::kFailedPrecondition);
+  session.Run(trainer_, [&] { return Loss(); });
+  EXPECT_EQ(session.global_step(), 1);
+  session.Close();
+  session.Close();
+}
+
 TEST_F(SessionsTest, TrainsByASyncReplicasOptimizer) {
   SyncReplicasOptimizer optimizer(Sgd({.learning_rate = 0.1}), 1);
   Trainer trainer = Synchronous(replica_, optimizer);

@@ -12,6 +12,7 @@
 #include "muster/cluster/environment.h"
 #include "muster/torch_bridge/random_state.h"
 #include "muster/torch_bridge/session_devices.h"
+#include "muster/train/sync_replicas.h"
 
 namespace muster {
 namespace {
@@ -120,6 +121,8 @@ Trainer Asynchronous(Replica& replica, const OptimizerSpec& optimizer) {
 }
 
 Trainer Synchronous(Replica& replica, const OptimizerSpec& optimizer, const SynchronousOptions& options) {
+  const TaskConfig& task = replica.server().task();
+  WarnOfMissingReplicas(options.total_replicas, task.distributed() ? task.worker_tasks().size() : 1);
   return Trainer(replica,
                  std::make_unique<SynchronousAlgorithm>(replica.source(), replica.placement(), optimizer, options));
 }
@@ -155,14 +158,23 @@ SessionEnvironment MakeTorchEnvironment(Server& server, const SessionConfig& con
   return environment;
 }
 
-LossScope::LossScope(Trainer& trainer, std::function<torch::Tensor()> loss) : source_(trainer.replica().source()) {
+LossScope::LossScope(Trainer& trainer, const Algorithm& trains, std::function<torch::Tensor()> loss)
+    : source_(trainer.replica().source()) {
+  if (&trainer.algorithm() != &trains)
+    ThrowIfError(absl::FailedPreconditionError(
+        "this session trains with another Trainer: the one that was made last before it; a server has one trainer a "
+        "session"));
+  // The function that is running must not be replaced.
+  if (source_.has_loss())
+    ThrowIfError(absl::FailedPreconditionError(
+        "Run within a step: neither a loss function nor a hook may run a step of its own session"));
   source_.SetLoss(std::move(loss));
 }
 
 LossScope::~LossScope() { source_.SetLoss({}); }
 
 StepResult RawSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
-  const LossScope scope(trainer, std::move(loss));
+  const LossScope scope(trainer, session_.algorithm(), std::move(loss));
   return ValueOrThrow(session_.RunRaw());
 }
 
@@ -187,12 +199,12 @@ MonitoredSession::~MonitoredSession() noexcept(false) {
 }
 
 void MonitoredSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
-  const LossScope scope(trainer, std::move(loss));
+  const LossScope scope(trainer, session_->algorithm(), std::move(loss));
   ThrowIfError(session_->Run());
 }
 
 void MonitoredSession::StepContext::RunWithHooks(Trainer& trainer, std::function<torch::Tensor()> loss) {
-  const LossScope scope(trainer, std::move(loss));
+  const LossScope scope(trainer, session_.algorithm(), std::move(loss));
   ThrowIfError(context_.RunWithHooks());
 }
 

@@ -78,11 +78,13 @@ class Replica {
   PlacementResult placement_;
 };
 
-// An algorithm at work on a replica. Make it before the session.
+// An algorithm at work on a replica. Make it before the session, which trains by the last one that its server was
+// given.
 class Trainer {
  public:
   Trainer(Replica& replica, std::unique_ptr<Algorithm> algorithm);
   Replica& replica() { return replica_; }
+  const Algorithm& algorithm() const { return *algorithm_; }
 
  private:
   Replica& replica_;
@@ -111,7 +113,9 @@ Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer);
 // caller's variables.
 class LossScope {
  public:
-  LossScope(Trainer& trainer, std::function<torch::Tensor()> loss);
+  // `trains`: the session's algorithm. Throws Error (FailedPrecondition): the trainer's is another; a step of its
+  // replica is under way.
+  LossScope(Trainer& trainer, const Algorithm& trains, std::function<torch::Tensor()> loss);
   ~LossScope();
   LossScope(const LossScope&) = delete;
   LossScope& operator=(const LossScope&) = delete;
@@ -150,7 +154,8 @@ class MonitoredSession {
   void RequestStop() { session_->RequestStop(); }
 
   // One step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error: after a stop,
-  // after Close, and what went wrong in the step. An Error of OutOfRange in `loss` is a clean end (ShouldStop).
+  // after Close, within a step, a trainer that isn't the session's, and what went wrong in the step. An Error of
+  // OutOfRange in `loss` is a clean end (ShouldStop).
   void Run(Trainer& trainer, std::function<torch::Tensor()> loss);
 
   // What a step function is given (TensorFlow's StepContext); for one call.
@@ -184,7 +189,7 @@ class MonitoredSession {
     return *std::move(value);
   }
 
-  // Ends hooks and threads, tells the ps. Once; the destructor does it otherwise. Throws Error.
+  // Ends hooks and threads, tells the ps; a second call does nothing. The destructor does it otherwise. Throws Error.
   void Close();
 
   bool is_chief() const { return session_->is_chief(); }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
 #include "muster/base/memory_file_system.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/train/event_file_reader.h"
 #include "muster/train/hook_driver.h"
 
@@ -52,6 +53,11 @@ TEST(SecondOrStepTimerTest, ByTimeAsInTensorFlow) {
   EXPECT_FALSE(timer.ShouldTriggerForStep(1, kStart + absl::Seconds(9))) << "never twice for one step";
   EXPECT_FALSE(timer.ShouldTriggerForStep(2, kStart + absl::Milliseconds(1999)));
   EXPECT_TRUE(timer.ShouldTriggerForStep(2, kStart + absl::Seconds(2)));
+}
+
+TEST(HookOptionsTest, ThoseThatContradictEachOtherAreAWrongConfiguration) {
+  for (const auto& hook : {StopAtStep({}), SummarySaver({}), CheckpointSaver({}), LoggingTensor({.every_n_iter = 0})})
+    EXPECT_TRUE(IsWrongConfiguration(hook->Begin()));
 }
 
 TEST(StopAtStepTest, ExactlyOneOfTheTwoIsGiven) {

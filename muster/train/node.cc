@@ -181,6 +181,18 @@ absl::Status Node::Join() {
   return ps_->Join();
 }
 
+// A second session would train nothing, as the ps know this task as done, or its end would be the first one's.
+absl::Status Node::CheckFirstSession() const {
+  const bool open = !session_.expired();
+  const bool ended = metrics_.state.value() == static_cast<double>(TrainingState::kEnded);
+  if (!open && !ended) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "this server has had its session: ", ended ? "training of this job has ended with it" : "it is still open",
+      ". One session a server; ",
+      task_.distributed() ? "the next one is another start of the job's processes, or of their servers"
+                          : "make another Server, a Replica and a Trainer for the next one"));
+}
+
 absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
   if (task_.is_ps() || task_.is_evaluator())
     return absl::FailedPreconditionError(
@@ -195,6 +207,9 @@ absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
     return WrongConfigurationError(absl::StrCat(
         "all-reduce has no use for a ps, and this cluster has ", task_.num_ps(),
         ": leave the 'ps' job out (muster run --ps 0), or train by Synchronous, where the ps hold the model"));
+  RETURN_IF_ERROR(CheckFirstSession());
+  const auto open = std::make_shared<const int>();
+  session_ = open;
   return SessionEnvironment{.client = client_.get(),
                             .algorithm = algorithm_,
                             .loop = &loop_,
@@ -207,7 +222,8 @@ absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
                             .stop_requested = [this] { return stop_signal_->raised(); },
                             .metrics = &metrics_,
                             .on_joined = [this] { StartHeartbeats(); },
-                            .tracer = tracer_.get()};
+                            .tracer = tracer_.get(),
+                            .open = open};
 }
 
 absl::StatusOr<GroupOptions> Node::MakeGroupOptions() const {

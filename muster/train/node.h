@@ -80,7 +80,9 @@ class Node {
   // What a session trains; the algorithm must outlive the session.
   void SetAlgorithm(Algorithm* algorithm) { algorithm_ = algorithm; }
 
-  // FailedPrecondition: no algorithm yet; a ps or an evaluator. IsWrongConfiguration: an algorithm that trains on ps in
+  // For one session: FailedPrecondition while it is alive, and once it has told the ps that this task is done (one that
+  // failed and was left without Close may have a successor). FailedPrecondition: no algorithm yet; a ps or an
+  // evaluator. IsWrongConfiguration: an algorithm that trains on ps in
   // a cluster without, or the other way round.
   absl::StatusOr<SessionEnvironment> MakeSessionEnvironment();
 
@@ -105,6 +107,8 @@ class Node {
  private:
   explicit Node(const TaskConfig& task, NodeOptions options);
   SessionPlace MakeSessionPlace() const;
+  // FailedPrecondition: one is open, or it has ended this task's training.
+  [[nodiscard]] absl::Status CheckFirstSession() const;
   [[nodiscard]] absl::Status StartObserving();
   [[nodiscard]] absl::Status StartPs();
   [[nodiscard]] absl::Status StartLocalStore();
@@ -120,6 +124,7 @@ class Node {
   const NodeOptions options_;
   Algorithm* algorithm_ = nullptr;
   ComputeDevice device_;
+  std::weak_ptr<const void> session_;  // expired: none is open
 
   // What is recorded and shown of this task.
   const MonotonicTraceClock trace_clock_;

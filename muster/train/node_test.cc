@@ -167,6 +167,34 @@ TEST(NodeTest, WhoCannotTrainIsTold) {
               HasSubstr("evaluator:0 does not train"));
 }
 
+TEST(NodeTest, AServerHasOneSession) {
+  QuadraticSource source(kVariables);
+  const auto node = *Node::Create(TaskConfig(), {});
+  AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, node->num_ps(), Placement::kGreedyBySize, {}),
+                                  RuleSpec{.learning_rate = 0.1});
+  node->SetAlgorithm(&algorithm);
+  {
+    Session left(*node->MakeSessionEnvironment(), {}, {});
+    const absl::Status open = node->MakeSessionEnvironment().status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(open)) << open;
+    EXPECT_THAT(Message(open), HasSubstr("it is still open. One session a server"));
+    ASSERT_EQ(left.Start(), absl::OkStatus());
+    ASSERT_EQ(left.Run(), absl::OkStatus());
+  }
+  // One that was left by an error may have a successor.
+  {
+    Session closed(*node->MakeSessionEnvironment(), {}, {});
+    ASSERT_EQ(closed.Start(), absl::OkStatus());
+    ASSERT_EQ(closed.Run(), absl::OkStatus());
+    EXPECT_EQ(closed.global_step(), 2);
+    ASSERT_EQ(closed.Close(), absl::OkStatus());
+  }
+  const absl::Status ended = node->MakeSessionEnvironment().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
+  EXPECT_THAT(Message(ended), HasSubstr("training of this job has ended with it"));
+  EXPECT_THAT(Message(ended), HasSubstr("make another Server"));
+}
+
 TEST(NodeTest, APortInUseIsNamed) {
   TcpEventLoop loop;
   TcpTransport transport(loop);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/store/last_wait.h"
 #include "muster/train/hook_call.h"
 #include "muster/train/hooks.h"
@@ -84,6 +85,7 @@ Session::Session(SessionEnvironment environment, SessionOptions options,
       coordinator_({.clock = environment_.wait_clock}) {
   if (is_chief_) hooks_ = options_.chief_only_hooks;
   if (is_chief_ && options_.default_hooks) AddDefaultHooks();
+  num_default_hooks_ = hooks_.size();
   for (auto& hook : hooks) hooks_.push_back(std::move(hook));
 }
 
@@ -95,21 +97,40 @@ Session::~Session() {
 
 absl::Status Session::CheckOptions() const {
   if (!options_.master.empty() && options_.master != environment_.target)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "master is '", options_.master, "'; accepted: empty, or the server's own '", environment_.target, "'"));
+    return WrongOptionError(absl::StrCat("master is '", options_.master, "'; accepted: empty, or the server's own '",
+                                         environment_.target, "'"));
   if (options_.save_checkpoint_secs && options_.save_checkpoint_steps)
-    return absl::InvalidArgumentError("give one of save_checkpoint_secs and save_checkpoint_steps, not both");
+    return WrongOptionError("give one of save_checkpoint_secs and save_checkpoint_steps, not both");
   if (options_.save_summaries_secs && options_.save_summaries_steps)
-    return absl::InvalidArgumentError("give one of save_summaries_secs and save_summaries_steps, not both");
+    return WrongOptionError("give one of save_summaries_secs and save_summaries_steps, not both");
   if (!(options_.keep_checkpoint_every_n_hours > 0))
-    return absl::InvalidArgumentError(absl::StrCat("keep_checkpoint_every_n_hours is ",
-                                                   options_.keep_checkpoint_every_n_hours, "; accepted: more than 0"));
+    return WrongOptionError(absl::StrCat("keep_checkpoint_every_n_hours is ", options_.keep_checkpoint_every_n_hours,
+                                         "; accepted: more than 0"));
   if (options_.scaffold && options_.scaffold->options().saver && HasSaverOptions(options_))
-    return absl::InvalidArgumentError(
+    return WrongOptionError(
         "You cannot provide both saver and scaffold: the scaffold has a saver, so keep_checkpoint_max, "
         "keep_checkpoint_every_n_hours, allow_older_checkpoint and saveables belong there");
+  RETURN_IF_ERROR(CheckHooks());
   RETURN_IF_ERROR(CheckSessionConfig(options_.config));
   return CheckDeviceFilters(options_.config.device_filters, environment_.algorithm->binding(), environment_.place);
+}
+
+absl::Status Session::CheckHooks() const {
+  const auto null_hook = [](size_t number, const char* list) {
+    return WrongOptionError(absl::StrCat("hook ", number, " of ", list, " is null"));
+  };
+  const auto& chief_only = options_.chief_only_hooks;
+  for (size_t i = 0; i < chief_only.size(); ++i)
+    if (chief_only[i] == nullptr) return null_hook(i + 1, "chief_only_hooks");
+  for (size_t i = num_default_hooks_; i < hooks_.size(); ++i)
+    if (hooks_[i] == nullptr) return null_hook(i - num_default_hooks_ + 1, "the list");
+  return absl::OkStatus();
+}
+
+absl::Status Session::CheckBetweenSteps(const char* called) const {
+  if (!in_step_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(called, " within a step: neither a loss function nor a hook may call it; RequestStop they may"));
 }
 
 // In TensorFlow's order: chief-only hooks, step counter, summary saver, checkpoint saver, then the user's hooks.
@@ -156,6 +177,7 @@ absl::Status Session::Start() { return LeaveIfInterrupted(StartHooked()); }
 
 absl::Status Session::StartHooked() {
   RETURN_IF_ERROR(CheckOptions());
+  if (!options_.creator) WarnOfWrongChief(options_.is_chief, environment_.is_chief, environment_.place.task);
   RETURN_IF_ERROR(CallHooks("Begin", hooks_, [](SessionHook& hook) { return hook.Begin(); }));
   manager_.scaffold().Finalize();
   absl::Status created = Create();
@@ -193,6 +215,8 @@ absl::Status Session::OpenSummaries() {
 }
 
 absl::Status Session::AfterCreate() {
+  in_step_ = true;
+  const absl::Cleanup out_of_step = [this] { in_step_ = false; };
   const SessionContext context = MakeContext();
   return CallHooks("AfterCreateSession", hooks_,
                    [&context](SessionHook& hook) { return hook.AfterCreateSession(context); });
@@ -203,6 +227,7 @@ absl::Status Session::Run() {
 }
 
 absl::Status Session::RunStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn) {
+  RETURN_IF_ERROR(CheckBetweenSteps("Run"));
   if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
   // A signal that came after the caller's ShouldStop is no mistake of the caller: one more step is run.
   if (stop_) return absl::FailedPreconditionError("Run called even after should_stop requested.");
@@ -233,8 +258,11 @@ absl::Status Session::CallStepFn(absl::FunctionRef<absl::Status(StepContext&)> s
 bool Session::ThreadLostModel() const { return options_.recovers && absl::IsAborted(coordinator_.requested_error()); }
 
 absl::StatusOr<StepResult> Session::RunRaw() {
+  RETURN_IF_ERROR(CheckBetweenSteps("Run"));
   if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
   if (!created_) return absl::FailedPreconditionError("there is no session: Start failed, or training had ended");
+  in_step_ = true;
+  const absl::Cleanup out_of_step = [this] { in_step_ = false; };
   feeds_ = {};
   const StepSummaries::Scope registering(step_summaries_, /*wanted=*/false);
   return Step();
@@ -275,7 +303,10 @@ absl::Status Session::ObeyLoadRequest() {
   return client.ReportLoad(restored.ok() ? absl::StatusOr<int64_t>(global_step_) : restored);
 }
 
-absl::Status Session::Restore(const std::string& path) { return LeaveIfInterrupted(Load(path)); }
+absl::Status Session::Restore(const std::string& path) {
+  RETURN_IF_ERROR(CheckBetweenSteps("Restore"));
+  return LeaveIfInterrupted(Load(path));
+}
 
 absl::Status Session::Load(const std::string& path) {
   if (!is_chief_ || !created_)
@@ -291,7 +322,10 @@ absl::Status Session::Load(const std::string& path) {
 }
 
 absl::Status Session::RunHooked() {
+  RETURN_IF_ERROR(CheckBetweenSteps("Run"));
   if (stop_) return absl::FailedPreconditionError("Run called even after should_stop requested.");
+  in_step_ = true;
+  const absl::Cleanup out_of_step = [this] { in_step_ = false; };
   Track* const track = environment_.client->track();
   Track::StepScope step(track, global_step_);
   absl::Status status = RunStep(track);
@@ -346,6 +380,7 @@ absl::Status Session::StopThreads() {
 }
 
 absl::Status Session::Close() {
+  RETURN_IF_ERROR(CheckBetweenSteps("Close"));
   if (std::exchange(closed_, true) || !manager_.joined()) return absl::OkStatus();
   stop_ = true;
   environment_.algorithm->End();

@@ -99,7 +99,8 @@ class Session {
   void RequestStop() { stop_ = true; }
 
   // One step between the hooks. FailedPrecondition: after the stop ("Run called even after should_stop requested.") or
-  // Close ("Attempted to use a closed Session."). OutOfRange in the step or in a hook is a clean end: no error, and
+  // Close ("Attempted to use a closed Session."), or called within a step of this session, by its loss or a hook, as
+  // are RunStepFn, RunRaw, Restore and Close. OutOfRange in the step or in a hook is a clean end: no error, and
   // ShouldStop becomes true. So is training that was ended elsewhere (muster's Shutdown). Nor is it an error that a
   // ps has lost the model, or that a checkpoint was loaded meanwhile: the chief restores the last checkpoint if need
   // be, hooks hear AfterCreateSession again, and the step is run with the new values.
@@ -129,9 +130,11 @@ class Session {
 
   // Ends in order: every hook's End, even if one fails (unless Start ended before there was a session, or a thread of
   // the session has failed), the session's threads, then "done" to the ps, whatever failed before; returns the first
-  // error. Once.
+  // error. A second call does nothing and is no error, as in TensorFlow.
   [[nodiscard]] absl::Status Close();
 
+  // What it trains by.
+  const Algorithm& algorithm() const { return *environment_.algorithm; }
   int64_t global_step() const { return global_step_; }
   double last_loss() const { return last_loss_; }
   bool is_chief() const { return is_chief_; }
@@ -144,6 +147,9 @@ class Session {
   friend class StepContext;
   Saver* saver() const { return manager_.saver(); }
   [[nodiscard]] absl::Status CheckOptions() const;
+  [[nodiscard]] absl::Status CheckHooks() const;
+  // FailedPrecondition: called from within a step, by its loss or by a hook.
+  [[nodiscard]] absl::Status CheckBetweenSteps(const char* called) const;
   [[nodiscard]] absl::Status StartHooked();
   [[nodiscard]] absl::Status EndIfEnded(absl::Status status);
   [[nodiscard]] absl::Status Load(const std::string& path);
@@ -176,6 +182,8 @@ class Session {
   Feeds feeds_;
   int64_t global_step_ = 0;
   double last_loss_ = 0;
+  size_t num_default_hooks_ = 0;  // of hooks_, before the program's
+  bool in_step_ = false;          // a step, or hooks' AfterCreateSession
   bool ran_ = false;
   bool created_ = false;  // every hook knows the session
   bool stop_ = false;

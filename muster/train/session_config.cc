@@ -1,7 +1,10 @@
 #include "muster/train/session_config.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/cluster/compute_device.h"
 #include "muster/cluster/device_filters.h"
 
@@ -14,9 +17,7 @@ absl::Status CheckThreads(const char* field, int threads) {
       absl::StrCat("config.", field, " is ", threads, "; accepted: 0, which leaves them as they are, or more"));
 }
 
-}  // namespace
-
-absl::Status CheckSessionConfig(const SessionConfig& config) {
+absl::Status CheckFields(const SessionConfig& config) {
   const double fraction = config.gpu_options.per_process_gpu_memory_fraction;
   if (!(fraction >= 0 && fraction <= 1))
     return absl::InvalidArgumentError(absl::StrCat("config.gpu_options.per_process_gpu_memory_fraction is ", fraction,
@@ -25,6 +26,13 @@ absl::Status CheckSessionConfig(const SessionConfig& config) {
   RETURN_IF_ERROR(CheckThreads("intra_op_parallelism_threads", config.intra_op_parallelism_threads));
   RETURN_IF_ERROR(CheckThreads("inter_op_parallelism_threads", config.inter_op_parallelism_threads));
   return DeviceFilters::Parse(config.device_filters).status();
+}
+
+}  // namespace
+
+absl::Status CheckSessionConfig(const SessionConfig& config) {
+  absl::Status wrong = CheckFields(config);
+  return wrong.ok() ? wrong : AsWrongConfiguration(std::move(wrong));
 }
 
 std::vector<std::string> DefaultDeviceFilters(const TaskId& task) {

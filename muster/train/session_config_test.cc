@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "muster/base/wrong_configuration.h"
+
 namespace muster {
 namespace {
 
@@ -16,6 +18,7 @@ using ::testing::IsEmpty;
 std::string ErrorOf(const SessionConfig& config) {
   const absl::Status status = CheckSessionConfig(config);
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(IsWrongConfiguration(status)) << "exit code 2";
   return std::string(status.message());
 }
 

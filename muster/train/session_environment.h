@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct SessionEnvironment {
   Tracer* tracer = nullptr;                        // null: hooks can't record
   std::vector<Saveable> saveables;                 // kept in every checkpoint, whatever else the session keeps
   const WaitClock* wait_clock = &RealWaitClock();  // of the session's threads
+  std::shared_ptr<const void> open;                // lives as long as the session: the server has no other meanwhile
 };
 
 }  // namespace muster

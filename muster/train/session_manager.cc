@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/store/last_wait.h"
 
 namespace muster {
@@ -83,8 +84,8 @@ absl::Status SessionManager::OpenSaver() {
     saveables = own->saveables;
   }
   if (!(options.keep_checkpoint_every_n_hours > 0))
-    return absl::InvalidArgumentError(absl::StrCat("keep_checkpoint_every_n_hours is ",
-                                                   options.keep_checkpoint_every_n_hours, "; accepted: more than 0"));
+    return WrongOptionError(absl::StrCat("keep_checkpoint_every_n_hours is ", options.keep_checkpoint_every_n_hours,
+                                         "; accepted: more than 0"));
   options.settle = [this] { return Settle(); };
   saver_ = std::make_unique<Saver>(*environment_.files, *environment_.loop, *environment_.client,
                                    options_.checkpoint_dir, std::move(options));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/summary/summary_values.h"
 #include "muster/train/coordinated_thread.h"
@@ -294,6 +295,7 @@ TEST_F(SessionObjectsTest, AScaffoldTogetherWithASaverIsAnError) {
     Session session = chief_.MakeSession(options, {NewHook("a")});
     const absl::Status status = session.Start();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(IsWrongConfiguration(status));
     EXPECT_THAT(std::string(status.message()), HasSubstr("You cannot provide both saver and scaffold"));
     EXPECT_THAT(TakeStory(), IsEmpty());
   }
@@ -305,7 +307,7 @@ TEST_F(SessionObjectsTest, TheScaffoldsSaverIsCheckedAsTheSessionsOwn) {
   const auto scaffold =
       std::make_shared<Scaffold>(ScaffoldOptions{.saver = ScaffoldSaver{.keep_checkpoint_every_n_hours = 0}});
   Session session = chief_.MakeSession({.checkpoint_dir = "model", .scaffold = scaffold});
-  EXPECT_EQ(session.Start(), absl::InvalidArgumentError("keep_checkpoint_every_n_hours is 0; accepted: more than 0"));
+  EXPECT_EQ(session.Start(), WrongOptionError("keep_checkpoint_every_n_hours is 0; accepted: more than 0"));
 }
 
 TEST_F(SessionObjectsTest, TheScaffoldsSummaryIsWrittenWhenSummariesAreDue) {

@@ -124,4 +124,11 @@ absl::Status CheckDeviceFilters(const std::vector<std::string>& filters, const M
   return absl::OkStatus();
 }
 
+void WarnOfWrongChief(const std::optional<bool>& is_chief, bool cluster_says, const TaskId& task) {
+  if (is_chief.value_or(cluster_says) == cluster_says) return;
+  LogWarning("the program says is_chief = ", *is_chief ? "true" : "false", ", but by the cluster ", task.ToString(),
+             cluster_says ? " is the chief" : " is not the chief",
+             ": there is to be one chief, and one only; leave is_chief unset, and the cluster says who it is");
+}
+
 }  // namespace muster

@@ -3,6 +3,7 @@
 // thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,5 +43,8 @@ void LogDevicePlacement(const ModelBinding& binding, const SessionPlace& place);
 // filter that is no device string.
 [[nodiscard]] absl::Status CheckDeviceFilters(const std::vector<std::string>& filters, const ModelBinding& binding,
                                               const SessionPlace& place);
+
+// A warning in the log where the program's say (unset: none) contradicts the cluster's.
+void WarnOfWrongChief(const std::optional<bool>& is_chief, bool cluster_says, const TaskId& task);
 
 }  // namespace muster

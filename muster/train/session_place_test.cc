@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
+
 #include "absl/strings/str_split.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/train/training_process.h"
@@ -132,6 +135,20 @@ TEST_F(SessionWithConfigTest, ABadConfigEndsItBeforeAnythingIsAsked) {
     EXPECT_FALSE(session.Start().ok());
     EXPECT_EQ(chief_.joined, 0);
   }
+}
+
+TEST(SessionPlaceTest, AChiefThatTheClusterDoesNotKnowIsWarnedOf) {
+  const auto log_of = [](const std::optional<bool>& is_chief, bool cluster_says) {
+    ::testing::internal::CaptureStderr();
+    WarnOfWrongChief(is_chief, cluster_says, {"worker", 1});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(log_of(std::nullopt, false), "");
+  EXPECT_EQ(log_of(true, true), "");
+  EXPECT_THAT(log_of(true, false),
+              ::testing::HasSubstr("is_chief = true, but by the cluster worker:1 is not the chief"));
+  EXPECT_THAT(log_of(false, true), ::testing::HasSubstr("is_chief = false, but by the cluster worker:1 is the chief"));
+  EXPECT_THAT(log_of(false, true), ::testing::HasSubstr("leave is_chief unset"));
 }
 
 }  // namespace

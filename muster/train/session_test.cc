@@ -113,6 +113,41 @@ TEST_P(SessionTest, HooksAreCalledInTensorFlowsOrder) {
   EXPECT_THAT(TakeStory(), IsEmpty()) << "once";
 }
 
+TEST_P(SessionTest, WithinAStepNoOtherCanBeRunNorCanTheSessionBeClosed) {
+  auto hook = NewHook("a");
+  Session session = chief_.MakeSession({}, {hook});
+  std::vector<absl::Status> refused;
+  const auto call_all = [&] {
+    refused.push_back(session.Run());
+    refused.push_back(session.RunRaw().status());
+    refused.push_back(session.RunStepFn([](StepContext&) { return absl::OkStatus(); }));
+    refused.push_back(session.Restore("model/model.ckpt-0"));
+    refused.push_back(session.Close());
+  };
+  hook->on_before = [&](RunContext&) { call_all(); };
+  chief_.source.on_step = [&](double loss) { return call_all(), loss; };
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  EXPECT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_EQ(session.RunRaw().status(), absl::OkStatus());
+  EXPECT_EQ(session.global_step(), 2);
+  EXPECT_EQ(refused.size(), 15u);
+  for (const absl::Status& status : refused) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("within a step"));
+  }
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+}
+
+TEST_P(SessionTest, AHookThatIsNullIsNamed) {
+  Session session = chief_.MakeSession({}, {NewHook("a"), nullptr});
+  const absl::Status status = session.Start();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(status.message(), "hook 2 of the list is null");
+  EXPECT_THAT(TakeStory(), IsEmpty());
+  Session chiefs = chief_.MakeSession({.chief_only_hooks = {nullptr}});
+  EXPECT_EQ(chiefs.Start().message(), "hook 1 of chief_only_hooks is null");
+}
+
 TEST_P(SessionTest, RunAfterTheStopIsRefusedInTensorFlowsWords) {
   Session session = chief_.MakeSession();
   ASSERT_EQ(session.Start(), absl::OkStatus());

@@ -39,6 +39,7 @@ absl::Status Supervisor::Prepare() {
   if (stopped_ || IsPrepared())
     return absl::FailedPreconditionError("a Supervisor has one session: make another Supervisor for the next");
   RETURN_IF_ERROR(CheckSessionConfig(options_.config));
+  WarnOfWrongChief(options_.is_chief, environment_.is_chief, environment_.place.task);
   const ModelBinding& binding = environment_.algorithm->binding();
   RETURN_IF_ERROR(CheckDeviceFilters(options_.config.device_filters, binding, environment_.place));
   manager_.scaffold().Finalize();

@@ -88,6 +88,8 @@ class Supervisor {
   [[nodiscard]] absl::Status Stop();
 
   bool is_chief() const { return manager_.options().is_chief; }
+  // What it trains by.
+  const Algorithm& algorithm() const { return *environment_.algorithm; }
   int64_t global_step() const { return global_step_; }  // as this process saw it last; any thread, and in the step
 
  private:

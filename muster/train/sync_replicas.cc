@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
+#include "muster/base/wrong_configuration.h"
 
 namespace muster {
 namespace {
@@ -25,8 +26,8 @@ class SyncReplicasHook final : public SessionHook {
           "SyncReplicasOptimizer.apply_gradient should be called before using the hook.");
     const int64_t needed = tokens_.aggregate - tokens_.total;
     if (is_chief_ && tokens_.given != -1 && tokens_.given < needed)
-      return absl::InvalidArgumentError(absl::StrCat("Too few tokens to finish the first step: ", tokens_.given,
-                                                     " (given) vs ", needed, " (needed)"));
+      return WrongOptionError(absl::StrCat("Too few tokens to finish the first step: ", tokens_.given, " (given) vs ",
+                                           needed, " (needed)"));
     return absl::OkStatus();
   }
   absl::Status AfterCreateSession(const SessionContext& session) override {
@@ -45,6 +46,12 @@ class SyncReplicasHook final : public SessionHook {
 };
 
 }  // namespace
+
+void WarnOfMissingReplicas(uint32_t total_num_replicas, size_t workers) {
+  if (total_num_replicas > workers)
+    LogWarning("total_num_replicas = ", total_num_replicas, ", but the cluster has ", workers,
+               workers == 1 ? " worker" : " workers");
+}
 
 SyncReplicasOptimizer::SyncReplicasOptimizer(OptimizerSpec rule, uint32_t replicas_to_aggregate,
                                              std::optional<uint32_t> total_num_replicas)

@@ -4,6 +4,7 @@
 // the chief and lets nobody wait for a worker that has ended. Used by one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,9 @@
 #include "muster/train/session_hook.h"
 
 namespace muster {
+
+// A warning in the log: there are never so many replicas. `workers`: the cluster's, the chief among them.
+void WarnOfMissingReplicas(uint32_t total_num_replicas, size_t workers);
 
 class SyncReplicasOptimizer {
  public:

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/wrong_configuration.h"
 #include "muster/train/training_process.h"
 
 namespace muster {
@@ -52,7 +53,7 @@ TEST_F(SyncReplicasTest, TooFewTokensAreRefusedInTensorFlowsWords) {
   SyncReplicasOptimizer optimizer(RuleSpec(), 5, 3);
   Apply(optimizer);
   EXPECT_EQ(Begin(optimizer, true, 1),
-            absl::InvalidArgumentError("Too few tokens to finish the first step: 1 (given) vs 2 (needed)"));
+            WrongOptionError("Too few tokens to finish the first step: 1 (given) vs 2 (needed)"));
   EXPECT_EQ(Begin(optimizer, true, 2), absl::OkStatus());
   EXPECT_EQ(Begin(optimizer, true, -1), absl::OkStatus());
   EXPECT_EQ(Begin(optimizer, false, 1), absl::OkStatus()) << "tokens are the chief's";
@@ -72,6 +73,17 @@ TEST_F(SyncReplicasTest, TheHookAndTheSessionAgreeOnWhoIsTheChief) {
   EXPECT_EQ(session.global_step(), 1);
   EXPECT_TRUE(absl::IsFailedPrecondition(
       optimizer.MakeSessionRunHook(false)->AfterCreateSession(SessionContext{.is_chief = true})));
+}
+
+TEST(SyncReplicasWarningTest, ReplicasThatTheClusterHasNotAreWarnedOf) {
+  const auto log_of = [](uint32_t total, size_t workers) {
+    ::testing::internal::CaptureStderr();
+    WarnOfMissingReplicas(total, workers);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(log_of(2, 2), "");
+  EXPECT_EQ(log_of(1, 2), "");
+  EXPECT_THAT(log_of(2, 1), ::testing::HasSubstr("total_num_replicas = 2, but the cluster has 1 worker"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "muster/algo/algorithm.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/store/store_client.h"
 #include "muster/train/hooks/options.h"
 
@@ -48,8 +49,8 @@ class ImprovementJudge final : public Judge {
   ImprovementJudge(NoImprovementOptions options, bool decrease) : options_(std::move(options)), decrease_(decrease) {}
   absl::Status Check() const override {
     if (options_.max_steps_without_improvement > 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("early stopping: max_steps_without_improvement is ",
-                                                   options_.max_steps_without_improvement, "; accepted: 1 or more"));
+    return WrongOptionError(absl::StrCat("early stopping: max_steps_without_improvement is ",
+                                         options_.max_steps_without_improvement, "; accepted: 1 or more"));
   }
   void Look(const RunValues& values) override {
     double value = 0;

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/train/hooks.h"
 
 namespace muster {
@@ -13,9 +14,9 @@ namespace muster {
 inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const std::optional<int64_t>& steps,
                                                    const std::optional<absl::Duration>& interval, const char* names) {
   if (steps.has_value() == interval.has_value())
-    return absl::InvalidArgumentError(absl::StrCat("exactly one of ", names, " must be given"));
+    return WrongOptionError(absl::StrCat("exactly one of ", names, " must be given"));
   if ((steps && *steps <= 0) || (interval && *interval <= absl::ZeroDuration()))
-    return absl::InvalidArgumentError(absl::StrCat("one of ", names, " must be given and be positive"));
+    return WrongOptionError(absl::StrCat("one of ", names, " must be given and be positive"));
   return steps ? SecondOrStepTimer::EverySteps(*steps) : SecondOrStepTimer::Every(*interval);
 }
 

@@ -6,6 +6,7 @@
 #include "muster/base/file_system.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/observe/tracer.h"
 #include "muster/train/hooks/options.h"
 
@@ -21,12 +22,11 @@ class ProfilerHook final : public SessionHook {
   absl::Status Begin() override {
     if (!range()) return timer_.status();
     if (options_.save_steps || options_.save_interval)
-      return absl::InvalidArgumentError(
-          "Profiler: give either first_step and last_step, or one of save_steps and save_interval");
+      return WrongOptionError("Profiler: give either first_step and last_step, or one of save_steps and save_interval");
     if (options_.first_step && options_.last_step && 1 <= *options_.first_step &&
         *options_.first_step <= *options_.last_step)
       return absl::OkStatus();
-    return absl::InvalidArgumentError(
+    return WrongOptionError(
         "Profiler: first_step and last_step belong together; accepted: 1 <= first_step <= last_step");
   }
   absl::Status AfterCreateSession(const SessionContext& session) override {

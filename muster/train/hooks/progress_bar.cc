@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "muster/base/log.h"
+#include "muster/base/wrong_configuration.h"
 
 namespace muster {
 namespace {
@@ -43,7 +44,7 @@ class ProgressBarHook final : public SessionHook {
 
   absl::Status Begin() override {
     if (options_.num_steps.has_value() == options_.last_step.has_value())
-      return absl::InvalidArgumentError("ProgressBar: exactly one of num_steps and last_step must be given");
+      return WrongOptionError("ProgressBar: exactly one of num_steps and last_step must be given");
     return absl::OkStatus();
   }
   absl::Status AfterCreateSession(const SessionContext& session) override {

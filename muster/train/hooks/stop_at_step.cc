@@ -1,4 +1,5 @@
 #include "muster/base/log.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/train/hooks.h"
 
 namespace muster {
@@ -10,7 +11,7 @@ class StopAtStepHook final : public SessionHook {
 
   absl::Status Begin() override {
     if (options_.num_steps.has_value() == options_.last_step.has_value())
-      return absl::InvalidArgumentError("StopAtStep: exactly one of num_steps and last_step must be given");
+      return WrongOptionError("StopAtStep: exactly one of num_steps and last_step must be given");
     return absl::OkStatus();
   }
   absl::Status AfterCreateSession(const SessionContext& session) override {

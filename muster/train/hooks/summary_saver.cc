@@ -1,4 +1,5 @@
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/train/hooks.h"
 #include "muster/train/hooks/options.h"
 #include "muster/train/run_summary.h"
@@ -12,7 +13,7 @@ class SummarySaverHook final : public SessionHook {
 
   absl::Status Begin() override {
     if (options_.summary_op && options_.scaffold_summary)
-      return absl::InvalidArgumentError(
+      return WrongOptionError(
           "SummarySaver: exactly one of the scaffold's summary and a summary_op may be given, not both");
     return timer_.status();
   }
