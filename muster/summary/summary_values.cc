@@ -1,5 +1,6 @@
 #include "muster/summary/summary_values.h"
 
+#include <algorithm>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
@@ -121,7 +122,7 @@ void AppendPluginContent(std::string& summary, std::string_view tag, std::string
 
 absl::Status CheckSummary(std::string_view summary, std::string_view whose) {
   constexpr size_t kShown = 20;
-  std::string why = "it has fields that a Summary hasn't";
+  std::string why = "there are fields that a Summary hasn't";
   try {
     protozero::pbf_reader reader(summary.data(), summary.size());
     bool values_only = true;
@@ -134,9 +135,10 @@ absl::Status CheckSummary(std::string_view summary, std::string_view whose) {
   } catch (const protozero::exception& error) {
     why = error.what();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      whose, " are no Summary: ", why, " (", summary.size(), " bytes, \"", absl::CHexEscape(summary.substr(0, kShown)),
-      summary.size() > kShown ? "…" : "", "\"); return summary::MergeAll(), or an encoded Summary message"));
+  const absl::string_view begin(summary.data(), std::min(summary.size(), kShown));
+  return absl::InvalidArgumentError(absl::StrCat(whose, " are no Summary: ", why, " (", summary.size(), " bytes, \"",
+                                                 absl::CHexEscape(begin), summary.size() > kShown ? "…" : "",
+                                                 "\"); return summary::MergeAll(), or an encoded Summary message"));
 }
 
 }  // namespace muster
