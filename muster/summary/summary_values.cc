@@ -120,7 +120,7 @@ void AppendPluginContent(std::string& summary, std::string_view tag, std::string
   AddPlugin(one, plugin, content);
 }
 
-absl::Status CheckSummary(std::string_view summary, std::string_view whose) {
+absl::Status CheckSummary(std::string_view summary, const std::string& whose) {
   constexpr size_t kShown = 20;
   std::string why = "there are fields that a Summary hasn't";
   try {

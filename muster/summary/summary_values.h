@@ -26,6 +26,6 @@ void AppendPluginContent(std::string& summary, std::string_view tag, std::string
 
 // InvalidArgument unless the bytes are those of a Summary, checked down to the fields of its values: TensorBoard reads
 // nothing behind an event that it can't read. `whose` begins the error: "the summary_op's bytes".
-[[nodiscard]] absl::Status CheckSummary(std::string_view summary, std::string_view whose);
+[[nodiscard]] absl::Status CheckSummary(std::string_view summary, const std::string& whose);
 
 }  // namespace muster

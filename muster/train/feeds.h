@@ -1,9 +1,14 @@
 // Values that hooks give to one step, by name (TensorFlow's feed_dict of SessionRunArgs). Used by the training thread.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <any>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
+#include <typeinfo>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -27,10 +32,17 @@ class Feeds {
     if (found == values_.end()) return absl::NotFoundError(absl::StrCat("no hook has fed '", name, "' in this run"));
     if (const T* const value = std::any_cast<T>(&found->second)) return *value;
     return absl::InvalidArgumentError(
-        absl::StrCat("'", name, "' was fed as another type than the one that it is read as"));
+        absl::StrCat("'", name, "' was fed as ", NameOf(found->second.type()), " and is read as ", NameOf(typeid(T))));
   }
 
  private:
+  static std::string NameOf(const std::type_info& type) {
+    int failed = 0;
+    const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &failed),
+                                                           &std::free);
+    return failed == 0 ? name.get() : type.name();
+  }
+
   std::map<std::string, std::any> values_;
 };
 

@@ -188,17 +188,17 @@ TEST(HookOptionsTest, SecondsAndStepsTogetherAreRefusedByTheirNames) {
     return std::string(status.message());
   };
   const absl::Duration second = absl::Seconds(1);
-  const char* const save = "exactly one of save_steps and save_interval must be given";
-  EXPECT_EQ(text(CheckpointSaver({.save_steps = 1, .save_interval = second})), save);
-  EXPECT_EQ(text(SummarySaver({.save_steps = 1, .save_interval = second})), save);
-  EXPECT_EQ(text(GradientNorms({.save_steps = 1, .save_interval = second})), save);
-  EXPECT_EQ(text(GradientHistograms({.save_steps = 1, .save_interval = second})), save);
-  EXPECT_EQ(text(Profiler({.save_steps = 1, .save_interval = second})), save);
-  const char* const every = "exactly one of every_n_steps and every must be given";
-  EXPECT_EQ(text(StepCounter({.every_n_steps = 1, .every = second})), every);
-  EXPECT_EQ(text(LearningRateLogger({.every_n_steps = 1, .every = second})), every);
+  const std::string save = ": exactly one of save_steps and save_interval must be given";
+  EXPECT_EQ(text(CheckpointSaver({.save_steps = 1, .save_interval = second})), "CheckpointSaver" + save);
+  EXPECT_EQ(text(SummarySaver({.save_steps = 1, .save_interval = second})), "SummarySaver" + save);
+  EXPECT_EQ(text(GradientNorms({.save_steps = 1, .save_interval = second})), "GradientNorms" + save);
+  EXPECT_EQ(text(GradientHistograms({.save_steps = 1, .save_interval = second})), "GradientHistograms" + save);
+  EXPECT_EQ(text(Profiler({.save_steps = 1, .save_interval = second})), "Profiler" + save);
+  const std::string every = ": give one of every_n_steps and every, not both";
+  EXPECT_EQ(text(StepCounter({.every_n_steps = 1, .every = second})), "StepCounter" + every);
+  EXPECT_EQ(text(LearningRateLogger({.every_n_steps = 1, .every = second})), "LearningRateLogger" + every);
   EXPECT_EQ(text(LoggingTensor({.every_n_iter = 1, .every = second})),
-            "exactly one of every_n_iter and every must be given");
+            "LoggingTensor: give one of every_n_iter and every, not both");
 }
 
 class SummaryHooksTest : public ::testing::Test {

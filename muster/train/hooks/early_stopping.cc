@@ -20,7 +20,7 @@ constexpr absl::Duration kDefaultInterval = absl::Seconds(60);
 
 absl::StatusOr<SecondOrStepTimer> TimerOf(const StopCheck& check) {
   if (check.run_every_steps || check.run_every)
-    return MakeTimer(check.run_every_steps, check.run_every, "run_every_steps and run_every");
+    return MakeTimer("early stopping", check.run_every_steps, check.run_every, "run_every_steps and run_every");
   return SecondOrStepTimer::Every(kDefaultInterval);
 }
 

@@ -13,7 +13,7 @@ constexpr int kStandingStillBeforeWarning = 20;
 class StepCounterHook final : public SessionHook {
  public:
   explicit StepCounterHook(const StepCounterOptions& options)
-      : timer_(MakeTimerOr(100, options.every_n_steps, options.every, "every_n_steps and every")) {}
+      : timer_(MakeTimerOr("StepCounter", 100, options.every_n_steps, options.every, "every_n_steps and every")) {}
 
   absl::Status Begin() override { return timer_.status(); }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {

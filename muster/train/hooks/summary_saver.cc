@@ -54,7 +54,7 @@ class SummarySaverHook final : public SessionHook {
 
  private:
   absl::StatusOr<SecondOrStepTimer> NewTimer() const {
-    return MakeTimer(options_.save_steps, options_.save_interval, "save_steps and save_interval");
+    return MakeTimer("SummarySaver", options_.save_steps, options_.save_interval, "save_steps and save_interval");
   }
 
   // What the directory holds of `step` and later is of a life that ended: TensorBoard drops it. Steps may be counted
