@@ -263,7 +263,7 @@ TEST_F(SummaryHooksTest, StepCounterByTimeAndItsNumbers) {
               ElementsAre("global_step/sec: 12.375"));
 }
 
-TEST_F(SummaryHooksTest, StepCounterWarnsOnceWhenTheStepStandsStill) {
+TEST_F(SummaryHooksTest, StepCounterWarnsNowAndThenWhileTheStepStandsStill) {
   Driver driver(StepCounter());
   const auto lines = Logged([&] {
     for (int i = 0; i < 60; ++i) driver.Run(7);
@@ -271,6 +271,11 @@ TEST_F(SummaryHooksTest, StepCounterWarnsOnceWhenTheStepStandsStill) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_THAT(lines[0], HasSubstr("the global step has not moved"));
   EXPECT_THAT(lines[0], HasSubstr("7"));
+  EXPECT_THAT(Logged([&] {
+                for (int i = 60; i < 2020; ++i) driver.Run(7);
+              }),
+              ElementsAre(HasSubstr("for 1020 runs")))
+      << "again every 1000 runs";
   Driver moving(StepCounter({.every_n_steps = 1000}));
   EXPECT_THAT(Logged([&] {
                 for (int i = 0; i < 60; ++i) moving.Run(i / 3);
