@@ -6,7 +6,6 @@
 #include <any>
 #include <cstdlib>
 #include <map>
-#include <memory>
 #include <string>
 #include <typeinfo>
 #include <utility>
@@ -38,9 +37,10 @@ class Feeds {
  private:
   static std::string NameOf(const std::type_info& type) {
     int failed = 0;
-    const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &failed),
-                                                           &std::free);
-    return failed == 0 ? name.get() : type.name();
+    char* const readable = abi::__cxa_demangle(type.name(), nullptr, nullptr, &failed);
+    std::string name = failed == 0 ? readable : type.name();
+    std::free(readable);
+    return name;
   }
 
   std::map<std::string, std::any> values_;
