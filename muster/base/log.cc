@@ -1,5 +1,7 @@
 #include "muster/base/log.h"
 
+#include <unistd.h>
+
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -7,7 +9,9 @@ namespace muster {
 
 void SetUpLog(const std::string& task, const std::string& level) {
   auto logger = std::make_shared<spdlog::logger>("muster", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  logger->set_pattern(task.empty() ? "%H:%M:%S.%e %^%L%$ %v" : "%H:%M:%S.%e %^%L%$ [" + task + "] %v");
+  // On a terminal a progress bar may stand in the line, with the cursor at its beginning: it is cleared first.
+  const std::string clear = isatty(STDERR_FILENO) == 1 ? "\x1b[K" : "";
+  logger->set_pattern(clear + (task.empty() ? "%H:%M:%S.%e %^%L%$ %v" : "%H:%M:%S.%e %^%L%$ [" + task + "] %v"));
   logger->set_level(spdlog::level::from_str(level));
   spdlog::set_default_logger(std::move(logger));
 }

@@ -249,7 +249,8 @@ bool FifoQueues::Serve(Queue& queue, Attempt& attempt) {
   if (!last) return moved;
   PutBack(queue, attempt);
   Settle(queue, attempt,
-         absl::OutOfRangeError(absl::StrCat("queue '", queue.spec.name, "' is closed and has too few elements: ",
+         absl::OutOfRangeError(absl::StrCat("queue '", queue.spec.name, "' is closed and ",
+                                            queue.elements.empty() ? "used up: " : "has too few elements: ",
                                             attempt.count, " asked for, ", queue.elements.size(), " there")));
   return true;
 }
@@ -337,8 +338,11 @@ void FifoQueues::Expire(absl::Time now) {
       Settle(queue, attempt,
              absl::DeadlineExceededError(absl::StrCat(
                  "queue '", queue.spec.name, "' ", attempt.element != nullptr ? "had no room" : "had too few elements",
-                 " within ", absl::FormatDuration(now - attempt.since), ": ", queue.elements.size(), " of ",
-                 queue.spec.capacity)));
+                 " within ", absl::FormatDuration(absl::Floor(attempt.deadline - attempt.since, absl::Milliseconds(1))),
+                 ": ",
+                 attempt.element != nullptr
+                     ? absl::StrCat(queue.elements.size(), " of ", queue.spec.capacity, " there")
+                     : absl::StrCat(attempt.count, " asked for, ", queue.elements.size(), " there"))));
       return true;
     });
     Flush(queue);

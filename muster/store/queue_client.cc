@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 
@@ -44,8 +46,15 @@ QueueClient::QueueClient(Transport& transport, std::string address, QueueSpec sp
 
 absl::Status QueueClient::Named(const absl::Status& status) const {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat("queue '", spec_.name, "' on ", options_.ps, " (", address_,
-                                                  "): ", status.message()));
+  // The channel has put the address before what the ps said, and the ps the queue's name.
+  absl::string_view text = status.message();
+  while (absl::ConsumePrefix(&text, absl::StrCat(address_, ": "))) {
+  }
+  const std::string queue = absl::StrCat("queue '", spec_.name, "' ");
+  if (absl::ConsumePrefix(&text, queue))
+    return absl::Status(status.code(), absl::StrCat(queue, "on ", options_.ps, " ", text));
+  const std::string address = absl::StrContains(text, address_) ? "" : absl::StrCat(" (", address_, ")");
+  return absl::Status(status.code(), absl::StrCat(queue, "on ", options_.ps, address, ": ", text));
 }
 
 // A request that is sent again before it has arrived breaks off its own bytes, and would never arrive.
@@ -113,7 +122,7 @@ absl::StatusOr<Reply> QueueClient::Ask(const Call& call, absl::Time deadline) {
       if (answer.ok()) return answer;
       return Named(answer.status());
     }
-    if (answered && !std::exchange(said, true)) LogWarning(answer.status().message(), "; trying again");
+    if (answered && !std::exchange(said, true)) LogWarning(Named(answer.status()).message(), "; trying again");
     if (why.ok()) why = Look(call, deadline);
     if (answered) continue;
     // Given up: a connection that breaks takes the request out of the ps's line. Otherwise it keeps its place there.

@@ -67,7 +67,7 @@ TEST_F(QueueClientTest, ElementsGoFromOneProcessToAnother) {
   EXPECT_EQ(producer->Close(false, absl::InfiniteFuture()), absl::OkStatus());
   const auto none = consumer->Dequeue(1, false, absl::InfiniteFuture());
   EXPECT_TRUE(absl::IsOutOfRange(none.status())) << none.status();
-  EXPECT_THAT(std::string(none.status().message()), AllOf(HasSubstr("'input'"), HasSubstr("ps:0")));
+  EXPECT_EQ(none.status().message(), "queue 'input' on ps:0 is closed and used up: 1 asked for, 0 there");
 }
 
 // Every kind of fault, at every one of the first requests after the openings.
@@ -223,6 +223,12 @@ TEST_F(QueueClientTest, AnotherCapacityIsRefusedWithBoth) {
   const absl::Status other = Client("worker:1", {"input", 5, kQueue.components})->Open(absl::InfiniteFuture());
   EXPECT_TRUE(absl::IsInvalidArgument(other));
   EXPECT_THAT(std::string(other.message()), AllOf(HasSubstr("capacity 3"), HasSubstr("capacity 5")));
+}
+
+TEST_F(QueueClientTest, AQueueWithoutACapacityIsToldWhatToGive) {
+  const absl::Status status = Client("worker:0", {"input", 0, kQueue.components})->Open(absl::InfiniteFuture());
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has no capacity: give .capacity"));
 }
 
 TEST_F(QueueClientTest, AnElementThatDoesNotFitNeverLeaves) {

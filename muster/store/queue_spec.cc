@@ -54,7 +54,10 @@ absl::Status ValidateQueue(const QueueSpec& spec) {
   if (spec.name.empty() || spec.name.size() > kMaxName)
     return absl::InvalidArgumentError(
         absl::StrCat("a queue's name has ", spec.name.size(), " bytes; accepted: 1 to ", kMaxName));
-  if (spec.capacity == 0 || spec.capacity > kMaxQueueElements)
+  if (spec.capacity == 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("queue '", spec.name, "' has no capacity: give .capacity; accepted: 1 to ", kMaxQueueElements));
+  if (spec.capacity > kMaxQueueElements)
     return absl::InvalidArgumentError(absl::StrCat("queue '", spec.name, "' has a capacity of ", spec.capacity,
                                                    " elements; accepted: 1 to ", kMaxQueueElements));
   if (spec.components.empty() || spec.components.size() > kMaxComponents)

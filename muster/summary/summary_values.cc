@@ -1,6 +1,11 @@
 #include "muster/summary/summary_values.h"
 
+#include <algorithm>
+#include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 
 namespace muster {
 namespace {
@@ -113,6 +118,27 @@ void AppendPluginContent(std::string& summary, std::string_view tag, std::string
     tensor.add_packed_float(kTensorFloatVal, &zero, &zero + 1);
   }
   AddPlugin(one, plugin, content);
+}
+
+absl::Status CheckSummary(std::string_view summary, const std::string& whose) {
+  constexpr size_t kShown = 20;
+  std::string why = "there are fields that a Summary hasn't";
+  try {
+    protozero::pbf_reader reader(summary.data(), summary.size());
+    bool values_only = true;
+    while (values_only && reader.next()) {
+      values_only = reader.tag() == kSummaryValue && reader.wire_type() == protozero::pbf_wire_type::length_delimited;
+      if (!values_only) break;
+      for (protozero::pbf_reader value = reader.get_message(); value.next();) value.skip();
+    }
+    if (values_only) return absl::OkStatus();
+  } catch (const protozero::exception& error) {
+    why = error.what();
+  }
+  const absl::string_view begin(summary.data(), std::min(summary.size(), kShown));
+  return absl::InvalidArgumentError(absl::StrCat(whose, " are no Summary: ", why, " (", summary.size(), " bytes, \"",
+                                                 absl::CHexEscape(begin), summary.size() > kShown ? "…" : "",
+                                                 "\"); return summary::MergeAll(), or an encoded Summary message"));
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "muster/summary/png.h"
 #include "muster/summary/value_histogram.h"
 
@@ -22,5 +23,9 @@ void AppendText(std::string& summary, std::string_view tag, std::string_view tex
 
 // What a plugin of TensorBoard keeps in a value's metadata; the value itself is a tensor of one zero.
 void AppendPluginContent(std::string& summary, std::string_view tag, std::string_view plugin, std::string_view content);
+
+// InvalidArgument unless the bytes are those of a Summary, checked down to the fields of its values: TensorBoard reads
+// nothing behind an event that it can't read. `whose` begins the error: "the summary_op's bytes".
+[[nodiscard]] absl::Status CheckSummary(std::string_view summary, const std::string& whose);
 
 }  // namespace muster

@@ -84,6 +84,21 @@ TEST(SummaryValuesTest, TheEndOfARunWithHParams) {
             HParamsValue("_hparams_/session_end_info", BytesField(4, NumberField(1, 1) + DoubleField(2, 1.5))));
 }
 
+TEST(SummaryValuesTest, WhatIsNoSummaryIsToldFromOne) {
+  std::string summary;
+  EXPECT_TRUE(CheckSummary(summary, "the bytes").ok());
+  AppendScalar(summary, "loss", 0.5f);
+  AppendText(summary, "text", "words");
+  AppendHParamsEnd(summary, absl::FromUnixMillis(1500));
+  EXPECT_TRUE(CheckSummary(summary, "the bytes").ok());
+  for (const std::string& bad : {std::string("loss = 0.5"), summary.substr(0, summary.size() - 1), summary + "x",
+                                 NumberField(1, 1), BytesField(2, "loss"), BytesField(1, "not fields")}) {
+    const absl::Status status = CheckSummary(bad, "the summary_op's bytes");
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad;
+    EXPECT_EQ(status.message().substr(0, 38), "the summary_op's bytes are no Summary:");
+  }
+}
+
 TEST(GraphDefTest, NodesWithShapesAndAttributes) {
   const GraphNode nodes[] = {{.name = "Net/fc", .op = "Linear", .inputs = {"Net/fc/w"}, .attributes = {{"k", "v"}}},
                              {.name = "Net/fc/w", .op = "Parameter", .shape = {{2, 300}}},

@@ -95,14 +95,43 @@ TEST_F(SessionsTest, ASingularSessionHasARawSession) {
 
 TEST_F(SessionsTest, ASupervisorTrainsAndSavesWhereItIsTold) {
   const std::string directory = NewDirectory();
-  TorchSupervisor supervisor(*server_, {.logdir = directory, .save_model_secs = 0});
+  Server& server = *server_;
+  Trainer& trainer = trainer_;
+  const auto loss = [this] { return Loss(); };
   std::string saved;
+  // [supervisor]
+  TorchSupervisor supervisor(server, {.logdir = directory, .save_model_secs = 0});
   supervisor.ManagedSession([&](TorchSupervisor& session) {
-    for (int i = 0; i < 3; ++i) session.Run(trainer_, [&] { return Loss(); });
+    for (int i = 0; i < 3; ++i) session.Run(trainer, loss);
     saved = session.Save();
   });
+  // [/supervisor]
   EXPECT_EQ(saved, directory + "/model.ckpt-3");
   EXPECT_TRUE(supervisor.ShouldStop());
+}
+
+TEST_F(SessionsTest, TheProgramsOfTheManual) {
+  const std::string directory = NewDirectory();
+  Server& server = *server_;
+  torch::nn::Linear& net = net_;
+  Trainer& trainer = trainer_;
+  const auto loss = [this] { return Loss(); };
+  {
+    // [scaffold]
+    const auto init = [&] {  // the chief's, where there is no checkpoint
+      const torch::NoGradGuard no_grad;
+      net->weight.fill_(1);
+      return absl::OkStatus();
+    };
+    const auto scaffold =
+        std::make_shared<Scaffold>(ScaffoldOptions{.init = init, .summary = [] { return summary::MergeAll(); }});
+    MonitoredTrainingSession session(server, {.checkpoint_dir = directory, .scaffold = scaffold},
+                                     {StopAtStep({.last_step = 3})});
+    while (!session.ShouldStop()) session.Run(trainer, loss);
+    // [/scaffold]
+    session.Close();
+    EXPECT_EQ(session.last_checkpoint(), directory + "/model.ckpt-3");
+  }
 }
 
 TEST_F(SessionsTest, ASupervisorsConfigIsHeededWhereTheModuleIsPlaced) {

@@ -21,11 +21,14 @@ absl::Status CheckTensor(const QueueSpec& spec, size_t i, const torch::Tensor& t
   if (tensor.defined() && DTypeFromTorch(tensor.scalar_type()) == component.dtype &&
       tensor.sizes() == torch::IntArrayRef(component.shape))
     return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "component ", i, " of queue '", spec.name, "' is ", DescribeComponent(component), "; given: ",
-      !tensor.defined()
-          ? "an undefined tensor"
-          : absl::StrCat(c10::toString(tensor.scalar_type()), "[", absl::StrJoin(tensor.sizes(), ","), "]")));
+  std::string given = "an undefined tensor";
+  if (tensor.defined()) {
+    const auto dtype = DTypeFromTorch(tensor.scalar_type());
+    given = dtype ? DescribeComponent({*dtype, tensor.sizes().vec()})
+                  : absl::StrCat(c10::toString(tensor.scalar_type()), "[", absl::StrJoin(tensor.sizes(), ","), "]");
+  }
+  return absl::InvalidArgumentError(absl::StrCat("component ", i, " of queue '", spec.name, "' is ",
+                                                 DescribeComponent(component), "; given: ", given));
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ TEST(SharedQueueTest, WhatDoesNotFitIsNamed) {
   EXPECT_TRUE(absl::IsInvalidArgument(shape));
   EXPECT_THAT(std::string(shape.message()), AllOf(HasSubstr("component 0"), HasSubstr("[2,3]"), HasSubstr("[3,2]")));
   const absl::Status type = StatusOf([&] { queue.Enqueue({torch::rand({2, 3}), torch::tensor(1.0F)}); });
-  EXPECT_THAT(std::string(type.message()), AllOf(HasSubstr("component 1"), HasSubstr("int64[]")));
+  EXPECT_THAT(std::string(type.message()),
+              AllOf(HasSubstr("component 1"), HasSubstr("int64[]"), HasSubstr("given: float32[]")));
   EXPECT_TRUE(absl::IsInvalidArgument(StatusOf([&] { queue.Enqueue({torch::rand({2, 3})}); })));
   EXPECT_TRUE(absl::IsInvalidArgument(StatusOf([&] { queue.DequeueMany(0); })));
   EXPECT_TRUE(absl::IsInvalidArgument(StatusOf(

@@ -1,9 +1,13 @@
 // Values that hooks give to one step, by name (TensorFlow's feed_dict of SessionRunArgs). Used by the training thread.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <any>
+#include <cstdlib>
 #include <map>
 #include <string>
+#include <typeinfo>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -27,10 +31,18 @@ class Feeds {
     if (found == values_.end()) return absl::NotFoundError(absl::StrCat("no hook has fed '", name, "' in this run"));
     if (const T* const value = std::any_cast<T>(&found->second)) return *value;
     return absl::InvalidArgumentError(
-        absl::StrCat("'", name, "' was fed as another type than the one that it is read as"));
+        absl::StrCat("'", name, "' was fed as ", NameOf(found->second.type()), " and is read as ", NameOf(typeid(T))));
   }
 
  private:
+  static std::string NameOf(const std::type_info& type) {
+    int failed = 0;
+    char* const readable = abi::__cxa_demangle(type.name(), nullptr, nullptr, &failed);
+    std::string name = failed == 0 ? readable : type.name();
+    std::free(readable);
+    return name;
+  }
+
   std::map<std::string, std::any> values_;
 };
 

@@ -194,17 +194,17 @@ TEST(HookOptionsTest, SecondsAndStepsTogetherAreRefusedByTheirNames) {
     return std::string(status.message());
   };
   const absl::Duration second = absl::Seconds(1);
-  const char* const save = "exactly one of save_steps and save_interval must be given";
-  EXPECT_EQ(text(CheckpointSaver({.save_steps = 1, .save_interval = second})), save);
-  EXPECT_EQ(text(SummarySaver({.save_steps = 1, .save_interval = second})), save);
-  EXPECT_EQ(text(GradientNorms({.save_steps = 1, .save_interval = second})), save);
-  EXPECT_EQ(text(GradientHistograms({.save_steps = 1, .save_interval = second})), save);
-  EXPECT_EQ(text(Profiler({.save_steps = 1, .save_interval = second})), save);
-  const char* const every = "exactly one of every_n_steps and every must be given";
-  EXPECT_EQ(text(StepCounter({.every_n_steps = 1, .every = second})), every);
-  EXPECT_EQ(text(LearningRateLogger({.every_n_steps = 1, .every = second})), every);
+  const std::string save = ": exactly one of save_steps and save_interval must be given";
+  EXPECT_EQ(text(CheckpointSaver({.save_steps = 1, .save_interval = second})), "CheckpointSaver" + save);
+  EXPECT_EQ(text(SummarySaver({.save_steps = 1, .save_interval = second})), "SummarySaver" + save);
+  EXPECT_EQ(text(GradientNorms({.save_steps = 1, .save_interval = second})), "GradientNorms" + save);
+  EXPECT_EQ(text(GradientHistograms({.save_steps = 1, .save_interval = second})), "GradientHistograms" + save);
+  EXPECT_EQ(text(Profiler({.save_steps = 1, .save_interval = second})), "Profiler" + save);
+  const std::string every = ": give one of every_n_steps and every, not both";
+  EXPECT_EQ(text(StepCounter({.every_n_steps = 1, .every = second})), "StepCounter" + every);
+  EXPECT_EQ(text(LearningRateLogger({.every_n_steps = 1, .every = second})), "LearningRateLogger" + every);
   EXPECT_EQ(text(LoggingTensor({.every_n_iter = 1, .every = second})),
-            "exactly one of every_n_iter and every must be given");
+            "LoggingTensor: give one of every_n_iter and every, not both");
 }
 
 class SummaryHooksTest : public ::testing::Test {
@@ -269,7 +269,7 @@ TEST_F(SummaryHooksTest, StepCounterByTimeAndItsNumbers) {
               ElementsAre("global_step/sec: 12.375"));
 }
 
-TEST_F(SummaryHooksTest, StepCounterWarnsOnceWhenTheStepStandsStill) {
+TEST_F(SummaryHooksTest, StepCounterWarnsNowAndThenWhileTheStepStandsStill) {
   Driver driver(StepCounter());
   const auto lines = Logged([&] {
     for (int i = 0; i < 60; ++i) driver.Run(7);
@@ -277,6 +277,11 @@ TEST_F(SummaryHooksTest, StepCounterWarnsOnceWhenTheStepStandsStill) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_THAT(lines[0], HasSubstr("the global step has not moved"));
   EXPECT_THAT(lines[0], HasSubstr("7"));
+  EXPECT_THAT(Logged([&] {
+                for (int i = 60; i < 2020; ++i) driver.Run(7);
+              }),
+              ElementsAre(HasSubstr("for 1020 runs")))
+      << "again every 1000 runs";
   Driver moving(StepCounter({.every_n_steps = 1000}));
   EXPECT_THAT(Logged([&] {
                 for (int i = 0; i < 60; ++i) moving.Run(i / 3);

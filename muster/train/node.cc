@@ -195,8 +195,10 @@ absl::Status Node::CheckFirstSession() const {
 
 absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
   if (task_.is_ps() || task_.is_evaluator())
-    return absl::FailedPreconditionError(
-        absl::StrCat(task_.task().ToString(), " does not train: only the chief and the workers have a session"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        task_.task().ToString(), " does not train: only the chief and the workers have a session; a program asks ",
+        task_.is_ps() ? "task.is_ps() and calls Server::Join" : "task.is_evaluator() and evaluates",
+        " before it makes one"));
   if (algorithm_ == nullptr)
     return absl::FailedPreconditionError("create the trainer (such as Asynchronous) before the session");
   if (algorithm_->trains_on_ps() && HasOwnCopy())

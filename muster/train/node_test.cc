@@ -164,7 +164,7 @@ TEST(NodeTest, WhoCannotTrainIsTold) {
   EXPECT_THAT(why(**Node::Create(Task(R"({"worker": ["h:1", "h:2"]})", "worker", 1), {})),
               HasSubstr("create the trainer"));
   EXPECT_THAT(why(**Node::Create(Task(R"({"chief": ["h:1"], "ps": ["h:2"]})", "evaluator", 0), {})),
-              HasSubstr("evaluator:0 does not train"));
+              AllOf(HasSubstr("evaluator:0 does not train"), HasSubstr("task.is_evaluator()")));
 }
 
 TEST(NodeTest, AServerHasOneSession) {

@@ -206,13 +206,13 @@ TEST(QueueRunnerTest, AStopEndsAWaitAtARealQueue) {
   ASSERT_TRUE(queue.ok()) << queue.status();
   std::atomic<int> done = 0;
   const int64_t value = 1;
+  Coordinator coordinator;
   QueueRunner runner({.enqueue = {[&] {
                         const absl::Status status = (*queue)->Enqueue({AsBytes(&value, 1)});
                         if (status.ok()) ++done;
                         return status;
                       }},
                       .close = [&](bool cancel_pending) { return (*queue)->Close(cancel_pending); }});
-  Coordinator coordinator;
   ASSERT_EQ(runner.Start(coordinator), absl::OkStatus());
   while ((*queue)->Size()->size < 1) {
   }

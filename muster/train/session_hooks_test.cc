@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <any>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -16,6 +18,11 @@
 #include "muster/train/event_file_reader.h"
 #include "muster/train/hook_call.h"
 #include "muster/train/hooks.h"
+#include "muster/train/hooks/early_stopping.h"
+#include "muster/train/hooks/feed_fn.h"
+#include "muster/train/hooks/final_ops.h"
+#include "muster/train/hooks/global_step_waiter.h"
+#include "muster/train/hooks/progress_bar.h"
 #include "muster/train/training_process.h"
 
 namespace muster {
@@ -236,6 +243,32 @@ TEST(SessionHooksTest, AHookOfOnesOwn) {
   while (!session.ShouldStop()) ASSERT_EQ(session.Run(), absl::OkStatus());
   EXPECT_EQ(session.global_step(), 4);
   EXPECT_TRUE(absl::IsInvalidArgument(LossSpike(0.5).Begin()));
+}
+
+TEST(SessionHooksTest, TheCallsThatTheManualShows) {
+  const int64_t worker = 0;
+  // [calls]
+  const auto final_ops = std::make_shared<FinalOps>(std::map<std::string, FinalOps::Op>{
+      {"last step", [](const SessionContext& session) -> absl::StatusOr<std::any> { return session.global_step; }}});
+  const std::vector<std::shared_ptr<SessionHook>> hooks = {
+      FeedFn([] {
+        return std::map<std::string, std::any>{{"keep_prob", 0.5}};
+      }),         // Fed<double>("keep_prob")
+      final_ops,  // afterwards: std::any_cast<int64_t>(final_ops->values().at("last step"))
+      GlobalStepWaiter(500 * worker),
+      ProgressBar({.last_step = 1000}),
+      StopIf([](const RunValues& values) { return values.loss < 0.01; }, {.run_every_steps = 1}),
+      StopIfNoDecrease({.max_steps_without_improvement = 500, .check = {.run_every_steps = 1}}),
+      StopIfHigher({.metric = "accuracy", .threshold = 0.99, .min_steps = 100, .check = {.run_every_steps = 1}}),
+  };
+  // [/calls]
+  SimulatedStore store(1, {"chief:0"});
+  TrainingProcess process(store, "chief:0");
+  Session session = process.MakeSession({}, hooks);
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  ASSERT_EQ(session.Run(), absl::OkStatus());
+  ASSERT_EQ(session.Close(), absl::OkStatus());
+  EXPECT_EQ(std::any_cast<int64_t>(final_ops->values().at("last step")), 1);
 }
 
 }  // namespace

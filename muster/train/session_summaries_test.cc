@@ -160,6 +160,17 @@ TEST_F(SessionSummariesTest, AnOpOfTheHooksOwnIsWrittenAsItIs) {
   EXPECT_EQ(events[1].ToString(), "1: a=1 b=2");
 }
 
+TEST_F(SessionSummariesTest, BytesThatAreNoSummaryAreAnErrorAndArentWritten) {
+  SessionOptions options = Options(0);
+  options.save_checkpoint_steps = 0;
+  Session session =
+      chief_.MakeSession(options, {SummarySaver({.save_steps = 1, .summary_op = [] { return "loss = 0.5"; }})});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  const absl::Status status = session.Run();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the summary_op's bytes are no Summary"));
+}
+
 TEST_F(SessionSummariesTest, TheScaffoldsSummaryAndAnOpAreOneTooMany) {
   const SummaryOp op = [] { return std::string(); };
   EXPECT_EQ(SummarySaver({.save_steps = 1, .scaffold_summary = op})->Begin(), absl::OkStatus());

@@ -4,6 +4,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/last_wait.h"
+#include "muster/summary/summary_values.h"
 
 namespace muster {
 namespace {
@@ -108,8 +109,11 @@ absl::StatusOr<StepResult> Supervisor::Run() {
 }
 
 absl::Status Supervisor::WriteSummaries(const StepResult& result) {
-  if (const SummaryOp& summary = manager_.scaffold().options().summary)
-    return summaries_->AddSummary(summary(), result.global_step);
+  if (const SummaryOp& op = manager_.scaffold().options().summary) {
+    const std::string summary = op();
+    RETURN_IF_ERROR(CheckSummary(summary, "the scaffold's summary's bytes"));
+    return summaries_->AddSummary(summary, result.global_step);
+  }
   RETURN_IF_ERROR(whole_run_.Write(*summaries_, step_summaries_));
   return summaries_->AddSummary(SummaryOf({.loss = result.loss,
                                            .global_step = result.global_step,

@@ -14,7 +14,7 @@ constexpr int kLastAttempts = 5;
 class CheckpointSaverHook final : public SessionHook {
  public:
   explicit CheckpointSaverHook(const CheckpointSaverOptions& options)
-      : timer_(MakeTimer(options.save_steps, options.save_interval, "save_steps and save_interval")),
+      : timer_(MakeTimer("CheckpointSaver", options.save_steps, options.save_interval, "save_steps and save_interval")),
         listeners_(options.listeners) {}
 
   absl::Status Begin() override {

@@ -1,9 +1,12 @@
 #include "muster/train/hooks/early_stopping.h"
 
 #include <cmath>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/algo/algorithm.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
@@ -18,7 +21,7 @@ constexpr absl::Duration kDefaultInterval = absl::Seconds(60);
 
 absl::StatusOr<SecondOrStepTimer> TimerOf(const StopCheck& check) {
   if (check.run_every_steps || check.run_every)
-    return MakeTimer(check.run_every_steps, check.run_every, "run_every_steps and run_every");
+    return MakeTimer("early stopping", check.run_every_steps, check.run_every, "run_every_steps and run_every");
   return SecondOrStepTimer::Every(kDefaultInterval);
 }
 
@@ -30,6 +33,8 @@ class Judge {
   virtual void Look(const RunValues& values) = 0;
   // Why training shall stop; empty: it shall go on.
   virtual std::string Verdict(const RunValues& values) = 0;
+  // Which of a run's values it looks at; empty: the program's function knows.
+  virtual std::string metric() const { return ""; }
 };
 
 class PredicateJudge final : public Judge {
@@ -67,6 +72,7 @@ class ImprovementJudge final : public Judge {
                             options_.max_steps_without_improvement, ") configured for early stopping");
   }
   std::string Verdict(const RunValues&) override { return verdict_; }
+  std::string metric() const override { return options_.metric; }
 
  private:
   const NoImprovementOptions options_;
@@ -88,6 +94,7 @@ class ThresholdJudge final : public Judge {
                               options_.threshold, ") for early stopping");
   }
   std::string Verdict(const RunValues&) override { return verdict_; }
+  std::string metric() const override { return options_.metric; }
 
  private:
   const ThresholdOptions options_;
@@ -107,26 +114,47 @@ class EarlyStoppingHook final : public SessionHook {
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
     const SessionContext& session = context.session();
     if (!session.is_chief) return absl::OkStatus();
+    Note(values);
     judge_->Look(values);
     if (!timer_->ShouldTriggerForStep(values.global_step, session.now)) return absl::OkStatus();
     timer_->UpdateLastTriggered(values.global_step, session.now);
+    if (!std::exchange(asked_, true)) WarnIfUnseen();
     const std::string why = judge_->Verdict(values);
     if (why.empty()) return absl::OkStatus();
     LogInfo("Requesting early stopping at global step ", values.global_step, ": ", why, ".");
     stopped_ = true;
+    stopped_at_ = values.global_step;
     context.RequestStop();
     return absl::OkStatus();
   }
   // The others have no way of their own to see it.
   absl::Status End(const SessionContext& session) override {
+    if (asked_) WarnIfUnseen();
     if (!stopped_ || session.client == nullptr || !session.algorithm->trains_on_ps()) return absl::OkStatus();
     const absl::Status ended =
-        session.client->Shutdown(absl::StrCat("early stopping at global step ", session.global_step));
+        session.client->Shutdown(absl::StrCat("early stopping, requested at global step ", stopped_at_));
     return absl::IsCancelled(ended) ? absl::OkStatus() : ended;
   }
 
  private:
+  void Note(const RunValues& values) {
+    double value = 0;
+    if (metric_.empty() || seen_ || (seen_ = values.Find(metric_, &value))) return;
+    for (const auto& [name, scalar] : values.scalars) names_.insert(name);
+  }
+  // A mistyped metric would never stop anything, and nobody would know why.
+  void WarnIfUnseen() const {
+    if (!metric_.empty() && !seen_)
+      LogWarning("early stopping: no run so far had '", metric_, "'; there were: ", absl::StrJoin(names_, ", "),
+                 " (a scalar of the program is added with summary::Scalar or AddScalar)");
+  }
+
   const std::unique_ptr<Judge> judge_;
+  const std::string metric_ = judge_->metric();
+  bool seen_ = false;
+  bool asked_ = false;
+  std::set<std::string> names_ = {"loss", "global_step", "staleness"};
+  int64_t stopped_at_ = 0;
   absl::StatusOr<SecondOrStepTimer> timer_;
   bool stopped_ = false;
 };

@@ -81,6 +81,24 @@ TEST(EarlyStoppingTest, AScalarThatNotEveryRunHas) {
                                     "max steps (5)")));
 }
 
+TEST(EarlyStoppingTest, AMetricThatNoRunHasIsSaidAtTheFirstQuestionAndAtTheEnd) {
+  Driver driver(StopIfHigher({.metric = "acuracy", .check = {.run_every_steps = 10}}));
+  ASSERT_EQ(driver.Begin(), absl::OkStatus());
+  const auto warning = HasSubstr("no run so far had 'acuracy'; there were: ");
+  EXPECT_THAT(Logged([&] { driver.Run(1, 1, {{"accuracy", 0.5}}); }), ElementsAre(warning));
+  EXPECT_TRUE(Logged([&] {
+                driver.Run(2, 1, {{"accuracy", 0.5}});
+                driver.Run(20, 1, {{"accuracy", 0.5}});
+              }).empty());
+  EXPECT_THAT(Logged([&] { EXPECT_EQ(driver.End(20), absl::OkStatus()); }),
+              ElementsAre(HasSubstr("accuracy, global_step, loss, staleness")));
+  Driver known(StopIfHigher({.metric = "accuracy", .threshold = 1, .check = kEachStep}));
+  EXPECT_TRUE(Logged([&] {
+                known.Run(1, 1, {{"accuracy", 0.5}});
+                EXPECT_EQ(known.End(1), absl::OkStatus());
+              }).empty());
+}
+
 TEST(EarlyStoppingTest, OnlyTheChiefDecides) {
   Driver driver(StopIf([](const RunValues&) { return true; }, kEachStep));
   driver.is_chief = false;

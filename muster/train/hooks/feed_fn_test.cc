@@ -29,7 +29,8 @@ TEST_F(FeedFnTest, EachStepReadsWhatTheHooksFedForIt) {
   process_.source.on_step = [&](double loss) {
     read.push_back(session.Fed<double>("keep_prob").value_or(-1));
     EXPECT_EQ(session.Fed<std::string>("mode").value_or(""), "train");
-    EXPECT_TRUE(absl::IsInvalidArgument(session.Fed<float>("mode").status()));
+    EXPECT_EQ(session.Fed<float>("keep_prob").status(),
+              absl::InvalidArgumentError("'keep_prob' was fed as double and is read as float"));
     const absl::Status unknown = session.Fed<double>("keep").status();
     EXPECT_TRUE(absl::IsNotFound(unknown));
     EXPECT_THAT(std::string(unknown.message()), HasSubstr("'keep'"));

@@ -11,6 +11,7 @@ namespace {
 
 constexpr absl::Duration kBetweenQuestions = absl::Milliseconds(500);
 constexpr int64_t kStepsBetweenLines = 1000;
+constexpr absl::Duration kBetweenLines = absl::Seconds(30);  // where the steps are slower
 constexpr char kBarrierOfOne[] = "global_step_waiter";
 
 class GlobalStepWaiterHook final : public SessionHook {
@@ -28,14 +29,16 @@ class GlobalStepWaiterHook final : public SessionHook {
   absl::Status Wait(const SessionContext& session) const {
     LogInfo("Waiting for global step ", wait_until_, " before starting training.");
     int64_t last_logged = 0;
+    absl::Time logged_at = session.loop->Now();
     for (;;) {
       // The ps give values to whoever wants to read them after training has ended, but open no barrier.
       RETURN_IF_ERROR(session.client->Barrier(kBarrierOfOne, /*parties=*/1));
       ASSIGN_OR_RETURN(const int64_t step, session.client->ReadGlobalStep());
       if (step >= wait_until_) return absl::OkStatus();
-      if (step - last_logged > kStepsBetweenLines) {
+      if (step - last_logged > kStepsBetweenLines || session.loop->Now() - logged_at >= kBetweenLines) {
         LogInfo("Waiting for global step ", wait_until_, " before starting training. Current step is ", step, ".");
         last_logged = step;
+        logged_at = session.loop->Now();
       }
       if (session.loop->RunUntil(session.stop_requested, session.loop->Now() + kBetweenQuestions))
         return absl::CancelledError(

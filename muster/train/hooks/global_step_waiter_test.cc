@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "muster/train/hook_driver.h"
 #include "muster/train/training_process.h"
 
@@ -48,6 +51,19 @@ TEST_F(GlobalStepWaiterTest, TheFirstRunWaitsAndSaysHowFarItIs) {
   chief_trains_ = false;
   const auto quiet = Logged([&] { EXPECT_EQ(worker.Run(), absl::OkStatus()); });
   EXPECT_TRUE(quiet.empty()) << "once";
+}
+
+TEST_F(GlobalStepWaiterTest, SaysThatItWaitsEvery30SecondsWhereNoStepIsMade) {
+  Session worker = worker_process_.MakeSession({}, {GlobalStepWaiter(1000000000)});
+  ASSERT_EQ(worker.Start(), absl::OkStatus());
+  chief_trains_ = false;
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(70), [this] { worker_process_.stop = true; });
+  const auto lines = Logged([&] { EXPECT_EQ(worker.Run(), absl::OkStatus()); });
+  const auto says = ::testing::HasSubstr("before starting training. Current step is");
+  EXPECT_EQ(
+      std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return ::testing::Value(line, says); }),
+      2);
+  EXPECT_EQ(worker.Close(), absl::OkStatus());
 }
 
 TEST_F(GlobalStepWaiterTest, WithoutANumberNobodyWaits) {

@@ -66,8 +66,8 @@ void ForEachGradient(const GradientView& view,
 // Sees to when a run is looked at.
 class GradientHook : public SessionHook {
  public:
-  explicit GradientHook(const GradientSummaryOptions& options)
-      : timer_(MakeTimer(options.save_steps, options.save_interval, "save_steps and save_interval")) {}
+  GradientHook(const char* name, const GradientSummaryOptions& options)
+      : timer_(MakeTimer(name, options.save_steps, options.save_interval, "save_steps and save_interval")) {}
 
   absl::Status Begin() override { return timer_.status(); }
   absl::Status BeforeRun(RunContext& context) override {
@@ -92,7 +92,7 @@ class GradientHook : public SessionHook {
 
 class GradientNormsHook final : public GradientHook {
  public:
-  using GradientHook::GradientHook;
+  explicit GradientNormsHook(const GradientSummaryOptions& options) : GradientHook("GradientNorms", options) {}
 
  private:
   void Look(const GradientView& view) override {
@@ -115,7 +115,8 @@ class GradientNormsHook final : public GradientHook {
 
 class GradientHistogramsHook final : public GradientHook {
  public:
-  using GradientHook::GradientHook;
+  explicit GradientHistogramsHook(const GradientSummaryOptions& options)
+      : GradientHook("GradientHistograms", options) {}
 
  private:
   void Look(const GradientView& view) override {

@@ -19,7 +19,8 @@ namespace {
 class LearningRateLoggerHook final : public SessionHook {
  public:
   explicit LearningRateLoggerHook(const LearningRateLoggerOptions& options)
-      : timer_(MakeTimerOr(100, options.every_n_steps, options.every, "every_n_steps and every")) {}
+      : timer_(
+            MakeTimerOr("LearningRateLogger", 100, options.every_n_steps, options.every, "every_n_steps and every")) {}
 
   absl::Status Begin() override { return timer_.status(); }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {

@@ -16,7 +16,7 @@ class LoggingTensorHook final : public SessionHook {
       : options_(options),
         tensors_(TensorsOf(options)),
         at_end_only_(IsAtEndOnly(options)),
-        timer_(MakeTimerOr(100, options.every_n_iter, options.every, "every_n_iter and every")) {}
+        timer_(MakeTimerOr("LoggingTensor", 100, options.every_n_iter, options.every, "every_n_iter and every")) {}
 
   absl::Status Begin() override { return at_end_only_ ? absl::OkStatus() : timer_.status(); }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
@@ -44,6 +44,11 @@ class LoggingTensorHook final : public SessionHook {
   static bool IsAtEndOnly(const LoggingTensorOptions& options) {
     return options.at_end && !options.every_n_iter && !options.every;
   }
+  static std::vector<std::string> NamesOf(const RunValues& values) {
+    std::vector<std::string> names = {"loss", "step", "staleness"};
+    for (const auto& [name, value] : values.scalars) names.push_back(name);
+    return names;
+  }
   absl::Status Log(const RunValues& values, const std::optional<SecondOrStepTimer::Elapsed>& elapsed) const {
     if (options_.formatter) {
       LogInfo(options_.formatter(values));
@@ -53,8 +58,9 @@ class LoggingTensorHook final : public SessionHook {
     for (const auto& [tag, name] : tensors_) {
       double value;
       if (!values.Find(name, &value))
-        return absl::InvalidArgumentError(absl::StrCat("LoggingTensor: there is no tensor '", name,
-                                                       "'; use AddScalar in the step, or loss, step, staleness"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("LoggingTensor: the step has no '", name, "'; it has ", absl::StrJoin(NamesOf(values), ", "),
+                         "; add a scalar in the step with summary::Scalar or the session's AddScalar"));
       // Whole numbers (steps) in full: %.8g would print the hundred-millionth step as 1e+08.
       words.push_back(value == std::trunc(value) && std::abs(value) < 1e15 ? absl::StrFormat("%s = %.0f", tag, value)
                                                                            : absl::StrFormat("%s = %.8g", tag, value));

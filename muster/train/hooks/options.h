@@ -10,21 +10,24 @@
 
 namespace muster {
 
-// InvalidArgument unless exactly one is given and it is positive; `names` says how the two are called.
-inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const std::optional<int64_t>& steps,
+// InvalidArgument, which names the hook, unless exactly one is given and it is positive; `names`: what the two are
+// called.
+inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const char* hook, const std::optional<int64_t>& steps,
                                                    const std::optional<absl::Duration>& interval, const char* names) {
   if (steps.has_value() == interval.has_value())
-    return WrongOptionError(absl::StrCat("exactly one of ", names, " must be given"));
+    return WrongOptionError(absl::StrCat(hook, ": exactly one of ", names, " must be given"));
   if ((steps && *steps <= 0) || (interval && *interval <= absl::ZeroDuration()))
-    return WrongOptionError(absl::StrCat("one of ", names, " must be given and be positive"));
+    return WrongOptionError(absl::StrCat(hook, ": one of ", names, " must be given and be positive"));
   return steps ? SecondOrStepTimer::EverySteps(*steps) : SecondOrStepTimer::Every(*interval);
 }
 
 // The same where there is a default: `usual` steps if neither is given.
-inline absl::StatusOr<SecondOrStepTimer> MakeTimerOr(int64_t usual, const std::optional<int64_t>& steps,
+inline absl::StatusOr<SecondOrStepTimer> MakeTimerOr(const char* hook, int64_t usual,
+                                                     const std::optional<int64_t>& steps,
                                                      const std::optional<absl::Duration>& interval, const char* names) {
   if (!steps && !interval) return SecondOrStepTimer::EverySteps(usual);
-  return MakeTimer(steps, interval, names);
+  if (steps && interval) return WrongOptionError(absl::StrCat(hook, ": give one of ", names, ", not both"));
+  return MakeTimer(hook, steps, interval, names);
 }
 
 }  // namespace muster

@@ -17,7 +17,7 @@ class ProfilerHook final : public SessionHook {
  public:
   explicit ProfilerHook(const ProfilerOptions& options)
       : options_(options),
-        timer_(MakeTimer(options.save_steps, options.save_interval, "save_steps and save_interval")) {}
+        timer_(MakeTimer("Profiler", options.save_steps, options.save_interval, "save_steps and save_interval")) {}
 
   absl::Status Begin() override {
     if (!range()) return timer_.status();

@@ -80,7 +80,8 @@ class ProgressBarHook final : public SessionHook {
     const int bar = std::min(kLongestBar, room - static_cast<int>(percent.size() + rest.size()) - 4);
     std::string line = absl::StrCat(percent, " ", bar < kShortestBar ? "" : absl::StrCat(Bar(done, bar), " "), rest);
     line.resize(std::min(line.size(), static_cast<size_t>(std::max(room, 0))));
-    terminal_.write(absl::StrCat(kClearLine, line));
+    // The cursor waits at the line's beginning: on a terminal a log line (base/log.cc) clears from there on.
+    terminal_.write(absl::StrCat(kClearLine, line, "\r"));
     line_open_ = true;
   }
   static std::string Bar(double done, int width) {

@@ -8,12 +8,14 @@ namespace muster {
 namespace {
 
 // TensorFlow warns once the global step has not moved for so many of its own checks.
-constexpr int kStandingStillBeforeWarning = 20;
+constexpr int64_t kStandingStillBeforeWarning = 20;
+// … and here again after so many more.
+constexpr int64_t kRunsBetweenWarnings = 1000;
 
 class StepCounterHook final : public SessionHook {
  public:
   explicit StepCounterHook(const StepCounterOptions& options)
-      : timer_(MakeTimerOr(100, options.every_n_steps, options.every, "every_n_steps and every")) {}
+      : timer_(MakeTimerOr("StepCounter", 100, options.every_n_steps, options.every, "every_n_steps and every")) {}
 
   absl::Status Begin() override { return timer_.status(); }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
@@ -32,13 +34,15 @@ class StepCounterHook final : public SessionHook {
   void NoteMovement(int64_t step) {
     still_ = step == last_step_ ? still_ + 1 : 0;
     last_step_ = step;
-    if (still_ != kStandingStillBeforeWarning) return;
-    LogWarning("the global step has not moved for ", still_, " runs (it stands at ", step, ")");
+    const int64_t since = still_ - kStandingStillBeforeWarning;
+    if (since < 0 || since % kRunsBetweenWarnings != 0) return;
+    LogWarning("the global step has not moved for ", still_, " runs (it stands at ", step,
+               "); with LocalVariables: no push in the run");
   }
 
   absl::StatusOr<SecondOrStepTimer> timer_;
   int64_t last_step_ = -1;
-  int still_ = 0;
+  int64_t still_ = 0;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
+#include "muster/summary/summary_values.h"
 #include "muster/train/hooks.h"
 #include "muster/train/hooks/options.h"
 #include "muster/train/run_summary.h"
@@ -41,7 +42,8 @@ class SummarySaverHook final : public SessionHook {
     saved_ = true;
     timer_->UpdateLastTriggered(values.global_step, context.session().now);
     if (values.summaries != nullptr) RETURN_IF_ERROR(whole_run_.Write(writer, *values.summaries));
-    return writer.AddSummary(Summary(values), values.global_step);
+    ASSIGN_OR_RETURN(const std::string summary, Summary(values));
+    return writer.AddSummary(summary, values.global_step);
   }
 
   absl::Status End(const SessionContext& session) override {
@@ -53,7 +55,7 @@ class SummarySaverHook final : public SessionHook {
 
  private:
   absl::StatusOr<SecondOrStepTimer> NewTimer() const {
-    return MakeTimer(options_.save_steps, options_.save_interval, "save_steps and save_interval");
+    return MakeTimer("SummarySaver", options_.save_steps, options_.save_interval, "save_steps and save_interval");
   }
 
   // What the directory holds of `step` and later is of a life that ended: TensorBoard drops it. Steps may be counted
@@ -67,9 +69,13 @@ class SummarySaverHook final : public SessionHook {
     return writer.AddSessionLog(SessionStatus::kStart, step);
   }
 
-  std::string Summary(const RunValues& values) const {
-    if (options_.summary_op) return options_.summary_op();
-    return options_.scaffold_summary ? options_.scaffold_summary() : SummaryOf(values);
+  absl::StatusOr<std::string> Summary(const RunValues& values) const {
+    const SummaryOp& op = options_.summary_op ? options_.summary_op : options_.scaffold_summary;
+    if (!op) return SummaryOf(values);
+    std::string summary = op();
+    RETURN_IF_ERROR(
+        CheckSummary(summary, options_.summary_op ? "the summary_op's bytes" : "the scaffold's summary's bytes"));
+    return summary;
   }
 
   const SummarySaverOptions options_;
