@@ -281,16 +281,14 @@ absl::StatusOr<double> ModuleSource::ComputeGradients() {
   absl::StatusOr<double> loss = CatchTorch("computing the loss and its gradients", [this] { return RunMinibatch(); });
   absl::Status ended = CatchTorch("collecting gradients of rows", [this] { return EndTables(), absl::OkStatus(); });
   if (loss.ok() && !ended.ok()) loss = std::move(ended);
-  if (loss.ok() && !HasAnyGradient()) loss = NoParameterError();
+  // A gradient of zeros is one.
+  const auto has_gradient = [](const Variable& variable) { return variable.gradient.defined(); };
+  const bool depends = !row_gradients_.empty() || std::any_of(variables_.begin(), variables_.end(), has_gradient);
+  if (loss.ok() && !depends) loss = NoParameterError();
   if (loss.ok()) return loss;
   for (Variable& variable : variables_) failed_.push_back(std::move(variable.gradient));
   DropGradients();
   return loss;
-}
-
-bool ModuleSource::HasAnyGradient() const {
-  const auto has_one = [](const Variable& variable) { return variable.gradient.defined(); };
-  return !row_gradients_.empty() || std::any_of(variables_.begin(), variables_.end(), has_one);
 }
 
 absl::StatusOr<torch::Tensor> ModuleSource::CallLoss() {

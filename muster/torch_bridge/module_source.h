@@ -104,7 +104,6 @@ class ModuleSource final : public GradientSource {
   [[nodiscard]] absl::Status CollectGradients();
 
   absl::Status TakeValues() override;
-
   ByteSpan gradient(size_t i) override;
   MutableByteSpan OverwritableGradient(size_t i) override;
   bool KeepGradients() override;
@@ -138,8 +137,6 @@ class ModuleSource final : public GradientSource {
   absl::Status ReattachVariable(const Variable& variable);
   absl::StatusOr<torch::Tensor> CallLoss();
   absl::StatusOr<double> RunMinibatch();
-  // Of this minibatch; a gradient of zeros is one.
-  bool HasAnyGradient() const;
   void BringResults();
   void DropGradients();
   void CountHolders();
