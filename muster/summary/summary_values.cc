@@ -135,7 +135,7 @@ absl::Status CheckSummary(std::string_view summary, const std::string& whose) {
   } catch (const protozero::exception& error) {
     why = error.what();
   }
-  const absl::string_view begin(summary.data(), std::min(summary.size(), kShown));
+  const std::string begin(summary.substr(0, kShown));
   return absl::InvalidArgumentError(absl::StrCat(whose, " are no Summary: ", why, " (", summary.size(), " bytes, \"",
                                                  absl::CHexEscape(begin), summary.size() > kShown ? "…" : "",
                                                  "\"); return summary::MergeAll(), or an encoded Summary message"));
