@@ -1,6 +1,5 @@
 #include "muster/summary/summary_values.h"
 
-#include <algorithm>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 

@@ -138,8 +138,10 @@ class EarlyStoppingHook final : public SessionHook {
 
  private:
   void Note(const RunValues& values) {
+    if (metric_.empty() || seen_) return;
     double value = 0;
-    if (metric_.empty() || seen_ || (seen_ = values.Find(metric_, &value))) return;
+    seen_ = values.Find(metric_, &value);
+    if (seen_) return;
     for (const auto& [name, scalar] : values.scalars) names_.insert(name);
   }
   // A mistyped metric would never stop anything, and nobody would know why.
