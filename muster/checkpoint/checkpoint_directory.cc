@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 
@@ -26,8 +27,6 @@ constexpr char kPartSuffix[] = ".safetensors";
 constexpr char kTemporarySuffix[] = ".tmp";  // WriteFileAtomically puts a process id behind it
 constexpr char kStateFile[] = "checkpoint";
 constexpr double kMaxSeconds = 1e12;  // times in the state file: far beyond any, and exact in milliseconds
-
-absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
 std::optional<int64_t> StepOf(absl::string_view name) {
   int64_t step = 0;
@@ -171,12 +170,12 @@ std::string ManifestFileName(int64_t global_step) { return absl::StrCat(Checkpoi
 
 std::string PartFileName(int64_t global_step, int part, int num_parts, std::string_view save_id) {
   return absl::StrFormat("%s%s%05d-of-%05d.%s%s", CheckpointName(global_step), kPartMark, part, num_parts,
-                         Absl(save_id), kPartSuffix);
+                         AbslView(save_id), kPartSuffix);
 }
 
-std::string TemporaryName(std::string_view file) { return absl::StrCat(Absl(file), kTemporarySuffix); }
+std::string TemporaryName(std::string_view file) { return absl::StrCat(AbslView(file), kTemporarySuffix); }
 
-std::optional<int64_t> StepOfCheckpoint(std::string_view name) { return StepOf(Absl(name)); }
+std::optional<int64_t> StepOfCheckpoint(std::string_view name) { return StepOf(AbslView(name)); }
 
 bool CheckpointState::IsPreserved(const std::string& name) const {
   const auto time = saved.find(name);
@@ -185,13 +184,13 @@ bool CheckpointState::IsPreserved(const std::string& name) const {
 
 absl::Status AnnounceSave(FileSystem& files, const std::string& directory, std::string_view save_id) {
   RETURN_IF_ERROR(files.CreateDirectory(directory));
-  ASSIGN_OR_RETURN(auto file, files.OpenForWriting(JoinPath(directory, absl::StrCat(kSavePrefix, Absl(save_id)))));
+  ASSIGN_OR_RETURN(auto file, files.OpenForWriting(JoinPath(directory, absl::StrCat(kSavePrefix, AbslView(save_id)))));
   RETURN_IF_ERROR(file->Append(AsBytes(save_id.data(), save_id.size())));
   return file->Close();
 }
 
 bool SeesSave(FileSystem& files, const std::string& directory, std::string_view save_id) {
-  const auto content = files.ReadFile(JoinPath(directory, absl::StrCat(kSavePrefix, Absl(save_id))));
+  const auto content = files.ReadFile(JoinPath(directory, absl::StrCat(kSavePrefix, AbslView(save_id))));
   return content.ok() && *content == save_id;
 }
 

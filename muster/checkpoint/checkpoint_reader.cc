@@ -9,13 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 
 namespace muster {
 namespace {
-
-absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
 // Of a valid manifest, so it can't fail.
 int64_t Elements(const std::vector<int64_t>& shape) { return *ElementCount(shape); }
@@ -50,7 +49,7 @@ struct Found {
 absl::StatusOr<const ManifestVariable*> FindVariable(const Manifest& manifest, const std::string& path,
                                                      std::string_view name) {
   const ManifestVariable* variable = manifest.Find(name);
-  if (variable == nullptr) return absl::NotFoundError(absl::StrCat(path, " has no variable '", Absl(name), "'"));
+  if (variable == nullptr) return absl::NotFoundError(absl::StrCat(path, " has no variable '", AbslView(name), "'"));
   return variable;
 }
 
@@ -61,7 +60,7 @@ absl::StatusOr<Found> FindSlot(const Manifest& manifest, const std::string& path
   found.slot = found.variable->FindSlot(slot);
   if (found.slot == nullptr)
     return absl::NotFoundError(
-        absl::StrCat(path, ": variable '", found.variable->name, "' has no slot '", Absl(slot), "'"));
+        absl::StrCat(path, ": variable '", found.variable->name, "' has no slot '", AbslView(slot), "'"));
   return found;
 }
 

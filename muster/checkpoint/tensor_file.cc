@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/absl_view.h"
 #include "muster/base/check.h"
 #include "muster/base/crc32c.h"
 #include "muster/base/status_macros.h"
@@ -42,8 +43,6 @@ constexpr std::array<TypeName, 8> kTypes = {{{DType::kInt64, "I64"},
                                              {DType::kFloat16, "F16"},
                                              {DType::kUInt8, "U8"},
                                              {DType::kBool, "BOOL"}}};
-
-absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
 int Rank(DType dtype) {
   for (int i = 0; i < static_cast<int>(kTypes.size()); ++i)
@@ -156,7 +155,7 @@ absl::StatusOr<DType> ParseSafetensorsName(std::string_view name) {
   for (const TypeName& type : kTypes)
     if (name == type.name) return type.dtype;
   return absl::UnimplementedError(absl::StrCat(
-      "element type '", Absl(name), "'; muster knows ",
+      "element type '", AbslView(name), "'; muster knows ",
       absl::StrJoin(kTypes, ", ", [](std::string* out, const TypeName& type) { absl::StrAppend(out, type.name); })));
 }
 
@@ -288,7 +287,7 @@ absl::Status TensorFileReader::CheckLayout(uint64_t data_start) {
 }
 
 const TensorInfo* TensorFileReader::Find(std::string_view name) const {
-  const auto found = index_.find(Absl(name));
+  const auto found = index_.find(AbslView(name));
   return found == index_.end() ? nullptr : &tensors_[found->second];
 }
 
@@ -302,7 +301,7 @@ absl::Status TensorFileReader::Read(std::string_view name, MutableByteSpan into)
 
 absl::Status TensorFileReader::ReadRange(std::string_view name, uint64_t first_byte, MutableByteSpan into) const {
   const TensorInfo* tensor = Find(name);
-  if (tensor == nullptr) return absl::NotFoundError(absl::StrCat(path_, " has no tensor '", Absl(name), "'"));
+  if (tensor == nullptr) return absl::NotFoundError(absl::StrCat(path_, " has no tensor '", AbslView(name), "'"));
   if (first_byte > tensor->bytes || into.size() > tensor->bytes - first_byte)
     return absl::InvalidArgumentError(absl::StrCat(path_, ": tensor '", tensor->name, "' has ", tensor->bytes,
                                                    " bytes, asked for were ", into.size(), " from ", first_byte));

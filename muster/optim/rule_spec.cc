@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {
@@ -141,7 +142,7 @@ absl::StatusOr<RuleKind> ParseRule(std::string_view name) {
   for (const RuleKind kind : kRules)
     if (RuleName(kind) == name) return kind;
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown update rule '", absl::string_view(name.data(), name.size()), "'; accepted: ", RuleNames()));
+      absl::StrCat("unknown update rule '", AbslView(name), "'; accepted: ", RuleNames()));
 }
 
 absl::Status CheckRule(const RuleSpec& spec) {
