@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-absl::Status Bad(std::string_view text, const std::string& why) {
+absl::Status NotAComputeDevice(std::string_view text, const std::string& why) {
   return absl::InvalidArgumentError(
       absl::StrCat("device ", Quoted(text), ": ", why, "; accepted: cpu, cuda, cuda:N, /cpu:0, /gpu:N, /device:GPU:N"));
 }
@@ -38,13 +38,13 @@ std::string DevicesThereAre(size_t gpus) {
 absl::StatusOr<ComputeDevice> ComputeDevice::Parse(std::string_view text) {
   const bool torchs = text.find('/') == std::string_view::npos;
   absl::StatusOr<DeviceSpec> spec = DeviceSpec::Parse(torchs ? InTensorFlowsWords(text) : std::string(text));
-  if (!spec.ok() || !spec->device_type) return Bad(text, "not a device of a host");
-  if (spec->job || spec->replica || spec->task) return Bad(text, "a task computes on its own host");
+  if (!spec.ok() || !spec->device_type) return NotAComputeDevice(text, "not a device of a host");
+  if (spec->job || spec->replica || spec->task) return NotAComputeDevice(text, "a task computes on its own host");
   const std::string type = absl::AsciiStrToUpper(*spec->device_type);
   const int index = spec->device_index.value_or(0);
   if (type == "GPU") return ComputeDevice{true, index};
-  if (type != "CPU") return Bad(text, "not a device that tasks compute on");
-  if (index != 0) return Bad(text, "a host's cores are one device");
+  if (type != "CPU") return NotAComputeDevice(text, "not a device that tasks compute on");
+  if (index != 0) return NotAComputeDevice(text, "a host's cores are one device");
   return ComputeDevice();
 }
 

@@ -40,17 +40,17 @@ absl::StatusOr<std::vector<Setting>> ParseSettings(std::string_view text) {
   return settings;
 }
 
-absl::Status Wrong(const std::string& where, const std::string& what, const std::string& accepted) {
+absl::Status WrongSpec(const std::string& where, const std::string& what, const std::string& accepted) {
   return absl::InvalidArgumentError(absl::StrCat(where, ": ", what, "; accepted: ", accepted));
 }
 
 absl::Status ReadShape(const nlohmann::json& shape, const std::string& where, VariableSpec& variable) {
   constexpr char kAccepted[] = "a list of whole numbers from 0, [] for a scalar";
-  if (!shape.is_array()) return Wrong(where, DescribeJson(shape) + " is not a shape", kAccepted);
+  if (!shape.is_array()) return WrongSpec(where, DescribeJson(shape) + " is not a shape", kAccepted);
   for (const nlohmann::json& extent : shape) {
     bool fits = extent.is_number_integer() &&
                 (!extent.is_number_unsigned() || extent.get<uint64_t>() <= std::numeric_limits<int64_t>::max());
-    if (!fits || extent.get<int64_t>() < 0) return Wrong(where, DescribeJson(extent) + " in the shape", kAccepted);
+    if (!fits || extent.get<int64_t>() < 0) return WrongSpec(where, DescribeJson(extent) + " in the shape", kAccepted);
     variable.shape.push_back(extent.get<int64_t>());
   }
   return absl::OkStatus();
@@ -58,17 +58,18 @@ absl::Status ReadShape(const nlohmann::json& shape, const std::string& where, Va
 
 absl::StatusOr<VariableSpec> ReadVariable(const nlohmann::json& json, const std::string& where) {
   constexpr char kAccepted[] = "{\"name\": \"w\", \"shape\": [784, 100], \"dtype\": \"float32\"}";
-  if (!json.is_object()) return Wrong(where, DescribeJson(json) + " is not a variable", kAccepted);
+  if (!json.is_object()) return WrongSpec(where, DescribeJson(json) + " is not a variable", kAccepted);
   for (const char* key : {"name", "shape", "dtype"}) {
-    if (!json.contains(key)) return Wrong(where, absl::StrCat("no \"", key, "\""), kAccepted);
+    if (!json.contains(key)) return WrongSpec(where, absl::StrCat("no \"", key, "\""), kAccepted);
   }
   for (const auto& [key, value] : json.items()) {
-    if (key != "name" && key != "shape" && key != "dtype") return Wrong(where, "unknown key " + Quoted(key), kAccepted);
+    if (key != "name" && key != "shape" && key != "dtype")
+      return WrongSpec(where, "unknown key " + Quoted(key), kAccepted);
   }
   VariableSpec variable;
   const nlohmann::json& name = json.at("name");
   if (!name.is_string() || name.get_ref<const std::string&>().empty()) {
-    return Wrong(where + ".name", DescribeJson(name) + " is not a name", "a string that isn't empty");
+    return WrongSpec(where + ".name", DescribeJson(name) + " is not a name", "a string that isn't empty");
   }
   variable.name = name.get<std::string>();
   RETURN_IF_ERROR(ReadShape(json.at("shape"), where + ".shape", variable));
@@ -116,14 +117,15 @@ absl::StatusOr<Partitioning> ParsePartitioning(std::string_view text) {
 absl::StatusOr<std::vector<VariableSpec>> VariablesFromJson(std::string_view text, std::string_view what) {
   std::string where(what);
   ASSIGN_OR_RETURN(nlohmann::json json, ParseJson(text, what));
-  if (!json.is_array()) return Wrong(where, DescribeJson(json) + " is not a list of variables", "[{\"name\": …}, …]");
+  if (!json.is_array())
+    return WrongSpec(where, DescribeJson(json) + " is not a list of variables", "[{\"name\": …}, …]");
   std::vector<VariableSpec> variables;
   std::set<std::string> names;
   for (size_t i = 0; i < json.size(); ++i) {
     std::string place = absl::StrCat(where, " [", i, "]");
     ASSIGN_OR_RETURN(VariableSpec variable, ReadVariable(json[i], place));
     if (!names.insert(variable.name).second) {
-      return Wrong(place + ".name", Quoted(variable.name) + " is there twice", "each name once");
+      return WrongSpec(place + ".name", Quoted(variable.name) + " is there twice", "each name once");
     }
     variables.push_back(std::move(variable));
   }

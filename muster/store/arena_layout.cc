@@ -10,7 +10,6 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kCacheLine = 64;
 
 uint64_t Align(uint64_t offset, uint64_t to) { return (offset + to - 1) / to * to; }
 

@@ -26,6 +26,8 @@ constexpr int64_t kStripeElements = 16 << 10;
 // An update saves and changes a stripe in blocks of so many elements: what is saved, with the slots of a rule like
 // Adam, is still in the first-level cache when it is changed.
 constexpr int64_t kUndoBlockElements = 1 << 10;
+// What parts of the arena are aligned to, bytes.
+constexpr uint64_t kCacheLine = 64;
 
 class ArenaLayout {
  public:

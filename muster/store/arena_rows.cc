@@ -11,7 +11,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kCacheLine = 64;
 // Rows lie anywhere in the table, most of them on a page of their own. Their memory is asked for so many rows at a
 // time, one such block ahead: a lock waits for every address before it to be translated, so that asking row by row
 // between the locks takes one page walk after the other.

@@ -2,6 +2,8 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "muster/summary/shared_fields.h"
+
 namespace muster {
 namespace {
 
@@ -14,14 +16,10 @@ constexpr Tag kNodeName = 1;
 constexpr Tag kNodeOp = 2;
 constexpr Tag kNodeInput = 3;
 constexpr Tag kNodeAttr = 5;
-constexpr Tag kEntryKey = 1;
-constexpr Tag kEntryValue = 2;
 constexpr Tag kAttrList = 1;
 constexpr Tag kAttrString = 2;
 constexpr Tag kAttrShape = 7;
 constexpr Tag kListShape = 7;
-constexpr Tag kShapeDim = 2;
-constexpr Tag kDimSize = 1;
 // As PyTorch's own writer says (torch/utils/tensorboard/_pytorch_graph.py).
 constexpr int32_t kProducer = 22;
 

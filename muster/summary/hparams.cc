@@ -2,6 +2,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "muster/summary/shared_fields.h"
 #include "muster/summary/summary_values.h"
 
 namespace muster {
@@ -26,9 +27,7 @@ constexpr Tag kMetricInfoName = 1;
 constexpr Tag kMetricNameTag = 2;
 // DataType, by the variant's index.
 constexpr int32_t kDataTypes[] = {3 /*FLOAT64*/, 2 /*BOOL*/, 1 /*STRING*/};
-// An entry of a map; google.protobuf.Value.
-constexpr Tag kEntryKey = 1;
-constexpr Tag kEntryValue = 2;
+// google.protobuf.Value.
 constexpr Tag kValueNumber = 2;
 constexpr Tag kValueString = 3;
 constexpr Tag kValueBool = 4;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "muster/summary/shared_fields.h"
 
 namespace muster {
 namespace {
@@ -37,8 +38,6 @@ constexpr Tag kTensorDtype = 1;
 constexpr Tag kTensorShape = 2;
 constexpr Tag kTensorFloatVal = 5;
 constexpr Tag kTensorStringVal = 8;
-constexpr Tag kShapeDim = 2;
-constexpr Tag kDimSize = 1;
 constexpr int32_t kDtFloat = 1;
 constexpr int32_t kDtString = 7;
 

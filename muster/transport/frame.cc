@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-constexpr uint32_t kMagic = 0x3146534D;  // "MSF1" in memory
+constexpr uint32_t kFrameMagic = 0x3146534D;  // "MSF1" in memory
 constexpr uint64_t kNoDeadline = ~uint64_t{0};
 
 uint64_t MicrosecondsLeft(const FrameHeader& header) {
@@ -52,7 +52,7 @@ absl::Status CheckFields(const FrameHeader& header, uint64_t time_left, uint32_t
 }  // namespace
 
 void EncodeFrameHeader(const FrameHeader& header, FrameHeaderBytes& bytes) {
-  StoreLittleEndian(kMagic, &bytes[0]);
+  StoreLittleEndian(kFrameMagic, &bytes[0]);
   StoreLittleEndian(static_cast<uint8_t>(header.type), &bytes[4]);
   StoreLittleEndian(static_cast<uint8_t>(header.beside), &bytes[kFrameBesideByte]);
   StoreLittleEndian(header.method, &bytes[6]);
@@ -65,7 +65,8 @@ void EncodeFrameHeader(const FrameHeader& header, FrameHeaderBytes& bytes) {
 
 absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const std::byte, kFrameHeaderBytes> bytes,
                                               const FrameLimits& limits) {
-  if (LoadLittleEndian<uint32_t>(&bytes[0]) != kMagic) return absl::InvalidArgumentError("not the magic of a frame");
+  if (LoadLittleEndian<uint32_t>(&bytes[0]) != kFrameMagic)
+    return absl::InvalidArgumentError("not the magic of a frame");
   const uint8_t type = LoadLittleEndian<uint8_t>(&bytes[4]);
   if (type < static_cast<uint8_t>(FrameType::kRequest) || type > static_cast<uint8_t>(FrameType::kDoor)) {
     return absl::InvalidArgumentError(absl::StrCat("no frame has type ", type));

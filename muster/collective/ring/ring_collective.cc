@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kAskedAhead = kRingRoom;
 // For so long a rank that ends waits until both neighbours have heard why. Who closes a connection with something
 // unread takes back what is on its way to the other end.
-constexpr absl::Duration kFarewell = absl::Milliseconds(500);
+constexpr absl::Duration kToldWithin = absl::Milliseconds(500);
 
 // A rank computes between two operations, for as long as it takes, and answers nothing meanwhile; that it lives shows
 // by its connection.
@@ -298,7 +298,7 @@ void RingCollective::End(const absl::Status& why) {
   if (watcher_) std::exchange(watcher_, std::nullopt)->Send(Encode(why));
   for (Waiting& one : std::exchange(waiting_, {})) one.responder.Fail(why);
   // The one after has heard it when it says the same, or has gone.
-  loop_.RunUntil([&] { return told && !after_gone_.ok(); }, loop_.Now() + kFarewell);
+  loop_.RunUntil([&] { return told && !after_gone_.ok(); }, loop_.Now() + kToldWithin);
   channel_.reset();
   waiting_.clear();
   // Replies under way go no further: their bytes are the caller's again.

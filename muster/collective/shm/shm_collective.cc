@@ -19,7 +19,7 @@ namespace {
 
 // How long a rank sleeps before it looks whether those that it waits for are still there. Who has waited for so long is
 // behind a slow rank and looks less often: a count wakes it anyway, and only a death doesn't.
-constexpr absl::Duration kSlice = absl::Milliseconds(5);
+constexpr absl::Duration kShortSlice = absl::Milliseconds(5);
 constexpr absl::Duration kLong = absl::Milliseconds(100);
 constexpr absl::Duration kLongSlice = absl::Milliseconds(50);
 
@@ -215,7 +215,7 @@ absl::Status ShmCollective::AwaitLong(int rank, ShmCounter& counter, uint32_t ch
       return GiveUp(absl::DeadlineExceededError(
                         absl::StrCat(names_[rank], " hasn't come to operation ", calls_ + 1, " of the group in time")),
                     rank);
-    const absl::Duration slice = now - began < kLong ? kSlice : kLongSlice;
+    const absl::Duration slice = now - began < kLong ? kShortSlice : kLongSlice;
     if (AwaitAsleep(counter, chunks, std::max(absl::ZeroDuration(), std::min(left, slice)))) return absl::OkStatus();
     if (now >= next_word) {
       TellWait(names_[rank], now - began);

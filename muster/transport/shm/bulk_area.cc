@@ -9,7 +9,6 @@
 namespace muster {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kExtentHeader = 64;
 // More than calls are mostly in flight; looking through them must stay cheap.
 constexpr size_t kMostBusy = 256;
@@ -71,7 +70,7 @@ Extent OutgoingArea::Reserve(size_t bytes) {
 
 // Asked for in one piece: cheaper than page by page, and a system without memory says so instead of sending a signal.
 bool OutgoingArea::Commit(uint64_t end) {
-  const uint64_t needed = RoundUp(end, kPage);
+  const uint64_t needed = RoundUp(end, kShmPage);
   if (needed <= committed_) return true;
 #ifdef MADV_POPULATE_WRITE
   // EINVAL: a kernel before 5.14, which does it page by page.
@@ -86,7 +85,7 @@ void OutgoingArea::LookAtUse(uint64_t end) {
   highest_ = std::max(highest_, end);
   if (++taken_ < kWindow) return;
   const uint64_t used = std::max(highest_, busy_.empty() ? 0 : busy_.back().end);
-  const uint64_t half = RoundUp(committed_ / 2, kPage);
+  const uint64_t half = RoundUp(committed_ / 2, kShmPage);
   if (used <= half && madvise(area_.data() + half, committed_ - half, MADV_REMOVE) == 0) committed_ = half;
   taken_ = 0;
   highest_ = 0;

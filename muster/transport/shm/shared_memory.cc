@@ -17,8 +17,7 @@
 namespace muster {
 namespace {
 
-constexpr char kMagic[8] = {'M', 'U', 'S', 'T', 'S', 'H', 'M', '1'};
-constexpr uint64_t kPage = 4096;
+constexpr char kFileMagic[8] = {'M', 'U', 'S', 'T', 'S', 'H', 'M', '1'};
 constexpr uint64_t kMostRingBytes = uint64_t{1} << 30;
 constexpr uint64_t kMostAreaBytes = uint64_t{64} << 30;
 
@@ -49,15 +48,15 @@ struct SharedMemory::Header {
   alignas(64) std::atomic<uint64_t> to_client_read;
 };
 
-uint64_t SharedMemory::Sizes::total() const { return kPage + 2 * ring_bytes + 2 * area_bytes; }
+uint64_t SharedMemory::Sizes::total() const { return kShmPage + 2 * ring_bytes + 2 * area_bytes; }
 
 absl::StatusOr<SharedMemory::Made> SharedMemory::Make(const HandshakeNonce& nonce, const SharedMemoryOptions& options) {
   static_assert(offsetof(Header, client_sleeps) == 128 && offsetof(Header, to_client_read) == 448);
   static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
   const Sizes sizes{options.ring_bytes, options.area_bytes};
-  MUSTER_CHECK(std::has_single_bit(sizes.ring_bytes) && sizes.ring_bytes >= kPage &&
+  MUSTER_CHECK(std::has_single_bit(sizes.ring_bytes) && sizes.ring_bytes >= kShmPage &&
                sizes.ring_bytes <= kMostRingBytes);
-  MUSTER_CHECK(sizes.area_bytes % kPage == 0 && sizes.area_bytes <= kMostAreaBytes);
+  MUSTER_CHECK(sizes.area_bytes % kShmPage == 0 && sizes.area_bytes <= kMostAreaBytes);
   if (!MayHave(sizes.total())) {
     errno = EFBIG;
     return NoMemory("the limit of file sizes");
@@ -68,7 +67,7 @@ absl::StatusOr<SharedMemory::Made> SharedMemory::Make(const HandshakeNonce& nonc
   if (fcntl(fd.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return NoMemory("F_ADD_SEALS");
   ASSIGN_OR_RETURN(std::shared_ptr<SharedMemory> memory, Map(fd.fd(), sizes));
   Header& header = memory->header();
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  std::memcpy(header.magic, kFileMagic, sizeof kFileMagic);
   header.ring_bytes = sizes.ring_bytes;
   header.area_bytes = sizes.area_bytes;
   header.nonce = nonce;
@@ -84,15 +83,15 @@ absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Open(int fd, const H
   }
   std::byte bytes[64];  // the header's constant part, read once
   if (pread(fd, bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes) ||
-      std::memcmp(bytes, kMagic, sizeof kMagic) != 0 ||
+      std::memcmp(bytes, kFileMagic, sizeof kFileMagic) != 0 ||
       std::memcmp(bytes + offsetof(Header, nonce), nonce.data(), nonce.size()) != 0) {
     return absl::FailedPreconditionError("what was passed as shared memory isn't of this connection");
   }
   Sizes sizes;
   std::memcpy(&sizes.ring_bytes, bytes + offsetof(Header, ring_bytes), sizeof sizes.ring_bytes);
   std::memcpy(&sizes.area_bytes, bytes + offsetof(Header, area_bytes), sizeof sizes.area_bytes);
-  if (!std::has_single_bit(sizes.ring_bytes) || sizes.ring_bytes < kPage || sizes.ring_bytes > kMostRingBytes ||
-      sizes.area_bytes % kPage != 0 || sizes.area_bytes > kMostAreaBytes ||
+  if (!std::has_single_bit(sizes.ring_bytes) || sizes.ring_bytes < kShmPage || sizes.ring_bytes > kMostRingBytes ||
+      sizes.area_bytes % kShmPage != 0 || sizes.area_bytes > kMostAreaBytes ||
       static_cast<uint64_t>(file.st_size) != sizes.total()) {
     return absl::FailedPreconditionError("what was passed as shared memory has other sizes than it says");
   }
@@ -117,7 +116,7 @@ std::atomic<uint32_t>& SharedMemory::sleep(Side side) const {
 }
 
 SharedMemory::Ring SharedMemory::ring_to(Side side) const {
-  std::byte* const first = base_ + kPage;
+  std::byte* const first = base_ + kShmPage;
   if (side == Side::kServer) {
     return {&header().to_server_written, &header().to_server_read, {first, sizes_.ring_bytes}};
   }
@@ -125,7 +124,7 @@ SharedMemory::Ring SharedMemory::ring_to(Side side) const {
 }
 
 MutableByteSpan SharedMemory::area_to(Side side) const {
-  std::byte* const first = base_ + kPage + 2 * sizes_.ring_bytes;
+  std::byte* const first = base_ + kShmPage + 2 * sizes_.ring_bytes;
   return {side == Side::kServer ? first : first + sizes_.area_bytes, sizes_.area_bytes};
 }
 

@@ -17,6 +17,9 @@
 
 namespace muster {
 
+// Sizes of shared memory and of its parts are multiples of it, bytes.
+constexpr uint64_t kShmPage = 4096;
+
 class SharedMemory {
  public:
   enum class Side { kClient, kServer };
