@@ -47,9 +47,9 @@ def of_project():
         raise SystemExit("the preset notorch can't be configured; its output is above")
     found = read("notorch")
     if has_torch():
-        if build.configure_quietly("release"):
-            raise SystemExit("the preset release can't be configured; its output is above")
-        found = {**read("release"), **found}
+        if build.configure_quietly("dev"):
+            raise SystemExit("the preset dev can't be configured; its output is above")
+        found = {**read("dev"), **found}
     for path in sources.code_files():
         if path.is_relative_to("tests/fuzz"):  # built by clang in the preset asan, from the same libraries as the command
             found.setdefault(path, found[pathlib.Path("apps/muster/main.cc")])

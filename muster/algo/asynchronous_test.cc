@@ -12,7 +12,7 @@
 #include "muster/store/joining.h"
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::asynchronous_test {
 namespace {
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {3, 4}},
@@ -104,4 +104,4 @@ TEST_P(AsynchronousTest, AnErrorOfTheSourceEndsTheStepBeforeAnythingIsPushed) {
 INSTANTIATE_TEST_SUITE_P(Ps, AsynchronousTest, ::testing::Combine(::testing::Values(1, 2, 5), ::testing::Bool()));
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::asynchronous_test

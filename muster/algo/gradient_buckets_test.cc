@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::gradient_buckets_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -54,4 +54,4 @@ TEST(GradientBuckets, AreFullOrLastAndOfOneType) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::gradient_buckets_test

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/log.h"
 
-namespace muster {
+namespace muster::group_wait_test {
 namespace {
 
 TEST(GroupWaitTest, IsOnTheStatusPageAtOnceAndInTheLogWhenItLasts) {
@@ -49,4 +49,4 @@ TEST(GroupWaitTest, NobodyNeedsToWatch) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::group_wait_test

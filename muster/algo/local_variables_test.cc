@@ -16,7 +16,7 @@
 #include "muster/store/joining.h"
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::local_variables_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -267,4 +267,4 @@ TEST(LocalVariablesFaultTest, EachPushIsAppliedOnce) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::local_variables_test

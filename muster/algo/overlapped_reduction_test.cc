@@ -14,7 +14,7 @@
 
 #include "muster/collective/group_in_threads.h"
 
-namespace muster {
+namespace muster::overlapped_reduction_test {
 namespace {
 
 constexpr int kMinibatches = 4;
@@ -317,4 +317,4 @@ TEST_F(OverlapTest, AMinibatchGivenUpBeforeItsFirstBucketLeavesTheGroupInStep) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::overlapped_reduction_test

@@ -12,7 +12,7 @@
 #include "muster/store/joining.h"
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::pipelined_test {
 namespace {
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {3, 4}},
@@ -186,4 +186,4 @@ TEST_P(PipelinedTest, WhoAsksForACheckpointToBeLoadedIsHeardBetweenTwoSteps) {
 INSTANTIATE_TEST_SUITE_P(Ps, PipelinedTest, ::testing::Combine(::testing::Values(1, 2), ::testing::Bool()));
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::pipelined_test

@@ -21,7 +21,7 @@
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::synchronous_test {
 namespace {
 
 const std::vector<std::string> kTasks = {"worker:0", "worker:1", "worker:2"};
@@ -206,4 +206,4 @@ INSTANTIATE_TEST_SUITE_P(Ps, SynchronousTest,
                                             ::testing::Values(ApplyChoice::kServer, ApplyChoice::kAuto)));
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::synchronous_test

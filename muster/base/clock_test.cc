@@ -4,7 +4,7 @@
 
 #include "absl/time/clock.h"
 
-namespace muster {
+namespace muster::clock_test {
 namespace {
 
 TEST(RealClockTest, StartsAtTheWallTimeAndNeverRunsBackwards) {
@@ -32,4 +32,4 @@ TEST(SimulatedClockTest, StandsStillUntilMovedAndOnlyForwards) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::clock_test

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace muster {
+namespace muster::crc32c_test {
 namespace {
 
 ByteSpan Bytes(std::string_view text) { return AsBytes(text.data(), text.size()); }
@@ -30,4 +30,4 @@ TEST(Crc32cTest, FastEqualsPortableAtEveryLengthAndSplit) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::crc32c_test

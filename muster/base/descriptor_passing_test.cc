@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace muster {
+namespace muster::descriptor_passing_test {
 namespace {
 
 class DescriptorPassingTest : public ::testing::Test {
@@ -56,4 +56,4 @@ TEST_F(DescriptorPassingTest, WhoHasGoneGivesNoneAndTakesNone) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::descriptor_passing_test

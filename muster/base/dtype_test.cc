@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::dtype_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -42,4 +42,4 @@ TEST(DTypeTest, AnUnknownNameIsNamedWithWhatIsAccepted) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::dtype_test

@@ -10,7 +10,7 @@
 
 #include "muster/base/memory_file_system.h"
 
-namespace muster {
+namespace muster::file_system_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -177,4 +177,4 @@ TEST(JoinPathTest, AnAbsoluteNameWins) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::file_system_test

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-namespace muster {
+namespace muster::flush_denormals_test {
 namespace {
 
 // Hidden from the compiler, which would compute it itself.
@@ -31,4 +31,4 @@ TEST(FlushDenormalsTest, HoldsForTheThreadAndThoseThatItStarts) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::flush_denormals_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::memory_file_system_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST_F(MemoryFileSystemTest, PowerFailureCutsOffOpenFiles) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::memory_file_system_test

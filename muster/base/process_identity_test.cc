@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace muster {
+namespace muster::process_identity_test {
 namespace {
 
 TEST(ProcessIdentity, AProcessIsTheSameWheneverOneLooks) {
@@ -50,4 +50,4 @@ TEST(ProcessIdentity, AnotherProcessWithTheSameNumberIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::process_identity_test

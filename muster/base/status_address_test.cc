@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::status_address_test {
 namespace {
 
 TEST(StatusAddressTest, APortIsOneOfTheLoopbackUnlessAHostIsNamed) {
@@ -17,4 +17,4 @@ TEST(StatusAddressTest, WhatIsNoPortIsRefused) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::status_address_test

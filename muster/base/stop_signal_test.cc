@@ -5,7 +5,7 @@
 #include <csignal>
 #include <future>
 
-namespace muster {
+namespace muster::stop_signal_test {
 namespace {
 
 TEST(StopSignalTest, WakesEveryListenerOnce) {
@@ -43,4 +43,4 @@ TEST(StopSignalDeathTest, TheSecondSignalEndsTheProcess) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::stop_signal_test

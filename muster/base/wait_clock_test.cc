@@ -6,7 +6,7 @@
 
 #include "muster/base/turn_lock.h"
 
-namespace muster {
+namespace muster::wait_clock_test {
 namespace {
 
 TEST(WaitClockTest, WaitsByTheSimulatedClockUntilTheDeadlineOnly) {
@@ -58,4 +58,4 @@ TEST(TurnLockTest, WhoAsksFirstComesFirst) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::wait_clock_test

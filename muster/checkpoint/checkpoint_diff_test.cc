@@ -12,7 +12,7 @@
 #include "muster/checkpoint/checkpoint_test_data.h"
 #include "muster/checkpoint/tensor_statistics.h"
 
-namespace muster {
+namespace muster::checkpoint_diff_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -180,4 +180,4 @@ TEST_F(CheckpointDiffTest, StatisticsOfVariablesSlotsAndCounters) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::checkpoint_diff_test

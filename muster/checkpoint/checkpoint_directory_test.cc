@@ -10,7 +10,7 @@
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/checkpoint/checkpoint_test_data.h"
 
-namespace muster {
+namespace muster::checkpoint_directory_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -422,4 +422,4 @@ TEST_F(CheckpointDirectoryTest, AnAnnouncementIsSeenInTheSameDirectoryOnly) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::checkpoint_directory_test

@@ -6,7 +6,7 @@
 #include "muster/base/memory_file_system.h"
 #include "muster/checkpoint/checkpoint_test_data.h"
 
-namespace muster {
+namespace muster::checkpoint_reader_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST_F(CheckpointReaderTest, APartThatContradictsTheManifestIsRefused) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::checkpoint_reader_test

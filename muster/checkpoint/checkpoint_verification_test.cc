@@ -7,7 +7,7 @@
 #include "muster/checkpoint/checkpoint_listing.h"
 #include "muster/checkpoint/checkpoint_test_data.h"
 
-namespace muster {
+namespace muster::checkpoint_verification_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -91,4 +91,4 @@ TEST_F(CheckpointVerificationTest, TheListMarksWhatIsDamaged) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::checkpoint_verification_test

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace muster {
+namespace muster::element_values_test {
 namespace {
 
 template <typename Stored>
@@ -41,4 +41,4 @@ TEST(ElementValuesTest, HalvesAtTheEdges) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::element_values_test

@@ -12,7 +12,7 @@
 #include "muster/base/bytes.h"
 #include "muster/base/crc32c.h"
 
-namespace muster {
+namespace muster::manifest_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -187,4 +187,4 @@ TEST(ManifestTest, ValidationNamesTheMistake) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::manifest_test

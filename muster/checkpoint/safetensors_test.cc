@@ -8,7 +8,7 @@
 
 #include "muster/checkpoint/tensor_file.h"
 
-namespace muster {
+namespace muster::safetensors_test {
 namespace {
 
 constexpr char kPython[] = MUSTER_SOURCE_DIR "/.venv/bin/python";
@@ -91,4 +91,4 @@ st.save_file({'w': np.arange(6, dtype=np.float32).reshape(2, 3), 's': np.array(5
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::safetensors_test

@@ -9,7 +9,7 @@
 #include "muster/base/crc32c.h"
 #include "muster/base/memory_file_system.h"
 
-namespace muster {
+namespace muster::tensor_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -237,4 +237,4 @@ TEST_F(TensorFileTest, AnyDamagedByteIsFoundAndNoneCrashes) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::tensor_file_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::address_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -43,4 +43,4 @@ TEST(Address, RefusesEverythingElseAndSaysWhatIsAccepted) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::address_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::cluster_spec_test {
 namespace {
 
 using ::testing::AllOf;
@@ -72,4 +72,4 @@ TEST(ClusterSpec, IsBuiltFromLists) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::cluster_spec_test

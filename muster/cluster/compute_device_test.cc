@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/wrong_configuration.h"
 
-namespace muster {
+namespace muster::compute_device_test {
 namespace {
 
 using ::testing::AllOf;
@@ -92,4 +92,4 @@ TEST(GpuListTest, NumbersEachOnce) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::compute_device_test

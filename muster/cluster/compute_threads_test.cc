@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace muster {
+namespace muster::compute_threads_test {
 namespace {
 
 TaskConfig Task(const std::string& cluster, const std::string& type, int index = 0) {
@@ -41,4 +41,4 @@ TEST(ComputeThreadsTest, TasksOfOtherHostsTakeNothing) {
 TEST(ComputeThreadsTest, AProcessHasACore) { EXPECT_GE(AvailableCores(), 1); }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::compute_threads_test

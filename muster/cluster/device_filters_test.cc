@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::device_filters_test {
 namespace {
 
 using ::testing::AllOf;
@@ -51,4 +51,4 @@ TEST(DeviceFiltersTest, AsText) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::device_filters_test

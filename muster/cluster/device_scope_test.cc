@@ -6,7 +6,7 @@
 
 #include "muster/cluster/replica_device_setter.h"
 
-namespace muster {
+namespace muster::device_scope_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST(ReplicaDeviceSetter, ABadDeviceIsReported) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::device_scope_test

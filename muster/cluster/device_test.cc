@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::device_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -39,4 +39,4 @@ TEST(DeviceSpec, IsStricterThanTensorFlowWithNumbersAndEmptyNames) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::device_test

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace muster {
+namespace muster::placement_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -116,4 +116,4 @@ TEST(Placement, Mistakes) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::placement_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::placement_text_test {
 namespace {
 
 using ::testing::AllOf;
@@ -72,4 +72,4 @@ TEST(PlacementText, MistakesNameTheKeyAndTheValue) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::placement_text_test

@@ -19,7 +19,7 @@
 #include "muster/cluster/replica_device_setter.h"
 #include "muster/cluster/task_config.h"
 
-namespace muster {
+namespace muster::recorded_tensorflow_test {
 namespace {
 
 using nlohmann::json;
@@ -207,4 +207,4 @@ TEST(RecordedTensorFlow, TaskConfig) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::recorded_tensorflow_test

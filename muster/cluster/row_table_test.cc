@@ -8,7 +8,7 @@
 
 #include "muster/cluster/placement.h"
 
-namespace muster {
+namespace muster::row_table_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(RowTablePlacement, AScalarIsNone) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::row_table_test

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace muster {
+namespace muster::task_config_test {
 namespace {
 
 using ::testing::AllOf;
@@ -200,4 +200,4 @@ TEST(TaskConfigDeathTest, FromCommandLineEndsTheProcessWithTwoAndOneLine) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::task_config_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::task_flags_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -68,4 +68,4 @@ TEST(TaskFlags, HelpNamesEveryFlag) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::task_flags_test

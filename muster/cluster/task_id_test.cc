@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 
-namespace muster {
+namespace muster::task_id_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -36,4 +36,4 @@ TEST(TaskId, OrdersByJobThenNumber) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::task_id_test

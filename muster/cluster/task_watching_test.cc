@@ -4,7 +4,7 @@
 
 #include "muster/cluster/task_config.h"
 
-namespace muster {
+namespace muster::task_watching_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -54,4 +54,4 @@ TEST(TaskWatchingDeathTest, AProgramWithoutFlagsOfItsOwnRefusesOthersAndShowsWha
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::task_watching_test

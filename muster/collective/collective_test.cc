@@ -17,7 +17,7 @@
 #include "muster/collective/share.h"
 #include "muster/optim/half.h"
 
-namespace muster {
+namespace muster::collective_test {
 namespace {
 
 using ::testing::Contains;
@@ -387,4 +387,4 @@ INSTANTIATE_TEST_SUITE_P(Shm, CollectiveTest,
                          });
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::collective_test

@@ -13,7 +13,7 @@
 #include "muster/transport/tcp/tcp_event_loop.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::join_group_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -227,4 +227,4 @@ TEST(JoinGroupTest, ARankThatIsStartedAgainTakesItsPlace) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::join_group_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace muster {
+namespace muster::batcher_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -153,4 +153,4 @@ TEST(Batcher, RefusesAPositionOfOtherData) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::batcher_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace muster {
+namespace muster::csv_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -81,4 +81,4 @@ TEST(Csv, MissingFileIsNotFoundAndNamed) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::csv_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace muster {
+namespace muster::idx_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST(Idx, MissingFileIsNotFoundAndNamed) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::idx_test

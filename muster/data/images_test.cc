@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace muster {
+namespace muster::images_test {
 namespace {
 
 using ::testing::Each;
@@ -145,4 +145,4 @@ TEST(Dataset, SplitKeepsOrder) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::images_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace muster {
+namespace muster::input_stream_test {
 namespace {
 
 // `rows` rows, each labelled with its number.
@@ -126,4 +126,4 @@ TEST(InputStreamTest, EndsWithTheDataAndRefusesWhatABatcherRefuses) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::input_stream_test

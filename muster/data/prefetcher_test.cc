@@ -7,7 +7,7 @@
 
 #include "muster/data/batcher.h"
 
-namespace muster {
+namespace muster::prefetcher_test {
 namespace {
 
 // Makes `count` batches labelled 0, 1, ..., then ends with `end`. Counts what it has made.
@@ -135,4 +135,4 @@ TEST(Prefetcher, TakesABatcher) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::prefetcher_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace muster {
+namespace muster::shuffle_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -49,4 +49,4 @@ TEST(ShuffledOrder, NeverChanges) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::shuffle_test

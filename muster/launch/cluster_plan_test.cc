@@ -9,7 +9,7 @@
 
 #include "muster/cluster/task_config.h"
 
-namespace muster {
+namespace muster::cluster_plan_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -126,4 +126,4 @@ TEST(ClusterPlan, DryRunIsForAShellAndHidesTheToken) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::cluster_plan_test

@@ -8,7 +8,7 @@
 
 #include "muster/base/file_system.h"
 
-namespace muster {
+namespace muster::find_program_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -32,4 +32,4 @@ TEST(FindProgram, LooksWhereAShellLooks) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::find_program_test

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace muster {
+namespace muster::free_ports_test {
 namespace {
 
 sockaddr_in Loopback(uint16_t port) {
@@ -126,4 +126,4 @@ TEST(FreePorts, ANamedOneMayHaveBeenInUseUntilNow) {
 TEST(FreePorts, NoneAreNeeded) { EXPECT_TRUE(FreePorts::Reserve(0).ok()); }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::free_ports_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace muster {
+namespace muster::log_mux_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST_F(LogMuxTest, ALogDirectoryThatCannotBeMadeIsAnError) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::log_mux_test

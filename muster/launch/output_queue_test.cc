@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace muster {
+namespace muster::output_queue_test {
 namespace {
 
 class OutputQueueTest : public testing::Test {
@@ -71,4 +71,4 @@ TEST_F(OutputQueueTest, ThrowsAwayWhatNobodyCanRead) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::output_queue_test

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-namespace muster {
+namespace muster::signal_echo_test {
 namespace {
 
 class SignalEchoTest : public ::testing::Test {
@@ -41,4 +41,4 @@ TEST_F(SignalEchoTest, EveryKeyAtTheTerminalCounts) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::signal_echo_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace muster {
+namespace muster::supervisor_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -310,4 +310,4 @@ TEST_F(HealingTest, AnInterruptEndsTheHealingToo) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::supervisor_test

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace muster {
+namespace muster::event_ring_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -57,4 +57,4 @@ TEST(EventRingTest, OneThreadTakesWhileAnotherPushes) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::event_ring_test

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace muster {
+namespace muster::histogram_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -56,4 +56,4 @@ TEST(HistogramTest, ThreadsAddAtOnce) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::histogram_test

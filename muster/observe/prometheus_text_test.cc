@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace muster {
+namespace muster::prometheus_text_test {
 namespace {
 
 TEST(PrometheusTextTest, EachNameHasItsHelpAndTypeOnce) {
@@ -39,4 +39,4 @@ TEST(PrometheusTextTest, NumbersThatAreNoneAreWrittenAsPrometheusDoes) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::prometheus_text_test

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
-namespace muster {
+namespace muster::status_server_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -60,4 +60,4 @@ TEST(StatusServerTest, APortInUseIsAnErrorThatNamesIt) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::status_server_test

@@ -13,7 +13,7 @@
 #include "muster/observe/trace_merge.h"
 #include "muster/observe/trace_summary.h"
 
-namespace muster {
+namespace muster::tracer_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -270,4 +270,4 @@ TEST_F(TracerTest, ACaptureIsAPartOfItsOwnOfWhatEndedInIt) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::tracer_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::track_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -140,4 +140,4 @@ TEST(TrackTest, WhoLooksUpFromAWaitHasWaitedSinceItBegan) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::track_test

@@ -7,7 +7,7 @@
 
 #include "muster/optim/half.h"
 
-namespace muster {
+namespace muster::add_gradient_test {
 namespace {
 
 // Longer than a block of halves; whole numbers, so that sums are exact.
@@ -54,4 +54,4 @@ TEST(AddGradientTest, HalvesAreSummedAsFloats) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::add_gradient_test

@@ -9,7 +9,7 @@
 
 #include "muster/optim/half.h"
 
-namespace muster {
+namespace muster::clip_test {
 namespace {
 
 TEST(ClipTest, SumOfSquaresIsThatOfDoublesAtEverySizeAndAlignment) {
@@ -80,4 +80,4 @@ TEST(ClipTest, RefusalsNameTheKindTheLimitAndWhatIsAccepted) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::clip_test

@@ -7,7 +7,7 @@
 
 #include "muster/optim/half.h"
 
-namespace muster {
+namespace muster::delay_compensation_test {
 namespace {
 
 constexpr size_t kCount = 1100;  // more than two blocks of halves, and not a whole number of them
@@ -75,4 +75,4 @@ TEST(DelayCompensationTest, HalvesAreComputedInFloatAndRoundedOnce) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::delay_compensation_test

@@ -11,7 +11,7 @@
 
 #include "muster/base/bytes.h"
 
-namespace muster {
+namespace muster::half_test {
 namespace {
 
 using FromHalves = void (*)(DType, const std::byte*, float*, size_t);
@@ -138,4 +138,4 @@ INSTANTIATE_TEST_SUITE_P(Both, HalfTest, ::testing::Values(DType::kFloat16, DTyp
                          [](const auto& info) { return DTypeName(info.param); });
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::half_test

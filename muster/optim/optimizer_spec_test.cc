@@ -5,7 +5,7 @@
 
 #include "muster/optim/rule_options.h"
 
-namespace muster {
+namespace muster::optimizer_spec_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -70,4 +70,4 @@ TEST(OptimizerSpecTest, AGlobalNormIsOfAllVariables) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::optimizer_spec_test

@@ -8,7 +8,7 @@
 #include "muster/optim/rule_options.h"
 #include "muster/optim/update_rule.h"
 
-namespace muster {
+namespace muster::rule_spec_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -127,4 +127,4 @@ TEST(RuleSpecTest, HyperparametersSayHowGradientAndRateAreShaped) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::rule_spec_test

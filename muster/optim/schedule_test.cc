@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace muster {
+namespace muster::schedule_test {
 namespace {
 
 // Expected values worked out by hand from the formulas in TensorFlow's documentation.
@@ -96,4 +96,4 @@ TEST(ScheduleTest, RefusalsNameTheFieldItsValueAndWhatIsAccepted) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::schedule_test

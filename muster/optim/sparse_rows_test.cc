@@ -10,7 +10,7 @@
 #include "muster/optim/reference_rule.h"
 #include "muster/optim/rule_options.h"
 
-namespace muster {
+namespace muster::sparse_rows_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -214,4 +214,4 @@ TEST(SparseRowsRefusalTest, NothingIsChanged) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::sparse_rows_test

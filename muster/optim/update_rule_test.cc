@@ -11,7 +11,7 @@
 #include "muster/optim/reference_rule.h"
 #include "muster/optim/rule_options.h"
 
-namespace muster {
+namespace muster::update_rule_test {
 namespace {
 
 double Gradient(size_t i, int t) { return std::sin(0.7 * static_cast<double>(i) + 0.37 * t) * 0.1; }
@@ -333,4 +333,4 @@ TEST(UpdateRuleTest, SlotNamesArePartOfTheCheckpointFormat) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::update_rule_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace muster {
+namespace muster::checkpoint_truth_test {
 namespace {
 
 class CheckpointTruthTest : public ::testing::Test {
@@ -58,4 +58,4 @@ TEST_F(CheckpointTruthTest, OnceTrainingHasEndedEveryPsHasTheRoundsThatItCameTo)
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::checkpoint_truth_test

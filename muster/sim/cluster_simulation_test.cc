@@ -11,7 +11,7 @@
 #include "muster/base/log.h"
 #include "muster/sim/shrink.h"
 
-namespace muster {
+namespace muster::cluster_simulation_test {
 namespace {
 
 class ClusterSimulationTest : public testing::Test {
@@ -134,4 +134,4 @@ TEST_F(ClusterSimulationTest, AnUnknownPlantIsNamedWithThoseThatThereAre) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::cluster_simulation_test

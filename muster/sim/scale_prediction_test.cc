@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::scale_prediction_test {
 namespace {
 
 StepCosts Costs() {
@@ -39,4 +39,4 @@ TEST(ScalePrediction, TheProcessorOfThePsIsTheLimitOfMany) {
 TEST(ScalePrediction, IsTheSameEachTime) { EXPECT_EQ(Predict(20, 2, Costs()), Predict(20, 2, Costs())); }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::scale_prediction_test

@@ -10,7 +10,7 @@
 
 #include "muster/sim/simulated_process.h"
 
-namespace muster {
+namespace muster::simulated_world_test {
 namespace {
 
 const auto kNever = [] { return false; };
@@ -148,4 +148,4 @@ TEST(SimulatedWorldTest, TooLongIsSaid) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::simulated_world_test

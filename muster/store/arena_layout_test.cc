@@ -12,7 +12,7 @@
 #include "muster/store/arena_format.h"
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::arena_layout_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -152,4 +152,4 @@ TEST(ArenaLayoutTest, RefusesAModelThatNoMachineHolds) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::arena_layout_test

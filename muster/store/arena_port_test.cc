@@ -25,7 +25,7 @@
 #include "muster/store/robust_lock.h"
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::arena_port_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -193,4 +193,4 @@ TEST_F(ArenaPortTest, WhoHasSaidDoneOrClosedItsConnectionIsNotKilled) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::arena_port_test

@@ -20,7 +20,7 @@
 #include "muster/store/row_initializer.h"
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::arena_rows_test {
 namespace {
 
 VariableSpec TableSpec(int64_t rows, int64_t width, DType dtype = DType::kFloat32, RowInitializer initial = {}) {
@@ -302,4 +302,4 @@ TEST(RowInitializer, HasTheMomentsItIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::arena_rows_test

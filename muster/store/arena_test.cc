@@ -17,7 +17,7 @@
 #include "muster/store/scripted_death.h"
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::arena_test {
 namespace {
 
 constexpr int64_t kSizes[] = {1, 16383, 16384, 16385, 3 * 16384 + 17};
@@ -247,4 +247,4 @@ TEST(ArenaTest, WhatEndsWithItsProcessSavesNothingToUndo) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::arena_test

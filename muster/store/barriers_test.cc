@@ -12,7 +12,7 @@
 #include "muster/store/scripted_worker.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::barriers_test {
 namespace {
 
 using ::testing::AllOf;
@@ -154,4 +154,4 @@ TEST_F(BarriersTest, AStoreClientNoticesAPsThatIsGone) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::barriers_test

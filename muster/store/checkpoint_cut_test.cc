@@ -13,7 +13,7 @@
 #include "muster/store/scripted_worker.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::checkpoint_cut_test {
 namespace {
 
 const std::vector<VariableSpec> kVariables = {{.name = "a", .shape = {3}}, {.name = "b", .shape = {2}}};
@@ -336,4 +336,4 @@ TEST_F(CheckpointCutTest, AShareWithoutASliceIsRefusedOnceTrainingHasEnded) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::checkpoint_cut_test

@@ -11,7 +11,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::checkpoint_part_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -114,4 +114,4 @@ TEST(CheckpointPartTest, AVariableThatIsNotThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::checkpoint_part_test

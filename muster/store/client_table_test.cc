@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace muster {
+namespace muster::client_table_test {
 namespace {
 
 using ::testing::AllOf;
@@ -291,4 +291,4 @@ TEST_F(ClientTableTest, AfterAnOrderToEndWhoLivesIsWaitedForUntilItSaysDoneOrDie
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::client_table_test

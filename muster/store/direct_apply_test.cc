@@ -20,7 +20,7 @@
 #include "muster/store/in_between.h"
 #include "muster/store/passing_handler.h"
 
-namespace muster {
+namespace muster::direct_apply_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -487,4 +487,4 @@ TEST(ArenaMemory, NeverGetsShorterUnderThoseWhoHaveItMapped) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::direct_apply_test

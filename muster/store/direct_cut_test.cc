@@ -10,7 +10,7 @@
 #include "muster/store/checkpoint_cut.h"
 #include "muster/store/direct_worker.h"
 
-namespace muster {
+namespace muster::direct_cut_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -185,4 +185,4 @@ TEST_F(DirectCutTest, AChiefThatDiesHoldsNobodyForLong) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::direct_cut_test

@@ -13,7 +13,7 @@
 #include "muster/store/scripted_death.h"
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::divided_round_test {
 namespace {
 
 constexpr int kClients = 3;
@@ -502,4 +502,4 @@ TEST_F(DividedSurvivalTest, PlantedBugsAreSeen) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::divided_round_test

@@ -13,7 +13,7 @@
 
 #include "muster/store/scripted_worker.h"
 
-namespace muster {
+namespace muster::elastic_exchange_test {
 namespace {
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40000}},
@@ -170,4 +170,4 @@ TEST_F(ElasticRetryTest, WhatCanNotBeMeantIsRefused) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::elastic_exchange_test

@@ -12,7 +12,7 @@
 
 #include "muster/store/messages.h"
 
-namespace muster {
+namespace muster::fifo_queues_test {
 namespace {
 
 using ::testing::AllOf;
@@ -382,4 +382,4 @@ TEST_F(FifoQueuesTest, AtTheEndNobodyIsLeftWithoutAnAnswer) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::fifo_queues_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace muster {
+namespace muster::gradient_policy_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST_F(GradientPolicyTest, WhatIsNotFiniteIsDroppedOrNamed) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::gradient_policy_test

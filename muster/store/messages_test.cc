@@ -11,7 +11,7 @@
 
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::messages_test {
 namespace {
 
 constexpr Stamp kStamp = {3, std::numeric_limits<uint64_t>::max(), uint64_t{1} << 63};
@@ -326,4 +326,4 @@ TEST(MessagesTest, MethodsHaveNames) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::messages_test

@@ -10,7 +10,7 @@
 
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::model_test {
 namespace {
 
 using ::testing::AllOf;
@@ -114,4 +114,4 @@ TEST(ModelTest, HostileModelsAreRefused) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::model_test

@@ -14,7 +14,7 @@
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::overlapped_push_test {
 namespace {
 
 // Three stripes, one, one of another type, and two that take no part.
@@ -355,4 +355,4 @@ TEST(OverlappedPushPossibleTest, PartsThatCannotBeMeantAreRefused) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::overlapped_push_test

@@ -12,7 +12,7 @@
 
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::part_saver_test {
 namespace {
 
 class RecordingSink final : public Responder::Sink {
@@ -81,4 +81,4 @@ TEST(PartSaver, AMarkThatNobodyWantsIsGoneAtOnceAndNothingIsSavedAsideForIt) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::part_saver_test

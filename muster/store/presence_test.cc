@@ -12,7 +12,7 @@
 #include "muster/base/log.h"
 #include "muster/store/scripted_worker.h"
 
-namespace muster {
+namespace muster::presence_test {
 namespace {
 
 using ::testing::AllOf;
@@ -99,4 +99,4 @@ TEST_P(SaysOfRounds, WhatALossAndAReturnMeanForThem) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::presence_test

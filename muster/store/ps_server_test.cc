@@ -21,7 +21,7 @@
 #include "muster/transport/simulated_event_loop.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::ps_server_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -223,4 +223,4 @@ TEST(LeaseBeatTest, EndsWhenAnotherProcessHasTheRowAndGoesOnWithTheOthers) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::ps_server_test

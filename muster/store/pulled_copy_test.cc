@@ -8,7 +8,7 @@
 
 #include "muster/store/scripted_worker.h"
 
-namespace muster {
+namespace muster::pulled_copy_test {
 namespace {
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40000}},
@@ -111,4 +111,4 @@ TEST_F(PulledCopyRequestTest, ARoundTakesNone) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::pulled_copy_test

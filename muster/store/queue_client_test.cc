@@ -15,7 +15,7 @@
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::queue_client_test {
 namespace {
 
 using ::testing::AllOf;
@@ -260,4 +260,4 @@ TEST_F(QueueClientTest, TheStatusPageShowsWhoOfTheClientsWaits) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::queue_client_test

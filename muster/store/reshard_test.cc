@@ -15,7 +15,7 @@
 #include "muster/store/checkpoint_part.h"
 #include "muster/store/simulated_store.h"
 
-namespace muster {
+namespace muster::reshard_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST(ReshardTest, ALargeVariableIsCopiedInPieces) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::reshard_test

@@ -25,7 +25,7 @@
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::row_client_test {
 namespace {
 
 using ::testing::AllOf;
@@ -452,4 +452,4 @@ TEST(RowClientTest, NoCheckpointWaitsForANumberThatOnlyRowsHave) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::row_client_test

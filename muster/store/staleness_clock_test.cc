@@ -14,7 +14,7 @@
 #include "muster/store/scripted_worker.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::staleness_clock_test {
 namespace {
 
 using ::testing::AllOf;
@@ -137,4 +137,4 @@ TEST_F(StalenessClockTest, WhoIsDoneIsNotWaitedFor) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::staleness_clock_test

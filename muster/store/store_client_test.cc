@@ -15,7 +15,7 @@
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::store_client_test {
 namespace {
 
 using ::testing::AllOf;
@@ -431,4 +431,4 @@ TEST(StoreClientTest, TrafficIsCounted) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::store_client_test

@@ -17,7 +17,7 @@
 #include "muster/store/way.h"
 #include "muster/store/way_push.h"
 
-namespace muster {
+namespace muster::store_fault_test {
 namespace {
 
 using ::testing::AllOf;
@@ -440,4 +440,4 @@ TEST_P(FaultTest, AnInitialisationThatIsSentAgainDoesNotUndoTraining) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::store_fault_test

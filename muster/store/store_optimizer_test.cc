@@ -14,7 +14,7 @@
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::store_optimizer_test {
 namespace {
 
 using ::testing::Each;
@@ -182,4 +182,4 @@ TEST(StoreOptimizerTest, WhatIsNotFiniteIsAppliedDroppedWholeOrTheEnd) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::store_optimizer_test

@@ -15,7 +15,7 @@
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::store_service_test {
 namespace {
 
 using ::testing::AllOf;
@@ -329,4 +329,4 @@ TEST_F(HostileTest, APushWhoseValuesWereLoadedAnewWhileItCameInIsRefused) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::store_service_test

@@ -14,7 +14,7 @@
 #include "muster/store/way.h"
 #include "muster/store/way_push.h"
 
-namespace muster {
+namespace muster::store_survival_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -213,4 +213,4 @@ TEST_P(StoreSurvivalTest, APsThatComesBackEmptyIsLoadedAnewTogetherWithTheOthers
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::store_survival_test

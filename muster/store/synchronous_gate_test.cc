@@ -18,7 +18,7 @@
 #include "muster/store/scripted_worker.h"
 #include "muster/store/store_status.h"
 
-namespace muster {
+namespace muster::synchronous_gate_test {
 namespace {
 
 using ::testing::AllOf;
@@ -546,4 +546,4 @@ TEST(SynchronousGateSurvivalTest, AFiringThatHasBegunTakesNobodyMore) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::synchronous_gate_test

@@ -16,7 +16,7 @@
 #include "muster/store/half_reference.h"
 #include "muster/store/scripted_worker.h"
 
-namespace muster {
+namespace muster::wire_precision_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -410,4 +410,4 @@ TEST(WireMessageTest, AnUnknownPrecisionIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::wire_precision_test

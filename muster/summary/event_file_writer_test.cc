@@ -16,7 +16,7 @@
 #include "muster/base/memory_file_system.h"
 #include "muster/base/wrong_configuration.h"
 
-namespace muster {
+namespace muster::event_file_writer_test {
 namespace {
 
 using ::testing::AllOf;
@@ -275,4 +275,4 @@ assert [s.step for s in loss] == [100, 2**40] and loss[0].value == 0.25 and math
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::event_file_writer_test

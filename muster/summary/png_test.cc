@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-namespace muster {
+namespace muster::png_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -61,4 +61,4 @@ TEST(EncodePngTest, WhatIsNoPictureIsNamed) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::png_test

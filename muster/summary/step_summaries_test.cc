@@ -9,7 +9,7 @@
 
 #include "muster/summary/summary_values.h"
 
-namespace muster {
+namespace muster::step_summaries_test {
 namespace {
 
 using ::testing::AllOf;
@@ -118,4 +118,4 @@ TEST(StepSummariesTest, AnImageThatIsNoneIsNamed) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::step_summaries_test

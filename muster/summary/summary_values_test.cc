@@ -6,7 +6,7 @@
 #include "muster/summary/hparams.h"
 #include "muster/summary/plain_protobuf.h"
 
-namespace muster {
+namespace muster::summary_values_test {
 namespace {
 
 // Summary { value { … } }
@@ -120,4 +120,4 @@ TEST(GraphDefTest, NodesWithShapesAndAttributes) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::summary_values_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace muster {
+namespace muster::value_histogram_test {
 namespace {
 
 using ::testing::DoubleEq;
@@ -69,4 +69,4 @@ TEST(ValueHistogramTest, WithoutValuesThereIsOneEmptyBucket) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::value_histogram_test

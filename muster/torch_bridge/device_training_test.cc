@@ -18,7 +18,7 @@
 #include "muster/train/hooks.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::device_training_test {
 namespace {
 
 using testing::AllOf;
@@ -250,4 +250,4 @@ TEST(SessionThreadsTest, WhatCanNotBeHadAnyMoreIsSaid) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::device_training_test

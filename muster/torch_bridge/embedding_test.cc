@@ -19,7 +19,7 @@
 #include "muster/train/hooks.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::embedding_test {
 namespace {
 
 using ::testing::AllOf;
@@ -273,4 +273,4 @@ TEST(Embedding, IsInCheckpoints) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::embedding_test

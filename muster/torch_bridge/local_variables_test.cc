@@ -10,7 +10,7 @@
 #include "muster/torch_bridge/random_state.h"
 #include "muster/train/hooks.h"
 
-namespace muster {
+namespace muster::local_variables_test {
 namespace {
 
 torch::Tensor Loss(torch::nn::Linear& net, const torch::Tensor& x) {
@@ -179,4 +179,4 @@ TEST(TorchLocalVariablesTest, AModelWithATableOfRowsIsRefused) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::local_variables_test

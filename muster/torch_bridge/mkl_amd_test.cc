@@ -10,7 +10,7 @@ int mkl_serv_intel_cpu_true();
 int mkl_serv_intel_cpu();
 }
 
-namespace muster {
+namespace muster::mkl_amd_test {
 namespace {
 
 bool IsIntelProcessor() {
@@ -60,4 +60,4 @@ TEST_F(MklAmdTest, SwitchedOffItTellsTheTruth) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::mkl_amd_test

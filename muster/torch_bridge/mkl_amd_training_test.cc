@@ -15,7 +15,7 @@
 #include "muster/torch_bridge/training.h"
 #include "muster/train/hooks.h"
 
-namespace muster {
+namespace muster::mkl_amd_training_test {
 namespace {
 
 constexpr int kSteps = 30;
@@ -70,4 +70,4 @@ TEST(MklAmdTrainingTest, TheSwitchChangesNoLoss) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::mkl_amd_training_test

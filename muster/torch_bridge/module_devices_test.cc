@@ -7,7 +7,7 @@
 #include "muster/torch_bridge/module_source.h"
 #include "muster/train/error.h"
 
-namespace muster {
+namespace muster::module_devices_test {
 namespace {
 
 struct TwoLayersImpl : torch::nn::Module {
@@ -55,4 +55,4 @@ TEST(ModuleDevicesTest, ABadDeviceStringIsAnError) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::module_devices_test

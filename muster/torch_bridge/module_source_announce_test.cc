@@ -16,7 +16,7 @@
 
 #include "muster/torch_bridge/module_source.h"
 
-namespace muster {
+namespace muster::module_source_announce_test {
 namespace {
 
 namespace nn = torch::nn;
@@ -255,4 +255,4 @@ TEST(ModuleSourceAnnounce, ConvolutionsNormsAndRecurrentLayers) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::module_source_announce_test

@@ -7,7 +7,7 @@
 
 #include "muster/torch_bridge/module_source.h"
 
-namespace muster {
+namespace muster::module_source_memory_test {
 namespace {
 
 TEST(ModuleSourceMemory, TrainsInMemoryThatItIsGivenLater) {
@@ -37,4 +37,4 @@ TEST(ModuleSourceMemory, TrainsInMemoryThatItIsGivenLater) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::module_source_memory_test

@@ -15,7 +15,7 @@
 
 #include "muster/torch_bridge/random_state.h"
 
-namespace muster {
+namespace muster::module_source_test {
 namespace {
 
 namespace nn = torch::nn;
@@ -594,4 +594,4 @@ TEST(ModuleSourceReady, GradientsAreAnnouncedWhenFinal) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::module_source_test

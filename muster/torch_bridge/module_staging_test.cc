@@ -11,7 +11,7 @@
 #include "muster/torch_bridge/module_source.h"
 #include "muster/torch_bridge/random_state.h"
 
-namespace muster {
+namespace muster::module_staging_test {
 namespace {
 
 namespace nn = torch::nn;
@@ -217,4 +217,4 @@ TEST(ModuleOnGpuTest, TrainsAsOnTheCpu) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::module_staging_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace muster {
+namespace muster::random_state_test {
 namespace {
 
 TEST(RandomStateTest, RestoringRepeatsTheDraws) {
@@ -59,4 +59,4 @@ TEST(RandomStateTest, SeedMakesTheSameWeightsAndStreamsDiffer) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::random_state_test

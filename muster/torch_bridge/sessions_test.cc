@@ -10,7 +10,7 @@
 #include "muster/torch_bridge/summaries.h"
 #include "muster/train/hooks.h"
 
-namespace muster {
+namespace muster::sessions_test {
 namespace {
 
 class SessionsTest : public ::testing::Test {
@@ -185,4 +185,4 @@ TEST_F(SessionsTest, TrainsByASyncReplicasOptimizer) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::sessions_test

@@ -10,7 +10,7 @@
 
 #include "muster/torch_bridge/training.h"
 
-namespace muster {
+namespace muster::shared_queue_test {
 namespace {
 
 using ::testing::AllOf;
@@ -94,4 +94,4 @@ TEST(SharedQueueTest, ARunnerFillsItUntilItsFunctionThrowsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::shared_queue_test

@@ -10,7 +10,7 @@
 #include "muster/summary/summary_values.h"
 #include "muster/train/error.h"
 
-namespace muster {
+namespace muster::summaries_test {
 namespace {
 
 using ::testing::AllOf;
@@ -198,4 +198,4 @@ TEST_F(SummariesTest, TextAndHParams) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::summaries_test

@@ -12,7 +12,7 @@
 #include "muster/train/hooks.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::training_test {
 namespace {
 
 torch::Tensor Loss(torch::nn::Linear& net, const torch::Tensor& x) {
@@ -214,4 +214,4 @@ TEST(TrainingTest, AClusterOfTwoServersInOneProcess) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::training_test

@@ -6,7 +6,7 @@
 #include "muster/optim/update_rule.h"
 #include "muster/torch_bridge/torch_dtype.h"
 
-namespace muster {
+namespace muster::update_rule_torch_test {
 namespace {
 
 constexpr int64_t kElements = 1003;
@@ -115,4 +115,4 @@ INSTANTIATE_TEST_SUITE_P(All, UpdateRuleTorchTest, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::update_rule_torch_test

@@ -23,7 +23,7 @@
 #include "muster/train/hooks.h"
 #include "muster/train/node.h"
 
-namespace muster {
+namespace muster::all_reduce_training_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -355,4 +355,4 @@ TEST(AllReduceFailureTest, APsIsOneTooMany) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::all_reduce_training_test

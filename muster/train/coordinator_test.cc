@@ -13,7 +13,7 @@
 #include "muster/train/error.h"
 #include "muster/train/looper_thread.h"
 
-namespace muster {
+namespace muster::coordinator_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -220,4 +220,4 @@ TEST_F(LooperThreadTest, AnErrorOrAnExceptionStopsEverybody) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::coordinator_test

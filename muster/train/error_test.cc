@@ -8,7 +8,7 @@
 
 #include "muster/base/wrong_configuration.h"
 
-namespace muster {
+namespace muster::error_test {
 namespace {
 
 TEST(ErrorTest, ExitCodesSayWhetherTryingAgainIsWorthIt) {
@@ -63,4 +63,4 @@ TEST(ErrorDeathTest, AnotherExceptionEndsTheProcessAsBefore) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::error_test

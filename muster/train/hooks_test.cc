@@ -17,7 +17,7 @@
 #include "muster/train/event_file_reader.h"
 #include "muster/train/hook_driver.h"
 
-namespace muster {
+namespace muster::hooks_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -297,4 +297,4 @@ TEST(CheckpointSaverTest, NeedsAChiefWithADirectoryAndOneInterval) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::hooks_test

@@ -8,7 +8,7 @@
 
 #include "muster/base/log.h"
 
-namespace muster {
+namespace muster::link_notice_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -38,4 +38,4 @@ TEST(LinkNotice, SaysNothingWhereNothingIsSent) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::link_notice_test

@@ -5,7 +5,7 @@
 
 #include "muster/base/memory_file_system.h"
 
-namespace muster {
+namespace muster::lost_steps_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -38,4 +38,4 @@ TEST(LostSteps, WhoSeesNoCheckpointDoesNotSayThatThereIsNone) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::lost_steps_test

@@ -18,7 +18,7 @@
 #include "muster/transport/scripted_handler.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::node_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -209,4 +209,4 @@ TEST(NodeTest, APortInUseIsNamed) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::node_test

@@ -15,7 +15,7 @@
 
 #include "muster/train/node.h"
 
-namespace muster {
+namespace muster::queue_runner_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -238,4 +238,4 @@ TEST(NodeQueueTest, AllWhoMeanANameMeanOnePs) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::queue_runner_test

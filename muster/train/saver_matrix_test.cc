@@ -13,7 +13,7 @@
 #include "muster/train/saver.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::saver_matrix_test {
 namespace {
 
 // Rows of 1,000 and of 9,000: no partition ends where a stripe does.
@@ -123,4 +123,4 @@ INSTANTIATE_TEST_SUITE_P(Rules, SaverMatrixTest, testing::Values(RuleKind::kSgd,
                          [](const auto& tested) { return RuleName(tested.param); });
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::saver_matrix_test

@@ -17,7 +17,7 @@
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::saver_test {
 namespace {
 
 using ::testing::AllOf;
@@ -460,4 +460,4 @@ TEST(SaverTest, ASaveSurvivesFaultsOfTheWay) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::saver_test

@@ -7,7 +7,7 @@
 
 #include "muster/base/wrong_configuration.h"
 
-namespace muster {
+namespace muster::session_config_test {
 namespace {
 
 using ::testing::AllOf;
@@ -65,4 +65,4 @@ TEST(DeviceFiltersOfEstimatorsTest, AreThoseOfTheJob) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_config_test

@@ -25,7 +25,7 @@
 #include "muster/train/hooks/progress_bar.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::session_hooks_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -272,4 +272,4 @@ TEST(SessionHooksTest, TheCallsThatTheManualShows) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_hooks_test

@@ -15,7 +15,7 @@
 #include "muster/train/hooks.h"
 #include "muster/train/session.h"
 
-namespace muster {
+namespace muster::session_local_variables_test {
 namespace {
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {3}}};
@@ -99,4 +99,4 @@ TEST(SessionLocalVariablesTest, ARunWhosePsLosesTheModelIsRunAgainFromTheLastChe
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_local_variables_test

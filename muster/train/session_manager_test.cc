@@ -10,7 +10,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::session_manager_test {
 namespace {
 
 using ::testing::AllOf;
@@ -180,4 +180,4 @@ TEST_F(SessionManagerTest, TheScaffoldsSaverKeepsItsOwnThings) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_manager_test

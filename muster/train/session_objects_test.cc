@@ -24,7 +24,7 @@
 #include "muster/train/session.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::session_objects_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -543,4 +543,4 @@ TEST_F(SessionObjectsTest, AThreadThatDoesNotEndIsLeftAfterTheGracePeriod) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_objects_test

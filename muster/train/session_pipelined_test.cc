@@ -19,7 +19,7 @@
 #include "muster/store/store_status.h"
 #include "muster/train/session.h"
 
-namespace muster {
+namespace muster::session_pipelined_test {
 namespace {
 
 using ::testing::Each;
@@ -273,4 +273,4 @@ TEST(SessionPipelinedWorkersTest, ACheckpointHasTheUpdatesOfOthersThatItsStepCou
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_pipelined_test

@@ -10,7 +10,7 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::session_place_test {
 namespace {
 
 using ::testing::AllOf;
@@ -152,4 +152,4 @@ TEST(SessionPlaceTest, AChiefThatTheClusterDoesNotKnowIsWarnedOf) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_place_test

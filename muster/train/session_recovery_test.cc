@@ -15,7 +15,7 @@
 #include "muster/train/session.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::session_recovery_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -224,4 +224,4 @@ TEST_P(RecoveryTest, WithoutALivingChiefNobodyCanLoad) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_recovery_test

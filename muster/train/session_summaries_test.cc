@@ -16,7 +16,7 @@
 #include "muster/train/hooks.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::session_summaries_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -253,4 +253,4 @@ TEST_F(SessionSummariesTest, ACheckpointLoadedInBetweenTakesBackWhatCameAfterIt)
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_summaries_test

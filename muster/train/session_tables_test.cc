@@ -17,7 +17,7 @@
 #include "muster/store/simulated_store.h"
 #include "muster/train/session.h"
 
-namespace muster {
+namespace muster::session_tables_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST(SessionTables, ASynchronousGateIsRefused) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_tables_test

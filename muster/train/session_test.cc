@@ -17,7 +17,7 @@
 #include "muster/train/saver.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::session_test {
 namespace {
 
 using ::testing::AllOf;
@@ -515,4 +515,4 @@ TEST_P(SessionTest, NanEndsTheTraining) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_test

@@ -13,7 +13,7 @@
 #include "muster/train/training_process.h"
 #include "muster/train/training_status.h"
 
-namespace muster {
+namespace muster::session_trace_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -167,4 +167,4 @@ TEST_F(SessionTraceTest, AJobThatHasReachedItsLastStepTrainsNoMore) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_trace_test

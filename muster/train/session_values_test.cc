@@ -8,7 +8,7 @@
 
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::session_values_test {
 namespace {
 
 using Values = std::vector<std::vector<float>>;
@@ -81,4 +81,4 @@ TEST_P(SessionValuesTest, AreShownWhenACheckpointIsLoaded) {
 INSTANTIATE_TEST_SUITE_P(Ways, SessionValuesTest, ::testing::ValuesIn(kSimulatedWays), NameOfWay);
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::session_values_test

@@ -18,7 +18,7 @@
 #include "muster/train/event_file_reader.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::supervisor_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -277,4 +277,4 @@ TEST_F(SupervisorTest, ItHasOneSession) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::supervisor_test

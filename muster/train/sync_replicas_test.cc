@@ -10,7 +10,7 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::sync_replicas_test {
 namespace {
 
 const std::vector<std::string> kTasks = {"chief:0"};
@@ -87,4 +87,4 @@ TEST(SyncReplicasWarningTest, ReplicasThatTheClusterHasNotAreWarnedOf) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::sync_replicas_test

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace muster {
+namespace muster::frame_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -136,4 +136,4 @@ TEST(FrameTest, LengthsOverTheLimitAreRefused) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::frame_test

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace muster {
+namespace muster::handshake_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -181,4 +181,4 @@ TEST(HandshakeTest, AServerThatOnlyClaimsToKnowTheTokenIsRefused) {
 TEST(HandshakeTest, NoncesDiffer) { EXPECT_NE(RandomNonce(), RandomNonce()); }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::handshake_test

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "muster/transport/timer_queue.h"
 
-namespace muster {
+namespace muster::simulated_event_loop_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -119,4 +119,4 @@ TEST(TimerQueueTest, ManyCancelledTimersAreSweptOut) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::simulated_event_loop_test

@@ -15,7 +15,7 @@
 #include "muster/transport/simulated_event_loop.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::transport_contract_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -484,4 +484,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TransportContractTest, ::testing::Values("tcp", 
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::transport_contract_test

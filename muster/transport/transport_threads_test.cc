@@ -12,7 +12,7 @@
 #include "muster/transport/scripted_handler.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::transport_threads_test {
 namespace {
 
 using Method = ScriptedHandler::Method;
@@ -106,4 +106,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TransportThreadsTest, ::testing::Values("tcp", "
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::transport_threads_test

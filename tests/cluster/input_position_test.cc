@@ -8,7 +8,7 @@
 #include "muster/data/input_stream.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::input_position_test {
 namespace {
 
 // The rows of each batch, in order.
@@ -78,4 +78,4 @@ TEST(InputPositionTest, KilledAgainBeforeItsNextSave) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::input_position_test

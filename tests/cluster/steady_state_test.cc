@@ -24,7 +24,7 @@
 #include "tests/cluster/counted_copies.h"
 #include "tests/cluster/counted_memory.h"
 
-namespace muster {
+namespace muster::steady_state_test {
 namespace {
 
 constexpr int kWarmUpSteps = 200;
@@ -232,4 +232,4 @@ TEST_P(CopiesTest, NothingIsCopiedMoreThanTheTableSays) {
 INSTANTIATE_TEST_SUITE_P(Ways, CopiesTest, testing::ValuesIn(Ways()), NameOf);
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::steady_state_test

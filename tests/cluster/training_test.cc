@@ -30,7 +30,7 @@
 #include "muster/transport/loopback/loopback_transport.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::training_test {
 namespace {
 
 constexpr int kNumPs = 2;
@@ -315,4 +315,4 @@ INSTANTIATE_TEST_SUITE_P(Ways, TrainingTest, ::testing::ValuesIn(Links()),
                          [](const auto& info) { return info.param.way.name; });
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::training_test

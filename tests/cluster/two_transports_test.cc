@@ -12,7 +12,7 @@
 #include "muster/store/store_service.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::two_transports_test {
 namespace {
 
 TEST(TwoTransports, APsTakesGradientsOverBoth) {
@@ -51,4 +51,4 @@ TEST(TwoTransports, APsTakesGradientsOverBoth) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::two_transports_test

@@ -19,7 +19,7 @@
 #include "muster/store/way_push.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::wire_precision_test {
 namespace {
 
 constexpr double kRate = 0.25;  // times a float: exact
@@ -101,4 +101,4 @@ TEST_P(WireOverConnectionsTest, EveryPairOfPrecisionsDoesWhatTheReferenceDoes) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::wire_precision_test

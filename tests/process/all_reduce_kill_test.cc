@@ -18,7 +18,7 @@
 #include "tests/process/left_behind.h"
 #include "tests/process/process.h"
 
-namespace muster {
+namespace muster::all_reduce_kill_test {
 namespace {
 
 using ::testing::Each;
@@ -130,4 +130,4 @@ INSTANTIATE_TEST_SUITE_P(Through, AllReduceKillTest, ::testing::Values("shm", "r
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::all_reduce_kill_test

@@ -19,7 +19,7 @@
 #include "tests/process/killed_processes.h"
 #include "tests/process/left_behind.h"
 
-namespace muster {
+namespace muster::arena_kill_test {
 namespace {
 
 constexpr int kWriters = 3;
@@ -251,4 +251,4 @@ INSTANTIATE_TEST_SUITE_P(All, PlantedBugTest,
                          NameOfBug);
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::arena_kill_test

@@ -20,7 +20,7 @@
 #include "tests/process/process.h"
 #include "tests/process/toy_way.h"
 
-namespace muster {
+namespace muster::bad_input_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -352,4 +352,4 @@ TEST(BadInput, AFullModelDir) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::bad_input_test

@@ -14,7 +14,7 @@
 #include "tests/process/by_hand.h"
 #include "tests/process/process.h"
 
-namespace muster {
+namespace muster::checkpoint_command_test {
 namespace {
 
 using nlohmann::json;
@@ -208,4 +208,4 @@ TEST_F(CheckpointCommandTest, HelpTeachesWithAnExample) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::checkpoint_command_test

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/process/process.h"
 
-namespace muster {
+namespace muster::cluster_commands_test {
 namespace {
 
 using nlohmann::json;
@@ -162,4 +162,4 @@ TEST_F(ClusterCommands, AnUnknownCommandIsNamedAndTheKnownOnesToo) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::cluster_commands_test

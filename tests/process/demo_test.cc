@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-namespace muster {
+namespace muster::demo_test {
 namespace {
 
 struct Outcome {
@@ -38,4 +38,4 @@ TEST(Demo, FailsBelowTheAccuracyAskedFor) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::demo_test

@@ -17,7 +17,7 @@
 #include "tests/process/process.h"
 #include "tests/process/toy_way.h"
 
-namespace muster {
+namespace muster::digits_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -272,4 +272,4 @@ TEST_F(Digits, AnotherModelIsRefusedByItsFirstDifference) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::digits_test

@@ -23,7 +23,7 @@
 #include "tests/process/left_behind.h"
 #include "tests/process/process.h"
 
-namespace muster {
+namespace muster::direct_rows_kill_test {
 namespace {
 
 constexpr int kPs = 2;
@@ -172,4 +172,4 @@ TEST_F(DirectRowsKillTest, EveryStripeHasAPushOrHasNot) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::direct_rows_kill_test

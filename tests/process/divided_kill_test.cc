@@ -18,7 +18,7 @@
 #include "tests/process/killed_processes.h"
 #include "tests/process/left_behind.h"
 
-namespace muster {
+namespace muster::divided_kill_test {
 namespace {
 
 constexpr int kWorkers = 3;
@@ -163,4 +163,4 @@ INSTANTIATE_TEST_SUITE_P(All, DividedPlantedBugTest,
                                            static_cast<uint32_t>(PlantedBug::kCountContributorTwice)));
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::divided_kill_test

@@ -24,7 +24,7 @@
 #include "tests/process/killed_processes.h"
 #include "tests/process/left_behind.h"
 
-namespace muster {
+namespace muster::elastic_kill_test {
 namespace {
 
 constexpr int kWorkers = 2;
@@ -266,4 +266,4 @@ INSTANTIATE_TEST_SUITE_P(All, PlantedExchangeBugTest,
                          NameOfBug);
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::elastic_kill_test

@@ -15,7 +15,7 @@
 #include "tests/process/process.h"
 #include "tests/process/toy_way.h"
 
-namespace muster {
+namespace muster::failure_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -286,4 +286,4 @@ TEST_P(FailureTest, CtrlCOnMusterRunSavesAndEndsEverybody) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::failure_test

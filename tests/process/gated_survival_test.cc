@@ -20,7 +20,7 @@
 #include "tests/process/process.h"
 #include "tests/process/toy_way.h"
 
-namespace muster {
+namespace muster::gated_survival_test {
 namespace {
 
 using ::testing::Each;
@@ -201,4 +201,4 @@ TEST_P(BoundedRunTest, NobodyGetsFartherAheadOfAStoppedWorkerUntilItGoesOn) {
 INSTANTIATE_TEST_SUITE_P(Ways, BoundedRunTest, ::testing::ValuesIn(Without(kWholeWays, {"Direct"})), NameOfWay);
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::gated_survival_test

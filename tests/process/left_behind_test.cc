@@ -13,7 +13,7 @@
 
 #include "tests/process/killed_processes.h"
 
-namespace muster {
+namespace muster::left_behind_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -73,4 +73,4 @@ TEST_F(LeftBehindTest, WhatIsLeftInTheFolderForTemporaryFilesIsFound) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::left_behind_test

@@ -24,7 +24,7 @@
 #include "tests/process/process.h"
 #include "tests/process/toy_way.h"
 
-namespace muster {
+namespace muster::ps_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -244,4 +244,4 @@ TEST_P(PsTest, RubbishOnThePortIsDroppedAndCountedWhileTrainingGoesOn) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::ps_test

@@ -19,7 +19,7 @@
 #include "tests/process/by_hand.h"
 #include "tests/process/killed_processes.h"
 
-namespace muster {
+namespace muster::queue_survival_test {
 namespace {
 
 constexpr int64_t kElements = 3000;
@@ -132,4 +132,4 @@ TEST_F(QueueSurvivalTest, ACallEndsAtItsDeadlineThoughThePsIsKilled) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::queue_survival_test

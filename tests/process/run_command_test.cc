@@ -18,7 +18,7 @@
 #include "tests/process/by_hand.h"
 #include "tests/process/process.h"
 
-namespace muster {
+namespace muster::run_command_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -309,4 +309,4 @@ TEST(RunCommand, LogDirHasAFileForEachTask) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::run_command_test

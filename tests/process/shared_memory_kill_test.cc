@@ -20,7 +20,7 @@
 #include "tests/process/left_behind.h"
 #include "tests/process/process.h"
 
-namespace muster {
+namespace muster::shared_memory_kill_test {
 namespace {
 
 using Method = ScriptedHandler::Method;
@@ -171,4 +171,4 @@ TEST_F(SharedMemoryKillTest, ANetworkNamespaceOfItsOwnIsAnotherHost) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::shared_memory_kill_test

@@ -15,7 +15,7 @@
 #include "tests/process/process.h"
 #include "tests/process/toy_way.h"
 
-namespace muster {
+namespace muster::survival_test {
 namespace {
 
 using ::testing::Each;
@@ -101,4 +101,4 @@ TEST(Survival, APsStartedAgainByHandGoesOnFromTheLastCheckpoint) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::survival_test

@@ -20,7 +20,7 @@
 #include "tests/process/by_hand.h"
 #include "tests/process/process.h"
 
-namespace muster {
+namespace muster::trace_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -333,4 +333,4 @@ TEST(StatusPageTest, WhatCantBeIsToldBeforeAnythingIsStarted) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::trace_test

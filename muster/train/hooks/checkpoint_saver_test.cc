@@ -11,7 +11,7 @@
 #include "muster/train/hooks.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::checkpoint_saver_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -116,4 +116,4 @@ TEST_F(CheckpointSaverListenerTest, TheEndOfAListenersInputIsACleanEnd) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::checkpoint_saver_test

@@ -10,7 +10,7 @@
 #include "muster/train/hook_driver.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::early_stopping_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -140,4 +140,4 @@ TEST(EarlyStoppingTest, TheWholeClusterEndsWithALastCheckpoint) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::early_stopping_test

@@ -8,7 +8,7 @@
 
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::feed_fn_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -70,4 +70,4 @@ TEST_F(FeedFnTest, NothingOfARunIsLeftForTheNext) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::feed_fn_test

@@ -9,7 +9,7 @@
 #include "muster/train/hook_driver.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::final_ops_test {
 namespace {
 
 using ::testing::Contains;
@@ -71,4 +71,4 @@ TEST_F(FinalOpsTest, AnErrorIsLoggedAndPassedOn) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::final_ops_test

@@ -9,7 +9,7 @@
 #include "muster/train/hook_driver.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::global_step_waiter_test {
 namespace {
 
 class GlobalStepWaiterTest : public ::testing::Test {
@@ -98,4 +98,4 @@ TEST_F(GlobalStepWaiterTest, AStopOrTheEndOfTrainingEndsTheWaiting) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::global_step_waiter_test

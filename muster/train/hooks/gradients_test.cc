@@ -18,7 +18,7 @@
 #include "muster/train/hook_driver.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::gradients_test {
 namespace {
 
 using ::testing::Contains;
@@ -193,4 +193,4 @@ TEST_F(ShownGradients, OtherTypesAndMoreThanOnePieceAndWhatIsNoNumber) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::gradients_test

@@ -9,7 +9,7 @@
 #include "muster/train/hook_driver.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::learning_rate_logger_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -71,4 +71,4 @@ TEST_F(LearningRateLoggerTest, AWorkerOnlyLogsAndARuleWithoutARateSaysNothing) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::learning_rate_logger_test

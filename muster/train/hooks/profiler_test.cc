@@ -11,7 +11,7 @@
 #include "muster/observe/tracer.h"
 #include "muster/train/training_process.h"
 
-namespace muster {
+namespace muster::profiler_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -137,4 +137,4 @@ TEST_F(ProfilerTest, AFileThatCannotBeWrittenIsTheRunsError) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::profiler_test

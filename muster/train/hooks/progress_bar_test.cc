@@ -8,7 +8,7 @@
 
 #include "muster/train/hook_driver.h"
 
-namespace muster {
+namespace muster::progress_bar_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -99,4 +99,4 @@ TEST_F(ProgressBarTest, ExactlyOneOfTheTwoIsGiven) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::progress_bar_test

@@ -14,7 +14,7 @@
 #include "muster/transport/scripted_handler.h"
 #include "muster/transport/simulated_event_loop.h"
 
-namespace muster {
+namespace muster::fault_transport_test {
 namespace {
 
 using Method = ScriptedHandler::Method;
@@ -160,4 +160,4 @@ TEST_F(FaultTransportTest, CancelAndTheChannelsEndReachCallsThatAreHeldBack) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::fault_transport_test

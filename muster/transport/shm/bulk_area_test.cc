@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace muster {
+namespace muster::bulk_area_test {
 namespace {
 
 constexpr size_t kArea = size_t{4} << 20;
@@ -148,4 +148,4 @@ TEST_F(BulkAreaTest, MoreThanAllIsNotReady) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::bulk_area_test

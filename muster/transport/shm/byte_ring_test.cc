@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace muster {
+namespace muster::byte_ring_test {
 namespace {
 
 constexpr size_t kRing = 4096;
@@ -77,4 +77,4 @@ TEST_F(ByteRingTest, CountsThatCantBeAreSeen) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::byte_ring_test

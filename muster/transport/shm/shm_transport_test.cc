@@ -31,7 +31,7 @@
 #include "muster/transport/tcp/tcp_address.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
-namespace muster {
+namespace muster::shm_transport_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -539,4 +539,4 @@ TEST_F(StreamEndTest, OnlyOneWhoSleepsIsWoken) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::shm_transport_test

@@ -10,7 +10,7 @@
 #include "muster/base/no_free_descriptors.h"
 #include "muster/transport/tcp/tcp_address.h"
 
-namespace muster {
+namespace muster::acceptor_test {
 namespace {
 
 class AcceptorTest : public ::testing::Test {
@@ -52,4 +52,4 @@ TEST_F(AcceptorTest, WithoutFreeDescriptorsWhoComesWaitsAndTheLoopDoesNotTurnWit
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::acceptor_test

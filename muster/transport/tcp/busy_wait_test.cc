@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::busy_wait_test {
 namespace {
 
 constexpr int64_t kMicrosecond = 1000;
@@ -64,4 +64,4 @@ TEST(BusyWait, EachFailureDemandsTwiceAsManyShortWaitsUntilOneSucceeds) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::busy_wait_test

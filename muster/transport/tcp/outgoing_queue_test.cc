@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace muster {
+namespace muster::outgoing_queue_test {
 namespace {
 
 const std::string kBulk = "0123456789";
@@ -114,4 +114,4 @@ TEST(OutgoingQueueTest, ALongQueueStaysShortInMemory) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::outgoing_queue_test

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace muster {
+namespace muster::tcp_event_loop_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -109,4 +109,4 @@ TEST_F(TcpEventLoopTest, WhatHasntRunIsDroppedAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::tcp_event_loop_test

@@ -20,7 +20,7 @@
 #include "muster/transport/tcp/socket.h"
 #include "muster/transport/tcp/tcp_address.h"
 
-namespace muster {
+namespace muster::tcp_transport_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -499,4 +499,4 @@ TEST_F(TcpChannelTest, CancelInTheMiddleOfAReplyLeavesTheMemoryAlone) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::tcp_transport_test

@@ -10,7 +10,7 @@
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/random_hex.h"
 
-namespace muster {
+namespace muster::guard_test {
 namespace {
 
 // So that what never ends is a red test and not a hanging one.
@@ -83,4 +83,4 @@ TEST(Guard, HearsNeitherCtrlCNorTheClosingOfTheTerminal) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::guard_test

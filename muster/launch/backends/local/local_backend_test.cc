@@ -17,7 +17,7 @@
 #include "muster/launch/cluster_plan.h"
 #include "muster/launch/random_hex.h"
 
-namespace muster {
+namespace muster::local_backend_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -176,4 +176,4 @@ TEST_F(LocalBackendTest, OutputOfATaskThatEndsWhilePausedIsNotLost) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::local_backend_test
