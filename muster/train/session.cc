@@ -342,11 +342,11 @@ absl::Status Session::RunStep(Track* track) {
   const StepSummaries::Scope registering(step_summaries_, context.summaries_wanted());
   ASSIGN_OR_RETURN(const StepResult result, RunAlgorithm(context));
   const Track::Span hooks(track, Activity::kHooks);
-  RunContext after(MakeContext());
+  context.MoveTo(global_step_, environment_.clock->Now());
   const RunValues values{result.loss, result.global_step, result.staleness, step_summaries_.scalars(),
                          &step_summaries_};
-  RETURN_IF_ERROR(CallHooks("AfterRun", hooks_, [&](SessionHook& hook) { return hook.AfterRun(after, values); }));
-  if (context.stop_requested() || after.stop_requested()) stop_ = true;
+  RETURN_IF_ERROR(CallHooks("AfterRun", hooks_, [&](SessionHook& hook) { return hook.AfterRun(context, values); }));
+  if (context.stop_requested()) stop_ = true;
   return absl::OkStatus();
 }
 
