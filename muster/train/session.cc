@@ -24,6 +24,12 @@ bool RunValues::Find(const std::string& name, double* value) const {
   return false;
 }
 
+std::vector<std::string> RunValues::Names() const {
+  std::vector<std::string> names = {"loss", "global_step", "staleness"};
+  for (const auto& [scalar, value] : scalars) names.push_back(scalar);
+  return names;
+}
+
 namespace {
 
 // A creator's own say stands in for the session's.

@@ -60,6 +60,8 @@ struct RunValues {
 
   // "loss", "global_step" (or "step"), "staleness" or a scalar's name; nullptr-like: false if there is none.
   bool Find(const std::string& name, double* value) const;
+  // What it finds, for people.
+  std::vector<std::string> Names() const;
 };
 
 // Of one run, for all its hooks' BeforeRun and AfterRun.

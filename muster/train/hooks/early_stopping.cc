@@ -142,7 +142,7 @@ class EarlyStoppingHook final : public SessionHook {
     double value = 0;
     seen_ = values.Find(metric_, &value);
     if (seen_) return;
-    for (const auto& [name, scalar] : values.scalars) names_.insert(name);
+    for (std::string& name : values.Names()) names_.insert(std::move(name));
   }
   // A mistyped metric would never stop anything, and nobody would know why.
   void WarnIfUnseen() const {
@@ -155,7 +155,7 @@ class EarlyStoppingHook final : public SessionHook {
   const std::string metric_ = judge_->metric();
   bool seen_ = false;
   bool asked_ = false;
-  std::set<std::string> names_ = {"loss", "global_step", "staleness"};
+  std::set<std::string> names_;  // of what there was instead
   int64_t stopped_at_ = 0;
   absl::StatusOr<SecondOrStepTimer> timer_;
   bool stopped_ = false;
