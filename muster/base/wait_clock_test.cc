@@ -31,8 +31,8 @@ TEST(WaitClockTest, WaitsByTheSimulatedClockUntilTheDeadlineOnly) {
   EXPECT_EQ(woken, begin + absl::Seconds(10));
 }
 
-// As threads of one coordinator do. The one that has longer to wait is woken by each move, too, and waits again: it must
-// not stand for one that hasn't woken yet.
+// As threads of one coordinator do. The one that has longer to wait is woken by each move, too, and waits again: it
+// must not stand for one that hasn't woken yet.
 TEST(WaitClockTest, OfSeveralWithOneConditionVariableEachIsAwaited) {
   constexpr int kRounds = 300;
   SimulatedWaitClock clock;

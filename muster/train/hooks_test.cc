@@ -156,7 +156,8 @@ TEST(LoggingTensorTest, AnUnknownTensorIsNamedWithTheKnownOnes) {
   Driver driver(LoggingTensor({.tensors = {"accurracy"}}));
   driver.Run(1);
   EXPECT_TRUE(absl::IsInvalidArgument(driver.status));
-  EXPECT_THAT(std::string(driver.status.message()), HasSubstr("has no 'accurracy'; it has loss, global_step, staleness;"));
+  EXPECT_THAT(std::string(driver.status.message()),
+              HasSubstr("has no 'accurracy'; it has loss, global_step, staleness;"));
   EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = 0})->Begin()));
 }
 
