@@ -109,9 +109,7 @@ absl::Status Session::CheckOptions() const {
     return WrongOptionError("give one of save_checkpoint_secs and save_checkpoint_steps, not both");
   if (options_.save_summaries_secs && options_.save_summaries_steps)
     return WrongOptionError("give one of save_summaries_secs and save_summaries_steps, not both");
-  if (!(options_.keep_checkpoint_every_n_hours > 0))
-    return WrongOptionError(absl::StrCat("keep_checkpoint_every_n_hours is ", options_.keep_checkpoint_every_n_hours,
-                                         "; accepted: more than 0"));
+  RETURN_IF_ERROR(CheckSaverOptions(manager_.options().saver));
   if (options_.scaffold && options_.scaffold->options().saver && HasSaverOptions(options_))
     return WrongOptionError(
         "You cannot provide both saver and scaffold: the scaffold has a saver, so keep_checkpoint_max, "
