@@ -46,6 +46,16 @@ TEST(SecondOrStepTimerTest, ByStepsAsInTensorFlow) {
   EXPECT_TRUE(timer.ShouldTriggerForStep(53, kStart));
 }
 
+TEST(SecondOrStepTimerTest, AnEarlierStepIsAFirstOne) {
+  for (SecondOrStepTimer timer : {SecondOrStepTimer::EverySteps(3), SecondOrStepTimer::Every(absl::Seconds(2))}) {
+    timer.UpdateLastTriggered(1000, kStart);
+    EXPECT_TRUE(timer.ShouldTriggerForStep(101, kStart));
+    EXPECT_FALSE(timer.UpdateLastTriggered(101, kStart + absl::Seconds(1)).has_value()) << "no rate of steps back";
+    EXPECT_FALSE(timer.ShouldTriggerForStep(102, kStart + absl::Seconds(2)));
+    EXPECT_TRUE(timer.ShouldTriggerForStep(104, kStart + absl::Seconds(3)));
+  }
+}
+
 TEST(SecondOrStepTimerTest, ByTimeAsInTensorFlow) {
   SecondOrStepTimer timer = SecondOrStepTimer::Every(absl::Seconds(2));
   EXPECT_TRUE(timer.ShouldTriggerForStep(1, kStart));

@@ -184,6 +184,15 @@ TEST_P(RecoveryTest, TheInputGoesOnWhereItIs) {
   EXPECT_EQ(restored, 0);
 }
 
+TEST_P(RecoveryTest, AfterARestoreCheckpointsAreSavedAsFromAFirstStep) {
+  Steps(chief_session_, 8);  // saves at 0, 2, … 8
+  ASSERT_EQ(chief_session_.Restore("model/model.ckpt-2"), absl::OkStatus());
+  Steps(chief_session_, 1);
+  EXPECT_EQ(chief_session_.last_checkpoint(), "model/model.ckpt-3") << "not only at 10";
+  Steps(chief_session_, 2);
+  EXPECT_EQ(chief_session_.last_checkpoint(), "model/model.ckpt-5");
+}
+
 TEST_P(RecoveryTest, ARestoreThatCannotBeLeavesEverythingAsItWas) {
   Steps(chief_session_, 3);
   EXPECT_FALSE(chief_session_.Restore("model/model.ckpt-77").ok());
