@@ -298,10 +298,13 @@ absl::StatusOr<std::unique_ptr<FileLock>> MemoryFileSystem::Lock(const std::stri
   const std::string normal = Normal(path);
   const std::string parent = Parent(normal);
   if (parent != "." && parent != "/" && !directories_.contains(parent)) return Missing(path);
+  if (locked_.contains(normal)) {
+    const auto node = Find(path);  // may have been removed
+    return absl::FailedPreconditionError(node.ok() ? (*node)->content : "somebody who left no name");
+  }
+  RETURN_IF_ERROR(Change("lock", path));
   std::shared_ptr<Node>& node = nodes_[normal];
   if (node == nullptr) node = std::make_shared<Node>();
-  if (locked_.contains(normal)) return absl::FailedPreconditionError(node->content);
-  RETURN_IF_ERROR(Change("lock", path));
   node->content = holder;
   locked_.insert(normal);
   return std::make_unique<MemoryFileLock>(*this, normal);

@@ -41,6 +41,8 @@ TEST_F(MemoryFileSystemTest, ReadOnlyRefusesEveryChangeAndNoReading) {
   EXPECT_TRUE(absl::IsPermissionDenied(files_.Rename("d/a", "d/b")));
   EXPECT_TRUE(absl::IsPermissionDenied(files_.Remove("d/a")));
   EXPECT_TRUE(absl::IsPermissionDenied(files_.CreateDirectory("e")));
+  EXPECT_TRUE(absl::IsPermissionDenied(files_.Lock("d/lock", "me").status()));
+  EXPECT_THAT(*files_.ListDirectory("d"), ElementsAre("a"));
   EXPECT_EQ(*files_.ReadFile("d/a"), "1");
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
+#include <list>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -30,11 +30,11 @@ class SimulatedWaitClock final : public WaitClock {
   void WaitUntil(CondVar& changed, Mutex& mutex, absl::Time deadline) const override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (deadline <= Now()) return;
-    Enter({&changed, &mutex, deadline});
+    const auto waiter = Enter({&changed, &mutex, deadline});
     // A move between Enter and Wait needs `mutex` to wake us, so it comes after Wait has let go of it. One before Enter
     // didn't know of us: the deadline is looked at once more.
     if (deadline > Now()) changed.Wait(mutex);
-    Leave(&changed);
+    Leave(waiter);
   }
 
   // Moves on and wakes whoever waits by this clock. Whoever waits must outlive the call.
@@ -43,7 +43,7 @@ class SimulatedWaitClock final : public WaitClock {
     std::vector<Waiter> waiters;
     {
       const MutexLock lock(mutex_);
-      waiters = waiters_;
+      waiters.assign(waiters_.begin(), waiters_.end());
     }
     for (const Waiter& waiter : waiters) {
       const MutexLock lock(*waiter.mutex);
@@ -69,24 +69,21 @@ class SimulatedWaitClock final : public WaitClock {
       if (waiter.deadline > clock_.Now()) ++waiting;
     return waiting;
   }
-  void Enter(Waiter waiter) const {
+  std::list<Waiter>::iterator Enter(const Waiter& waiter) const {
     const MutexLock lock(mutex_);
-    waiters_.push_back(waiter);
     entered_.NotifyAll();
+    return waiters_.insert(waiters_.end(), waiter);
   }
-  void Leave(const CondVar* changed) const {
+  // Its own entry: another thread that waits by the same condition variable may not have woken yet.
+  void Leave(std::list<Waiter>::iterator waiter) const {
     const MutexLock lock(mutex_);
-    for (size_t i = 0; i < waiters_.size(); ++i)
-      if (waiters_[i].changed == changed) {
-        waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
-        return;
-      }
+    waiters_.erase(waiter);
   }
 
   SimulatedClock clock_;
   mutable Mutex mutex_;
   mutable CondVar entered_;
-  mutable std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+  mutable std::list<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

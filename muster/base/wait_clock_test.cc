@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "muster/base/turn_lock.h"
 
@@ -26,6 +29,37 @@ TEST(WaitClockTest, WaitsByTheSimulatedClockUntilTheDeadlineOnly) {
   clock.Advance(absl::Seconds(1));
   waiter.join();
   EXPECT_EQ(woken, begin + absl::Seconds(10));
+}
+
+// As threads of one coordinator do. The one that has longer to wait is woken by each move, too, and waits again: it
+// must not stand for one that hasn't woken yet.
+TEST(WaitClockTest, OfSeveralWithOneConditionVariableEachIsAwaited) {
+  constexpr int kRounds = 300;
+  SimulatedWaitClock clock;
+  const absl::Time begin = clock.Now();
+  Mutex mutex;
+  CondVar changed;
+  std::array<std::atomic<int>, 4> ticks{};
+  std::vector<std::thread> threads;
+  const auto wait_for = [&](int second) {
+    const absl::Time time = begin + absl::Seconds(second);
+    const MutexLock lock(mutex);
+    while (clock.Now() < time) clock.WaitUntil(changed, mutex, time);
+  };
+  for (std::atomic<int>& mine : ticks)
+    threads.emplace_back([&] {
+      while (mine < kRounds) {
+        wait_for(mine + 1);
+        ++mine;
+      }
+    });
+  threads.emplace_back([&] { wait_for(kRounds); });
+  for (int round = 0; round < kRounds; ++round) {
+    clock.AwaitWaiters(threads.size());
+    for (const std::atomic<int>& tick : ticks) EXPECT_EQ(tick, round);
+    clock.Advance(absl::Seconds(1));
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(WaitClockTest, APastDeadlineIsNoWait) {

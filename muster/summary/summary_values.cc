@@ -45,6 +45,15 @@ void AddString(protozero::pbf_writer& message, Tag field, std::string_view text)
   message.add_bytes(field, text.data(), text.size());
 }
 
+// One more value of the summary, with its tag; complete at the end of the scope.
+struct NewValue {
+  NewValue(std::string& summary, std::string_view tag) : message(summary), fields(message, kSummaryValue) {
+    AddString(fields, kValueTag, tag);
+  }
+  protozero::pbf_writer message;
+  protozero::pbf_writer fields;
+};
+
 void AddPlugin(protozero::pbf_writer& value, std::string_view plugin, std::string_view content) {
   protozero::pbf_writer metadata(value, kValueMetadata);
   protozero::pbf_writer data(metadata, kMetadataPluginData);
@@ -55,17 +64,13 @@ void AddPlugin(protozero::pbf_writer& value, std::string_view plugin, std::strin
 }  // namespace
 
 void AppendScalar(std::string& summary, std::string_view tag, float value) {
-  protozero::pbf_writer encoder(summary);
-  protozero::pbf_writer one(encoder, kSummaryValue);
-  AddString(one, kValueTag, tag);
-  one.add_float(kValueSimpleValue, value);
+  NewValue scalar(summary, tag);
+  scalar.fields.add_float(kValueSimpleValue, value);
 }
 
 void AppendHistogram(std::string& summary, std::string_view tag, const ValueHistogram& histogram) {
-  protozero::pbf_writer encoder(summary);
-  protozero::pbf_writer one(encoder, kSummaryValue);
-  AddString(one, kValueTag, tag);
-  protozero::pbf_writer histo(one, kValueHisto);
+  NewValue value(summary, tag);
+  protozero::pbf_writer histo(value.fields, kValueHisto);
   histo.add_double(kHistoMin, histogram.min);
   histo.add_double(kHistoMax, histogram.max);
   histo.add_double(kHistoNum, histogram.num);
@@ -76,10 +81,8 @@ void AppendHistogram(std::string& summary, std::string_view tag, const ValueHist
 }
 
 void AppendImage(std::string& summary, std::string_view tag, const PngImage& image) {
-  protozero::pbf_writer encoder(summary);
-  protozero::pbf_writer one(encoder, kSummaryValue);
-  AddString(one, kValueTag, tag);
-  protozero::pbf_writer picture(one, kValueImage);
+  NewValue value(summary, tag);
+  protozero::pbf_writer picture(value.fields, kValueImage);
   picture.add_int32(kImageHeight, image.height);
   picture.add_int32(kImageWidth, image.width);
   picture.add_int32(kImageColorspace, image.channels);  // 1 grey, 3 RGB, 4 RGBA: the number of channels, in short
@@ -87,25 +90,21 @@ void AppendImage(std::string& summary, std::string_view tag, const PngImage& ima
 }
 
 void AppendText(std::string& summary, std::string_view tag, std::string_view text) {
-  protozero::pbf_writer encoder(summary);
-  protozero::pbf_writer one(encoder, kSummaryValue);
-  AddString(one, kValueTag, tag);
+  NewValue value(summary, tag);
   {
-    protozero::pbf_writer tensor(one, kValueTensor);
+    protozero::pbf_writer tensor(value.fields, kValueTensor);
     tensor.add_enum(kTensorDtype, kDtString);
     tensor.add_message(kTensorShape, "", 0);  // a scalar
     AddString(tensor, kTensorStringVal, text);
   }
-  AddPlugin(one, "text", "");
+  AddPlugin(value.fields, "text", "");
 }
 
 void AppendPluginContent(std::string& summary, std::string_view tag, std::string_view plugin,
                          std::string_view content) {
-  protozero::pbf_writer encoder(summary);
-  protozero::pbf_writer one(encoder, kSummaryValue);
-  AddString(one, kValueTag, tag);
+  NewValue value(summary, tag);
   {
-    protozero::pbf_writer tensor(one, kValueTensor);
+    protozero::pbf_writer tensor(value.fields, kValueTensor);
     tensor.add_enum(kTensorDtype, kDtFloat);
     {
       protozero::pbf_writer shape(tensor, kTensorShape);
@@ -115,7 +114,7 @@ void AppendPluginContent(std::string& summary, std::string_view tag, std::string
     const float zero = 0;
     tensor.add_packed_float(kTensorFloatVal, &zero, &zero + 1);
   }
-  AddPlugin(one, plugin, content);
+  AddPlugin(value.fields, plugin, content);
 }
 
 absl::Status CheckSummary(std::string_view summary, const std::string& whose) {

@@ -26,11 +26,11 @@ class Driver {
   absl::Status Create(int64_t step) { return hook_->AfterCreateSession(Context(step)); }
   // One run that ends at global step `step`; whether the hook asked for a stop.
   bool Run(int64_t step, double loss = 0.5, std::vector<std::pair<std::string, double>> scalars = {}) {
-    RunContext before(Context(step - 1));
-    EXPECT_EQ(hook_->BeforeRun(before), absl::OkStatus());
-    RunContext after(Context(step));
-    status = hook_->AfterRun(after, {.loss = loss, .global_step = step, .scalars = std::move(scalars)});
-    return before.stop_requested() || after.stop_requested();
+    RunContext context(Context(step - 1));
+    EXPECT_EQ(hook_->BeforeRun(context), absl::OkStatus());
+    context.MoveTo(step, now);
+    status = hook_->AfterRun(context, {.loss = loss, .global_step = step, .scalars = std::move(scalars)});
+    return context.stop_requested();
   }
   absl::Status End(int64_t step) { return hook_->End(Context(step)); }
 

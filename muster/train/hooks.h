@@ -26,7 +26,8 @@
 namespace muster {
 
 // Fires every so many steps or so much time: at its first question, then at step ≥ last + steps or time ≥ last +
-// interval; never twice for one step.
+// interval; never twice for one step. At an earlier step than the last one an older checkpoint was loaded: that is a
+// first question again, for the step may be far from where it was.
 class SecondOrStepTimer {
  public:
   static SecondOrStepTimer EverySteps(int64_t steps) { return SecondOrStepTimer(steps, std::nullopt); }
@@ -37,7 +38,7 @@ class SecondOrStepTimer {
     absl::Duration time;
     int64_t steps = 0;
   };
-  // Notes that it fired; what has passed since it fired before, nothing the first time.
+  // Notes that it fired; what has passed since it fired before, nothing the first time and at an earlier step.
   std::optional<Elapsed> UpdateLastTriggered(int64_t step, absl::Time now);
   std::optional<int64_t> last_triggered_step() const { return last_step_; }
 

@@ -46,6 +46,16 @@ TEST(SecondOrStepTimerTest, ByStepsAsInTensorFlow) {
   EXPECT_TRUE(timer.ShouldTriggerForStep(53, kStart));
 }
 
+TEST(SecondOrStepTimerTest, AnEarlierStepIsAFirstOne) {
+  for (SecondOrStepTimer timer : {SecondOrStepTimer::EverySteps(3), SecondOrStepTimer::Every(absl::Seconds(2))}) {
+    timer.UpdateLastTriggered(1000, kStart);
+    EXPECT_TRUE(timer.ShouldTriggerForStep(101, kStart));
+    EXPECT_FALSE(timer.UpdateLastTriggered(101, kStart + absl::Seconds(1)).has_value()) << "no rate of steps back";
+    EXPECT_FALSE(timer.ShouldTriggerForStep(102, kStart + absl::Seconds(2)));
+    EXPECT_TRUE(timer.ShouldTriggerForStep(104, kStart + absl::Seconds(3)));
+  }
+}
+
 TEST(SecondOrStepTimerTest, ByTimeAsInTensorFlow) {
   SecondOrStepTimer timer = SecondOrStepTimer::Every(absl::Seconds(2));
   EXPECT_TRUE(timer.ShouldTriggerForStep(1, kStart));
@@ -156,7 +166,8 @@ TEST(LoggingTensorTest, AnUnknownTensorIsNamedWithTheKnownOnes) {
   Driver driver(LoggingTensor({.tensors = {"accurracy"}}));
   driver.Run(1);
   EXPECT_TRUE(absl::IsInvalidArgument(driver.status));
-  EXPECT_THAT(std::string(driver.status.message()), HasSubstr("has no 'accurracy'"));
+  EXPECT_THAT(std::string(driver.status.message()),
+              HasSubstr("has no 'accurracy'; it has loss, global_step, staleness;"));
   EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = 0})->Begin()));
 }
 

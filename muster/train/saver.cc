@@ -5,6 +5,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/version.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/store/checkpoint_cut.h"
@@ -17,6 +18,12 @@ constexpr int kAttempts = 3;
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 
 }  // namespace
+
+absl::Status CheckSaverOptions(const SaverOptions& options) {
+  if (options.keep_checkpoint_every_n_hours > 0) return absl::OkStatus();
+  return WrongOptionError(absl::StrCat("keep_checkpoint_every_n_hours is ", options.keep_checkpoint_every_n_hours,
+                                       "; accepted: more than 0"));
+}
 
 Saver::Saver(FileSystem& files, EventLoop& loop, StoreClient& client, std::string directory, SaverOptions options)
     : files_(files), loop_(loop), client_(client), directory_(std::move(directory)), options_(options) {}

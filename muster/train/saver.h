@@ -30,11 +30,14 @@ struct Saveable {
 struct SaverOptions {
   int keep_checkpoint_max = 5;  // 0 keeps all
   // One that would be removed is kept for ever if it was saved so long after the last one so kept (RetainNewest).
-  double keep_checkpoint_every_n_hours = 10000;
-  bool allow_older_checkpoint = false;  // when the newest is damaged, restore the newest that isn't
+  double keep_checkpoint_every_n_hours = 10000;  // more than 0
+  bool allow_older_checkpoint = false;           // when the newest is damaged, restore the newest that isn't
   // Called first by Save: makes the client free to be used, and what was pushed a part of the checkpoint.
   std::function<absl::Status()> settle = [] { return absl::OkStatus(); };
 };
+
+// InvalidArgument (IsWrongConfiguration): a value that none accepts.
+[[nodiscard]] absl::Status CheckSaverOptions(const SaverOptions& options);
 
 class Saver {
  public:

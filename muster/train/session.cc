@@ -24,6 +24,12 @@ bool RunValues::Find(const std::string& name, double* value) const {
   return false;
 }
 
+std::vector<std::string> RunValues::Names() const {
+  std::vector<std::string> names = {"loss", "global_step", "staleness"};
+  for (const auto& [scalar, value] : scalars) names.push_back(scalar);
+  return names;
+}
+
 namespace {
 
 // A creator's own say stands in for the session's.
@@ -103,9 +109,7 @@ absl::Status Session::CheckOptions() const {
     return WrongOptionError("give one of save_checkpoint_secs and save_checkpoint_steps, not both");
   if (options_.save_summaries_secs && options_.save_summaries_steps)
     return WrongOptionError("give one of save_summaries_secs and save_summaries_steps, not both");
-  if (!(options_.keep_checkpoint_every_n_hours > 0))
-    return WrongOptionError(absl::StrCat("keep_checkpoint_every_n_hours is ", options_.keep_checkpoint_every_n_hours,
-                                         "; accepted: more than 0"));
+  RETURN_IF_ERROR(CheckSaverOptions(manager_.options().saver));
   if (options_.scaffold && options_.scaffold->options().saver && HasSaverOptions(options_))
     return WrongOptionError(
         "You cannot provide both saver and scaffold: the scaffold has a saver, so keep_checkpoint_max, "
@@ -342,11 +346,11 @@ absl::Status Session::RunStep(Track* track) {
   const StepSummaries::Scope registering(step_summaries_, context.summaries_wanted());
   ASSIGN_OR_RETURN(const StepResult result, RunAlgorithm(context));
   const Track::Span hooks(track, Activity::kHooks);
-  RunContext after(MakeContext());
+  context.MoveTo(global_step_, environment_.clock->Now());
   const RunValues values{result.loss, result.global_step, result.staleness, step_summaries_.scalars(),
                          &step_summaries_};
-  RETURN_IF_ERROR(CallHooks("AfterRun", hooks_, [&](SessionHook& hook) { return hook.AfterRun(after, values); }));
-  if (context.stop_requested() || after.stop_requested()) stop_ = true;
+  RETURN_IF_ERROR(CallHooks("AfterRun", hooks_, [&](SessionHook& hook) { return hook.AfterRun(context, values); }));
+  if (context.stop_requested()) stop_ = true;
   return absl::OkStatus();
 }
 

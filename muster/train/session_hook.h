@@ -60,8 +60,11 @@ struct RunValues {
 
   // "loss", "global_step" (or "step"), "staleness" or a scalar's name; nullptr-like: false if there is none.
   bool Find(const std::string& name, double* value) const;
+  // What it finds, for people.
+  std::vector<std::string> Names() const;
 };
 
+// Of one run, for all its hooks' BeforeRun and AfterRun.
 class RunContext {
  public:
   explicit RunContext(SessionContext session) : session_(std::move(session)) {}
@@ -84,9 +87,14 @@ class RunContext {
   // For the session.
   Feeds TakeFeeds() { return std::move(feeds_); }
   const std::vector<GradientObserver>& gradient_observers() const { return observers_; }
+  // The step is made: what AfterRun finds in session().
+  void MoveTo(int64_t global_step, absl::Time now) {
+    session_.global_step = global_step;
+    session_.now = now;
+  }
 
  private:
-  const SessionContext session_;
+  SessionContext session_;
   Feeds feeds_;
   std::vector<GradientObserver> observers_;
   bool stop_requested_ = false;

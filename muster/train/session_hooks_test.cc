@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/train/error.h"
@@ -93,11 +92,7 @@ Outcome Train(const std::string& phase, How how) {
     if (outcome.status.ok()) outcome.status = session.Close();
   }
   outcome.checkpoints = ListCheckpoints(store.files, "model").value_or(std::vector<std::string>());
-  const auto names = store.files.ListDirectory("model");
-  for (const std::string& name : names.value_or(std::vector<std::string>()))
-    if (absl::StartsWith(name, "events."))
-      for (const SummaryEvent& event : ReadEventFile(*store.files.ReadFile(JoinPath("model", name))))
-        outcome.last_event = event.ToString();
+  for (const SummaryEvent& event : ReadEventFiles(store.files, "model")) outcome.last_event = event.ToString();
   outcome.told_done = store.service(0).MakeView().clients->chief_done();
   return outcome;
 }

@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/base/wrong_configuration.h"
 #include "muster/store/last_wait.h"
 
 namespace muster {
@@ -83,9 +82,7 @@ absl::Status SessionManager::OpenSaver() {
                .allow_older_checkpoint = own->allow_older_checkpoint};
     saveables = own->saveables;
   }
-  if (!(options.keep_checkpoint_every_n_hours > 0))
-    return WrongOptionError(absl::StrCat("keep_checkpoint_every_n_hours is ", options.keep_checkpoint_every_n_hours,
-                                         "; accepted: more than 0"));
+  RETURN_IF_ERROR(CheckSaverOptions(options));
   options.settle = [this] { return Settle(); };
   saver_ = std::make_unique<Saver>(*environment_.files, *environment_.loop, *environment_.client,
                                    options_.checkpoint_dir, std::move(options));

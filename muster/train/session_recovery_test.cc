@@ -159,10 +159,9 @@ TEST_P(InterruptedTest, AtTheEndKeepsItsSummaries) {
   const absl::Status status = session.Close();
   EXPECT_TRUE(IsInterrupted(status)) << status;
   EXPECT_EQ(StateOnPs(1), "done");
-  const auto files = store2_.files.ListDirectory("summaries");
-  ASSERT_TRUE(files.ok() && !files->empty()) << files.status();
-  const std::string events = *store2_.files.ReadFile(JoinPath("summaries", files->back()));  // after the lock
-  EXPECT_THAT(ReadEventFile(events).back().ToString(), HasSubstr("2: loss="));
+  const std::vector<SummaryEvent> events = ReadEventFiles(store2_.files, "summaries");
+  ASSERT_FALSE(events.empty());
+  EXPECT_THAT(events.back().ToString(), HasSubstr("2: loss="));
 }
 
 TEST_P(RecoveryTest, TheInputGoesOnWhereItIs) {
@@ -183,6 +182,15 @@ TEST_P(RecoveryTest, TheInputGoesOnWhereItIs) {
   store.StartPs(0);
   Steps(session, 1);
   EXPECT_EQ(restored, 0);
+}
+
+TEST_P(RecoveryTest, AfterARestoreCheckpointsAreSavedAsFromAFirstStep) {
+  Steps(chief_session_, 8);  // saves at 0, 2, … 8
+  ASSERT_EQ(chief_session_.Restore("model/model.ckpt-2"), absl::OkStatus());
+  Steps(chief_session_, 1);
+  EXPECT_EQ(chief_session_.last_checkpoint(), "model/model.ckpt-3") << "not only at 10";
+  Steps(chief_session_, 2);
+  EXPECT_EQ(chief_session_.last_checkpoint(), "model/model.ckpt-5");
 }
 
 TEST_P(RecoveryTest, ARestoreThatCannotBeLeavesEverythingAsItWas) {

@@ -23,24 +23,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-// The bytes of all event files of a directory, in TensorBoard's order.
-std::vector<std::string> EventFiles(FileSystem& files, const std::string& directory) {
-  std::vector<std::string> found;
-  for (const std::string& name : files.ListDirectory(directory).value_or(std::vector<std::string>()))
-    if (absl::StartsWith(name, "events.")) found.push_back(*files.ReadFile(JoinPath(directory, name)));
-  return found;
-}
-
 // What TensorBoard shows of `tag`: after a START nothing that was written before of its step or later counts.
 std::map<int64_t, float> SeriesOf(FileSystem& files, const std::string& directory, const std::string& tag) {
   std::map<int64_t, float> series;
-  for (const std::string& file : EventFiles(files, directory)) {
-    for (const SummaryEvent& event : ReadEventFile(file)) {
-      if (event.session_status == static_cast<int>(SessionStatus::kStart))
-        series.erase(series.lower_bound(event.step), series.end());
-      for (const auto& [name, value] : event.scalars)
-        if (name == tag) series[event.step] = value;
-    }
+  for (const SummaryEvent& event : ReadEventFiles(files, directory)) {
+    if (event.session_status == static_cast<int>(SessionStatus::kStart))
+      series.erase(series.lower_bound(event.step), series.end());
+    for (const auto& [name, value] : event.scalars)
+      if (name == tag) series[event.step] = value;
   }
   return series;
 }
@@ -57,9 +47,11 @@ class SessionSummariesTest : public ::testing::Test {
   static void Steps(Session& session, int steps) {
     for (int i = 0; i < steps; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
   }
+  // Their bytes.
   std::string AllEvents() {
     std::string all;
-    for (const std::string& file : EventFiles(store_.files, "model")) all += file;
+    for (const std::string& name : store_.files.ListDirectory("model").value_or(std::vector<std::string>()))
+      if (absl::StartsWith(name, "events.")) all += *store_.files.ReadFile(JoinPath("model", name));
     return all;
   }
 
@@ -105,7 +97,7 @@ TEST_F(SessionSummariesTest, TheProgramsOwnLossTakesThePlaceOfTheSessions) {
   ASSERT_EQ(session.Start(), absl::OkStatus());
   Steps(session, 1);
   ASSERT_EQ(session.Close(), absl::OkStatus());
-  const std::vector<SummaryEvent> events = ReadEventFile(EventFiles(store_.files, "model").at(0));
+  const std::vector<SummaryEvent> events = ReadEventFiles(store_.files, "model");
   std::vector<std::string> story;
   for (const SummaryEvent& event : events) story.push_back(event.ToString());
   EXPECT_THAT(story, ElementsAre("1: START", "0: CHECKPOINT model/model.ckpt-0", "1: loss=42", "1: STOP",
@@ -134,7 +126,7 @@ TEST_F(SessionSummariesTest, HParamsAndGraphAreWrittenOnceAtStepZeroAndHParamsEn
   EXPECT_EQ(times("session_end_info"), 1);
   EXPECT_EQ(times("TheNet"), 1);
   int at_zero = 0;
-  for (const SummaryEvent& event : ReadEventFile(EventFiles(store_.files, "model").at(0)))
+  for (const SummaryEvent& event : ReadEventFiles(store_.files, "model"))
     at_zero += event.step == 0 && event.session_status == 0;
   EXPECT_EQ(at_zero, 3) << "hyperparameters, graph, the hyperparameters' end";
 }
@@ -155,7 +147,7 @@ TEST_F(SessionSummariesTest, AnOpOfTheHooksOwnIsWrittenAsItIs) {
   ASSERT_EQ(session.Start(), absl::OkStatus());
   Steps(session, 1);
   ASSERT_EQ(session.Close(), absl::OkStatus());
-  const std::vector<SummaryEvent> events = ReadEventFile(EventFiles(store_.files, "model").at(0));
+  const std::vector<SummaryEvent> events = ReadEventFiles(store_.files, "model");
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[1].ToString(), "1: a=1 b=2");
 }

@@ -113,6 +113,29 @@ TEST_P(SessionTest, HooksAreCalledInTensorFlowsOrder) {
   EXPECT_THAT(TakeStory(), IsEmpty()) << "once";
 }
 
+TEST_P(SessionTest, ARunHasOneContextThatMovesWithTheStep) {
+  auto hook = NewHook("a");
+  absl::Time began;
+  hook->on_before = [&](RunContext& context) {
+    EXPECT_EQ(context.session().global_step, 0);
+    began = context.session().now;
+    context.WantSummaries();
+  };
+  hook->on_after = [&](RunContext& context, const RunValues&) {
+    EXPECT_EQ(context.session().global_step, 1);
+    EXPECT_GE(context.session().now - began, absl::Seconds(4));
+    EXPECT_TRUE(context.summaries_wanted()) << "what BeforeRun has said";
+  };
+  chief_.source.on_step = [this](double loss) {
+    store_.Pass(absl::Seconds(4));
+    return loss;
+  };
+  Session session = chief_.MakeSession({}, {hook});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  ASSERT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+}
+
 TEST_P(SessionTest, WithinAStepNoOtherCanBeRunNorCanTheSessionBeClosed) {
   auto hook = NewHook("a");
   Session session = chief_.MakeSession({}, {hook});

@@ -49,57 +49,73 @@ class PredicateJudge final : public Judge {
   const std::function<bool(const RunValues&)> should_stop_;
 };
 
-class ImprovementJudge final : public Judge {
+// Of one value; runs that haven't got it say nothing.
+class MetricJudge : public Judge {
  public:
-  ImprovementJudge(NoImprovementOptions options, bool decrease) : options_(std::move(options)), decrease_(decrease) {}
+  MetricJudge(std::string metric, int64_t min_steps) : metric_(std::move(metric)), min_steps_(min_steps) {}
+  void Look(const RunValues& values) final {
+    double value = 0;
+    if (verdict_.empty() && values.global_step >= min_steps_ && values.Find(metric_, &value))
+      verdict_ = Weigh(value, values.global_step);
+  }
+  std::string Verdict(const RunValues&) final { return verdict_; }
+  std::string metric() const final { return metric_; }
+
+ private:
+  // As Verdict.
+  virtual std::string Weigh(double value, int64_t step) = 0;
+
+  const std::string metric_;
+  const int64_t min_steps_;
+  std::string verdict_;
+};
+
+class ImprovementJudge final : public MetricJudge {
+ public:
+  ImprovementJudge(const NoImprovementOptions& options, bool decrease)
+      : MetricJudge(options.metric, options.min_steps), options_(options), decrease_(decrease) {}
   absl::Status Check() const override {
     if (options_.max_steps_without_improvement > 0) return absl::OkStatus();
     return WrongOptionError(absl::StrCat("early stopping: max_steps_without_improvement is ",
                                          options_.max_steps_without_improvement, "; accepted: 1 or more"));
   }
-  void Look(const RunValues& values) override {
-    double value = 0;
-    if (values.global_step < options_.min_steps || !values.Find(options_.metric, &value)) return;
-    if (!since_) since_ = values.global_step;
-    if (!std::isnan(value) && (!best_ || (decrease_ ? value < *best_ : value > *best_))) {
-      best_ = value;
-      since_ = values.global_step;
-    }
-    const int64_t steps = values.global_step - *since_;
-    if (!verdict_.empty() || steps < options_.max_steps_without_improvement) return;
-    verdict_ = absl::StrCat("no ", decrease_ ? "decrease" : "increase", " in metric \"", options_.metric, "\" for ",
-                            steps, " steps, which is greater than or equal to max steps (",
-                            options_.max_steps_without_improvement, ") configured for early stopping");
-  }
-  std::string Verdict(const RunValues&) override { return verdict_; }
-  std::string metric() const override { return options_.metric; }
 
  private:
+  std::string Weigh(double value, int64_t step) override {
+    if (!since_) since_ = step;
+    if (!std::isnan(value) && (!best_ || (decrease_ ? value < *best_ : value > *best_))) {
+      best_ = value;
+      since_ = step;
+    }
+    const int64_t steps = step - *since_;
+    if (steps < options_.max_steps_without_improvement) return "";
+    return absl::StrCat("no ", decrease_ ? "decrease" : "increase", " in metric \"", options_.metric, "\" for ", steps,
+                        " steps, which is greater than or equal to max steps (", options_.max_steps_without_improvement,
+                        ") configured for early stopping");
+  }
+
   const NoImprovementOptions options_;
   const bool decrease_;
   std::optional<double> best_;
   std::optional<int64_t> since_;  // the step of the best value, or of the first
-  std::string verdict_;
 };
 
-class ThresholdJudge final : public Judge {
+class ThresholdJudge final : public MetricJudge {
  public:
-  ThresholdJudge(ThresholdOptions options, bool higher) : options_(std::move(options)), higher_(higher) {}
-  void Look(const RunValues& values) override {
-    double value = 0;
-    if (!verdict_.empty() || values.global_step < options_.min_steps || !values.Find(options_.metric, &value)) return;
-    if (higher_ ? value > options_.threshold : value < options_.threshold)
-      verdict_ = absl::StrCat("at step ", values.global_step, " metric \"", options_.metric, "\" has value ", value,
-                              ", which is ", higher_ ? "higher" : "lower", " than the configured threshold (",
-                              options_.threshold, ") for early stopping");
-  }
-  std::string Verdict(const RunValues&) override { return verdict_; }
-  std::string metric() const override { return options_.metric; }
+  ThresholdJudge(const ThresholdOptions& options, bool higher)
+      : MetricJudge(options.metric, options.min_steps), options_(options), higher_(higher) {}
 
  private:
+  std::string Weigh(double value, int64_t step) override {
+    const bool beyond = higher_ ? value > options_.threshold : value < options_.threshold;
+    if (!beyond) return "";
+    return absl::StrCat("at step ", step, " metric \"", options_.metric, "\" has value ", value, ", which is ",
+                        higher_ ? "higher" : "lower", " than the configured threshold (", options_.threshold,
+                        ") for early stopping");
+  }
+
   const ThresholdOptions options_;
   const bool higher_;
-  std::string verdict_;
 };
 
 class EarlyStoppingHook final : public SessionHook {
@@ -142,7 +158,7 @@ class EarlyStoppingHook final : public SessionHook {
     double value = 0;
     seen_ = values.Find(metric_, &value);
     if (seen_) return;
-    for (const auto& [name, scalar] : values.scalars) names_.insert(name);
+    for (std::string& name : values.Names()) names_.insert(std::move(name));
   }
   // A mistyped metric would never stop anything, and nobody would know why.
   void WarnIfUnseen() const {
@@ -155,7 +171,7 @@ class EarlyStoppingHook final : public SessionHook {
   const std::string metric_ = judge_->metric();
   bool seen_ = false;
   bool asked_ = false;
-  std::set<std::string> names_ = {"loss", "global_step", "staleness"};
+  std::set<std::string> names_;  // of what there was instead
   int64_t stopped_at_ = 0;
   absl::StatusOr<SecondOrStepTimer> timer_;
   bool stopped_ = false;

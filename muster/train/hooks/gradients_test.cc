@@ -143,12 +143,10 @@ TEST(GradientHooksTest, AFailedStepLeavesNoObserverBehind) {
 class ShownGradients : public ::testing::Test {
  protected:
   void Show(SessionHook& hook, const GradientView& view) {
-    const SessionContext session{.summaries = writer_.get()};
-    RunContext context(session);
+    RunContext context(SessionContext{.summaries = writer_.get()});
     ASSERT_EQ(hook.BeforeRun(context), absl::OkStatus());
     for (const GradientObserver& observer : context.gradient_observers()) observer(view);
-    RunContext after(session);
-    ASSERT_EQ(hook.AfterRun(after, {.global_step = 1}), absl::OkStatus());
+    ASSERT_EQ(hook.AfterRun(context, {.global_step = 1}), absl::OkStatus());
     ASSERT_EQ(writer_->Flush(), absl::OkStatus());
   }
 

@@ -44,11 +44,6 @@ class LoggingTensorHook final : public SessionHook {
   static bool IsAtEndOnly(const LoggingTensorOptions& options) {
     return options.at_end && !options.every_n_iter && !options.every;
   }
-  static std::vector<std::string> NamesOf(const RunValues& values) {
-    std::vector<std::string> names = {"loss", "step", "staleness"};
-    for (const auto& [name, value] : values.scalars) names.push_back(name);
-    return names;
-  }
   absl::Status Log(const RunValues& values, const std::optional<SecondOrStepTimer::Elapsed>& elapsed) const {
     if (options_.formatter) {
       LogInfo(options_.formatter(values));
@@ -59,7 +54,7 @@ class LoggingTensorHook final : public SessionHook {
       double value;
       if (!values.Find(name, &value))
         return absl::InvalidArgumentError(
-            absl::StrCat("LoggingTensor: the step has no '", name, "'; it has ", absl::StrJoin(NamesOf(values), ", "),
+            absl::StrCat("LoggingTensor: the step has no '", name, "'; it has ", absl::StrJoin(values.Names(), ", "),
                          "; add a scalar in the step with summary::Scalar or the session's AddScalar"));
       // Whole numbers (steps) in full: %.8g would print the hundred-millionth step as 1e+08.
       words.push_back(value == std::trunc(value) && std::abs(value) < 1e15 ? absl::StrFormat("%s = %.0f", tag, value)

@@ -10,7 +10,9 @@ namespace {
 
 class SummarySaverHook final : public SessionHook {
  public:
-  explicit SummarySaverHook(SummarySaverOptions options) : options_(std::move(options)), timer_(NewTimer()) {}
+  explicit SummarySaverHook(const SummarySaverOptions& options)
+      : options_(options),
+        timer_(MakeTimer("SummarySaver", options.save_steps, options.save_interval, "save_steps and save_interval")) {}
 
   absl::Status Begin() override {
     if (options_.summary_op && options_.scaffold_summary)
@@ -54,17 +56,10 @@ class SummarySaverHook final : public SessionHook {
   }
 
  private:
-  absl::StatusOr<SecondOrStepTimer> NewTimer() const {
-    return MakeTimer("SummarySaver", options_.save_steps, options_.save_interval, "save_steps and save_interval");
-  }
-
-  // What the directory holds of `step` and later is of a life that ended: TensorBoard drops it. Steps may be counted
-  // again from an earlier one than the timer has seen, and the first run saves.
+  // What the directory holds of `step` and later is of a life that ended: TensorBoard drops it, and the first run after
+  // that saves.
   absl::Status BeginAt(EventFileWriter& writer, int64_t step) {
-    if (step <= last_step_) {
-      timer_ = NewTimer();
-      saved_ = false;
-    }
+    if (step <= last_step_) saved_ = false;
     last_step_ = step - 1;
     return writer.AddSessionLog(SessionStatus::kStart, step);
   }
