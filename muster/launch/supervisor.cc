@@ -67,6 +67,13 @@ bool Supervisor::Heal(const TaskId& task, const ExitStatus& status) {
   return true;
 }
 
+std::string Supervisor::HowItEnded(const TaskId& task, const ExitStatus& status) const {
+  const int restarts = lives_.at(task).restarts;
+  return absl::StrCat(
+      task.ToString(), " ", status.ToString(),
+      restarts > 0 ? absl::StrCat(" after ", restarts, " of ", options_.max_restarts, " restarts") : "");
+}
+
 void Supervisor::Restart(const TaskId& task) {
   restarts_due_.erase(task);
   lives_[task].began = clock_.Now();
@@ -74,7 +81,6 @@ void Supervisor::Restart(const TaskId& task) {
   const absl::Status launched = options_.relaunch(task);
   if (launched.ok()) return;
   report_(absl::StrCat(task.ToString(), " could not be started again: ", launched.message()));
-  lives_[task].restarts = options_.max_restarts;
   OnExit(task, {.code = 1});
 }
 
@@ -92,15 +98,14 @@ void Supervisor::OnChiefExit(const ExitStatus& status) {
     deadline_ = clock_.Now() + options_.stop_grace;
     return;
   }
-  report_(
-      absl::StrCat(options_.chief.ToString(), " ", status.ToString(), ": ending the others (", Names(running_), ")"));
+  report_(absl::StrCat(HowItEnded(options_.chief, status), ": ending the others (", Names(running_), ")"));
   BeginEnding(options_.stop_grace);
 }
 
 void Supervisor::ReportFailure(const TaskId& task, const ExitStatus& status) {
   const bool fatal = phase_ == Phase::kTraining && IsServer(task);
   report_(absl::StrCat(
-      task.ToString(), " ", status.ToString(),
+      HowItEnded(task, status),
       fatal ? ": training can't go on without it, the others will find out (Ctrl-C ends them)" : "; the others go on"));
 }
 

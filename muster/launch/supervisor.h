@@ -90,6 +90,8 @@ class Supervisor {
   // True if the task will be, or is already, started again.
   bool Heal(const TaskId& task, const ExitStatus& status);
   void Restart(const TaskId& task);
+  // "worker:1 exited with 138 after 10 of 10 restarts".
+  std::string HowItEnded(const TaskId& task, const ExitStatus& status) const;
   void OnChiefExit(const ExitStatus& status);
   void ReportFailure(const TaskId& task, const ExitStatus& status);
   void BeginEnding(absl::Duration grace);

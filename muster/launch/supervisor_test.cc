@@ -244,6 +244,7 @@ TEST_F(HealingTest, OnlyWhatIsWorthRetryingIsTriedAgain) {
   EXPECT_THAT(Relaunched(), ElementsAre("worker:0"));
   supervisor_.OnExit(kWorker0, {.code = 1});
   EXPECT_THAT(Relaunched(), IsEmpty());
+  EXPECT_THAT(Said(), HasSubstr("worker:0 exited with 1 after 1 of 3 restarts; the others go on"));
   EXPECT_EQ(supervisor_.first_failure()->task, kWorker0);
   supervisor_.OnExit(kPs, {.code = 2});
   EXPECT_THAT(Relaunched(), IsEmpty());
@@ -271,6 +272,7 @@ TEST_F(HealingTest, ShortLivesAreFollowedByPausesThatDoubleUntilItIsGivenUp) {
   EXPECT_THAT(Relaunched(), IsEmpty());
   EXPECT_EQ(supervisor_.deadline(), absl::InfiniteFuture());
   EXPECT_EQ(supervisor_.first_failure()->task, kPs);
+  EXPECT_THAT(Said(), HasSubstr("ps:0 was killed by signal 11 (Segmentation fault) after 3 of 3 restarts: training"));
 }
 
 TEST_F(HealingTest, WithoutAPsNobodyIsStartedAgain) {
@@ -295,6 +297,7 @@ TEST_F(HealingTest, WhatCannotBeStartedAgainIsAFailure) {
   can_launch_ = absl::NotFoundError("no such program");
   supervisor_.OnExit(kChief, {.signal = 9});
   EXPECT_THAT(Said(), HasSubstr("chief:0 could not be started again: no such program"));
+  EXPECT_THAT(Relaunched(), ElementsAre("chief:0")) << "it is not tried again";
   EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently"));
 }
 
