@@ -46,6 +46,7 @@ void Supervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   } else if (by_itself && !status.ok() && !running_.empty()) {
     ReportFailure(task, status);
   }
+  if (phase_ == Phase::kChiefEnded) EndServersOfTheLost();
   if (phase_ == Phase::kEnding) AskServersToEnd();
   if (running_.empty()) deadline_ = absl::InfiniteFuture();
 }
@@ -148,8 +149,18 @@ void Supervisor::BeginEnding(absl::Duration grace) {
   AskServersToEnd();
 }
 
+// When everybody has trained to the end, the ps know, and end by themselves. But of one who died before it had joined
+// they know nothing, and would wait for it.
+void Supervisor::EndServersOfTheLost() {
+  if (!first_failure_.has_value() || running_.empty() || !restarts_due_.empty() || !OnlyServersRun()) return;
+  report_(absl::StrCat("nobody is left who trains: ending ", Names(running_)));
+  BeginEnding(options_.stop_grace);
+}
+
+bool Supervisor::OnlyServersRun() const { return std::all_of(running_.begin(), running_.end(), IsServer); }
+
 void Supervisor::AskServersToEnd() {
-  if (servers_asked_ || !std::all_of(running_.begin(), running_.end(), IsServer)) return;
+  if (servers_asked_ || !OnlyServersRun()) return;
   servers_asked_ = true;
   for (const TaskId& task : running_) backend_.End(task, EndMode::kGently);
 }
