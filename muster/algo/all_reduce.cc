@@ -146,14 +146,9 @@ absl::StatusOr<StepResult> AllReduceAlgorithm::Step(StoreClient& client) {
     return loss.status();
   }
   RETURN_IF_ERROR(WorthTryingAgain(reduction_->Finish()));
-  if (gradient_tap().observed()) {
-    const Track::Span hooks(client.track(), Activity::kHooks);
-    const auto mean = [this](size_t variable) { return reduction_->mean(variable); };
-    gradient_tap().Show({source_.variables(), mean, {}});
-  }
-  ASSIGN_OR_RETURN(
-      const StoreClient::StepResult pushed,
-      client.PushPull([this](size_t variable) { return reduction_->mean(variable); }, {.publish_buffers = true}));
+  const auto mean = [this](size_t variable) { return reduction_->mean(variable); };
+  ShowGradients(client, gradient_tap(), {source_.variables(), mean, {}});
+  ASSIGN_OR_RETURN(const StoreClient::StepResult pushed, client.PushPull(mean, {.publish_buffers = true}));
   return StepResult{*loss, pushed.global_step, pushed.staleness};
 }
 

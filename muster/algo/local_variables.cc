@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/algo/traced_gradients.h"
 #include "muster/base/status_macros.h"
 #include "muster/optim/add_gradient.h"
 #include "muster/optim/half.h"
@@ -172,10 +173,8 @@ absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::PushGradients(const Loc
   if (sums_.empty()) RETURN_IF_ERROR(AccumulateGradients());
   Memory sums = std::exchange(sums_, {});
   ASSIGN_OR_RETURN(const StorePushResult pushed, Push(sums, options));
-  if (gradient_tap().observed()) {
-    const auto gradient = [&sums](size_t variable) { return ByteSpan(sums[variable]); };
-    gradient_tap().Show({source_.variables(), gradient, {}});
-  }
+  const auto gradient = [&sums](size_t variable) { return ByteSpan(sums[variable]); };
+  ShowGradients(*client_, gradient_tap(), {source_.variables(), gradient, {}});
   return pushed;
 }
 

@@ -10,6 +10,13 @@
 
 namespace muster {
 
+// To those who look, recorded as the hooks that they are.
+inline void ShowGradients(const StoreClient& client, const GradientTap& tap, const GradientView& view) {
+  if (!tap.observed()) return;
+  const Track::Span hooks(client.track(), Activity::kHooks);
+  tap.Show(view);
+}
+
 // Without showing them: for who goes on to change them.
 inline absl::StatusOr<double> TracedGradients(GradientSource& source, const StoreClient& client) {
   const Track::Span compute(client.track(), Activity::kCompute);
@@ -19,11 +26,8 @@ inline absl::StatusOr<double> TracedGradients(GradientSource& source, const Stor
 inline absl::StatusOr<double> TracedGradients(GradientSource& source, const StoreClient& client,
                                               const GradientTap& tap) {
   absl::StatusOr<double> loss = TracedGradients(source, client);
-  if (loss.ok() && tap.observed()) {
-    const Track::Span hooks(client.track(), Activity::kHooks);
-    const auto gradient = [&source](size_t variable) { return source.gradient(variable); };
-    tap.Show({source.variables(), gradient, source.row_gradients()});
-  }
+  const auto gradient = [&source](size_t variable) { return source.gradient(variable); };
+  if (loss.ok()) ShowGradients(client, tap, {source.variables(), gradient, source.row_gradients()});
   return loss;
 }
 

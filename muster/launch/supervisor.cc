@@ -46,6 +46,7 @@ void Supervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   } else if (by_itself && !status.ok() && !running_.empty()) {
     ReportFailure(task, status);
   }
+  if (phase_ == Phase::kChiefEnded) EndServersOfTheLost();
   if (phase_ == Phase::kEnding) AskServersToEnd();
   if (running_.empty()) deadline_ = absl::InfiniteFuture();
 }
@@ -67,6 +68,13 @@ bool Supervisor::Heal(const TaskId& task, const ExitStatus& status) {
   return true;
 }
 
+std::string Supervisor::HowItEnded(const TaskId& task, const ExitStatus& status) const {
+  const int restarts = lives_.at(task).restarts;
+  return absl::StrCat(
+      task.ToString(), " ", status.ToString(),
+      restarts > 0 ? absl::StrCat(" after ", restarts, " of ", options_.max_restarts, " restarts") : "");
+}
+
 void Supervisor::Restart(const TaskId& task) {
   restarts_due_.erase(task);
   lives_[task].began = clock_.Now();
@@ -74,7 +82,6 @@ void Supervisor::Restart(const TaskId& task) {
   const absl::Status launched = options_.relaunch(task);
   if (launched.ok()) return;
   report_(absl::StrCat(task.ToString(), " could not be started again: ", launched.message()));
-  lives_[task].restarts = options_.max_restarts;
   OnExit(task, {.code = 1});
 }
 
@@ -92,15 +99,14 @@ void Supervisor::OnChiefExit(const ExitStatus& status) {
     deadline_ = clock_.Now() + options_.stop_grace;
     return;
   }
-  report_(
-      absl::StrCat(options_.chief.ToString(), " ", status.ToString(), ": ending the others (", Names(running_), ")"));
+  report_(absl::StrCat(HowItEnded(options_.chief, status), ": ending the others (", Names(running_), ")"));
   BeginEnding(options_.stop_grace);
 }
 
 void Supervisor::ReportFailure(const TaskId& task, const ExitStatus& status) {
   const bool fatal = phase_ == Phase::kTraining && IsServer(task);
   report_(absl::StrCat(
-      task.ToString(), " ", status.ToString(),
+      HowItEnded(task, status),
       fatal ? ": training can't go on without it, the others will find out (Ctrl-C ends them)" : "; the others go on"));
 }
 
@@ -143,8 +149,18 @@ void Supervisor::BeginEnding(absl::Duration grace) {
   AskServersToEnd();
 }
 
+// When everybody has trained to the end, the ps know, and end by themselves. But of one who died before it had joined
+// they know nothing, and would wait for it.
+void Supervisor::EndServersOfTheLost() {
+  if (!first_failure_.has_value() || running_.empty() || !restarts_due_.empty() || !OnlyServersRun()) return;
+  report_(absl::StrCat("nobody is left who trains: ending ", Names(running_)));
+  BeginEnding(options_.stop_grace);
+}
+
+bool Supervisor::OnlyServersRun() const { return std::all_of(running_.begin(), running_.end(), IsServer); }
+
 void Supervisor::AskServersToEnd() {
-  if (servers_asked_ || !std::all_of(running_.begin(), running_.end(), IsServer)) return;
+  if (servers_asked_ || !OnlyServersRun()) return;
   servers_asked_ = true;
   for (const TaskId& task : running_) backend_.End(task, EndMode::kGently);
 }

@@ -7,7 +7,8 @@
 //   a worker or the evaluator fails      it is reported, the others go on (asynchronous training survives a worker)
 //   a ps fails                           it is reported; the others find out for themselves
 //   the chief fails                      the others are ended
-//   the chief ends well                  the others have `stop_grace` to end by themselves, then they are ended
+//   the chief ends well                  the others have `stop_grace` to end by themselves, then they are ended; at
+//                                        once if they are ps alone and another task has failed, as no ps is told so
 //   Ctrl-C                               all are ended; again: killed
 //
 // Ended means: asked first (SIGTERM), parameter servers only when nobody is left who may need them, for a last
@@ -90,9 +91,13 @@ class Supervisor {
   // True if the task will be, or is already, started again.
   bool Heal(const TaskId& task, const ExitStatus& status);
   void Restart(const TaskId& task);
+  // "worker:1 exited with 138 after 10 of 10 restarts".
+  std::string HowItEnded(const TaskId& task, const ExitStatus& status) const;
   void OnChiefExit(const ExitStatus& status);
   void ReportFailure(const TaskId& task, const ExitStatus& status);
   void BeginEnding(absl::Duration grace);
+  void EndServersOfTheLost();
+  bool OnlyServersRun() const;
   void AskServersToEnd();
   void KillAll();
 

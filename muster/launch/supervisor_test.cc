@@ -156,6 +156,22 @@ TEST_F(SupervisorTest, AWorkerThatFailsAfterTheChiefIsAFailureToo) {
   EXPECT_THAT(Said(), testing::Not(HasSubstr("training can't go on")));
 }
 
+// The ps would wait for a worker that had never joined.
+TEST_F(SupervisorTest, AfterAFailedWorkerThePsAreEndedOnceTheyAreAlone) {
+  supervisor_.OnExit(kWorker1, {.code = 138});
+  supervisor_.OnExit(kChief, {});
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  Said();
+  supervisor_.OnExit(kWorker0, {});
+  EXPECT_THAT(backend_.Take(), ElementsAre("ps:0 gently"));
+  EXPECT_EQ(Said(), "nobody is left who trains: ending ps:0\n");
+  EXPECT_EQ(supervisor_.deadline(), clock_.Now() + kGrace);
+  supervisor_.OnExit(kPs, {});
+  EXPECT_TRUE(supervisor_.done());
+  EXPECT_EQ(supervisor_.exit_code(), 0);
+  EXPECT_EQ(supervisor_.first_failure()->task, kWorker1);
+}
+
 TEST_F(SupervisorTest, InterruptedOnceEndsGentlyTwiceAtOnce) {
   supervisor_.OnInterrupt();
   EXPECT_THAT(backend_.Take(), ElementsAre("chief:0 gently", "worker:0 gently", "worker:1 gently"));
@@ -244,6 +260,7 @@ TEST_F(HealingTest, OnlyWhatIsWorthRetryingIsTriedAgain) {
   EXPECT_THAT(Relaunched(), ElementsAre("worker:0"));
   supervisor_.OnExit(kWorker0, {.code = 1});
   EXPECT_THAT(Relaunched(), IsEmpty());
+  EXPECT_THAT(Said(), HasSubstr("worker:0 exited with 1 after 1 of 3 restarts; the others go on"));
   EXPECT_EQ(supervisor_.first_failure()->task, kWorker0);
   supervisor_.OnExit(kPs, {.code = 2});
   EXPECT_THAT(Relaunched(), IsEmpty());
@@ -271,6 +288,7 @@ TEST_F(HealingTest, ShortLivesAreFollowedByPausesThatDoubleUntilItIsGivenUp) {
   EXPECT_THAT(Relaunched(), IsEmpty());
   EXPECT_EQ(supervisor_.deadline(), absl::InfiniteFuture());
   EXPECT_EQ(supervisor_.first_failure()->task, kPs);
+  EXPECT_THAT(Said(), HasSubstr("ps:0 was killed by signal 11 (Segmentation fault) after 3 of 3 restarts: training"));
 }
 
 TEST_F(HealingTest, WithoutAPsNobodyIsStartedAgain) {
@@ -281,6 +299,16 @@ TEST_F(HealingTest, WithoutAPsNobodyIsStartedAgain) {
   EXPECT_TRUE(supervisor_.done());
   EXPECT_EQ(supervisor_.exit_code(), 138);
   EXPECT_EQ(supervisor_.first_failure()->task, kPs);
+}
+
+TEST_F(HealingTest, WhoIsToBeStartedAgainStillFindsItsPs) {
+  supervisor_.OnExit(kWorker0, {.signal = 9});
+  supervisor_.OnExit(kChief, {});
+  supervisor_.OnExit(kWorker0, {.signal = 9});  // its second short life: a pause
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  AdvanceToDeadline();
+  supervisor_.OnExit(kWorker0, {.code = 1});
+  EXPECT_THAT(backend_.Take(), ElementsAre("ps:0 gently"));
 }
 
 TEST_F(HealingTest, AfterASteadyLifeThePausesBeginAnew) {
@@ -295,6 +323,7 @@ TEST_F(HealingTest, WhatCannotBeStartedAgainIsAFailure) {
   can_launch_ = absl::NotFoundError("no such program");
   supervisor_.OnExit(kChief, {.signal = 9});
   EXPECT_THAT(Said(), HasSubstr("chief:0 could not be started again: no such program"));
+  EXPECT_THAT(Relaunched(), ElementsAre("chief:0")) << "it is not tried again";
   EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently"));
 }
 

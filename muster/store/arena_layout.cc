@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/fnv1a.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/arena_format.h"
 
@@ -12,13 +13,6 @@ namespace {
 constexpr uint64_t kPage = 4096;
 
 uint64_t Align(uint64_t offset, uint64_t to) { return (offset + to - 1) / to * to; }
-
-// FNV-1a, 64 bit.
-uint64_t Hash(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
-  return hash;
-}
 
 std::string Describe(const StoreModel& model, int num_clients) {
   std::string text = absl::StrCat("arena ", kArenaVersion, " clients ", num_clients, " stripe ", kStripeElements);
@@ -123,7 +117,7 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
   layout.aside_offset_ = layout.PlaceGradients(layout.exchange_offset_ + num_clients * layout.exchange_stride_);
   layout.aside_steps_offset_ = Align(layout.aside_offset(state_end), kPage);
   layout.total_bytes_ = Align(layout.aside_step_offset(layout.num_stripes_), kPage);
-  layout.hash_ = Hash(Describe(model, num_clients));
+  layout.hash_ = Fnv1a(Describe(model, num_clients));
   return layout;
 }
 

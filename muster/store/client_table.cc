@@ -8,6 +8,10 @@
 namespace muster {
 namespace {
 
+std::string Described(const ClientTable::Client& client) {
+  return client.task + (client.incarnation == 0 ? " (never joined)" : "");
+}
+
 std::string TaskNames(const std::vector<ClientTable::Client>& clients) {
   return absl::StrJoin(clients, ", ", [](std::string* out, const ClientTable::Client& c) { out->append(c.task); });
 }
@@ -153,7 +157,14 @@ absl::Time ClientTable::LastLeaves(absl::Time now) const {
 std::vector<std::string> ClientTable::WaitedFor(absl::Time now) const {
   std::vector<std::string> names;
   for (const Client& client : clients_)
-    if (!Gone(client, now)) names.push_back(client.task + (client.incarnation == 0 ? " (never joined)" : ""));
+    if (!Gone(client, now)) names.push_back(Described(client));
+  return names;
+}
+
+std::vector<std::string> ClientTable::NotDone() const {
+  std::vector<std::string> names;
+  for (const Client& client : clients_)
+    if (!client.done) names.push_back(Described(client));
   return names;
 }
 

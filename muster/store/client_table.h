@@ -84,6 +84,8 @@ class ClientTable {
   absl::Time LastLeaves(absl::Time now) const;
   // Who is still waited for before the end, for the log.
   std::vector<std::string> WaitedFor(absl::Time now) const;
+  // Who hasn't said done, likewise.
+  std::vector<std::string> NotDone() const;
 
   Client& client(int index) { return clients_[index]; }
   const std::vector<Client>& clients() const { return clients_; }

@@ -190,6 +190,7 @@ TEST_F(ClientTableTest, TheEndIsWhenTheChiefAndAllOthersAreDone) {
   table_.SetDone(0, now_);
   EXPECT_EQ(table_.Look(now_), Phase::kEnded);
   EXPECT_THAT(table_.WaitedFor(now_), IsEmpty());
+  EXPECT_THAT(table_.NotDone(), IsEmpty());
 }
 
 TEST_F(ClientTableTest, TheEndWaitsForALivingWorkerAndNotForADeadOne) {
@@ -205,6 +206,7 @@ TEST_F(ClientTableTest, TheEndWaitsForALivingWorkerAndNotForADeadOne) {
   now_ += absl::Seconds(1);
   EXPECT_EQ(table_.Look(now_), Phase::kTraining) << "its heartbeat came";
   EXPECT_EQ(PassUntilNextLook(), Phase::kEnded) << "its lease has run out";
+  EXPECT_THAT(table_.NotDone(), ElementsAre("worker:1"));
 }
 
 TEST_F(ClientTableTest, TheEndWaitsAWhileForWhoNeverJoined) {
@@ -218,6 +220,7 @@ TEST_F(ClientTableTest, TheEndWaitsAWhileForWhoNeverJoined) {
   EXPECT_THAT(table_.WaitedFor(now_), ElementsAre("worker:1 (never joined)"));
   EXPECT_EQ(table_.NextLook(now_), now_ + options_.late_join_grace) << "counted from the chief's end";
   EXPECT_EQ(PassUntilNextLook(), Phase::kEnded);
+  EXPECT_THAT(table_.NotDone(), ElementsAre("worker:1 (never joined)"));
 }
 
 TEST_F(ClientTableTest, WhoJoinsLateIsWaitedFor) {

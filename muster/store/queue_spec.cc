@@ -3,6 +3,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/fnv1a.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {
@@ -88,12 +89,7 @@ std::string DescribeQueue(const QueueSpec& spec) {
 }
 
 int PsOfQueue(const std::string& name, int num_ps) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : name) {
-    hash ^= static_cast<unsigned char>(byte);
-    hash *= 0x100000001b3;
-  }
-  return static_cast<int>(hash % static_cast<uint64_t>(num_ps));
+  return static_cast<int>(Fnv1a(name) % static_cast<uint64_t>(num_ps));
 }
 
 }  // namespace muster

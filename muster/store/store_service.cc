@@ -25,6 +25,11 @@ absl::Status NeedChief(const Arena* arena, const ClientTable& clients) {
   return absl::CancelledError("training has ended: the chief was done before there was a model");
 }
 
+std::string HowAllEnded(const ClientTable& clients) {
+  const std::vector<std::string> others = clients.NotDone();
+  return absl::StrCat("every task is done", others.empty() ? "" : ", but for ", absl::StrJoin(others, ", "));
+}
+
 }  // namespace
 
 StoreService::StoreService(EventLoop& loop, StoreOptions options)
@@ -509,7 +514,7 @@ void StoreService::LookAtEnd() {
   const absl::Time now = loop_.Now();
   switch (clients_.Look(now)) {
     case ClientTable::Phase::kEnded:
-      return End(absl::OkStatus(), "every task is done");
+      return End(absl::OkStatus(), HowAllEnded(clients_));
     case ClientTable::Phase::kAbandoned:
       return End(absl::UnavailableError("every worker has left without finishing"), "abandoned");
     case ClientTable::Phase::kTraining:

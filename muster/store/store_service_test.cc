@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/log.h"
 #include "muster/store/checkpoint_cut.h"
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
@@ -92,7 +93,11 @@ TEST_F(StoreServiceTest, WhoNeverCameHoldsTheEndUpForItsGraceOnly) {
   EXPECT_EQ(chief->Done(), absl::OkStatus());
   store.Pass(absl::Seconds(19));
   EXPECT_EQ(Status(store)["state"], "ready");
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
   store.Pass(absl::Seconds(1));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("training has ended: every task is done, but for worker:1 (never joined)"));
   EXPECT_EQ(Status(store)["state"], "ended");
 }
 

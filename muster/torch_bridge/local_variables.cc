@@ -21,8 +21,8 @@ std::unique_ptr<LocalVariablesAlgorithm> MakeAlgorithm(Replica& replica, const O
 }
 
 LocalPush ResultOrThrow(const absl::StatusOr<StorePushResult>& pushed) {
-  ThrowIfError(pushed.status());
-  return {pushed->global_step, pushed->staleness};
+  const StorePushResult result = ValueOrThrow(pushed);
+  return {result.global_step, result.staleness};
 }
 
 }  // namespace

@@ -40,16 +40,10 @@ void TorchSupervisor::ManagedSession(const std::function<void(TorchSupervisor&)>
 
 StepResult TorchSupervisor::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
   const LossScope scope(trainer, supervisor_.algorithm(), std::move(loss));
-  absl::StatusOr<StepResult> result = supervisor_.Run();
-  ThrowIfError(result.status());
-  return *result;
+  return ValueOrThrow(supervisor_.Run());
 }
 
-std::string TorchSupervisor::Save() {
-  absl::StatusOr<std::string> path = supervisor_.Save();
-  ThrowIfError(path.status());
-  return *std::move(path);
-}
+std::string TorchSupervisor::Save() { return ValueOrThrow(supervisor_.Save()); }
 
 Trainer Synchronous(Replica& replica, SyncReplicasOptimizer& optimizer) {
   const TaskConfig& task = replica.server().task();

@@ -89,17 +89,9 @@ void SharedQueue::Close(bool cancel_pending_enqueues, absl::Duration timeout) {
   ThrowIfError(handle_->Close(cancel_pending_enqueues, timeout));
 }
 
-int64_t SharedQueue::Size() {
-  const auto reply = handle_->Size();
-  ThrowIfError(reply.status());
-  return static_cast<int64_t>(reply->size);
-}
+int64_t SharedQueue::Size() { return static_cast<int64_t>(ValueOrThrow(handle_->Size()).size); }
 
-bool SharedQueue::IsClosed() {
-  const auto reply = handle_->Size();
-  ThrowIfError(reply.status());
-  return reply->closed;
-}
+bool SharedQueue::IsClosed() { return ValueOrThrow(handle_->Size()).closed; }
 
 std::unique_ptr<QueueRunner> MakeQueueRunner(SharedQueue& queue, std::vector<std::function<void()>> enqueue) {
   QueueRunnerOptions options{.name = absl::StrCat("queue_runner/", queue.handle().spec().name)};

@@ -17,12 +17,6 @@
 namespace muster {
 namespace {
 
-template <typename T>
-T ValueOrThrow(absl::StatusOr<T> value) {
-  ThrowIfError(value.status());
-  return *std::move(value);
-}
-
 NodeOptions WithToken(NodeOptions options) {
   if (options.token.secret.empty()) options.token.secret = ReadEnvironment().job_token.value_or("");
   if (options.arena_fd.empty()) options.arena_fd = ReadEnvironment().arena_fd.value_or("");

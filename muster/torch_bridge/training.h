@@ -123,6 +123,7 @@ class LossScope {
  private:
   ModuleSource& source_;
 };
+
 // Of this process, on the devices that `config` and the task say, with torch's random generator in every checkpoint:
 // the chief's goes on where it was. Throws Error.
 SessionEnvironment MakeTorchEnvironment(Server& server, const SessionConfig& config);
@@ -184,9 +185,7 @@ class MonitoredSession {
   // What a hook has fed for this step (FeedFn); call it inside `loss`. Throws Error: nobody has, or of another type.
   template <typename T>
   T Fed(const std::string& name) const {
-    absl::StatusOr<T> value = session_->Fed<T>(name);
-    ThrowIfError(value.status());
-    return *std::move(value);
+    return ValueOrThrow(session_->Fed<T>(name));
   }
 
   // Ends hooks and threads, tells the ps; a second call does nothing. The destructor does it otherwise. Throws Error.

@@ -5,8 +5,10 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace muster {
 
@@ -30,6 +32,12 @@ class Error : public std::runtime_error {
 
 // Throws Error unless `status` is OK.
 void ThrowIfError(const absl::Status& status);
+// The value, or throws Error.
+template <typename T>
+T ValueOrThrow(absl::StatusOr<T> value) {
+  ThrowIfError(value.status());
+  return *std::move(value);
+}
 
 // The status of a caught exception: an Error's own, Internal with its text for any other.
 absl::Status ErrorOf(const std::exception_ptr& exception);

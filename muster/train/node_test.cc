@@ -14,6 +14,7 @@
 #include "muster/algo/asynchronous.h"
 #include "muster/algo/quadratic_source.h"
 #include "muster/base/flush_denormals.h"
+#include "muster/base/log.h"
 #include "muster/train/hooks.h"
 #include "muster/transport/scripted_handler.h"
 #include "muster/transport/tcp/tcp_transport.h"
@@ -148,6 +149,7 @@ TEST(NodeTest, APsSaysThatAGpuIsNotForIt) {
   }
   const TaskConfig ps = Task(absl::StrCat(R"({"worker": ["127.0.0.1:1"], "ps": [")", address, R"("]})"), "ps", 0);
   ::testing::internal::CaptureStderr();
+  SetUpLog("");
   const auto node = Node::Create(ps, {.device = ComputeDevice{true, 0}});
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("a ps never touches a GPU: cuda:0"));
   ASSERT_TRUE(node.ok()) << node.status();

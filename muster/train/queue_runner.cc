@@ -13,7 +13,13 @@ QueueRunner::QueueRunner(QueueRunnerOptions options) : options_(std::move(option
 }
 
 QueueRunner::~QueueRunner() {
-  if (coordinator_ != nullptr) coordinator_->RequestStop();
+  bool stopped = false;
+  {
+    const MutexLock lock(mutex_);
+    stopped = stopped_;
+  }
+  // Until then CloseOnStop's thread is registered, and the coordinator doesn't end without it.
+  if (coordinator_ != nullptr && !stopped) coordinator_->RequestStop();
 }
 
 absl::Status QueueRunner::Start(Coordinator& coordinator) {
@@ -60,6 +66,10 @@ void QueueRunner::UsedUp() {
 
 void QueueRunner::CloseOnStop() {
   coordinator_->WaitForStop();
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+  }
   if (const absl::Status closed = options_.close(/*cancel_pending=*/true); !closed.ok() && !absl::IsCancelled(closed))
     LogWarning(options_.name, " could not close its queue at the stop: ", closed.message());
 }

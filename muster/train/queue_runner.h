@@ -28,13 +28,15 @@ struct QueueRunnerOptions {
 class QueueRunner {
  public:
   explicit QueueRunner(QueueRunnerOptions options);
-  // Asks the coordinator to stop, if nobody has, and waits for the threads: they use what is destroyed next. So an
-  // exception that leaves the scope of a runner isn't held up by it.
+  // Asks the coordinator to stop, if nobody has since Start, and waits for the threads: they use what is destroyed
+  // next. So an exception that leaves the scope of a runner isn't held up by it. A runner that was stopped leaves the
+  // coordinator alone, which may be gone, or at work again after a recovery.
   ~QueueRunner();
   QueueRunner(const QueueRunner&) = delete;
   QueueRunner& operator=(const QueueRunner&) = delete;
 
-  // Starts the threads, registered with `coordinator`, which must outlive this. Once; AlreadyExists after that.
+  // Starts the threads, registered with `coordinator`, which stops them and waits for them if it ends before this.
+  // Once; AlreadyExists after that.
   [[nodiscard]] absl::Status Start(Coordinator& coordinator);
 
  private:
@@ -47,7 +49,8 @@ class QueueRunner {
   Coordinator* coordinator_ = nullptr;  // null: not started
 
   Mutex mutex_;
-  size_t filling_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that may still enqueue
+  size_t filling_ ABSL_GUARDED_BY(mutex_) = 0;    // threads that may still enqueue
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;  // the coordinator has, since Start
 
   std::list<CoordinatedThread> threads_;  // last: their ends use what stands above
 };

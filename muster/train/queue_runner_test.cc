@@ -152,6 +152,29 @@ TEST(QueueRunnerTest, LeavingItsScopeStopsTheThreads) {
   EXPECT_EQ(coordinator.Join(), absl::OkStatus());
 }
 
+// As of a session that has recovered: its threads have ended, and others use the coordinator.
+TEST(QueueRunnerTest, OneThatWasStoppedStopsNobodyWhenItGoes) {
+  FakeQueue queue;
+  Coordinator coordinator;
+  {
+    QueueRunner runner(Options(queue, {}));
+    ASSERT_EQ(runner.Start(coordinator), absl::OkStatus());
+    coordinator.RequestStop();
+    ASSERT_EQ(coordinator.Join(), absl::OkStatus());
+    ASSERT_EQ(coordinator.ClearStop(), absl::OkStatus());
+  }
+  EXPECT_FALSE(coordinator.ShouldStop());
+}
+
+TEST(QueueRunnerTest, ItMayOutliveItsCoordinator) {
+  FakeQueue queue;
+  auto coordinator = std::make_unique<Coordinator>();
+  QueueRunner runner(Options(queue, {[&] { return queue.EnqueueWhenFull(); }}));
+  ASSERT_EQ(runner.Start(*coordinator), absl::OkStatus());
+  coordinator.reset();
+  EXPECT_THAT(queue.closes(), ElementsAre(true));
+}
+
 TEST(QueueRunnerTest, StartsOnce) {
   FakeQueue queue;
   Coordinator coordinator;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_split.h"
+#include "muster/base/log.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/train/training_process.h"
 
@@ -109,12 +110,14 @@ class SessionWithConfigTest : public ::testing::Test {
 TEST_F(SessionWithConfigTest, LogsThePlacementOnceWhenItIsCreated) {
   Session session(Environment(), {.config = {.log_device_placement = true}}, {});
   ::testing::internal::CaptureStderr();
+  SetUpLog("");
   EXPECT_EQ(session.Start(), absl::OkStatus());
   const std::string started = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(started, AllOf(HasSubstr("device placement of chief:0"),
                              HasSubstr("w         ps:0  /job:ps/replica:0/task:0/device:CPU:0     12"),
                              HasSubstr("b         ps:1  /job:ps/replica:0/task:1/device:CPU:0      8")));
   ::testing::internal::CaptureStderr();
+  SetUpLog("");
   EXPECT_EQ(session.Run(), absl::OkStatus());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("device placement")));
   EXPECT_EQ(session.Close(), absl::OkStatus());
@@ -123,6 +126,7 @@ TEST_F(SessionWithConfigTest, LogsThePlacementOnceWhenItIsCreated) {
 TEST_F(SessionWithConfigTest, SaysNothingUnasked) {
   Session session(Environment(), {}, {});
   ::testing::internal::CaptureStderr();
+  SetUpLog("");
   EXPECT_EQ(session.Start(), absl::OkStatus());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("device placement")));
   EXPECT_EQ(session.Close(), absl::OkStatus());
@@ -140,6 +144,7 @@ TEST_F(SessionWithConfigTest, ABadConfigEndsItBeforeAnythingIsAsked) {
 TEST(SessionPlaceTest, AChiefThatTheClusterDoesNotKnowIsWarnedOf) {
   const auto log_of = [](const std::optional<bool>& is_chief, bool cluster_says) {
     ::testing::internal::CaptureStderr();
+    SetUpLog("");
     WarnOfWrongChief(is_chief, cluster_says, {"worker", 1});
     return ::testing::internal::GetCapturedStderr();
   };

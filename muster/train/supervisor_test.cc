@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/last_wait.h"
@@ -176,6 +177,7 @@ TEST_F(SupervisorTest, ItsConfigIsThatOfASession) {
   EXPECT_TRUE(IsWrongConfiguration(prepared({.device_filters = {"/job:ps/task:1"}})));
   EXPECT_EQ(chief_.joined, 0) << "before anything is asked";
   testing::internal::CaptureStderr();
+  SetUpLog("");
   EXPECT_EQ(prepared({.log_device_placement = true}), absl::OkStatus());
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("device placement of chief:0"));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/log.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/train/training_process.h"
 
@@ -78,6 +79,7 @@ TEST_F(SyncReplicasTest, TheHookAndTheSessionAgreeOnWhoIsTheChief) {
 TEST(SyncReplicasWarningTest, ReplicasThatTheClusterHasNotAreWarnedOf) {
   const auto log_of = [](uint32_t total, size_t workers) {
     ::testing::internal::CaptureStderr();
+    SetUpLog("");
     WarnOfMissingReplicas(total, workers);
     return ::testing::internal::GetCapturedStderr();
   };
