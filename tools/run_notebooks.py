@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Executes the notebooks of the tutorial, as a reader does, and compares what their cells print with what they show:
 run_notebooks.py [NOTEBOOK...]. Those whose pages are run at the same time are executed at once, a kernel each. Ports and
-the folder are replaced as in run_pages.py. Exits 1 if a cell fails or prints something else."""
+the folder are replaced as in run_pages.py. Exits 1 if a cell fails or prints something else. Needs the packages of
+tools/requirements.txt, so it is run by .venv/bin/python."""
 
 import concurrent.futures
 import difflib
