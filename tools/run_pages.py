@@ -26,7 +26,6 @@ TUTORIAL = "docs/tutorial"
 FOLDER = "/tmp/tutorial"
 ADDRESS = re.compile(r"(127\.0\.0\.1|localhost):(\d+)")
 TIMEOUT = 120
-FOREIGN = ("TF_CONFIG", "MUSTER_JOB_TOKEN", "MUSTER_RUN_ID", "MUSTER_ARENA_FD", "MUSTER_TRACE", "MUSTER_STATUS_PORT")
 
 
 class Scene:
@@ -70,7 +69,8 @@ def free_ports(count):
 
 
 def environment():
-    return {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    """As in a terminal where nobody has set anything of ours."""
+    return {name: value for name, value in os.environ.items() if name != "TF_CONFIG" and not name.startswith("MUSTER_")}
 
 
 def start(command):
