@@ -12,7 +12,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import page_blocks  # noqa: E402
+import test_programs  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TUTORIAL = "docs/tutorial"
@@ -84,10 +84,7 @@ def finish(process):
         printed = process.communicate(timeout=TIMEOUT)[0]
     except subprocess.TimeoutExpired:
         printed = None
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    test_programs.end_group(process)
     if printed is None:
         printed = process.communicate()[0] + f"… still running after {TIMEOUT} s\n".encode()
     return printed.decode(errors="replace"), process.returncode
