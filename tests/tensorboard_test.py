@@ -150,11 +150,14 @@ class Browser:
         urllib.request.urlopen(request, timeout=DEADLINE).close()
 
 
+def setUpModule():
+    if not (PYTHON.exists() and subprocess.run([str(PYTHON), "-c", "import tensorboard"], capture_output=True).returncode == 0):
+        raise unittest.SkipTest(f"{PYTHON} doesn't have tensorboard: './dev setup --tests' installs it")
+
+
 class TensorBoardTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        if not (PYTHON.exists() and subprocess.run([str(PYTHON), "-c", "import tensorboard"], capture_output=True).returncode == 0):
-            raise unittest.SkipTest(f"{PYTHON} doesn't have tensorboard: './dev setup --tests' installs it")
         scratch = tempfile.TemporaryDirectory(prefix="muster_tensorboard_")
         cls.addClassCleanup(scratch.cleanup)
         cls.folder = pathlib.Path(scratch.name)
