@@ -4,7 +4,6 @@
 // takes some 3 s, and 30 s more where it looks for the model just before the chief is done: it looks every 30 s.)
 // Rows on stdout are JSON, the table is on stderr.
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -24,7 +23,8 @@
 #include "bench/median.h"
 #include "bench/mlp.h"
 #include "bench/process.h"
-#include "muster/base/check.h"
+#include "bench/whole_file.h"
+#include "muster/base/monotonic.h"
 #include "muster/cluster/environment.h"
 #include "muster/muster.h"
 
@@ -34,11 +34,7 @@ namespace {
 constexpr double kGoalSeconds = 1.5;
 
 // Seconds on a clock that all processes of the machine share.
-double Now() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
+double Now() { return static_cast<double>(MonotonicNanos()) * 1e-9; }
 
 // When a worker was how far, by that clock.
 struct Milestones {
@@ -66,20 +62,9 @@ int Train(const std::string& file) {
   const auto step = [&] { session.Run(trainer, [&] { return MlpLoss(model, data.Next()); }); };
   step();
   when.first_step = Now();
-  // Renamed, so that whoever waits for it never reads half of it.
-  std::ofstream(file + ".part") << nlohmann::json(when).dump();
-  std::filesystem::rename(file + ".part", file);
+  WriteWhole(file, nlohmann::json(when).dump());
   while (task->is_chief() && !session.ShouldStop()) step();
   return 0;
-}
-
-// Blocks until `file` is there; false: `seconds` have passed.
-bool AwaitFile(const std::string& file, double seconds) {
-  for (const double until = Now() + seconds; Now() < until;) {
-    if (std::filesystem::exists(file)) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
 }
 
 enum class Order { kTogether, kJoining, kLateChief };
@@ -115,7 +100,7 @@ class Job {
   double StartWorker(int index) { return StartTask("worker", index); }
   Milestones AwaitFirstStep(int worker) {
     const std::string file = File(worker);
-    if (!AwaitFile(file, /*seconds=*/120)) {
+    if (!AwaitFile(file, std::chrono::seconds(120))) {
       ShowEnd(Log("worker", worker));
       std::fprintf(stderr, "bench start: worker %d has made no step in 120 s\n", worker);
       std::exit(1);
@@ -192,7 +177,9 @@ int Main(int argc, char** argv) {
   std::vector<std::string> names;
   CLI::App app("How long after its launch the second worker makes its first step.", "bench_start");
   app.add_option("--runs", runs, "of each case")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--cases", names, "together, joining, late_chief; default: all")->delimiter(',');
+  app.add_option("--cases", names, "together, joining, late_chief; default: all")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"together", "joining", "late_chief"}));
   app.add_option("--chief_late", chief_late, "seconds that the late chief comes after the worker")
       ->capture_default_str();
   app.add_option("--worker", worker, "(the benchmark's own: be a worker, and write this file)")->group("");

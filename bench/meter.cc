@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "bench/process.h"
+#include "bench/whole_file.h"
 #include "muster/base/monotonic.h"
 #include "muster/train/error.h"
 
@@ -22,30 +21,20 @@ constexpr int kWarmUpSteps = 20;
 // Where losses are compared.
 constexpr int64_t kStepsBetweenMeetings = 10;
 // TensorFlow's processes take their time to start; ours don't.
-constexpr double kMeetingSeconds = 120;
+constexpr std::chrono::seconds kMeetingLimit(120);
 
 double Seconds(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
 }
 
-void AwaitFile(const std::string& path) {
-  const auto start = std::chrono::steady_clock::now();
-  while (!std::filesystem::exists(path)) {
-    if (Seconds(start) > kMeetingSeconds)
-      throw Error(absl::DeadlineExceededError(absl::StrCat("another worker didn't come: no ", path)));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
-// Whole or not at all: others wait for the name.
-void WriteWhole(const std::string& path, const std::string& text) {
-  std::ofstream(path + ".part") << text;
-  std::filesystem::rename(path + ".part", path);
+void AwaitOther(const std::string& path) {
+  if (!AwaitFile(path, kMeetingLimit))
+    throw Error(absl::DeadlineExceededError(absl::StrCat("another worker didn't come: no ", path)));
 }
 
 void Meet(const MeterOptions& options, const std::string& name) {
   WriteWhole(absl::StrCat(options.folder, "/", name, ".", options.task), "");
-  for (int i = 0; i < options.workers; ++i) AwaitFile(absl::StrCat(options.folder, "/", name, ".", i));
+  for (int i = 0; i < options.workers; ++i) AwaitOther(absl::StrCat(options.folder, "/", name, ".", i));
 }
 
 // Worker 0 says how many steps fill the time.
@@ -53,7 +42,7 @@ int64_t AgreeOnSteps(const MeterOptions& options, double seconds_a_step) {
   const std::string path = options.folder + "/steps";
   if (options.task == 0)
     WriteWhole(path, absl::StrCat(std::max<int64_t>(5, static_cast<int64_t>(options.seconds / seconds_a_step))));
-  AwaitFile(path);
+  AwaitOther(path);
   int64_t steps = 0;
   std::ifstream(path) >> steps;
   return steps;

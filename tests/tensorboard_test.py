@@ -131,7 +131,7 @@ class Browser:
     def __init__(self, driver, profile):
         self.driver = driver
         arguments = [*self.FLAGS, f"--user-data-dir={profile}"]
-        limits = {"script": (DEADLINE + 20) * 1000, "pageLoad": DEADLINE * 1000}
+        limits = {"script": DEADLINE * 1000, "pageLoad": DEADLINE * 1000}
         capabilities = {"browserName": "chrome", "timeouts": limits, "goog:chromeOptions": {"args": arguments}}
         answer = driver.post_json("/session", {"capabilities": {"alwaysMatch": capabilities}})
         self.session = f"/session/{answer['value']['sessionId']}"
@@ -142,7 +142,7 @@ class Browser:
     def missing(self, words):
         """Which of the words the page doesn't show, and what it shows instead."""
         found = self.driver.post_json(f"{self.session}/execute/async",
-                                      {"script": self.LOOK, "args": [words, 60]})["value"]
+                                      {"script": self.LOOK, "args": [words, DEADLINE - 20]})["value"]
         return found["missing"], found["text"]
 
     def close(self):
@@ -150,11 +150,14 @@ class Browser:
         urllib.request.urlopen(request, timeout=DEADLINE).close()
 
 
+def setUpModule():
+    if not (PYTHON.exists() and subprocess.run([str(PYTHON), "-c", "import tensorboard"], capture_output=True).returncode == 0):
+        raise unittest.SkipTest(f"{PYTHON} doesn't have tensorboard: './dev setup --tests' installs it")
+
+
 class TensorBoardTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        if not (PYTHON.exists() and subprocess.run([str(PYTHON), "-c", "import tensorboard"], capture_output=True).returncode == 0):
-            raise unittest.SkipTest(f"{PYTHON} doesn't have tensorboard: './dev setup --tests' installs it")
         scratch = tempfile.TemporaryDirectory(prefix="muster_tensorboard_")
         cls.addClassCleanup(scratch.cleanup)
         cls.folder = pathlib.Path(scratch.name)

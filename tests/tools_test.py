@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -224,6 +225,10 @@ class PagesTest(unittest.TestCase):
         said = "$ echo 127.0.0.1:2222 /tmp/tutorial/x $((PORT == 2222))\n127.0.0.1:2222 /tmp/tutorial/x 0"
         said = said.replace("PORT", "$(echo 127.0.0.1:2222 | cut -d: -f2)")
         self.assertEqual(self.run_page(self.block("", said))[0], [])
+
+    def test_what_is_set_in_ones_own_shell_is_not_seen(self):
+        with unittest.mock.patch.dict("os.environ", {"TF_CONFIG": "{}", "MUSTER_TRACE": "x"}):
+            self.assertEqual(self.run_page(self.block("", "$ echo a$TF_CONFIG$MUSTER_TRACE\na"))[0], [])
 
     def test_a_terminal_of_its_own_goes_on_while_the_others_run(self):
         text = self.block("in: one ", "$ mkdir -p /tmp/tutorial; mkfifo /tmp/tutorial/p; cat /tmp/tutorial/p\nhello")

@@ -3,7 +3,7 @@
 
 Text and snippets become text, a command that the page runs becomes a cell that runs it, with the page's output. The
 notebooks are run in the project's folder and drive the programs of the release build. --check writes nothing, and exits 1
-if a notebook isn't what its page makes."""
+if a notebook isn't what its page makes. Needs the packages of tools/requirements.txt, so it is run by .venv/bin/python."""
 
 import pathlib
 import re
@@ -85,7 +85,8 @@ def main(arguments):
         if file.is_file() and file.read_text(encoding="utf-8") == made:
             continue
         if "--check" in arguments:
-            wrong.append(f"{file.relative_to(run_pages.ROOT)} isn't what its page makes; tools/make_notebooks.py mends it")
+            wrong.append(f"{file.relative_to(run_pages.ROOT)} isn't what its page makes; "
+                         ".venv/bin/python tools/make_notebooks.py mends it")
         else:
             file.write_text(made, encoding="utf-8")
     print("\n".join(wrong), end="\n" if wrong else "")

@@ -9,7 +9,8 @@ differ between two runs of it. Used by check_docs.py, run_pages.py and make_note
 
 All words after `run` may be left out. `in: NAME` (letters, digits, `_`): in a terminal of its own, where it goes on
 while what follows runs. `exit: N`: the exit code, if not 0. `only: EXPRESSION`: the lines that are shown. `any order`:
-several processes print. `numbers vary`: so do the whole numbers. Pages of one folder that are run at the same time say so in the first of them:
+several processes print. `numbers vary`: the whole numbers may differ, too. Pages of one folder that are run at the same
+time say so in the first of them:
 
     <!-- together with: multiple_workers_0.md, multiple_workers_1.md -->"""
 

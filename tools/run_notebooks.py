@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Executes the notebooks of the tutorial, as a reader does, and compares what their cells print with what they show:
 run_notebooks.py [NOTEBOOK...]. Those whose pages are run at the same time are executed at once, a kernel each. Ports and
-the folder are replaced as in run_pages.py. Exits 1 if a cell fails or prints something else."""
+the folder are replaced as in run_pages.py. Exits 1 if a cell fails or prints something else. Needs the packages of
+tools/requirements.txt, so it is run by .venv/bin/python."""
 
 import concurrent.futures
-import difflib
 import pathlib
 import sys
 
@@ -31,7 +31,7 @@ def runs_by_cell(notebook, page_text):
 
 
 def execute(page, scene):
-    """Yields what is wrong."""
+    """What is wrong."""
     file = page.with_suffix(".ipynb")
     name = file.relative_to(run_pages.ROOT)
     notebook = nbformat.read(file, as_version=4)
@@ -42,17 +42,12 @@ def execute(page, scene):
     client = nbclient.NotebookClient(notebook, timeout=run_pages.TIMEOUT, kernel_name="python3",
                                      resources={"metadata": {"path": str(page.parent)}})
     try:
-        client.execute()
+        client.execute(env=run_pages.environment())
     except nbclient.exceptions.CellExecutionError as error:
         return [f"{name}: {error}"]
-    wrong = []
-    for i, run in runs_by_cell(notebook, page.read_text(encoding="utf-8")):
-        shown = run.shown(scene.to_written(printed(notebook.cells[i])))
-        expected, found = run.comparable(run.output), run.comparable(shown)
-        if expected != found:
-            lines = difflib.unified_diff(expected, found, "the notebook", "this run", lineterm="", n=1)
-            wrong.append(f"{name}: `{run.command}` printed something else:\n" + "\n".join(lines))
-    return wrong
+    results = [(run, run.shown(scene.to_written(printed(notebook.cells[i]))), run.exit_code)
+               for i, run in runs_by_cell(notebook, page.read_text(encoding="utf-8"))]
+    return list(run_pages.differences(name, results))
 
 
 def execute_group(pages):

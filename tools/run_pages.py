@@ -12,7 +12,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -20,13 +19,13 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import page_blocks  # noqa: E402
+import test_programs  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TUTORIAL = "docs/tutorial"
 FOLDER = "/tmp/tutorial"
 ADDRESS = re.compile(r"(127\.0\.0\.1|localhost):(\d+)")
 TIMEOUT = 120
-FOREIGN = ("TF_CONFIG", "MUSTER_JOB_TOKEN", "MUSTER_RUN_ID", "MUSTER_ARENA_FD", "MUSTER_TRACE", "MUSTER_STATUS_PORT")
 
 
 class Scene:
@@ -70,7 +69,8 @@ def free_ports(count):
 
 
 def environment():
-    return {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    """As in a terminal where nobody has set anything of ours."""
+    return {name: value for name, value in os.environ.items() if name != "TF_CONFIG" and not name.startswith("MUSTER_")}
 
 
 def start(command):
@@ -84,10 +84,7 @@ def finish(process):
         printed = process.communicate(timeout=TIMEOUT)[0]
     except subprocess.TimeoutExpired:
         printed = None
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    test_programs.end_group(process)
     if printed is None:
         printed = process.communicate()[0] + f"… still running after {TIMEOUT} s\n".encode()
     return printed.decode(errors="replace"), process.returncode

@@ -66,13 +66,18 @@ def run_limited(command, program):
             status = process.wait(program.timeout)
         except subprocess.TimeoutExpired:
             status = None
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        end_group(process)
         process.wait()
         output.seek(0)
         return status, output.read().decode(errors="replace")
+
+
+def end_group(process):
+    """Ends a process that leads a group, and what it has started and left behind in it."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def ending(program, status):

@@ -4,6 +4,7 @@ against it, from its own copy, so that nothing of the source tree can help. `./d
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,17 @@ class InstallTest(unittest.TestCase):
 
     def test_the_command_runs_from_there(self):
         run(self.prefix / "bin/muster", "--help")
+
+    def test_headers_need_no_test_framework_and_nothing_that_stayed_behind(self):
+        include = self.prefix / "include"
+        headers = list(include.rglob("*.h"))
+        self.assertTrue(headers)
+        for header in headers:
+            included = re.findall(r'^#include [<"]([^>"]+)', header.read_text(encoding="utf-8"), re.MULTILINE)
+            for name in included:
+                self.assertFalse(name.startswith(("gtest/", "gmock/")), f"{header} is for tests: cmake/MusterInstall.cmake")
+                if name.startswith("muster/"):
+                    self.assertTrue((include / name).exists(), f"{header} includes {name}, which isn't installed")
 
     def test_nothing_installed_refers_to_this_source_tree(self):
         libraries = list(self.prefix.glob("lib*/**/*.cmake"))

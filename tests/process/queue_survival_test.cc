@@ -1,6 +1,5 @@
 // A queue on a real ps whose producer, consumer or ps is killed with SIGKILL: what was enqueued is given out once, but
 // for what the dead process itself had under way.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,7 +12,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/time/clock.h"
 #include "muster/store/queue_handle.h"
 #include "tests/process/by_hand.h"
