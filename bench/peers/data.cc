@@ -20,10 +20,6 @@ constexpr int64_t kImageRing = 16;        // 5 MB: more than a core's own cache
 constexpr int64_t kEmbeddingRing = 64;    // their rows together are 64 MB
 constexpr int64_t kEmbeddingBatch = 128;  // examples, 32 rows each: 4,096 rows a minibatch
 
-void Must(const absl::Status& status) {
-  if (!status.ok()) throw Error(status);
-}
-
 std::string PathOf(const std::string& folder, const std::string& model, const std::string& what) {
   return absl::StrCat(folder, "/", model, ".", what);
 }
@@ -39,20 +35,20 @@ void WriteTensors(const std::string& path, const NamedTensors& tensors) {
                      .shape = tensor.sizes().vec(),
                      .bytes = ByteSpan(bytes, tensor.nbytes())});
   }
-  Must(WriteTensorFile(PosixFileSystem(), path, views).status());
+  ThrowIfError(WriteTensorFile(PosixFileSystem(), path, views).status());
 }
 
 torch::Tensor ReadTensor(const TensorFileReader& file, const std::string& name) {
   const TensorInfo* info = file.Find(name);
   if (info == nullptr) throw Error(absl::NotFoundError(absl::StrCat(file.path(), " has no tensor ", name)));
   torch::Tensor tensor = torch::empty(info->shape, info->dtype == DType::kInt64 ? torch::kInt64 : torch::kFloat32);
-  Must(file.Read(name, MutableByteSpan(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes())));
+  ThrowIfError(file.Read(name, MutableByteSpan(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes())));
   return tensor;
 }
 
 std::unique_ptr<TensorFileReader> OpenFile(const std::string& path) {
   auto file = TensorFileReader::Open(PosixFileSystem(), path);
-  Must(file.status());
+  ThrowIfError(file.status());
   return *std::move(file);
 }
 
@@ -64,7 +60,7 @@ torch::Tensor InitialTable() {
                                  .kind = VariableKind::kRows,
                                  .table = {.initial = TableInitializer()}};
   const auto placed = PlaceVariables({variable}, 1, Placement::kRoundRobin, {});
-  Must(placed.status());
+  ThrowIfError(placed.status());
   InitializeRows(variable, placed->slices[0], 0,
                  MutableByteSpan(static_cast<std::byte*>(table.mutable_data_ptr()), table.nbytes()));
   return table;

@@ -140,28 +140,24 @@ void WorkInCluster(const TaskConfig& task, const Way& way, const Options& option
   });
 }
 
-void Must(const absl::Status& status) {
-  if (!status.ok()) throw Error(status);
-}
-
 // `push_pull`: without torch, whose autograd would have to make the gradients.
 void MoveBuffer(const TaskConfig& task, const Way& way, const Options& options) {
   auto node = Node::Create(task, {.apply = way.apply, .transport = way.transport});
-  Must(node.status());
+  ThrowIfError(node.status());
   BufferSource source;
   auto placement = PlaceVariables(source.variables(), (*node)->num_ps(), Placement::kRoundRobin, {});
-  Must(placement.status());
+  ThrowIfError(placement.status());
   AsynchronousAlgorithm algorithm(source, *std::move(placement), Sgd({.learning_rate = kBufferLearningRate}));
   (*node)->SetAlgorithm(&algorithm);
   auto environment = (*node)->MakeSessionEnvironment();
-  Must(environment.status());
+  ThrowIfError(environment.status());
   Session session(*std::move(environment), {.log_step_count_steps = 0}, {});
-  Must(session.Start());
+  ThrowIfError(session.Start());
   Measure(options.meter, [&](bool) {
-    Must(session.Run());
+    ThrowIfError(session.Run());
     return source.first();
   });
-  Must(session.Close());
+  ThrowIfError(session.Close());
 }
 
 // What the buffer's first element must be after each step.
