@@ -45,17 +45,18 @@ def parts(everything):
     def tool(name, *arguments):
         return [sys.executable, str(ROOT / "tools" / name), *arguments]
 
+    all_of_them = ["--all"] if everything else []
     return [
         Part("format", "clang-format-14 has nothing to change", tool("check_format.py")),
         Part("layers", "who includes whom (muster/LAYERS)", tool("check_layers.py")),
         Part("sizes", "headers, sources, classes, functions", tool("check_sizes.py")),
         Part("forbidden", "what has no place here", tool("check_forbidden.py")),
         Part("docs", "snippets and links", tool("check_docs.py")),
-        Part("headers", "each compiles by itself", tool("check_headers.py")),
+        Part("headers", "each compiles by itself", tool("check_headers.py", *all_of_them)),
         Part("locks", "the torch-free part built by clang, thread-safety analysis on", tool("build.py", "notorch", "tests")),
         Part("tests", "unit tests of the torch-free part", tool("check.py", "--run-tests")),
         Part("lint", "clang-tidy on " + ("everything" if everything else "what changed"),
-             tool("check_tidy.py", *(["--all"] if everything else []))),
+             tool("check_tidy.py", *all_of_them)),
     ]
 
 

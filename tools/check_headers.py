@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Every header compiles by itself: check_headers.py [HEADER...]. Prints the errors and exits 1.
+"""Every header compiles by itself: check_headers.py [--all | HEADER...]. Prints the errors and exits 1.
 
-A header that some source includes first, before anything else, is proven by that source's own compilation (`locks`, the
-sanitizers), so that only the others are compiled here: by clang, as the only include of a file, syntax only; those that
-need torch where torch is installed, for there the precompiled header hides what is missing. What was right before and
-hasn't changed since, with all it includes, isn't compiled again. Named headers are compiled in any case."""
+A header that some source includes first, before anything else, is proven by that source's own compilation (`locks`), so
+that only the others are compiled here; with --all, where nothing else compiles file by file, all of them are. By clang,
+as the only include of a file, syntax only; those that need torch where torch is installed, for there the precompiled
+header hides what is missing. What was right before and hasn't changed since, with all it includes, isn't compiled again.
+Named headers are compiled in any case."""
 
 import concurrent.futures
 import pathlib
@@ -48,8 +49,10 @@ def main(arguments):
     commands, contents = compile_commands.of_project(), compile_commands.Contents()
     layers = check_layers.Layers((ROOT / "muster/LAYERS").read_text(encoding="utf-8"))
     torch, memory = compile_commands.has_torch(), compile_commands.Memory("headers")
-    proven = {pathlib.Path(name) for path in commands for _, name in sources.includes(contents.text(path))[:1]}
-    given = [pathlib.Path(a).resolve().relative_to(ROOT) for a in arguments]
+    proven = set()
+    if "--all" not in arguments:
+        proven = {pathlib.Path(name) for path in commands for _, name in sources.includes(contents.text(path))[:1]}
+    given = [pathlib.Path(a).resolve().relative_to(ROOT) for a in arguments if a != "--all"]
     torch_commands = {p: a for p, a in commands.items() if compile_commands.uses_torch(a)}
     todo, left_out = [], 0
     for header in given or [p for p in sources.code_files() if p.suffix == ".h"]:

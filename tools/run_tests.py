@@ -212,7 +212,8 @@ def python_part(report, title, path):
 def check_part(report):
     report.title("check: ./dev check --all, without what happens here anyway")
     for part in check.parts(everything=True):
-        # The unit tests run in the other parts, and the preset asan builds the same files with clang's lock analysis on.
+        # The unit tests run in the other parts, and the preset asan builds the same files with clang's lock analysis on
+        # (several as one, so that `headers` looks at every header).
         if part.name in ("tests", "locks"):
             continue
         result = part.run()
