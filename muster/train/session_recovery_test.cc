@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,26 +42,8 @@ class RecoveryTest : public ::testing::TestWithParam<Way> {
   void Steps(Session& session, int steps) {
     for (int i = 0; i < steps; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
   }
-  // What `muster checkpoint load` does. The answer arrives while somebody waits on the loop.
-  std::shared_ptr<std::optional<absl::StatusOr<LoadCheckpointReply>>> AskToLoad(const std::string& path) {
-    auto answer = std::make_shared<std::optional<absl::StatusOr<LoadCheckpointReply>>>();
-    outside_ = transport_.Connect(store_.addresses()[0]);
-    outside_->Call(
-        {.method = static_cast<uint16_t>(StoreMethod::kLoadCheckpoint), .control = Encode(LoadCheckpointRequest{path})},
-        [answer](const absl::StatusOr<Reply>& reply) {
-          LoadCheckpointReply decoded;
-          absl::Status status = reply.status();
-          if (status.ok()) status = Decode(reply->control, decoded);
-          if (status.ok()) *answer = decoded;
-          if (!status.ok()) *answer = status;
-        });
-    store_.Pass(absl::Milliseconds(1));
-    return answer;
-  }
 
   SimulatedStore store_{2, kTasks, {}, nullptr, GetParam().direct()};
-  LoopbackTransport transport_{store_.network, store_.loop};
-  std::unique_ptr<Channel> outside_;
   TrainingProcess chief_{store_, "chief:0", {.files = &store_.files, .way = GetParam()}};
   TrainingProcess worker_{store_, "worker:0", {.way = GetParam()}};
   std::shared_ptr<CreationCounter> chief_hook_ = std::make_shared<CreationCounter>();
@@ -203,32 +184,32 @@ TEST_P(RecoveryTest, ARestoreThatCannotBeLeavesEverythingAsItWas) {
 
 TEST_P(RecoveryTest, AnyoneMayAskTheChiefToLoad) {
   Steps(chief_session_, 3);
-  const auto answer = AskToLoad("model/model.ckpt-2");
-  EXPECT_FALSE(answer->has_value());
+  const LoadCommand command(store_, "model/model.ckpt-2");
+  EXPECT_FALSE(command.answer().has_value());
   Steps(chief_session_, 1);
   store_.Pass(absl::Milliseconds(1));
-  ASSERT_TRUE(answer->has_value());
-  ASSERT_TRUE((*answer)->ok()) << (*answer)->status();
-  EXPECT_EQ((**answer)->global_step, 2);
+  ASSERT_TRUE(command.answer().has_value());
+  ASSERT_TRUE(command.answer()->ok()) << command.answer()->status();
+  EXPECT_EQ((*command.answer())->global_step, 2);
   EXPECT_EQ(chief_session_.global_step(), 2);
 }
 
 TEST_P(RecoveryTest, WhoAsksForWhatIsNotThereIsToldAndTrainingGoesOn) {
   Steps(chief_session_, 3);
-  const auto answer = AskToLoad("model/model.ckpt-99");
+  const LoadCommand command(store_, "model/model.ckpt-99");
   Steps(chief_session_, 1);
   store_.Pass(absl::Milliseconds(1));
-  ASSERT_TRUE(answer->has_value());
-  EXPECT_FALSE((*answer)->ok());
-  EXPECT_THAT(std::string((*answer)->status().message()), HasSubstr("model.ckpt-99"));
+  ASSERT_TRUE(command.answer().has_value());
+  EXPECT_FALSE(command.answer()->ok());
+  EXPECT_THAT(std::string(command.answer()->status().message()), HasSubstr("model.ckpt-99"));
   EXPECT_EQ(chief_session_.global_step(), 4);
 }
 
 TEST_P(RecoveryTest, WithoutALivingChiefNobodyCanLoad) {
   ASSERT_EQ(chief_session_.Close(), absl::OkStatus());
-  const auto answer = AskToLoad("model/model.ckpt-0");
-  ASSERT_TRUE(answer->has_value());
-  EXPECT_TRUE(absl::IsUnavailable((*answer)->status())) << (*answer)->status();
+  const LoadCommand command(store_, "model/model.ckpt-0");
+  ASSERT_TRUE(command.answer().has_value());
+  EXPECT_TRUE(absl::IsUnavailable(command.answer()->status())) << command.answer()->status();
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "muster/train/supervisor.h"
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
@@ -95,17 +97,39 @@ absl::Status Supervisor::ManagedSession(absl::FunctionRef<absl::Status()> body) 
   return stopped;
 }
 
+absl::Status Supervisor::CheckBetweenSteps(const char* called) const {
+  if (stepping_ != std::this_thread::get_id()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(called, " within a step: a loss function may not call it; RequestStop it may"));
+}
+
 absl::StatusOr<StepResult> Supervisor::Run() {
+  RETURN_IF_ERROR(CheckBetweenSteps("Run"));
   const HoldTurn turn(turn_);
   if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
   if (!prepared_) return absl::FailedPreconditionError("call PrepareOrWaitForSession before Run");
+  stepping_ = std::this_thread::get_id();
+  const absl::Cleanup out_of_step = [this] { stepping_ = std::thread::id(); };
   const StepSummaries::Scope registering(step_summaries_, summaries_wanted_);
   ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
   global_step_ = result.global_step;
   watch_.Count(result, manager_.saver() != nullptr ? manager_.saver()->last_checkpoint() : "");
+  RETURN_IF_ERROR(RefuseLoadRequest());
   RETURN_IF_ERROR(environment_.algorithm->source().ShowValues());
   if (std::exchange(summaries_wanted_, false)) RETURN_IF_ERROR(WriteSummaries(result));
   return result;
+}
+
+// `muster checkpoint load` waits for the chief's answer.
+absl::Status Supervisor::RefuseLoadRequest() {
+  const std::string path = environment_.client->TakeLoadRequest();
+  if (path.empty()) return absl::OkStatus();
+  const absl::Status refused = absl::FailedPreconditionError(
+      "the chief trains in a Supervisor's session, which loads a checkpoint only at its start: end this run, and let a "
+      "new one start from " +
+      path);
+  LogWarning("did not load ", path, ": ", refused.message());
+  return environment_.client->ReportLoad(refused);
 }
 
 absl::Status Supervisor::WriteSummaries(const StepResult& result) {
@@ -123,6 +147,7 @@ absl::Status Supervisor::WriteSummaries(const StepResult& result) {
 }
 
 absl::StatusOr<std::string> Supervisor::Save() {
+  RETURN_IF_ERROR(CheckBetweenSteps("Save"));
   const HoldTurn turn(turn_);
   if (!prepared_ || closed_ || manager_.saver() == nullptr)
     return absl::FailedPreconditionError(
@@ -172,6 +197,7 @@ absl::Status Supervisor::StartQueueRunners(const std::vector<QueueRunner*>& runn
 }
 
 absl::Status Supervisor::Stop() {
+  RETURN_IF_ERROR(CheckBetweenSteps("Stop"));
   if (std::exchange(stopped_, true)) return absl::OkStatus();
   coordinator_.RequestStop();
   absl::Status first_error = coordinator_.Join({.stop_grace_period = absl::Seconds(options_.stop_grace_secs)});

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -60,12 +61,13 @@ class Supervisor {
   // the body, and training that has ended elsewhere, are clean ends.
   [[nodiscard]] absl::Status ManagedSession(absl::FunctionRef<absl::Status()> body);
 
-  // One step. The threads wait meanwhile, and it for them. Errors: those of the algorithm, and of the event file.
+  // One step. The threads wait meanwhile, and it for them. Errors: those of the algorithm, and of the event file; as
+  // Save and Stop, FailedPrecondition within a step of this thread, where they would wait for themselves.
   absl::StatusOr<StepResult> Run();
   // A value of this step for the summaries; call it inside the step. Further kinds: StepSummaries::Current.
   void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }
 
-  // The chief with a logdir: a checkpoint now; its path. Any thread, but not inside the step.
+  // The chief with a logdir: a checkpoint now; its path. Any thread, but not within the step.
   absl::StatusOr<std::string> Save();
 
   // Calls `target` on a thread of its own every `interval_secs`, until the stop.
@@ -96,7 +98,9 @@ class Supervisor {
   void StartStandardServices();
   [[nodiscard]] absl::Status Prepare();
   bool IsPrepared() const;
+  [[nodiscard]] absl::Status CheckBetweenSteps(const char* called) const;
   [[nodiscard]] absl::Status AskForSummaries();
+  [[nodiscard]] absl::Status RefuseLoadRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   [[nodiscard]] absl::Status WriteSummaries(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   [[nodiscard]] absl::Status CountSteps();
   [[nodiscard]] absl::Status SaveOrGoOn();
@@ -111,6 +115,7 @@ class Supervisor {
   bool stopped_ = false;                        // Stop was called; the training thread's
   std::unique_ptr<EventFileWriter> summaries_;  // doesn't change once `prepared_`
   std::atomic<int64_t> global_step_ = 0;
+  std::atomic<std::thread::id> stepping_;  // the thread that is in a step, or none
 
   // The client, the saver and what follows are used by one thread at a time.
   mutable TurnLock turn_;

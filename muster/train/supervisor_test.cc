@@ -80,6 +80,39 @@ TEST_F(SupervisorTest, ThreadsSaveAndSummariseAtOnceAndEverySoOften) {
                           "3: CHECKPOINT model/model.ckpt-3", "3: global_step/sec", "3: loss", "4: STOP", "4: loss"));
 }
 
+TEST_F(SupervisorTest, WhoAsksForAnotherCheckpointIsToldThatItDoesNotLoad) {
+  Supervisor supervisor(Environment(chief_), {.logdir = "model"});
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
+  Steps(supervisor, 1);
+  const LoadCommand command(store_, "model/model.ckpt-0");
+  Steps(supervisor, 1);
+  store_.Pass(absl::Milliseconds(1));
+  ASSERT_TRUE(command.answer().has_value());
+  EXPECT_THAT(std::string(command.answer()->status().message()), HasSubstr("only at its start"));
+  EXPECT_EQ(supervisor.Run()->global_step, 3);
+  EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
+}
+
+TEST_F(SupervisorTest, WithinAStepItCannotBeCalledButForAStop) {
+  Supervisor supervisor(Environment(chief_), {.logdir = "model"});
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
+  std::vector<absl::Status> refused;
+  chief_.source.on_step = [&](double loss) {
+    refused = {supervisor.Run().status(), supervisor.Save().status(), supervisor.Stop()};
+    supervisor.RequestStop();
+    return loss;
+  };
+  EXPECT_EQ(supervisor.Run().status(), absl::OkStatus());
+  EXPECT_TRUE(supervisor.ShouldStop());
+  ASSERT_EQ(refused.size(), 3u);
+  for (const absl::Status& status : refused) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("within a step"));
+  }
+  EXPECT_EQ(supervisor.Save().status(), absl::OkStatus());
+  EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
+}
+
 TEST_F(SupervisorTest, AStepWritesAllThatItRegistersWhenSummariesAreDue) {
   Supervisor supervisor(Environment(chief_), {.logdir = "model", .save_model_secs = 0});
   std::vector<bool> wanted;

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,9 +14,12 @@
 #include "muster/algo/asynchronous.h"
 #include "muster/algo/pipelined.h"
 #include "muster/algo/quadratic_source.h"
+#include "muster/store/load_messages.h"
+#include "muster/store/messages.h"
 #include "muster/store/simulated_store.h"
 #include "muster/store/way.h"
 #include "muster/train/session.h"
+#include "muster/transport/loopback/loopback_transport.h"
 
 namespace muster {
 
@@ -91,6 +96,31 @@ class TrainingProcess {
 
   SimulatedStore& store_;
   const bool is_chief_;
+};
+
+// `muster checkpoint load`, from outside the cluster. The answer arrives while somebody waits on the store's loop.
+class LoadCommand {
+ public:
+  // `store` must outlive it.
+  LoadCommand(SimulatedStore& store, const std::string& path)
+      : transport_(store.network, store.loop), channel_(transport_.Connect(store.addresses()[0])) {
+    channel_->Call(
+        {.method = static_cast<uint16_t>(StoreMethod::kLoadCheckpoint), .control = Encode(LoadCheckpointRequest{path})},
+        [this](const absl::StatusOr<Reply>& reply) {
+          LoadCheckpointReply decoded;
+          absl::Status status = reply.status();
+          if (status.ok()) status = Decode(reply->control, decoded);
+          answer_ = status.ok() ? absl::StatusOr<LoadCheckpointReply>(decoded) : status;
+        });
+    store.Pass(absl::Milliseconds(1));
+  }
+  // None yet: the chief hasn't heard of it.
+  const std::optional<absl::StatusOr<LoadCheckpointReply>>& answer() const { return answer_; }
+
+ private:
+  std::optional<absl::StatusOr<LoadCheckpointReply>> answer_;
+  LoopbackTransport transport_;
+  std::unique_ptr<Channel> channel_;  // before it goes, nothing calls back
 };
 
 }  // namespace muster
