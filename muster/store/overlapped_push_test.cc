@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "muster/store/checkpoint_cut.h"
 #include "muster/store/joining.h"
+#include "muster/store/passing_handler.h"
 #include "muster/store/simulated_store.h"
 #include "muster/store/store_status.h"
 
@@ -295,6 +298,60 @@ TEST_P(OverlappedPushTest, StalenessIsMeasuredOnceAndCountsWhatCameBetweenParts)
   // What it pulled with its first part lacks the chief's update.
   EXPECT_EQ(worker.StepInParts(2, kAll)->staleness, 1u);
   EXPECT_EQ(worker.StepInParts(3, kAll)->staleness, 0u);
+}
+
+// What came to a ps, in its order: slice, and first stripe of it.
+using Arrivals = std::vector<std::pair<uint32_t, uint32_t>>;
+
+class Watching final : public PassingHandler {
+ public:
+  Watching(StoreService& inner, Arrivals& arrivals) : PassingHandler(inner), arrivals_(arrivals) {}
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull)) Note(request.control);
+    PassingHandler::Handle(request, std::move(bulk), std::move(responder));
+  }
+
+ private:
+  void Note(const std::string& control) {
+    PushPullRequest message;
+    ASSERT_EQ(Decode(control, message), absl::OkStatus());
+    for (size_t i = 0; i < message.pushed.size(); ++i)
+      arrivals_.emplace_back(message.pushed[i], message.ranges.empty() ? 0 : message.ranges[2 * i]);
+  }
+
+  Arrivals& arrivals_;
+};
+
+// Of one update at each ps.
+std::vector<Arrivals> ArrivalsOf(int num_ps, const std::vector<bool>& announced, size_t part_bytes) {
+  std::vector<Arrivals> arrivals(num_ps);
+  SimulatedStore store(num_ps, kTasks);
+  for (int ps = 0; ps < num_ps; ++ps) {
+    store.KillPs(ps);
+    store.wrap = [&mine = arrivals[ps]](StoreService& service) { return std::make_unique<Watching>(service, mine); };
+    store.StartPs(ps);
+  }
+  Worker chief(store, num_ps, "chief:0", nullptr, part_bytes);
+  EXPECT_EQ(JoinToTrain(*chief.client, chief.model.binding, true), absl::OkStatus());
+  chief.Begin(0);
+  for (size_t i = kVariables.size(); i-- > 0;)
+    if (announced[i]) chief.push.Ready(i, chief.Gradient(i));
+  // Buffers go with the last part, whatever their place in the model.
+  EXPECT_EQ(chief.push.Finish([&](size_t i) { return chief.Gradient(i); }, /*publish_buffers=*/false).status(),
+            absl::OkStatus());
+  return arrivals;
+}
+
+// Each answer follows its part: so the values that the next minibatch needs first come first.
+TEST_P(OverlappedPushTest, WhatIsNeededFirstGoesFirst) {
+  // Pipelined training has all gradients when it begins to send.
+  const std::vector<bool> none(kVariables.size(), false);
+  for (const Arrivals& parts : ArrivalsOf(GetParam(), none, /*part_bytes=*/1))
+    EXPECT_TRUE(std::is_sorted(parts.begin(), parts.end()));
+  EXPECT_GT(ArrivalsOf(GetParam(), none, /*part_bytes=*/1)[0].size(), 1u);
+  // In one part, though announced in the order of the backward pass.
+  for (const Arrivals& whole : ArrivalsOf(GetParam(), kAll, size_t{1} << 30))
+    EXPECT_TRUE(std::is_sorted(whole.begin(), whole.end()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ps, OverlappedPushTest, ::testing::Values(1, 2, 3));
