@@ -88,6 +88,7 @@ TEST_F(SessionObjectsTest, AClosedSessionRunsNothing) {
   EXPECT_EQ(session.Run(), absl::FailedPreconditionError(kClosed));
   EXPECT_EQ(session.RunRaw().status(), absl::FailedPreconditionError(kClosed));
   EXPECT_EQ(session.RunStepFn([](StepContext&) { return absl::OkStatus(); }), absl::FailedPreconditionError(kClosed));
+  EXPECT_EQ(session.Restore("model/model.ckpt-0"), absl::FailedPreconditionError(kClosed));
   EXPECT_EQ(chief_.source.steps, 1);
 }
 
