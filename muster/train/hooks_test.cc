@@ -86,6 +86,16 @@ TEST(StopAtStepTest, LastStep) {
   EXPECT_TRUE(driver.Run(15)) << "others may have moved it beyond";
 }
 
+TEST(StopAtStepTest, WhereTheLastStepIsReachedAlreadyTheSessionStopsAtItsCreation) {
+  const auto hook = StopAtStep({.last_step = 10});
+  std::vector<int64_t> stopped_at;
+  for (const int64_t step : {9, 10, 11}) {
+    const auto stop = [&stopped_at, step] { stopped_at.push_back(step); };
+    EXPECT_EQ(hook->AfterCreateSession({.global_step = step, .request_stop = stop}), absl::OkStatus());
+  }
+  EXPECT_THAT(stopped_at, ElementsAre(10, 11));
+}
+
 TEST(StopAtStepTest, NumStepsCountFromTheFirstCreationOnly) {
   Driver driver(StopAtStep({.num_steps = 5}));
   ASSERT_EQ(driver.Create(100), absl::OkStatus());
