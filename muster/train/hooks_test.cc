@@ -122,6 +122,17 @@ TEST(NanTensorTest, NanIsAnErrorOrAStop) {
   EXPECT_EQ(stopping.status, absl::OkStatus());
 }
 
+TEST(NanTensorTest, OfAnotherTensorThanTheLoss) {
+  Driver driver(NanTensor({.tensor = "perplexity"}));
+  EXPECT_FALSE(driver.Run(1, kNan, {{"perplexity", 1}}));
+  EXPECT_EQ(driver.status, absl::OkStatus());
+  driver.Run(2, 1, {{"perplexity", kNan}});
+  EXPECT_EQ(driver.status, absl::InternalError("NaN perplexity during training."));
+  driver.Run(3, 1, {{"perplexety", kNan}});
+  EXPECT_TRUE(absl::IsInvalidArgument(driver.status));
+  EXPECT_THAT(std::string(driver.status.message()), HasSubstr("NanTensor: the step has no 'perplexity'; it has loss"));
+}
+
 TEST(LoggingTensorTest, TensorFlowsLine) {
   Driver driver(LoggingTensor());
   const auto lines = Logged([&] {
