@@ -77,6 +77,12 @@ class SessionObjectsTest : public ::testing::Test {
   TrainingProcess worker_{store_, "worker:0"};
 };
 
+TEST(SessionOptionsTest, GracePeriodsAndLimitsAreTensorFlows) {
+  EXPECT_EQ(SessionOptions().stop_grace_period_secs, 120);
+  EXPECT_EQ(SessionOptions().max_wait_secs, 7200);
+  EXPECT_EQ(SessionCreatorOptions().max_wait_secs, 1800);
+}
+
 // --- after the end ---
 
 TEST_F(SessionObjectsTest, AClosedSessionRunsNothing) {

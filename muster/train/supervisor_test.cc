@@ -171,6 +171,7 @@ TEST_F(SupervisorTest, ThreadsMaySaveUntilTheyHaveEnded) {
 }
 
 TEST_F(SupervisorTest, AThreadThatDoesNotEndIsNamedAfterTheGracePeriod) {
+  EXPECT_EQ(SupervisorOptions().stop_grace_secs, 120);
   Mutex mutex;
   CondVar changed;
   bool begun = false, released = false;
@@ -229,6 +230,7 @@ TEST_F(SupervisorTest, AWorkerWaitsAndHasNoServices) {
 }
 
 TEST_F(SupervisorTest, AWorkerWhoseChiefNeverComesSaysSo) {
+  EXPECT_EQ(SupervisorOptions().max_wait_secs, 7200);
   Supervisor supervisor(Environment(worker_), {.max_wait_secs = 60});
   EXPECT_TRUE(absl::IsDeadlineExceeded(supervisor.PrepareOrWaitForSession()));
 }
