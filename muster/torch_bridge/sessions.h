@@ -39,7 +39,9 @@ class TorchSupervisor {
   TorchSupervisor(Server& server, const SupervisorOptions& options)
       : supervisor_(MakeTorchEnvironment(server, options.config), options) {}
 
-  void PrepareOrWaitForSession() { ThrowIfError(supervisor_.PrepareOrWaitForSession()); }
+  void PrepareOrWaitForSession(bool start_standard_services = true) {
+    ThrowIfError(supervisor_.PrepareOrWaitForSession(start_standard_services));
+  }
   // Calls `body` between the start and the stop. What it throws stops every thread, and is thrown on after that, unless
   // it is an Error of OutOfRange, which is a clean end.
   void ManagedSession(const std::function<void(TorchSupervisor&)>& body);
@@ -49,7 +51,7 @@ class TorchSupervisor {
 
   bool ShouldStop() const { return supervisor_.ShouldStop(); }
   void RequestStop() { supervisor_.RequestStop(); }
-  // Everything else: Loop, AddScalar, the coordinator.
+  // Everything else: Loop, SummarizeNextStep, queue runners, the coordinator.
   Supervisor& supervisor() { return supervisor_; }
 
  private:

@@ -110,6 +110,17 @@ TEST_F(SessionsTest, ASupervisorTrainsAndSavesWhereItIsTold) {
   EXPECT_TRUE(supervisor.ShouldStop());
 }
 
+TEST_F(SessionsTest, ASupervisorInALoopOfOnesOwn) {
+  TorchSupervisor supervisor(*server_, {.logdir = NewDirectory()});
+  supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false);
+  while (!supervisor.ShouldStop()) {
+    if (supervisor.Run(trainer_, [&] { return Loss(); }).global_step == 3) supervisor.RequestStop();
+  }
+  supervisor.Stop();
+  EXPECT_EQ(supervisor.supervisor().global_step(), 3);
+  EXPECT_EQ(CodeOf([&] { supervisor.Save(); }), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(SessionsTest, TheProgramsOfTheManual) {
   const std::string directory = NewDirectory();
   Server& server = *server_;

@@ -107,6 +107,7 @@ std::shared_ptr<SessionHook> LoggingTensor(const LoggingTensorOptions& options =
 // A loss that isn't a number: an error (OutOfRange would be a clean end, so Internal: "NaN loss during training."), or
 // a stop without one.
 struct NanTensorOptions {
+  std::string tensor = "loss";  // as in LoggingTensor; a run without it is InvalidArgument
   bool fail_on_nan_loss = true;
 };
 std::shared_ptr<SessionHook> NanTensor(const NanTensorOptions& options = {});

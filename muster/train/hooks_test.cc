@@ -86,6 +86,16 @@ TEST(StopAtStepTest, LastStep) {
   EXPECT_TRUE(driver.Run(15)) << "others may have moved it beyond";
 }
 
+TEST(StopAtStepTest, WhereTheLastStepIsReachedAlreadyTheSessionStopsAtItsCreation) {
+  const auto hook = StopAtStep({.last_step = 10});
+  std::vector<int64_t> stopped_at;
+  for (const int64_t step : {9, 10, 11}) {
+    const auto stop = [&stopped_at, step] { stopped_at.push_back(step); };
+    EXPECT_EQ(hook->AfterCreateSession({.global_step = step, .request_stop = stop}), absl::OkStatus());
+  }
+  EXPECT_THAT(stopped_at, ElementsAre(10, 11));
+}
+
 TEST(StopAtStepTest, NumStepsCountFromTheFirstCreationOnly) {
   Driver driver(StopAtStep({.num_steps = 5}));
   ASSERT_EQ(driver.Create(100), absl::OkStatus());
@@ -110,6 +120,17 @@ TEST(NanTensorTest, NanIsAnErrorOrAStop) {
   Driver stopping(NanTensor({.fail_on_nan_loss = false}));
   EXPECT_TRUE(stopping.Run(1, kNan));
   EXPECT_EQ(stopping.status, absl::OkStatus());
+}
+
+TEST(NanTensorTest, OfAnotherTensorThanTheLoss) {
+  Driver driver(NanTensor({.tensor = "perplexity"}));
+  EXPECT_FALSE(driver.Run(1, kNan, {{"perplexity", 1}}));
+  EXPECT_EQ(driver.status, absl::OkStatus());
+  driver.Run(2, 1, {{"perplexity", kNan}});
+  EXPECT_EQ(driver.status, absl::InternalError("NaN perplexity during training."));
+  driver.Run(3, 1, {{"perplexety", kNan}});
+  EXPECT_TRUE(absl::IsInvalidArgument(driver.status));
+  EXPECT_THAT(std::string(driver.status.message()), HasSubstr("NanTensor: the step has no 'perplexity'; it has loss"));
 }
 
 TEST(LoggingTensorTest, TensorFlowsLine) {

@@ -309,6 +309,7 @@ absl::Status Session::ObeyLoadRequest() {
 
 absl::Status Session::Restore(const std::string& path) {
   RETURN_IF_ERROR(CheckBetweenSteps("Restore"));
+  if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
   return LeaveIfInterrupted(Load(path));
 }
 

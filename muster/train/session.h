@@ -114,7 +114,8 @@ class Session {
 
   // The chief, between two runs: training goes on from the checkpoint at `path` ("dir/model.ckpt-100"), on every ps;
   // the workers pull its values with their next step, and global_step follows. On an error everything stays as it was.
-  // FailedPrecondition: not the chief; a checkpoint of another model. NotFound, DataLoss: none there, or damaged.
+  // FailedPrecondition: not the chief; after Close; a checkpoint of another model. NotFound, DataLoss: none there, or
+  // damaged.
   [[nodiscard]] absl::Status Restore(const std::string& path);
 
   // A value of this step for summaries and LoggingTensor; call it inside the step. Further kinds:

@@ -77,6 +77,12 @@ class SessionObjectsTest : public ::testing::Test {
   TrainingProcess worker_{store_, "worker:0"};
 };
 
+TEST(SessionOptionsTest, GracePeriodsAndLimitsAreTensorFlows) {
+  EXPECT_EQ(SessionOptions().stop_grace_period_secs, 120);
+  EXPECT_EQ(SessionOptions().max_wait_secs, 7200);
+  EXPECT_EQ(SessionCreatorOptions().max_wait_secs, 1800);
+}
+
 // --- after the end ---
 
 TEST_F(SessionObjectsTest, AClosedSessionRunsNothing) {
@@ -88,6 +94,7 @@ TEST_F(SessionObjectsTest, AClosedSessionRunsNothing) {
   EXPECT_EQ(session.Run(), absl::FailedPreconditionError(kClosed));
   EXPECT_EQ(session.RunRaw().status(), absl::FailedPreconditionError(kClosed));
   EXPECT_EQ(session.RunStepFn([](StepContext&) { return absl::OkStatus(); }), absl::FailedPreconditionError(kClosed));
+  EXPECT_EQ(session.Restore("model/model.ckpt-0"), absl::FailedPreconditionError(kClosed));
   EXPECT_EQ(chief_.source.steps, 1);
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/train/event_file_reader.h"
 #include "muster/train/hooks.h"
@@ -314,7 +315,7 @@ TEST_P(SessionStopTest, AChiefThatIsStoppedWhileItJoinsLeavesNobodyWaiting) {
 INSTANTIATE_TEST_SUITE_P(Ways, SessionStopTest, ::testing::ValuesIn(kSimulatedWays), NameOfWay);
 
 TEST_P(SessionTest, WaitingForTheChiefHasItsLimit) {
-  Session worker = worker_.MakeSession({.max_wait_secs = 7200});
+  Session worker = worker_.MakeSession();
   const absl::Time begin = store_.loop.Now();
   const absl::Status status = worker.Start();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
@@ -390,7 +391,9 @@ TEST_P(SessionTest, OneOfSecondsAndStepsTurnsTheOtherOffAndBothAreAnError) {
   for (const SessionOptions& options : {SessionOptions{.save_checkpoint_secs = 1, .save_checkpoint_steps = 1},
                                         SessionOptions{.save_summaries_steps = 1, .save_summaries_secs = 1}}) {
     Session session = chief_.MakeSession(options, {NewHook("a")});
-    EXPECT_TRUE(absl::IsInvalidArgument(session.Start()));
+    const absl::Status status = session.Start();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(IsWrongConfiguration(status)) << "exit code 2";
     EXPECT_THAT(TakeStory(), IsEmpty());
   }
   Session session = chief_.MakeSession({.checkpoint_dir = "model",

@@ -172,6 +172,16 @@ absl::Status Supervisor::AskForSummaries() {
   return absl::OkStatus();
 }
 
+absl::Status Supervisor::SummarizeNextStep() {
+  RETURN_IF_ERROR(CheckBetweenSteps("SummarizeNextStep"));
+  const HoldTurn turn(turn_);
+  if (!prepared_ || closed_ || !summaries_)
+    return absl::FailedPreconditionError(
+        "SummarizeNextStep needs the chief's session with a logdir, between its start and its stop");
+  summaries_wanted_ = true;
+  return absl::OkStatus();
+}
+
 absl::Status Supervisor::CountSteps() {
   const HoldTurn turn(turn_);
   const absl::Time now = environment_.wait_clock->Now();

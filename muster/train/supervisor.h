@@ -70,6 +70,10 @@ class Supervisor {
   // The chief with a logdir: a checkpoint now; its path. Any thread, but not within the step.
   absl::StatusOr<std::string> Save();
 
+  // The chief with a logdir: the summaries of the next step are written (TensorFlow's summary_computed, at the
+  // program's own times instead of the thread's). Any thread, but not within the step.
+  [[nodiscard]] absl::Status SummarizeNextStep();
+
   // Calls `target` on a thread of its own every `interval_secs`, until the stop.
   void Loop(double interval_secs, std::function<absl::Status()> target);
 

@@ -98,13 +98,14 @@ TEST_F(SupervisorTest, WithinAStepItCannotBeCalledButForAStop) {
   ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
   std::vector<absl::Status> refused;
   chief_.source.on_step = [&](double loss) {
-    refused = {supervisor.Run().status(), supervisor.Save().status(), supervisor.Stop()};
+    refused = {supervisor.Run().status(), supervisor.Save().status(), supervisor.SummarizeNextStep(),
+               supervisor.Stop()};
     supervisor.RequestStop();
     return loss;
   };
   EXPECT_EQ(supervisor.Run().status(), absl::OkStatus());
   EXPECT_TRUE(supervisor.ShouldStop());
-  ASSERT_EQ(refused.size(), 3u);
+  ASSERT_EQ(refused.size(), 4u);
   for (const absl::Status& status : refused) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("within a step"));
@@ -144,6 +145,20 @@ TEST_F(SupervisorTest, AStepWritesAllThatItRegistersWhenSummariesAreDue) {
   EXPECT_THAT(summaries, ElementsAre("1 at 0 weights", "4 at 3 weights"));
 }
 
+TEST_F(SupervisorTest, WithoutServicesTheProgramSavesAndSummarisesAtItsOwnTimes) {
+  Supervisor supervisor(Environment(chief_), {.logdir = "model"});
+  EXPECT_TRUE(absl::IsFailedPrecondition(supervisor.SummarizeNextStep()));
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false), absl::OkStatus());
+  Steps(supervisor, 2);
+  EXPECT_EQ(supervisor.SummarizeNextStep(), absl::OkStatus());
+  Steps(supervisor, 2);
+  EXPECT_EQ(supervisor.Save().status(), absl::OkStatus());
+  EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(supervisor.SummarizeNextStep()));
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-4"));
+  EXPECT_THAT(Events(), ElementsAre("1: START", "3: loss", "4: CHECKPOINT model/model.ckpt-4", "4: STOP"));
+}
+
 // On a device the module has a copy of the values.
 TEST_F(SupervisorTest, EachStepShowsItsValuesToTheModel) {
   Supervisor supervisor(Environment(chief_), {});
@@ -171,6 +186,7 @@ TEST_F(SupervisorTest, ThreadsMaySaveUntilTheyHaveEnded) {
 }
 
 TEST_F(SupervisorTest, AThreadThatDoesNotEndIsNamedAfterTheGracePeriod) {
+  EXPECT_EQ(SupervisorOptions().stop_grace_secs, 120);
   Mutex mutex;
   CondVar changed;
   bool begun = false, released = false;
@@ -229,6 +245,7 @@ TEST_F(SupervisorTest, AWorkerWaitsAndHasNoServices) {
 }
 
 TEST_F(SupervisorTest, AWorkerWhoseChiefNeverComesSaysSo) {
+  EXPECT_EQ(SupervisorOptions().max_wait_secs, 7200);
   Supervisor supervisor(Environment(worker_), {.max_wait_secs = 60});
   EXPECT_TRUE(absl::IsDeadlineExceeded(supervisor.PrepareOrWaitForSession()));
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/train/error.h"
 #include "muster/train/training_process.h"
 
 namespace muster::feed_fn_test {
@@ -50,6 +51,20 @@ TEST_F(FeedFnTest, OneNameFedByTwoHooksIsAnErrorBeforeTheStep) {
   EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("'x' is fed by two hooks"));
   EXPECT_EQ(process_.source.steps, 0);
+}
+
+TEST_F(FeedFnTest, TheEndOfItsInputIsACleanEnd) {
+  int left = 2;
+  Session session =
+      process_.MakeSession({.checkpoint_dir = "model"}, {FeedFn([&left]() -> std::map<std::string, std::any> {
+                             if (left-- == 0) throw Error(absl::OutOfRangeError("end of input"));
+                             return {};
+                           })});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  while (!session.ShouldStop()) ASSERT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_EQ(process_.source.steps, 2);
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+  EXPECT_EQ(session.last_checkpoint(), "model/model.ckpt-2");
 }
 
 TEST_F(FeedFnTest, NothingOfARunIsLeftForTheNext) {

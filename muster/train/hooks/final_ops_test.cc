@@ -70,5 +70,16 @@ TEST_F(FinalOpsTest, AnErrorIsLoggedAndPassedOn) {
   }
 }
 
+// There it isn't the end of training's input.
+TEST_F(FinalOpsTest, OutOfRangeIsAnErrorLikeOthers) {
+  const auto final_ops = std::make_shared<FinalOps>(
+      std::map<std::string, FinalOps::Op>{{"a", [](const SessionContext&) -> absl::StatusOr<std::any> {
+                                             return absl::OutOfRangeError("no images left");
+                                           }}});
+  Session session = process_.MakeSession({}, {final_ops});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  EXPECT_EQ(session.Close(), absl::OutOfRangeError("no images left"));
+}
+
 }  // namespace
 }  // namespace muster::final_ops_test

@@ -51,11 +51,7 @@ class LoggingTensorHook final : public SessionHook {
     }
     std::vector<std::string> words;
     for (const auto& [tag, name] : tensors_) {
-      double value;
-      if (!values.Find(name, &value))
-        return absl::InvalidArgumentError(
-            absl::StrCat("LoggingTensor: the step has no '", name, "'; it has ", absl::StrJoin(values.Names(), ", "),
-                         "; add a scalar in the step with summary::Scalar or the session's AddScalar"));
+      ASSIGN_OR_RETURN(const double value, FindTensor("LoggingTensor", values, name));
       // Whole numbers (steps) in full: %.8g would print the hundred-millionth step as 1e+08.
       words.push_back(value == std::trunc(value) && std::abs(value) < 1e15 ? absl::StrFormat("%s = %.0f", tag, value)
                                                                            : absl::StrFormat("%s = %.8g", tag, value));

@@ -1,7 +1,10 @@
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
+#include "muster/base/status_macros.h"
 #include "muster/train/hooks.h"
+#include "muster/train/hooks/options.h"
 
 namespace muster {
 namespace {
@@ -11,9 +14,11 @@ class NanTensorHook final : public SessionHook {
   explicit NanTensorHook(const NanTensorOptions& options) : options_(options) {}
 
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
-    if (!std::isnan(values.loss)) return absl::OkStatus();
-    LogError("Model diverged with loss = NaN.");
-    if (options_.fail_on_nan_loss) return absl::InternalError("NaN loss during training.");
+    ASSIGN_OR_RETURN(const double value, FindTensor("NanTensor", values, options_.tensor));
+    if (!std::isnan(value)) return absl::OkStatus();
+    LogError("Model diverged with ", options_.tensor, " = NaN.");
+    if (options_.fail_on_nan_loss)
+      return absl::InternalError(absl::StrCat("NaN ", options_.tensor, " during training."));
     context.RequestStop();
     return absl::OkStatus();
   }
