@@ -35,7 +35,8 @@ TEST_F(SyncReplicasTest, TotalDefaultsToWhatIsAggregated) {
 
 TEST_F(SyncReplicasTest, TheAlgorithmIsSynchronousWithTheseNumbers) {
   SyncReplicasOptimizer optimizer(RuleSpec{.learning_rate = 0.1}, 3, 4);
-  const GateSpec& gate = Apply(optimizer)->binding().gate;
+  const auto algorithm = Apply(optimizer);
+  const GateSpec& gate = algorithm->binding().gate;
   EXPECT_EQ(gate.kind, GateKind::kSynchronous);
   EXPECT_EQ(gate.replicas_to_aggregate, 3u);
   EXPECT_EQ(gate.total_replicas, 4u);
