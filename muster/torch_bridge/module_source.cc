@@ -168,10 +168,10 @@ MutableByteSpan ModuleSource::value(size_t i) {
 
 bool ModuleSource::UseMemory(size_t i, MutableByteSpan memory, std::shared_ptr<void> owner) {
   if (i >= variables_.size() || memory.size() != static_cast<size_t>(specs_[i].bytes())) return false;
-  return CatchTorch(absl::StrCat("moving variable '", specs_[i].name, "'"),
+  return CatchTorch("moving a variable",
                     [&] {
                       Variable& variable = variables_[i];
-                      variable.view = View(memory, specs_[i], std::move(owner));
+                      variable.views.Move(variable.view, memory, owner, [&] { return View(memory, specs_[i], owner); });
                       if (staged_) return absl::OkStatus();
                       variable.home = variable.view;
                       const torch::NoGradGuard no_grad;

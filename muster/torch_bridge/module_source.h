@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/algo/gradient_source.h"
+#include "muster/torch_bridge/alternating_views.h"
 #include "muster/torch_bridge/embedding.h"
 #include "muster/torch_bridge/module_variables.h"
 
@@ -121,12 +122,12 @@ class ModuleSource final : public GradientSource {
   struct Variable {
     ModuleVariable found;
     torch::Tensor view;      // the flat memory, in the variable's shape
+    AlternatingViews views;  // of `view`
     torch::Tensor home;      // the memory of the module's tensors: the same, or the device's
     torch::Tensor gradient;  // dense, contiguous; undefined if the last minibatch made none
     torch::Tensor kept;      // by KeepGradients
     // Holders of the tensor and of its storage when nothing but the backward pass's own node for it is left.
-    size_t holders = 0;
-    size_t storage_holders = 0;
+    size_t holders = 0, storage_holders = 0;
   };
 
   ModuleSource(std::shared_ptr<torch::nn::Module> module, std::vector<ModuleVariable> found,

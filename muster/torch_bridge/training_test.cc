@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "muster/cluster/compute_threads.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/random_state.h"
 #include "muster/train/hooks.h"
@@ -56,6 +58,24 @@ TEST(PipelinedTrainerTest, OneProcessIsGradientDescentWithADelayOfOne) {
   // When the session has closed, the values are the newest.
   EXPECT_TRUE(torch::allclose(ours->weight, newest->weight, 1e-5, 1e-6));
   EXPECT_TRUE(torch::allclose(ours->bias, newest->bias, 1e-5, 1e-6));
+}
+
+TEST(ServerThreadsTest, TorchComputesWithTheTasksShareOfTheHostsCores) {
+  const int before = at::get_num_threads();
+  const int cores = AvailableCores();
+  const auto threads_of = [cores](int workers, int asked) {
+    at::set_num_threads(cores + 1);  // nobody's share
+    std::vector<std::string> addresses;
+    for (int i = 1; i <= workers; ++i) addresses.push_back("127.0.0.1:" + std::to_string(i));
+    const Server server(*ClusterSpec::FromLists({{"worker", addresses}}), "worker", 0, {.threads = asked});
+    return at::get_num_threads();
+  };
+  EXPECT_EQ(threads_of(2, 0), std::max(1, cores / 2));
+  EXPECT_EQ(threads_of(cores + 1, 0), 1);
+  EXPECT_EQ(threads_of(2, cores + 2), cores + 2) << "the program insists on it";
+  const auto alone = Server::CreateLocal();
+  EXPECT_EQ(at::get_num_threads(), cores);
+  at::set_num_threads(before);
 }
 
 // Alone, every way to combine workers is plain training.

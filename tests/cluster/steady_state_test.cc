@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/algo/overlapped_reduction.h"
 #include "muster/algo/pipelined.h"
 #include "muster/base/clock.h"
 #include "muster/base/file_system.h"
 #include "muster/base/log.h"
+#include "muster/collective/group_in_threads.h"
 #include "muster/store/arena_port.h"
 #include "muster/store/joining.h"
 #include "muster/store/overlapped_push.h"
@@ -201,6 +203,34 @@ INSTANTIATE_TEST_SUITE_P(
              .gate = {.kind = GateKind::kSynchronous, .replicas_to_aggregate = 1, .total_replicas = 1}},
         Mode{.name = "BoundedStaleness", .clock_limit = 2}, Mode{.name = "Direct", .apply = ApplyChoice::kDirect}),
     NameOf);
+
+// Of all-reduce what is between the gradients and their mean, in shared memory. Both ranks are counted: between
+// barriers, so that nobody begins or ends meanwhile.
+TEST(SteadyReductionTest, AMeanOfGradientsAllocatesNothing) {
+  if (!CountsMemory()) GTEST_SKIP() << "a sanitizer has the allocator";
+  AsEveryRank(MakeShmGroup(2), [](std::unique_ptr<Collective>& group) {
+    PlainSource source;
+    OverlappedReduction reduction(source, *group, {.bucket_bytes = size_t{64} << 10});
+    const auto step = [&] {
+      reduction.Begin(/*track=*/nullptr);
+      for (size_t i = kVariables.size(); i-- > 0;) reduction.Ready(i);
+      return reduction.Finish();
+    };
+    for (int i = 0; i < kWarmUpSteps; ++i) ASSERT_EQ(step(), absl::OkStatus());
+    const bool counts = group->rank() == 0;
+    if (counts) NoteAllocations();
+    ASSERT_EQ(group->Barrier(Soon()), absl::OkStatus());
+    const uint64_t before = Allocations();
+    for (int i = 0; i < kSteps; ++i) step().IgnoreError();
+    group->Barrier(Soon()).IgnoreError();
+    const uint64_t allocations = Allocations() - before;
+    const std::string noted = counts ? NotedAllocations() : "";
+    ASSERT_EQ(group->Barrier(Soon()), absl::OkStatus());
+    if (!counts) return;
+    EXPECT_EQ(allocations, 0) << "of " << kSteps << " steps; the first were made at\n" << noted;
+    EXPECT_EQ(reduction.mean(0).size(), static_cast<size_t>(kVariables[0].bytes()));
+  });
+}
 
 class CopiesTest : public testing::TestWithParam<Mode> {};
 

@@ -163,6 +163,8 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
   options.lease.lease = absl::Seconds(flags.lease);
   ASSIGN_OR_RETURN(const auto node, Node::Create(task, options));
   if (task.is_ps()) return node->Join();
+  // There is nothing to evaluate; somebody looks at it until it is killed.
+  while (task.is_evaluator()) pause();
 
   ToySource source(flags.width, flags.gradient);
   PlacementResult placement;

@@ -270,6 +270,23 @@ TEST(StatusPageTest, EveryTaskShowsItsStatusAndMetricsWhileItTrains) {
   if (!HasParser()) GTEST_SKIP() << "prometheus_client is not in .venv; ./dev test installs it";
 }
 
+TEST(StatusPageTest, AnEvaluatorShowsThatItEvaluates) {
+  Process evaluator({kToy, "--status_port=0"},
+                    {.environment = {{"TF_CONFIG", R"({"cluster": {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]},)"
+                                                   R"( "task": {"type": "evaluator", "index": 0}})"}}});
+  evaluator.WaitForErr("\n", evaluator.WaitForErr("evaluator:0 shows its status at ", 0));
+  const std::string url =
+      After(evaluator.err.substr(evaluator.err.find("evaluator:0 shows")), "evaluator:0 shows its status at ").at(0);
+  const Json status = Json::parse(Get(url, "/status"));
+  EXPECT_EQ(status.at("task"), "evaluator:0");
+  EXPECT_EQ(status.at("state"), "evaluating");
+  EXPECT_EQ(status.at("steps"), 0);
+  EXPECT_THAT(Get(url, "/"), HasSubstr("evaluator:0  evaluating"));
+  EXPECT_THAT(Get(url, "/metrics"), HasSubstr("{task=\"evaluator:0\"}"));
+  evaluator.Signal(SIGKILL);
+  evaluator.Reap();
+}
+
 TEST(StatusPageTest, ARunNamesThePagesOfItsTasks) {
   Process run(
       {kMuster, "run", "--muster-ps", "--status_port", "0", "--", kToy, "--steps=1000000000", "--log_steps=100"});

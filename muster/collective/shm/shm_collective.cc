@@ -62,7 +62,8 @@ ShmCollective::ShmCollective(std::unique_ptr<ShmMember> member, std::vector<std:
       names_(std::move(names)),
       rank_(member_->rank()),
       size_(member_->layout().size()),
-      short_wait_(ShortWaitFor(size_)) {
+      short_wait_(ShortWaitFor(size_)),
+      contributions_(names_.size()) {
   MUSTER_CHECK(static_cast<int>(names_.size()) == size_);
 }
 
@@ -91,14 +92,13 @@ absl::Status ShmCollective::Reduce(const CollectiveCall& call, const Segments& i
       CopyOut(in, begin, bytes, Piece(rank_, chunk, share));
     }
   };
-  std::vector<const std::byte*> contributions(size_);
   const auto reduce = [&](size_t chunk) {
     const auto [begin, bytes] = pieces.At(rank_, chunk);
     size_t done = 0;
     VisitBoth(in, begin, out, begin - out_begin, bytes, [&](ByteSpan mine, std::byte* to) {
       for (int other = 0; other < size_; ++other)
-        contributions[other] = other == rank_ ? mine.data() : Piece(other, chunk, rank_) + done;
-      SumOfRanks(dtype, static_cast<Reduction>(call.reduction), contributions, mine.size() / element,
+        contributions_[other] = other == rank_ ? mine.data() : Piece(other, chunk, rank_) + done;
+      SumOfRanks(dtype, static_cast<Reduction>(call.reduction), contributions_, mine.size() / element,
                  take ? Piece(rank_, chunk, rank_) + done : nullptr, to);
       done += mine.size();
     });
@@ -239,14 +239,14 @@ absl::Status ShmCollective::WhyMissing(int rank, int& missing) const {
     return absl::UnavailableError(absl::StrCat(names_[dead], " has died, or failed, in the middle of training"));
   }
   // Nobody who died without a word. Who has given up says because of whom, and may have ended since.
-  std::vector<int> others = ended;
-  others.push_back(rank);
-  for (const int other : others) {
-    if (presence_of(other) != ShmPresence::kGivenUp) continue;
+  const auto given_up = [&](int other) {
+    if (presence_of(other) != ShmPresence::kGivenUp) return absl::OkStatus();
     missing = static_cast<int>(std::min<uint32_t>(std::atomic_ref(member_->lane(other).missing).load(), size_ - 1));
     return absl::UnavailableError(
         absl::StrCat(names_[missing], " is missing: ", names_[other], " has given up the group"));
-  }
+  };
+  for (const int other : ended) RETURN_IF_ERROR(given_up(other));
+  RETURN_IF_ERROR(given_up(rank));
   if (presence_of(rank) == ShmPresence::kLeft)
     return absl::CancelledError(absl::StrCat(names_[rank], " has ended its training"));
   return absl::OkStatus();

@@ -71,6 +71,7 @@ class ShmCollective final : public Collective {
   const ShortWait short_wait_;
   uint64_t first_chunk_ = 0;  // of the operation, counted since the group began
   uint64_t calls_ = 0;
+  std::vector<const std::byte*> contributions_;  // of all ranks to what is added up; kept, so that no call allocates
   absl::Status failure_;
 };
 

@@ -95,13 +95,12 @@ ShmMember::~ShmMember() {
 }
 
 std::vector<int> ShmMember::Ended() const {
-  std::vector<pollfd> watched;
   // Of pipes that nobody writes to, the only news is their end. A negative descriptor is passed over.
-  for (size_t i = 0; i < life_.size(); ++i) watched.push_back({static_cast<int>(i) == rank_ ? -1 : life_[i], 0, 0});
+  for (size_t i = 0; i < life_.size(); ++i) watched_[i] = {static_cast<int>(i) == rank_ ? -1 : life_[i], 0, 0};
   std::vector<int> ended;
-  if (poll(watched.data(), watched.size(), 0) <= 0) return ended;
-  for (size_t i = 0; i < watched.size(); ++i)
-    if (watched[i].revents != 0) ended.push_back(static_cast<int>(i));
+  if (poll(watched_.data(), watched_.size(), 0) <= 0) return ended;
+  for (size_t i = 0; i < watched_.size(); ++i)
+    if (watched_[i].revents != 0) ended.push_back(static_cast<int>(i));
   return ended;
 }
 

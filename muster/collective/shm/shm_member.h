@@ -4,6 +4,8 @@
 // and nothing remains when the last rank has gone. Not thread-safe.
 #pragma once
 
+#include <poll.h>
+
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -33,11 +35,12 @@ class ShmMember {
   ShmLane& lane(int rank) const { return *reinterpret_cast<ShmLane*>(data_ + layout_.lane_offset(rank)); }
   std::byte* slot(int rank, uint64_t chunk) const { return data_ + layout_.slot_offset(rank, chunk); }
 
-  // The ranks whose processes have ended (or let go of their members). One system call, which doesn't block.
+  // The ranks whose processes have ended (or let go of their members). One system call, which doesn't block; allocates
+  // only if there are any, as who waits asks again and again.
   std::vector<int> Ended() const;
 
  private:
-  ShmMember(int rank, int size) : rank_(rank), layout_(size), life_(size, -1) {}
+  ShmMember(int rank, int size) : rank_(rank), layout_(size), life_(size, -1), watched_(size) {}
   [[nodiscard]] absl::Status Map();
 
   const int rank_;
@@ -45,6 +48,7 @@ class ShmMember {
   int memory_fd_ = -1;
   std::byte* data_ = nullptr;
   std::vector<int> life_;  // by rank: the end to read from of that rank's pipe; of its own the end to write to
+  mutable std::vector<pollfd> watched_;  // of Ended, by rank
 };
 
 }  // namespace muster

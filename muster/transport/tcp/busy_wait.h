@@ -1,9 +1,9 @@
 // Whether a wait is worth a core: while one short wait follows the other, as in a chain of small requests, within a
 // large message or between the steps of a small model, asking again and again is cheaper than to be put to sleep and
 // woken, which costs both sides a trip through the scheduler and a virtual processor its caches (`./dev bench
-// transport`). A wait that turns out long ends this,
-// and so does another thread that wants the core; each time twice as many short waits have to precede the next try, so
-// that neither an idle nor a crowded machine is kept busy. Plain arithmetic on times in nanoseconds; not thread-safe.
+// transport`). A wait that turns out long ends this, and so does another thread that wants the core; each time twice as
+// many short waits have to precede the next try, so that neither an idle nor a crowded machine is kept busy. Why it is
+// longer than usual: docs/performance.md, "What was tried". Plain arithmetic on times in nanoseconds; not thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -1,0 +1,44 @@
+// The two views of a variable's memory between which it goes to and fro, as in pipelined training, so that a step makes
+// no tensors. A view keeps its memory: what a variable has left for good, a ps's after a recovery say, is let go of at
+// once, since only a view that it has come back to is kept, and until it moves to a third memory. Not thread-safe.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "muster/base/bytes.h"
+
+namespace muster {
+
+class AlternatingViews {
+ public:
+  // `view`, the variable's, becomes one of `memory`: the one that was kept, or else what make() returns.
+  void Move(torch::Tensor& view, MutableByteSpan memory, const std::shared_ptr<void>& owner,
+            absl::FunctionRef<torch::Tensor()> make) {
+    if (place_.Is(memory, owner)) return;
+    const bool back = other_place_.Is(memory, owner);
+    torch::Tensor next = back && other_.defined() ? other_ : make();
+    other_ = back ? view : torch::Tensor();
+    view = std::move(next);
+    other_place_ = std::exchange(place_, Place{memory.data(), owner});
+  }
+
+ private:
+  // Memory, without keeping it. Owners count, too: what was freed may be given out again at the same address.
+  struct Place {
+    bool Is(MutableByteSpan other, const std::shared_ptr<void>& others) const {
+      return memory == other.data() && !owner.owner_before(others) && !others.owner_before(owner);
+    }
+    const void* memory = nullptr;
+    std::weak_ptr<void> owner;
+  };
+
+  Place place_;          // of the view; empty: it was never moved
+  Place other_place_;    // of the view before
+  torch::Tensor other_;  // the view before, once the variable has come back
+};
+
+}  // namespace muster
