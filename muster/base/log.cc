@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <set>
+
+#include "muster/base/mutex.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -21,6 +24,19 @@ void LogLine(LogLevel level, const std::string& line) {
               : level == LogLevel::kWarning ? spdlog::level::warn
                                             : spdlog::level::err,
               "{}", line);
+}
+
+void LogLineOnce(LogLevel level, const std::string& line) {
+  struct Said {
+    Mutex mutex;
+    std::set<std::string> lines ABSL_GUARDED_BY(mutex);
+  };
+  static Said said;  // the process's, as spdlog's logger is
+  {
+    const MutexLock lock(said.mutex);
+    if (!said.lines.insert(line).second) return;
+  }
+  LogLine(level, line);
 }
 
 }  // namespace muster

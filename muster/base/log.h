@@ -14,6 +14,9 @@ void SetUpLog(const std::string& task, const std::string& level = "info");
 
 enum class LogLevel { kInfo, kWarning, kError };
 void LogLine(LogLevel level, const std::string& line);
+// Unless the same line has been said this way before, by whomever in this process: what a process can't have is no news
+// for its next session.
+void LogLineOnce(LogLevel level, const std::string& line);
 
 // The arguments in a row, as absl::StrCat joins them.
 template <typename... Args>

@@ -33,14 +33,17 @@ void SetThreads(const SessionConfig& config) {
 // Only of who computes on a GPU.
 void SetGpuOptions(const GpuOptions& options) {
   if (!options.allow_growth.value_or(true))
-    LogInfo("gpu_options.allow_growth = false can't be had: libtorch takes a GPU's memory as it needs it");
+    LogLineOnce(LogLevel::kInfo,
+                "gpu_options.allow_growth = false can't be had: libtorch takes a GPU's memory as it needs it");
   const double fraction = options.per_process_gpu_memory_fraction;
   if (fraction == 0) return;
   const absl::Status limited = CatchTorch("gpu_options.per_process_gpu_memory_fraction", [fraction] {
     LimitGpuMemory(fraction);
     return absl::OkStatus();
   });
-  if (!limited.ok()) LogWarning("a GPU's memory is not limited, as this libtorch can't: ", limited.message());
+  if (!limited.ok())
+    LogLineOnce(LogLevel::kWarning,
+                absl::StrCat("a GPU's memory is not limited, as this libtorch can't: ", limited.message()));
 }
 
 }  // namespace

@@ -70,6 +70,27 @@ TEST_F(SessionsTest, AStepFunctionRunsWithAndWithoutHooksAndEndsTheTraining) {
   EXPECT_EQ(session.global_step(), 2);
 }
 
+TEST_F(SessionsTest, ALossOfAStepFunctionMayEndTheTraining) {
+  for (const bool hooked : {true, false}) {
+    const auto server = Server::CreateLocal();
+    torch::nn::Linear net(4, 1);
+    Replica replica(*server, net);
+    Trainer trainer = Asynchronous(replica, Sgd());
+    MonitoredTrainingSession session(*server, {});
+    session.Run(trainer, [&] { return net(torch::ones({2, 4})).mean(); });
+    bool after = false;
+    session.RunStepFn([&](MonitoredSession::StepContext& context) {
+      const auto loss = [&]() -> torch::Tensor { context.RequestStop(); };
+      hooked ? context.RunWithHooks(trainer, loss) : static_cast<void>(context.session().Run(trainer, loss));
+      after = true;
+    });
+    EXPECT_FALSE(after) << "RequestStop leaves the function too";
+    EXPECT_TRUE(session.ShouldStop());
+    EXPECT_EQ(session.global_step(), 1) << "the step that was under way isn't made";
+    session.Close();
+  }
+}
+
 TEST_F(SessionsTest, WhatAStepFunctionThrowsIsThrownOn) {
   MonitoredTrainingSession session(*server_, {});
   EXPECT_THROW(session.RunStepFn([](MonitoredSession::StepContext&) { throw std::out_of_range("nine"); }),

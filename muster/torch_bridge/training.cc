@@ -23,9 +23,6 @@ NodeOptions WithToken(NodeOptions options) {
   return options;
 }
 
-// Leaves a step function.
-struct StepFnStopped {};
-
 void SetThreads(const TaskConfig& task, int asked) {
   if (task.is_ps()) return;
   const int cores = AvailableCores();
@@ -202,18 +199,13 @@ void MonitoredSession::StepContext::RunWithHooks(Trainer& trainer, std::function
   ThrowIfError(context_.RunWithHooks());
 }
 
-void MonitoredSession::StepContext::RequestStop() {
-  context_.RequestStop().IgnoreError();
-  throw StepFnStopped();
-}
+void MonitoredSession::StepContext::RequestStop() { throw Error(context_.RequestStop()); }
 
 void MonitoredSession::RunStepFn(const std::function<void(StepContext&)>& step_fn) {
   ThrowIfError(session_->RunStepFn([&](muster::StepContext& context) {
     StepContext mine(*session_, context);
     try {
       step_fn(mine);
-    } catch (const StepFnStopped&) {
-      return absl::OkStatus();
     } catch (const Error& error) {
       return error.status();
     }

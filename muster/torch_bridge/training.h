@@ -165,7 +165,8 @@ class MonitoredSession {
     StepContext(Session& session, muster::StepContext& context) : session_(session), context_(context) {}
     RawSession session() { return RawSession(session_); }  // no hook sees its steps
     void RunWithHooks(Trainer& trainer, std::function<torch::Tensor()> loss);
-    // The session stops. Doesn't return: leaves `step_fn`, and RunStepFn returns.
+    // The session stops. Doesn't return: leaves `step_fn`, from within a loss of it too, and RunStepFn returns. Throws
+    // the end of the input, an Error of OutOfRange, as TensorFlow's StopIteration: whoever catches it goes on.
     [[noreturn]] void RequestStop();
 
    private:

@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "muster/base/file_system.h"
+#include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/store_service.h"
 #include "muster/transport/tcp/tcp_transport.h"
 #include "tests/process/by_hand.h"
@@ -235,6 +236,52 @@ TEST_P(BadInputByWay, AWorkerThatThePsDoNotKnow) {
   Process worker(
       Toy({"--ps_hosts=" + cluster.ps_address(0), "--worker_hosts=a:1,a:2", "--job_name=worker", "--task_index=1"}));
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "worker:1", "worker:0", "same cluster"});
+}
+
+// A hook of the program's own, with a bug.
+struct Throw {
+  const char* in;
+  const char* method;
+  const char* saved;  // the newest checkpoint; empty: none
+  int goes_on_from;   // the first step of who is started in its place; 0: training has ended
+};
+
+std::string NewestIn(const ScratchDirectory& model) {
+  const auto newest = LatestCheckpoint(PosixFileSystem(), model.path());
+  EXPECT_TRUE(newest.ok()) << newest.status();
+  return newest.ok() && *newest ? **newest : "";
+}
+
+class ThrowingHookTest : public ::testing::TestWithParam<Throw> {};
+
+INSTANTIATE_TEST_SUITE_P(Methods, ThrowingHookTest,
+                         ::testing::Values(Throw{"begin", "Begin", "", 1},
+                                           Throw{"after_create", "AfterCreateSession", "model.ckpt-0", 1},
+                                           Throw{"before_run", "BeforeRun", "model.ckpt-3", 5},
+                                           Throw{"after_run", "AfterRun", "model.ckpt-3", 6},
+                                           Throw{"end", "End", "model.ckpt-10", 0}),
+                         [](const auto& info) { return std::string(info.param.method); });
+
+// As the table of docs/sessions.md says.
+TEST_P(ThrowingHookTest, FailsItsSessionAndTrainingCanGoOn) {
+  const Throw& thrown = GetParam();
+  ByHand cluster(1, 1);
+  ScratchDirectory model;
+  ServingPs ps(cluster, 0);
+  const std::vector<std::string> chief =
+      Joined({kToyWorker, "--steps=10", "--save_steps=3", "--model_dir=" + model.path()}, cluster.Flags("worker", 0));
+  Process first(Joined(chief, {std::string("--throw_in=") + thrown.in}));
+  ExpectFailure(first, 1, {std::string("a hook's ") + thrown.method + " threw: thrown in " + thrown.in});
+  EXPECT_EQ(NewestIn(model), *thrown.saved == 0 ? "" : model.File(thrown.saved));
+  if (thrown.goes_on_from > 0) {
+    Process second(chief);
+    EXPECT_EQ(second.Wait(), 0) << second.err;
+    // Only a process's first line says no seconds.
+    EXPECT_THAT(second.err, HasSubstr(", step = " + std::to_string(thrown.goes_on_from) + "\n"));
+    EXPECT_EQ(NewestIn(model), model.File("model.ckpt-10"));
+  }
+  EXPECT_EQ(ps.Wait(), 0) << ps.err;
+  EXPECT_THAT(ps.err, HasSubstr("training has ended: every task is done"));
 }
 
 // As another process's writer would hold it: the lock is the kernel's, whoever takes it.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,7 @@ struct Flags {
   bool all_reduce = false;
   std::optional<uint32_t> staleness;
   int pipe_bytes = 0;
+  std::string throw_in;
 };
 
 Flags ParseFlags(int argc, char** argv) {
@@ -76,6 +78,8 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--staleness", flags.staleness, "the bound of bounded staleness");
   app.add_option("--pipe_bytes", flags.pipe_bytes,
                  "that the pipe of stderr holds: how far training gets ahead of who reads it");
+  app.add_option("--throw_in", flags.throw_in, "where a hook throws: in that method; of a run's, in the fifth run")
+      ->check(CLI::IsMember({"begin", "after_create", "before_run", "after_run", "end"}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -129,6 +133,28 @@ class ToySource final : public GradientSource {
   GradientReady ready_;
 };
 
+// As a user's that has a bug.
+class ThrowingHook final : public SessionHook {
+ public:
+  explicit ThrowingHook(std::string where) : where_(std::move(where)) {}
+  absl::Status Begin() override { return Reach("begin"); }
+  absl::Status AfterCreateSession(const SessionContext&) override { return Reach("after_create"); }
+  absl::Status BeforeRun(RunContext&) override { return ++runs_ < 5 ? absl::OkStatus() : Reach("before_run"); }
+  absl::Status AfterRun(RunContext&, const RunValues&) override {
+    return runs_ < 5 ? absl::OkStatus() : Reach("after_run");
+  }
+  absl::Status End(const SessionContext&) override { return Reach("end"); }
+
+ private:
+  absl::Status Reach(const char* where) const {
+    if (where_ == where) throw std::runtime_error("thrown in " + where_);
+    return absl::OkStatus();
+  }
+
+  const std::string where_;  // empty: nowhere
+  int runs_ = 0;
+};
+
 std::unique_ptr<Algorithm> MakeAlgorithm(ToySource& source, PlacementResult placement, const Flags& flags, Node& node) {
   const RuleSpec rule = {.learning_rate = flags.learning_rate};
   if (flags.pipelined) return std::make_unique<PipelinedAlgorithm>(source, std::move(placement), rule);
@@ -179,7 +205,8 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
                    .checkpoint_dir = task.model_dir(),
                    .save_checkpoint_steps = flags.save_steps,
                    .log_step_count_steps = 0},
-                  {StopAtStep({.last_step = flags.steps}), LoggingTensor({.every_n_iter = flags.log_steps})});
+                  {StopAtStep({.last_step = flags.steps}), LoggingTensor({.every_n_iter = flags.log_steps}),
+                   std::make_shared<ThrowingHook>(flags.throw_in)});
   RETURN_IF_ERROR(session.Start());
   while (!session.ShouldStop()) RETURN_IF_ERROR(session.Run());
   return session.Close();

@@ -8,13 +8,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/store/passing_handler.h"
+#include "muster/train/hook_driver.h"
 #include "muster/train/hooks.h"
 #include "muster/train/training_process.h"
 
 namespace muster::checkpoint_saver_test {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::StartsWith;
 
 // Writes down what it is told, with the checkpoints that are there.
 class Listener final : public CheckpointSaverListener {
@@ -113,6 +117,105 @@ TEST_F(CheckpointSaverListenerTest, TheEndOfAListenersInputIsACleanEnd) {
   EXPECT_EQ(session.Run(), absl::OkStatus());
   EXPECT_TRUE(session.ShouldStop());
   EXPECT_EQ(session.Close(), absl::OkStatus());
+}
+
+// One whose ps has no time for a checkpoint, so many cuts long.
+class BusyStore : public SimulatedStore {
+ public:
+  explicit BusyStore(int& cuts) : SimulatedStore(1, {"chief:0"}) {
+    KillPs(0);
+    wrap = [&cuts](StoreService& service) { return std::make_unique<BusyPs>(service, cuts); };
+    StartPs(0);
+  }
+
+ private:
+  class BusyPs final : public PassingHandler {
+   public:
+    BusyPs(StoreService& inner, int& cuts) : PassingHandler(inner), cuts_(cuts) {}
+    void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+      if (static_cast<StoreMethod>(request.method) == StoreMethod::kHold && cuts_ > 0) {
+        --cuts_;
+        return responder.Fail(absl::OutOfRangeError("not now"));
+      }
+      PassingHandler::Handle(request, std::move(bulk), std::move(responder));
+    }
+
+   private:
+    int& cuts_;
+  };
+};
+
+class BusyPsTest : public ::testing::Test {
+ protected:
+  // Of one save: Saver's own.
+  static constexpr int kAttempts = 3;
+
+  std::vector<std::string> Checkpoints() {
+    return ListCheckpoints(store_.files, "model").value_or(std::vector<std::string>());
+  }
+
+  int cuts_ = 0;  // that the ps refuses from now on
+  std::vector<std::string> story_;
+  BusyStore store_{cuts_};
+  TrainingProcess process_{store_, "chief:0", {.files = &store_.files}};
+  Session session_ = process_.MakeSession(
+      {.checkpoint_dir = "model",
+       .save_checkpoint_secs = 0,
+       .chief_only_hooks = {
+           CheckpointSaver({.save_steps = 2, .listeners = {std::make_shared<Listener>("a", store_.files, story_)}})}});
+};
+
+TEST_F(BusyPsTest, WhatCannotBeSavedIsTriedAgainAtTheNextStep) {
+  ASSERT_EQ(session_.Start(), absl::OkStatus());
+  ASSERT_EQ(session_.Run(), absl::OkStatus());
+  story_.clear();
+  cuts_ = 2 * kAttempts;
+  EXPECT_THAT(Logged([this] { EXPECT_EQ(session_.Run(), absl::OkStatus()); }),
+              Contains(StartsWith("no checkpoint at step 2: ")));
+  EXPECT_EQ(session_.Run(), absl::OkStatus());
+  EXPECT_EQ(cuts_, 0);
+  EXPECT_EQ(session_.Run(), absl::OkStatus());
+  EXPECT_THAT(story_, ElementsAre("a before 2 of 1", "a before 3 of 1", "a before 4 of 1", "a after 4 of 2"))
+      << "no AfterSave of what wasn't saved";
+  EXPECT_EQ(session_.Run(), absl::OkStatus());
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-4")) << "the next is due two steps later";
+  EXPECT_EQ(session_.Close(), absl::OkStatus());
+}
+
+TEST_F(BusyPsTest, TheFirstSaveIsTriedAgainAtTheFirstStep) {
+  cuts_ = kAttempts;
+  ASSERT_EQ(session_.Start(), absl::OkStatus());
+  EXPECT_THAT(story_, ElementsAre("a begin of 0", "a before 0 of 0"));
+  story_.clear();
+  EXPECT_EQ(session_.Run(), absl::OkStatus());
+  EXPECT_THAT(story_, ElementsAre("a before 1 of 0", "a after 1 of 1"));
+  EXPECT_EQ(session_.Close(), absl::OkStatus());
+}
+
+TEST_F(BusyPsTest, TheLastSaveIsTriedFiveTimes) {
+  ASSERT_EQ(session_.Start(), absl::OkStatus());
+  ASSERT_EQ(session_.Run(), absl::OkStatus());
+  story_.clear();
+  cuts_ = 4 * kAttempts;
+  EXPECT_EQ(session_.Close(), absl::OkStatus());
+  EXPECT_EQ(cuts_, 0);
+  EXPECT_THAT(story_, ElementsAre("a before 1 of 1", "a before 1 of 1", "a before 1 of 1", "a before 1 of 1",
+                                  "a before 1 of 1", "a after 1 of 2", "a end 1 of 2"));
+}
+
+// Worth trying again, and so says the exit code.
+TEST_F(BusyPsTest, ALastStepThatCannotBeSavedIsUnavailable) {
+  ASSERT_EQ(session_.Start(), absl::OkStatus());
+  ASSERT_EQ(session_.Run(), absl::OkStatus());
+  story_.clear();
+  cuts_ = 5 * kAttempts;
+  const absl::Status closed = session_.Close();
+  EXPECT_TRUE(absl::IsUnavailable(closed)) << closed;
+  EXPECT_THAT(std::string(closed.message()), StartsWith("the last checkpoint could not be saved: "));
+  EXPECT_EQ(cuts_, 0);
+  EXPECT_THAT(story_, ElementsAre("a before 1 of 1", "a before 1 of 1", "a before 1 of 1", "a before 1 of 1",
+                                  "a before 1 of 1", "a end 1 of 1"));
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0"));
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 #include "muster/train/hooks/progress_bar.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/train/hook_driver.h"
@@ -96,6 +101,80 @@ TEST_F(ProgressBarTest, ASessionThatFailsLeavesTheCursorOnANewLine) {
 TEST_F(ProgressBarTest, ExactlyOneOfTheTwoIsGiven) {
   EXPECT_TRUE(absl::IsInvalidArgument(ProgressBar({})->Begin()));
   EXPECT_TRUE(absl::IsInvalidArgument(ProgressBar({.last_step = 1, .num_steps = 1})->Begin()));
+}
+
+// With a pseudoterminal for stderr.
+class StandardErrorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    screen_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (screen_ < 0) GTEST_SKIP() << "there are no pseudoterminals here";
+    char name[100];
+    ASSERT_EQ(grantpt(screen_), 0);
+    ASSERT_EQ(unlockpt(screen_), 0);
+    ASSERT_EQ(ptsname_r(screen_, name, sizeof name), 0);
+    const int terminal = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ASSERT_GE(terminal, 0);
+    own_ = dup(STDERR_FILENO);
+    ASSERT_GE(own_, 0);
+    ASSERT_EQ(dup2(terminal, STDERR_FILENO), STDERR_FILENO);
+    close(terminal);
+  }
+  void TearDown() override {
+    GiveBack();
+    if (screen_ >= 0) close(screen_);
+  }
+  void Resize(int columns) {
+    const winsize size{.ws_row = 24, .ws_col = static_cast<unsigned short>(columns), .ws_xpixel = 0, .ws_ypixel = 0};
+    ASSERT_EQ(ioctl(screen_, TIOCSWINSZ, &size), 0);
+  }
+  // All that was written; stderr is the test's own again.
+  std::string Shown() {
+    GiveBack();
+    std::string shown;
+    char bytes[4096];
+    // Nobody has the terminal open any more: what it still holds comes, and then an error.
+    for (ssize_t got; (got = read(screen_, bytes, sizeof bytes)) > 0;) shown.append(bytes, static_cast<size_t>(got));
+    return shown;
+  }
+
+ private:
+  void GiveBack() {
+    if (own_ < 0) return;
+    dup2(own_, STDERR_FILENO);
+    close(std::exchange(own_, -1));
+  }
+
+  int screen_ = -1;
+  int own_ = -1;  // -1: in its place
+};
+
+TEST_F(StandardErrorTest, ABarIsAsWideAsTheTerminalThatItIsOn) {
+  Resize(40);
+  Driver driver(ProgressBar({.last_step = 100}));
+  ASSERT_EQ(driver.Begin(), absl::OkStatus());
+  ASSERT_EQ(driver.Create(0), absl::OkStatus());
+  driver.Run(50);
+  Resize(30);
+  ASSERT_EQ(driver.End(50), absl::OkStatus());
+  // The terminal's driver puts a "\r" before a newline.
+  EXPECT_EQ(Shown(),
+            "\r\x1b[K 50% [=======>       ] 50/100  loss 0.5\r"
+            "\r\x1b[K 50% [==>  ] 50/100  loss 0.5\r"
+            "\r\n");
+}
+
+TEST_F(StandardErrorTest, ATerminalThatDoesNotKnowItsWidthIsTakenForAUsualOne) {
+  Resize(0);
+  EXPECT_TRUE(StandardError().is_terminal);
+  EXPECT_EQ(StandardError().width(), 80);
+}
+
+TEST(StandardErrorOfAFileTest, IsNoTerminal) {
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(StandardError().is_terminal);
+  EXPECT_EQ(StandardError().width(), 80);
+  testing::internal::GetCapturedStderr();
 }
 
 }  // namespace

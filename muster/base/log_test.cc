@@ -1,0 +1,37 @@
+#include "muster/base/log.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster::log_test {
+namespace {
+
+// A line said once stays said, whatever repeats the test.
+std::string NewLine() {
+  static int lines = 0;
+  return absl::StrCat("line ", ++lines, " of a test");
+}
+
+std::string Logged(const std::string& line, int times) {
+  testing::internal::CaptureStderr();
+  SetUpLog("");
+  for (int i = 0; i < times; ++i) LogLineOnce(LogLevel::kWarning, line);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(LogTest, WhatIsSaidOnceIsSaidOnceAProcess) {
+  const std::string line = NewLine();
+  const std::string first = Logged(line, 3);
+  EXPECT_TRUE(absl::StrContains(first, absl::StrCat(" W ", line, "\n"))) << first;
+  EXPECT_EQ(std::count(first.begin(), first.end(), '\n'), 1) << first;
+  EXPECT_EQ(Logged(line, 1), "") << "the log that is set up anew is the same process's";
+  EXPECT_NE(Logged(NewLine(), 1), "") << "another line";
+}
+
+}  // namespace
+}  // namespace muster::log_test
