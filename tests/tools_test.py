@@ -434,6 +434,16 @@ class TestProgramsTest(unittest.TestCase):
         cases = test_programs.run(test_programs.Program("p", ["./no_such_program"]))[0]
         self.assertEqual([c.outcome for c in cases], ["failed"])
 
+    def test_shares_are_told_apart_and_keep_the_environment(self):
+        program = test_programs.Program("p", ["p"], environment={"OPTIONS": "x"})
+        shares = list(run_tests.in_shares(program, 2))
+        self.assertEqual([(s.environment["GTEST_TOTAL_SHARDS"], s.environment["GTEST_SHARD_INDEX"]) for s in shares],
+                         [("2", "0"), ("2", "1")])
+        self.assertEqual({s.environment["OPTIONS"] for s in shares}, {"x"})
+        self.assertEqual(program.environment, {"OPTIONS": "x"})
+        for name in run_tests.LONGEST:
+            self.assertTrue((ROOT / "muster" / name.removesuffix("_test")).is_dir(), f"{name} is no layer's test")
+
     def test_plain_programs_speak_by_their_status(self):
         for status, outcome in ((0, "passed"), (1, "failed"), (77, "skipped")):
             self.assertEqual(self.run_script(f"exit {status}", gtest=False)[0].outcome, outcome)

@@ -6,6 +6,7 @@ or of a case of the release build. The last line is `N passed, N failed, N skipp
 as one failed; the exit status is 1 if anything failed."""
 
 import concurrent.futures
+import dataclasses
 import json
 import os
 import pathlib
@@ -27,6 +28,8 @@ SANITIZER_ENVIRONMENT = {
     "UBSAN_OPTIONS": "print_stacktrace=1:allow_addr2line=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allow_addr2line=1",
 }
+# Of these the sanitizers' minutes would be one processor's alone: every processor gets a share of their cases, at once.
+LONGEST = ("store_test", "train_test")
 # Enough to walk through a parser's branches; a long search is what the preset fuzz is for.
 FUZZ_RUNS = 20000
 FUZZ_SECONDS = 10
@@ -137,6 +140,13 @@ def without_address_randomisation():
     return prefix if works else []
 
 
+def in_shares(program, number):
+    """`number` programs in the place of a GoogleTest one, each with its share of the cases."""
+    for i in range(number):
+        share = {"GTEST_TOTAL_SHARDS": str(number), "GTEST_SHARD_INDEX": str(i)}
+        yield dataclasses.replace(program, environment=dict(program.environment, **share))
+
+
 def sanitizer_part(report, preset):
     targets = ["tests"] + (["fuzzers"] if preset == "asan" else [])
     if not build_part(report, preset, targets):
@@ -148,7 +158,8 @@ def sanitizer_part(report, preset):
         program.command = prefix + program.command
         program.timeout *= 3
         program.environment = dict(program.environment, **SANITIZER_ENVIRONMENT)
-    run_programs(report, programs, f"{preset}: ")
+    longest = [share for p in programs if p.name in LONGEST for share in in_shares(p, build.jobs())]
+    run_programs(report, longest + [p for p in programs if p.name not in LONGEST], f"{preset}: ")
     if preset == "asan":
         fuzz_part(report)
 
