@@ -20,6 +20,7 @@
 #include "muster/algo/asynchronous.h"
 #include "muster/algo/pipelined.h"
 #include "muster/algo/quadratic_source.h"
+#include "muster/base/log.h"
 #include "muster/base/memory_file_system.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
@@ -198,6 +199,9 @@ class StopAtOptimum final : public SessionHook {
 
 class TrainingTest : public ::testing::TestWithParam<Link> {
  protected:
+  // The log exists before the tasks' threads: the thread sanitizer doesn't see how its library makes it safely.
+  static void SetUpTestSuite() { SetUpLog("tasks"); }
+
   void ExpectOptimum() {
     cluster_.JoinPs();
     for (int ps = 0; ps < kNumPs; ++ps) EXPECT_LT(cluster_.farthest[ps], 1e-2) << "on ps " << ps;
