@@ -17,7 +17,7 @@ namespace muster {
 
 class MathematicsComparison {
  public:
-  // `staleness`: it is compared, too. (A worker whose answer was lost isn't told.)
+  // `faults`: that every worker's requests meet. (A worker whose answer was lost isn't told how stale it was.)
   MathematicsComparison(const MathematicsCase& one, bool direct, std::vector<Fault> faults = {})
       : tolerance_(one.dtype == DType::kFloat64 ? 1e-9 : 1e-6),
         exact_staleness_(faults.empty() && one.reference.fetch_window == 0 && one.reference.replicas == 0),
@@ -56,7 +56,6 @@ class MathematicsComparison {
     return Difference();
   }
   [[nodiscard]] std::string Load(const std::vector<double>& values, int64_t step) {
-    // Who has made fewest minibatches is never who others wait for in vain.
     while (reference_->anybody_waits())
       if (std::string wrong = Step(Slowest()); !wrong.empty()) return wrong;
     const absl::Status status = training_.Load(values, step);
@@ -79,14 +78,18 @@ class MathematicsComparison {
     const int64_t until = reference_->updates() + updates;
     return RunUntil([&] { return reference_->updates() >= until; });
   }
-  // Everybody ends, in mid-window where there are windows.
+  // Minibatches until everybody is in mid-window, where there are windows, and nobody waits.
+  [[nodiscard]] std::string ReachMidWindow() {
+    for (;;) {
+      int next = -1;
+      for (int number = 0; number < 3; ++number)
+        if (!reference_->worker(number).waiting && !InMidWindow(number)) next = number;
+      if (next < 0 && !reference_->anybody_waits()) return {};
+      if (std::string wrong = Step(next >= 0 ? next : Slowest()); !wrong.empty()) return wrong;
+    }
+  }
+  // Everybody ends, from there.
   [[nodiscard]] std::string Finish() {
-    for (int number = 0; number < 3; ++number)
-      while (reference_->anybody_waits() || !InMidWindow(number)) {
-        const int next = reference_->worker(number).waiting || InMidWindow(number) ? Slowest() : number;
-        if (std::string wrong = Step(next); !wrong.empty()) return wrong;
-        if (InMidWindowAll() && !reference_->anybody_waits()) break;
-      }
     for (int number = 0; number < 3; ++number) training_.Finish(number);
     for (int number = 0; number < 3; ++number) reference_->Finish(number);
     training_.Drive(absl::Seconds(1));
@@ -102,7 +105,7 @@ class MathematicsComparison {
     const int window = reference_->settings().window;
     return !worker.waiting && (window == 1 || (worker.since_commit > 0 && worker.since_commit < window));
   }
-  bool InMidWindowAll() const { return InMidWindow(0) && InMidWindow(1) && InMidWindow(2); }
+  // Who has made fewest minibatches of those who can go on: for him the others wait.
   int Slowest() const {
     int slowest = -1;
     for (int number = 0; number < 3; ++number) {

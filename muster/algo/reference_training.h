@@ -43,25 +43,27 @@ class ReferenceTraining {
     int number;
     ReferenceOptimizer rule;
     bool present = false;
-    bool waiting = false;               // for a round, or for the slowest
-    std::function<void()> then;         // what it does when it has waited
-    ReferenceVector own;                // θ
-    ReferenceVector base;               // θ₀
-    ReferenceVector sum;                // of gradients that haven't been committed
-    ReferenceVector carried;            // of differences, from before a fetch
-    ReferenceVector velocity;           // EAMSGD's
-    int64_t minibatches = 0;            // in this life
+    bool waiting = false;        // for a round, or for the slowest
+    std::function<void()> then;  // what it does when it has waited
+    ReferenceVector own;         // θ
+    ReferenceVector base;        // θ₀
+    ReferenceVector sum;         // of gradients that haven't been committed
+    ReferenceVector carried;     // of differences, from before a fetch
+    ReferenceVector velocity;    // EAMSGD's
+    int64_t minibatches = 0;     // in this life
     int since_commit = 0;
     int since_fetch = 0;
-    int64_t clock = 0;                  // commits, with a bound
-    int64_t version = 0;                // updates when it pulled
-    int64_t round = 0;                  // the round that it computes for
-    int64_t known_step = 0;             // the global step as it heard last
-    int64_t staleness = 0;              // of its last commit
+    int64_t clock = 0;       // commits, with a bound
+    int64_t version = 0;     // updates when it pulled
+    int64_t round = 0;       // the round that it computes for
+    int64_t known_step = 0;  // the global step as it heard last
+    int64_t staleness = 0;   // of its last commit
   };
 
   ReferenceTraining(ReferenceSettings settings, Gradient gradient, ReferenceVector start)
-      : settings_(std::move(settings)), gradient_(std::move(gradient)), global_(std::move(start)),
+      : settings_(std::move(settings)),
+        gradient_(std::move(gradient)),
+        global_(std::move(start)),
         server_(settings_.server_rule) {
     for (int i = 0; i < settings_.total; ++i) workers_.emplace_back(i, settings_.worker_rule);
   }
@@ -121,9 +123,7 @@ class ReferenceTraining {
   // What a commit, or a round's mean, does to the global values. `worker` is who pulled for it.
   virtual void Apply(const Worker& worker, ReferenceVector change, double factor) = 0;
 
-  ReferenceVector ComputeGradient(Worker& worker) {
-    return gradient_(worker.number, worker.minibatches++, worker.own);
-  }
+  ReferenceVector ComputeGradient(Worker& worker) { return gradient_(worker.number, worker.minibatches++, worker.own); }
   // `then` follows when the worker may go on.
   void Commit(Worker& worker, ReferenceVector change, std::function<void()> then) {
     worker.since_commit = 0;

@@ -30,8 +30,8 @@ class ScriptedSource final : public GradientSource {
   ScriptedSource(const ScriptedProblem& problem, int worker, DType dtype, int64_t columns = 4)
       : problem_(problem),
         worker_(worker),
-        variables_({{.name = "w", .dtype = dtype, .shape = {3, columns}},
-                    {.name = "b", .dtype = dtype, .shape = {5}}}) {
+        variables_(
+            {{.name = "w", .dtype = dtype, .shape = {3, columns}}, {.name = "b", .dtype = dtype, .shape = {5}}}) {
     for (const VariableSpec& variable : variables_) {
       values_.emplace_back(variable.bytes());
       gradients_.emplace_back(variable.bytes());

@@ -66,7 +66,7 @@ class ScriptedTraining {
   void Leave(int number) {
     workers_[number] = nullptr;
     store_.Pass(absl::Seconds(2));
-    Drive();
+    Drive(absl::Seconds(2));
   }
   // The chief brings other values, as from a checkpoint of that step, and everybody pulls them. Nobody is busy.
   [[nodiscard]] absl::Status Load(const std::vector<double>& values, int64_t step) {
