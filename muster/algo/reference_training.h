@@ -32,44 +32,35 @@ struct ReferenceSettings {
   double momentum = 0;  // of EAMSGD
 };
 
-class ReferenceTraining {
+struct ReferenceWorker {
+  explicit ReferenceWorker(int number, const ReferenceRule& rule) : number(number), rule(rule) {}
+
+  int number;
+  ReferenceOptimizer rule;
+  bool present = false;
+  bool waiting = false;        // for a round, or for the slowest
+  std::function<void()> then;  // what it does when it has waited
+  ReferenceVector own;         // θ
+  ReferenceVector base;        // θ₀
+  ReferenceVector sum;         // of gradients that haven't been committed
+  ReferenceVector carried;     // of differences, from before a fetch
+  ReferenceVector velocity;    // EAMSGD's
+  int64_t minibatches = 0;     // in this life
+  int since_commit = 0;
+  int since_fetch = 0;
+  int64_t clock = 0;       // commits, with a bound
+  int64_t version = 0;     // updates when it pulled
+  int64_t round = 0;       // the round that it computes for
+  int64_t known_step = 0;  // the global step as it heard last
+  int64_t staleness = 0;   // of its last commit
+};
+
+// The global values, and the workers with their own.
+class ReferenceCluster {
  public:
   // Of a worker's minibatch (from 0, counted anew in each of its lives) at these values.
   using Gradient = std::function<ReferenceVector(int worker, int64_t minibatch, const ReferenceVector& at)>;
-
-  struct Worker {
-    explicit Worker(int number, const ReferenceRule& rule) : number(number), rule(rule) {}
-
-    int number;
-    ReferenceOptimizer rule;
-    bool present = false;
-    bool waiting = false;        // for a round, or for the slowest
-    std::function<void()> then;  // what it does when it has waited
-    ReferenceVector own;         // θ
-    ReferenceVector base;        // θ₀
-    ReferenceVector sum;         // of gradients that haven't been committed
-    ReferenceVector carried;     // of differences, from before a fetch
-    ReferenceVector velocity;    // EAMSGD's
-    int64_t minibatches = 0;     // in this life
-    int since_commit = 0;
-    int since_fetch = 0;
-    int64_t clock = 0;       // commits, with a bound
-    int64_t version = 0;     // updates when it pulled
-    int64_t round = 0;       // the round that it computes for
-    int64_t known_step = 0;  // the global step as it heard last
-    int64_t staleness = 0;   // of its last commit
-  };
-
-  ReferenceTraining(ReferenceSettings settings, Gradient gradient, ReferenceVector start)
-      : settings_(std::move(settings)),
-        gradient_(std::move(gradient)),
-        global_(std::move(start)),
-        server_(settings_.server_rule) {
-    for (int i = 0; i < settings_.total; ++i) workers_.emplace_back(i, settings_.worker_rule);
-  }
-  virtual ~ReferenceTraining() = default;
-  ReferenceTraining(const ReferenceTraining&) = delete;
-  ReferenceTraining& operator=(const ReferenceTraining&) = delete;
+  using Worker = ReferenceWorker;
 
   // A new life of a worker.
   void Join(int number) {
@@ -78,32 +69,17 @@ class ReferenceTraining {
     const int64_t clock = workers_[number].clock;
     fresh.clock = slowest == kNobody ? clock : std::max(clock, slowest);
     fresh.present = true;
+    fresh.velocity.assign(global_.size(), 0);
     workers_[number] = std::move(fresh);
-    Empty(workers_[number]);
-    workers_[number].velocity.assign(global_.size(), 0);
-    Pull(workers_[number]);
-  }
-  // It dies, and isn't waiting.
-  void Leave(int number) {
-    workers_[number].present = false;
-    LookAtRound();
-    LookAtClocks();
+    BeginWindow(workers_[number]);
   }
   // Other values, at another step. Nobody is waiting.
   void Load(const ReferenceVector& values, int64_t step) {
     global_ = values;
     server_ = ReferenceOptimizer(settings_.server_rule);
     global_step_ = round_ = step;
-    for (Worker& worker : workers_) {
-      if (!worker.present) continue;
-      Empty(worker);
-      Pull(worker);
-    }
-  }
-  // It isn't waiting, before any of these two.
-  void Minibatch(int number) { Compute(workers_[number]); }
-  void Finish(int number) {
-    if (workers_[number].since_commit > 0) Flush(workers_[number]);
+    for (Worker& worker : workers_)
+      if (worker.present) BeginWindow(worker);
   }
 
   const ReferenceSettings& settings() const { return settings_; }
@@ -116,6 +92,74 @@ class ReferenceTraining {
   }
 
  protected:
+  ReferenceCluster(ReferenceSettings settings, Gradient gradient, ReferenceVector start)
+      : settings_(std::move(settings)),
+        gradient_(std::move(gradient)),
+        global_(std::move(start)),
+        server_(settings_.server_rule) {
+    for (int i = 0; i < settings_.total; ++i) workers_.emplace_back(i, settings_.worker_rule);
+  }
+  ~ReferenceCluster() = default;
+
+  ReferenceVector ComputeGradient(Worker& worker) { return gradient_(worker.number, worker.minibatches++, worker.own); }
+  void BeginWindow(Worker& worker) const {
+    worker.since_commit = worker.since_fetch = 0;
+    worker.sum.assign(global_.size(), 0);
+    worker.carried.assign(global_.size(), 0);
+    Pull(worker);
+  }
+  void Pull(Worker& worker) const {
+    worker.own = global_;
+    NotePull(worker);
+  }
+  void NotePull(Worker& worker) const {
+    worker.base = global_;
+    worker.version = updates_;
+    worker.round = round_;
+    worker.known_step = global_step_;
+  }
+  // The clock of the slowest who is there; the highest number: nobody is.
+  int64_t Slowest() const {
+    int64_t slowest = kNobody;
+    for (const Worker& worker : workers_)
+      if (worker.present) slowest = std::min(slowest, worker.clock);
+    return slowest;
+  }
+
+  static constexpr int64_t kNobody = std::numeric_limits<int64_t>::max();
+
+  const ReferenceSettings settings_;
+  const Gradient gradient_;
+  ReferenceVector global_;
+  ReferenceOptimizer server_;
+  std::vector<Worker> workers_;
+  int64_t global_step_ = 0;
+  int64_t updates_ = 0;
+  int64_t round_ = 0;
+};
+
+// … and their commits.
+class ReferenceTraining : public ReferenceCluster {
+ public:
+  ReferenceTraining(ReferenceSettings settings, Gradient gradient, ReferenceVector start)
+      : ReferenceCluster(std::move(settings), std::move(gradient), std::move(start)) {}
+  virtual ~ReferenceTraining() = default;
+  ReferenceTraining(const ReferenceTraining&) = delete;
+  ReferenceTraining& operator=(const ReferenceTraining&) = delete;
+
+  // None of these is asked of a worker that is waiting.
+  void Minibatch(int number) { Compute(workers_[number]); }
+  void Finish(int number) {
+    if (workers_[number].since_commit > 0) Flush(workers_[number]);
+  }
+  // It dies.
+  void Leave(int number) {
+    workers_[number].present = false;
+    LookAtRound();
+    LookAtClocks();
+  }
+
+ protected:
   // One minibatch.
   virtual void Compute(Worker& worker) = 0;
   // The last window's commit, of fewer minibatches than usual.
@@ -123,7 +167,6 @@ class ReferenceTraining {
   // What a commit, or a round's mean, does to the global values. `worker` is who pulled for it.
   virtual void Apply(const Worker& worker, ReferenceVector change, double factor) = 0;
 
-  ReferenceVector ComputeGradient(Worker& worker) { return gradient_(worker.number, worker.minibatches++, worker.own); }
   // `then` follows when the worker may go on.
   void Commit(Worker& worker, ReferenceVector change, std::function<void()> then) {
     worker.since_commit = 0;
@@ -138,40 +181,12 @@ class ReferenceTraining {
     worker.waiting = true;
     LookAtClocks();
   }
-  void Pull(Worker& worker) {
-    worker.own = global_;
-    NotePull(worker);
-  }
-  void NotePull(Worker& worker) {
-    worker.base = global_;
-    worker.version = updates_;
-    worker.round = round_;
-    worker.known_step = global_step_;
-  }
-
-  const ReferenceSettings settings_;
-  const Gradient gradient_;
-  ReferenceVector global_;
-  ReferenceOptimizer server_;
 
  private:
-  static constexpr int64_t kNobody = std::numeric_limits<int64_t>::max();
-
-  void Empty(Worker& worker) const {
-    worker.since_commit = worker.since_fetch = 0;
-    worker.sum.assign(global_.size(), 0);
-    worker.carried.assign(global_.size(), 0);
-  }
   void GoOn(Worker& worker) {
     worker.waiting = false;
     worker.known_step = global_step_;
     std::exchange(worker.then, nullptr)();
-  }
-  int64_t Slowest() const {
-    int64_t slowest = kNobody;
-    for (const Worker& worker : workers_)
-      if (worker.present) slowest = std::min(slowest, worker.clock);
-    return slowest;
   }
   void LookAtClocks() {
     if (settings_.bound < 0) return;
@@ -202,10 +217,6 @@ class ReferenceTraining {
     for (const int number : std::exchange(contributors_, {})) GoOn(workers_[number]);
   }
 
-  std::vector<Worker> workers_;
-  int64_t global_step_ = 0;
-  int64_t updates_ = 0;
-  int64_t round_ = 0;
   std::vector<int> contributors_;  // of the round that is being collected
   ReferenceVector total_;
 };

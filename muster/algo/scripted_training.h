@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/algo/make_algorithm.h"
-#include "muster/algo/scripted_process.h"
 #include "muster/algo/scripted_source.h"
 #include "muster/base/status_macros.h"
+#include "muster/store/scripted_process.h"
 #include "muster/store/simulated_store.h"
 
 namespace muster {
@@ -28,6 +28,43 @@ struct ScriptedOptions {
   ScriptedProblem problem = {};
   std::vector<Fault> faults = {};  // that the requests of each worker meet
 };
+
+// A process of the cluster.
+struct ScriptedTrainee {
+  ScriptedTrainee(SimulatedStore& store, const ScriptedOptions& options, int number, StoreClientOptions of_client)
+      : process(store.loop),
+        script(options.faults),
+        transport(store.network, process),
+        faulty(transport, script),
+        source(options.problem, number, options.dtype, options.columns),
+        client(std::make_unique<StoreClient>(faulty, store.addresses(), std::move(of_client))) {}
+
+  ScriptedProcess process;
+  FaultScript script;
+  LoopbackTransport transport;
+  FaultTransport faulty;
+  ScriptedSource source;
+  std::unique_ptr<Algorithm> algorithm;
+  std::unique_ptr<StoreClient> client;
+  absl::Status status;  // the first error of its steps
+  StepResult result;    // of the last step
+};
+
+// What the ps hold now, of a model like `source`'s.
+inline std::vector<double> ReadGlobal(SimulatedStore& store, const ScriptedSource& source) {
+  const DType dtype = source.variables()[0].dtype;
+  std::vector<std::vector<std::byte>> parts;
+  for (const VariableSpec& variable : source.variables()) parts.emplace_back(variable.bytes());
+  for (int ps = 0; ps < static_cast<int>(store.addresses().size()); ++ps) {
+    Arena& arena = *store.service(ps).MakeView().arena;
+    for (size_t i = 0; i < arena.model().slices.size(); ++i) {
+      const PlacedSlice& slice = arena.model().slices[i];
+      const size_t offset = slice.offset * DTypeSize(dtype);
+      arena.Read(static_cast<int>(i), MutableByteSpan(parts[slice.variable]).subspan(offset, slice.bytes));
+    }
+  }
+  return ScriptedSource::Join(dtype, parts);
+}
 
 class ScriptedTraining {
  public:
@@ -49,7 +86,12 @@ class ScriptedTraining {
                                       .worker = static_cast<uint32_t>(number),
                                       .num_ps = options_.num_ps};
     ASSIGN_OR_RETURN(const AlgorithmPlan plan, PlanAlgorithm(options_.choice, cluster));
-    auto worker = std::make_unique<Worker>(*this, number);
+    StoreClientOptions of_client = {.task = Tasks(options_.workers)[number],
+                                    .incarnation = ++incarnation_,
+                                    .round_sleep = absl::ZeroDuration(),
+                                    .stop_requested = [this] { return stop_; },
+                                    .apply = options_.direct ? ApplyChoice::kAuto : ApplyChoice::kServer};
+    auto worker = std::make_unique<ScriptedTrainee>(store_, options_, number, std::move(of_client));
     worker->algorithm = MakeAlgorithm(plan, worker->source, Place(worker->source), {});
     RETURN_IF_ERROR(worker->client->Join(number == 0));
     worker->client->Bind(worker->algorithm->binding());
@@ -82,7 +124,7 @@ class ScriptedTraining {
 
   // Worker `number` begins a minibatch, up to where it has to wait.
   void Start(int number) {
-    Worker& worker = *workers_[number];
+    ScriptedTrainee& worker = *workers_[number];
     worker.process.Start([&worker] {
       const absl::StatusOr<StepResult> result = worker.algorithm->Step(*worker.client);
       worker.status.Update(result.status());
@@ -91,7 +133,7 @@ class ScriptedTraining {
   }
   // … the end of its session.
   void Finish(int number) {
-    Worker& worker = *workers_[number];
+    ScriptedTrainee& worker = *workers_[number];
     worker.process.Start([&worker] {
       worker.algorithm->End();
       worker.status.Update(worker.algorithm->Settle(*worker.client));
@@ -118,49 +160,11 @@ class ScriptedTraining {
   StoreClient& client(int number) { return *workers_[number]->client; }
   uint64_t faults_met(int number) const { return workers_[number]->script.met(); }
 
-  // What the ps hold now.
-  std::vector<double> Global() {
-    ScriptedSource shape(options_.problem, 0, options_.dtype, options_.columns);
-    std::vector<std::vector<std::byte>> parts;
-    for (const VariableSpec& variable : shape.variables()) parts.emplace_back(variable.bytes());
-    for (int ps = 0; ps < options_.num_ps; ++ps) {
-      Arena& arena = *store_.service(ps).MakeView().arena;
-      for (size_t i = 0; i < arena.model().slices.size(); ++i) {
-        const PlacedSlice& slice = arena.model().slices[i];
-        const size_t offset = slice.offset * DTypeSize(options_.dtype);
-        arena.Read(static_cast<int>(i), MutableByteSpan(parts[slice.variable]).subspan(offset, slice.bytes));
-      }
-    }
-    return ScriptedSource::Join(options_.dtype, parts);
-  }
+  // What the ps hold now. The chief is there.
+  std::vector<double> Global() { return ReadGlobal(store_, workers_[0]->source); }
   int64_t global_step() { return store_.service(0).MakeView().arena->header().counters.global_step; }
 
  private:
-  struct Worker {
-    Worker(ScriptedTraining& training, int number)
-        : process(training.store_.loop),
-          script(training.options_.faults),
-          transport(training.store_.network, process),
-          faulty(transport, script),
-          source(training.options_.problem, number, training.options_.dtype, training.options_.columns),
-          client(std::make_unique<StoreClient>(
-              faulty, training.store_.addresses(),
-              StoreClientOptions{.task = Tasks(training.options_.workers)[number],
-                                 .incarnation = ++training.incarnation_,
-                                 .round_sleep = absl::ZeroDuration(),
-                                 .stop_requested = [&training] { return training.stop_; },
-                                 .apply = training.options_.direct ? ApplyChoice::kAuto : ApplyChoice::kServer})) {}
-    ScriptedProcess process;
-    FaultScript script;
-    LoopbackTransport transport;
-    FaultTransport faulty;
-    ScriptedSource source;
-    std::unique_ptr<Algorithm> algorithm;
-    std::unique_ptr<StoreClient> client;
-    absl::Status status;
-    StepResult result;
-  };
-
   static std::vector<std::string> Tasks(int workers) {
     std::vector<std::string> tasks;
     for (int i = 0; i < workers; ++i) tasks.push_back(absl::StrCat("worker:", i));
@@ -170,7 +174,7 @@ class ScriptedTraining {
     return *PlaceVariables(source.variables(), options_.num_ps, Placement::kRoundRobin, {});
   }
   // As a session does once there is a model.
-  static absl::Status BeginAt(Worker& worker) {
+  static absl::Status BeginAt(ScriptedTrainee& worker) {
     RETURN_IF_ERROR(worker.client->AwaitReady(absl::InfiniteFuture()).status());
     worker.algorithm->Begin(*worker.client);
     return worker.client->Pull(PullWhat::kEverything);
@@ -180,7 +184,7 @@ class ScriptedTraining {
   SimulatedStore store_;
   bool stop_ = false;
   uint64_t incarnation_ = 1000;
-  std::vector<std::unique_ptr<Worker>> workers_;  // null: it isn't there
+  std::vector<std::unique_ptr<ScriptedTrainee>> workers_;  // null: it isn't there
 };
 
 }  // namespace muster
