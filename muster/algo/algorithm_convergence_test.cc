@@ -1,8 +1,6 @@
 // Every algorithm finds the optimum of a quadratic; and those with windows send the less, the longer they are.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <ostream>
 #include <string>
 #include <vector>

@@ -3,17 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <ostream>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "muster/algo/scripted_training.h"
 
-namespace muster {
-
-inline void PrintTo(const AlgorithmChoice& choice, std::ostream* out) { *out << choice.name; }
-
-namespace algorithm_order_test {
+namespace muster::algorithm_order_test {
 namespace {
 
 constexpr int kWorkers = 3;
@@ -88,5 +84,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const ::testing::TestParamInfo<AlgorithmChoice>& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace algorithm_order_test
-}  // namespace muster
+}  // namespace muster::algorithm_order_test

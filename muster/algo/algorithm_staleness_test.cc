@@ -1,14 +1,15 @@
 // Staleness as it is measured, and that a commit is scaled by the one it is applied at.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdint>
+#include <ostream>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "muster/algo/scripted_training.h"
 
 namespace muster::algorithm_staleness_test {

@@ -3,8 +3,8 @@
 // script gives the same run. Used by the test's thread.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +17,9 @@
 #include "muster/store/simulated_store.h"
 
 namespace muster {
+
+// For the names of tests.
+inline void PrintTo(const AlgorithmChoice& choice, std::ostream* out) { *out << choice.name; }
 
 struct ScriptedOptions {
   AlgorithmChoice choice;
