@@ -28,8 +28,8 @@ struct ParameterInfo {
 struct AlgorithmInfo {
   absl::string_view name;
   std::vector<absl::string_view> aliases;
-  absl::string_view summary;    // one line
-  absl::string_view formula;    // lines; θ̃ the global values, θ a worker's, g a gradient, λ the window, τ the staleness
+  absl::string_view summary;  // one line
+  absl::string_view formula;  // lines; θ̃ the global values, θ a worker's, g a gradient, λ the window, τ the staleness
   absl::string_view reference;  // paper, equation
   absl::string_view advice;     // when to take it
   std::vector<ParameterInfo> parameters;
