@@ -105,9 +105,12 @@ absl::Status CommitPipeline::CommitOrFetch(StoreClient& client) {
 absl::Status CommitPipeline::Settle(StoreClient& client) {
   if (!ending_ || new_) return absl::OkStatus();
   if (since_commit_ > 0) RETURN_IF_ERROR(exchanges() ? Exchange(client) : Commit(client, /*pulls=*/true));
-  MoveByExchange();
+  since_commit_ = 0;
+  moves_ = false;
   // Nobody waits any more for this worker's turn, and the chief's last checkpoint for everybody's last commit.
-  return spec_.deterministic ? client.AwaitTurn(/*leaves=*/true) : absl::OkStatus();
+  if (spec_.deterministic) RETURN_IF_ERROR(client.AwaitTurn(/*leaves=*/true));
+  // What a program looks at, or scores, is the model that the workers have trained together.
+  return exchanges() ? client.Pull(PullWhat::kTrainable) : absl::OkStatus();
 }
 
 StorePushOptions CommitPipeline::OptionsOf(StoreClient& client) const {

@@ -31,7 +31,8 @@ class CommitPipeline final : public Algorithm {
   // Blocks as the gate does, when it commits.
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
   void End() override { ending_ = true; }
-  // After End: commits what the last window has. Before it, nothing: the window goes on.
+  // After End: commits what the last window has, and the source's values are the global ones. Before it, nothing: the
+  // window goes on.
   [[nodiscard]] absl::Status Settle(StoreClient& client) override;
 
   // Commits of this worker that weren't taken: too late for their round, or not finite.
