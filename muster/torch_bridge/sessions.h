@@ -43,6 +43,8 @@ class TorchSupervisor {
     ThrowIfError(supervisor_.PrepareOrWaitForSession(start_standard_services));
   }
   // Calls `body` between the start and the stop. What it throws stops every thread, and is thrown on after that, unless
+  // The chief's threads of summaries and checkpoints, where PrepareOrWaitForSession wasn't to start them.
+  void StartStandardServices() { ThrowIfError(supervisor_.StartStandardServices()); }
   // it is an Error of OutOfRange, which is a clean end.
   void ManagedSession(const std::function<void(TorchSupervisor&)>& body);
   StepResult Run(Trainer& trainer, std::function<torch::Tensor()> loss);

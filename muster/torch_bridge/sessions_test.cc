@@ -131,6 +131,15 @@ TEST_F(SessionsTest, ASupervisorTrainsAndSavesWhereItIsTold) {
   EXPECT_TRUE(supervisor.ShouldStop());
 }
 
+TEST_F(SessionsTest, ASupervisorsServicesMayBeStartedLater) {
+  const std::string directory = NewDirectory();
+  TorchSupervisor supervisor(*server_, {.logdir = directory, .save_summaries_secs = 0, .save_model_secs = 0});
+  EXPECT_EQ(CodeOf([&] { supervisor.StartStandardServices(); }), absl::StatusCode::kFailedPrecondition);
+  supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false);
+  supervisor.StartStandardServices();
+  supervisor.Stop();
+}
+
 TEST_F(SessionsTest, ASupervisorInALoopOfOnesOwn) {
   TorchSupervisor supervisor(*server_, {.logdir = NewDirectory()});
   supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false);
