@@ -401,7 +401,10 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   const bool narrows = direct_ == nullptr && options.exchange == 0;
   FindSquares(binding_, gradient, narrows ? &push_.wire : nullptr, push_.squares);
   ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, push_.squares, options_.task, global_step_));
+  for (double& square : push_.squares) square *= options.scale * options.scale;
   FindClipScales(binding_, push_.squares, push_.scales);
+  if (options.scale != 1 && push_.scales.empty()) push_.scales.assign(binding_.variables.size(), 1);
+  for (double& scale : push_.scales) scale *= options.scale;
   if (!drop) return PushPullAll(gradient, push_.scales, options);
   PushPullOptions nothing = options;
   nothing.non_finite = true;

@@ -88,6 +88,7 @@ struct StorePushOptions {
   uint64_t clock = 0;       // with bounded staleness: this is the clock-th push. The answer waits for the slowest
   bool non_finite = false;  // nothing is pushed because it wasn't finite: ps 0 counts that
   bool recorded = true;     // on the client's track, whose thread this is then
+  double scale = 1;         // what the rule sees is the gradient times that; not of whole numbers, nor of exchanges
   // The memory of variable i that its gradient was computed from, for ModelBinding::compensation; null: isn't sent.
   std::function<ByteSpan(size_t)> computed_from = nullptr;
   // α of an elastic exchange: values are pushed, and what they moved comes to moved(i). See elastic_exchange.h.
@@ -164,8 +165,9 @@ class StoreClient {
   // alone).
   absl::StatusOr<StepResult> PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
 
-  // As ps 0 answered last: the round that is being collected, which is the next local_step; and, of all ps, how far
+  // As ps 0 answered last: the global step, the round that is being collected, which is the next local_step; and, of all ps, how far
   // this task's clock is.
+  int64_t global_step() const { return global_step_; }
   uint64_t round() const { return round_; }
   uint64_t clock() const { return clock_; }
 
