@@ -404,7 +404,8 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   for (double& square : push_.squares) square *= options.scale * options.scale;
   FindClipScales(binding_, push_.squares, push_.scales);
   if (options.scale != 1 && push_.scales.empty()) push_.scales.assign(binding_.variables.size(), 1);
-  for (double& scale : push_.scales) scale *= options.scale;
+  for (size_t i = 0; i < push_.scales.size(); ++i)
+    if (binding_.variables[i].kind == VariableKind::kTrainable) push_.scales[i] *= options.scale;
   if (!drop) return PushPullAll(gradient, push_.scales, options);
   PushPullOptions nothing = options;
   nothing.non_finite = true;
