@@ -50,8 +50,8 @@ class Worker {
   Worker(SimulatedStore& store, const AlgorithmPlan& plan, const Dataset& train, int worker,
          AllReduceAlgorithm::Join join = {})
       : network_(train, static_cast<size_t>(worker), kConvergenceWorkers),
-        algorithm_(MakeAlgorithmOf(plan, network_, std::move(join))),
-        client_(store.Client(TaskName(worker))) {}
+        client_(store.Client(TaskName(worker))),
+        algorithm_(MakeAlgorithmOf(plan, network_, std::move(join))) {}
 
   // As a session does. `chief`: the one whose values all begin with.
   absl::Status Start(bool chief) {
@@ -77,8 +77,8 @@ class Worker {
 
  private:
   DigitsNetwork network_;
-  std::unique_ptr<Algorithm> algorithm_;
   std::unique_ptr<StoreClient> client_;
+  std::unique_ptr<Algorithm> algorithm_;
   absl::Status status_;
 };
 
