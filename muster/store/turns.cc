@@ -19,9 +19,8 @@ bool Turns::Asks(int client) const {
 }
 
 bool Turns::Leaves(int client) const {
-  return std::any_of(questions_.begin(), questions_.end(), [client](const Question& question) {
-    return question.leaves && question.client() == client;
-  });
+  return std::any_of(questions_.begin(), questions_.end(),
+                     [client](const Question& question) { return question.leaves && question.client() == client; });
 }
 
 bool Turns::IsBefore(int other, const Question& question) const {
