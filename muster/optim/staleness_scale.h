@@ -9,8 +9,9 @@ namespace muster {
 
 enum class StalenessScale : uint8_t {
   kNone = 0,
-  kInverseAfterThis = 1,  // 1 / (τ + 1): DynSGD (Jiang et al., "Heterogeneity-aware Distributed Parameter Servers", 2017)
-  kInverse = 2,           // 1 / τ, and 1 for τ = 0: staleness-aware async-SGD (Zhang et al., arXiv 1511.05950, eq. 6)
+  kInverseAfterThis =
+      1,         // 1 / (τ + 1): DynSGD (Jiang et al., "Heterogeneity-aware Distributed Parameter Servers", 2017)
+  kInverse = 2,  // 1 / τ, and 1 for τ = 0: staleness-aware async-SGD (Zhang et al., arXiv 1511.05950, eq. 6)
 };
 
 inline double ScaleOf(StalenessScale scale, uint64_t staleness) {
