@@ -24,7 +24,8 @@ struct CommitSpec {
   CommitKind kind = CommitKind::kGradient;
   // Minibatches a commit; the last one of a run has as many as are left.
   uint32_t window = 1;
-  // Minibatches between two fetches of the global values. 0: with each commit. kGradient and kDelta without a gate only.
+  // Minibatches between two fetches of the global values. 0: with each commit. kGradient and kDelta without a gate
+  // only.
   uint32_t fetch_window = 0;
   // How the worker moves its own values after each minibatch, with slots of its own. Nothing: it doesn't; all
   // minibatches of a window are computed from the same values.
