@@ -222,8 +222,9 @@ absl::Status PlanPipeline(const Planning& p, AlgorithmPlan& plan) {
     commit.adaptive = p.settings.gamma.value_or(p.settings.worker_rule->learning_rate);
   commit.staleness_bound = p.settings.bound;
   if (p.deterministic && commit.staleness_bound == 0u)
-    return AlgorithmMistake(p.info, "bound is 0 with --deterministic: everybody would wait for those whose turn comes "
-                                    "after theirs; accepted: 1 and more, or the algorithm synchronous");
+    return AlgorithmMistake(p.info,
+                            "bound is 0 with --deterministic: everybody would wait for those whose turn comes "
+                            "after theirs; accepted: 1 and more, or the algorithm synchronous");
   RETURN_IF_ERROR(PlanRates(p, plan));
   RETURN_IF_ERROR(PlanExchange(p, plan));
   return PlanGate(p, plan);

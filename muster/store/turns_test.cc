@@ -372,7 +372,8 @@ class OrderedRun {
   static inline const RuleSpec kAdam = {.kind = RuleKind::kAdam};
 
   void Commit(const std::vector<int>& asking, size_t at) {
-    if (at > 0) store_.loop.CallAt(store_.loop.Now() + absl::Seconds(1), [this, asking, at] { Commit(asking, at - 1); });
+    if (at > 0)
+      store_.loop.CallAt(store_.loop.Now() + absl::Seconds(1), [this, asking, at] { Commit(asking, at - 1); });
     const int who = asking[at];
     StoreClient& client = *clients_[who];
     ASSERT_EQ(client.AwaitTurn(), absl::OkStatus());
