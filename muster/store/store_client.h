@@ -149,23 +149,20 @@ class StoreClient {
 
   using PushPullOptions = StorePushOptions;
   using StepResult = StorePushResult;
-  // One round trip to every ps at once: gradients there (`gradient(i)` is that of variable i; empty: none), values back
-  // into the bound memory. Several ps: then ps 0 counts the update (in the same round trip if it is alone).
+  // One round trip to every ps: gradients there (`gradient(i)` of variable i; empty: none), values back into the bound
+  // memory. Several ps: then ps 0 counts the update (in the same round trip if it is alone).
   absl::StatusOr<StepResult> PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
 
-  // As ps 0 answered last: the global step; the round that is being collected, the next local_step. Of all ps: how far
-  // our clock is.
+  // As ps 0 said last: the global step, the next local_step. Of all ps: how far our clock is.
   int64_t global_step() const { return global_step_; }
   uint64_t round() const { return round_; }
   uint64_t clock() const { return clock_; }
   uint64_t generation() const { return generation_; }  // of the values; another one: others have been loaded
-
   // Waits at ps 0 until `parties` different workers have called it with this name; elastic: or all that are there.
   // Unavailable: not within gate_patience. InvalidArgument: as many never come.
   [[nodiscard]] absl::Status Barrier(const std::string& name, uint32_t parties, bool elastic = false);
-  // In an ordered model, after a Pull: waits until it is this worker's turn at every ps. Its next push is clock() + 1,
-  // or a contribution to round(). `leaves`: it pushes no more; nobody waits for its turn, and it for all to have said
-  // so. Unavailable: not within gate_patience.
+  // In an ordered model, after a Pull: waits for this worker's turn at every ps. Its next push is clock() + 1, or to
+  // round(). `leaves`: there is none; waits until all have said so. Unavailable: not within gate_patience.
   [[nodiscard]] absl::Status AwaitTurn(bool leaves = false);
   // Direct apply: where a trainable variable lies in the arena, if it may be trained there. Private after Done.
   InPlaceMemory InPlace(size_t variable) const;
