@@ -19,10 +19,10 @@ struct AlgorithmChoice {
   std::map<std::string, std::string> parameters;
   bool deterministic = false;
 
-  // Takes --algorithm, --deterministic and every algorithm's parameters (`--window=5`, `--window 5`) out of argc and argv,
-  // leaving the program's own; what isn't given is as in `standard`, whose parameters hold for its own algorithm only. For
-  // main: a mistake is written to stderr as one line and the process exits with 2. Whether the parameters fit the
-  // algorithm is for PlanAlgorithm to say.
+  // Takes --algorithm, --deterministic and every algorithm's parameters (`--window=5`, `--window 5`) out of argc and
+  // argv, leaving the program's own; what isn't given is as in `standard`, whose parameters hold for its own algorithm
+  // only. For main: a mistake is written to stderr as one line and the process exits with 2. Whether the parameters fit
+  // the algorithm is for PlanAlgorithm to say.
   static AlgorithmChoice FromCommandLine(int& argc, char** argv, AlgorithmChoice standard);
   // The same for who wants the error (InvalidArgument); `arguments` are without the program's name.
   static absl::StatusOr<AlgorithmChoice> FromArguments(std::vector<std::string>& arguments, AlgorithmChoice standard);
