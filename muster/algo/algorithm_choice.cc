@@ -149,9 +149,9 @@ absl::Status PlanExchange(const Planning& p, AlgorithmPlan& plan) {
   if (together >= 1)
     plan.warnings.push_back(absl::StrCat(
         "algorithm ", p.info.name, ": alpha ", plan.commit.alpha, " × ", p.cluster.workers, " workers = ", together,
-        ", not below 1: all workers together pull the centre as far as where they are, or beyond, and it may swing; "
-        "the stability bound (arXiv 1412.6651) is 0 ≤ alpha ≤ 1 and workers × alpha = beta ≤ 1: take alpha below ",
-        1.0 / p.cluster.workers));
+        ", not below 1: all workers together move the centre the whole way to where they are, or beyond, and it may "
+        "swing; the stability bound (arXiv 1412.6651) is 0 ≤ alpha ≤ 1 and workers × alpha = beta ≤ 1: take ",
+        p.settings.beta ? "beta below 1" : absl::StrCat("alpha below ", 1.0 / p.cluster.workers)));
   if (!p.settings.momentum) return absl::OkStatus();
   const RuleSpec& rule = *p.settings.worker_rule;
   if (rule.kind != RuleKind::kSgd || rule.weight_decay != 0)
@@ -223,8 +223,8 @@ absl::Status PlanPipeline(const Planning& p, AlgorithmPlan& plan) {
   commit.staleness_bound = p.settings.bound;
   if (p.deterministic && commit.staleness_bound == 0u)
     return AlgorithmMistake(p.info,
-                            "bound is 0 with --deterministic: everybody would wait for those whose turn comes "
-                            "after theirs; accepted: 1 and more, or the algorithm synchronous");
+                            "bound is 0 with --deterministic: everybody would wait for those whose turn comes after "
+                            "theirs; accepted: 1 and more, or the algorithm synchronous");
   RETURN_IF_ERROR(PlanRates(p, plan));
   RETURN_IF_ERROR(PlanExchange(p, plan));
   return PlanGate(p, plan);
