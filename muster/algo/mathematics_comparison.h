@@ -1,0 +1,174 @@
+// A cluster that trains (scripted_training.h) beside its simulation in plain doubles (reference_training.h), one script
+// for both, and what differs between them. Test-only; used by the test's thread.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "muster/algo/mathematics_cases.h"
+#include "muster/algo/scripted_training.h"
+
+namespace muster {
+
+class MathematicsComparison {
+ public:
+  // `staleness`: it is compared, too. (A worker whose answer was lost isn't told.)
+  MathematicsComparison(const MathematicsCase& one, bool direct, std::vector<Fault> faults = {})
+      : tolerance_(one.dtype == DType::kFloat64 ? 1e-9 : 1e-6),
+        exact_staleness_(faults.empty() && one.reference.fetch_window == 0 && one.reference.replicas == 0),
+        training_({.choice = one.choice, .direct = direct, .dtype = one.dtype, .faults = std::move(faults)}),
+        there_(3) {
+    std::vector<double> start(17);
+    for (size_t i = 0; i < start.size(); ++i) start[i] = ScriptedProblem::Start(static_cast<int>(i));
+    const auto gradient = [](int worker, int64_t minibatch, const ReferenceVector& at) {
+      ReferenceVector g(at.size());
+      for (size_t i = 0; i < g.size(); ++i)
+        g[i] = ScriptedProblem().Gradient(worker, minibatch, static_cast<int>(i), at[i]);
+      return g;
+    };
+    reference_ = MakeReference(one.kind, one.reference, gradient, std::move(start));
+  }
+
+  // Each of these answers with what has gone wrong; empty: nothing.
+  [[nodiscard]] std::string Join(int number) {
+    const absl::Status status = training_.Join(number);
+    if (!status.ok()) return std::string(status.message());
+    reference_->Join(number);
+    there_[number] = true;
+    return Difference();
+  }
+  [[nodiscard]] std::string JoinAll() {
+    for (int number = 0; number < 3; ++number)
+      if (std::string wrong = Join(number); !wrong.empty()) return wrong;
+    return {};
+  }
+  // In mid-window, where there is one.
+  [[nodiscard]] std::string Leave(int number) {
+    if (std::string wrong = RunUntil([&] { return InMidWindow(number); }); !wrong.empty()) return wrong;
+    there_[number] = false;
+    training_.Leave(number);
+    reference_->Leave(number);
+    return Difference();
+  }
+  [[nodiscard]] std::string Load(const std::vector<double>& values, int64_t step) {
+    // Who has made fewest minibatches is never who others wait for in vain.
+    while (reference_->anybody_waits())
+      if (std::string wrong = Step(Slowest()); !wrong.empty()) return wrong;
+    const absl::Status status = training_.Load(values, step);
+    if (!status.ok()) return std::string(status.message());
+    reference_->Load(values, step);
+    return Difference();
+  }
+  // One minibatch of a worker that waits for nobody.
+  [[nodiscard]] std::string Step(int number) {
+    training_.Start(number);
+    reference_->Minibatch(number);
+    training_.Drive();
+    std::string wrong = Difference();
+    if (wrong.empty() && !training_.busy(number)) wrong = WrongResult(number);
+    return wrong.empty() ? wrong : absl::StrCat("worker ", number, " has made a minibatch: ", wrong);
+  }
+  // Minibatches of workers in an order without a pattern, some more often than others, until the reference has made so
+  // many more updates.
+  [[nodiscard]] std::string Run(int updates) {
+    const int64_t until = reference_->updates() + updates;
+    return RunUntil([&] { return reference_->updates() >= until; });
+  }
+  // Everybody ends, in mid-window where there are windows.
+  [[nodiscard]] std::string Finish() {
+    for (int number = 0; number < 3; ++number)
+      while (reference_->anybody_waits() || !InMidWindow(number)) {
+        const int next = reference_->worker(number).waiting || InMidWindow(number) ? Slowest() : number;
+        if (std::string wrong = Step(next); !wrong.empty()) return wrong;
+        if (InMidWindowAll() && !reference_->anybody_waits()) break;
+      }
+    for (int number = 0; number < 3; ++number) training_.Finish(number);
+    for (int number = 0; number < 3; ++number) reference_->Finish(number);
+    training_.Drive(absl::Seconds(1));
+    return Difference();
+  }
+
+  ScriptedTraining& training() { return training_; }
+  const ReferenceTraining& reference() const { return *reference_; }
+
+ private:
+  bool InMidWindow(int number) const {
+    const ReferenceTraining::Worker& worker = reference_->worker(number);
+    const int window = reference_->settings().window;
+    return !worker.waiting && (window == 1 || (worker.since_commit > 0 && worker.since_commit < window));
+  }
+  bool InMidWindowAll() const { return InMidWindow(0) && InMidWindow(1) && InMidWindow(2); }
+  int Slowest() const {
+    int slowest = -1;
+    for (int number = 0; number < 3; ++number) {
+      const ReferenceTraining::Worker& worker = reference_->worker(number);
+      if (!there_[number] || worker.waiting) continue;
+      if (slowest < 0 || worker.minibatches < reference_->worker(slowest).minibatches) slowest = number;
+    }
+    MUSTER_CHECK(slowest >= 0);  // somebody can always go on
+    return slowest;
+  }
+  template <typename Done>
+  std::string RunUntil(Done done) {
+    constexpr int kOften[] = {0, 0, 0, 1, 1, 2};
+    while (!done()) {
+      random_ = random_ * 1103515245 + 12345;
+      const int number = kOften[(random_ >> 16) % 6];
+      if (!there_[number] || reference_->worker(number).waiting) continue;
+      if (std::string wrong = Step(number); !wrong.empty()) return wrong;
+    }
+    return {};
+  }
+
+  // Of the values, and of who waits.
+  std::string Difference() {
+    if (std::string wrong = Compare("global", training_.Global(), reference_->global()); !wrong.empty()) return wrong;
+    for (int number = 0; number < 3; ++number) {
+      if (!there_[number]) continue;
+      const ReferenceTraining::Worker& worker = reference_->worker(number);
+      const std::string name = absl::StrCat("worker ", number);
+      if (!training_.status(number).ok()) return absl::StrCat(name, ": ", training_.status(number).message());
+      if (training_.busy(number) != worker.waiting)
+        return absl::StrCat(name, worker.waiting ? " should wait" : " shouldn't wait");
+      if (worker.waiting) continue;
+      if (std::string wrong = Compare(name, training_.source(number).Values(), worker.own); !wrong.empty())
+        return wrong;
+    }
+    // Who is kept back by a bound hasn't been counted yet.
+    if (!reference_->anybody_waits() && training_.global_step() != reference_->global_step())
+      return absl::StrCat("the global step is ", training_.global_step(), ", not ", reference_->global_step());
+    return {};
+  }
+  std::string WrongResult(int number) const {
+    const ReferenceTraining::Worker& worker = reference_->worker(number);
+    const StepResult& result = training_.result(number);
+    // Of those whom a push lets go on, one is counted after the other.
+    if (reference_->settings().bound < 0 && result.global_step != worker.known_step)
+      return absl::StrCat("it was told the global step ", result.global_step, ", not ", worker.known_step);
+    if (exact_staleness_ && static_cast<int64_t>(result.staleness) != worker.staleness)
+      return absl::StrCat("it was told a staleness of ", result.staleness, ", not ", worker.staleness);
+    return {};
+  }
+  std::string Compare(const std::string& whose, const std::vector<double>& values,
+                      const std::vector<double>& expected) const {
+    for (size_t i = 0; i < expected.size(); ++i)
+      if (!(std::abs(values[i] - expected[i]) <= tolerance_ * std::max(1.0, std::abs(expected[i]))))
+        return absl::StrCat(whose, ": element ", i, " is off by ", values[i] - expected[i], " from ", expected[i],
+                            " after ", reference_->updates(), " updates");
+    return {};
+  }
+
+  const double tolerance_;
+  const bool exact_staleness_;
+  ScriptedTraining training_;
+  std::unique_ptr<ReferenceTraining> reference_;
+  std::vector<bool> there_;
+  uint32_t random_ = 1;
+};
+
+}  // namespace muster
