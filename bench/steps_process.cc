@@ -27,8 +27,9 @@ ReduceWhen ReduceWhenOf(const std::string& name) {
   return name == "beside" ? ReduceWhen::kBeside : ReduceWhen::kAuto;
 }
 
-Trainer MakeTrainer(Replica& replica, const StepsProcess& process) {
+Trainer TrainerOf(Replica& replica, const StepsProcess& process) {
   const StepsWay& way = process.way;
+  if (way.by_name) return MakeTrainer(replica, AlgorithmChoice{.name = way.mode});
   const OptimizerSpec optimizer = OptimizerOf(way);
   const auto workers = static_cast<uint32_t>(way.workers);
   if (way.mode == "sync")
@@ -72,7 +73,7 @@ void Train(const TaskConfig& task, const StepsProcess& process) {
                        .probe = way.undo ? nullptr : &no_undo,
                        .part_bytes = process.settings.part_bytes});
   Replica replica(server, model);
-  Trainer trainer = MakeTrainer(replica, process);
+  Trainer trainer = TrainerOf(replica, process);
   MonitoredTrainingSession session(server, {.log_step_count_steps = 0});
   Measure(meter, [&](bool) {
     session.Run(trainer, [&] { return MlpLoss(model, data.Next()); });

@@ -1,4 +1,4 @@
-// One way to train, as `bench steps` measures it: all that its processes are told. Plain data.
+// One way to train, as `bench steps` and `bench algorithms` measure it: all that its processes are told. Plain data.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -26,16 +26,18 @@ struct StepsWay {
   bool undo = true;             // with what makes a worker's death harmless, where workers apply
   bool traced = false;          // --trace in all tasks
   bool amd = true;              // the processor switch of torch_bridge/mkl_amd, in the processes that train
+  bool by_name = false;         // the mode is one of `muster algorithms`, trained with what is standard for it
+  bool together = false;        // by name: no worker can take a step without the others
 
   bool operator==(const StepsWay&) const = default;
   // No worker can take a step without the others.
-  bool in_step() const { return mode == "sync" || mode == kAllReduce; }
+  bool in_step() const { return together || mode == "sync" || mode == kAllReduce; }
   // It has tasks that find each other.
   bool is_cluster() const { return mode != kLocal && mode != kAlone; }
   bool has_ps() const { return is_cluster() && mode != kAllReduce; }
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepsWay, model, rule, mode, workers, apply, transport, wire, reduce, undo, traced,
-                                   amd)
+                                   amd, by_name, together)
 
 // The same for all ways of a run.
 struct StepsSettings {

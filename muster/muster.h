@@ -6,6 +6,7 @@
 #include "muster/cluster/replica_device_setter.h"
 #include "muster/cluster/task_config.h"
 #include "muster/optim/rule_options.h"
+#include "muster/torch_bridge/algorithms.h"
 #include "muster/torch_bridge/embedding.h"
 #include "muster/torch_bridge/local_variables.h"
 #include "muster/torch_bridge/module_devices.h"

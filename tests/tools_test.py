@@ -22,6 +22,7 @@ import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
 import check_tidy  # noqa: E402
 import compile_commands  # noqa: E402
+import draw_schedules  # noqa: E402
 import run_benchmarks  # noqa: E402
 import run_pages  # noqa: E402
 import run_tests  # noqa: E402
@@ -286,6 +287,36 @@ class DocsTest(Tree):
     def test_a_dead_link(self):
         self.write("README.md", "[here](docs/x.md), [there](https://example.org), [e](examples/e.cc)\n")
         self.assert_one(self.check(), "docs/x.md")
+
+
+class ExamplePagesTest(Tree):
+    def test_a_page_says_what_its_program_and_script_say(self):
+        scripts = sorted((ROOT / "examples").glob("*/run.sh"))
+        self.assertGreater(len(scripts), 10)
+        for script in scripts:
+            page = (script.parent / "README.md").read_text(encoding="utf-8")
+            program = (script.parent / "main.cc").read_text(encoding="utf-8")
+            with self.subTest(script.parent.name):
+                for cluster in re.findall(r'/muster" run (.*?) -- ', script.read_text(encoding="utf-8")):
+                    self.assertIn(f"`muster run {cluster} -- ", page)
+                for steps in re.findall(r"\.steps = (\d+)", program):
+                    self.assertIn(f"`--steps={steps}`", page)
+                for name, value in re.findall(r'\{"(\w+)", "([^"]+)"\}', program):
+                    row = re.search(rf"^\| `--{name}` \|([^|]*)\|([^|]*)\|", page, re.MULTILINE)
+                    self.assertIsNotNone(row, name)
+                    self.assertIn(f"`{value}`" if name.endswith("_rule") else value, row[1] if "the same" in row[2] else row[2])
+
+    def test_the_pictures_are_those_that_are_drawn(self):
+        self.assertEqual(draw_schedules.main(["--check", str(ROOT)]), 0)
+
+    def test_a_picture_that_is_missing_or_differs(self):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(draw_schedules.main(["--check", str(self.root)]), 1)
+            self.assertEqual(draw_schedules.main([str(self.root)]), 0)
+            self.assertEqual(draw_schedules.main(["--check", str(self.root)]), 0)
+            self.write("examples/agn/schedule.svg", "<svg/>")
+            self.assertEqual(draw_schedules.main(["--check", str(self.root)]), 1)
+        self.assertEqual(said.getvalue().count("examples/agn/schedule.svg: not what"), 2)
 
 
 class ChangedFilesTest(Tree):

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "apps/muster/algorithms_command.h"
 #include "apps/muster/checkpoint_command.h"
 #include "apps/muster/cluster_command.h"
 #include "apps/muster/device_command.h"
@@ -19,7 +20,7 @@ namespace {
 // Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
 constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
     muster::AddRunCommand,    muster::AddPsCommand,         muster::AddClusterCommand, muster::AddPlaceCommand,
-    muster::AddDeviceCommand, muster::AddCheckpointCommand, muster::AddTraceCommand,
+    muster::AddDeviceCommand, muster::AddCheckpointCommand, muster::AddTraceCommand,   muster::AddAlgorithmsCommand,
 };
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";

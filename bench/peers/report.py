@@ -126,7 +126,7 @@ def why_not(goal, lines, skipped, switch):
 
 def goals(lines, switch_matters, skipped):
     """(JSON lines, text) of all goals; `skipped`: {name: why} of contestants."""
-    rows, text = [], ["", "goals (the issue's, set on an AMD processor):"]
+    rows, text = [], ["", "goals (set on an AMD processor of the fifth Zen generation):"]
     for goal in GOALS:
         switch = goal.switch and switch_matters
         ours = find(lines, goal.ours, goal.model, goal.workers)

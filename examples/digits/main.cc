@@ -7,6 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "examples/digits/accuracy.h"
+#include "examples/digits/example_flags.h"
 #include "examples/digits/input.h"
 #include "examples/digits/net.h"
 #include "examples/digits/report.h"
@@ -16,14 +18,9 @@
 
 namespace {
 
-struct Flags {
-  std::string data_dir;  // MNIST's four files; empty: the digits
-  std::string csv = DefaultCsv();
-  int64_t steps = 2000;
-  size_t batch_size = 50;
+struct Flags : ExampleFlags {
   double learning_rate = 0.001;
   std::string mode = "async";
-  uint64_t seed = 1;
   int64_t save_steps = 500;
   double ps_timeout = 60;
   bool allow_older_checkpoint = false;
@@ -41,23 +38,12 @@ std::string NotNegative(const std::string& text) {
   return absl::StrCat("'", text, "': accepted is a number from 0");
 }
 
-// A check of CLI11, whose own prints the largest number there is.
-std::string WholeFromOne(const std::string& text) {
-  int64_t number = 0;
-  if (absl::SimpleAtoi(text, &number) && number > 0) return "";
-  return absl::StrCat("'", text, "': accepted is a whole number from 1");
-}
-
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains a small convolutional network on handwritten digits.", "digits");
   app.footer("How a process learns its place in the cluster (or TF_CONFIG, or nothing for one process):\n" +
              muster::TaskFlagsHelp());
-  app.add_option("--data_dir", flags.data_dir,
-                 "folder with MNIST's four IDX files, gzipped or not; default: the digits");
-  app.add_option("--csv", flags.csv, "the digits: 64 pixels and the label a line")->capture_default_str();
-  app.add_option("--steps", flags.steps, "stop at this global step")->capture_default_str()->check(WholeFromOne);
-  app.add_option("--batch_size", flags.batch_size, "of each worker")->capture_default_str()->check(WholeFromOne);
+  AddExampleFlags(app, flags);
   app.add_option("--learning_rate", flags.learning_rate, "of Adam on the ps")
       ->capture_default_str()
       ->check(NotNegative);
@@ -67,7 +53,6 @@ Flags ParseFlags(int argc, char** argv) {
                  "all_reduce: as sync, in a cluster without ps")
       ->capture_default_str()
       ->check(CLI::IsMember({"async", "sync", "bounded", "pipelined", "all_reduce"}));
-  app.add_option("--seed", flags.seed, "of the initial weights and the order of the data")->capture_default_str();
   app.add_option("--save_steps", flags.save_steps, "steps between checkpoints; 0: none")
       ->capture_default_str()
       ->check(NotNegative);
@@ -97,14 +82,7 @@ Flags ParseFlags(int argc, char** argv) {
       ->capture_default_str()
       ->check(NotNegative);
   app.add_option("--report", flags.report, "the chief writes a JSON report of the run to this file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    std::exit(app.exit(help));
-  } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "digits: %s; see --help\n", error.what());
-    std::exit(static_cast<int>(muster::ExitCode::kUsage));
-  }
+  ParseOrExit(app, argc, argv);
   return flags;
 }
 
@@ -114,16 +92,6 @@ void NeedPs(const muster::TaskConfig& task, const std::string& mode) {
   std::fprintf(stderr, "digits: --mode %s needs a ps, and this cluster has none: add one, or take --mode all_reduce\n",
                mode.c_str());
   std::exit(static_cast<int>(muster::ExitCode::kUsage));
-}
-
-double Accuracy(Net& net, const Examples& examples) {
-  torch::NoGradGuard no_grad;
-  net->eval();
-  const torch::Device device = net->output->weight.device();
-  const torch::Tensor guesses = net->forward(examples.images.to(device)).argmax(1);
-  const double right = guesses.eq(examples.labels.to(device)).sum().item<double>();
-  net->train();
-  return right / static_cast<double>(examples.labels.size(0));
 }
 
 // Scores each new checkpoint until the one of the last step.

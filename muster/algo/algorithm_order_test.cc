@@ -31,7 +31,7 @@ Outcome Train(AlgorithmChoice choice, bool deterministic, int script) {
   ScriptedTraining training({.choice = choice, .workers = kWorkers});
   Outcome outcome;
   if (const absl::Status joined = training.JoinAll(); !joined.ok()) {
-    outcome.wrong = joined.message();
+    outcome.wrong = joined.ToString();
     return outcome;
   }
   for (int round = 0; round < 10 * window; ++round) {
@@ -42,7 +42,7 @@ Outcome Train(AlgorithmChoice choice, bool deterministic, int script) {
   for (const int worker : kScripts[script][0]) training.Finish(worker);
   if (!training.Drive(absl::Minutes(1))) outcome.wrong = "somebody waits for ever at the end";
   for (int worker = 0; worker < kWorkers; ++worker) {
-    if (!training.status(worker).ok()) outcome.wrong = training.status(worker).message();
+    if (!training.status(worker).ok()) outcome.wrong = training.status(worker).ToString();
     outcome.own.push_back(training.source(worker).Values());
   }
   outcome.global = training.Global();

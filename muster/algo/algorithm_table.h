@@ -2,10 +2,12 @@
 // does, what can be set, where it comes from, when to take it. Constant data; thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace muster {
@@ -44,5 +46,8 @@ const AlgorithmInfo* FindAlgorithm(absl::string_view name);
 
 // The name nearest to what was asked for; empty: none is near.
 std::string NearestAlgorithm(absl::string_view name);
+
+// InvalidArgument that says so of a name that FindAlgorithm doesn't know, with the nearest one and all that there are.
+absl::Status UnknownAlgorithm(absl::string_view name);
 
 }  // namespace muster

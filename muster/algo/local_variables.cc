@@ -4,40 +4,15 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "muster/algo/traced_gradients.h"
 #include "muster/base/status_macros.h"
-#include "muster/optim/add_gradient.h"
-#include "muster/optim/half.h"
-#include "muster/optim/update_rule.h"
+#include "muster/optim/value_math.h"
 #include "muster/store/value_set.h"
 
 namespace muster {
 namespace {
-
-// Zeros to sum gradients of the variable up in.
-std::vector<std::byte> ZeroSum(const VariableSpec& variable) {
-  return std::vector<std::byte>(variable.elements() * DTypeSize(SlotDType(variable.dtype)));
-}
-
-// A sum as the variable's own type: in its own memory, but for halves, whose sums are floats.
-void Narrow(DType dtype, std::vector<std::byte>& sum) {
-  if (SlotDType(dtype) == dtype) return;
-  std::vector<std::byte> narrow(sum.size() / sizeof(float) * kHalfBytes);
-  HalvesFromFloats(dtype, reinterpret_cast<const float*>(sum.data()), narrow.data(), sum.size() / sizeof(float));
-  sum = std::move(narrow);
-}
-
-template <typename T>
-void ScaleElements(std::vector<std::byte>& sum, double scale) {
-  T* const elements = reinterpret_cast<T*>(sum.data());
-  for (size_t i = 0; i < sum.size() / sizeof(T); ++i) elements[i] *= static_cast<T>(scale);
-}
-
-void Scale(DType dtype, std::vector<std::byte>& sum, double scale) {
-  if (scale == 1) return;
-  SlotDType(dtype) == DType::kFloat64 ? ScaleElements<double>(sum, scale) : ScaleElements<float>(sum, scale);
-}
 
 void Assign(ByteSpan from, MutableByteSpan to) {
   if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
@@ -78,7 +53,7 @@ absl::StatusOr<StepResult> LocalVariablesAlgorithm::Step(StoreClient& client) {
   // The session shows values when the run is over: of a module on a GPU, what was trained but not pushed would be lost.
   const absl::Status taken = source_.TakeValues();
   if (!loss.ok()) {
-    sums_.clear();  // the session may run it again, from its beginning
+    sums_.Clear();  // the session may run it again, from its beginning
     return loss.status();
   }
   RETURN_IF_ERROR(taken);
@@ -105,18 +80,13 @@ absl::Status LocalVariablesAlgorithm::AssignGlobalToLocal() {
   return source_.ShowValues();
 }
 
-absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::Push(Memory& sums, const LocalPushOptions& options) {
+absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::Push(absl::FunctionRef<ByteSpan(size_t)> pushed,
+                                                              uint32_t minibatches) {
   const bool chief = client_->chief_epoch() != 0;
-  for (size_t i = 0; i < sums.size(); ++i) {
-    const VariableSpec& variable = binding_.variables[i];
-    // The client publishes what it is bound to.
-    if (chief && variable.kind == VariableKind::kBuffer) Assign(source_.value(i), global_[i]);
-    if (sums[i].empty()) continue;
-    Scale(variable.dtype, sums[i], options.scale);
-    Narrow(variable.dtype, sums[i]);
-  }
-  ASSIGN_OR_RETURN(pushed_, client_->PushPull([&](size_t i) { return ByteSpan(sums[i]); },
-                                              {.publish_buffers = chief, .minibatches = options.minibatches}));
+  // The client publishes what it is bound to.
+  for (size_t i = 0; chief && i < global_.size(); ++i)
+    if (binding_.variables[i].kind == VariableKind::kBuffer) Assign(source_.value(i), global_[i]);
+  ASSIGN_OR_RETURN(pushed_, client_->PushPull(pushed, {.publish_buffers = chief, .minibatches = minibatches}));
   has_pushed_ = true;
   return pushed_;
 }
@@ -139,24 +109,18 @@ absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::PushDelta(const LocalPu
                        RuleName(rule.kind), ": give LocalVariables the rule PlainAdd()"));
     const ByteSpan local = source_.value(i);
     locals[i].assign(local.begin(), local.end());
-    deltas[i] = ZeroSum(variable);
-    AddGradient(variable.dtype, deltas[i], locals[i]);
-    AddGradient(variable.dtype, deltas[i], base_[i], -1);
+    deltas[i].resize(local.size());
+    SetDifference(variable.dtype, deltas[i], locals[i], base_[i], options.scale);
   }
-  ASSIGN_OR_RETURN(const StorePushResult pushed, Push(deltas, options));
+  const auto delta = [&deltas](size_t i) { return ByteSpan(deltas[i]); };
+  ASSIGN_OR_RETURN(const StorePushResult pushed, Push(delta, options.minibatches));
   if (!pushed.dropped) base_ = std::move(locals);
   return pushed;
 }
 
 absl::Status LocalVariablesAlgorithm::AccumulateGradients() {
   RETURN_IF_ERROR(CheckInRun("AccumulateGradients"));
-  sums_.resize(global_.size());
-  for (size_t i = 0; i < sums_.size(); ++i) {
-    const ByteSpan gradient = source_.gradient(i);
-    if (gradient.empty()) continue;
-    if (sums_[i].empty()) sums_[i] = ZeroSum(binding_.variables[i]);
-    AddGradient(binding_.variables[i].dtype, sums_[i], gradient);
-  }
+  sums_.Add(source_);
   return absl::OkStatus();
 }
 
@@ -170,10 +134,11 @@ absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::PushGradients(const Loc
           absl::StrCat("PushGradients with the scale ", options.scale, " and the rule add (of variable '", name,
                        "') would climb: give a negative scale, or a rule that subtracts, such as Sgd"));
   }
-  if (sums_.empty()) RETURN_IF_ERROR(AccumulateGradients());
-  Memory sums = std::exchange(sums_, {});
-  ASSIGN_OR_RETURN(const StorePushResult pushed, Push(sums, options));
-  const auto gradient = [&sums](size_t variable) { return ByteSpan(sums[variable]); };
+  if (sums_.minibatches() == 0) sums_.Add(source_);
+  const absl::Cleanup pushed_or_lost = [this] { sums_.Clear(); };
+  sums_.Scale(options.scale);
+  const auto gradient = [this](size_t variable) { return sums_.sum(variable); };
+  ASSIGN_OR_RETURN(const StorePushResult pushed, Push(gradient, options.minibatches));
   ShowGradients(*client_, gradient_tap(), {source_.variables(), gradient, {}});
   return pushed;
 }

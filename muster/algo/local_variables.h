@@ -12,7 +12,9 @@
 #include <functional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "muster/algo/algorithm.h"
+#include "muster/algo/gradient_sum.h"
 
 namespace muster {
 
@@ -68,7 +70,7 @@ class LocalVariablesAlgorithm final : public Algorithm {
 
   [[nodiscard]] absl::Status CheckInRun(const char* what) const;
   bool trainable(size_t i) const { return binding_.variables[i].kind == VariableKind::kTrainable; }
-  absl::StatusOr<StorePushResult> Push(Memory& sums, const LocalPushOptions& options);
+  absl::StatusOr<StorePushResult> Push(absl::FunctionRef<ByteSpan(size_t)> pushed, uint32_t minibatches);
 
   GradientSource& source_;
   ModelBinding binding_;
@@ -76,7 +78,7 @@ class LocalVariablesAlgorithm final : public Algorithm {
   StoreClient* client_ = nullptr;  // in a run
   Memory global_;
   Memory base_;  // local as the last assignment or PushDelta left it; empty before
-  Memory sums_;  // of gradients, of SlotDType; empty: none
+  GradientSum sums_;
   bool assign_all_ = true;
   StorePushResult pushed_;  // the last of this run
   bool has_pushed_ = false;

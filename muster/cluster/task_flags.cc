@@ -1,11 +1,9 @@
 #include "muster/cluster/task_flags.h"
 
-#include <string_view>
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "muster/base/status_macros.h"
+#include "muster/cluster/flag_scan.h"
 
 namespace muster {
 namespace {
@@ -29,63 +27,37 @@ constexpr Flag kFlags[] = {
     {"status_port", &TaskFlags::status_port, "[HOST:]PORT", "status page and Prometheus metrics; 0: any free port"},
 };
 
-const Flag* FindFlag(std::string_view argument, bool& has_value) {
-  if (argument.substr(0, 2) != "--") return nullptr;
-  std::string_view name = argument.substr(
-      2, argument.find('=') == std::string_view::npos ? std::string_view::npos : argument.find('=') - 2);
-  has_value = name.size() + 2 < argument.size();
+std::optional<KnownFlag> FindTaskFlag(const std::string& name) {
   for (const Flag& flag : kFlags) {
-    if (name == flag.name) return &flag;
+    if (name == flag.name) return KnownFlag{flag.name, flag.accepted};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-// Fills `kept` with the positions of what isn't taken.
-absl::StatusOr<TaskFlags> Scan(const std::vector<std::string>& arguments, std::vector<size_t>& kept) {
+TaskFlags FlagsOf(const FlagScan& scan) {
   TaskFlags flags;
-  size_t i = 0;
-  for (; i < arguments.size() && arguments[i] != "--"; ++i) {
-    bool has_value = false;
-    const Flag* flag = FindFlag(arguments[i], has_value);
-    if (flag == nullptr) {
-      kept.push_back(i);
-      continue;
+  for (const GivenFlag& given : scan.given) {
+    for (const Flag& flag : kFlags) {
+      if (given.name != flag.name) continue;
+      (flags.*flag.value).reset();
+      if (!given.value.empty()) flags.*flag.value = given.value;
     }
-    std::string value;
-    if (has_value) {
-      value = arguments[i].substr(arguments[i].find('=') + 1);
-    } else if (i + 1 < arguments.size() && arguments[i + 1].substr(0, 2) != "--") {
-      value = arguments[++i];
-    } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", flag->name, " has no value; accepted: --", flag->name, "=", flag->accepted));
-    }
-    (flags.*flag->value).reset();
-    if (!value.empty()) flags.*flag->value = std::move(value);
   }
-  for (; i < arguments.size(); ++i) kept.push_back(i);
   return flags;
 }
 
 }  // namespace
 
 absl::StatusOr<TaskFlags> TakeTaskFlags(std::vector<std::string>& arguments) {
-  std::vector<size_t> kept;
-  ASSIGN_OR_RETURN(TaskFlags flags, Scan(arguments, kept));
-  std::vector<std::string> rest;
-  for (size_t i : kept) rest.push_back(arguments[i]);
-  arguments = std::move(rest);
-  return flags;
+  ASSIGN_OR_RETURN(const FlagScan scan, ScanFlags(arguments, FindTaskFlag));
+  KeepArguments(scan.kept, arguments);
+  return FlagsOf(scan);
 }
 
 absl::StatusOr<TaskFlags> TakeTaskFlags(int& argc, char** argv) {
-  std::vector<size_t> kept;
-  ASSIGN_OR_RETURN(TaskFlags flags, Scan(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), kept));
-  int count = argc > 0 ? 1 : 0;
-  for (size_t i : kept) argv[count++] = argv[i + 1];
-  argc = count;
-  argv[argc] = nullptr;
-  return flags;
+  ASSIGN_OR_RETURN(const FlagScan scan, ScanFlags(ArgumentsOf(argc, argv), FindTaskFlag));
+  KeepArguments(scan.kept, argc, argv);
+  return FlagsOf(scan);
 }
 
 std::string TaskFlagsHelp() {

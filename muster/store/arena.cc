@@ -9,6 +9,7 @@
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/optim/add_gradient.h"
+#include "muster/optim/value_math.h"
 #include "muster/store/arena_rows.h"
 #include "muster/store/count_lock.h"
 #include "muster/store/messages.h"
@@ -17,15 +18,6 @@
 #include "muster/store/stripe_lock.h"
 
 namespace muster {
-namespace {
-
-template <typename T>
-void Fill(MutableByteSpan bytes, T value) {
-  for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) std::memcpy(bytes.data() + i, &value, sizeof(T));
-}
-
-}  // namespace
-
 Arena::Arena(ArenaLayout layout, StoreModel model, std::vector<SliceRule> rules, std::shared_ptr<ArenaMemory> memory,
              ArenaProbe* probe)
     : layout_(std::move(layout)),
@@ -97,12 +89,8 @@ void Arena::InitializeStripes() {
 
 void Arena::InitializeSlot(int64_t stripe_index, int slot, MutableByteSpan bytes) {
   const int slice = layout_.SliceOf(stripe_index);
-  const double initial = rules_[slice].rule->slots()[slot].initial_value;
-  if (SlotDType(model_.variable(model_.slices[slice]).dtype) == DType::kFloat64) {
-    Fill(bytes, initial);
-  } else {
-    Fill(bytes, static_cast<float>(initial));
-  }
+  SetAll(SlotDType(model_.variable(model_.slices[slice]).dtype), bytes,
+         rules_[slice].rule->slots()[slot].initial_value);
 }
 
 MutableByteSpan Arena::RawValue(int slice) {

@@ -49,6 +49,21 @@ void ArenaRounds::Announce(uint64_t next_round) {
   ++header().rounds.firings;
 }
 
+// ps 0 is farther than this ps: the round gets no more contributors than it has.
+void ArenaRounds::BeginCatchUp(uint64_t local_step) {
+  Announce(local_step);
+  Publish<uint64_t>(header().firing, 1 + header().gate.contributors);
+  arena_.At(ArenaPoint::kFiring);
+}
+
+bool ArenaRounds::CatchUp(uint64_t local_step) {
+  const Arena::CountLock lock(arena_);
+  if (header().firing != 0) return true;
+  if (lead_ || local_step <= header().gate.round || header().rounds.collecting != 0) return false;
+  BeginCatchUp(local_step);
+  return true;
+}
+
 ArenaRounds::Standing ArenaRounds::Enter(const Contribution& contribution) {
   Arena::CountLock lock(arena_);
   if (Observe(header().generation) != contribution.generation) return Standing::kOtherValues;
@@ -58,12 +73,8 @@ ArenaRounds::Standing ArenaRounds::Enter(const Contribution& contribution) {
     Drop(lock, contribution);
     return Standing::kLate;
   }
-  // ps 0 is farther than this ps: the round gets no more contributors than it has.
   if (contribution.local_step > round && !lead_) {
-    if (header().rounds.collecting != 0) return Standing::kFiring;
-    Announce(contribution.local_step);
-    Publish<uint64_t>(header().firing, 1 + header().gate.contributors);
-    arena_.At(ArenaPoint::kFiring);
+    if (header().rounds.collecting == 0) BeginCatchUp(contribution.local_step);
     return Standing::kFiring;
   }
   if (InRound(contribution.client) && !arena_.Has(PlantedBug::kCountContributorTwice)) {

@@ -42,6 +42,8 @@ class ArenaRounds {
   // All of it is there: it is in the round (kOpen), whose contributors are fixed with it if they are enough.
   Standing Commit(const Contribution& contribution);
 
+  // The ps, by the word of a worker that has heard of this round from ps 0. True: a firing is under way.
+  bool CatchUp(uint64_t local_step);
   // The ps: a round needs so many contributors now; `lost`: this round never gets them. Begins a firing if there are
   // enough. True: one is under way.
   bool SetNeeded(uint64_t needed, bool lost);
@@ -79,6 +81,7 @@ class ArenaRounds {
   // Under the count lock.
   bool Enough(uint64_t contributors) const;
   void Announce(uint64_t next_round);
+  void BeginCatchUp(uint64_t local_step);
   ArenaCount Unchanged(int client) const;
   void Drop(Arena::CountLock& lock, const Contribution& contribution);
 

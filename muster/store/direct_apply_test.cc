@@ -325,6 +325,22 @@ TEST(DirectApply, DelayCompensationIsThePsBusiness) {
   ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.compensation = 0.4; });
 }
 
+TEST(DirectApply, AScalePerWeightIsThePsBusiness) {
+  ExpectThePsBusiness({.kind = RuleKind::kAdd}, [](ModelBinding& binding) { binding.adaptive = 0.4; });
+}
+
+TEST(DirectApply, AScaleByStalenessIsThePsBusiness) {
+  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.staleness_scale = StalenessScale::kInverse; });
+}
+
+TEST(DirectApply, TheWorkersOrderIsThePsBusiness) {
+  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) { binding.ordered = true; });
+  ExpectThePsBusiness(kPlain.rule, [](ModelBinding& binding) {
+    binding.ordered = true;
+    binding.gate = {GateKind::kSynchronous, 1, 1, false};
+  });
+}
+
 TEST(DirectApply, AnElasticExchangeIsThePsBusiness) {
   ExpectThePsBusiness({.kind = RuleKind::kAdd}, [](ModelBinding& binding) { binding.exchanges = true; });
   // Nor does a worker that applies itself take values for gradients.

@@ -1,6 +1,7 @@
 #include "muster/store/elastic_exchange.h"
 
 #include <cstring>
+#include <utility>
 
 #include "muster/base/status_macros.h"
 
@@ -25,15 +26,24 @@ ElasticExchange::ElasticExchange(StoreClient& client, double alpha) : client_(cl
     moved_.emplace_back(variable.kind == VariableKind::kTrainable ? variable.bytes() : 0);
 }
 
-absl::StatusOr<StorePushResult> ElasticExchange::Exchange(uint32_t minibatches) {
+absl::StatusOr<StorePushResult> ElasticExchange::Exchange(uint32_t minibatches, uint64_t clock) {
   const ModelBinding& binding = client_.binding();
   const auto values = [&](size_t i) { return moved_[i].empty() ? ByteSpan() : ByteSpan(binding.values[i]); };
+  to_move_ = false;
   ASSIGN_OR_RETURN(const StorePushResult result,
                    client_.PushPull(values, {.pull = PullWhat::kNothing,
                                              .minibatches = minibatches,
+                                             .clock = clock,
                                              .exchange = alpha_,
                                              .moved = [this](size_t i) { return MutableByteSpan(moved_[i]); }}));
-  if (result.dropped) return result;  // what is in `moved_` is of an earlier exchange
+  // Of a dropped one nothing has come: what is in `moved_` is of an earlier exchange.
+  to_move_ = !result.dropped;
+  return result;
+}
+
+void ElasticExchange::Move() {
+  if (!std::exchange(to_move_, false)) return;
+  const ModelBinding& binding = client_.binding();
   for (size_t i = 0; i < moved_.size(); ++i) {
     if (moved_[i].empty()) continue;
     if (binding.variables[i].dtype == DType::kFloat64) {
@@ -42,7 +52,6 @@ absl::StatusOr<StorePushResult> ElasticExchange::Exchange(uint32_t minibatches) 
       Subtract<float>(binding.values[i], moved_[i]);
     }
   }
-  return result;
 }
 
 }  // namespace muster

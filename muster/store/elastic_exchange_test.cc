@@ -54,6 +54,8 @@ TEST(ElasticExchangeTest, CentreAndWorkersMoveByThePapersEquations) {
     const auto result = exchanges[who]->Exchange();
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->global_step, round + 1);
+    EXPECT_EQ(models[who]->Values<float>(0), before) << "asked for is not moved";
+    exchanges[who]->Move();
     const auto now = models[who]->Values<double>(1);
     for (size_t i = 0; i < 7; ++i) {
       const double force = kAlpha * (workers[who][i] - centre[i]);
@@ -66,6 +68,34 @@ TEST(ElasticExchangeTest, CentreAndWorkersMoveByThePapersEquations) {
   ASSERT_TRUE(clients[0]->Pull(PullWhat::kTrainable).ok());
   const auto pulled = models[0]->Values<double>(1);
   for (size_t i = 0; i < 7; ++i) EXPECT_NEAR(pulled[i], centre[i], 1e-12);
+}
+
+TEST(ElasticExchangeTest, ItMovesOnceByWhatWasPushedFromWhereverTheValuesAre) {
+  SimulatedStore store(1, {"chief:0"});
+  WorkerModel model(kVariables, kAdd, 1);
+  model.binding.exchanges = true;
+  model.Fill(0);
+  const auto client = store.Client("chief:0");
+  ASSERT_TRUE(client->Join(true).ok());
+  client->Bind(model.binding);
+  ASSERT_TRUE(client->Initialize(0, 0, nullptr).ok());
+  ASSERT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
+  const auto centre = model.Values<double>(1);
+  model.Fill(1);
+  const auto pushed = model.Values<double>(1);
+  ElasticExchange exchange(*client, kAlpha);
+  ASSERT_TRUE(exchange.Exchange().ok());
+  model.Fill(2);  // a step at the values as they were
+  const auto stepped = model.Values<double>(1);
+  const auto buffer = model.memory[2];
+  exchange.Move();
+  const auto moved = model.memory;
+  const auto values = model.Values<double>(1);
+  for (size_t i = 0; i < values.size(); ++i)
+    EXPECT_NEAR(values[i], stepped[i] - kAlpha * (pushed[i] - centre[i]), 1e-12);
+  EXPECT_EQ(model.memory[2], buffer);
+  exchange.Move();
+  EXPECT_EQ(model.memory, moved) << "it has moved already";
 }
 
 TEST(ElasticExchangeTest, ADroppedExchangeMovesNothing) {
@@ -82,12 +112,14 @@ TEST(ElasticExchangeTest, ADroppedExchangeMovesNothing) {
   ElasticExchange exchange(*client, kAlpha);
   model.Fill(1);
   ASSERT_TRUE(exchange.Exchange().ok());
+  // Which it doesn't follow: the next one begins anew.
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::memcpy(model.memory[0].data(), &nan, sizeof nan);
   const auto before = model.memory;
   const auto result = exchange.Exchange();
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->dropped);
+  exchange.Move();
   EXPECT_EQ(model.memory, before);
 }
 

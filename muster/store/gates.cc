@@ -20,6 +20,7 @@ Gates::Gates(EventLoop& loop, const ClientTable& clients, bool lead, ArenaProbe*
       answer_(std::move(answer)),
       synchronous_(clients, lead, probe, answer_),
       clock_(clients, answer_),
+      turns_(clients),
       barriers_(clients),
       presence_(clients) {}
 
@@ -31,10 +32,12 @@ void Gates::Attach(Arena& arena) {
   const absl::Status loaded = absl::AbortedError("other values were loaded: they have to be pulled again");
   synchronous_.FailAll(loaded);
   clock_.FailAll(loaded);
+  turns_.FailAll(loaded);
   if (arena.model().gated()) synchronous_.Attach(arena);
   // Workers that fire their rounds themselves go by what the ps has said last.
   synchronous_.Look(loop_.Now());
   if (arena.model().clock_limit > 0) clock_.Attach(arena);
+  if (arena.model().ordered) turns_.Attach(arena);
 }
 
 absl::Status Gates::Check(const StoreModel& model, const PushPullRequest& message) {
@@ -50,14 +53,19 @@ absl::Status Gates::Check(const StoreModel& model, const PushPullRequest& messag
 
 void Gates::Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder) {
   synchronous_.Contribute(connection, message, bulk, loop_.Now(), std::move(responder));
+  turns_.Look();
   LookAgain();
 }
 
 void Gates::AnswerApplied(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply,
                           Responder responder) {
-  if (!clock_.attached() || message.clock == 0) return answer_(PullOf(message), reply, std::move(responder));
-  clock_.Answer(connection, message, reply, loop_.Now(), std::move(responder));
-  LookAgain();
+  if (!clock_.attached() || message.clock == 0) {
+    answer_(PullOf(message), reply, std::move(responder));
+  } else {
+    clock_.Answer(connection, message, reply, loop_.Now(), std::move(responder));
+    LookAgain();
+  }
+  turns_.Look();
 }
 
 void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder) {
@@ -65,9 +73,16 @@ void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Re
   LookAgain();
 }
 
+void Gates::OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder) {
+  if (synchronous_.attached()) synchronous_.CatchUp(message.local_step, loop_.Now());
+  turns_.Ask(connection, message, loop_.Now(), std::move(responder));
+  LookAgain();
+}
+
 void Gates::HoldFrom(uint64_t round) {
   synchronous_.HoldFrom(round);
   synchronous_.Look(loop_.Now());
+  turns_.Look();
 }
 
 void Gates::HoldHere() { synchronous_.HoldHere(); }
@@ -75,9 +90,13 @@ void Gates::HoldHere() { synchronous_.HoldHere(); }
 void Gates::GoOn() {
   synchronous_.GoOn();
   synchronous_.Look(loop_.Now());
+  turns_.Look();
 }
 
-void Gates::Replace(int client, uint64_t incarnation) { barriers_.Replace(static_cast<uint32_t>(client), incarnation); }
+void Gates::Replace(int client, uint64_t incarnation) {
+  turns_.Replace(static_cast<uint32_t>(client), incarnation);
+  barriers_.Replace(static_cast<uint32_t>(client), incarnation);
+}
 
 void Gates::Join(int client) {
   if (clock_.attached()) clock_.Join(client, loop_.Now());
@@ -86,6 +105,7 @@ void Gates::Join(int client) {
 void Gates::Disconnect(ConnectionId connection) {
   synchronous_.Disconnect(connection);
   clock_.Disconnect(connection);
+  turns_.Disconnect(connection);
   barriers_.Disconnect(connection);
 }
 
@@ -93,6 +113,7 @@ void Gates::Look() {
   const absl::Time now = loop_.Now();
   synchronous_.Look(now);
   clock_.Look(now);
+  turns_.Look();
   barriers_.Look(now);
   presence_.Look(now, [&] { return synchronous_.Effect(now); });
   LookAgain();
@@ -115,6 +136,7 @@ void Gates::LookAgain() {
 void Gates::FailAll(const absl::Status& status) {
   synchronous_.FailAll(status);
   clock_.FailAll(status);
+  turns_.FailAll(status);
   barriers_.FailAll(status);
   presence_.End();
 }
@@ -124,6 +146,7 @@ std::vector<WaitingFor> Gates::Describe() const {
   const absl::Time now = loop_.Now();
   synchronous_.Describe(now, waiting);
   clock_.Describe(now, waiting);
+  turns_.Describe(waiting);
   barriers_.Describe(waiting);
   return waiting;
 }

@@ -1,5 +1,6 @@
-// What may keep a client waiting for others: the synchronous gate, bounded staleness and barriers of one ps, and when
-// they are to be looked at again; who is lost meanwhile is said in the log. Lives on the store's event loop.
+// What may keep a client waiting for others: the synchronous gate, bounded staleness, the workers' order and barriers
+// of one ps, and when they are to be looked at again; who is lost meanwhile is said in the log. Lives on the store's
+// event loop.
 #pragma once
 
 #include <optional>
@@ -13,6 +14,7 @@
 #include "muster/store/presence.h"
 #include "muster/store/staleness_clock.h"
 #include "muster/store/synchronous_gate.h"
+#include "muster/store/turns.h"
 #include "muster/transport/event_loop.h"
 
 namespace muster {
@@ -35,6 +37,10 @@ class Gates {
   void AnswerApplied(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply,
                      Responder responder);
   void OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder);
+  // The model is ordered.
+  void OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder);
+  // A push was applied and answered that may have been its sender's turn.
+  void LookAtTurns() { turns_.Look(); }
 
   // Of the synchronous gate: rounds from `round` on, or from the one that is being collected on, don't begin to fire
   // until GoOn; see CheckpointHold.
@@ -62,6 +68,7 @@ class Gates {
   const AnswerPush answer_;
   SynchronousGate synchronous_;
   StalenessClock clock_;
+  Turns turns_;
   Barriers barriers_;
   Presence presence_;
   std::optional<EventLoop::TimerId> timer_;

@@ -109,6 +109,7 @@ void Fields(Archive& a, StoreModel& m) {
   a(8, m.gate);
   a(9, m.clock_limit);
   a(10, m.exchanges);
+  a(11, m.ordered);
 }
 template <typename Archive>
 void Fields(Archive& a, JoinRequest& m) {
@@ -169,6 +170,8 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(21, m.with_pulled);
   a(22, m.compensation);
   a(23, m.exchange);
+  a(24, m.staleness_scale);
+  a(25, m.adaptive);
   a(30, m.pushed_as);
   a(31, m.pulled_as);
   a(40, m.part);
@@ -267,6 +270,18 @@ void Fields(Archive& a, BarrierRequest& m) {
   a(2, m.name);
   a(3, m.parties);
   a(4, m.elastic);
+}
+template <typename Archive>
+void Fields(Archive& a, AwaitTurnRequest& m) {
+  a(1, m.stamp);
+  a(2, m.generation);
+  a(3, m.clock);
+  a(4, m.local_step);
+  a(5, m.leaves);
+}
+template <typename Archive>
+void Fields(Archive& a, AwaitTurnReply& m) {
+  a(1, m.clock);
 }
 template <typename Archive>
 void Fields(Archive& a, OpenDirectRequest& m) {
@@ -479,7 +494,7 @@ std::string StoreMethodName(uint16_t method) {
       "shutdown",     "status",      "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
       "barrier",      "gather_rows", "push_rows",  "unknown",     "unknown",           "clock",           "open_direct",
       "enter_direct", "hold",        "mark",       "open_queue",  "enqueue",           "dequeue",         "close_queue",
-      "queue_size"};
+      "queue_size",   "await_turn"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "muster/optim/staleness_scale.h"
 #include "muster/store/checkpoint_messages.h"
 #include "muster/store/clock_messages.h"
 #include "muster/store/cut_messages.h"
@@ -17,6 +18,7 @@
 #include "muster/store/queue_messages.h"
 #include "muster/store/row_messages.h"
 #include "muster/store/stamp.h"
+#include "muster/store/turn_messages.h"
 #include "muster/store/update_part.h"
 #include "muster/store/wire_precision.h"
 
@@ -50,8 +52,9 @@ enum class StoreMethod : uint16_t {
   kDequeue = 26,
   kCloseQueue = 27,
   kQueueSize = 28,
+  kAwaitTurn = 29,
 };
-constexpr int kStoreMethods = 29;
+constexpr int kStoreMethods = 30;
 
 // "push_pull"; "unknown" for what isn't one.
 std::string StoreMethodName(uint16_t method);
@@ -120,12 +123,14 @@ struct PushPullRequest {
   std::vector<double> scales;   // one a pushed slice: what its gradient is multiplied by; empty: 1 for all
   bool contributes = false;     // to the round of the synchronous gate
   uint64_t local_step = 0;      // … the round that the gradients were computed for, as ps 0 answered it
-  uint64_t clock = 0;           // bounded staleness: this is the sender's clock-th push; 0: not one that counts
+  uint64_t clock = 0;           // bounded staleness, workers' order: it is the sender's clock-th push; 0: none of them
   bool non_finite = false;      // ps 0: its gradients had NaN or infinity and were dropped (NonFinite::kDrop)
   bool with_pulled = false;     // behind the bulk: of each pushed trainable slice what it was computed from
   double compensation = 0;      // … λ of DelayCompensation, for all of them
+  double adaptive = 0;          // … γ of AdaptiveDelta, likewise; one of the two at most
   double exchange = 0;          // α of an elastic exchange: values are pushed, what they moved is the answer
-  bool update = false;          // a ps's share of an update that ps 0 counts, be it without a slice
+  StalenessScale staleness_scale = StalenessScale::kNone;  // by the staleness that this ps answers
+  bool update = false;                             // a ps's share of an update that ps 0 counts, be it without a slice
   WirePrecision pushed_as = WirePrecision::kFull;  // the gradients (of trainable float32 variables alone)
   WirePrecision pulled_as = WirePrecision::kFull;  // likewise what is pulled
   UpdatePart part = UpdatePart::kWhole;
@@ -202,6 +207,8 @@ struct BarrierRequest {
   X(MarkRequest)                 \
   X(MarkReply)                   \
   X(BarrierRequest)              \
+  X(AwaitTurnRequest)            \
+  X(AwaitTurnReply)              \
   X(OpenDirectRequest)           \
   X(OpenDirectReply)             \
   X(EnterDirectRequest)          \

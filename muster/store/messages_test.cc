@@ -149,6 +149,35 @@ TEST(MessagesTest, PushPullRoundTrips) {
   EXPECT_EQ(reply.global_step, -3);
 }
 
+TEST(MessagesTest, ScalesOfAPushRoundTrip) {
+  PushPullRequest request;
+  request.with_pulled = true;
+  request.compensation = 0.25;
+  request.adaptive = 0.5;
+  request.staleness_scale = StalenessScale::kInverse;
+  const PushPullRequest decoded = RoundTrip(request);
+  EXPECT_TRUE(decoded.with_pulled);
+  EXPECT_EQ(decoded.compensation, 0.25);
+  EXPECT_EQ(decoded.adaptive, 0.5);
+  EXPECT_EQ(decoded.staleness_scale, StalenessScale::kInverse);
+  request.Clear();
+  EXPECT_EQ(request.staleness_scale, StalenessScale::kNone) << "a request's memory is used again";
+  EXPECT_EQ(request.adaptive, 0);
+}
+
+TEST(MessagesTest, TheWorkersOrderRoundTrips) {
+  const auto question = RoundTrip(AwaitTurnRequest{kStamp, 4, std::numeric_limits<uint64_t>::max(), 5});
+  ExpectStamp(question.stamp);
+  EXPECT_EQ(question.generation, 4u);
+  EXPECT_EQ(question.clock, std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(question.local_step, 5u);
+  EXPECT_EQ(RoundTrip(AwaitTurnReply{6}).clock, 6u);
+  StoreModel model = SampleModel();
+  model.ordered = true;
+  EXPECT_TRUE(RoundTrip(model).ordered);
+  EXPECT_FALSE(RoundTrip(SampleModel()).ordered);
+}
+
 TEST(MessagesTest, TheRestRoundTrips) {
   ExpectStamp(RoundTrip(HeartbeatRequest{kStamp}).stamp);
   ExpectStamp(RoundTrip(DoneRequest{kStamp}).stamp);
@@ -299,6 +328,8 @@ TEST(MessagesTest, ATruncatedMessageIsNoOther) {
   ExpectOnlyWholeFields(OpenDirectRequest{kStamp});
   ExpectOnlyWholeFields(OpenDirectReply{"muster-0123", "a ticket", 4000000000u});
   ExpectOnlyWholeFields(EnterDirectRequest{kStamp, "a ticket"});
+  ExpectOnlyWholeFields(AwaitTurnRequest{kStamp, 4, kHighest, 600});
+  ExpectOnlyWholeFields(AwaitTurnReply{kHighest});
   ExpectOnlyWholeFields(HoldRequest{kStamp, 300});
   ExpectOnlyWholeFields(HoldReply{{5, 0, kHighest}, 600});
   ExpectOnlyWholeFields(MarkRequest{kStamp, 4, 7, {kHighest, 0, 8}, 900, true});
@@ -320,6 +351,7 @@ TEST(MessagesTest, MethodsHaveNames) {
   EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kPushRows)), "push_rows");
   EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kOpenDirect)), "open_direct");
   EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kMark)), "mark");
+  EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kAwaitTurn)), "await_turn");
   EXPECT_EQ(StoreMethodName(0), "unknown");
   EXPECT_EQ(StoreMethodName(kStoreMethods), "unknown");
   EXPECT_EQ(StoreMethodName(65535), "unknown");

@@ -134,7 +134,22 @@ std::string DescribeGate(const StoreModel& model) {
                         model.gate.elastic ? ", elastic" : "");
   if (model.exchanges) absl::StrAppend(&text, ", elastic exchange");
   if (model.clock_limit > 0) absl::StrAppend(&text, ", a staleness bound of ", model.clock_limit - 1);
+  if (model.ordered) absl::StrAppend(&text, ", in the workers' order");
   return text;
+}
+
+absl::Status CheckOrder(const StoreModel& model) {
+  if (!model.ordered) return absl::OkStatus();
+  if (model.clock_limit == 1)
+    return absl::InvalidArgumentError(
+        "a staleness bound of 0 keeps each worker waiting for the next one, which in the workers' order waits for its "
+        "turn; use a synchronous gate, or a bound of 1 or more");
+  if (model.gated() && (model.gate.elastic || model.gate.replicas_to_aggregate != model.gate.total_replicas))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "in the workers' order each worker has its place in every round, but the gate takes ",
+        model.gate.replicas_to_aggregate, " of ", model.gate.total_replicas, model.gate.elastic ? " (elastic)" : "",
+        "; use as many replicas as there are workers, without backup workers"));
+  return absl::OkStatus();
 }
 
 bool SameSlice(const PlacedSlice& a, const PlacedSlice& b) {
@@ -208,7 +223,8 @@ absl::Status CompareModels(const StoreModel& chiefs, const StoreModel& theirs, c
         absl::StrCat(who, " asks for the update rule ", RuleName(b.kind), " (learning_rate ", b.learning_rate,
                      "), the chief for ", RuleName(a.kind), " (learning_rate ", a.learning_rate,
                      ") or other hyperparameters or groups; use the same on every task"));
-  if (chiefs.gate != theirs.gate || chiefs.clock_limit != theirs.clock_limit || chiefs.exchanges != theirs.exchanges)
+  if (chiefs.gate != theirs.gate || chiefs.clock_limit != theirs.clock_limit || chiefs.exchanges != theirs.exchanges ||
+      chiefs.ordered != theirs.ordered)
     return absl::FailedPreconditionError(absl::StrCat(who, " trains with ", DescribeGate(theirs), ", the chief with ",
                                                       DescribeGate(chiefs), "; use the same on every task"));
   if (!std::equal(chiefs.slices.begin(), chiefs.slices.end(), theirs.slices.begin(), theirs.slices.end(), SameSlice))
@@ -224,6 +240,7 @@ absl::Status ValidateModel(const StoreModel& model) {
   for (const VariableSpec& variable : model.variables) RETURN_IF_ERROR(CheckVariable(variable, model.optimizer));
   RETURN_IF_ERROR(CheckGates(model));
   RETURN_IF_ERROR(CheckExchanges(model));
+  RETURN_IF_ERROR(CheckOrder(model));
   int64_t total = 0;
   for (const PlacedSlice& slice : model.slices) {
     RETURN_IF_ERROR(CheckSlice(model, slice));

@@ -35,10 +35,13 @@ struct StoreModel {
   GateSpec gate;
   bool exchanges = false;    // workers exchange with it elastically; all rules are add
   uint64_t clock_limit = 0;  // 1 + how many clocks a worker may be ahead of the slowest; 0: as many as it likes
+  // The workers' pushes are taken in the order of the client rows, one of each in turn; whoever isn't there is waited
+  // for.
+  bool ordered = false;
 
   bool gated() const { return gate.kind == GateKind::kSynchronous; }
-  // Its pushes are kept back, or answered with what they moved: no worker can apply them itself.
-  bool applied_by_ps_alone() const { return clock_limit > 0 || exchanges; }
+  // Its pushes are kept back, answered with what they moved, or taken in turn: no worker can apply them itself.
+  bool applied_by_ps_alone() const { return clock_limit > 0 || exchanges || ordered; }
   const VariableSpec& variable(const PlacedSlice& slice) const { return variables[slice.variable]; }
   const VariableSpec& variable_of(size_t slice) const { return variable(slices[slice]); }
   // The rule that updates the slice; what isn't updated has none.

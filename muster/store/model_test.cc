@@ -63,6 +63,33 @@ TEST(ModelTest, AnotherRuleOrPlacementIsSaid) {
               HasSubstr("places or partitions"));
 }
 
+TEST(ModelTest, TheWorkersOrderIsComparedAndSaid) {
+  StoreModel ordered = ModelOn(kVariables, {});
+  ordered.ordered = true;
+  EXPECT_THAT(Difference(ordered), AllOf(HasSubstr("worker:1 trains with no gate, in the workers' order"),
+                                         HasSubstr("the chief with no gate;")));
+  EXPECT_TRUE(ordered.applied_by_ps_alone());
+}
+
+// In turn everybody waits for everybody before it.
+TEST(ModelTest, AnOrderThatCouldNeverGoOnIsRefused) {
+  StoreModel model = ModelOn(kVariables, {});
+  model.ordered = true;
+  EXPECT_EQ(ValidateModel(model), absl::OkStatus());
+  model.clock_limit = 2;
+  EXPECT_EQ(ValidateModel(model), absl::OkStatus());
+  model.clock_limit = 1;
+  EXPECT_THAT(std::string(ValidateModel(model).message()), HasSubstr("a staleness bound of 0"));
+  model.clock_limit = 0;
+  model.gate = {GateKind::kSynchronous, 3, 3, false};
+  EXPECT_EQ(ValidateModel(model), absl::OkStatus());
+  for (const GateSpec& gate :
+       {GateSpec{GateKind::kSynchronous, 2, 3, false}, GateSpec{GateKind::kSynchronous, 3, 3, true}}) {
+    model.gate = gate;
+    EXPECT_TRUE(absl::IsInvalidArgument(ValidateModel(model))) << gate.replicas_to_aggregate;
+  }
+}
+
 TEST(ModelTest, GoodModelsAreValid) {
   EXPECT_EQ(ValidateModel({}), absl::OkStatus());
   EXPECT_EQ(ValidateModel(ModelOn(kVariables, {}, 2, 1, {.kind = Partitioning::Kind::kFixed, .shards = 3})),

@@ -29,7 +29,8 @@ OverlappedPush::~OverlappedPush() {
 bool OverlappedPush::Possible() const {
   const ModelBinding& binding = client_.binding_;
   return client_.options_.part_bytes > 0 && client_.direct_ == nullptr && binding.gate.kind == GateKind::kNone &&
-         binding.clock_limit == 0 && !binding.exchanges && binding.compensation == 0 &&
+         binding.clock_limit == 0 && !binding.exchanges && !binding.ordered && binding.compensation == 0 &&
+         binding.adaptive == 0 && binding.staleness_scale == StalenessScale::kNone &&
          !NeedsAllGradients(binding.optimizer);
 }
 

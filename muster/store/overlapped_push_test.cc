@@ -373,6 +373,9 @@ TEST(OverlappedPushPossibleTest, NotWhereOneGradientDependsOnAll) {
   EXPECT_FALSE(possible([](ModelBinding& b) { b.clock_limit = 2; }));
   EXPECT_FALSE(possible([](ModelBinding& b) { b.exchanges = true; }));
   EXPECT_FALSE(possible([](ModelBinding& b) { b.compensation = 0.1; }));
+  EXPECT_FALSE(possible([](ModelBinding& b) { b.adaptive = 0.1; }));
+  EXPECT_FALSE(possible([](ModelBinding& b) { b.staleness_scale = StalenessScale::kInverse; }));
+  EXPECT_FALSE(possible([](ModelBinding& b) { b.ordered = true; }));
   EXPECT_FALSE(possible([](ModelBinding& b) { b.gate.kind = GateKind::kSynchronous; }));
 }
 

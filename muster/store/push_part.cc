@@ -38,9 +38,11 @@ absl::Status PushPart::Check(const Arena& arena, const PushPullRequest& message)
     return absl::InvalidArgumentError(
         "a part of an update says that it is one, and pulls no more than what is trained");
   if (arena.model().gated() || message.contributes || message.clock > 0 || message.with_pulled ||
-      message.exchange > 0 || message.non_finite || !message.scales.empty())
+      message.exchange > 0 || message.non_finite || !message.scales.empty() ||
+      message.staleness_scale != StalenessScale::kNone)
     return absl::InvalidArgumentError(
-        "an update comes in parts only without gates, elastic exchange, pulled copies, and scales of its gradients");
+        "an update comes in parts only without gates, elastic exchange, pulled copies, and scales of its gradients or "
+        "by its staleness");
   if (message.part == UpdatePart::kGivenUp &&
       (!message.pushed.empty() || message.pull != PullWhat::kNothing || message.minibatches > 0))
     return absl::InvalidArgumentError("an update that is given up pushes, pulls and counts nothing more");

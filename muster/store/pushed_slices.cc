@@ -21,11 +21,13 @@ PushedSlices::PushedSlices(Arena& arena, const PushPullRequest& message, ByteSpa
       message_(message),
       part_(arena, message),
       compensation_(message.compensation),
+      adaptive_(message.adaptive),
       gradients_(bulk),
       pulled_copies_(message.with_pulled ? PulledCopies(arena.model(), message, bulk) : ByteSpan()),
       pulled_(pulled) {}
 
-void PushedSlices::Apply(int64_t global_step) {
+void PushedSlices::Apply(int64_t global_step, uint64_t staleness) {
+  scale_ = ScaleOf(message_.staleness_scale, staleness);
   for (size_t slice = 0; slice < arena_.layout().slices().size(); ++slice) {
     const bool pushes = next_push_ < message_.pushed.size() && message_.pushed[next_push_] == slice;
     const MutableByteSpan into =
@@ -39,6 +41,11 @@ void PushedSlices::Apply(int64_t global_step) {
   }
 }
 
+const GradientChange* PushedSlices::PulledCopyChange() const {
+  if (message_.adaptive > 0) return &adaptive_;
+  return &compensation_;
+}
+
 void PushedSlices::Push(size_t slice, int64_t global_step, MutableByteSpan into) {
   Arena::Push push{.client = static_cast<int>(message_.stamp.client),
                    .sequence = message_.stamp.sequence,
@@ -47,14 +54,16 @@ void PushedSlices::Push(size_t slice, int64_t global_step, MutableByteSpan into)
                    .pulled_as = message_.pulled_as};
   // A buffer's has no rate.
   const RuleSpec& rule = arena_.rule(static_cast<int>(slice));
-  push.learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step);
+  push.learning_rate = scale_ * LearningRateAt(rule.schedule, rule.learning_rate, global_step);
   push.gradient_scale = message_.scales.empty() ? 1 : message_.scales[next_push_];
-  const bool compensates = message_.with_pulled && arena_.model().variable_of(slice).kind == VariableKind::kTrainable;
+  // The one rule without a rate.
+  if (rule.kind == RuleKind::kAdd) push.gradient_scale *= scale_;
+  const bool changes = message_.with_pulled && arena_.model().variable_of(slice).kind == VariableKind::kTrainable;
   const bool exchanges = message_.exchange > 0;
   const ElasticForce force(
       message_.exchange, exchanges ? ExchangeAnswer(arena_, push.client, static_cast<int>(slice)) : MutableByteSpan());
-  push.change = compensates ? &compensation_ : exchanges ? static_cast<const GradientChange*>(&force) : nullptr;
-  push.computed_from = pulled_copies_.first(compensates ? arena_.layout().slices()[slice].bytes : 0);
+  push.change = changes ? PulledCopyChange() : exchanges ? static_cast<const GradientChange*>(&force) : nullptr;
+  push.computed_from = pulled_copies_.first(changes ? arena_.layout().slices()[slice].bytes : 0);
   pulled_copies_ = pulled_copies_.subspan(push.computed_from.size());
   const ByteSpan gradient = gradients_.first(part_.bytes(next_push_));
   // The generation can't change in between: it is this process that loads, on this loop.

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "muster/base/bytes.h"
+#include "muster/optim/adaptive_delta.h"
 #include "muster/optim/delay_compensation.h"
 #include "muster/store/arena.h"
 #include "muster/store/messages.h"
@@ -20,20 +21,23 @@ class PushedSlices {
   // values go, PushPart::PullBytes() long; empty: nowhere.
   PushedSlices(Arena& arena, const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
 
-  // Once. Learning rates are those of `global_step`.
-  void Apply(int64_t global_step);
+  // Once. Learning rates are those of `global_step`; `staleness` is what the push is scaled by, if it wants to be.
+  void Apply(int64_t global_step, uint64_t staleness);
 
  private:
   void Push(size_t slice, int64_t global_step, MutableByteSpan into);
+  const GradientChange* PulledCopyChange() const;
 
   Arena& arena_;
   const PushPullRequest& message_;
   const PushPart part_;
   const DelayCompensation compensation_;
+  const AdaptiveDelta adaptive_;
   // What the slices to come have of each.
   ByteSpan gradients_;
   ByteSpan pulled_copies_;
   MutableByteSpan pulled_;
+  double scale_ = 1;      // by the staleness
   size_t next_push_ = 0;  // the first of the request's that hasn't come
 };
 

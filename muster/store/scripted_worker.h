@@ -92,6 +92,22 @@ class ScriptedWorker {
                        });
     return answer;
   }
+  // As a process that knows of `clock` pushes of its own and of the round `local_step`. The answer's clock is in
+  // `reply`.
+  Pending AwaitTurn(uint64_t clock = 0, uint64_t local_step = 0, int ps = 0) {
+    return Send(AwaitTurnRequest{client_->HeartbeatStamp(ps), 1, clock, local_step}, ps);
+  }
+  Pending Send(const AwaitTurnRequest& message, int ps = 0) {
+    auto answer = std::make_shared<Answer>();
+    channels_[ps]->Call({.method = static_cast<uint16_t>(StoreMethod::kAwaitTurn), .control = Encode(message)},
+                        [answer](absl::StatusOr<Reply> reply) {
+                          answer->there = true;
+                          AwaitTurnReply turn;
+                          answer->status = reply.ok() ? Decode(reply->control, turn) : reply.status();
+                          answer->reply.clock = turn.clock;
+                        });
+    return answer;
+  }
   // As a link that breaks: what was asked is asked again by the test.
   void BreakConnection(SimulatedStore& store, int ps = 0) { channels_[ps] = transport_.Connect(store.addresses()[ps]); }
 

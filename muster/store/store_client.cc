@@ -209,6 +209,8 @@ absl::Status StoreClient::AwaitAllServers() {
 
 absl::Status StoreClient::Join(bool chief) {
   RETURN_IF_ERROR(AwaitAllServers());
+  // A ps that has lost its memory has lost everybody's place in the order: what the ps know is what counts.
+  if (binding_.ordered) clock_ = 0;
   absl::Status stopped;
   for (int ps = 0; ps < num_ps(); ++ps) {
     const absl::Status joined = JoinOne(ps, chief, /*last=*/false);
@@ -256,6 +258,7 @@ StoreModel StoreClient::ModelOf(int ps) const {
   model.gate = binding_.gate;
   model.clock_limit = binding_.clock_limit;
   model.exchanges = binding_.exchanges;
+  model.ordered = binding_.ordered;
   return model;
 }
 
@@ -324,6 +327,12 @@ void StoreClient::AddPullTargets(StoreCall& call, PullWhat what) {
   }
 }
 
+// In the workers' order the next one's turn at ps 0 begins when the update is counted: the global step, by which
+// learning rates go, is then the same in every run.
+bool StoreClient::CountsInTurn(const PushPullOptions& options) const {
+  return binding_.ordered && num_ps() > 1 && options.minibatches > 0 && !options.local_step;
+}
+
 void StoreClient::MakePushPull(StoreCall& call, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                const std::vector<double>& scales, const PushPullOptions& options, uint64_t sequence) {
   const Server& server = servers_[call.ps];
@@ -337,7 +346,7 @@ void StoreClient::MakePushPull(StoreCall& call, absl::FunctionRef<ByteSpan(size_
   message.global_step = global_step_;
   message.contributes = options.local_step.has_value();
   message.local_step = options.local_step.value_or(0);
-  message.clock = options.clock;
+  message.clock = CountsInTurn(options) && call.ps == 0 ? 0 : options.clock;
   message.non_finite = options.non_finite && call.ps == 0;
   message.update = options.minibatches > 0 && !options.local_step;
   if (options.exchange == 0) message.pushed_as = push_.wire.options().gradients;
@@ -356,6 +365,7 @@ void StoreClient::MakePushPull(StoreCall& call, absl::FunctionRef<ByteSpan(size_
     const ByteSpan piece = pushed.subspan(slice.offset, slice.bytes);
     call.bulk.push_back(options.exchange > 0 ? piece : push_.wire.Outgoing(slice.variable, slice.offset, piece));
   }
+  if (options.minibatches > 0 || !message.pushed.empty()) message.staleness_scale = binding_.staleness_scale;
   message.exchange = options.exchange;
   if (options.exchange > 0)
     for (const uint32_t i : message.pushed)
@@ -364,6 +374,7 @@ void StoreClient::MakePushPull(StoreCall& call, absl::FunctionRef<ByteSpan(size_
   if (options.computed_from != nullptr) {
     message.with_pulled = true;
     message.compensation = binding_.compensation;
+    message.adaptive = binding_.adaptive;
     for (const uint32_t i : message.pushed) {
       const SlicePiece& slice = server.slices[i];
       if (slice.kind == VariableKind::kTrainable)
@@ -401,7 +412,11 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   const bool narrows = direct_ == nullptr && options.exchange == 0;
   FindSquares(binding_, gradient, narrows ? &push_.wire : nullptr, push_.squares);
   ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, push_.squares, options_.task, global_step_));
+  for (double& square : push_.squares) square *= options.scale * options.scale;
   FindClipScales(binding_, push_.squares, push_.scales);
+  if (options.scale != 1 && push_.scales.empty()) push_.scales.assign(binding_.variables.size(), 1);
+  for (size_t i = 0; i < push_.scales.size(); ++i)
+    if (binding_.variables[i].kind == VariableKind::kTrainable) push_.scales[i] *= options.scale;
   if (!drop) return PushPullAll(gradient, push_.scales, options);
   PushPullOptions nothing = options;
   nothing.non_finite = true;
@@ -428,8 +443,8 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionR
   }
   const bool gated = options.local_step.has_value();
   trace.Sent();
-  RETURN_IF_ERROR(gated || options.clock > 0 ? ExchangeHeldBack(calls)
-                                             : Exchange(calls, loop_.Now() + options_.patience));
+  const bool held_back = gated || (options.clock > 0 && binding_.clock_limit > 0);
+  RETURN_IF_ERROR(held_back ? ExchangeHeldBack(calls) : Exchange(calls, loop_.Now() + options_.patience));
   trace.Answered(calls.begin(), calls.end(),
                  options.minibatches > 0 ? FlowOf(MakeStamp(0, sequence).client, sequence) : 0);
   StepResult result;
@@ -444,6 +459,7 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionR
   push_.message.stamp = MakeStamp(0, sequence);
   push_.message.minibatches = options.minibatches;
   push_.message.generation = generation_;
+  if (CountsInTurn(options)) push_.message.clock = options.clock;
   EncodeTo(count.control, push_.message);
   RETURN_IF_ERROR(Exchange(push_.ends, loop_.Now() + options_.patience));
   RETURN_IF_ERROR(AbsorbPushPull(count, result));
@@ -456,6 +472,22 @@ absl::Status StoreClient::Barrier(const std::string& name, uint32_t parties, boo
                    .method = StoreMethod::kBarrier,
                    .control = Encode(BarrierRequest{MakeStamp(0, ++sequence_), name, parties, elastic})});
   return ExchangeHeldBack(calls);
+}
+
+absl::Status StoreClient::AwaitTurn(bool leaves) {
+  const Track::Span wait(options_.track, Activity::kWait);
+  std::vector<StoreCall> calls;
+  for (int ps = 0; ps < num_ps(); ++ps)
+    calls.push_back({.ps = ps,
+                     .method = StoreMethod::kAwaitTurn,
+                     .control = Encode(AwaitTurnRequest{MakeStamp(ps, 0), generation_, clock_, round_, leaves})});
+  RETURN_IF_ERROR(ExchangeHeldBack(calls));
+  for (const StoreCall& call : calls) {
+    AwaitTurnReply reply;
+    RETURN_IF_ERROR(Annotate(call.ps, Decode(call.answer->control, reply)));
+    clock_ = std::max(clock_, reply.clock);
+  }
+  return absl::OkStatus();
 }
 
 InPlaceMemory StoreClient::InPlace(size_t variable) const { return Direct::InPlace(*this, variable); }

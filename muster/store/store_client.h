@@ -20,6 +20,7 @@
 #include "muster/store/arena_probe.h"
 #include "muster/store/checkpoint_part.h"
 #include "muster/store/messages.h"
+#include "muster/store/model_binding.h"
 #include "muster/store/push_memory.h"
 #include "muster/store/store_call.h"
 #include "muster/transport/transport.h"
@@ -64,19 +65,6 @@ struct StoreNumbers {
   int64_t global_step = 0;
 };
 
-// The model in this process: what it consists of, where it is placed, and the memory of each variable.
-struct ModelBinding {
-  std::vector<VariableSpec> variables;
-  PlacementResult placement;
-  OptimizerSpec optimizer;
-  std::vector<MutableByteSpan> values;  // one a variable, empty for tables of rows; must outlive the client
-  GateSpec gate = {};
-  uint64_t clock_limit = 0;  // see StoreModel
-  bool exchanges = false;    // likewise
-  bool through_ps = false;   // this worker doesn't apply its updates itself
-  double compensation = 0;   // λ of DelayCompensation for pushes with `computed_from`; 0: they aren't compensated
-};
-
 // What a StoreClient::PushPull does beside pushing.
 struct StorePushOptions {
   PullWhat pull = PullWhat::kTrainable;
@@ -85,10 +73,13 @@ struct StorePushOptions {
   // With a synchronous gate: the round that the gradients were computed for. The answer comes when it has fired, and
   // it is ps 0 that counts; a push without it must not update anything.
   std::optional<uint64_t> local_step = {};
-  uint64_t clock = 0;       // with bounded staleness: this is the clock-th push. The answer waits for the slowest
+  // With bounded staleness, whose answer waits for the slowest, or in the workers' order: this is the clock-th push.
+  uint64_t clock = 0;
   bool non_finite = false;  // nothing is pushed because it wasn't finite: ps 0 counts that
   bool recorded = true;     // on the client's track, whose thread this is then
-  // The memory of variable i that its gradient was computed from, for ModelBinding::compensation; null: isn't sent.
+  double scale = 1;         // what the rule sees is the gradient times that; not of whole numbers, nor of exchanges
+  // The memory of variable i that its gradient was computed from, for ModelBinding::compensation and ::adaptive; null:
+  // isn't sent.
   std::function<ByteSpan(size_t)> computed_from = nullptr;
   // α of an elastic exchange: values are pushed, and what they moved comes to moved(i). See elastic_exchange.h.
   double exchange = 0;
@@ -139,12 +130,11 @@ class StoreClient {
   uint64_t chief_epoch(int ps = 0) const { return servers_[ps].joined.chief_epoch; }
   void Bind(ModelBinding binding);
   const ModelBinding& binding() const { return binding_; }
-  // The model as ps `ps` has it.
-  StoreModel ModelOf(int ps) const;
+  StoreModel ModelOf(int ps) const;  // the model as that ps has it
   int num_ps() const { return static_cast<int>(servers_.size()); }
 
-  // For operations in files of their own: requests sent at once, retried until they are answered; numbers for them.
-  // DataLoss: an answer's bulk isn't as long as `into`.
+  // For operations in files of their own: requests sent at once, retried until answered; numbers for them. DataLoss: an
+  // answer's bulk isn't as long as `into`.
   [[nodiscard]] absl::Status Ask(std::vector<StoreCall>& calls);
   StoreNumbers NextNumbers() { return {++sequence_, generation_, global_step_}; }
   Stamp MakeStamp(int ps, uint64_t sequence) const;
@@ -159,25 +149,25 @@ class StoreClient {
 
   using PushPullOptions = StorePushOptions;
   using StepResult = StorePushResult;
-  // One round trip to every ps at once: gradients there (`gradient(i)` is that of variable i; empty: none), values back
-  // into the bound memory. Then, if there are several ps, ps 0 counts the update (in the same round trip if it is
-  // alone).
+  // One round trip to every ps: gradients there (`gradient(i)` of variable i; empty: none), values back into the bound
+  // memory. Several ps: then ps 0 counts the update (in the same round trip if it is alone).
   absl::StatusOr<StepResult> PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
 
-  // As ps 0 answered last: the round that is being collected, which is the next local_step; and, of all ps, how far
-  // this task's clock is.
+  // As ps 0 said last: the global step, the next local_step. Of all ps: how far our clock is.
+  int64_t global_step() const { return global_step_; }
   uint64_t round() const { return round_; }
   uint64_t clock() const { return clock_; }
-
+  uint64_t generation() const { return generation_; }  // of the values; another one: others have been loaded
   // Waits at ps 0 until `parties` different workers have called it with this name; elastic: or all that are there.
   // Unavailable: not within gate_patience. InvalidArgument: as many never come.
   [[nodiscard]] absl::Status Barrier(const std::string& name, uint32_t parties, bool elastic = false);
-
+  // In an ordered model, after a Pull: waits for this worker's turn at every ps. Its next push is clock() + 1, or to
+  // round(). `leaves`: there is none; waits until all have said so. Unavailable: not within gate_patience.
+  [[nodiscard]] absl::Status AwaitTurn(bool leaves = false);
   // Direct apply: where a trainable variable lies in the arena, if it may be trained there. Private after Done.
   InPlaceMemory InPlace(size_t variable) const;
-  // Values of all ps into the bound memory.
-  [[nodiscard]] absl::Status Pull(PullWhat what);
-  absl::StatusOr<int64_t> ReadGlobalStep();  // ps 0's counter, without a pull
+  [[nodiscard]] absl::Status Pull(PullWhat what);  // values of all ps into the bound memory
+  absl::StatusOr<int64_t> ReadGlobalStep();        // ps 0's counter, without a pull
   [[nodiscard]] absl::Status Done();
   [[nodiscard]] absl::Status Shutdown(const std::string& reason);
   absl::StatusOr<std::string> PsStatus(int ps);  // its status page, JSON
@@ -215,7 +205,7 @@ class StoreClient {
   absl::Status Annotate(int ps, const absl::Status& status) const;
   void Send(StoreCall& call, absl::Time deadline, int& unanswered);
   [[nodiscard]] absl::Status Exchange(std::vector<StoreCall>& calls, absl::Time deadline, bool stoppable = false);
-  // What a gate may keep back: for gate_patience, but for `patience` only while a ps is out of reach.
+  // What a gate may keep back: for gate_patience; out of reach for `patience` only.
   [[nodiscard]] absl::Status ExchangeHeldBack(std::vector<StoreCall>& calls);
   [[nodiscard]] absl::Status AskWhoIsSilent(const std::vector<StoreCall>& calls);
   void Abandon(std::vector<StoreCall>& calls, int& unanswered);
@@ -228,6 +218,7 @@ class StoreClient {
                                          const std::vector<double>& scales, const PushPullOptions& options);
   void MakePushPull(StoreCall& call, absl::FunctionRef<ByteSpan(size_t)> gradient, const std::vector<double>& scales,
                     const PushPullOptions& options, uint64_t sequence);
+  bool CountsInTurn(const PushPullOptions& options) const;
   [[nodiscard]] absl::Status AbsorbPushPull(StoreCall& call, StepResult& result);
   uint64_t NewestGeneration() const;  // of all the ps at Join
   void AddPullTargets(StoreCall& call, PullWhat what);

@@ -18,6 +18,20 @@ constexpr int kVisits = 20;
 // A hold ends without a message.
 constexpr absl::Duration kLookAtHoldAfter = absl::Milliseconds(1);
 
+// What of a worker's own updates can be done where all updates come by only; null: nothing.
+const char* PsBusiness(const ModelBinding& binding) {
+  if (binding.compensation > 0) return "delay compensation";
+  if (binding.adaptive > 0) return "ADAG's scale per weight";
+  if (binding.staleness_scale != StalenessScale::kNone) return "a scale by staleness";
+  return nullptr;
+}
+
+const char* WhyThePsAlone(const StoreModel& model) {
+  if (model.exchanges) return "elastic exchanges are their business alone";
+  if (model.ordered) return "they take them in the workers' order";
+  return "by a bound of staleness they make workers wait";
+}
+
 }  // namespace
 
 absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps, bool& elsewhere) {
@@ -42,8 +56,8 @@ absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps, bool& el
 }
 
 absl::Status StoreClient::Direct::Try(StoreClient& client, bool& elsewhere) {
-  if (client.binding_.compensation > 0)
-    return absl::NotFoundError("delay compensation is the business of the ps alone");
+  if (const char* what = PsBusiness(client.binding_))
+    return absl::NotFoundError(absl::StrCat(what, " is the business of the ps alone"));
   if (client.binding_.through_ps)
     return absl::NotFoundError("pipelined training hides the way to the ps, which who applies himself hasn't");
   auto direct = std::make_unique<Direct>();
@@ -58,9 +72,7 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   if (options.apply == ApplyChoice::kServer) return absl::OkStatus();
   // Under kDirect the ps says no, and why.
   if (options.apply == ApplyChoice::kAuto && client.ModelOf(0).applied_by_ps_alone()) {
-    LogInfo("the ps apply the updates of ", options.task, ": ",
-            client.binding_.exchanges ? "elastic exchanges are their business alone"
-                                      : "by a bound of staleness they make workers wait");
+    LogInfo("the ps apply the updates of ", options.task, ": ", WhyThePsAlone(client.ModelOf(0)));
     return absl::OkStatus();
   }
   const bool again = client.direct_ != nullptr;

@@ -201,6 +201,8 @@ void StoreService::Dispatch(const IncomingRequest& request, const DecodedBulk& d
       return OnCommitCheckpoint(request, std::move(responder));
     case StoreMethod::kBarrier:
       return OnBarrier(request, std::move(responder));
+    case StoreMethod::kAwaitTurn:
+      return OnAwaitTurn(request, std::move(responder));
     case StoreMethod::kOpenQueue:
     case StoreMethod::kEnqueue:
     case StoreMethod::kDequeue:

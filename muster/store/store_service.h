@@ -123,6 +123,7 @@ class StoreService final : public RequestHandler {
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
   void OnBarrier(const IncomingRequest& request, Responder responder);
+  void OnAwaitTurn(const IncomingRequest& request, Responder responder);
   void OnQueue(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder);
   void OnShutdown(const IncomingRequest& request, Responder responder);
   void OnDirect(const IncomingRequest& request, Responder responder);

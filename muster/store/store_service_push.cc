@@ -1,6 +1,8 @@
 // Pushes and pulls: what is checked, applied, counted and answered. The rest of the ps is in store_service.cc.
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -25,20 +27,50 @@ void NameValues(Arena& arena, PushPullReply& reply) {
   reply.round = Observe(arena.header().gate.round);
 }
 
+// "variable 'n' is of whole numbers" of the first such that is updated; empty: there is none.
+std::string WholeNumbers(const StoreModel& model, const PushPullRequest& message) {
+  for (const uint32_t index : message.pushed) {
+    const VariableSpec& variable = model.variable(model.slices[index]);
+    if (!IsFloatingPoint(variable.dtype) && variable.kind == VariableKind::kTrainable)
+      return absl::StrCat("variable '", variable.name, "' is of whole numbers");
+  }
+  return "";
+}
+
 absl::Status CheckPulledCopy(const StoreModel& model, const PushPullRequest& message) {
-  if (!message.with_pulled && message.compensation == 0) return absl::OkStatus();
-  if (!message.with_pulled || !std::isfinite(message.compensation) || message.compensation < 0)
-    return absl::InvalidArgumentError(absl::StrCat("a compensation of ", message.compensation,
+  if (!message.with_pulled && message.compensation == 0 && message.adaptive == 0) return absl::OkStatus();
+  for (const auto& [what, number] :
+       {std::pair("a compensation", message.compensation), std::pair("an adaptive scale", message.adaptive)}) {
+    if (number == 0 || (message.with_pulled && std::isfinite(number) && number > 0)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(what, " of ", number,
                                                    message.with_pulled ? "" : " without the pulled copy",
                                                    "; accepted: 0 and more, with it"));
+  }
+  if (message.compensation > 0 && message.adaptive > 0)
+    return absl::InvalidArgumentError(absl::StrCat("a compensation of ", message.compensation,
+                                                   " and an adaptive scale of ", message.adaptive,
+                                                   ": one is for gradients, the other for differences; use one"));
   if (message.contributes)
     return absl::InvalidArgumentError(
         "a round of the synchronous gate takes no pulled copies: its gradients aren't late");
-  for (const uint32_t index : message.pushed)
-    if (!IsFloatingPoint(model.variable(model.slices[index]).dtype) &&
-        model.variable(model.slices[index]).kind == VariableKind::kTrainable)
-      return absl::InvalidArgumentError(absl::StrCat("variable '", model.variable(model.slices[index]).name,
-                                                     "' is of whole numbers, whose gradients aren't compensated"));
+  if (const std::string whole = WholeNumbers(model, message); !whole.empty())
+    return absl::InvalidArgumentError(absl::StrCat(whole, ", which aren't changed by how far they have moved"));
+  return absl::OkStatus();
+}
+
+absl::Status CheckStalenessScale(const StoreModel& model, const PushPullRequest& message) {
+  if (message.staleness_scale == StalenessScale::kNone) return absl::OkStatus();
+  if (message.staleness_scale > StalenessScale::kInverse)
+    return absl::InvalidArgumentError(absl::StrCat("unknown scale by staleness ",
+                                                   static_cast<int>(message.staleness_scale),
+                                                   "; accepted: 0 none, 1 1/(staleness + 1), 2 1/staleness"));
+  if (message.contributes)
+    return absl::InvalidArgumentError(
+        "a round of the synchronous gate takes no scale by staleness: its gradients aren't late");
+  if (message.exchange != 0)
+    return absl::InvalidArgumentError("an elastic exchange has no scale by staleness: both sides move by alpha");
+  if (const std::string whole = WholeNumbers(model, message); !whole.empty())
+    return absl::InvalidArgumentError(absl::StrCat(whole, ", which aren't scaled by staleness"));
   return absl::OkStatus();
 }
 
@@ -54,8 +86,9 @@ absl::Status CheckExchange(const StoreModel& model, const PushPullRequest& messa
     return absl::InvalidArgumentError(absl::StrCat("an elastic exchange is sent in fp32, not ",
                                                    WirePrecisionName(message.pushed_as),
                                                    ": worker and centre have to move by the same"));
-  // Its answer is what it moved, which a staleness bound would keep back.
-  if (message.clock > 0) return absl::InvalidArgumentError("an elastic exchange is no clock of a staleness bound");
+  // Its answer is what it moved, which a staleness bound would keep back, and the workers' order doesn't.
+  if (message.clock > 0 && !model.ordered)
+    return absl::InvalidArgumentError("an elastic exchange is no clock of a staleness bound");
   for (const uint32_t index : message.pushed)
     if (model.variable(model.slices[index]).kind != VariableKind::kTrainable)
       return absl::InvalidArgumentError("an elastic exchange is of trainable variables");
@@ -112,6 +145,7 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
         absl::StrCat("a push of ", message.pushed.size(), " slices came with ", message.scales.size(), " scales"));
   RETURN_IF_ERROR(CheckPulledCopy(model, message));
   RETURN_IF_ERROR(CheckExchange(model, message));
+  RETURN_IF_ERROR(CheckStalenessScale(model, message));
   RETURN_IF_ERROR(Gates::Check(model, message));
   // A question about the global step alone has no values to do with.
   const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
@@ -139,17 +173,18 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
     gates_.Contribute(connection, message, bulk, std::move(responder));
     return hold_.Applied(message);
   }
-  // An answer that may be kept back is filled when it is sent.
-  if (message.clock > 0) {
-    PushPullReply reply = ApplyPush(message, bulk, {});
-    return gates_.AnswerApplied(connection, message, reply, std::move(responder));
-  }
   if (message.exchange > 0) {
     const PushPullReply reply = ApplyPush(message, bulk, {});
     Segments moved;
     for (const uint32_t slice : message.pushed)
       moved.push_back(ExchangeAnswer(*arena_, static_cast<int>(message.stamp.client), static_cast<int>(slice)));
-    return responder.Send(CompleteReply(message.stamp, reply), moved, arena_);
+    responder.Send(CompleteReply(message.stamp, reply), moved, arena_);
+    return gates_.LookAtTurns();
+  }
+  // An answer that may be kept back is filled when it is sent.
+  if (message.clock > 0) {
+    PushPullReply reply = ApplyPush(message, bulk, {});
+    return gates_.AnswerApplied(connection, message, reply, std::move(responder));
   }
   const size_t pull_bytes = PushPart(*arena_, message).PullBytes();
   if (pull_bytes == 0) return responder.Send(CompleteReply(message.stamp, ApplyPush(message, bulk, {})));
@@ -198,10 +233,11 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
                           {bulk.size() + pulled.size(), message.pushed.empty() ? 0 : FlowOf(message.stamp)});
   PushPullReply reply;
   NameValues(*arena_, reply);
+  const uint64_t staleness = reply.version - std::min(reply.version, message.pulled_version);
   // Schedules go by the global step: ps 0 counts it, the others know what the senders have heard from it.
   if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);
   const int64_t global_step = options_.lead ? Observe(arena_->header().counters.global_step) : known_step_;
-  PushedSlices(*arena_, message, bulk, pulled).Apply(global_step);
+  PushedSlices(*arena_, message, bulk, pulled).Apply(global_step, staleness);
   const PushPart part(*arena_, message);
   const bool whole = part.CompletesUpdate();
   reply.incomplete = message.part == UpdatePart::kClosing && !whole;
@@ -213,12 +249,27 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
     if (new_update) {
       ++reply.version;
       reply.staleness = before - std::min(before, message.pulled_version);
+      // By what it was scaled: workers that apply themselves may have counted since.
+      if (message.staleness_scale != StalenessScale::kNone) reply.staleness = staleness;
       ++staleness_[std::min<size_t>(reply.staleness, staleness_.size() - 1)];
       ++clients_.client(message.stamp.client).pushes;
     }
   }
   hold_.Applied(message, whole);
   return reply;
+}
+
+void StoreService::OnAwaitTurn(const IncomingRequest& request, Responder responder) {
+  AwaitTurnRequest message;
+  absl::Status status = Decode(request.control, message);
+  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
+  if (status.ok()) status = NeedTraining();
+  if (status.ok()) status = NeedModel();
+  if (status.ok()) status = CheckGeneration(message.generation);
+  if (status.ok() && !arena_->model().ordered)
+    status = absl::InvalidArgumentError("the model takes pushes as they come: nobody has a turn");
+  if (!status.ok()) return responder.Fail(std::move(status));
+  gates_.OnAwaitTurn(request.connection, message, std::move(responder));
 }
 
 // The generation can't have changed: it is this process that loads, on this loop.

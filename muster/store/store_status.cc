@@ -97,6 +97,7 @@ void AddGates(Arena& arena, Json& status) {
                       {"dropped", gate.dropped}};
   }
   if (model.clock_limit > 0) status["staleness_bound"] = model.clock_limit - 1;
+  if (model.ordered) status["ordered"] = true;
 }
 
 // The staleness counts without the empty tail; the last possible entry means "that or more".

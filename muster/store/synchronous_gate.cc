@@ -134,6 +134,11 @@ void SynchronousGate::Look(absl::Time now) {
                                             " contributors, but so many workers are done that it can't have them")));
 }
 
+void SynchronousGate::CatchUp(uint64_t local_step, absl::Time now) {
+  while (rounds_->CatchUp(local_step)) rounds_->Fire();
+  Look(now);
+}
+
 void SynchronousGate::Disconnect(ConnectionId connection) {
   std::erase_if(held_, [&](const Contributor& contributor) { return contributor.held.connection == connection; });
 }

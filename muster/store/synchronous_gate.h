@@ -30,6 +30,9 @@ class SynchronousGate {
   // `message` has been checked, `bulk` is what it pushes.
   void Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, absl::Time now,
                   Responder responder);
+  // A worker has heard from ps 0 that it collects that round. Another ps then fires what it collects, with the
+  // contributors that it has.
+  void CatchUp(uint64_t local_step, absl::Time now);
   // Rounds from `limit` on don't begin to fire, but to catch up with ps 0.
   void HoldFrom(uint64_t limit) { rounds_->HoldFrom(limit); }
   // … from the one that is being collected on.

@@ -335,7 +335,9 @@ TEST(WireTrainingTest, AnElasticExchangeIsSentAsItIs) {
     run.model.binding.exchanges = true;
     EXPECT_EQ(run.Start(), absl::OkStatus());
     run.model.Fill(2);
-    EXPECT_EQ(ElasticExchange(*run.chief, 0.3).Exchange().status(), absl::OkStatus());
+    ElasticExchange elastic(*run.chief, 0.3);
+    EXPECT_EQ(elastic.Exchange().status(), absl::OkStatus());
+    elastic.Move();
     return run.model.memory;
   };
   EXPECT_EQ(exchange({.gradients = WirePrecision::kFloat16, .parameters = WirePrecision::kBFloat16}), exchange({}));

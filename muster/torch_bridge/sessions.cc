@@ -12,7 +12,8 @@ SessionOptions Singular(SingularMonitoredSessionOptions options) {
               SessionCreatorOptions{.scaffold = std::move(options.scaffold),
                                     .master = std::move(options.master),
                                     .config = std::move(options.config),
-                                    .checkpoint_dir = std::move(options.checkpoint_dir)}),
+                                    .checkpoint_dir = std::move(options.checkpoint_dir),
+                                    .checkpoint_filename_with_path = std::move(options.checkpoint_filename_with_path)}),
           .default_hooks = false,
           .recovers = false};
 }

@@ -23,6 +23,7 @@ struct SingularMonitoredSessionOptions {
   SessionConfig config;
   std::string checkpoint_dir;  // restored from; saved to by a hook alone
   double stop_grace_period_secs = 120;
+  std::string checkpoint_filename_with_path;  // instead of a checkpoint_dir; see SessionCreatorOptions
 };
 
 // Always the chief, and recovers from nothing: a ps that has lost the model is an Error (exit code 138).
@@ -42,6 +43,8 @@ class TorchSupervisor {
   void PrepareOrWaitForSession(bool start_standard_services = true) {
     ThrowIfError(supervisor_.PrepareOrWaitForSession(start_standard_services));
   }
+  // The chief's threads of summaries and checkpoints, where PrepareOrWaitForSession wasn't to start them.
+  void StartStandardServices() { ThrowIfError(supervisor_.StartStandardServices()); }
   // Calls `body` between the start and the stop. What it throws stops every thread, and is thrown on after that, unless
   // it is an Error of OutOfRange, which is a clean end.
   void ManagedSession(const std::function<void(TorchSupervisor&)>& body);

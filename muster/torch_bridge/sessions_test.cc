@@ -131,6 +131,37 @@ TEST_F(SessionsTest, ASupervisorTrainsAndSavesWhereItIsTold) {
   EXPECT_TRUE(supervisor.ShouldStop());
 }
 
+TEST_F(SessionsTest, ASupervisorsServicesMayBeStartedLater) {
+  const std::string directory = NewDirectory();
+  TorchSupervisor supervisor(*server_, {.logdir = directory, .save_summaries_secs = 0, .save_model_secs = 0});
+  EXPECT_EQ(CodeOf([&] { supervisor.StartStandardServices(); }), absl::StatusCode::kFailedPrecondition);
+  supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false);
+  supervisor.StartStandardServices();
+  supervisor.Stop();
+}
+
+TEST_F(SessionsTest, ASingularSessionGoesOnFromTheCheckpointItIsGiven) {
+  const std::string directory = NewDirectory();
+  std::string second;
+  torch::Tensor weight;
+  TorchSupervisor supervisor(*server_, {.logdir = directory, .save_model_secs = 0});
+  supervisor.ManagedSession([&](TorchSupervisor& session) {
+    for (int i = 0; i < 3; ++i) {
+      if (session.Run(trainer_, [this] { return Loss(); }).global_step != 2) continue;
+      second = session.Save();
+      weight = net_->weight.detach().clone();
+    }
+    session.Save();
+  });
+  const auto server = Server::CreateLocal();
+  torch::nn::Linear net(4, 1);
+  Replica replica(*server, net);
+  const Trainer trainer = Asynchronous(replica, Sgd({.learning_rate = 0.1}));
+  SingularMonitoredSession session(*server, {}, {.checkpoint_filename_with_path = second});
+  EXPECT_EQ(session.global_step(), 2) << "the newest is of step 3";
+  EXPECT_TRUE(torch::equal(net->weight, weight));
+}
+
 TEST_F(SessionsTest, ASupervisorInALoopOfOnesOwn) {
   TorchSupervisor supervisor(*server_, {.logdir = NewDirectory()});
   supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false);

@@ -123,18 +123,25 @@ Trainer BoundedStaleness(Replica& replica, const OptimizerSpec& optimizer, uint3
                  std::make_unique<BoundedStalenessAlgorithm>(replica.source(), replica.placement(), optimizer, bound));
 }
 
-Trainer AllReduce(Replica& replica, const OptimizerSpec& optimizer, const AllReduceOptions& options) {
-  Node& node = replica.server().node();
-  const auto join = [&node](absl::Time deadline) -> absl::StatusOr<std::unique_ptr<Collective>> {
+AllReduceAlgorithm::Join AllReduceJoinOf(Server& server) {
+  return [&node = server.node()](absl::Time deadline) -> absl::StatusOr<std::unique_ptr<Collective>> {
     const auto group = node.MakeGroupOptions();
     if (!group.ok()) return group.status();
     return JoinGroup(*group, deadline);
   };
-  AllReduceOptions known = options;
-  if (known.workers_on_this_host == 0)
-    known.workers_on_this_host = ComputeThreadsOf(replica.server().task(), AvailableCores()).computing;
+}
+
+AllReduceOptions AllReduceOptionsOf(Server& server, AllReduceOptions options) {
+  if (options.workers_on_this_host == 0)
+    options.workers_on_this_host = ComputeThreadsOf(server.task(), AvailableCores()).computing;
+  return options;
+}
+
+Trainer AllReduce(Replica& replica, const OptimizerSpec& optimizer, const AllReduceOptions& options) {
+  Server& server = replica.server();
   return Trainer(replica,
-                 std::make_unique<AllReduceAlgorithm>(replica.source(), replica.placement(), optimizer, join, known));
+                 std::make_unique<AllReduceAlgorithm>(replica.source(), replica.placement(), optimizer,
+                                                      AllReduceJoinOf(server), AllReduceOptionsOf(server, options)));
 }
 
 Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer) {

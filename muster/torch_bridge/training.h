@@ -105,6 +105,10 @@ Trainer BoundedStaleness(Replica& replica, const OptimizerSpec& optimizer, uint3
 // applies it to its own copy (algo/all_reduce.h).
 Trainer AllReduce(Replica& replica, const OptimizerSpec& optimizer, const AllReduceOptions& options = {});
 
+// What AllReduce makes of a server: how its group is joined, and `options` with what it knows of the cluster.
+AllReduceAlgorithm::Join AllReduceJoinOf(Server& server);
+AllReduceOptions AllReduceOptionsOf(Server& server, AllReduceOptions options);
+
 // Asynchronous, one step stale: gradients are sent and values fetched while the next minibatch is computed
 // (algo/pipelined.h). Through the ps, whatever `apply` says but kDirect.
 Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer);

@@ -100,6 +100,11 @@ absl::Status Coordinator::Join(const CoordinatorJoinOptions& options) {
   return absl::OkStatus();
 }
 
+bool Coordinator::joined() const {
+  const MutexLock lock(mutex_);
+  return joined_;
+}
+
 absl::Status Coordinator::requested_error() const {
   const MutexLock lock(mutex_);
   return error_;

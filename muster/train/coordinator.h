@@ -79,6 +79,8 @@ class Coordinator {
   // Waits until all threads have ended or a stop is asked for, then for the grace period until all have ended. Returns
   // the error of the first request; else FailedPrecondition, "Coordinator stopped with threads still running: a b".
   [[nodiscard]] absl::Status Join(const CoordinatorJoinOptions& options = {});
+  // Join has waited for the threads, and returned their error or named who is still there; not since ClearStop.
+  bool joined() const;
 
   // The error of the first request, OK if there is none (TensorFlow's raise_requested_exception); the exception that it
   // was made of, null if it was none.

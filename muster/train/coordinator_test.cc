@@ -79,7 +79,9 @@ TEST_F(CoordinatorTest, OutOfRangeIsACleanStopUnlessToldOtherwise) {
 }
 
 TEST_F(CoordinatorTest, AfterJoinAnErrorGoesToWhoReportsIt) {
+  EXPECT_FALSE(coordinator_.joined());
   EXPECT_EQ(coordinator_.Join(), absl::OkStatus());
+  EXPECT_TRUE(coordinator_.joined());
   EXPECT_EQ(coordinator_.RequestStop(absl::InternalError("late")), absl::InternalError("late"));
   EXPECT_EQ(coordinator_.RequestStop(absl::OutOfRangeError("late")), absl::OkStatus());
   EXPECT_EQ(coordinator_.requested_error(), absl::OkStatus());
@@ -111,6 +113,7 @@ TEST_F(StragglerTest, WhoDoesNotEndInTheGracePeriodIsNamed) {
   const absl::Time begin = clock_.Now();
   EXPECT_EQ(JoinPastTheGracePeriod({}),
             absl::FailedPreconditionError("Coordinator stopped with threads still running: second fourth"));
+  EXPECT_TRUE(coordinator_.joined());
   EXPECT_EQ(clock_.Now() - begin, absl::Seconds(120)) << "TensorFlow's default";
 }
 
@@ -137,9 +140,12 @@ TEST_F(CoordinatorTest, WaitForStopHasItsTimeout) {
 
 TEST_F(CoordinatorTest, ClearStopMakesItAsNew) {
   EXPECT_EQ(coordinator_.RequestStop(absl::DataLossError("why")), absl::OkStatus());
+  EXPECT_FALSE(coordinator_.joined()) << "a stop isn't its end";
   EXPECT_EQ(coordinator_.Join(), absl::DataLossError("why"));
+  EXPECT_TRUE(coordinator_.joined());
   EXPECT_EQ(coordinator_.ClearStop(), absl::OkStatus());
   EXPECT_FALSE(coordinator_.ShouldStop());
+  EXPECT_FALSE(coordinator_.joined());
   EXPECT_EQ(coordinator_.requested_error(), absl::OkStatus());
   EXPECT_EQ(coordinator_.RequestStop(absl::InternalError("again")), absl::OkStatus());
   EXPECT_EQ(coordinator_.Join(), absl::InternalError("again"));

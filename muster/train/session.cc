@@ -38,6 +38,7 @@ SessionOptions Resolve(SessionOptions options) {
   SessionCreatorOptions own = options.creator->options();
   options.master = std::move(own.master);
   options.checkpoint_dir = std::move(own.checkpoint_dir);
+  options.checkpoint_filename_with_path = std::move(own.checkpoint_filename_with_path);
   options.scaffold = std::move(own.scaffold);
   options.config = std::move(own.config);
   options.max_wait_secs = own.max_wait_secs;
@@ -54,6 +55,7 @@ std::shared_ptr<SessionCreator> MakeCreator(const SessionOptions& options, bool 
 SessionManagerOptions ManagerOptions(const SessionOptions& options, bool is_chief) {
   return {.is_chief = is_chief,
           .checkpoint_dir = options.checkpoint_dir,
+          .checkpoint_filename_with_path = options.checkpoint_filename_with_path,
           .scaffold = options.scaffold,
           .saver = {.keep_checkpoint_max = options.keep_checkpoint_max,
                     .keep_checkpoint_every_n_hours = options.keep_checkpoint_every_n_hours,
@@ -110,6 +112,7 @@ absl::Status Session::CheckOptions() const {
   if (options_.save_summaries_secs && options_.save_summaries_steps)
     return WrongOptionError("give one of save_summaries_secs and save_summaries_steps, not both");
   RETURN_IF_ERROR(CheckSaverOptions(manager_.options().saver));
+  RETURN_IF_ERROR(CheckWhatIsRestored(manager_.options()));
   if (options_.scaffold && options_.scaffold->options().saver && HasSaverOptions(options_))
     return WrongOptionError(
         "You cannot provide both saver and scaffold: the scaffold has a saver, so keep_checkpoint_max, "
@@ -391,6 +394,7 @@ absl::Status Session::Close() {
   environment_.algorithm->End();
   // Whatever fails here, the ps must still hear that this task is done: they would wait for it otherwise.
   absl::Status first_error = created_ ? manager_.Settle() : absl::OkStatus();
+  global_step_ = std::max(global_step_, environment_.client->global_step());  // a last window may have been committed
   const bool clean = !IsInterrupted(first_error) && coordinator_.requested_error().ok();
   if (created_ && clean) first_error.Update(EndHooks());
   const absl::Status threads = StopThreads();

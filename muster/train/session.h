@@ -60,8 +60,9 @@ struct SessionOptions {
   // What a MonitoredSession is besides: its creator's scaffold, master, config, checkpoint_dir and is_chief stand in
   // for those above. Null: a ChiefSessionCreator or a WorkerSessionCreator of what is above.
   std::shared_ptr<SessionCreator> creator;
-  bool default_hooks = true;  // false: the chief has no hooks but those it is given
-  bool recovers = true;       // false: a ps that has lost the model is an error (Aborted)
+  std::string checkpoint_filename_with_path;  // the creator's; see SessionCreatorOptions
+  bool default_hooks = true;                  // false: the chief has no hooks but those it is given
+  bool recovers = true;                       // false: a ps that has lost the model is an error (Aborted)
 };
 
 class Session;

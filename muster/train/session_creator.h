@@ -22,7 +22,10 @@ struct SessionCreatorOptions {
   std::shared_ptr<Scaffold> scaffold;
   std::string master;  // see SessionOptions::master
   SessionConfig config;
-  std::string checkpoint_dir;      // the chief's; empty: nothing is restored, and no hook can save
+  std::string checkpoint_dir;  // the chief's; empty: no hook can save
+  // The chief's, instead of a checkpoint_dir (both are InvalidArgument): exactly this checkpoint ("dir/model.ckpt-100")
+  // is restored where the ps don't hold the model, at the start and at every recovery. NotFound (exit code 2): none.
+  std::string checkpoint_filename_with_path;
   double max_wait_secs = 30 * 60;  // a worker's; TensorFlow's default
 };
 

@@ -5,8 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
+#include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/last_wait.h"
 
 namespace muster {
@@ -25,6 +28,13 @@ absl::Status RunIfGiven(const std::function<absl::Status()>& function) {
 }
 
 }  // namespace
+
+absl::Status CheckWhatIsRestored(const SessionManagerOptions& options) {
+  if (options.checkpoint_dir.empty() || options.checkpoint_filename_with_path.empty()) return absl::OkStatus();
+  return WrongOptionError(absl::StrCat("give one of checkpoint_dir ('", options.checkpoint_dir,
+                                       "') and checkpoint_filename_with_path ('", options.checkpoint_filename_with_path,
+                                       "'), not both"));
+}
 
 SessionManager::SessionManager(SessionEnvironment environment, SessionManagerOptions options)
     : environment_(std::move(environment)), options_(Complete(std::move(options))) {}
@@ -70,10 +80,17 @@ absl::Status SessionManager::Join() {
 }
 
 absl::Status SessionManager::OpenSaver() {
+  RETURN_IF_ERROR(CheckWhatIsRestored(options_));
   if (options_.checkpoint_dir.empty() && !environment_.algorithm->trains_on_ps() && !environment_.target.empty())
     LogWarning("without ps and without a checkpoint_dir all steps are lost when a worker dies");
   if (options_.checkpoint_dir.empty() || saver_) return absl::OkStatus();
   RETURN_IF_ERROR(environment_.files->CreateDirectory(options_.checkpoint_dir));
+  ASSIGN_OR_RETURN(saver_, NewSaver(options_.checkpoint_dir));
+  return absl::OkStatus();
+}
+
+// With everything that checkpoints keep.
+absl::StatusOr<std::unique_ptr<Saver>> SessionManager::NewSaver(const std::string& directory) {
   SaverOptions options = options_.saver;
   std::vector<Saveable> saveables = options_.saveables;
   if (const std::optional<ScaffoldSaver>& own = scaffold().options().saver) {
@@ -84,24 +101,41 @@ absl::Status SessionManager::OpenSaver() {
   }
   RETURN_IF_ERROR(CheckSaverOptions(options));
   options.settle = [this] { return Settle(); };
-  saver_ = std::make_unique<Saver>(*environment_.files, *environment_.loop, *environment_.client,
-                                   options_.checkpoint_dir, std::move(options));
-  for (const Saveable& saveable : environment_.saveables) saver_->Add(saveable);
-  for (Saveable& saveable : saveables) saver_->Add(std::move(saveable));
-  return absl::OkStatus();
+  auto saver = std::make_unique<Saver>(*environment_.files, *environment_.loop, *environment_.client, directory,
+                                       std::move(options));
+  for (const Saveable& saveable : environment_.saveables) saver->Add(saveable);
+  for (Saveable& saveable : saveables) saver->Add(std::move(saveable));
+  return saver;
 }
 
 // Whether the ps hold one, of their own or restored now.
 absl::StatusOr<bool> SessionManager::HasModel() {
   RETURN_IF_ERROR(OpenSaver());
+  const std::string& named = options_.checkpoint_filename_with_path;
   if (environment_.client->ready()) {
-    LogInfo("The ps hold the model already: going on with it.");
+    LogInfo("The ps hold the model already: going on with it",
+            named.empty() ? "." : absl::StrCat(", not from ", named, "."));
+    return true;
+  }
+  const auto saveables = was_ready_ ? Saver::Saveables::kLeave : Saver::Saveables::kRestore;
+  if (!named.empty()) {
+    RETURN_IF_ERROR(RestoreNamed(saveables));
     return true;
   }
   if (!saver_) return false;
-  ASSIGN_OR_RETURN(const std::optional<int64_t> restored,
-                   saver_->RestoreLatest(was_ready_ ? Saver::Saveables::kLeave : Saver::Saveables::kRestore));
+  ASSIGN_OR_RETURN(const std::optional<int64_t> restored, saver_->RestoreLatest(saveables));
   return restored.has_value();
+}
+
+absl::Status SessionManager::RestoreNamed(Saver::Saveables saveables) {
+  const std::string& path = options_.checkpoint_filename_with_path;
+  const std::string manifest = absl::StrCat(absl::StripSuffix(path, kManifestSuffix), kManifestSuffix);
+  if (!environment_.files->Exists(manifest))
+    return AsWrongConfiguration(absl::NotFoundError(
+        absl::StrCat("checkpoint_filename_with_path is '", path, "': there is no such checkpoint, as there is no file ",
+                     manifest, "; give a path like model_dir/model.ckpt-100")));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Saver> reader, NewSaver(/*directory=*/""));
+  return reader->Restore(path, saveables).status();
 }
 
 absl::Status SessionManager::Initialize() {

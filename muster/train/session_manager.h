@@ -20,21 +20,27 @@ namespace muster {
 
 struct SessionManagerOptions {
   bool is_chief = false;
-  std::string checkpoint_dir;          // empty: nothing is saved or restored
+  std::string checkpoint_dir;  // empty: nothing is saved
+  // Restored is exactly this checkpoint ("dir/model.ckpt-100") instead of the newest of a checkpoint_dir.
+  std::string checkpoint_filename_with_path;
   std::shared_ptr<Scaffold> scaffold;  // null: an empty one
   SaverOptions saver;                  // unless the scaffold has one; `settle` is the manager's
   std::vector<Saveable> saveables;     // likewise
   absl::Duration max_wait = absl::Seconds(7200);
 };
 
+// InvalidArgument (IsWrongConfiguration): both a checkpoint_dir and a checkpoint_filename_with_path.
+[[nodiscard]] absl::Status CheckWhatIsRestored(const SessionManagerOptions& options);
+
 class SessionManager {
  public:
   SessionManager(SessionEnvironment environment, SessionManagerOptions options);
 
-  // The chief: what the ps hold is kept; else the newest checkpoint is restored; else the scaffold's init and init_fn
-  // make the values. Then its local init and ready check. Returns the global step. Errors: those of StoreClient, Saver
-  // and scaffold; Aborted: a ps lost the model meanwhile, try again; Cancelled: training has ended, or a stop was asked
-  // for; Unavailable: the model was lost (LoseModel) and there is no checkpoint.
+  // The chief: what the ps hold is kept; else checkpoint_filename_with_path or the newest checkpoint is restored; else
+  // the scaffold's init and init_fn make the values. Then its local init and ready check. Returns the global step.
+  // Errors: those of StoreClient, Saver and scaffold; Aborted: a ps lost the model meanwhile, try again; Cancelled:
+  // training has ended, or a stop was asked for; Unavailable: the model was lost (LoseModel) and there is no
+  // checkpoint; NotFound (IsWrongConfiguration): none at checkpoint_filename_with_path; CheckWhatIsRestored's.
   absl::StatusOr<int64_t> PrepareSession();
 
   // The same, but nothing is initialised: no value if there is neither a model on the ps nor a checkpoint.
@@ -61,7 +67,9 @@ class SessionManager {
  private:
   [[nodiscard]] absl::Status Join();
   [[nodiscard]] absl::Status OpenSaver();
+  absl::StatusOr<std::unique_ptr<Saver>> NewSaver(const std::string& directory);
   absl::StatusOr<bool> HasModel();
+  [[nodiscard]] absl::Status RestoreNamed(Saver::Saveables saveables);
   [[nodiscard]] absl::Status Initialize();
   absl::StatusOr<int64_t> FetchModel(absl::Time deadline);
   [[nodiscard]] absl::Status PullEverything();

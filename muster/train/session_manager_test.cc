@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/train/training_process.h"
 
@@ -31,6 +32,11 @@ class SessionManagerTest : public ::testing::Test {
         .local_init = [note] { return note("local_init"), absl::OkStatus(); },
         .ready_for_local_init = [note] { return note("ready_for_local_init?"), std::vector<std::string>(); },
         .ready = [note] { return note("ready?"), std::vector<std::string>(); }});
+  }
+  // Notes what is restored.
+  Saveable Position() {
+    return {"position", [] { return std::string("17"); },
+            [this](const std::string& state) { return story_.push_back(state), absl::OkStatus(); }};
   }
   std::vector<std::string> TakeStory() { return std::exchange(story_, {}); }
   SessionManager Manager(TrainingProcess& process, SessionManagerOptions options) {
@@ -75,6 +81,83 @@ TEST_F(SessionManagerTest, PrepareRestoresInsteadWhereThereIsACheckpoint) {
   EXPECT_EQ(*step, 4);
   EXPECT_EQ(again.source.values(0), then);
   EXPECT_THAT(TakeStory(), ElementsAre("ready_for_local_init?", "local_init", "ready?"));
+}
+
+// As a new job: with a disk on which an earlier one has saved at the steps 2 and 4.
+class NamedCheckpointTest : public SessionManagerTest {
+ protected:
+  NamedCheckpointTest() {
+    SessionManager before = Manager(chief_, {.is_chief = true, .checkpoint_dir = "model", .saveables = {Position()}});
+    EXPECT_EQ(before.PrepareSession().status(), absl::OkStatus());
+    for (const char* path : {"model/model.ckpt-2", "model/model.ckpt-4"}) {
+      for (int i = 0; i < 2; ++i) chief_.Step();
+      EXPECT_EQ(*before.saver()->Save(), path);
+      if (at_2_.empty()) at_2_ = chief_.source.values(0);
+    }
+    new_store_.KillPs(0);
+    new_store_.StartPs(0, &store_.files);
+  }
+  SessionManager NewChief(const std::string& path) {
+    return Manager(new_chief_, {.is_chief = true,
+                                .checkpoint_filename_with_path = path,
+                                .scaffold = NotingScaffold(new_chief_),
+                                .saveables = {Position()}});
+  }
+
+  std::vector<float> at_2_;  // the first variable's values
+  SimulatedStore new_store_{1, kTasks, {.lease = absl::Hours(100)}};
+  TrainingProcess new_chief_{new_store_, "chief:0", {.files = &store_.files}};
+};
+
+TEST_F(NamedCheckpointTest, ItIsRestoredAndNotTheNewest) {
+  SessionManager chief = NewChief("model/model.ckpt-2");
+  const auto step = chief.PrepareSession();
+  ASSERT_EQ(step.status(), absl::OkStatus());
+  EXPECT_EQ(*step, 2);
+  EXPECT_EQ(new_chief_.source.values(0), at_2_);
+  EXPECT_THAT(TakeStory(), ElementsAre("17", "ready_for_local_init?", "local_init", "ready?"));
+  EXPECT_EQ(chief.saver(), nullptr) << "without a checkpoint_dir nothing is saved";
+}
+
+TEST_F(NamedCheckpointTest, ItMayBeNamedByItsManifest) {
+  EXPECT_EQ(NewChief("model/model.ckpt-2.manifest.json").PrepareSession().value_or(-1), 2);
+}
+
+TEST_F(NamedCheckpointTest, ARecoveryGoesBackToItAndLeavesTheInputWhereItIs) {
+  SessionManager chief = NewChief("model/model.ckpt-2");
+  ASSERT_EQ(chief.PrepareSession().status(), absl::OkStatus());
+  new_chief_.Step();
+  new_store_.LosePs(0);
+  new_store_.StartPs(0, &store_.files);
+  TakeStory();
+  chief.LoseModel(absl::AbortedError("ps:0 has lost the model"));
+  const auto recovered = chief.RecoverSession();
+  ASSERT_EQ(recovered.status(), absl::OkStatus());
+  EXPECT_EQ(recovered->value_or(-1), 2);
+  EXPECT_THAT(TakeStory(), ElementsAre("ready_for_local_init?", "local_init", "ready?"));
+}
+
+TEST_F(NamedCheckpointTest, WhatThePsHoldIsKept) {
+  ASSERT_EQ(NewChief("model/model.ckpt-2").PrepareSession().status(), absl::OkStatus());
+  new_chief_.Step();
+  EXPECT_EQ(NewChief("model/model.ckpt-2").PrepareSession().value_or(-1), 3);
+}
+
+TEST_F(NamedCheckpointTest, OneThatIsNotThereIsAnErrorAndNothingIsInitialised) {
+  const absl::Status status = NewChief("model/model.ckpt-3").PrepareSession().status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_TRUE(IsWrongConfiguration(status)) << "exit code 2";
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("checkpoint_filename_with_path is 'model/model.ckpt-3'"),
+                                                   HasSubstr("no file model/model.ckpt-3.manifest.json")));
+  EXPECT_THAT(TakeStory(), IsEmpty());
+}
+
+TEST_F(NamedCheckpointTest, TogetherWithADirectoryItIsAnError) {
+  SessionManager chief = Manager(
+      new_chief_, {.is_chief = true, .checkpoint_dir = "model", .checkpoint_filename_with_path = "model/model.ckpt-2"});
+  const absl::Status status = chief.PrepareSession().status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(IsWrongConfiguration(status));
 }
 
 TEST_F(SessionManagerTest, AnErrorOfAnyPieceIsTheErrorOfTheStart) {
@@ -163,11 +246,8 @@ TEST_F(SessionManagerTest, AScaffoldCanBeChangedUntilItIsFinalized) {
 }
 
 TEST_F(SessionManagerTest, TheScaffoldsSaverKeepsItsOwnThings) {
-  const auto scaffold = std::make_shared<Scaffold>(ScaffoldOptions{
-      .saver = ScaffoldSaver{
-          .keep_checkpoint_max = 1,
-          .saveables = {{"position", [] { return std::string("17"); },
-                         [this](const std::string& state) { return story_.push_back(state), absl::OkStatus(); }}}}});
+  const auto scaffold = std::make_shared<Scaffold>(
+      ScaffoldOptions{.saver = ScaffoldSaver{.keep_checkpoint_max = 1, .saveables = {Position()}}});
   SessionManager chief = Manager(chief_, {.is_chief = true, .checkpoint_dir = "model", .scaffold = scaffold});
   ASSERT_EQ(chief.PrepareSession().status(), absl::OkStatus());
   for (int i = 0; i < 2; ++i) {

@@ -247,6 +247,34 @@ TEST_F(SessionObjectsTest, TheCreatorSaysWhoIsTheChief) {
   EXPECT_EQ(preparing.Start(), absl::OkStatus());
 }
 
+TEST_F(SessionObjectsTest, ACreatorsCheckpointIsRestoredAtTheStartAndAtEveryRecovery) {
+  Session before = chief_.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 1});
+  ASSERT_EQ(before.Start(), absl::OkStatus());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(before.Run(), absl::OkStatus());
+  SimulatedStore store(1, kTasks, {.lease = absl::Hours(100)});
+  TrainingProcess process(store, "chief:0", {.files = &store_.files});
+  Session session = process.MakeSession({.creator = std::make_shared<ChiefSessionCreator>(SessionCreatorOptions{
+                                             .checkpoint_filename_with_path = "model/model.ckpt-2"}),
+                                         .default_hooks = false});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  EXPECT_EQ(session.global_step(), 2);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
+  store.LosePs(0);
+  store.StartPs(0);
+  ASSERT_EQ(session.Run(), absl::OkStatus());
+  EXPECT_EQ(session.global_step(), 3);
+}
+
+TEST_F(SessionObjectsTest, ADirectoryTogetherWithACheckpointIsAnErrorBeforeAnythingIsStarted) {
+  const auto creator = std::make_shared<ChiefSessionCreator>(
+      SessionCreatorOptions{.checkpoint_dir = "model", .checkpoint_filename_with_path = "model/model.ckpt-2"});
+  Session session = chief_.MakeSession({.creator = creator, .default_hooks = false}, {NewHook("a")});
+  EXPECT_EQ(session.Start(), WrongOptionError("give one of checkpoint_dir ('model') and checkpoint_filename_with_path "
+                                              "('model/model.ckpt-2'), not both"));
+  EXPECT_THAT(TakeStory(), IsEmpty());
+  EXPECT_EQ(chief_.joined, 0);
+}
+
 TEST_F(SessionObjectsTest, WithoutDefaultHooksNothingIsSaved) {
   const auto creator = std::make_shared<ChiefSessionCreator>(SessionCreatorOptions{.checkpoint_dir = "model"});
   Session session = chief_.MakeSession({.creator = creator, .default_hooks = false});

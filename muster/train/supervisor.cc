@@ -34,8 +34,7 @@ Supervisor::~Supervisor() {
 
 absl::Status Supervisor::PrepareOrWaitForSession(bool start_standard_services) {
   RETURN_IF_ERROR(Prepare());
-  if (summaries_ && start_standard_services) StartStandardServices();
-  return absl::OkStatus();
+  return summaries_ && start_standard_services ? StartStandardServices() : absl::OkStatus();
 }
 
 absl::Status Supervisor::Prepare() {
@@ -72,7 +71,18 @@ bool Supervisor::IsPrepared() const {
   return prepared_;
 }
 
-void Supervisor::StartStandardServices() {
+absl::Status Supervisor::StartStandardServices() {
+  RETURN_IF_ERROR(CheckBetweenSteps("StartStandardServices"));
+  if (!is_chief())
+    return absl::FailedPreconditionError(
+        "StartStandardServices is the chief's: only there is who saves and writes summaries");
+  if (stopped_ || !IsPrepared())
+    return absl::FailedPreconditionError("StartStandardServices needs a session, between its start and its stop");
+  if (!summaries_) {
+    LogWarning("no standard services: the supervisor has no logdir for checkpoints and summaries");
+    return absl::OkStatus();
+  }
+  if (std::exchange(serving_, true)) return absl::OkStatus();
   const auto start = [this](const char* name, double secs, absl::Status (Supervisor::*work)()) {
     if (secs <= 0) return;
     LogInfo("Starting ", name, " thread.");
@@ -84,6 +94,7 @@ void Supervisor::StartStandardServices() {
   start("summary", options_.save_summaries_secs, &Supervisor::AskForSummaries);
   start("step counter", options_.save_summaries_secs, &Supervisor::CountSteps);
   start("checkpoint", options_.save_model_secs, &Supervisor::SaveOrGoOn);
+  return absl::OkStatus();
 }
 
 absl::Status Supervisor::ManagedSession(absl::FunctionRef<absl::Status()> body) {

@@ -57,6 +57,11 @@ class Supervisor {
   // Without a logdir there are no services. Once; FailedPrecondition: already.
   [[nodiscard]] absl::Status PrepareOrWaitForSession(bool start_standard_services = true);
 
+  // The same threads later, for a session that was prepared without them; those that were started go on, and there are
+  // no others beside them. The training thread's, not within a step. FailedPrecondition: not the chief; no session, or
+  // it has ended. Without a logdir: a warning.
+  [[nodiscard]] absl::Status StartStandardServices();
+
   // TensorFlow's `with managed_session()`: prepares, calls `body`, asks for a stop with its error, stops. OutOfRange of
   // the body, and training that has ended elsewhere, are clean ends.
   [[nodiscard]] absl::Status ManagedSession(absl::FunctionRef<absl::Status()> body);
@@ -99,7 +104,6 @@ class Supervisor {
   int64_t global_step() const { return global_step_; }  // as this process saw it last; any thread, and in the step
 
  private:
-  void StartStandardServices();
   [[nodiscard]] absl::Status Prepare();
   bool IsPrepared() const;
   [[nodiscard]] absl::Status CheckBetweenSteps(const char* called) const;
@@ -117,6 +121,7 @@ class Supervisor {
   StepSummaries step_summaries_;
   WholeRunSummary whole_run_;
   bool stopped_ = false;                        // Stop was called; the training thread's
+  bool serving_ = false;                        // the standard services were started; likewise
   std::unique_ptr<EventFileWriter> summaries_;  // doesn't change once `prepared_`
   std::atomic<int64_t> global_step_ = 0;
   std::atomic<std::thread::id> stepping_;  // the thread that is in a step, or none

@@ -25,11 +25,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 
 class SupervisorTest : public ::testing::Test {
  protected:
+  SupervisorTest() { SetUpLog(""); }  // before there are threads that write into it
   SessionEnvironment Environment(TrainingProcess& process) {
     SessionEnvironment environment = process.Environment();
     environment.wait_clock = &clock_;
@@ -48,6 +50,11 @@ class SupervisorTest : public ::testing::Test {
   }
   void Steps(Supervisor& supervisor, int steps) {
     for (int i = 0; i < steps; ++i) ASSERT_EQ(supervisor.Run().status(), absl::OkStatus());
+  }
+  static std::string LogOfStartingServices(Supervisor& supervisor) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(supervisor.StartStandardServices(), absl::OkStatus());
+    return testing::internal::GetCapturedStderr();
   }
 
   SimulatedWaitClock clock_;
@@ -99,13 +106,13 @@ TEST_F(SupervisorTest, WithinAStepItCannotBeCalledButForAStop) {
   std::vector<absl::Status> refused;
   chief_.source.on_step = [&](double loss) {
     refused = {supervisor.Run().status(), supervisor.Save().status(), supervisor.SummarizeNextStep(),
-               supervisor.Stop()};
+               supervisor.StartStandardServices(), supervisor.Stop()};
     supervisor.RequestStop();
     return loss;
   };
   EXPECT_EQ(supervisor.Run().status(), absl::OkStatus());
   EXPECT_TRUE(supervisor.ShouldStop());
-  ASSERT_EQ(refused.size(), 4u);
+  ASSERT_EQ(refused.size(), 5u);
   for (const absl::Status& status : refused) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("within a step"));
@@ -157,6 +164,39 @@ TEST_F(SupervisorTest, WithoutServicesTheProgramSavesAndSummarisesAtItsOwnTimes)
   EXPECT_TRUE(absl::IsFailedPrecondition(supervisor.SummarizeNextStep()));
   EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-4"));
   EXPECT_THAT(Events(), ElementsAre("1: START", "3: loss", "4: CHECKPOINT model/model.ckpt-4", "4: STOP"));
+}
+
+TEST_F(SupervisorTest, ServicesCanBeStartedLaterAndOnceOnly) {
+  Supervisor supervisor(Environment(chief_), {.logdir = "model"});
+  EXPECT_TRUE(absl::IsFailedPrecondition(supervisor.StartStandardServices())) << "there is no session";
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false), absl::OkStatus());
+  Steps(supervisor, 2);
+  EXPECT_THAT(Checkpoints(), IsEmpty());
+  EXPECT_THAT(LogOfStartingServices(supervisor), HasSubstr("Starting checkpoint thread."));
+  clock_.AwaitWaiters(3);
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-2"));
+  Steps(supervisor, 1);
+  EXPECT_THAT(LogOfStartingServices(supervisor), Not(HasSubstr("Starting")));
+  EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(supervisor.StartStandardServices())) << "it has ended";
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-2"));
+  EXPECT_THAT(Events(), ElementsAre("1: START", "2: CHECKPOINT model/model.ckpt-2", "3: STOP", "3: loss"));
+}
+
+TEST_F(SupervisorTest, ServicesThatWereStartedWithTheSessionAreNotStartedAgain) {
+  Supervisor supervisor(Environment(chief_), {.logdir = "model"});
+  EXPECT_EQ(supervisor.ManagedSession([&] {
+    EXPECT_THAT(LogOfStartingServices(supervisor), Not(HasSubstr("Starting")));
+    return absl::OkStatus();
+  }),
+            absl::OkStatus());
+}
+
+TEST_F(SupervisorTest, ServicesWithoutALogdirAreAWarning) {
+  Supervisor supervisor(Environment(chief_), {});
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
+  EXPECT_THAT(LogOfStartingServices(supervisor), HasSubstr("no logdir"));
+  EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
 }
 
 // On a device the module has a copy of the values.
@@ -226,7 +266,6 @@ TEST_F(SupervisorTest, ItsConfigIsThatOfASession) {
   EXPECT_TRUE(IsWrongConfiguration(prepared({.device_filters = {"/job:ps/task:1"}})));
   EXPECT_EQ(chief_.joined, 0) << "before anything is asked";
   testing::internal::CaptureStderr();
-  SetUpLog("");
   EXPECT_EQ(prepared({.log_device_placement = true}), absl::OkStatus());
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("device placement of chief:0"));
 }
@@ -239,6 +278,9 @@ TEST_F(SupervisorTest, AWorkerWaitsAndHasNoServices) {
   Steps(supervisor, 2);
   EXPECT_EQ(supervisor.global_step(), 2);
   EXPECT_TRUE(absl::IsFailedPrecondition(supervisor.Save().status()));
+  const absl::Status services = supervisor.StartStandardServices();
+  EXPECT_TRUE(absl::IsFailedPrecondition(services)) << services;
+  EXPECT_THAT(std::string(services.message()), HasSubstr("is the chief's"));
   EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
   EXPECT_THAT(Checkpoints(), IsEmpty());
   EXPECT_THAT(Events(), IsEmpty());

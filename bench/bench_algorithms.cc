@@ -1,0 +1,301 @@
+// `bench algorithms`: every way of `muster algorithms` to combine the workers' updates, with what is standard for it:
+// minibatches a second with one and two workers beside plain processes, measured in turns in one run; the bytes that it
+// sends a minibatch, and what a step of it costs beside computing and the store. Rows on stdout are JSON, tables are on
+// stderr.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/median.h"
+#include "bench/pipeline_cost.h"
+#include "bench/processor.h"
+#include "bench/steps_lines.h"
+#include "bench/steps_measurement.h"
+#include "bench/steps_process.h"
+#include "muster/algo/algorithm_choice.h"
+#include "muster/algo/algorithm_table.h"
+#include "muster/base/log.h"
+#include "muster/cluster/task_config.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr double kGoalMicroseconds = 10;  // that a step may cost beside computing and the store
+
+constexpr char kFooter[] = R"(
+The work is a perceptron 784-100-10 with minibatches of 100 (318 KB of parameters); each algorithm has its default
+parameters (`muster algorithms NAME`).
+
+First table, of one process: one worker and one ps on one thread, with gradients that are there already. "sent" and
+"received": bytes a minibatch of the worker's messages, as its channel counts them, where the ps applies. "own": what a
+step takes less computing (nothing here), less what the store's client takes from handing a push over to having the
+answer, less the worker's own update rule, by the spans of the worker's track; so what the client does before it hands
+over counts as the algorithm's own. Mean of the steps, median of the rounds. "few": the same with 10 parameters: what of
+it isn't passes over the values. All-reduce has no ps, one-step-stale training a thread: there nothing is told apart.
+
+Second table, of processes, in turns, every other round backwards: one plain process ("local"), two at once, and each
+algorithm with 1 and 2 workers and a ps on this host, who applies as it is by itself. "/ local", "/ two": the median of
+the rounds' ratios to one plain process, to two at once.
+
+At the end stands the goal: "own" is at most 10 us a step, in the middle of the algorithms and in the worst.
+
+Examples:
+  ./dev bench algorithms                                  everything, about seven minutes
+  ./dev bench algorithms --no_speed                       the first table alone, half a minute
+  ./dev bench algorithms --algorithms downpour,easgd --rounds 3
+)";
+
+// What starting and ending a measurement's processes takes, seconds, warm-up included; about.
+constexpr double kStart = 1;
+
+struct Options {
+  std::vector<std::string> algorithms;  // empty: all
+  int workers = 2;
+  int rounds = 5;
+  int64_t cost_steps = 2000;
+  bool speed = true;
+  StepsSettings settings;
+};
+
+absl::StatusOr<AlgorithmPlan> PlanOf(const AlgorithmInfo& algorithm, int workers) {
+  return PlanAlgorithm({.name = std::string(algorithm.name)},
+                       {.workers = static_cast<uint32_t>(workers), .num_ps = algorithm.needs_ps ? 1 : 0});
+}
+
+std::vector<const AlgorithmInfo*> Chosen(const Options& options) {
+  std::vector<const AlgorithmInfo*> chosen;
+  for (const AlgorithmInfo& algorithm : AlgorithmTable())
+    if (options.algorithms.empty() || std::find(options.algorithms.begin(), options.algorithms.end(),
+                                                std::string(algorithm.name)) != options.algorithms.end())
+      chosen.push_back(&algorithm);
+  return chosen;
+}
+
+// What one algorithm costs, round by round.
+struct CostLine {
+  std::string name;
+  bool told_apart = false;  // its own cost is
+  std::vector<double> own, own_few;
+  double bytes_sent = 0, bytes_received = 0;
+  bool failed = false;
+};
+
+std::vector<VariableSpec> TheWork() {
+  return {{.name = "hidden0.weight", .shape = {100, 784}},
+          {.name = "hidden0.bias", .shape = {100}},
+          {.name = "output.weight", .shape = {10, 100}},
+          {.name = "output.bias", .shape = {10}}};
+}
+
+void MeasureCost(const AlgorithmPlan& plan, int64_t steps, CostLine& line) {
+  const auto cost = MeasurePipelineCost(plan, TheWork(), steps);
+  const auto few = MeasurePipelineCost(plan, {{.name = "w", .shape = {10}}}, steps);
+  if (!cost.ok() || !few.ok()) {
+    line.failed = true;
+    std::fprintf(stderr, "FAILED: %s: %s\n", line.name.c_str(),
+                 (cost.ok() ? few.status() : cost.status()).ToString().c_str());
+    return;
+  }
+  line.own.push_back(cost->own_microseconds);
+  line.own_few.push_back(few->own_microseconds);
+  line.bytes_sent = cost->bytes_sent;
+  line.bytes_received = cost->bytes_received;
+}
+
+void PrintCost(const CostLine& line) {
+  nlohmann::ordered_json row = {{"bench", "algorithms"}, {"algorithm", line.name}};
+  if (line.failed) {
+    row["failed"] = true;
+    std::fprintf(stderr, "%-28s  FAILED\n", line.name.c_str());
+  } else {
+    row["bytes_sent"] = line.bytes_sent;
+    row["bytes_received"] = line.bytes_received;
+    std::fprintf(stderr, "%-28s %10.0f %10.0f", line.name.c_str(), line.bytes_sent, line.bytes_received);
+    if (line.told_apart) {
+      const auto [least, most] = std::minmax_element(line.own.begin(), line.own.end());
+      row["own_us"] = Median(line.own);
+      row["least"] = *least;
+      row["most"] = *most;
+      row["own_us_few_values"] = Median(line.own_few);
+      std::fprintf(stderr, " %8.2f %8.2f %8.2f %8.2f", Median(line.own), *least, *most, Median(line.own_few));
+    }
+    std::fprintf(stderr, "\n");
+  }
+  std::printf("%s\n", row.dump().c_str());
+}
+
+// In turns, every other round backwards. Algorithms without a ps have no line.
+std::vector<CostLine> MeasureCosts(const Options& options) {
+  std::vector<CostLine> lines;
+  std::vector<AlgorithmPlan> plans;
+  for (const AlgorithmInfo* algorithm : Chosen(options)) {
+    if (!algorithm->needs_ps) continue;
+    auto plan = PlanOf(*algorithm, 1);
+    lines.push_back({.name = std::string(algorithm->name), .failed = !plan.ok()});
+    if (!plan.ok()) std::fprintf(stderr, "FAILED: %s\n", plan.status().ToString().c_str());
+    plans.push_back(plan.ok() ? *std::move(plan) : AlgorithmPlan());
+    lines.back().told_apart = plans.back().way == AlgorithmWay::kPipeline;
+  }
+  for (int round = 0; round < options.rounds; ++round) {
+    for (size_t place = 0; place < lines.size(); ++place) {
+      const size_t i = round % 2 == 0 ? place : lines.size() - 1 - place;
+      if (!lines[i].failed) MeasureCost(plans[i], options.cost_steps, lines[i]);
+    }
+  }
+  std::fprintf(stderr, "%-28s %10s %10s %8s %8s %8s %8s\n", "algorithm", "sent", "received", "own us", "least", "most",
+               "few");
+  for (const CostLine& line : lines) PrintCost(line);
+  return lines;
+}
+
+// Neither goes on without the other one.
+bool Together(const AlgorithmInfo& algorithm, int workers) {
+  const auto plan = PlanOf(algorithm, workers);
+  if (!plan.ok() || workers == 1) return false;
+  return plan->commit.gate.kind == GateKind::kSynchronous || plan->commit.staleness_bound.has_value();
+}
+
+std::vector<StepsWay> Ways(const Options& options) {
+  std::vector<StepsWay> ways;
+  for (int workers = 1; workers <= options.workers; ++workers) ways.push_back({.workers = workers});
+  for (const AlgorithmInfo* algorithm : Chosen(options)) {
+    // Without ps one worker is a plain process.
+    for (int workers = algorithm->needs_ps ? 1 : 2; workers <= options.workers; ++workers)
+      ways.push_back({.mode = std::string(algorithm->name),
+                      .workers = workers,
+                      .apply = algorithm->needs_ps ? "auto" : "-",
+                      .by_name = true,
+                      .together = Together(*algorithm, workers)});
+  }
+  return ways;
+}
+
+void PrintSpeed(const std::vector<StepsLine>& lines, const StepsLine& line) {
+  nlohmann::ordered_json row = {{"bench", "algorithms"},       {"algorithm", line.way.mode},
+                                {"workers", line.way.workers}, {"steps_per_s", line.median()},
+                                {"least", line.least()},       {"most", line.most()}};
+  std::vector<std::string> ratios;
+  for (const Against against : {Against::kLocal, Against::kTwoLocals}) {
+    const bool fits = against == Against::kLocal || line.way.workers == 2;
+    const std::optional<double> ratio = fits ? RatioOf(lines, line.way, against) : std::nullopt;
+    if (ratio) row[absl::StrCat("ratio_to_", NameOf(against))] = *ratio;
+    ratios.push_back(ratio ? absl::StrFormat("%.3f", *ratio) : "");
+  }
+  if (line.failed()) row["failed"] = true;
+  std::printf("%s\n", row.dump().c_str());
+  std::fprintf(stderr, "%-28s %7d %9.0f %9.0f %9.0f %8s %8s%s\n", line.way.mode.c_str(), line.way.workers,
+               line.median(), line.least(), line.most(), ratios[0].c_str(), ratios[1].c_str(),
+               line.failed() ? "  FAILED" : "");
+}
+
+// Whether none failed.
+bool MeasureSpeed(const Options& options, const std::string& folder) {
+  const std::vector<StepsWay> ways = Ways(options);
+  const size_t measurements = ways.size() * static_cast<size_t>(options.rounds);
+  std::fprintf(stderr, "\n%zu measurements, about %.0f minutes\n", measurements,
+               static_cast<double>(measurements) * (options.settings.seconds + kStart) / 60);
+  const auto rates = MeasureInTurns(ways, options.rounds, options.settings, folder);
+  std::vector<StepsLine> lines;
+  for (size_t i = 0; i < ways.size(); ++i) lines.push_back({ways[i], rates[i]});
+  std::fprintf(stderr, "%-28s %7s %9s %9s %9s %8s %8s\n", "algorithm", "workers", "steps/s", "least", "most", "/ local",
+               "/ two");
+  for (const StepsLine& line : lines) PrintSpeed(lines, line);
+  return std::none_of(lines.begin(), lines.end(), [](const StepsLine& line) { return line.failed(); });
+}
+
+void PrintGoal(const std::string& what, std::optional<double> reached) {
+  nlohmann::ordered_json row = {{"bench", "algorithms"}, {"goal", what}, {"at_most", kGoalMicroseconds}};
+  if (reached) {
+    const bool met = *reached <= kGoalMicroseconds;
+    row["reached"] = *reached;
+    row["met"] = met;
+    std::fprintf(stderr, "  %-12s %6.2f of %.0f us  %s\n", met ? "met" : "NOT MET", *reached, kGoalMicroseconds,
+                 what.c_str());
+  } else {
+    row["met"] = nullptr;
+    row["why"] = "not among what was asked for, or it failed";
+    std::fprintf(stderr, "  %-12s        %.0f us  %s\n", "NOT MEASURED", kGoalMicroseconds, what.c_str());
+  }
+  std::printf("%s\n", row.dump().c_str());
+}
+
+void PrintGoals(const std::vector<CostLine>& lines) {
+  std::vector<double> own;
+  std::string worst;
+  for (const CostLine& line : lines) {
+    if (!line.told_apart || line.failed) continue;
+    const double cost = Median(line.own);
+    if (own.empty() || cost > *std::max_element(own.begin(), own.end())) worst = line.name;
+    own.push_back(cost);
+  }
+  std::fprintf(stderr, "\ngoals, of what a step costs beside computing and the store:\n");
+  const bool any = !own.empty();
+  PrintGoal("the middle of the algorithms", any ? std::optional(Median(own)) : std::nullopt);
+  PrintGoal(absl::StrCat("the worst", any ? ", " : "", worst),
+            any ? std::optional(*std::max_element(own.begin(), own.end())) : std::nullopt);
+}
+
+int MeasureAll(const Options& options, const std::string& folder) {
+  const Processor processor = ThisProcessor();
+  std::fprintf(stderr, "%s, %d cores\n", processor.name.c_str(), processor.cores);
+  const std::vector<CostLine> costs = MeasureCosts(options);
+  const bool all_fast = !options.speed || MeasureSpeed(options, folder);
+  PrintGoals(costs);
+  std::fflush(stdout);
+  return all_fast && std::none_of(costs.begin(), costs.end(), [](const CostLine& line) { return line.failed; }) ? 0 : 1;
+}
+
+void AddOptions(CLI::App& app, Options& options) {
+  std::vector<std::string> names;
+  for (const AlgorithmInfo& algorithm : AlgorithmTable()) names.emplace_back(algorithm.name);
+  app.add_option("--algorithms", options.algorithms, "which; without it all")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
+  app.add_option("--workers", options.workers, "of the second table, at most")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 2));
+  app.add_option("--rounds", options.rounds, "medians are over so many")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seconds", options.settings.seconds, "of each measurement of the second table")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--cost_steps", options.cost_steps, "of each measurement of the first table, at least")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_flag("!--no_speed", options.speed, "leaves the second table away");
+  app.footer(kFooter);
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
+  muster::bench::Options options;
+  std::string process;
+  CLI::App app("The ways to combine the workers' updates: how fast, how many bytes, what a step of each costs.",
+               "bench_algorithms");
+  muster::bench::AddOptions(app, options);
+  app.add_option("--process", process, "what a process that this program starts itself does")->group("");
+  CLI11_PARSE(app, argc, argv);
+  if (!process.empty()) {
+    muster::bench::Train(task, nlohmann::json::parse(process).get<muster::bench::StepsProcess>());
+    return 0;
+  }
+  // What the measurements in this process log is of no interest.
+  muster::SetUpLog("", "error");
+  const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-algorithms-", getpid());
+  const int code = muster::bench::MeasureAll(options, folder);
+  std::filesystem::remove_all(folder);
+  return code;
+}

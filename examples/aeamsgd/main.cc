@@ -1,0 +1,42 @@
+// Asynchronous elastic averaging with Nesterov's momentum (EAMSGD): as AEASGD, but each worker looks ahead along its
+// momentum, with which it moves between the exchanges. The centre is the result.
+#include "examples/digits/accuracy.h"
+#include "examples/digits/example_flags.h"
+#include "examples/digits/input.h"
+#include "examples/digits/net.h"
+#include "muster/muster.h"
+
+int main(int argc, char** argv) {
+  // Who this process is, and how the workers' updates are combined; the flags that are left are this program's.
+  const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
+  const auto choice = muster::AlgorithmChoice::FromCommandLine(
+      argc, argv,
+      {.name = "aeamsgd",
+       .parameters = {
+           {"window", "10"}, {"alpha", "0.2"}, {"momentum", "0.9"}, {"worker_rule", "sgd:learning_rate=0.01"}}});
+  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 300});  // exchanges, each after ten minibatches
+
+  muster::Server server(task, {.threads = 1});
+  if (task.is_ps()) return server.Join();  // until training has ended
+
+  // The model, which begins alike everywhere, and this worker's share of the data.
+  const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
+  muster::SeedTorch(flags.seed);
+  Net net(data.height, data.width, data.classes);
+  muster::Replica replica(server, net);
+  muster::Trainer trainer = muster::MakeTrainer(replica, choice);
+  Input input(data, flags.batch_size, flags.seed, task.global_id(), task.num_workers());
+
+  muster::MonitoredTrainingSession session(
+      server, {.checkpoint_dir = task.model_dir()},
+      {muster::StopAtStep({.last_step = flags.steps}), muster::LoggingTensor(), muster::NanTensor()});
+  while (!session.ShouldStop()) {
+    session.Run(trainer, [&] {
+      const Examples batch = input.Next();
+      return torch::nn::functional::cross_entropy(net->forward(batch.images.to(replica.device())),
+                                                  batch.labels.to(replica.device()));
+    });
+  }
+  session.Close();  // the last window is committed, and the net has the global values
+  if (session.is_chief()) PrintTestAccuracy(net, data, session.global_step());
+}

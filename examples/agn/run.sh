@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Accumulated gradient normalisation: four workers, a commit of the mean of every five steps. Flags go to the program:
+# --help lists them.
+set -euo pipefail
+bin=${MUSTER_BIN_DIR:-$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")/build/release/bin}
+[ -x "$bin/agn" ] || { echo "not built yet: ./dev build" >&2; exit 2; }
+exec "$bin/muster" run --ps 1 --workers 4 -- "$bin/agn" "$@"

@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# DynSGD: four workers, each commit scaled by its staleness. Flags go to the program: --help lists them.
+set -euo pipefail
+bin=${MUSTER_BIN_DIR:-$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")/build/release/bin}
+[ -x "$bin/dynsgd" ] || { echo "not built yet: ./dev build" >&2; exit 2; }
+exec "$bin/muster" run --ps 1 --workers 4 -- "$bin/dynsgd" "$@"

@@ -1,0 +1,57 @@
+// An ensemble: every worker trains a model of its own, from weights of its own, on all the data in an order of its own.
+// Nobody hears of the others until the end, when each sends the chief through a queue what its model predicts; the mean
+// of these probabilities is the ensemble's prediction.
+#include "absl/strings/str_format.h"
+#include "examples/digits/accuracy.h"
+#include "examples/digits/example_flags.h"
+#include "examples/digits/input.h"
+#include "examples/digits/net.h"
+#include "muster/muster.h"
+
+int main(int argc, char** argv) {
+  const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
+  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 600}, muster::TaskFlagsHelp());
+
+  muster::Server server(task, {.threads = 1});
+  if (task.is_ps()) return server.Join();  // until training has ended
+
+  // The variables are this worker's own: nothing is pushed, and nothing is pulled.
+  const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
+  const uint64_t seed = flags.seed + static_cast<uint64_t>(task.global_id());
+  muster::SeedTorch(seed);
+  Net net(data.height, data.width, data.classes);
+  muster::Replica replica(server, net);
+  muster::LocalVariables local(replica);
+  torch::optim::Adam optimizer(net->parameters(), /*lr=*/0.001);
+  Input input(data, flags.batch_size, seed, /*worker=*/0, /*workers=*/1);
+
+  muster::MonitoredTrainingSession session(server, {},
+                                           {muster::LoggingTensor({.tensors = {"loss"}}), muster::NanTensor()});
+  for (int64_t step = 0; step < flags.steps && !session.ShouldStop(); ++step) {
+    session.Run(local, [&] {
+      const Examples batch = input.Next();
+      optimizer.zero_grad();
+      const auto loss = torch::nn::functional::cross_entropy(net->forward(batch.images.to(replica.device())),
+                                                             batch.labels.to(replica.device()));
+      loss.backward();
+      optimizer.step();
+      return loss;
+    });
+  }
+  if (session.ShouldStop()) return 0;  // interrupted
+
+  torch::NoGradGuard no_grad;
+  const Examples test = AllOf(data.split.test, data);
+  const torch::Tensor probabilities = net->forward(test.images.to(replica.device())).softmax(1);
+  const auto workers = static_cast<uint32_t>(task.num_workers());
+  muster::SharedQueue predictions = server.OpenQueue(
+      "predictions",
+      {.capacity = workers, .components = {muster::QueueTensor(torch::kFloat32, probabilities.sizes().vec())}});
+  predictions.Enqueue({probabilities});
+  if (!session.is_chief()) return 0;
+
+  const torch::Tensor all = predictions.DequeueMany(workers)[0];  // [workers, images, classes]
+  for (uint32_t i = 0; i < workers; ++i)
+    absl::PrintF("One model alone: %.3f\n", Accuracy(all[static_cast<int64_t>(i)], test.labels));
+  PrintTestAccuracy(Accuracy(all.mean(0), test.labels), flags.steps);
+}

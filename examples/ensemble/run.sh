@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# An ensemble: three workers train models of their own; the mean of what they predict is the result. Flags go to the
+# program: --help lists them.
+set -euo pipefail
+bin=${MUSTER_BIN_DIR:-$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")/build/release/bin}
+[ -x "$bin/ensemble" ] || { echo "not built yet: ./dev build" >&2; exit 2; }
+exec "$bin/muster" run --ps 1 --workers 3 -- "$bin/ensemble" "$@"

@@ -1,0 +1,43 @@
+// SAGN, synchronous accumulated gradients normalisation: each worker takes five steps of its own, and the mean of
+// its five gradients is one of the gradients of a synchronous round; the ps apply the mean of all workers' with
+// Adam.
+#include "examples/digits/accuracy.h"
+#include "examples/digits/example_flags.h"
+#include "examples/digits/input.h"
+#include "examples/digits/net.h"
+#include "muster/muster.h"
+
+int main(int argc, char** argv) {
+  // Who this process is, and how the workers' updates are combined; the flags that are left are this program's.
+  const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
+  const auto choice = muster::AlgorithmChoice::FromCommandLine(
+      argc, argv,
+      {.name = "sagn",
+       .parameters = {
+           {"window", "5"}, {"worker_rule", "sgd:learning_rate=0.1"}, {"server_rule", "adam:learning_rate=0.002"}}});
+  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 400});  // rounds of five minibatches each
+
+  muster::Server server(task, {.threads = 1});
+  if (task.is_ps()) return server.Join();  // until training has ended
+
+  // The model, which begins alike everywhere, and this worker's share of the data.
+  const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
+  muster::SeedTorch(flags.seed);
+  Net net(data.height, data.width, data.classes);
+  muster::Replica replica(server, net);
+  muster::Trainer trainer = muster::MakeTrainer(replica, choice);
+  Input input(data, flags.batch_size, flags.seed, task.global_id(), task.num_workers());
+
+  muster::MonitoredTrainingSession session(
+      server, {.checkpoint_dir = task.model_dir()},
+      {muster::StopAtStep({.last_step = flags.steps}), muster::LoggingTensor(), muster::NanTensor()});
+  while (!session.ShouldStop()) {
+    session.Run(trainer, [&] {
+      const Examples batch = input.Next();
+      return torch::nn::functional::cross_entropy(net->forward(batch.images.to(replica.device())),
+                                                  batch.labels.to(replica.device()));
+    });
+  }
+  session.Close();  // the last window is committed, and the net has the global values
+  if (session.is_chief()) PrintTestAccuracy(net, data, session.global_step());
+}

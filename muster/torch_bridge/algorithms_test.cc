@@ -1,0 +1,100 @@
+#include "muster/torch_bridge/algorithms.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "muster/algo/algorithm_table.h"
+#include "muster/torch_bridge/random_state.h"
+
+namespace muster::algorithms_test {
+namespace {
+
+constexpr int kMinibatches = 24;
+
+torch::Tensor Loss(torch::nn::Linear& net, const torch::Tensor& x) {
+  return torch::mse_loss(net(x), x.sum(1, /*keepdim=*/true));
+}
+
+std::vector<torch::Tensor> Minibatches() {
+  torch::manual_seed(7);
+  std::vector<torch::Tensor> minibatches;
+  for (int i = 0; i < kMinibatches; ++i) minibatches.push_back(torch::rand({8, 4}));
+  return minibatches;
+}
+
+torch::nn::Linear Net() {
+  SeedTorch(3);
+  return torch::nn::Linear(4, 1);
+}
+
+// All minibatches, in one process; the loss of the first and the last one.
+std::pair<double, double> Train(torch::nn::Linear& net, const AlgorithmChoice& choice) {
+  const auto minibatches = Minibatches();
+  const auto server = Server::CreateLocal();
+  Replica replica(*server, net);
+  Trainer trainer = MakeTrainer(replica, choice);
+  MonitoredTrainingSession session(*server, {});
+  for (const torch::Tensor& minibatch : minibatches) session.Run(trainer, [&] { return Loss(net, minibatch); });
+  session.Close();
+  return {Loss(net, minibatches.front()).item<double>(), Loss(net, minibatches.back()).item<double>()};
+}
+
+// With nobody else there is no staleness and nothing to average, and a window of plain steps is plain steps.
+class AloneByNameTest : public ::testing::TestWithParam<AlgorithmChoice> {};
+
+TEST_P(AloneByNameTest, IsTheSameAsTorchsSgd) {
+  torch::nn::Linear ours = Net(), twin = Net();
+  Train(ours, GetParam());
+  torch::optim::SGD sgd(twin->parameters(), 0.1);
+  for (const torch::Tensor& minibatch : Minibatches()) {
+    sgd.zero_grad();
+    Loss(twin, minibatch).backward();
+    sgd.step();
+  }
+  EXPECT_TRUE(torch::allclose(ours->weight, twin->weight, 1e-5, 1e-6)) << ours->weight << twin->weight;
+  EXPECT_TRUE(torch::allclose(ours->bias, twin->bias, 1e-5, 1e-6));
+}
+
+AlgorithmChoice Sgd(const std::string& name, const std::string& window = "", bool deterministic = false) {
+  AlgorithmChoice choice{.name = name, .parameters = {{"learning_rate", "0.1"}}, .deterministic = deterministic};
+  if (!window.empty()) choice.parameters["window"] = window;
+  return choice;
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, AloneByNameTest,
+                         ::testing::Values(Sgd("hogwild"), Sgd("hogwild", "", true), Sgd("ssp"), Sgd("synchronous"),
+                                           Sgd("staleness_aware"), Sgd("downpour_easy", "5"), Sgd("dynsgd", "7"),
+                                           Sgd("dynsgd", "7", true), Sgd("all_reduce")),
+                         [](const auto& choice) {
+                           return choice.param.name + (choice.param.deterministic ? "_deterministic" : "");
+                         });
+
+TEST(MakeTrainerTest, EveryAlgorithmOfTheTableTrains) {
+  for (const AlgorithmInfo& info : AlgorithmTable()) {
+    AlgorithmChoice choice{.name = std::string(info.name)};
+    for (const ParameterInfo& parameter : info.parameters)
+      if (parameter.name == "window") choice.parameters["window"] = "3";
+    torch::nn::Linear net = Net();
+    const double before = Loss(net, Minibatches().back()).item<double>();
+    EXPECT_LT(Train(net, choice).second, before) << info.name;
+  }
+}
+
+TEST(MakeTrainerTest, AMistakeIsAnErrorOfUsage) {
+  const auto server = Server::CreateLocal();
+  torch::nn::Linear net = Net();
+  Replica replica(*server, net);
+  try {
+    MakeTrainer(replica, {.name = "dynsg"});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(ExitCodeOf(error.status()), ExitCode::kUsage);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("dynsgd"));
+  }
+}
+
+}  // namespace
+}  // namespace muster::algorithms_test
