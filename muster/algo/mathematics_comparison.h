@@ -133,6 +133,7 @@ class MathematicsComparison {
   [[nodiscard]] std::string Finish() {
     for (int number = 0; number < 3; ++number) training_.Finish(number);
     for (int number = 0; number < 3; ++number) reference_->Finish(number);
+    reference_->End();
     training_.Drive(absl::Seconds(1));
     return Difference();
   }

@@ -75,6 +75,7 @@ class ReferenceCommits final : public ReferenceTraining {
 class ReferenceElastic final : public ReferenceTraining {
  public:
   using ReferenceTraining::ReferenceTraining;
+  void End() override { GiveAllTheGlobal(); }
 
  private:
   void Compute(Worker& worker) override {
@@ -112,6 +113,7 @@ class ReferenceElastic final : public ReferenceTraining {
 class ReferenceElasticRounds final : public ReferenceTraining {
  public:
   using ReferenceTraining::ReferenceTraining;
+  void End() override { GiveAllTheGlobal(); }
 
  private:
   void Compute(Worker& worker) override {

@@ -152,6 +152,8 @@ class ReferenceTraining : public ReferenceCluster {
   void Finish(int number) {
     if (workers_[number].since_commit > 0) Flush(workers_[number]);
   }
+  // Once all have finished: who trains a model of his own has the one that all have trained now.
+  virtual void End() {}
   // It dies.
   void Leave(int number) {
     workers_[number].present = false;
@@ -160,6 +162,9 @@ class ReferenceTraining : public ReferenceCluster {
   }
 
  protected:
+  void GiveAllTheGlobal() {
+    for (Worker& worker : workers_) worker.own = global_;
+  }
   // One minibatch.
   virtual void Compute(Worker& worker) = 0;
   // The last window's commit, of fewer minibatches than usual.

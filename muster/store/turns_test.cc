@@ -48,6 +48,16 @@ class TurnsTest : public ::testing::Test {
     Settle();
     return answer;
   }
+  Pending Leave(int i) {
+    AwaitTurnRequest message{workers_[i]->client().HeartbeatStamp(0), /*generation=*/1, 0, 0, /*leaves=*/true};
+    Pending answer = workers_[i]->Send(message);
+    Settle();
+    return answer;
+  }
+  // Nobody's first turn comes before that.
+  void AllAsk() {
+    for (int i = 0; i < 3; ++i) Ask(i);
+  }
   Pending Push(int i, uint64_t clock, int ps = 0) {
     PushPullRequest message = workers_[i]->Message(ps);
     message.clock = clock;
@@ -78,6 +88,7 @@ class TurnsTest : public ::testing::Test {
 
 TEST_F(TurnsTest, WorkersPushInTheOrderOfTheirRowsWhoeverAsksFirst) {
   Start();
+  AllAsk();
   Pending first = Ask(0);
   for (uint64_t clock = 0; clock < 3; ++clock) {
     const Pending third = Ask(2);
@@ -100,12 +111,13 @@ TEST_F(TurnsTest, WorkersPushInTheOrderOfTheirRowsWhoeverAsksFirst) {
   }
   EXPECT_EQ(Status()["version"], 9);
   EXPECT_EQ(Status()["ordered"], true);
-  EXPECT_EQ(Status()["requests"]["await_turn"], 10);
+  EXPECT_EQ(Status()["requests"]["await_turn"], 13);
 }
 
 // What DynSGD's papers count on: in the round-robin of n equal workers everyone's staleness is n - 1.
 TEST_F(TurnsTest, InTurnTheStalenessIsOneLessThanThereAreWorkers) {
   Start();
+  AllAsk();
   std::vector<uint64_t> pulled(kTasks.size());
   for (uint64_t clock = 1; clock <= 4; ++clock) {
     for (int i = 0; i < 3; ++i) {
@@ -124,8 +136,37 @@ TEST_F(TurnsTest, InTurnTheStalenessIsOneLessThanThereAreWorkers) {
   }
 }
 
+// Who has asked has pulled: the first push changes nobody's first values.
+TEST_F(TurnsTest, NobodysFirstTurnComesBeforeAllHaveAsked) {
+  Start();
+  const Pending first = Ask(0);
+  Ask(1);
+  EXPECT_FALSE(first->there);
+  EXPECT_EQ(WaitsFor(0), "its turn: worker:2 (at 0) is before it");
+  Ask(2);
+  EXPECT_TRUE(first->ok());
+}
+
+TEST_F(TurnsTest, WhoLeavesIsLeftOutAndAnsweredWhenAllLeave) {
+  Start();
+  AllAsk();
+  ASSERT_TRUE(Push(0, 1)->ok());
+  const Pending first = Leave(0);
+  ASSERT_TRUE(Push(1, 1)->ok());
+  ASSERT_TRUE(Push(2, 1)->ok());
+  const Pending second = Ask(1);
+  EXPECT_TRUE(second->ok()) << "nobody waits for worker 0's second turn";
+  ASSERT_TRUE(Push(1, 2)->ok());
+  const Pending left = Leave(1);
+  EXPECT_FALSE(first->there || left->there);
+  EXPECT_EQ(workers_[2]->client().Done(), absl::OkStatus());
+  Settle();
+  EXPECT_TRUE(first->ok() && left->ok());
+}
+
 TEST_F(TurnsTest, WhoIsDoneIsLeftOut) {
   Start();
+  AllAsk();
   const Pending third = Ask(2);
   ASSERT_TRUE(Ask(0)->ok());
   ASSERT_TRUE(Push(0, 1)->ok());
@@ -196,6 +237,7 @@ TEST_F(TurnsTest, ClocksOutliveThePsAndQuestionsAreAskedAgain) {
 
 TEST_F(TurnsTest, AQuestionIsAnsweredOnEveryConnectionOnWhichItWasAsked) {
   Start();
+  AllAsk();
   const Pending one = Ask(1);
   const Pending other = Ask(1);
   workers_[1]->BreakConnection(*store_);
@@ -267,6 +309,7 @@ TEST_F(TurnsTest, AnExchangeIsATurnToo) {
     binding.exchanges = true;
     binding.optimizer.rule = {.kind = RuleKind::kAdd};
   });
+  AllAsk();
   const Pending second = Ask(1);
   PushPullRequest message = workers_[0]->Message();
   message.pull = PullWhat::kNothing;
@@ -429,7 +472,7 @@ TEST(OrderedRunTest, LostMessagesAndRestartsChangeNothing) {
 
 // The count of worker 0's push is on its way for 5 s: worker 1's turn at ps 0 begins with it.
 TEST(OrderedRunTest, ATurnEndsWhenTheUpdateIsCounted) {
-  SimulatedStore store(2, kTasks, kLease);
+  SimulatedStore store(2, {kTasks[0], kTasks[1]}, kLease);
   FaultScript script({{.kind = FaultKind::kDelayRequest,
                        .first = 3,  // after the pull and the push
                        .method = static_cast<uint16_t>(StoreMethod::kPushPull),
@@ -438,24 +481,23 @@ TEST(OrderedRunTest, ATurnEndsWhenTheUpdateIsCounted) {
   WorkerModel model(kVariables, {.learning_rate = 1}, 2);
   model.binding.ordered = true;
   const auto first = store.Client(kTasks[0], script);
-  const auto second = store.Client(kTasks[1]);
   ASSERT_EQ(JoinToTrain(*first, model.binding, true), absl::OkStatus());
-  ASSERT_EQ(JoinToTrain(*second, model.binding, false), absl::OkStatus());
+  ScriptedWorker second(store, kTasks[1], model);
+  const Pending turn = second.AwaitTurn(0, 0, /*ps=*/0);
+  const Pending other_turn = second.AwaitTurn(0, 0, /*ps=*/1);
   const absl::Time begin = store.loop.Now();
-  absl::Time turn = absl::InfiniteFuture();
-  store.loop.CallAt(begin + absl::Seconds(1), [&] {
-    EXPECT_EQ(second->AwaitTurn(), absl::OkStatus());
-    turn = store.loop.Now();
-    EXPECT_EQ(second->ReadGlobalStep().value_or(-1), 1);
+  store.loop.CallAt(begin + absl::Seconds(4), [&] {
+    EXPECT_TRUE(other_turn->ok());
+    EXPECT_FALSE(turn->there);
   });
   ASSERT_EQ(first->AwaitTurn(), absl::OkStatus());
   const auto pushed =
       first->PushPull([&](size_t i) { return ByteSpan(model.memory[i]); }, {.clock = first->clock() + 1});
   ASSERT_TRUE(pushed.ok()) << pushed.status();
-  store.Pass(absl::Seconds(1));
   EXPECT_EQ(script.met(), 1u);
-  EXPECT_GE(turn, begin + absl::Seconds(5));
-  EXPECT_LT(turn, begin + absl::Seconds(6));
+  EXPECT_GE(store.loop.Now(), begin + absl::Seconds(5));
+  store.Pass(absl::Milliseconds(10));
+  EXPECT_TRUE(turn->ok());
 }
 
 // Where a ps has lost its memory and everybody joins again, the others' memory of their turns counts for nothing.
@@ -480,7 +522,15 @@ TEST(OrderedRunTest, AfterAPsHasLostItsMemoryTheOrderBeginsAnew) {
         ->PushPull([&](size_t i) { return ByteSpan(models[who]->memory[i]); }, {.clock = clients[who]->clock() + 1})
         .status();
   };
-  for (const int who : {0, 1}) ASSERT_EQ(commit(who), absl::OkStatus());
+  // The first turns, for which all have to ask: who asks last waits within the wait of the others.
+  const auto first_turns = [&] {
+    store.loop.CallAt(store.loop.Now() + absl::Seconds(1), [&] {
+      store.loop.CallAt(store.loop.Now() + absl::Seconds(1), [&] { EXPECT_EQ(commit(0), absl::OkStatus()); });
+      EXPECT_EQ(commit(1), absl::OkStatus());
+    });
+    EXPECT_EQ(clients[2]->AwaitTurn(), absl::OkStatus());
+  };
+  first_turns();
   const uint64_t generation = clients[0]->generation();
   store.LosePs(0);
   store.StartPs(0);
@@ -488,7 +538,8 @@ TEST(OrderedRunTest, AfterAPsHasLostItsMemoryTheOrderBeginsAnew) {
   join();
   EXPECT_GT(clients[0]->generation(), generation) << "which tells an algorithm that its window is of other values";
   EXPECT_EQ(clients[1]->generation(), clients[0]->generation());
-  for (const int who : {0, 1, 2, 0}) {
+  first_turns();
+  for (const int who : {2, 0}) {
     ASSERT_EQ(commit(who), absl::OkStatus()) << who;
   }
   EXPECT_EQ(clients[0]->clock(), 2u);

@@ -4,6 +4,7 @@
 
 #include "muster/algo/make_algorithm.h"
 #include "muster/base/log.h"
+#include "muster/base/wrong_configuration.h"
 
 namespace muster {
 namespace {
@@ -21,7 +22,9 @@ AlgorithmCluster ClusterOf(Server& server) {
 }  // namespace
 
 Trainer MakeTrainer(Replica& replica, const AlgorithmChoice& choice) {
-  const AlgorithmPlan plan = ValueOrThrow(PlanAlgorithm(choice, ClusterOf(replica.server())));
+  const auto planned = PlanAlgorithm(choice, ClusterOf(replica.server()));
+  if (!planned.ok()) throw Error(AsWrongConfiguration(planned.status()));
+  const AlgorithmPlan& plan = *planned;
   for (const std::string& warning : plan.warnings) LogWarning(warning);
   if (choice.deterministic) {
     at::set_num_threads(1);
