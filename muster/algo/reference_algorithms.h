@@ -75,7 +75,6 @@ class ReferenceCommits final : public ReferenceTraining {
 class ReferenceElastic final : public ReferenceTraining {
  public:
   using ReferenceTraining::ReferenceTraining;
-  void End() override { GiveAllTheGlobal(); }
 
  private:
   void Compute(Worker& worker) override {
@@ -94,8 +93,8 @@ class ReferenceElastic final : public ReferenceTraining {
     ++worker.since_commit;
   }
   void Flush(Worker& worker) override {
-    const ReferenceVector force = Exchange(worker);
-    for (size_t i = 0; i < force.size(); ++i) worker.own[i] -= force[i];
+    Exchange(worker);
+    worker.own = global_;  // at its end a worker has what all have trained
   }
   ReferenceVector Exchange(Worker& worker) {
     ReferenceVector force(global_.size());
