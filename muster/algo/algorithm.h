@@ -28,6 +28,9 @@ class Algorithm {
   // False: every worker has a store of its own, and the cluster has no ps.
   virtual bool trains_on_ps() const { return true; }
 
+  // Minibatches that an update of this worker is made of: the global step stands still meanwhile.
+  virtual uint32_t window() const { return 1; }
+
   // Without ps: the chief's store has the model, initialised or restored; the others' get it now. Blocks.
   [[nodiscard]] virtual absl::Status ShareModel(StoreClient& client) {
     static_cast<void>(client);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/algo/algorithm_settings.h"
 #include "muster/algo/algorithm_table.h"
 #include "muster/base/check.h"
@@ -253,6 +254,26 @@ absl::StatusOr<AlgorithmPlan> PlanAlgorithm(const AlgorithmChoice& choice, const
   plan.commit.workers = cluster.workers;
   RETURN_IF_ERROR(PlanPipeline({*info, *shape, settings, cluster, choice.deterministic}, plan));
   return plan;
+}
+
+std::string DescribePlan(const AlgorithmPlan& plan) {
+  const CommitSpec& commit = plan.commit;
+  std::vector<std::string> parts;
+  if (commit.window > 1) parts.push_back(absl::StrCat("window ", commit.window));
+  if (commit.fetch_window > 0) parts.push_back(absl::StrCat("fetch_window ", commit.fetch_window));
+  if (commit.worker_rule) parts.push_back(absl::StrCat("worker_rule ", RuleText(commit.worker_rule->rule)));
+  parts.push_back(absl::StrCat("server_rule ", RuleText(plan.server_rule.rule)));
+  if (commit.gate.kind == GateKind::kSynchronous)
+    parts.push_back(
+        absl::StrCat(commit.gate.replicas_to_aggregate, " of ", commit.gate.total_replicas, " workers make an update"));
+  if (commit.staleness_bound) parts.push_back(absl::StrCat("bound ", *commit.staleness_bound));
+  if (commit.scale != 1) parts.push_back(absl::StrCat("this worker's rate ", commit.scale));
+  if (commit.alpha > 0) parts.push_back(absl::StrCat("alpha ", commit.alpha));
+  if (commit.momentum > 0) parts.push_back(absl::StrCat("momentum ", commit.momentum));
+  if (commit.adaptive > 0) parts.push_back(absl::StrCat("gamma ", commit.adaptive));
+  if (commit.compensation > 0) parts.push_back(absl::StrCat("compensation ", commit.compensation));
+  if (commit.deterministic) parts.push_back("deterministic");
+  return absl::StrCat(plan.name, ": ", absl::StrJoin(parts, ", "));
 }
 
 }  // namespace muster

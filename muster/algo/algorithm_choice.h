@@ -53,6 +53,9 @@ struct AlgorithmPlan {
   std::vector<std::string> warnings;  // for the log, each a line
 };
 
+// The plan in one line, for the log: "downpour: window 5, worker_rule adagrad:learning_rate=0.01, server_rule …".
+std::string DescribePlan(const AlgorithmPlan& plan);
+
 // InvalidArgument, naming the parameter, its value and what is accepted: an unknown algorithm or parameter (with the
 // nearest one there is), a value out of its range, rules that can't go together, more replicas than can arrive, a way
 // that needs a ps in a cluster without one or the reverse.

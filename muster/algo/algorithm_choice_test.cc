@@ -399,5 +399,23 @@ TEST(AlgorithmChoice, DeterministicWhereChanceCanBeLeftOut) {
   EXPECT_TRUE(PlanAlgorithm({"downpour", {{"fetch_window", "5"}}, true}, kFour).ok());
 }
 
+// In the workers' order everybody is waited for.
+TEST(PlanAlgorithmTest, DeterministicGatesAreNotElastic) {
+  EXPECT_TRUE(Plan("synchronous").commit.gate.elastic);
+  const auto plan = PlanAlgorithm({"synchronous", {}, true}, kFour);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_FALSE(plan->commit.gate.elastic);
+  EXPECT_THAT(Mistake({"ssp", {{"bound", "0"}}, true}), HasSubstr("bound is 0 with --deterministic"));
+}
+
+TEST(DescribePlanTest, SaysInOneLineWhatIsTrained) {
+  EXPECT_EQ(DescribePlan(Plan("downpour", {{"fetch_window", "10"}})),
+            absl::StrCat("downpour: window 5, fetch_window 10, worker_rule ", RuleText(Adagrad()), ", server_rule ",
+                         RuleText(Adagrad())));
+  EXPECT_EQ(DescribePlan(Plan("synchronous", {{"replicas_to_aggregate", "3"}})),
+            absl::StrCat("synchronous: server_rule ", RuleText(Sgd()), ", 3 of 4 workers make an update"));
+  EXPECT_THAT(DescribePlan(Plan("aeamsgd", {{"alpha", "0.2"}})), HasSubstr("alpha 0.2, momentum 0.9"));
+}
+
 }  // namespace
 }  // namespace muster::algorithm_choice_test

@@ -110,7 +110,8 @@ absl::Status CommitPipeline::Settle(StoreClient& client) {
   // Nobody waits any more for this worker's turn, and the chief's last checkpoint for everybody's last commit.
   if (spec_.deterministic) RETURN_IF_ERROR(client.AwaitTurn(/*leaves=*/true));
   // What a program looks at, or scores, is the model that the workers have trained together.
-  return exchanges() ? client.Pull(PullWhat::kTrainable) : absl::OkStatus();
+  const bool has_own = exchanges() || (fetches_apart() && since_fetch_ > 0);
+  return has_own ? client.Pull(PullWhat::kTrainable) : absl::OkStatus();
 }
 
 StorePushOptions CommitPipeline::OptionsOf(StoreClient& client) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "muster/algo/algorithm.h"
+#include "muster/algo/commit_spec.h"
 #include "muster/algo/gradient_sum.h"
 #include "muster/algo/local_rule.h"
 #include "muster/algo/table_rows.h"
@@ -26,6 +27,7 @@ class CommitPipeline final : public Algorithm {
 
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return binding_; }
+  uint32_t window() const override { return spec_.window; }
   // A new window begins, with the values that the session pulls then. The worker's slots stay.
   void Begin(StoreClient& client) override;
   // Blocks as the gate does, when it commits.

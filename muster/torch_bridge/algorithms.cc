@@ -25,6 +25,7 @@ Trainer MakeTrainer(Replica& replica, const AlgorithmChoice& choice) {
   const auto planned = PlanAlgorithm(choice, ClusterOf(replica.server()));
   if (!planned.ok()) throw Error(AsWrongConfiguration(planned.status()));
   const AlgorithmPlan& plan = *planned;
+  LogInfo("trains by ", DescribePlan(plan));
   for (const std::string& warning : plan.warnings) LogWarning(warning);
   if (choice.deterministic) {
     at::set_num_threads(1);

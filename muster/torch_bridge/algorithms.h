@@ -7,9 +7,9 @@
 
 namespace muster {
 
-// The trainer that `choice` means in the replica's cluster; its warnings go to the log. Deterministic: this process
-// computes with one thread, and torch with kernels that repeat, from now on. Throws Error (InvalidArgument): what
-// PlanAlgorithm says.
+// The trainer that `choice` means in the replica's cluster; what it is, and its warnings, go to the log. Deterministic:
+// this process computes with one thread, and torch with kernels that repeat, from now on. Throws Error
+// (InvalidArgument): what PlanAlgorithm says.
 Trainer MakeTrainer(Replica& replica, const AlgorithmChoice& choice);
 
 }  // namespace muster

@@ -11,9 +11,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/algo/commit_pipeline.h"
+#include "muster/algo/quadratic_source.h"
 #include "muster/base/clock.h"
 #include "muster/base/memory_file_system.h"
 #include "muster/base/wrong_configuration.h"
+#include "muster/optim/rule_options.h"
 #include "muster/train/event_file_reader.h"
 #include "muster/train/hook_driver.h"
 
@@ -319,6 +322,22 @@ TEST_F(SummaryHooksTest, StepCounterWarnsNowAndThenWhileTheStepStandsStill) {
                 for (int i = 0; i < 60; ++i) moving.Run(i / 3);
               }),
               IsEmpty());
+}
+
+TEST_F(SummaryHooksTest, StepCounterKnowsThatAWindowMovesTheStepOnceOnly) {
+  QuadraticSource source({{.name = "w", .shape = {1}}});
+  CommitPipeline windows(source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}), PlainAdd(),
+                         {.kind = CommitKind::kDelta, .window = 50, .worker_rule = Sgd()});
+  Driver driver(StepCounter({.every_n_steps = 1000}));
+  driver.algorithm = &windows;
+  EXPECT_THAT(Logged([&] {
+                for (int i = 0; i < 500; ++i) driver.Run(i / 50);
+              }),
+              IsEmpty());
+  EXPECT_THAT(Logged([&] {
+                for (int i = 0; i < 20 * 50; ++i) driver.Run(10);
+              }),
+              ElementsAre(HasSubstr("the global step has not moved")));
 }
 
 TEST(CheckpointSaverTest, NeedsAChiefWithADirectoryAndOneInterval) {

@@ -1,4 +1,5 @@
 #include "absl/strings/str_format.h"
+#include "muster/algo/algorithm.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/train/hooks.h"
@@ -7,7 +8,7 @@
 namespace muster {
 namespace {
 
-// TensorFlow warns once the global step has not moved for so many of its own checks.
+// TensorFlow warns once the global step has not moved for so many of its own checks. Here so many updates are missing.
 constexpr int64_t kStandingStillBeforeWarning = 20;
 // … and here again after so many more.
 constexpr int64_t kRunsBetweenWarnings = 1000;
@@ -19,7 +20,8 @@ class StepCounterHook final : public SessionHook {
 
   absl::Status Begin() override { return timer_.status(); }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
-    NoteMovement(values.global_step);
+    const Algorithm* algorithm = context.session().algorithm;
+    NoteMovement(values.global_step, algorithm != nullptr ? algorithm->window() : 1);
     const absl::Time now = context.session().now;
     if (!timer_->ShouldTriggerForStep(values.global_step, now)) return absl::OkStatus();
     const auto elapsed = timer_->UpdateLastTriggered(values.global_step, now);
@@ -31,11 +33,11 @@ class StepCounterHook final : public SessionHook {
   }
 
  private:
-  void NoteMovement(int64_t step) {
+  void NoteMovement(int64_t step, int64_t window) {
     still_ = step == last_step_ ? still_ + 1 : 0;
     last_step_ = step;
-    const int64_t since = still_ - kStandingStillBeforeWarning;
-    if (since < 0 || since % kRunsBetweenWarnings != 0) return;
+    const int64_t since = still_ - kStandingStillBeforeWarning * window;
+    if (since < 0 || since % (kRunsBetweenWarnings * window) != 0) return;
     LogWarning("the global step has not moved for ", still_, " runs (it stands at ", step,
                "); with LocalVariables: no push in the run");
   }
