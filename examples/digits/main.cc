@@ -1,6 +1,7 @@
 // Trains a small convolutional network on handwritten digits: the same program alone, by hand in several terminals,
 // with TF_CONFIG, or under `muster run`. README.md shows the four ways.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "examples/digits/input.h"
 #include "examples/digits/net.h"
 #include "examples/digits/report.h"
+#include "muster/algo/algorithm_table.h"
 #include "muster/base/log.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/muster.h"
@@ -19,8 +21,6 @@
 namespace {
 
 struct Flags : ExampleFlags {
-  double learning_rate = 0.001;
-  std::string mode = "async";
   int64_t save_steps = 500;
   double ps_timeout = 60;
   bool allow_older_checkpoint = false;
@@ -41,18 +41,8 @@ std::string NotNegative(const std::string& text) {
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains a small convolutional network on handwritten digits.", "digits");
-  app.footer("How a process learns its place in the cluster (or TF_CONFIG, or nothing for one process):\n" +
-             muster::TaskFlagsHelp());
+  app.footer(ClusterAndAlgorithmHelp());
   AddExampleFlags(app, flags);
-  app.add_option("--learning_rate", flags.learning_rate, "of Adam on the ps")
-      ->capture_default_str()
-      ->check(NotNegative);
-  app.add_option("--mode", flags.mode,
-                 "async: an update a minibatch; sync: one of all workers' mean; bounded: async, nobody more than 4 "
-                 "minibatches ahead; pipelined: async, one step stale, sent while the next minibatch is computed; "
-                 "all_reduce: as sync, in a cluster without ps")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"async", "sync", "bounded", "pipelined", "all_reduce"}));
   app.add_option("--save_steps", flags.save_steps, "steps between checkpoints; 0: none")
       ->capture_default_str()
       ->check(NotNegative);
@@ -86,12 +76,15 @@ Flags ParseFlags(int argc, char** argv) {
   return flags;
 }
 
-// The library would say so, too, but doesn't know of --mode.
-void NeedPs(const muster::TaskConfig& task, const std::string& mode) {
-  if (!task.distributed() || task.is_evaluator() || task.num_ps() > 0 || mode == "all_reduce") return;
-  std::fprintf(stderr, "digits: --mode %s needs a ps, and this cluster has none: add one, or take --mode all_reduce\n",
-               mode.c_str());
-  std::exit(static_cast<int>(muster::ExitCode::kUsage));
+// What the user says, else Hogwild; with Adam, where workers have no rule of their own to step by.
+muster::AlgorithmChoice ChooseAlgorithm(int& argc, char** argv) {
+  auto choice = muster::AlgorithmChoice::FromCommandLine(argc, argv, {.name = "hogwild"});
+  const auto& parameters = muster::FindAlgorithm(choice.name)->parameters;
+  const bool workers_step =
+      std::any_of(parameters.begin(), parameters.end(),
+                  [](const muster::ParameterInfo& parameter) { return parameter.name == "worker_rule"; });
+  if (!workers_step) choice.parameters.emplace("server_rule", "adam");
+  return choice;
 }
 
 // Scores each new checkpoint until the one of the last step.
@@ -119,22 +112,11 @@ void Evaluate(muster::Server& server, Net& net, const Flags& flags, const Exampl
   }
 }
 
-muster::Trainer MakeTrainer(muster::Replica& replica, const Flags& flags, int workers) {
-  const muster::OptimizerSpec adam = muster::Adam({.learning_rate = flags.learning_rate});
-  if (flags.mode == "sync") {
-    const auto all = static_cast<uint32_t>(workers);
-    return muster::Synchronous(replica, adam, {.replicas_to_aggregate = all, .total_replicas = all});
-  }
-  if (flags.mode == "bounded") return muster::BoundedStaleness(replica, adam, /*bound=*/4);
-  if (flags.mode == "all_reduce") return muster::AllReduce(replica, adam);
-  if (flags.mode == "pipelined") return muster::Pipelined(replica, adam);
-  return muster::Asynchronous(replica, adam);
-}
-
-void Train(muster::Server& server, Net& net, const Flags& flags, const muster::ImageData& data) {
+void Train(muster::Server& server, Net& net, const muster::AlgorithmChoice& choice, const Flags& flags,
+           const muster::ImageData& data) {
   const muster::TaskConfig& task = server.task();
   muster::Replica replica(server, net, {.placement = muster::Placement::kGreedyBySize});
-  muster::Trainer trainer = MakeTrainer(replica, flags, task.num_workers());
+  muster::Trainer trainer = muster::MakeTrainer(replica, choice);
   Input input(data, flags.batch_size, flags.seed, task.global_id(), task.num_workers());
 
   muster::SessionOptions options{.checkpoint_dir = task.model_dir(),
@@ -156,13 +138,12 @@ void Train(muster::Server& server, Net& net, const Flags& flags, const muster::I
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   if (!session.is_chief()) return;
-  RunReport report{.accuracy = Accuracy(net, AllOf(data.split.test, data)),
-                   .seconds = seconds.count(),
-                   .steps_in_that_time = session.global_step() - first_step};
+  RunReport report{.seconds = seconds.count(), .steps_in_that_time = session.global_step() - first_step};
   auto status = server.node().PsStatus();
   muster::ThrowIfError(status.status());
   report.ps_status = *std::move(status);
-  session.Close();
+  session.Close();  // the last window is committed, and the net has the global values
+  report.accuracy = Accuracy(net, AllOf(data.split.test, data));
   report.global_steps = session.global_step();
   report.checkpoint = session.last_checkpoint();
   muster::LogInfo("Test accuracy ", absl::StrFormat("%.4f", report.accuracy), " after ", report.global_steps,
@@ -175,9 +156,9 @@ void Train(muster::Server& server, Net& net, const Flags& flags, const muster::I
 
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
+  const muster::AlgorithmChoice choice = ChooseAlgorithm(argc, argv);
   const Flags flags = ParseFlags(argc, argv);
   if (task.is_ps()) return muster::Server(task).Join();
-  NeedPs(task, flags.mode);
 
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
   muster::SeedTorch(flags.seed);
@@ -191,7 +172,7 @@ int main(int argc, char** argv) {
   if (task.is_evaluator()) {
     Evaluate(server, net, flags, AllOf(data.split.test, data));
   } else {
-    Train(server, net, flags, data);
+    Train(server, net, choice, flags, data);
   }
   return 0;
 }

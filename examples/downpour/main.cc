@@ -7,6 +7,7 @@
 #include "muster/muster.h"
 
 int main(int argc, char** argv) {
+  // [choice]
   // Who this process is, and how the workers' updates are combined; the flags that are left are this program's.
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice =
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
                                                                {"worker_rule", "adagrad:learning_rate=0.01"},
                                                                {"server_rule", "adagrad:learning_rate=0.01"}}});
   const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 500});  // commits of five minibatches
+  // [/choice]
 
   muster::Server server(task, {.threads = 1});
   if (task.is_ps()) return server.Join();  // until training has ended
@@ -25,7 +27,9 @@ int main(int argc, char** argv) {
   muster::SeedTorch(flags.seed);
   Net net(data.height, data.width, data.classes);
   muster::Replica replica(server, net);
+  // [trainer]
   muster::Trainer trainer = muster::MakeTrainer(replica, choice);
+  // [/trainer]
   Input input(data, flags.batch_size, flags.seed, task.global_id(), task.num_workers());
 
   muster::MonitoredTrainingSession session(

@@ -1,18 +1,20 @@
-// Whole training with the module on another device than its values, by every algorithm, alone and against a ps on the
-// CPU; and what a session's config does to the device. What stands for a GPU is the CPU, staged; where there is a GPU,
-// it is tested too.
+// Whole training with the module on another device than its values, by every algorithm of the table, alone and against
+// a ps on the CPU; and what a session's config does to the device. What stands for a GPU is the CPU, staged; where
+// there is a GPU, it is tested too.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <functional>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/algo/algorithm_table.h"
 #include "muster/optim/rule_options.h"
+#include "muster/torch_bridge/algorithms.h"
 #include "muster/torch_bridge/random_state.h"
 #include "muster/torch_bridge/training.h"
 #include "muster/train/hooks.h"
@@ -33,19 +35,44 @@ constexpr ComputeDevice kNoSuchGpu{true, 63};
 enum class Where { kCpu, kStagedCpu, kGpu };
 
 struct NamedAlgorithm {
-  const char* name;
+  std::string name;  // of the test
   bool on_ps;
-  std::function<Trainer(Replica&, const OptimizerSpec&)> make;
+  AlgorithmChoice choice;
 };
+
+// The whole table, with Adam on the ps where the workers have no rule of their own. What has a window is trained with
+// one of three minibatches, too, for with one it may be another class that does it.
+std::vector<NamedAlgorithm> Algorithms() {
+  std::vector<NamedAlgorithm> algorithms;
+  for (const AlgorithmInfo& info : AlgorithmTable()) {
+    const auto has = [&info](absl::string_view name) {
+      return std::any_of(info.parameters.begin(), info.parameters.end(),
+                         [name](const ParameterInfo& parameter) { return parameter.name == name; });
+    };
+    const std::string name(info.name);
+    AlgorithmChoice choice{.name = name};
+    if (!has("worker_rule")) choice.parameters["server_rule"] = "adam:learning_rate=0.01";
+    if (has("window")) choice.parameters["window"] = "1";
+    algorithms.push_back({name, info.needs_ps, choice});
+    if (!has("window")) continue;
+    choice.parameters["window"] = "3";
+    algorithms.push_back({name + "_window_3", info.needs_ps, choice});
+    if (!has("fetch_window")) continue;
+    choice.parameters["fetch_window"] = "2";
+    algorithms.push_back({name + "_window_3_fetched_after_2", info.needs_ps, choice});
+  }
+  return algorithms;
+}
 
 // Trains alone, or as the only worker of a ps that applies. The loss of each step, then what the module shows at the
 // end.
 std::vector<torch::Tensor> Train(Server& server, const NamedAlgorithm& algorithm, Where where) {
   SeedTorch(3);
-  torch::nn::Sequential net(torch::nn::Linear(4, 8), torch::nn::BatchNorm1d(8), torch::nn::ReLU(),
-                            torch::nn::Linear(8, 1));
+  // A bias before batch norm would have gradients of nothing but rounding, which adaptive rules make whole steps of.
+  torch::nn::Sequential net(torch::nn::Linear(torch::nn::LinearOptions(4, 8).bias(false)), torch::nn::BatchNorm1d(8),
+                            torch::nn::ReLU(), torch::nn::Linear(8, 1));
   Replica replica(server, net);
-  Trainer trainer = algorithm.make(replica, Adam({.learning_rate = 0.01}));
+  Trainer trainer = MakeTrainer(replica, algorithm.choice);
   std::vector<torch::Tensor> seen;
   {
     MonitoredTrainingSession session(server, {}, {StopAtStep({.last_step = kSteps})});
@@ -136,28 +163,8 @@ TEST_P(DeviceTrainingTest, OnAGpuItIsTrainingOnTheCpu) {
                 /*to_the_bit=*/false);
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, DeviceTrainingTest,
-                         ::testing::Values(NamedAlgorithm{"Asynchronous", true,
-                                                          [](Replica& replica, const OptimizerSpec& optimizer) {
-                                                            return Asynchronous(replica, optimizer);
-                                                          }},
-                                           NamedAlgorithm{"Synchronous", true,
-                                                          [](Replica& replica, const OptimizerSpec& optimizer) {
-                                                            return Synchronous(replica, optimizer, {});
-                                                          }},
-                                           NamedAlgorithm{"BoundedStaleness", true,
-                                                          [](Replica& replica, const OptimizerSpec& optimizer) {
-                                                            return BoundedStaleness(replica, optimizer, 0);
-                                                          }},
-                                           NamedAlgorithm{"Pipelined", true,
-                                                          [](Replica& replica, const OptimizerSpec& optimizer) {
-                                                            return Pipelined(replica, optimizer);
-                                                          }},
-                                           NamedAlgorithm{"AllReduce", false,
-                                                          [](Replica& replica, const OptimizerSpec& optimizer) {
-                                                            return AllReduce(replica, optimizer);
-                                                          }}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Algorithms, DeviceTrainingTest, ::testing::ValuesIn(Algorithms()),
+                         [](const auto& info) { return info.param.name; });
 
 // docs/devices.md shows it.
 TEST(DevicesPageTest, TheProgramTrains) {

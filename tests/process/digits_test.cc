@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "muster/base/file_system.h"
 #include "tests/process/by_hand.h"
 #include "tests/process/process.h"
@@ -20,6 +21,7 @@
 namespace muster::digits_test {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -122,6 +124,24 @@ TEST_F(Digits, Alone) {
   EXPECT_EQ(Report()["global_steps"], 150);
 }
 
+TEST_F(Digits, TrainsByTheAlgorithmAndTheRuleThatAreNamed) {
+  const std::vector<std::pair<std::string, std::string>> rules = {
+      {"", "adam [^\n]*learning_rate=0\\.001"},
+      {"--algorithm=ssp --learning_rate=0.002", "adam [^\n]*learning_rate=0\\.002"},
+      {"--algorithm=synchronous --server_rule=sgd:learning_rate=0.05", "sgd learning_rate=0\\.05"},
+      {"--algorithm=downpour_easy --window=2", "add"}};  // the workers have the rule
+  for (const auto& [flags, rule] : rules) {
+    const ScratchDirectory model;
+    const std::vector<std::string> words = absl::StrSplit(flags, ' ', absl::SkipEmpty());
+    Process alone(Joined(Train(4), Joined(words, {"--model_dir=" + model.path()})), Options());
+    EXPECT_EQ(alone.Wait(), 0) << alone.err;
+    EXPECT_EQ(Report()["global_steps"], 4) << flags;
+    Process show({kMuster, "checkpoint", "show", model.path()}, Options());
+    EXPECT_EQ(show.Wait(), 0) << show.err;
+    EXPECT_THAT(show.out, ContainsRegex("\nrule +" + rule + "\n")) << flags;
+  }
+}
+
 // By each way of an update.
 class DigitsByWay : public Digits, public ::testing::WithParamInterface<Way> {
  protected:
@@ -212,6 +232,7 @@ TEST_F(Digits, WrongUsageIsOneLineAndStartsNothing) {
       {{"--steps=0"}, {"--steps: '0': accepted is a whole number from 1"}},
       {{"--batch_size=many"}, {"--batch_size: 'many': accepted is a whole number from 1"}},
       {{"extra"}, {"extra"}},
+      {{"--algorithm=dynsg"}, {"unknown algorithm", "dynsg", "nearest: dynsgd"}},
       {{"--csv=" + scratch_.File("none.csv")}, {"--csv: ", scratch_.File("none.csv"), "No such file"}},
       {{"--csv=" + scratch_.path()}, {scratch_.path(), "directory"}},
       {{"--csv=" + scratch_.File("empty.csv")}, {scratch_.File("empty.csv"), "empty"}},
@@ -244,7 +265,7 @@ TEST_F(Digits, WithoutItsPsItGivesUp) {
   ByHand without(0, 2);
   Process lonely(Joined(kDigits, without.Flags("worker", 0)), Options());
   EXPECT_EQ(lonely.Wait(), 2) << lonely.err;
-  EXPECT_THAT(lonely.err, HasSubstr("--mode async needs a ps, and this cluster has none"));
+  EXPECT_THAT(lonely.err, HasSubstr("algorithm hogwild: needs a ps, and this cluster has none"));
 }
 
 TEST_F(Digits, AnotherModelIsRefusedByItsFirstDifference) {
