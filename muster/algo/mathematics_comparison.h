@@ -132,8 +132,7 @@ class MathematicsComparison {
   // Everybody ends, from there.
   [[nodiscard]] std::string Finish() {
     for (int number = 0; number < 3; ++number) training_.Finish(number);
-    for (int number = 0; number < 3; ++number) reference_->Finish(number);
-    reference_->End();
+    reference_->FinishAll();
     training_.Drive(absl::Seconds(1));
     return Difference();
   }

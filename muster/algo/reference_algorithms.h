@@ -112,9 +112,9 @@ class ReferenceElastic final : public ReferenceTraining {
 class ReferenceElasticRounds final : public ReferenceTraining {
  public:
   using ReferenceTraining::ReferenceTraining;
-  void End() override { GiveAllTheGlobal(); }
 
  private:
+  void End() override { GiveAllTheGlobal(); }
   void Compute(Worker& worker) override {
     if (worker.since_commit < settings_.window) return Descend(worker, ReferenceVector(global_.size()));
     Exchange(worker, [this, &worker](const ReferenceVector& force) { Descend(worker, force); });

@@ -152,8 +152,10 @@ class ReferenceTraining : public ReferenceCluster {
   void Finish(int number) {
     if (workers_[number].since_commit > 0) Flush(workers_[number]);
   }
-  // Once all have finished: who trains a model of his own has the one that all have trained now.
-  virtual void End() {}
+  void FinishAll() {
+    for (Worker& worker : workers_) Finish(worker.number);
+    End();
+  }
   // It dies.
   void Leave(int number) {
     workers_[number].present = false;
@@ -162,6 +164,8 @@ class ReferenceTraining : public ReferenceCluster {
   }
 
  protected:
+  // Once all have finished: who trains a model of his own has the one that all have trained now.
+  virtual void End() {}
   void GiveAllTheGlobal() {
     for (Worker& worker : workers_) worker.own = global_;
   }
