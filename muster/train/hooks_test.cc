@@ -335,7 +335,7 @@ TEST_F(SummaryHooksTest, StepCounterKnowsThatAWindowMovesTheStepOnceOnly) {
               }),
               IsEmpty());
   EXPECT_THAT(Logged([&] {
-                for (int i = 0; i < 20 * 50; ++i) driver.Run(10);
+                for (int i = 0; i <= 20 * 50; ++i) driver.Run(10);
               }),
               ElementsAre(HasSubstr("the global step has not moved")));
 }
