@@ -181,6 +181,7 @@ TEST_P(BoundedRunTest, NobodyGetsFartherAheadOfAStoppedWorkerUntilItGoesOn) {
   Process ps(Joined(ToyThatCounts(), Joined(cluster.Flags("ps", 0), {"--lease=600"})));
   ps.WaitForErr("serves at");
   Process worker(Joined(toy, Joined(cluster.Flags("worker", 1), kHeldBack)));
+  worker.WaitForErr("Waiting for the chief");  // who comes later is no bound to who is there
   Process chief(Joined(toy, Joined(cluster.Flags("worker", 0), {kQuiet})));
   worker.WaitForErr("loss = ");
   worker.Signal(SIGSTOP);
