@@ -20,7 +20,7 @@ class Goal:
 GOALS = [
     Goal("direct", "tensorflow_ps", "mlp100", 1, 7),
     Goal("direct", "tensorflow_ps", "mlp100", 2, 11),
-    Goal("synchronous", "tensorflow_ps_sync", "mlp100", 2, 10),
+    Goal("synchronous", "tensorflow_ps_sync", "mlp100", 2, 12),
     Goal("direct", "tensorflow_ps", "mlp2048", 2, 3),
     Goal("synchronous", "torch_ddp", "mlp100", 2, 7),
     Goal("synchronous", "torch_ddp", "mlp2048", 2, 2.5),
