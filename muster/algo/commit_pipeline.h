@@ -81,7 +81,7 @@ class CommitPipeline final : public Algorithm {
   ValueSet own_, centre_;  // of kSharedExchange: its commits pull the centre beside the worker's own values
   std::vector<MutableByteSpan> velocities_;
   bool carries_ = false;  // there is something in carried_
-  bool new_ = true;       // no window has begun since the values were pulled
+  bool new_ = true;       // no window has begun since the values were pulled, or it is over by an error or the end
   bool moves_ = false;    // an exchange was asked for, and own values haven't moved yet
   bool ending_ = false;
   uint64_t generation_ = 0;    // of the values that the window began with
