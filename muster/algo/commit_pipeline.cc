@@ -114,8 +114,9 @@ absl::Status CommitPipeline::Settle(StoreClient& client) {
   // Once, whatever comes of it: the last checkpoint settles, too.
   if (!ending_ || std::exchange(new_, true)) return absl::OkStatus();
   if (since_commit_ > 0) RETURN_IF_ERROR(exchanges() ? Exchange(client) : Commit(client, /*pulls=*/true));
-  // Nobody waits any more for this worker's turn, and the chief's last checkpoint for everybody's last commit.
-  if (spec_.deterministic) RETURN_IF_ERROR(client.AwaitTurn(/*leaves=*/true));
+  // Nobody waits any more for this worker's turn, and the chief's last checkpoint for everybody's last commit. No round
+  // comes after this worker's last one: who is in the next learns from its being done that there is none.
+  if (spec_.deterministic && spec_.gate.kind == GateKind::kNone) RETURN_IF_ERROR(client.AwaitTurn(/*leaves=*/true));
   // What a program looks at, or scores, is the model that the workers have trained together.
   const bool has_own = exchanges() || (fetches_apart() && since_fetch_ > 0);
   return has_own ? client.Pull(PullWhat::kTrainable) : absl::OkStatus();
