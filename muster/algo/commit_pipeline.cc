@@ -188,8 +188,9 @@ absl::Status CommitPipeline::Exchange(StoreClient& client) {
   return absl::OkStatus();
 }
 
-// The round's mean of M (θ − θ₀) α is α times the sum of the workers' differences. The new centre isn't what this
-// worker goes on with: it is pulled beside its own values.
+// The round's mean of n (θ − θ₀) α is α times the sum of the workers' differences; where some are gone, the others move
+// the centre by their mean as far as all did (β = n α, as equation 2.4 has it). The new centre isn't what this worker
+// goes on with: it is pulled beside its own values.
 absl::StatusOr<StorePushResult> CommitPipeline::ExchangeShared(StoreClient& client) {
   for (size_t i = 0; i < delta_.size(); ++i)
     if (trainable(i)) SetDifference(binding_.variables[i].dtype, delta_[i], binding_.values[i], base_[i]);

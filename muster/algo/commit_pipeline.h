@@ -2,7 +2,8 @@
 // minibatches, moves its own values by a rule of its own, and every `window` minibatches commits what has come of it
 // and pulls. What is committed is applied exactly once (store/store_client.h).
 //
-// Within a window nothing is sent: Step gives back the global step and the staleness of the last commit.
+// Within a window nothing is sent, but for rows of tables: Step gives back the global step and the staleness of the
+// last commit.
 #pragma once
 
 #include <cstdint>
