@@ -251,7 +251,6 @@ absl::StatusOr<AlgorithmPlan> PlanAlgorithm(const AlgorithmChoice& choice, const
   plan.way = shape->way;
   plan.server_rule = *settings.server_rule;
   plan.commit.deterministic = choice.deterministic;
-  plan.commit.workers = cluster.workers;
   RETURN_IF_ERROR(PlanPipeline({*info, *shape, settings, cluster, choice.deterministic}, plan));
   return plan;
 }

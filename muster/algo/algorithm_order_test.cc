@@ -73,6 +73,23 @@ TEST_P(AlgorithmOrderTest, WithoutItTheOrderShows) {
   EXPECT_NE(one.global, other.global);
 }
 
+// Whose input ends first: no round comes without it, so nothing is left to wait for, and the others' runs end, too.
+TEST(SynchronousOrderTest, WhoEndsFirstWaitsForNobody) {
+  ScriptedTraining training({.choice = {.name = "synchronous", .deterministic = true}, .workers = kWorkers});
+  ASSERT_EQ(training.JoinAll(), absl::OkStatus());
+  for (int worker = 0; worker < kWorkers; ++worker) training.Start(worker);
+  ASSERT_TRUE(training.Drive());
+  for (int worker = 1; worker < kWorkers; ++worker) training.Start(worker);
+  EXPECT_FALSE(training.Drive());
+  training.Finish(0);
+  training.Drive();
+  ASSERT_FALSE(training.busy(0));
+  EXPECT_EQ(training.status(0), absl::OkStatus());
+  ASSERT_EQ(training.client(0).Done(), absl::OkStatus());
+  ASSERT_TRUE(training.Drive());
+  for (int worker = 1; worker < kWorkers; ++worker) EXPECT_TRUE(absl::IsCancelled(training.status(worker))) << worker;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Algorithms, AlgorithmOrderTest,
     ::testing::Values(

@@ -98,17 +98,25 @@ absl::Status CommitPipeline::MoveOwnValues(StoreClient& client) {
 
 absl::Status CommitPipeline::CommitOrFetch(StoreClient& client) {
   const bool fetch_is_due = !fetches_apart() || since_fetch_ == spec_.fetch_window;
-  if (since_commit_ == spec_.window) return Commit(client, fetch_is_due);
-  return fetches_apart() && fetch_is_due ? Fetch(client) : absl::OkStatus();
+  absl::Status status;
+  if (since_commit_ == spec_.window) {
+    status = Commit(client, fetch_is_due);
+  } else if (fetches_apart() && fetch_is_due) {
+    status = Fetch(client);
+  }
+  // The ps may have it although no answer came (a gate keeps it back beyond a Ctrl-C): under another number it would be
+  // applied twice.
+  new_ = !status.ok();
+  return status;
 }
 
 absl::Status CommitPipeline::Settle(StoreClient& client) {
-  if (!ending_ || new_) return absl::OkStatus();
+  // Once, whatever comes of it: the last checkpoint settles, too.
+  if (!ending_ || std::exchange(new_, true)) return absl::OkStatus();
   if (since_commit_ > 0) RETURN_IF_ERROR(exchanges() ? Exchange(client) : Commit(client, /*pulls=*/true));
-  since_commit_ = 0;
-  moves_ = false;
-  // Nobody waits any more for this worker's turn, and the chief's last checkpoint for everybody's last commit.
-  if (spec_.deterministic) RETURN_IF_ERROR(client.AwaitTurn(/*leaves=*/true));
+  // Nobody waits any more for this worker's turn, and the chief's last checkpoint for everybody's last commit. No round
+  // comes after this worker's last one: who is in the next learns from its being done that there is none.
+  if (spec_.deterministic && spec_.gate.kind == GateKind::kNone) RETURN_IF_ERROR(client.AwaitTurn(/*leaves=*/true));
   // What a program looks at, or scores, is the model that the workers have trained together.
   const bool has_own = exchanges() || (fetches_apart() && since_fetch_ > 0);
   return has_own ? client.Pull(PullWhat::kTrainable) : absl::OkStatus();
@@ -180,8 +188,9 @@ absl::Status CommitPipeline::Exchange(StoreClient& client) {
   return absl::OkStatus();
 }
 
-// The round's mean of M (θ − θ₀) α is α times the sum of the workers' differences. The new centre isn't what this
-// worker goes on with: it is pulled beside its own values.
+// The round's mean of n (θ − θ₀) α is α times the sum of the workers' differences; where some are gone, the others move
+// the centre by their mean as far as all did (β = n α, as equation 2.4 has it). The new centre isn't what this worker
+// goes on with: it is pulled beside its own values.
 absl::StatusOr<StorePushResult> CommitPipeline::ExchangeShared(StoreClient& client) {
   for (size_t i = 0; i < delta_.size(); ++i)
     if (trainable(i)) SetDifference(binding_.variables[i].dtype, delta_[i], binding_.values[i], base_[i]);

@@ -2,7 +2,8 @@
 // minibatches, moves its own values by a rule of its own, and every `window` minibatches commits what has come of it
 // and pulls. What is committed is applied exactly once (store/store_client.h).
 //
-// Within a window nothing is sent: Step gives back the global step and the staleness of the last commit.
+// Within a window nothing is sent, but for rows of tables: Step gives back the global step and the staleness of the
+// last commit.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +82,7 @@ class CommitPipeline final : public Algorithm {
   ValueSet own_, centre_;  // of kSharedExchange: its commits pull the centre beside the worker's own values
   std::vector<MutableByteSpan> velocities_;
   bool carries_ = false;  // there is something in carried_
-  bool new_ = true;       // no window has begun since the values were pulled
+  bool new_ = true;       // no window has begun since the values were pulled, or it is over by an error or the end
   bool moves_ = false;    // an exchange was asked for, and own values haven't moved yet
   bool ending_ = false;
   uint64_t generation_ = 0;    // of the values that the window began with

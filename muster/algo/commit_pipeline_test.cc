@@ -75,6 +75,9 @@ TEST_F(CommitPipelineTest, WhoFetchesSeldomHasTheGlobalValuesAtTheEndAllTheSame)
   ASSERT_EQ(pipeline_->Settle(*client_), absl::OkStatus());
   EXPECT_EQ(Global(), own());
   EXPECT_EQ(client_->global_step(), 1) << "there was nothing to commit";
+  const uint64_t calls = TrafficOf(*client_).calls;
+  ASSERT_EQ(pipeline_->Settle(*client_), absl::OkStatus());  // as the last checkpoint does
+  EXPECT_EQ(TrafficOf(*client_).calls, calls) << "the end comes once";
 }
 
 TEST_F(CommitPipelineTest, AMinibatchThatFailsLeavesTheLookAheadUndoneAndTheExchangeDone) {
@@ -109,6 +112,33 @@ TEST_F(CommitPipelineTest, ValuesThatAreLoadedBeginANewWindow) {
   Steps(1);
   EXPECT_EQ(Global(), own());
   EXPECT_EQ(client_->global_step(), 41);
+}
+
+// A Ctrl-C while the ps, which has applied the commit, keeps its answer back.
+TEST(InterruptedCommitTest, ItIsNotSentAgainAtTheEnd) {
+  SimulatedStore store{1, {"worker:0", "worker:1"}, {.lease = absl::Hours(1)}};
+  const PlacementResult placement = *PlaceVariables(kVariables, 1, Placement::kRoundRobin, {});
+  const CommitSpec spec = {.window = 2, .staleness_bound = 1};
+  QuadraticSource source{kVariables}, slow_source{kVariables};
+  CommitPipeline pipeline(source, placement, Sgd({.learning_rate = 0.1}), spec);
+  CommitPipeline slow_pipeline(slow_source, placement, Sgd({.learning_rate = 0.1}), spec);
+  bool stop = false;
+  const std::unique_ptr<StoreClient> client = store.Client("worker:0", {.stop_requested = [&stop] { return stop; }});
+  const std::unique_ptr<StoreClient> slow = store.Client("worker:1");
+  ASSERT_EQ(JoinToTrain(*client, pipeline.binding(), /*chief=*/true), absl::OkStatus());
+  ASSERT_EQ(JoinToTrain(*slow, slow_pipeline.binding(), /*chief=*/false), absl::OkStatus());
+  pipeline.Begin(*client);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(pipeline.Step(*client).status(), absl::OkStatus());
+  store.loop.CallAt(store.loop.Now() + absl::Seconds(1), [&stop] { stop = true; });
+  ASSERT_TRUE(absl::IsCancelled(pipeline.Step(*client).status())) << "worker:1 has made no commit";
+  const std::vector<std::byte> values = store.Snapshot(0).bytes;
+  const uint64_t calls = TrafficOf(*client).calls;
+  pipeline.End();
+  EXPECT_EQ(pipeline.Settle(*client), absl::OkStatus());
+  store.Pass(absl::Seconds(1));
+  EXPECT_EQ(TrafficOf(*client).calls, calls);
+  EXPECT_EQ(store.Snapshot(0).bytes, values);
+  EXPECT_EQ(store.service(0).MakeView().arena->header().counters.updates, 2u);
 }
 
 TEST_F(CommitPipelineTest, TheScaleComesBeforeClippingByTheNorm) {

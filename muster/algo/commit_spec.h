@@ -44,10 +44,9 @@ struct CommitSpec {
   GateSpec gate = {};
   std::optional<uint32_t> staleness_bound;  // commits that a worker may be ahead of the slowest
 
-  // Commits are admitted in the workers' order, one of each in turn: a run is repeatable, bit for bit. All `workers` of
+  // Commits are admitted in the workers' order, one of each in turn: a run is repeatable, bit for bit. All workers of
   // the cluster take part from the beginning to the end.
   bool deterministic = false;
-  uint32_t workers = 1;
 };
 
 }  // namespace muster

@@ -1,25 +1,11 @@
 #include "muster/store/elastic_exchange.h"
 
-#include <cstring>
 #include <utility>
 
 #include "muster/base/status_macros.h"
+#include "muster/optim/value_math.h"
 
 namespace muster {
-namespace {
-
-template <typename T>
-void Subtract(MutableByteSpan values, ByteSpan moved) {
-  for (size_t at = 0; at < values.size(); at += sizeof(T)) {
-    T value, step;
-    std::memcpy(&value, values.data() + at, sizeof(T));
-    std::memcpy(&step, moved.data() + at, sizeof(T));
-    value -= step;
-    std::memcpy(values.data() + at, &value, sizeof(T));
-  }
-}
-
-}  // namespace
 
 ElasticExchange::ElasticExchange(StoreClient& client, double alpha) : client_(client), alpha_(alpha) {
   for (const VariableSpec& variable : client.binding().variables)
@@ -44,14 +30,8 @@ absl::StatusOr<StorePushResult> ElasticExchange::Exchange(uint32_t minibatches, 
 void ElasticExchange::Move() {
   if (!std::exchange(to_move_, false)) return;
   const ModelBinding& binding = client_.binding();
-  for (size_t i = 0; i < moved_.size(); ++i) {
-    if (moved_[i].empty()) continue;
-    if (binding.variables[i].dtype == DType::kFloat64) {
-      Subtract<double>(binding.values[i], moved_[i]);
-    } else {
-      Subtract<float>(binding.values[i], moved_[i]);
-    }
-  }
+  for (size_t i = 0; i < moved_.size(); ++i)
+    if (!moved_[i].empty()) AddScaled(binding.variables[i].dtype, binding.values[i], moved_[i], -1);
 }
 
 }  // namespace muster

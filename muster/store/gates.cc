@@ -19,8 +19,8 @@ Gates::Gates(EventLoop& loop, const ClientTable& clients, bool lead, ArenaProbe*
       clients_(clients),
       answer_(std::move(answer)),
       synchronous_(clients, lead, probe, answer_),
-      clock_(clients, answer_),
       turns_(clients),
+      clock_(clients, turns_, answer_),
       barriers_(clients),
       presence_(clients) {}
 
@@ -76,6 +76,7 @@ void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Re
 void Gates::OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder) {
   if (synchronous_.attached()) synchronous_.CatchUp(message.local_step, loop_.Now());
   turns_.Ask(connection, message, loop_.Now(), std::move(responder));
+  clock_.Look(loop_.Now());  // nobody waits for the clock of who leaves
   LookAgain();
 }
 

@@ -67,8 +67,8 @@ class Gates {
   const ClientTable& clients_;
   const AnswerPush answer_;
   SynchronousGate synchronous_;
-  StalenessClock clock_;
   Turns turns_;
+  StalenessClock clock_;
   Barriers barriers_;
   Presence presence_;
   std::optional<EventLoop::TimerId> timer_;

@@ -149,6 +149,12 @@ absl::Status CheckOrder(const StoreModel& model) {
         "in the workers' order each worker has its place in every round, but the gate takes ",
         model.gate.replicas_to_aggregate, " of ", model.gate.total_replicas, model.gate.elastic ? " (elastic)" : "",
         "; use as many replicas as there are workers, without backup workers"));
+  for (const VariableSpec& variable : model.variables)
+    if (variable.kind == VariableKind::kRows)
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable '", variable.name,
+                       "' is a table of rows, which are looked up and pushed whenever a minibatch needs them, in "
+                       "nobody's turn; train it without the workers' order (without --deterministic)"));
   return absl::OkStatus();
 }
 

@@ -71,6 +71,14 @@ TEST(ModelTest, TheWorkersOrderIsComparedAndSaid) {
   EXPECT_TRUE(ordered.applied_by_ps_alone());
 }
 
+TEST(ModelTest, AnOrderIsRefusedForTablesWhoseRowsComeWithoutTurns) {
+  StoreModel model =
+      ModelOn({{.name = "words", .shape = {10, 2}, .kind = VariableKind::kRows}, {.name = "w", .shape = {4}}}, {});
+  EXPECT_EQ(ValidateModel(model), absl::OkStatus());
+  model.ordered = true;
+  EXPECT_THAT(std::string(ValidateModel(model).message()), HasSubstr("variable 'words' is a table of rows"));
+}
+
 // In turn everybody waits for everybody before it.
 TEST(ModelTest, AnOrderThatCouldNeverGoOnIsRefused) {
   StoreModel model = ModelOn(kVariables, {});

@@ -13,8 +13,7 @@ namespace muster {
 uint64_t StalenessClock::Slowest(absl::Time now, int but) const {
   uint64_t slowest = std::numeric_limits<uint64_t>::max();
   for (size_t i = 0; i < clients_.clients().size(); ++i)
-    if (static_cast<int>(i) != but && clients_.Present(clients_.clients()[i], now))
-      slowest = std::min(slowest, ClockOf(static_cast<int>(i)));
+    if (static_cast<int>(i) != but && IsWaitedFor(i, now)) slowest = std::min(slowest, ClockOf(static_cast<int>(i)));
   return slowest;
 }
 
@@ -68,7 +67,7 @@ void StalenessClock::Describe(absl::Time now, std::vector<WaitingFor>& waiting) 
     const uint64_t needed = NeededFor(ahead.held.pull.clock);
     std::vector<std::string> slow;
     for (size_t i = 0; i < clients_.clients().size(); ++i)
-      if (clients_.Present(clients_.clients()[i], now) && ClockOf(static_cast<int>(i)) < needed)
+      if (IsWaitedFor(i, now) && ClockOf(static_cast<int>(i)) < needed)
         slow.push_back(absl::StrCat(clients_.clients()[i].task, " (at ", ClockOf(static_cast<int>(i)), ")"));
     waiting[ahead.held.client()] = {absl::StrCat("clock ", needed, " of ", absl::StrJoin(slow, ", ")),
                                     ahead.held.since};

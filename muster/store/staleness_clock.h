@@ -10,13 +10,15 @@
 #include "muster/store/arena.h"
 #include "muster/store/client_table.h"
 #include "muster/store/held_answer.h"
+#include "muster/store/turns.h"
 
 namespace muster {
 
 class StalenessClock {
  public:
-  // `clients` must outlive it.
-  StalenessClock(const ClientTable& clients, AnswerPush answer) : clients_(clients), answer_(std::move(answer)) {}
+  // `clients` and `turns` must outlive it.
+  StalenessClock(const ClientTable& clients, const Turns& turns, AnswerPush answer)
+      : clients_(clients), turns_(turns), answer_(std::move(answer)) {}
 
   // `arena` must outlive it, and its model must have a bound.
   void Attach(Arena& arena) { arena_ = &arena; }
@@ -41,12 +43,17 @@ class StalenessClock {
   };
 
   uint64_t ClockOf(int client) const { return arena_->client(client).numbers.clock; }
-  // The lowest clock of those who are present, `but` not counted; the highest number if there are none.
+  // Present, and not about to leave the workers' order: its clock stands still for good then.
+  bool IsWaitedFor(size_t client, absl::Time now) const {
+    return clients_.Present(clients_.clients()[client], now) && !turns_.Leaves(static_cast<int>(client));
+  }
+  // The lowest clock of those who are waited for, `but` not counted; the highest number if there are none.
   uint64_t Slowest(absl::Time now, int but = -1) const;
   // Which clock the slowest must have reached for the answer to a push at `clock`.
   uint64_t NeededFor(uint64_t clock) const;
 
   const ClientTable& clients_;
+  const Turns& turns_;
   const AnswerPush answer_;
   Arena* arena_ = nullptr;
   std::vector<Ahead> held_;

@@ -36,6 +36,9 @@ class Turns {
   void Disconnect(ConnectionId connection);
   void FailAll(const absl::Status& status);
 
+  // It has asked to leave, and isn't answered yet.
+  bool Leaves(int client) const;
+
   void Describe(std::vector<WaitingFor>& waiting) const;
 
  private:
@@ -52,7 +55,6 @@ class Turns {
   uint64_t ClockOf(int client) const { return arena_->client(client).numbers.clock; }
   bool InRound(int client) const;
   bool Asks(int client) const;
-  bool Leaves(int client) const;
   // `other` has to push first, or to leave, too.
   bool IsBefore(int other, const Question& question) const;
   bool IsAnswerable(const Question& question) const;

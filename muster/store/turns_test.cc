@@ -164,6 +164,20 @@ TEST_F(TurnsTest, WhoLeavesIsLeftOutAndAnsweredWhenAllLeave) {
   EXPECT_TRUE(first->ok() && left->ok());
 }
 
+// It would wait for the others to leave, and they for its clock.
+TEST_F(TurnsTest, WhoLeavesIsNoReasonToWaitByABoundOfStaleness) {
+  Start(1, [](ModelBinding& binding) { binding.clock_limit = 2; });
+  AllAsk();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Push(i, 1)->ok());
+  for (int i = 1; i < 3; ++i) ASSERT_TRUE(Push(i, 2)->ok());
+  const Pending ahead = Push(1, 3);
+  EXPECT_FALSE(ahead->there);
+  EXPECT_EQ(WaitsFor(1), "clock 2 of worker:0 (at 1)");
+  const Pending left = Leave(0);
+  EXPECT_TRUE(ahead->ok() && !left->there);
+  EXPECT_FALSE(Push(1, 4)->there) << "worker:2 is still at 2";
+}
+
 TEST_F(TurnsTest, WhoIsDoneIsLeftOut) {
   Start();
   AllAsk();

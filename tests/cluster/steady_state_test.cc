@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/algo/commit_pipeline.h"
 #include "muster/algo/overlapped_reduction.h"
 #include "muster/algo/pipelined.h"
 #include "muster/base/clock.h"
 #include "muster/base/file_system.h"
 #include "muster/base/log.h"
 #include "muster/collective/group_in_threads.h"
+#include "muster/optim/rule_options.h"
 #include "muster/store/arena_port.h"
 #include "muster/store/joining.h"
 #include "muster/store/overlapped_push.h"
@@ -48,6 +50,7 @@ struct Mode {
   WireOptions wire = {};
   GateSpec gate = {};
   uint64_t clock_limit = 0;
+  std::optional<CommitSpec> commit = {};  // a step is a whole window of the commit pipeline
 };
 
 // Values and gradients without a model. It has two sets of gradients, as torch has new ones in each backward pass.
@@ -108,16 +111,21 @@ class Cluster {
     if (mode.sending == Sending::kPipelined) {
       pipelined_.emplace(source_, placement, mode.optimizer);
       binding = pipelined_->binding();
+    } else if (mode.commit) {
+      windows_.emplace(source_, placement, mode.optimizer, *mode.commit);
+      binding = windows_->binding();
     } else {
       for (size_t i = 0; i < kVariables.size(); ++i) binding.values.push_back(source_.value(i));
     }
     EXPECT_EQ(JoinToTrain(*client_, binding, /*chief=*/true), absl::OkStatus());
     if (pipelined_) pipelined_->Begin(*client_);
+    if (windows_) windows_->Begin(*client_);
     parts_.emplace(*client_);
   }
 
   absl::Status Step() {
     if (pipelined_) return pipelined_->Step(*client_).status();
+    if (windows_) return Window();
     const auto gradient = [this](size_t i) { return source_.gradient(i); };
     if (mode_.sending == Sending::kInParts) {
       EXPECT_TRUE(parts_->Possible());
@@ -143,6 +151,12 @@ class Cluster {
   }
 
  private:
+  absl::Status Window() {
+    absl::Status status;
+    for (uint32_t i = 0; i < windows_->window(); ++i) status.Update(windows_->Step(*client_).status());
+    return status;
+  }
+
   const Mode mode_;
   PlainSource source_;
   TcpEventLoop loop_;
@@ -153,6 +167,7 @@ class Cluster {
   std::unique_ptr<StoreClient> client_;
   std::optional<OverlappedPush> parts_;
   std::optional<PipelinedAlgorithm> pipelined_;
+  std::optional<CommitPipeline> windows_;
 };
 
 std::string NameOf(const testing::TestParamInfo<Mode>& mode) { return mode.param.name; }
@@ -201,7 +216,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mode{.name = "Narrow", .wire = {.gradients = WirePrecision::kBFloat16, .parameters = WirePrecision::kFloat16}},
         Mode{.name = "Synchronous",
              .gate = {.kind = GateKind::kSynchronous, .replicas_to_aggregate = 1, .total_replicas = 1}},
-        Mode{.name = "BoundedStaleness", .clock_limit = 2}, Mode{.name = "Direct", .apply = ApplyChoice::kDirect}),
+        Mode{.name = "BoundedStaleness", .clock_limit = 2}, Mode{.name = "Direct", .apply = ApplyChoice::kDirect},
+        Mode{.name = "WindowsOfGradients", .num_ps = 2, .commit = CommitSpec{.window = 3, .worker_rule = Adam()}},
+        Mode{.name = "WindowsOfDifferences",
+             .optimizer = PlainAdd(),
+             .commit =
+                 CommitSpec{
+                     .kind = CommitKind::kDelta, .window = 2, .worker_rule = Sgd(), .mean = true, .adaptive = 0.1}}),
     NameOf);
 
 // Of all-reduce what is between the gradients and their mean, in shared memory. Both ranks are counted: between
