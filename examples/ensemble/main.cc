@@ -10,7 +10,7 @@
 
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 600}, muster::TaskFlagsHelp());
+  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 600}, TakenBefore::kTask);
 
   muster::Server server(task, {.threads = 1});
   if (task.is_ps()) return server.Join();  // until training has ended

@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 800}, muster::TaskFlagsHelp());
+  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 800}, TakenBefore::kTask);
 
   muster::Server server(task, {.threads = 1});
   if (task.is_ps()) return server.Join();  // until training has ended
