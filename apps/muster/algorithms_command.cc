@@ -12,6 +12,8 @@
 #include "absl/strings/str_split.h"
 #include "apps/muster/usage_error.h"
 #include "muster/algo/algorithm_table.h"
+#include "muster/base/check.h"
+#include "muster/optim/rule_text.h"
 
 namespace muster {
 namespace {
@@ -68,19 +70,32 @@ std::string ListText() {
   return list;
 }
 
+// As the table has it; of a learning rate "(of worker_rule)", also how large that is: "(of worker_rule: 0.01)".
+std::string StandardText(const AlgorithmInfo& info, const ParameterInfo& parameter) {
+  const std::string standard(parameter.standard);
+  if (parameter.name != "learning_rate") return standard;
+  for (const ParameterInfo& rule : info.parameters) {
+    if (rule.kind != ParameterKind::kRule || standard != absl::StrCat("(of ", rule.name, ")")) continue;
+    const auto spec = ParseRuleText(rule.standard);
+    MUSTER_CHECK(spec.ok());  // the table's own
+    return absl::StrCat("(of ", rule.name, ": ", spec->learning_rate, ")");
+  }
+  return standard;
+}
+
 std::string ParametersText(const AlgorithmInfo& info) {
   size_t names = 0;
   size_t standards = 0;
   for (const ParameterInfo& parameter : info.parameters) {
     names = std::max(names, parameter.name.size());
-    standards = std::max(standards, parameter.standard.size());
+    standards = std::max(standards, StandardText(info, parameter).size());
   }
   // A long default (a rule with its hyperparameters) must not push everybody's meaning aside.
   standards = std::min<size_t>(standards, 24);
   std::string text;
   for (const ParameterInfo& parameter : info.parameters)
-    absl::StrAppend(&text, "  --", Cell(parameter.name, names), Cell(parameter.standard, standards), parameter.meaning,
-                    "\n");
+    absl::StrAppend(&text, "  --", Cell(parameter.name, names), Cell(StandardText(info, parameter), standards),
+                    parameter.meaning, "\n");
   return text;
 }
 

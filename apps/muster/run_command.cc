@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -34,8 +35,9 @@ constexpr char kFooter[] = R"(
 Usage: muster run [FLAGS] -- PROGRAM [ARGUMENTS]
 
 Every process gets TF_CONFIG (who it is), MUSTER_JOB_TOKEN (the secret of this job: yours if you have exported one, which
-lets you ask its ps from another terminal, else a new one) and MUSTER_RUN_ID, and runs
-PROGRAM with the same arguments. Without --chief, worker 0 is the chief. The run ends when the chief ends.
+lets you ask its ps from another terminal, else a new one) and MUSTER_RUN_ID, and runs PROGRAM with the same arguments;
+with --help as the only one it is run once, outside of a cluster. Without --chief, worker 0 is the chief. The run ends
+when the chief ends.
 A task that is killed is started again: a parameter server finds its model where it was, in memory that this command
 keeps, a worker and the chief join again, and no update that was acknowledged is lost. Without ps (--ps 0) the death of a
 worker ends all of them; they are started again and go on from the last checkpoint of --model_dir.
@@ -157,6 +159,21 @@ absl::StatusOr<std::optional<FreePorts>> GiveStatusPorts(const RunFlags& flags, 
   return *std::move(taken);
 }
 
+// With a program that is only asked what its flags are there is nothing to train: a cluster would say it once a task.
+bool AsksForHelp(const std::vector<std::string>& program) {
+  return program.size() == 2 && (program[1] == "--help" || program[1] == "-h");
+}
+
+// Becomes the program; returns only if that can't be.
+absl::Status BecomeProgram(std::vector<std::string> program, const std::string& search_path) {
+  ASSIGN_OR_RETURN(const std::string path, FindProgram(program[0], search_path));
+  std::vector<char*> words;
+  for (std::string& word : program) words.push_back(word.data());
+  words.push_back(nullptr);
+  execv(path.c_str(), words.data());
+  return absl::ErrnoToStatus(errno, path);
+}
+
 absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remaining) {
   ClusterRequest& request = flags.request;
   RETURN_IF_ERROR(ParseCount("--ps", flags.ps, request.ps));
@@ -166,6 +183,8 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   RETURN_IF_ERROR(ValidateRequest(request));
   ForegroundOptions options;
   options.environment = OwnEnvironment();
+  if (AsksForHelp(request.program) && !flags.dry_run)
+    return BecomeProgram(request.program, Find(options.environment, "PATH"));
   options.run_id = RandomHex(kRunIdBytes);
   options.log.log_dir = flags.log_dir;
   ASSIGN_OR_RETURN(options.stop_grace, ParseSeconds("--stop-grace", flags.stop_grace));

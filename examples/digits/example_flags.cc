@@ -4,10 +4,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "muster/algo/algorithm_choice.h"
+#include "muster/base/nearest_name.h"
+#include "muster/cluster/quoted.h"
 #include "muster/cluster/task_flags.h"
 #include "muster/train/error.h"
 
@@ -18,6 +23,38 @@ std::string WholeFromOne(const std::string& text) {
   int64_t number = 0;
   if (absl::SimpleAtoi(text, &number) && number > 0) return "";
   return absl::StrCat("'", text, "': accepted is a whole number from 1");
+}
+
+std::string HelpOf(TakenBefore taken) {
+  std::string help =
+      absl::StrCat("How a process learns its place in the cluster (or TF_CONFIG, or nothing for one process):\n",
+                   muster::TaskFlagsHelp());
+  if (taken == TakenBefore::kTaskAndAlgorithm)
+    absl::StrAppend(&help, "How the workers' updates are combined:\n", muster::AlgorithmFlagsHelp());
+  return help;
+}
+
+// Of a word that nobody has taken. A flag that is a typing mistake may be meant for any of those that read the line.
+std::string UnknownArgument(const CLI::App& app, TakenBefore taken) {
+  const std::vector<std::string> words = app.remaining();
+  const std::string word = words.empty() ? "" : words.front();
+  std::string message = absl::StrCat("unknown argument ", muster::Quoted(word));
+  if (!absl::StartsWith(word, "--")) return message;
+  std::vector<std::string> names = muster::TaskFlagNames();
+  const auto add = [&names](const std::vector<std::string>& more) {
+    names.insert(names.end(), more.begin(), more.end());
+  };
+  if (taken == TakenBefore::kTaskAndAlgorithm) add(muster::AlgorithmFlagNames());
+  for (const CLI::Option* option : app.get_options()) add(option->get_lnames());
+  const std::string name = absl::StrReplaceAll(word.substr(2, word.find('=') - 2), {{"-", "_"}});
+  const std::string nearest = muster::NearestName(name, names);
+  if (!nearest.empty()) absl::StrAppend(&message, " (nearest: --", nearest, ")");
+  return message;
+}
+
+[[noreturn]] void RefuseFlags(const CLI::App& app, const std::string& message) {
+  std::fprintf(stderr, "%s: %s; see --help\n", app.get_name().c_str(), message.c_str());
+  std::exit(static_cast<int>(muster::ExitCode::kUsage));
 }
 
 }  // namespace
@@ -35,28 +72,23 @@ void AddExampleFlags(CLI::App& app, ExampleFlags& flags) {
   app.add_option("--csv", flags.csv, "the digits: 64 pixels and the label a line")->capture_default_str();
 }
 
-void ParseOrExit(CLI::App& app, int argc, char** argv) {
+void ParseOrExit(CLI::App& app, int argc, char** argv, TakenBefore taken) {
+  app.footer(HelpOf(taken));
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     std::exit(app.exit(help));
+  } catch (const CLI::ExtrasError&) {
+    RefuseFlags(app, UnknownArgument(app, taken));
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "%s: %s; see --help\n", app.get_name().c_str(), error.what());
-    std::exit(static_cast<int>(muster::ExitCode::kUsage));
+    RefuseFlags(app, error.what());
   }
 }
 
-std::string ClusterAndAlgorithmHelp() {
-  return absl::StrCat("How a process learns its place in the cluster (or TF_CONFIG, or nothing for one process):\n",
-                      muster::TaskFlagsHelp(), "How the workers' updates are combined:\n",
-                      muster::AlgorithmFlagsHelp());
-}
-
-ExampleFlags ParseExampleFlags(int argc, char** argv, ExampleFlags standard, const std::string& footer) {
+ExampleFlags ParseExampleFlags(int argc, char** argv, ExampleFlags standard, TakenBefore taken) {
   CLI::App app("Trains a small convolutional network on handwritten digits.",
                std::filesystem::path(argv[0]).filename().string());
-  app.footer(footer);
   AddExampleFlags(app, standard);
-  ParseOrExit(app, argc, argv);
+  ParseOrExit(app, argc, argv, taken);
   return standard;
 }

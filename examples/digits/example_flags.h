@@ -20,15 +20,18 @@ struct ExampleFlags {
   std::string csv = DefaultCsv();
 };
 
+// Whose flags have been taken out of the command line before: --help and messages about typing mistakes know them, too.
+enum class TakenBefore : uint8_t {
+  kTask,              // by TaskConfig::FromCommandLine
+  kTaskAndAlgorithm,  // by AlgorithmChoice::FromCommandLine as well
+};
+
 // For a program that has further flags: adds them to `app`, which keeps a reference to `flags`.
 void AddExampleFlags(CLI::App& app, ExampleFlags& flags);
 // --help ends the process with 0, a mistake with one line and 2.
-void ParseOrExit(CLI::App& app, int argc, char** argv);
+void ParseOrExit(CLI::App& app, int argc, char** argv, TakenBefore taken = TakenBefore::kTaskAndAlgorithm);
 
-// What --help says of the flags that TaskConfig and AlgorithmChoice have taken.
-std::string ClusterAndAlgorithmHelp();
-
-// All that a program has: what TaskConfig::FromCommandLine and AlgorithmChoice::FromCommandLine have left of the
-// command line, and `standard` where nothing is said. Ends the process as ParseOrExit does.
+// All that a program has: what is left of the command line, and `standard` where nothing is said. Ends the process as
+// ParseOrExit does.
 ExampleFlags ParseExampleFlags(int argc, char** argv, ExampleFlags standard,
-                               const std::string& footer = ClusterAndAlgorithmHelp());
+                               TakenBefore taken = TakenBefore::kTaskAndAlgorithm);

@@ -1,5 +1,6 @@
 #include "examples/digits/input.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -33,7 +34,7 @@ std::string DefaultCsv() {
 muster::ImageData LoadImages(const std::string& data_dir, const std::string& csv) {
   auto data = data_dir.empty() ? muster::LoadDigits(csv) : muster::LoadMnist(data_dir);
   if (data.ok()) return *std::move(data);
-  std::fprintf(stderr, "digits: %s: %s\n", data_dir.empty() ? "--csv" : "--data_dir",
+  std::fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, data_dir.empty() ? "--csv" : "--data_dir",
                std::string(data.status().message()).c_str());
   std::exit(static_cast<int>(muster::ExitCode::kUsage));
 }

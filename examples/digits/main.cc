@@ -41,7 +41,6 @@ std::string NotNegative(const std::string& text) {
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains a small convolutional network on handwritten digits.", "digits");
-  app.footer(ClusterAndAlgorithmHelp());
   AddExampleFlags(app, flags);
   app.add_option("--save_steps", flags.save_steps, "steps between checkpoints; 0: none")
       ->capture_default_str()

@@ -10,7 +10,7 @@
 
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 600}, muster::TaskFlagsHelp());
+  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 600}, TakenBefore::kTask);
 
   muster::Server server(task, {.threads = 1});
   if (task.is_ps()) return server.Join();  // until training has ended
@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
   torch::optim::Adam optimizer(net->parameters(), /*lr=*/0.001);
   Input input(data, flags.batch_size, seed, /*worker=*/0, /*workers=*/1);
 
-  muster::MonitoredTrainingSession session(server, {},
+  // Without pushes there are no global steps to be counted.
+  muster::MonitoredTrainingSession session(server, {.log_step_count_steps = 0},
                                            {muster::LoggingTensor({.tensors = {"loss"}}), muster::NanTensor()});
   for (int64_t step = 0; step < flags.steps && !session.ShouldStop(); ++step) {
     session.Run(local, [&] {

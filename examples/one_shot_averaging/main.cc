@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 800}, muster::TaskFlagsHelp());
+  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 800}, TakenBefore::kTask);
 
   muster::Server server(task, {.threads = 1});
   if (task.is_ps()) return server.Join();  // until training has ended
@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
   torch::optim::SGD optimizer(net->parameters(), /*lr=*/0.05);
   Input input(data, flags.batch_size, flags.seed, task.global_id(), task.num_workers());
 
-  muster::MonitoredTrainingSession session(server, {.checkpoint_dir = task.model_dir()},
+  // The one push comes at the end: there are no global steps to be counted before.
+  muster::MonitoredTrainingSession session(server, {.checkpoint_dir = task.model_dir(), .log_step_count_steps = 0},
                                            {muster::LoggingTensor({.tensors = {"loss"}}), muster::NanTensor()});
   for (int64_t step = 0; step < flags.steps && !session.ShouldStop(); ++step) {
     session.Run(local, [&] {

@@ -260,8 +260,8 @@ std::string DescribePlan(const AlgorithmPlan& plan) {
   std::vector<std::string> parts;
   if (commit.window > 1) parts.push_back(absl::StrCat("window ", commit.window));
   if (commit.fetch_window > 0) parts.push_back(absl::StrCat("fetch_window ", commit.fetch_window));
-  if (commit.worker_rule) parts.push_back(absl::StrCat("worker_rule ", RuleText(commit.worker_rule->rule)));
-  parts.push_back(absl::StrCat("server_rule ", RuleText(plan.server_rule.rule)));
+  if (commit.worker_rule) parts.push_back(absl::StrCat("worker_rule ", RuleTextWithRate(commit.worker_rule->rule)));
+  parts.push_back(absl::StrCat("server_rule ", RuleTextWithRate(plan.server_rule.rule)));
   if (commit.gate.kind == GateKind::kSynchronous)
     parts.push_back(
         absl::StrCat(commit.gate.replicas_to_aggregate, " of ", commit.gate.total_replicas, " workers make an update"));

@@ -31,6 +31,10 @@ struct AlgorithmChoice {
 // What a program's --help says about these flags.
 std::string AlgorithmFlagsHelp();
 
+// All that FromCommandLine takes, each once, without the dashes: for a program's message about a flag that nobody knows
+// (base/nearest_name.h), which may be one of these with a typing mistake.
+std::vector<std::string> AlgorithmFlagNames();
+
 // Where it is to train.
 struct AlgorithmCluster {
   uint32_t workers = 1;  // the chief among them

@@ -407,10 +407,10 @@ TEST(PlanAlgorithmTest, DeterministicGatesAreNotElastic) {
 
 TEST(DescribePlanTest, SaysInOneLineWhatIsTrained) {
   EXPECT_EQ(DescribePlan(Plan("downpour", {{"fetch_window", "10"}})),
-            absl::StrCat("downpour: window 5, fetch_window 10, worker_rule ", RuleText(Adagrad()), ", server_rule ",
-                         RuleText(Adagrad())));
+            absl::StrCat("downpour: window 5, fetch_window 10, worker_rule ", RuleTextWithRate(Adagrad()),
+                         ", server_rule ", RuleTextWithRate(Adagrad())));
   EXPECT_EQ(DescribePlan(Plan("synchronous", {{"replicas_to_aggregate", "3"}})),
-            absl::StrCat("synchronous: server_rule ", RuleText(Sgd()), ", 3 of 4 workers make an update"));
+            absl::StrCat("synchronous: server_rule ", RuleTextWithRate(Sgd()), ", 3 of 4 workers make an update"));
   EXPECT_THAT(DescribePlan(Plan("aeamsgd", {{"alpha", "0.2"}})), HasSubstr("alpha 0.2, momentum 0.9"));
 }
 

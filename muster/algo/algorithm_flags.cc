@@ -1,5 +1,6 @@
 // The command line part of AlgorithmChoice: which flags are an algorithm's, and what they change of a program's own
 // choice.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -141,6 +142,16 @@ std::string AlgorithmFlagsHelp() {
   add("--window=N --learning_rate=NUMBER ...", "its parameters; `muster algorithms NAME` lists them");
   add("--deterministic", "commits in the workers' order, on one thread each: a repeatable run");
   return help;
+}
+
+std::vector<std::string> AlgorithmFlagNames() {
+  std::vector<std::string> names = {kAlgorithmFlag, kDeterministicFlag};
+  for (const AlgorithmInfo& info : AlgorithmTable()) {
+    for (const ParameterInfo& parameter : info.parameters) {
+      if (std::find(names.begin(), names.end(), parameter.name) == names.end()) names.emplace_back(parameter.name);
+    }
+  }
+  return names;
 }
 
 }  // namespace muster

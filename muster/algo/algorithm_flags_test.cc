@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "muster/algo/algorithm_choice.h"
 #include "muster/algo/algorithm_table.h"
@@ -50,6 +52,23 @@ TEST(AlgorithmFlags, EveryParameterOfTheTableIsOne) {
                   ElementsAre(Pair(std::string(parameter.name), "x")));
     }
   }
+}
+
+TEST(AlgorithmFlags, TheNamesAreThoseOfAllThatAreTakenEachOnce) {
+  std::vector<std::string> names = AlgorithmFlagNames();
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"algorithm", "deterministic", "window", "rho", "compensation"}));
+  for (const std::string& name : names) {
+    std::vector<std::string> arguments = {absl::StrCat("--", name, "=1")};
+    (void)AlgorithmChoice::FromArguments(arguments, {});
+    // Of the algorithm "1" there is a mistake, which takes nothing.
+    EXPECT_EQ(arguments.empty(), name != "algorithm") << name;
+  }
+  for (const AlgorithmInfo& info : AlgorithmTable()) {
+    for (const ParameterInfo& parameter : info.parameters)
+      EXPECT_THAT(names, ::testing::Contains(std::string(parameter.name)));
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
 }
 
 TEST(AlgorithmFlags, WithoutAnyItIsTheProgramsChoice) {

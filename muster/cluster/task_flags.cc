@@ -68,4 +68,10 @@ std::string TaskFlagsHelp() {
   return help;
 }
 
+std::vector<std::string> TaskFlagNames() {
+  std::vector<std::string> names;
+  for (const Flag& flag : kFlags) names.emplace_back(flag.name);
+  return names;
+}
+
 }  // namespace muster

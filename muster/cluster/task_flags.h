@@ -35,4 +35,7 @@ absl::StatusOr<TaskFlags> TakeTaskFlags(int& argc, char** argv);
 // One line a flag, for a program's --help.
 std::string TaskFlagsHelp();
 
+// Without the dashes, for a program's message about a flag that nobody knows (base/nearest_name.h).
+std::vector<std::string> TaskFlagNames();
+
 }  // namespace muster

@@ -140,6 +140,21 @@ std::string ShortestNumber(double number) {
   return std::string(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
+// What differs from the rule's own, and the number named `always`.
+std::string TextOf(const RuleSpec& rule, absl::string_view always) {
+  const RuleSpec standard = StandardRule(rule.kind);
+  std::vector<std::string> given;
+  for (const TextField& field : FieldsOf(rule.kind)) {
+    if (field.flag != nullptr) {
+      if (rule.*field.flag != standard.*field.flag)
+        given.push_back(absl::StrCat(field.name, "=", rule.*field.flag ? 1 : 0));
+    } else if (rule.*field.number != standard.*field.number || field.name == always) {
+      given.push_back(absl::StrCat(field.name, "=", ShortestNumber(rule.*field.number)));
+    }
+  }
+  return absl::StrCat(RuleName(rule.kind), given.empty() ? "" : ":", absl::StrJoin(given, ","));
+}
+
 }  // namespace
 
 absl::StatusOr<RuleSpec> ParseRuleText(absl::string_view text) {
@@ -174,18 +189,8 @@ bool RuleTextSays(absl::string_view text, absl::string_view hyperparameter) {
                      [&](const auto& given) { return given.first == hyperparameter; });
 }
 
-std::string RuleText(const RuleSpec& rule) {
-  const RuleSpec standard = StandardRule(rule.kind);
-  std::vector<std::string> given;
-  for (const TextField& field : FieldsOf(rule.kind)) {
-    if (field.flag != nullptr) {
-      if (rule.*field.flag != standard.*field.flag)
-        given.push_back(absl::StrCat(field.name, "=", rule.*field.flag ? 1 : 0));
-    } else if (rule.*field.number != standard.*field.number) {
-      given.push_back(absl::StrCat(field.name, "=", ShortestNumber(rule.*field.number)));
-    }
-  }
-  return absl::StrCat(RuleName(rule.kind), given.empty() ? "" : ":", absl::StrJoin(given, ","));
-}
+std::string RuleText(const RuleSpec& rule) { return TextOf(rule, /*always=*/""); }
+
+std::string RuleTextWithRate(const RuleSpec& rule) { return TextOf(rule, /*always=*/"learning_rate"); }
 
 }  // namespace muster

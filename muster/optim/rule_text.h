@@ -23,5 +23,7 @@ bool RuleTextSays(absl::string_view text, absl::string_view hyperparameter);
 // The shortest text that ParseRuleText makes the same rule from; of a rule with clipping or a schedule, which the text
 // can't say, without these.
 std::string RuleText(const RuleSpec& rule);
+// For people: the learning rate is said even where it is the rule's own.
+std::string RuleTextWithRate(const RuleSpec& rule);
 
 }  // namespace muster

@@ -87,6 +87,9 @@ TEST(RuleText, SaysOnlyWhatIsNotTheDefault) {
   EXPECT_EQ(RuleText(Adagrad({.learning_rate = 0.1})), "adagrad:learning_rate=0.1");
   EXPECT_EQ(RuleText(Momentum({.learning_rate = 0.7, .nesterov = true})), "momentum:learning_rate=0.7,nesterov=1");
   EXPECT_EQ(RuleText(PlainAdd()), "add");
+  EXPECT_EQ(RuleTextWithRate(Adam()), "adam:learning_rate=0.001");
+  EXPECT_EQ(RuleTextWithRate(Momentum({.nesterov = true})), "momentum:learning_rate=0.01,nesterov=1");
+  EXPECT_EQ(RuleTextWithRate(PlainAdd()), "add");
 }
 
 TEST(RuleText, IsReadAsTheSameRule) {

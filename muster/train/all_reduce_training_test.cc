@@ -194,6 +194,49 @@ TEST_P(AllReduceTrainingTest, IsOneProcessWithAllTheDataAndTheCopiesAreTheSameIn
   EXPECT_EQ(together[0].values[2], std::vector<float>(2, 0.5F)) << "nobody has a gradient of it";
 }
 
+// What RegressionSource and the rule compute, written down again in doubles: w, b.
+std::vector<double> Simulated(int steps, double rate, double momentum) {
+  std::vector<double> values(kWidth + 1, 0.5);
+  std::vector<double> velocities(kWidth + 1, 0);
+  for (int step = 0; step < steps; ++step) {
+    std::vector<double> mean(kWidth + 1, 0);
+    for (int example = 0; example < static_cast<int>(kExamples); ++example) {
+      std::vector<double> inputs;
+      for (int j = 0; j <= static_cast<int>(kWidth); ++j)
+        inputs.push_back(std::sin(static_cast<float>(1 + example * 31 + j * 7 + step * 13)));
+      const double target = inputs.back();
+      inputs.back() = example == 0 ? 1 : 0;  // b's
+      double error = -target;
+      for (size_t j = 0; j < inputs.size(); ++j) error += values[j] * inputs[j];
+      for (size_t j = 0; j < inputs.size(); ++j) mean[j] += error * inputs[j] / kExamples;
+    }
+    for (size_t j = 0; j < mean.size(); ++j) {
+      velocities[j] = momentum * velocities[j] + mean[j];
+      values[j] -= rate * velocities[j];
+    }
+  }
+  return values;
+}
+
+TEST_P(AllReduceTrainingTest, EveryCopyIsThatOfTheEquations) {
+  constexpr int kSteps = 60;
+  const std::vector<double> simulated = Simulated(kSteps, 0.05, 0.9);
+  const std::vector<Ended> together = TrainTogether(
+      GetParam(), {.last_step = kSteps,
+                   .optimizer = RuleSpec{.kind = RuleKind::kMomentum, .learning_rate = 0.05, .momentum = 0.9}});
+  for (const Ended& one : together) {
+    ASSERT_EQ(one.status, absl::OkStatus());
+    EXPECT_EQ(one.global_step, kSteps);
+    // Trained in float32, whose last bit is 6e-8 at 1 and is rounded in every step.
+    for (size_t j = 0; j < kWidth; ++j) EXPECT_NEAR(one.values[0][j], simulated[j], 1e-6) << j;
+    EXPECT_NEAR(one.values[1][0], simulated[kWidth], 1e-6);
+  }
+  const std::vector<double> slower = Simulated(kSteps, 0.0499, 0.9);
+  double largest = 0;
+  for (size_t j = 0; j < slower.size(); ++j) largest = std::max(largest, std::abs(slower[j] - simulated[j]));
+  EXPECT_GT(largest, 2e-5) << "a wrong rate would be seen";
+}
+
 TEST_P(AllReduceTrainingTest, WhenGradientsAreAveragedChangesNoBit) {
   const auto train = [](ReduceWhen when) {
     return TrainTogether(GetParam(), {.all_reduce = {.bucket_bytes = 1, .when = when}});

@@ -51,9 +51,10 @@ TEST(AlgorithmsCommand, SaysOfOneWhatTheTableKnows) {
   const std::string shown = Shown({"downpour"});
   EXPECT_THAT(shown, StartsWith("downpour: asynchronous with local steps"));
   EXPECT_THAT(shown, HasSubstr("\n  each window:    θ̃ ← server_rule(θ̃, s)"));
-  EXPECT_THAT(shown, HasSubstr("\n  --window         5                 λ: minibatches a commit"));
-  EXPECT_THAT(shown, HasSubstr("\n  --fetch_window   (as window)       minibatches between"));
-  EXPECT_THAT(shown, HasSubstr("\n  --worker_rule    adagrad           by which"));
+  EXPECT_THAT(shown, HasSubstr("\n  --window         5                       λ: minibatches a commit"));
+  EXPECT_THAT(shown, HasSubstr("\n  --fetch_window   (as window)             minibatches between"));
+  EXPECT_THAT(shown, HasSubstr("\n  --worker_rule    adagrad                 by which"));
+  EXPECT_THAT(shown, HasSubstr("\n  --learning_rate  (of worker_rule: 0.01)  short for"));
   EXPECT_THAT(shown, HasSubstr("\nReference\n  Dean et al., \"Large Scale Distributed Deep Networks\""));
   EXPECT_THAT(shown, HasSubstr("\nWhen to take it\n  Slow networks"));
 }

@@ -103,6 +103,7 @@ TEST_P(EachExample, RunsToItsEndAndLeavesNothing) {
       << run.out << run.err;
   EXPECT_THAT(run.err, Not(HasSubstr("first failure"))) << run.err;
   EXPECT_THAT(run.err, Not(HasSubstr("being ended"))) << "every ps ends by itself: " << run.err;
+  EXPECT_THAT(run.err, Not(HasSubstr("global step has not moved"))) << "a warning about what is meant so: " << run.err;
 }
 
 TEST_P(EachExample, SaysThatItIsNotBuilt) {
@@ -118,12 +119,41 @@ TEST_F(ExampleRun, TrainsByAnotherAlgorithmWhenAsked) {
   EXPECT_EQ(After(run.out, "[worker:0] Test accuracy ").size(), 1) << run.out << run.err;
 }
 
+// Real processes that race for the ps, with windows, several ps, exchanges and a gate.
+TEST_F(ExampleRun, DeterministicRunsAreTheSameToTheBit) {
+  for (const char* script : {"downpour/run.sh", "dynsgd/run.sh", "aeasgd/run.sh", "synchronous_sgd/run.sh"}) {
+    SCOPED_TRACE(script);
+    const ScratchDirectory models;
+    const auto train = [&](const std::string& model, const std::string& seed) {
+      const std::string flags =
+          absl::StrCat("--deterministic --steps=14 --seed=", seed, " --model_dir=", models.File(model));
+      Process run(Script(script, flags), Options());
+      EXPECT_EQ(run.Wait(), 0) << run.out << run.err;
+    };
+    train("one", "1");
+    train("again", "1");
+    train("other", "2");
+    Process same({kMuster, "checkpoint", "diff", models.File("one"), models.File("again")}, Options());
+    EXPECT_EQ(same.Wait(), 0) << same.out << same.err;
+    Process different({kMuster, "checkpoint", "diff", models.File("one"), models.File("other")}, Options());
+    EXPECT_EQ(different.Wait(), 1) << different.out << different.err;
+  }
+}
+
 TEST_F(ExampleRun, RefusesWhatItDoesNotKnow) {
   ExpectUsageError(Script("downpour/run.sh", "--algorithm=dynsg"), {"dynsg", "dynsgd"});
   ExpectUsageError(Script("downpour/run.sh", "--window=0"), {"window"});
-  ExpectUsageError(Script("downpour/run.sh", "--windw=3"), {"windw"});
+  ExpectUsageError(Script("downpour/run.sh", "--windw=3"), {"unknown argument \"--windw=3\" (nearest: --window)"});
+  ExpectUsageError(Script("aeasgd/run.sh", "--alhpa 0.1"), {"unknown argument \"--alhpa\" (nearest: --alpha)"});
+  ExpectUsageError(Script("agn/run.sh", "--step=9"), {"unknown argument \"--step=9\" (nearest: --steps)"});
+  ExpectUsageError(Script("agn/run.sh", "--model-dri=x"), {"(nearest: --model_dir)"});
+  ExpectUsageError(Script("agn/run.sh", "more"), {"unknown argument \"more\"; see --help"});
   ExpectUsageError(Script("agn/run.sh", "--steps=0"), {"--steps: '0': accepted is a whole number from 1"});
   ExpectUsageError(Script("ensemble/run.sh", "--algorithm=dynsgd"), {"--algorithm"});
+}
+
+TEST_F(ExampleRun, NamesItselfInWhatItSaysOfTheData) {
+  ExpectUsageError(Script("hogwild/run.sh", "--data_dir=/nowhere"), {"hogwild: --data_dir: /nowhere/"});
 }
 
 TEST_F(ExampleRun, RefusesAClusterThatDoesNotFit) {

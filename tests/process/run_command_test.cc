@@ -49,6 +49,16 @@ TEST(RunCommand, ExitCodeIsTheChiefs) {
   EXPECT_EQ(without_chief.Wait(), 5);
 }
 
+TEST(RunCommand, AProgramSaysItsHelpOnceAndNotOnceATask) {
+  for (const char* help : {"--help", "-h"}) {
+    MusterRun run({"--ps", "2", "--workers", "3", "--", MUSTER_BIN_DIR "/muster", help});
+    EXPECT_EQ(run.Wait(), 0);
+    EXPECT_THAT(run.out, testing::StartsWith("Distributed training"));
+    EXPECT_THAT(run.out, HasSubstr("\n  algorithms "));
+    EXPECT_EQ(run.err, "");
+  }
+}
+
 TEST(RunCommand, PrefixesEveryLineOfBothStreams) {
   MusterRun run({"--ps", "1", "--workers", "2"}, "echo one; echo two >&2; printf three");
   EXPECT_EQ(run.Wait(), 0);
