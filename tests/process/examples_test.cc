@@ -157,9 +157,9 @@ TEST_F(ExampleRun, NamesItselfInWhatItSaysOfTheData) {
 }
 
 TEST_F(ExampleRun, RefusesAClusterThatDoesNotFit) {
-  ExpectUsageError({kMuster, "run", "--ps", "1", "--workers", "2", "--", MUSTER_BIN_DIR "/all_reduce"},
+  ExpectUsageError({kMuster, "run", "--ps", "1", "--workers", "2", "--", (MUSTER_BIN_DIR "/all_reduce")},
                    {"all_reduce", " ps"});
-  ExpectUsageError({kMuster, "run", "--ps", "0", "--workers", "2", "--", MUSTER_BIN_DIR "/hogwild"},
+  ExpectUsageError({kMuster, "run", "--ps", "0", "--workers", "2", "--", (MUSTER_BIN_DIR "/hogwild")},
                    {"hogwild", " ps"});
 }
 
