@@ -73,6 +73,9 @@ inline std::vector<MathematicsCase> GradientCases() {
       {.name = "staleness_aware_momentum",
        .choice = {.name = "staleness_aware", .parameters = {{"server_rule", kMomentumText}}},
        .reference = {.server_rule = kMomentum, .factor = Inverse}},
+      {.name = "staleness_aware_compensated",
+       .choice = {.name = "staleness_aware", .parameters = {{"compensation", "0.5"}, {"server_rule", kSgdText}}},
+       .reference = {.server_rule = kSgd, .factor = Inverse, .compensation = 0.5}},
       {.name = "ssp",
        .choice = {.name = "ssp", .parameters = {{"bound", "2"}, {"server_rule", kSgdText}}},
        .reference = {.bound = 2, .server_rule = kSgd}},
@@ -82,6 +85,9 @@ inline std::vector<MathematicsCase> GradientCases() {
       {.name = "ssp_window",
        .choice = {.name = "ssp", .parameters = {{"bound", "1"}, {"window", "2"}, {"server_rule", kSgdText}}},
        .reference = {.window = 2, .bound = 1, .server_rule = kSgd}},
+      {.name = "ssp_compensated",
+       .choice = {.name = "ssp", .parameters = {{"bound", "2"}, {"compensation", "0.5"}, {"server_rule", kSgdText}}},
+       .reference = {.bound = 2, .server_rule = kSgd, .compensation = 0.5}},
   };
 }
 
