@@ -77,7 +77,9 @@ absl::StatusOr<StepResult> CommitPipeline::Step(StoreClient& client) {
 }
 
 absl::StatusOr<double> CommitPipeline::ComputeGradients(StoreClient& client) {
-  const auto look_ahead = [this](double by) {
+  const auto look_ahead = [this, &client](double by) {
+    if (velocity_.empty()) return;
+    const Track::Span applying(client.track(), Activity::kApply);  // of the worker's rule
     for (size_t i = 0; i < velocity_.size(); ++i)
       if (trainable(i)) AddScaled(binding_.variables[i].dtype, binding_.values[i], velocity_[i], by);
   };
@@ -111,8 +113,8 @@ absl::Status CommitPipeline::CommitOrFetch(StoreClient& client) {
 }
 
 absl::Status CommitPipeline::Settle(StoreClient& client) {
-  // Once, whatever comes of it: the last checkpoint settles, too.
-  if (!ending_ || std::exchange(new_, true)) return absl::OkStatus();
+  // Once, whatever comes of it: the last checkpoint settles, too. A window of values that are gone is gone with them.
+  if (!ending_ || std::exchange(new_, true) || generation_ != client.generation()) return absl::OkStatus();
   if (since_commit_ > 0) RETURN_IF_ERROR(exchanges() ? Exchange(client) : Commit(client, /*pulls=*/true));
   // Nobody waits any more for this worker's turn, and the chief's last checkpoint for everybody's last commit. No round
   // comes after this worker's last one: who is in the next learns from its being done that there is none.
