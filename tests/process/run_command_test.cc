@@ -51,7 +51,7 @@ TEST(RunCommand, ExitCodeIsTheChiefs) {
 
 TEST(RunCommand, AProgramSaysItsHelpOnceAndNotOnceATask) {
   for (const char* help : {"--help", "-h"}) {
-    MusterRun run({"--ps", "2", "--workers", "3", "--", MUSTER_BIN_DIR "/muster", help});
+    MusterRun run({"--ps", "2", "--workers", "3", "--", (MUSTER_BIN_DIR "/muster"), help});
     EXPECT_EQ(run.Wait(), 0);
     EXPECT_THAT(run.out, testing::StartsWith("Distributed training"));
     EXPECT_THAT(run.out, HasSubstr("\n  algorithms "));
