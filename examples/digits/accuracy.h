@@ -6,7 +6,7 @@
 
 #include "examples/digits/input.h"
 #include "examples/digits/net.h"
-#include "muster/data/dataset.h"
+#include "muster/data/labelled_rows.h"
 
 // The share of `guesses` ([batch, classes], the largest is the guess) that are as `labels` ([batch], on any device).
 double Accuracy(const torch::Tensor& guesses, const torch::Tensor& labels);

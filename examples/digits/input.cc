@@ -39,7 +39,7 @@ muster::ImageData LoadImages(const std::string& data_dir, const std::string& csv
   std::exit(static_cast<int>(muster::ExitCode::kUsage));
 }
 
-Examples AllOf(const muster::Dataset& data, const muster::ImageData& shape) {
+Examples AllOf(const muster::LabelledRows& data, const muster::ImageData& shape) {
   return AsTensors(data.features(), data.labels(), shape);
 }
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "muster/data/dataset.h"
 #include "muster/data/input_stream.h"
+#include "muster/data/labelled_rows.h"
 #include "muster/train/saver.h"
 
 struct Examples {
@@ -21,7 +21,7 @@ std::string DefaultCsv();
 muster::ImageData LoadImages(const std::string& data_dir, const std::string& csv);
 
 // A whole data set as two tensors that share its memory.
-Examples AllOf(const muster::Dataset& data, const muster::ImageData& shape);
+Examples AllOf(const muster::LabelledRows& data, const muster::ImageData& shape);
 
 // An endless stream of shuffled batches of this worker's shard, prepared by a thread from the first Next on.
 class Input {

@@ -8,7 +8,7 @@
 
 namespace muster {
 
-absl::StatusOr<Batcher> Batcher::Create(const Dataset& data, const BatcherOptions& options) {
+absl::StatusOr<Batcher> Batcher::Create(const LabelledRows& data, const BatcherOptions& options) {
   if (options.batch_size == 0) return absl::InvalidArgumentError("a batch size of 0; accepted: 1 or more");
   if (options.epochs < 0) {
     return absl::InvalidArgumentError(absl::StrCat(options.epochs, " epochs; accepted: 1 or more, 0 for no end"));

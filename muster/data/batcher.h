@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/data/batch.h"
-#include "muster/data/dataset.h"
+#include "muster/data/labelled_rows.h"
 
 namespace muster {
 
@@ -33,7 +33,7 @@ class Batcher final : public BatchSource {
   // Borrows `data`, which must outlive the batcher. InvalidArgument if no batch could ever be made: a batch size of 0,
   // a shard that isn't below the number of shards or is left without rows, or drop_remainder with fewer rows than a
   // batch.
-  static absl::StatusOr<Batcher> Create(const Dataset& data, const BatcherOptions& options);
+  static absl::StatusOr<Batcher> Create(const LabelledRows& data, const BatcherOptions& options);
 
   absl::StatusOr<bool> Next(Batch& into) override;
 
@@ -47,11 +47,11 @@ class Batcher final : public BatchSource {
   size_t batches_per_epoch() const;
 
  private:
-  Batcher(const Dataset& data, const BatcherOptions& options) : data_(&data), options_(options) {}
+  Batcher(const LabelledRows& data, const BatcherOptions& options) : data_(&data), options_(options) {}
   void MoveOn(size_t rows);
 
   // Constant after construction. A pointer so that a batcher can be moved.
-  const Dataset* data_;
+  const LabelledRows* data_;
   BatcherOptions options_;
 
   DataPosition position_;

@@ -13,17 +13,17 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Row i holds the features (i, -i) and the label i.
-Dataset Rows(int count) {
+LabelledRows Rows(int count) {
   std::vector<float> features;
   std::vector<int64_t> labels;
   for (int i = 0; i < count; ++i) {
     features.insert(features.end(), {static_cast<float>(i), static_cast<float>(-i)});
     labels.push_back(i);
   }
-  return *Dataset::Create(2, features, labels);
+  return *LabelledRows::Create(2, features, labels);
 }
 
-Batcher Make(const Dataset& data, const BatcherOptions& options) {
+Batcher Make(const LabelledRows& data, const BatcherOptions& options) {
   auto batcher = Batcher::Create(data, options);
   EXPECT_TRUE(batcher.ok()) << batcher.status();
   return *std::move(batcher);
@@ -51,7 +51,7 @@ std::vector<int64_t> Flat(const std::vector<std::vector<int64_t>>& batches) {
 }
 
 TEST(Batcher, InOrderWithAShortLastBatch) {
-  const Dataset data = Rows(5);
+  const LabelledRows data = Rows(5);
   Batcher batcher = Make(data, {.batch_size = 2, .shuffle = false, .epochs = 2});
   EXPECT_EQ(batcher.batches_per_epoch(), 3);
   EXPECT_THAT(Draw(batcher), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4), ElementsAre(0, 1),
@@ -59,14 +59,14 @@ TEST(Batcher, InOrderWithAShortLastBatch) {
 }
 
 TEST(Batcher, DropsTheRemainder) {
-  const Dataset data = Rows(5);
+  const LabelledRows data = Rows(5);
   Batcher batcher = Make(data, {.batch_size = 2, .shuffle = false, .drop_remainder = true, .epochs = 1});
   EXPECT_EQ(batcher.batches_per_epoch(), 2);
   EXPECT_THAT(Draw(batcher), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
 }
 
 TEST(Batcher, EachEpochHoldsEveryRowInAnOrderOfItsOwn) {
-  const Dataset data = Rows(100);
+  const LabelledRows data = Rows(100);
   Batcher batcher = Make(data, {.batch_size = 100, .seed = 7, .epochs = 2});
   auto epochs = Draw(batcher);
   ASSERT_EQ(epochs.size(), 2);
@@ -78,7 +78,7 @@ TEST(Batcher, EachEpochHoldsEveryRowInAnOrderOfItsOwn) {
 }
 
 TEST(Batcher, ShardsDivideEachEpoch) {
-  const Dataset data = Rows(10);
+  const LabelledRows data = Rows(10);
   std::vector<int64_t> all;
   size_t rows = 0;
   for (size_t shard = 0; shard < 3; ++shard) {
@@ -92,7 +92,7 @@ TEST(Batcher, ShardsDivideEachEpoch) {
 }
 
 TEST(Batcher, GoesOnFromASavedPosition) {
-  const Dataset data = Rows(23);
+  const LabelledRows data = Rows(23);
   const BatcherOptions options = {.batch_size = 4, .seed = 9, .shard = 1, .shards = 2, .epochs = 3};
   Batcher whole = Make(data, options);
   const auto expected = Draw(whole);
@@ -109,7 +109,7 @@ TEST(Batcher, GoesOnFromASavedPosition) {
 }
 
 TEST(Batcher, BatchSaysWhereToGoOn) {
-  const Dataset data = Rows(5);
+  const LabelledRows data = Rows(5);
   Batcher batcher = Make(data, {.batch_size = 3, .shuffle = false});
   Batch batch;
   ASSERT_TRUE(*batcher.Next(batch));
@@ -119,7 +119,7 @@ TEST(Batcher, BatchSaysWhereToGoOn) {
 }
 
 TEST(Batcher, ReusesTheBatchsMemory) {
-  const Dataset data = Rows(6);
+  const LabelledRows data = Rows(6);
   Batcher batcher = Make(data, {.batch_size = 3});
   Batch batch;
   ASSERT_TRUE(*batcher.Next(batch));
@@ -129,7 +129,7 @@ TEST(Batcher, ReusesTheBatchsMemory) {
 }
 
 TEST(Batcher, RefusesWhatCanNeverMakeABatch) {
-  const Dataset data = Rows(5);
+  const LabelledRows data = Rows(5);
   const auto error = [&](const BatcherOptions& options) {
     const auto batcher = Batcher::Create(data, options);
     EXPECT_EQ(batcher.status().code(), absl::StatusCode::kInvalidArgument);
@@ -140,11 +140,11 @@ TEST(Batcher, RefusesWhatCanNeverMakeABatch) {
   EXPECT_THAT(error({.shard = 2, .shards = 2}), HasSubstr("shard 2 of 2"));
   EXPECT_THAT(error({.shard = 5, .shards = 6}), HasSubstr("shard 5 of 6 has no rows: the data set has 5"));
   EXPECT_THAT(error({.batch_size = 6, .drop_remainder = true}), HasSubstr("no full batch of 6"));
-  EXPECT_FALSE(Batcher::Create(Dataset(), {}).ok());
+  EXPECT_FALSE(Batcher::Create(LabelledRows(), {}).ok());
 }
 
 TEST(Batcher, RefusesAPositionOfOtherData) {
-  const Dataset data = Rows(5);
+  const LabelledRows data = Rows(5);
   Batcher batcher = Make(data, {});
   for (const DataPosition bad : {DataPosition{-1, 0}, DataPosition{0, -1}, DataPosition{0, 5}}) {
     EXPECT_EQ(batcher.Seek(bad).code(), absl::StatusCode::kInvalidArgument);

@@ -42,7 +42,7 @@ absl::StatusOr<std::string> FindMnistFile(FileSystem& files, const std::string& 
 }
 
 struct MnistPart {
-  Dataset rows;
+  LabelledRows rows;
   size_t height = 0;
   size_t width = 0;
   std::string images_path;
@@ -73,8 +73,8 @@ absl::StatusOr<MnistPart> LoadMnistPart(FileSystem& files, const std::string& di
   std::vector<float> features(images.elements.size());
   for (size_t i = 0; i < features.size(); ++i) features[i] = images.elements[i] * (1.0f / 255.0f);
   MnistPart part{.height = images.shape[1], .width = images.shape[2], .images_path = images_path};
-  ASSIGN_OR_RETURN(part.rows, Dataset::Create(part.height * part.width, std::move(features),
-                                              {labels.elements.begin(), labels.elements.end()}));
+  ASSIGN_OR_RETURN(part.rows, LabelledRows::Create(part.height * part.width, std::move(features),
+                                                   {labels.elements.begin(), labels.elements.end()}));
   return part;
 }
 
@@ -101,7 +101,7 @@ absl::StatusOr<ImageData> LoadDigits(const std::string& path, FileSystem& files)
     ASSIGN_OR_RETURN(const double label, WholeNumber(table, row, kPixels, kClasses - 1, path));
     labels.push_back(static_cast<int64_t>(label));
   }
-  ASSIGN_OR_RETURN(const Dataset all, Dataset::Create(kPixels, std::move(features), std::move(labels)));
+  ASSIGN_OR_RETURN(const LabelledRows all, LabelledRows::Create(kPixels, std::move(features), std::move(labels)));
   return ImageData{SplitRows(all, IsHeldOutDigit), kDigitsSide, kDigitsSide, kClasses};
 }
 

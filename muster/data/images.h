@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "muster/base/file_system.h"
-#include "muster/data/dataset.h"
+#include "muster/data/labelled_rows.h"
 
 namespace muster {
 

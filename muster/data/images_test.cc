@@ -65,8 +65,8 @@ TEST_F(ImagesTest, DigitsAreWholeScaledAndSplit) {
   EXPECT_EQ(data->height, 8);
   EXPECT_EQ(data->width, 8);
   EXPECT_EQ(data->classes, 10);
-  const Dataset& train = data->split.train;
-  const Dataset& test = data->split.test;
+  const LabelledRows& train = data->split.train;
+  const LabelledRows& test = data->split.test;
   EXPECT_EQ(train.size(), 1438);
   EXPECT_EQ(test.size(), 359);
   EXPECT_EQ(train.width(), 64);
@@ -74,7 +74,7 @@ TEST_F(ImagesTest, DigitsAreWholeScaledAndSplit) {
   EXPECT_EQ(train.labels()[0], 0);
   EXPECT_EQ(train.row(0)[3], 13.0f / 16.0f);
   EXPECT_EQ(test.labels()[0], 4);
-  for (const Dataset* part : {&train, &test}) {
+  for (const LabelledRows* part : {&train, &test}) {
     EXPECT_THAT(part->features(), Each(testing::AllOf(testing::Ge(0.0f), testing::Le(1.0f))));
     EXPECT_EQ(*std::max_element(part->features().begin(), part->features().end()), 1.0f);
     for (int64_t digit = 0; digit < 10; ++digit) {
@@ -129,15 +129,15 @@ TEST_F(ImagesTest, MnistThatDoesNotBelongTogetherIsRefused) {
   EXPECT_THAT(MnistError(), HasSubstr("train-images-idx3-ubyte: 1 dimensions where images need 3"));
 }
 
-TEST(Dataset, RefusesSizesThatDisagree) {
-  EXPECT_FALSE(Dataset::Create(2, {1, 2, 3}, {0, 1}).ok());
-  EXPECT_FALSE(Dataset::Create(2, {1, 2}, {0, 1}).ok());
-  EXPECT_FALSE(Dataset::Create(0, {1, 2}, {}).ok());
-  EXPECT_TRUE(Dataset::Create(2, {1, 2}, {0}).ok());
+TEST(LabelledRows, RefusesSizesThatDisagree) {
+  EXPECT_FALSE(LabelledRows::Create(2, {1, 2, 3}, {0, 1}).ok());
+  EXPECT_FALSE(LabelledRows::Create(2, {1, 2}, {0, 1}).ok());
+  EXPECT_FALSE(LabelledRows::Create(0, {1, 2}, {}).ok());
+  EXPECT_TRUE(LabelledRows::Create(2, {1, 2}, {0}).ok());
 }
 
-TEST(Dataset, SplitKeepsOrder) {
-  const Dataset all = *Dataset::Create(1, {10, 11, 12}, {0, 1, 2});
+TEST(LabelledRows, SplitKeepsOrder) {
+  const LabelledRows all = *LabelledRows::Create(1, {10, 11, 12}, {0, 1, 2});
   const Split split = SplitRows(all, [](size_t row) { return row == 1; });
   EXPECT_THAT(split.train.labels(), testing::ElementsAre(0, 2));
   EXPECT_THAT(split.train.features(), testing::ElementsAre(10, 12));

@@ -39,10 +39,10 @@ constexpr char kOf[] = " of ";
 
 }  // namespace
 
-InputStream::InputStream(const Dataset& data, const InputStreamOptions& options, Batcher batcher)
+InputStream::InputStream(const LabelledRows& data, const InputStreamOptions& options, Batcher batcher)
     : rows_(data.size()), options_(options), batcher_(std::make_unique<Batcher>(std::move(batcher))) {}
 
-absl::StatusOr<std::unique_ptr<InputStream>> InputStream::Create(const Dataset& data,
+absl::StatusOr<std::unique_ptr<InputStream>> InputStream::Create(const LabelledRows& data,
                                                                  const InputStreamOptions& options) {
   ASSIGN_OR_RETURN(Batcher batcher, Batcher::Create(data, options.batches));
   return std::unique_ptr<InputStream>(new InputStream(data, options, std::move(batcher)));

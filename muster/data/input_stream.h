@@ -24,7 +24,8 @@ struct InputStreamOptions {
 class InputStream final : public BatchSource {
  public:
   // Borrows `data`, which must outlive it. Errors: those of Batcher::Create.
-  static absl::StatusOr<std::unique_ptr<InputStream>> Create(const Dataset& data, const InputStreamOptions& options);
+  static absl::StatusOr<std::unique_ptr<InputStream>> Create(const LabelledRows& data,
+                                                             const InputStreamOptions& options);
 
   // Errors: those of Prefetcher::Next.
   absl::StatusOr<bool> Next(Batch& into) override;
@@ -43,7 +44,7 @@ class InputStream final : public BatchSource {
   DataPosition position() const { return position_; }
 
  private:
-  InputStream(const Dataset& data, const InputStreamOptions& options, Batcher batcher);
+  InputStream(const LabelledRows& data, const InputStreamOptions& options, Batcher batcher);
 
   const size_t rows_;  // of the data set
   const InputStreamOptions options_;

@@ -11,13 +11,13 @@ namespace muster::input_stream_test {
 namespace {
 
 // `rows` rows, each labelled with its number.
-Dataset Rows(size_t rows) {
+LabelledRows Rows(size_t rows) {
   std::vector<int64_t> labels(rows);
   std::iota(labels.begin(), labels.end(), int64_t{0});
-  return *Dataset::Create(1, std::vector<float>(labels.begin(), labels.end()), labels);
+  return *LabelledRows::Create(1, std::vector<float>(labels.begin(), labels.end()), labels);
 }
 
-std::unique_ptr<InputStream> Make(const Dataset& data, const InputStreamOptions& options) {
+std::unique_ptr<InputStream> Make(const LabelledRows& data, const InputStreamOptions& options) {
   auto stream = InputStream::Create(data, options);
   EXPECT_TRUE(stream.ok()) << stream.status();
   return *std::move(stream);
@@ -38,7 +38,7 @@ std::vector<std::vector<int64_t>> Draw(InputStream& stream, size_t count) {
 constexpr size_t kBatches = 14;  // of 23 rows in 2 shards, 12 and 11, in fours: three an epoch
 
 TEST(InputStreamTest, ARestoredOneGivesTheBatchesThatWouldHaveCome) {
-  const Dataset data = Rows(23);
+  const LabelledRows data = Rows(23);
   for (const size_t prefetch : {0, 1, 5}) {
     for (const bool drop_remainder : {false, true}) {
       const InputStreamOptions options = {
@@ -65,7 +65,7 @@ TEST(InputStreamTest, ARestoredOneGivesTheBatchesThatWouldHaveCome) {
 }
 
 TEST(InputStreamTest, AnotherBatchSizeGoesOnWithTheNextRow) {
-  const Dataset data = Rows(10);
+  const LabelledRows data = Rows(10);
   auto first = Make(data, {.batches = {.batch_size = 3, .shuffle = false}, .prefetch = 0});
   Draw(*first, 2);
   auto second = Make(data, {.batches = {.batch_size = 2, .shuffle = false}, .prefetch = 0});
@@ -74,13 +74,13 @@ TEST(InputStreamTest, AnotherBatchSizeGoesOnWithTheNextRow) {
 }
 
 TEST(InputStreamTest, AnotherOrderBeginsTheEpochAnew) {
-  const Dataset data = Rows(10);
-  const Dataset larger = Rows(11);
+  const LabelledRows data = Rows(10);
+  const LabelledRows larger = Rows(11);
   const BatcherOptions options = {.batch_size = 3, .seed = 1, .shard = 1, .shards = 2};
   auto first = Make(data, {.batches = options, .prefetch = 0});
   Draw(*first, 3);  // two are an epoch
   ASSERT_EQ(first->position(), (DataPosition{1, 3}));
-  const auto restored = [&](const Dataset& other, const BatcherOptions& changed) {
+  const auto restored = [&](const LabelledRows& other, const BatcherOptions& changed) {
     auto second = Make(other, {.batches = changed, .prefetch = 0});
     EXPECT_EQ(second->RestorePosition(first->SavePosition()), absl::OkStatus());
     return second->position();
@@ -102,7 +102,7 @@ TEST(InputStreamTest, AnotherOrderBeginsTheEpochAnew) {
 }
 
 TEST(InputStreamTest, WhatIsNoPositionIsRefused) {
-  const Dataset data = Rows(10);
+  const LabelledRows data = Rows(10);
   auto stream = Make(data, {.batches = {.batch_size = 3}, .prefetch = 0});
   const std::string good = stream->SavePosition();
   for (const std::string bad : {"", "x", "epoch=1", "epoch=1 offset=x", "epoch=-1 offset=0", "epoch=1 offset=2 more"}) {
@@ -117,7 +117,7 @@ TEST(InputStreamTest, WhatIsNoPositionIsRefused) {
 }
 
 TEST(InputStreamTest, EndsWithTheDataAndRefusesWhatABatcherRefuses) {
-  const Dataset data = Rows(5);
+  const LabelledRows data = Rows(5);
   auto stream = Make(data, {.batches = {.batch_size = 3, .epochs = 1}});
   EXPECT_EQ(Draw(*stream, 10).size(), 2u);
   stream->Stop();

@@ -123,7 +123,7 @@ TEST(Prefetcher, NeedsToBeStarted) {
 }
 
 TEST(Prefetcher, TakesABatcher) {
-  const Dataset data = *Dataset::Create(1, {1, 2, 3}, {1, 2, 3});
+  const LabelledRows data = *LabelledRows::Create(1, {1, 2, 3}, {1, 2, 3});
   auto batcher = Batcher::Create(data, {.batch_size = 2, .shuffle = false, .epochs = 1});
   Prefetcher prefetcher(std::make_unique<Batcher>(*std::move(batcher)));
   prefetcher.Start();

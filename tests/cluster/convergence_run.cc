@@ -47,7 +47,7 @@ std::unique_ptr<Algorithm> MakeAlgorithmOf(const AlgorithmPlan& plan, GradientSo
 
 class Worker {
  public:
-  Worker(SimulatedStore& store, const AlgorithmPlan& plan, const Dataset& train, int worker,
+  Worker(SimulatedStore& store, const AlgorithmPlan& plan, const LabelledRows& train, int worker,
          AllReduceAlgorithm::Join join = {})
       : network_(train, static_cast<size_t>(worker), kConvergenceWorkers),
         client_(store.Client(TaskName(worker))),
@@ -91,7 +91,7 @@ std::vector<std::string> TaskNames() {
 // All workers and their ps, on one simulated loop.
 class Cluster {
  public:
-  Cluster(const ConvergenceSetting& setting, const Dataset& train) {
+  Cluster(const ConvergenceSetting& setting, const LabelledRows& train) {
     for (int i = 0; i < kConvergenceWorkers; ++i) {
       const AlgorithmPlan plan = PlanOf(setting, i);
       in_step_ = InStep(plan);

@@ -113,7 +113,7 @@ DigitsValues FirstValues() {
   return values;
 }
 
-Batcher BatchesOf(const Dataset& train, size_t worker, size_t workers) {
+Batcher BatchesOf(const LabelledRows& train, size_t worker, size_t workers) {
   auto batcher =
       Batcher::Create(train, {.batch_size = 16, .seed = 1, .shard = worker, .shards = workers, .drop_remainder = true});
   MUSTER_CHECK(batcher.ok());
@@ -124,13 +124,13 @@ Batcher BatchesOf(const Dataset& train, size_t worker, size_t workers) {
 
 const std::vector<VariableSpec>& DigitsVariables() { return kVariables; }
 
-double DigitsLoss(const DigitsValues& values, const Dataset& data) {
+double DigitsLoss(const DigitsValues& values, const LabelledRows& data) {
   double loss = 0;
   for (size_t row = 0; row < data.size(); ++row) loss += LossOf(RunRow(values, data.row(row)), data.labels()[row]);
   return loss / static_cast<double>(data.size());
 }
 
-double DigitsAccuracy(const DigitsValues& values, const Dataset& data) {
+double DigitsAccuracy(const DigitsValues& values, const LabelledRows& data) {
   size_t right = 0;
   for (size_t row = 0; row < data.size(); ++row) {
     const auto shares = RunRow(values, data.row(row)).shares;
@@ -139,7 +139,7 @@ double DigitsAccuracy(const DigitsValues& values, const Dataset& data) {
   return static_cast<double>(right) / static_cast<double>(data.size());
 }
 
-DigitsNetwork::DigitsNetwork(const Dataset& train, size_t worker, size_t workers)
+DigitsNetwork::DigitsNetwork(const LabelledRows& train, size_t worker, size_t workers)
     : batcher_(BatchesOf(train, worker, workers)), values_(FirstValues()), gradients_(Zeros()) {}
 
 absl::StatusOr<double> DigitsNetwork::ComputeGradients() {

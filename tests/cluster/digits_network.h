@@ -18,15 +18,15 @@ using DigitsValues = std::array<std::vector<float>, 4>;
 const std::vector<VariableSpec>& DigitsVariables();
 
 // Cross-entropy, the mean of all rows.
-double DigitsLoss(const DigitsValues& values, const Dataset& data);
+double DigitsLoss(const DigitsValues& values, const LabelledRows& data);
 // The share of rows whose digit is the likeliest.
-double DigitsAccuracy(const DigitsValues& values, const Dataset& data);
+double DigitsAccuracy(const DigitsValues& values, const LabelledRows& data);
 
 class DigitsNetwork final : public GradientSource {
  public:
   // Minibatches of 16 rows of this worker's share, shuffled anew each epoch, always in the same order. All workers
   // begin with the same values. `train` must outlive it.
-  DigitsNetwork(const Dataset& train, size_t worker, size_t workers);
+  DigitsNetwork(const LabelledRows& train, size_t worker, size_t workers);
 
   const std::vector<VariableSpec>& variables() const override { return DigitsVariables(); }
   MutableByteSpan value(size_t i) override { return AsMutableBytes(values_[i].data(), values_[i].size()); }

@@ -14,15 +14,15 @@ namespace {
 // The rows of each batch, in order.
 using Batches = std::vector<std::vector<int64_t>>;
 
-Dataset Rows(size_t rows) {
+LabelledRows Rows(size_t rows) {
   std::vector<int64_t> labels(rows);
   std::iota(labels.begin(), labels.end(), int64_t{0});
-  return *Dataset::Create(1, std::vector<float>(labels.begin(), labels.end()), labels);
+  return *LabelledRows::Create(1, std::vector<float>(labels.begin(), labels.end()), labels);
 }
 
 // Trains `steps` steps in a cluster of its own, which is then gone without an end, as if killed. Saves every
 // `save_steps`.
-Batches Train(FileSystem& disk, const Dataset& data, int steps, int64_t save_steps) {
+Batches Train(FileSystem& disk, const LabelledRows& data, int steps, int64_t save_steps) {
   SimulatedStore store(1, {"chief:0"});
   store.KillPs(0);
   store.StartPs(0, &disk);
@@ -55,7 +55,7 @@ Batches Joined(Batches first, const Batches& second) {
 }
 
 TEST(InputPositionTest, AKilledRunGoesOnWithTheBatchThatWouldHaveCome) {
-  const Dataset data = Rows(23);
+  const LabelledRows data = Rows(23);
   MemoryFileSystem undisturbed;
   const Batches expected = Train(undisturbed, data, 20, 5);
   MemoryFileSystem disk;
@@ -64,7 +64,7 @@ TEST(InputPositionTest, AKilledRunGoesOnWithTheBatchThatWouldHaveCome) {
 }
 
 TEST(InputPositionTest, KilledAgainBeforeItsNextSave) {
-  const Dataset data = Rows(23);
+  const LabelledRows data = Rows(23);
   MemoryFileSystem undisturbed;
   const Batches expected = Train(undisturbed, data, 20, 5);
   MemoryFileSystem disk;

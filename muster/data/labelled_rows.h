@@ -12,13 +12,13 @@
 
 namespace muster {
 
-class Dataset {
+class LabelledRows {
  public:
   // No rows.
-  Dataset() = default;
+  LabelledRows() = default;
 
   // `features` is [labels.size(), width], row after row. InvalidArgument if the sizes don't agree.
-  static absl::StatusOr<Dataset> Create(size_t width, std::vector<float> features, std::vector<int64_t> labels);
+  static absl::StatusOr<LabelledRows> Create(size_t width, std::vector<float> features, std::vector<int64_t> labels);
 
   size_t size() const { return labels_.size(); }
   // Features of one row.
@@ -37,12 +37,12 @@ class Dataset {
 
 // A fixed division into what is learned from and what is held out to measure with.
 struct Split {
-  Dataset train;
-  Dataset test;
+  LabelledRows train;
+  LabelledRows test;
 };
 
 // Rows for which `held_out(row)` is true go to `test`, the others to `train`, both in their old order.
-Split SplitRows(const Dataset& all, absl::FunctionRef<bool(size_t row)> held_out);
+Split SplitRows(const LabelledRows& all, absl::FunctionRef<bool(size_t row)> held_out);
 
 // What an image data set's loader returns: a row of features is one picture, row after row of pixels in [0, 1].
 struct ImageData {

@@ -1,4 +1,4 @@
-#include "muster/data/dataset.h"
+#include "muster/data/labelled_rows.h"
 
 #include <utility>
 
@@ -8,21 +8,22 @@
 
 namespace muster {
 
-absl::StatusOr<Dataset> Dataset::Create(size_t width, std::vector<float> features, std::vector<int64_t> labels) {
+absl::StatusOr<LabelledRows> LabelledRows::Create(size_t width, std::vector<float> features,
+                                                  std::vector<int64_t> labels) {
   const bool agree =
       width == 0 ? features.empty() : features.size() % width == 0 && features.size() / width == labels.size();
   if (!agree) {
     return absl::InvalidArgumentError(absl::StrCat(features.size(), " features don't make ", labels.size(), " rows of ",
                                                    width, " columns, one for each label"));
   }
-  Dataset made;
+  LabelledRows made;
   made.width_ = width;
   made.features_ = std::move(features);
   made.labels_ = std::move(labels);
   return made;
 }
 
-Split SplitRows(const Dataset& all, absl::FunctionRef<bool(size_t row)> held_out) {
+Split SplitRows(const LabelledRows& all, absl::FunctionRef<bool(size_t row)> held_out) {
   std::vector<float> features[2];
   std::vector<int64_t> labels[2];
   for (size_t i = 0; i < all.size(); ++i) {
@@ -31,8 +32,8 @@ Split SplitRows(const Dataset& all, absl::FunctionRef<bool(size_t row)> held_out
     features[part].insert(features[part].end(), row.begin(), row.end());
     labels[part].push_back(all.labels()[i]);
   }
-  auto train = Dataset::Create(all.width(), std::move(features[0]), std::move(labels[0]));
-  auto test = Dataset::Create(all.width(), std::move(features[1]), std::move(labels[1]));
+  auto train = LabelledRows::Create(all.width(), std::move(features[0]), std::move(labels[0]));
+  auto test = LabelledRows::Create(all.width(), std::move(features[1]), std::move(labels[1]));
   MUSTER_CHECK(train.ok() && test.ok());  // rows of one data set have one width
   return {*std::move(train), *std::move(test)};
 }
