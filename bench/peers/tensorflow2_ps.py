@@ -46,7 +46,7 @@ def coordinate(args, cluster):
         """All workers run the same function, so each gets all minibatches."""
         rings = [data.batches(args, worker) for worker in range(args.workers)]
         both = [numpy.stack(parts, 1).reshape(-1, *parts[0].shape[1:]) for parts in zip(*rings)]
-        return tf.data.LabelledRows.from_tensor_slices(tuple(both)).repeat()
+        return tf.data.Dataset.from_tensor_slices(tuple(both)).repeat()
 
     iterator = iter(coordinator.create_per_worker_dataset(rings_in_turn))
     meter = measure.Meter(args)
