@@ -1,0 +1,99 @@
+// A dense array with its own memory: what the input pipeline hands on, a value of one example or of a batch of them.
+// Copies are deep, moves are cheap. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "muster/base/bytes.h"
+#include "muster/base/dtype.h"
+
+namespace muster {
+
+class Array {
+ public:
+  // Without elements: shape [0], float32.
+  Array() = default;
+  Array(const Array& other);
+  Array& operator=(const Array& other);
+  Array(Array&&) noexcept = default;
+  Array& operator=(Array&&) noexcept = default;
+
+  // Row-major, as many values as the product of `shape`.
+  template <typename T>
+  static Array Of(std::vector<int64_t> shape, std::span<const T> values) {
+    Array array;
+    array.Reset(DTypeOf<T>(), std::move(shape));
+    if (!values.empty()) std::memcpy(array.data().data(), values.data(), array.bytes());
+    return array;
+  }
+  template <typename T>
+  static Array Of(std::vector<int64_t> shape, const std::vector<T>& values) {
+    return Of(std::move(shape), std::span<const T>(values));
+  }
+  // One value, shape [].
+  template <typename T>
+  static Array Scalar(T value) {
+    return Of({}, std::span<const T>(&value, 1));
+  }
+
+  // Another type and shape; the memory is used again where it is large enough. The elements are undefined.
+  void Reset(DType dtype, std::vector<int64_t> shape);
+
+  DType dtype() const { return dtype_; }
+  const std::vector<int64_t>& shape() const { return shape_; }
+  int64_t elements() const;  // 1 for shape []
+  size_t bytes() const { return static_cast<size_t>(elements()) * DTypeSize(dtype_); }
+
+  // Aligned to 64 bytes. Valid until the next Reset, move or destruction.
+  MutableByteSpan data() { return {memory_.get(), bytes()}; }
+  ByteSpan data() const { return {memory_.get(), bytes()}; }
+  // T is the type of the elements: a bug otherwise.
+  template <typename T>
+  std::span<T> As() {
+    CheckType(DTypeOf<T>());
+    return {reinterpret_cast<T*>(memory_.get()), static_cast<size_t>(elements())};
+  }
+  template <typename T>
+  std::span<const T> As() const {
+    CheckType(DTypeOf<T>());
+    return {reinterpret_cast<const T*>(memory_.get()), static_cast<size_t>(elements())};
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  template <typename T>
+  static constexpr DType DTypeOf();
+  void CheckType(DType asked) const;
+
+  DType dtype_ = DType::kFloat32;
+  std::vector<int64_t> shape_{0};
+  size_t capacity_ = 0;  // bytes of memory_
+  std::unique_ptr<std::byte[], Free> memory_;
+};
+
+template <typename T>
+constexpr DType Array::DTypeOf() {
+  if constexpr (std::is_same_v<T, float>) {
+    return DType::kFloat32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return DType::kFloat64;
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    return DType::kInt64;
+  } else if constexpr (std::is_same_v<T, int32_t>) {
+    return DType::kInt32;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return DType::kBool;
+  } else {
+    static_assert(std::is_same_v<T, uint8_t>, "no type of elements");
+    return DType::kUInt8;
+  }
+}
+
+}  // namespace muster

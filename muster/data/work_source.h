@@ -1,0 +1,36 @@
+// Who says which rows of an epoch a reader takes next, unit by unit: what Dataset::ShareBy asks. The implementation
+// that shares an epoch among the workers of a job is store/work_queue_client.h; docs/input.md has the protocol.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+// Places begin ... end - 1 of the epoch's order of rows (whatever that order is: Shuffle's).
+struct WorkUnit {
+  int64_t epoch = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  bool operator==(const WorkUnit&) const = default;
+};
+
+// Thread-safe: units are taken by the thread that makes batches ready and reported by the one that trains.
+class WorkSource {
+ public:
+  virtual ~WorkSource() = default;
+  // The next unit for this reader; nothing: every unit of the last epoch is done. Blocks while all that is left is with
+  // others, who may yet lose it. Errors: Unavailable, who shares the work is out of reach; Cancelled.
+  virtual absl::StatusOr<std::optional<WorkUnit>> Take() = 0;
+  // What was learned from the oldest unit not yet reported is part of the model: nobody gets that unit again. Units are
+  // reported in the order in which they were taken.
+  [[nodiscard]] virtual absl::Status Done() = 0;
+  // A Take that waits, and every later one, is Cancelled.
+  virtual void Stop() = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,85 @@
+// A model described once, and trained, evaluated, asked and exported by the same few calls on a laptop and on a
+// cluster: TensorFlow's tf.estimator.Estimator, its arguments, order of hooks, log lines and model_dir.
+// docs/estimator.md is its page. Throws Error (train/error.h), as the other classes of the façade. Used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/estimator/export.h"
+#include "muster/estimator/input_fn.h"
+#include "muster/estimator/model_fn.h"
+#include "muster/estimator/warm_start.h"
+#include "muster/train/hooks/checkpoint_saver_listener.h"
+
+namespace muster {
+
+struct TrainOptions {
+  std::vector<std::shared_ptr<SessionHook>> hooks;
+  // At most one: so many more steps, or until the global step is this; neither: until the input ends.
+  std::optional<int64_t> steps;
+  std::optional<int64_t> max_steps;
+  std::vector<std::shared_ptr<CheckpointSaverListener>> saving_listeners;
+};
+
+struct EvaluateOptions {
+  std::optional<int64_t> steps;  // batches; unset: until the input ends
+  std::vector<std::shared_ptr<SessionHook>> hooks;
+  std::string checkpoint_path;  // empty: the latest of model_dir
+  std::string name;             // results go to model_dir/eval_NAME; empty: model_dir/eval
+};
+
+struct PredictOptions {
+  std::vector<std::string> predict_keys;  // empty: all
+  std::string checkpoint_path;
+};
+
+// Of Evaluate: metrics by name, with "loss" and "global_step".
+using EvalResults = std::map<std::string, double>;
+
+class Estimator {
+ public:
+  // Resolves the config; an error of it is thrown here. Nothing is made yet.
+  Estimator(ModelFn model_fn, RunConfig config = {}, Params params = {},
+            std::optional<WarmStartSettings> warm_start_from = std::nullopt);
+  virtual ~Estimator() = default;
+
+  // Blocks until trained. In a cluster: this worker's or chief's part. max_steps reached before: says so and returns.
+  // In a cluster one call a process, as its server has one session.
+  Estimator& Train(const InputFn& input_fn, const TrainOptions& options = {});
+  // Of a checkpoint, in this process; torch's generators are afterwards as before. Writes the results as summaries and
+  // a line of metrics.jsonl. Throws Error: FailedPrecondition, there is no checkpoint yet.
+  EvalResults Evaluate(const InputFn& input_fn, const EvaluateOptions& options = {});
+  // Calls `each` with the predictions of one row after the other (without the batch's dimension).
+  void Predict(const InputFn& input_fn, const std::function<void(const Tensors&)>& each,
+               const PredictOptions& options = {});
+  // Of the latest checkpoint. Throws Error: FailedPrecondition, there is none; NotFound, no variable of that name.
+  std::vector<std::string> VariableNames() const;
+  torch::Tensor VariableValue(const std::string& name) const;
+  // Empty: there is none.
+  std::string LatestCheckpoint() const;
+  // Where the results of evaluation `name` are.
+  std::string EvalDir(const std::string& name = {}) const;
+  // Writes the weights and how they are to be used into a new folder below `export_dir_base`, named by the time;
+  // returns it. See docs/export.md.
+  std::string Export(const std::string& export_dir_base, const ExportInputs& inputs,
+                     const std::string& checkpoint_path = {});
+
+  const std::string& model_dir() const { return config_.model_dir; }
+  const RunConfig& config() const { return config_; }  // resolved
+  const Params& params() const { return params_; }
+  EstimatorSpec MakeSpec(Mode mode) const;  // what the model function returns, checked
+
+ private:
+  const ModelFn model_fn_;
+  const RunConfig config_;
+  const Params params_;
+  const std::optional<WarmStartSettings> warm_start_;
+};
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+// Training and evaluation of one Estimator, wherever it runs: in one process, or in a cluster in which this process is
+// the chief, a worker, a ps or the evaluator. TensorFlow's tf.estimator.train_and_evaluate (training.py), its delays,
+// throttling and log lines. docs/estimator.md says what each task does. Used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/estimator/estimator.h"
+#include "muster/estimator/exporter.h"
+
+namespace muster {
+
+struct TrainSpec {
+  InputFn input_fn;
+  std::optional<int64_t> max_steps;  // the evaluator ends when it has evaluated this; unset: until the input ends
+  std::vector<std::shared_ptr<SessionHook>> hooks;
+  std::vector<std::shared_ptr<CheckpointSaverListener>> saving_listeners;
+};
+
+struct EvalSpec {
+  InputFn input_fn;
+  std::optional<int64_t> steps = 100;  // unset: until the input ends
+  std::string name;
+  std::vector<std::shared_ptr<SessionHook>> hooks;
+  std::vector<std::shared_ptr<Exporter>> exporters;
+  double start_delay_secs = 120;  // of an evaluator: before its first evaluation
+  double throttle_secs = 600;     // from one evaluation's start to the next's, at least
+};
+
+// What a local run gives; in a cluster empty, but for the evaluator's.
+struct TrainAndEvaluateResults {
+  EvalResults eval;
+  std::vector<std::string> exports;
+};
+
+// Blocks until this task's part is done; a ps: until training has ended. Throws Error: wrong specs or cluster (exit
+// code 2), what Train, Evaluate and the exporters throw.
+TrainAndEvaluateResults TrainAndEvaluate(Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec);
+
+}  // namespace muster
