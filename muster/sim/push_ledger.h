@@ -1,8 +1,8 @@
 // The truth about a simulated training run: which pushes were sent, which were acknowledged, and what every ps must
-// therefore hold. A push adds a power of four to one element of every row of the variables it takes part in, so a row
-// spells out in base 4 how often each push was applied to it: 0 or 1, anything else is an error. Where a synchronous
-// gate takes the mean, a digit is in base 256 and a push of it 60: what is there is 60 divided by the number of those
-// who contributed, a whole number for up to six.
+// therefore hold. A minibatch adds a power of four to one element of every row of the variables it takes part in, so a
+// row spells out in base 4 how often each minibatch was applied to it: 0 or 1, anything else is an error. A push brings
+// one minibatch, or all of a window. Where a synchronous gate takes the mean, a digit is in base 256 and a minibatch of
+// it 60: what is there is 60 divided by the number of those who contributed, a whole number for up to six.
 //
 // Used by the thread whose turn it is.
 #pragma once
@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/base/bytes.h"
@@ -23,22 +24,23 @@ class PushLedger {
   static constexpr int kMaxWorkers = 4;
   static constexpr int kMaxRow = kMaxWorkers * 16;  // divides a stripe: a row is averaged as a whole
   static constexpr int kVariables = 2;
-  // The pushes that a row has seen, a bit (the lowest of its digit) each.
+  // The minibatches that a row has seen, a bit (the lowest of its digit) each.
   using Row = std::array<uint64_t, kMaxRow>;
   // The elements of a row as they are.
   using Digits = std::array<uint64_t, kMaxRow>;
 
-  struct Push {
+  struct Minibatch {
     int worker = 0;
     int number = 0;                     // of this worker, from 0, over all its lives
-    std::vector<uint64_t> generations;  // of every ps when it began
+    std::vector<uint64_t> generations;  // of every ps when it was computed
   };
+  using Push = std::vector<Minibatch>;
 
   // `averaged`: the pushes go through a synchronous gate.
   explicit PushLedger(int num_ps, bool averaged = false)
       : averaged_(averaged),
         blocks_(averaged ? 16 : 8),
-        pushes_a_block_(averaged ? 6 : 26),
+        minibatches_a_block_(averaged ? 6 : 26),
         digit_bits_(averaged ? 8 : 2),
         servers_(num_ps) {}
 
@@ -49,17 +51,25 @@ class PushLedger {
   int digit_bits() const { return digit_bits_; }
   uint64_t unit() const { return averaged_ ? 60 : 1; }
 
-  // Which variables a push has gradients for: the first always, the second in two of three.
-  static bool TakesPart(const Push& push, int variable) {
-    return variable == 0 || (push.worker + push.number) % 3 != 0;
+  // Which variables a minibatch has gradients for: the first always, the second in two of three.
+  static bool TakesPart(const Minibatch& minibatch, int variable) {
+    return variable == 0 || (minibatch.worker + minibatch.number) % 3 != 0;
   }
-  int Element(const Push& push) const { return push.worker * blocks_ + push.number / pushes_a_block_; }
-  uint64_t Digit(const Push& push) const { return uint64_t{1} << (digit_bits_ * (push.number % pushes_a_block_)); }
+  int Element(const Minibatch& minibatch) const {
+    return minibatch.worker * blocks_ + minibatch.number / minibatches_a_block_;
+  }
+  uint64_t Digit(const Minibatch& minibatch) const {
+    return uint64_t{1} << (digit_bits_ * (minibatch.number % minibatches_a_block_));
+  }
   int WorkerOf(int element) const { return element / blocks_; }
 
-  // The next push of a worker; nothing when its digits are used up.
-  // `life`: the incarnation of the process, of which a worker may have two for a while.
-  std::optional<Push> Begin(int worker, uint64_t life);
+  // The next minibatch of a worker, which nobody else knows of yet; nothing when its digits are used up.
+  std::optional<Minibatch> Begin(int worker);
+  // Any ps may have it from now on. `life`: the incarnation of the process, of which a worker may have two for a while.
+  void Send(uint64_t life, const Push& push);
+  // A request of that number leaves the process: if it is a push, it is the newest that was sent, or an earlier one
+  // that is sent again.
+  void Number(uint64_t life, uint64_t number);
   // Every ps has it; with a synchronous gate: ps 0 has (on the others it may have come too late). `global_step` is what
   // the answer said.
   void Acknowledge(const Push& push, int64_t global_step);
@@ -69,8 +79,8 @@ class PushLedger {
   // It has lost them.
   void EndGeneration(int ps) { servers_[ps].number = 0; }
 
-  // Reads rows of a variable, all of them (`bytes` are whole rows). Errors say what is wrong: "push 3 of worker 1 was
-  // applied twice".
+  // Reads rows of a variable, all of them (`bytes` are whole rows). Errors say what is wrong: "minibatch 3 of worker 1
+  // was applied more than once".
   std::optional<std::string> ReadRows(ByteSpan bytes, std::vector<Row>& rows) const;
   // One row as it is; with a gate rounded to what the divisions should have given. Nothing if it can't be read so.
   std::optional<std::string> ReadDigits(ByteSpan row_bytes, Digits& digits) const;
@@ -78,43 +88,50 @@ class PushLedger {
   std::optional<std::string> CheckRow(int ps, int variable, const Row& row) const;
   // With a gate: the shares that are in it.
   uint64_t Total(const Digits& digits) const;
-  // The pushes in it.
+  // The minibatches in it.
   static int64_t Count(const Row& row);
 
   struct Server {
     uint64_t generation = 0;  // counts the models that it held
     uint64_t number = 0;      // what the chief calls it; 0: it holds none
     int64_t first_step = 0;
-    int64_t acknowledged = 0;  // updates begun and acknowledged in this generation
+    int64_t acknowledged = 0;  // pushes begun and acknowledged in this generation
     std::array<Row, kVariables> must{};
   };
   const Server& server(int ps) const { return servers_[ps]; }
+  // Of every ps, the models that it has held so far.
+  std::vector<uint64_t> Generations() const;
   // All ps hold values of one generation.
   bool Aligned() const;
 
-  // The newest push of a life; null: it has begun none.
-  const Push* Newest(uint64_t life) const {
-    const auto push = newest_.find(life);
-    return push == newest_.end() ? nullptr : &push->second;
+  // What a life has pushed under that number; null: nothing. Not its newest push: what a ps applies without a message
+  // (what it had kept back, what recovery finishes) is seen when its sender has long been answered, and sends the next.
+  const Push* Find(uint64_t life, uint64_t number) const {
+    const auto push = numbered_.find({life, number});
+    return push == numbered_.end() ? nullptr : &push->second;
   }
 
-  int64_t sent() const { return sent_count_; }
   int64_t acknowledged() const { return acknowledged_; }
+  int64_t minibatches() const { return minibatches_; }
+  // Minibatches of which nobody has heard that they were applied.
+  int64_t lost() const { return minibatches_ - acknowledged_minibatches_; }
 
  private:
-  std::string PushName(int element, uint64_t bits) const;
-  std::optional<std::string> MarkPushes(const Digits& digits, Row& row) const;
+  std::string MinibatchName(int element, uint64_t bits) const;
+  std::optional<std::string> MarkMinibatches(const Digits& digits, Row& row) const;
 
   const bool averaged_;
-  const int blocks_;          // elements a worker
-  const int pushes_a_block_;  // digits that a double holds exactly
+  const int blocks_;               // elements a worker
+  const int minibatches_a_block_;  // digits that a double holds exactly
   const int digit_bits_;
   std::vector<Server> servers_;
   std::array<int, kMaxWorkers> next_{};
-  std::map<uint64_t, Push> newest_;  // by life
+  std::map<uint64_t, Push> newest_;                         // by life
+  std::map<std::pair<uint64_t, uint64_t>, Push> numbered_;  // by life and number
   std::array<Row, kVariables> sent_{};
-  int64_t sent_count_ = 0;
   int64_t acknowledged_ = 0;
+  int64_t minibatches_ = 0;
+  int64_t acknowledged_minibatches_ = 0;
 };
 
 }  // namespace muster

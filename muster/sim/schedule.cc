@@ -77,6 +77,18 @@ ScheduledFault DrawFault(Draw& draw, const Schedule& schedule, absl::Duration du
   return fault;
 }
 
+// With as many minibatches as the others have: the faults meet them, and the ledger has digits for no more.
+void DrawWindows(Draw& draw, Schedule& schedule) {
+  const int64_t drawn = draw.Between(0, 15);
+  if (drawn >= 6) return;
+  schedule.work = drawn < 3 ? ScheduledWork::kWindows : ScheduledWork::kOrdered;
+  schedule.window = static_cast<uint32_t>(draw.Between(drawn < 3 ? 2 : 1, 4));
+  schedule.differences = draw.OneIn(2);
+  schedule.own_minibatches = draw.OneIn(2) ? draw.Between(1, schedule.last_step) : 0;
+  schedule.last_step = std::max<int64_t>(3, schedule.last_step / schedule.window);
+  if (schedule.save_steps > 0) schedule.save_steps = std::max<int64_t>(1, schedule.save_steps / schedule.window);
+}
+
 // Of a generator of its own, so that cluster, network and faults of a seed don't depend on it.
 void DrawWork(Schedule& schedule) {
   Draw draw(~schedule.seed);
@@ -88,6 +100,7 @@ void DrawWork(Schedule& schedule) {
   schedule.elastic = !draw.OneIn(3);
   schedule.staleness_bound = static_cast<int>(draw.Between(0, 3));
   schedule.barriers = draw.OneIn(4);
+  if (schedule.work == ScheduledWork::kAsynchronous) DrawWindows(draw, schedule);
 }
 
 std::string Shown(const Schedule& schedule) {
@@ -95,6 +108,13 @@ std::string Shown(const Schedule& schedule) {
   switch (schedule.work) {
     case ScheduledWork::kAsynchronous:
       return absl::StrCat("asynchronous", barriers);
+    case ScheduledWork::kWindows:
+    case ScheduledWork::kOrdered:
+      return absl::StrCat(
+          schedule.work == ScheduledWork::kOrdered ? "in order" : "asynchronous", ", ",
+          schedule.differences ? "differences" : "sums", " of ", schedule.window, " minibatches",
+          schedule.own_minibatches > 0 ? absl::StrCat(", ", schedule.own_minibatches, " of each process at most") : "",
+          barriers);
     case ScheduledWork::kSynchronous:
       return absl::StrCat("synchronous, ", schedule.replicas, " of ", schedule.num_workers,
                           schedule.elastic ? " (elastic)" : "", barriers);
