@@ -33,7 +33,7 @@ class CheckpointTruthTest : public ::testing::Test {
     return truth_.Check(step, 0, digits, std::vector<PushLedger::Row>(2), {0, 1});
   }
 
-  PushLedger ledger_{2, /*averaged=*/true};
+  PushLedger ledger_{2, LedgerForm::kAveraged};
   CheckpointTruth truth_{ledger_};
 };
 
@@ -106,10 +106,10 @@ TEST(CheckpointTruthOfNumbersTest, ACountIsOfThePushOfItsNumber) {
   ledger.Send(7, first);
   ledger.Number(7, 3);
   ledger.Send(7, second);
+  ledger.Number(7, 3);  // again
   truth.Count({3}, {7});
   truth.Mark({1, 1}, 0, {});
   ledger.Number(7, 4);
-  ledger.Number(7, 3);  // again
   truth.Mark({1, 2}, 0, {.uncounted = {{7, 4}}});
   std::vector<PushLedger::Row> rows(1, PushLedger::Row{});
   const auto check = [&](int64_t step) { return truth.Check(step, 0, std::vector<PushLedger::Digits>(1), rows, {0}); };

@@ -29,6 +29,19 @@ std::vector<Stamp> HeartbeatStamps(const StoreClient& client) {
   return stamps;
 }
 
+LedgerForm FormOf(const Schedule& schedule) {
+  if (schedule.work == ScheduledWork::kSynchronous) return LedgerForm::kAveraged;
+  switch (schedule.scale) {
+    case ScheduledScale::kMean:
+      return LedgerForm::kMean;
+    case ScheduledScale::kStaleness:
+      return LedgerForm::kByStaleness;
+    case ScheduledScale::kNone:
+      break;
+  }
+  return LedgerForm::kWhole;
+}
+
 // Tells the ledger under which number a worker's push leaves it: the client alone gives numbers.
 class NumberedChannel final : public Channel {
  public:
@@ -90,7 +103,7 @@ ClusterSimulation::ClusterSimulation(const Schedule& schedule, SimulationPlant* 
       network_(world_, schedule.network),
       slow_disk_(world_, disk_, absl::Milliseconds(20)),
       slow_other_disk_(world_, other_disk_, absl::Milliseconds(20)),
-      ledger_(schedule.num_ps, schedule.work == ScheduledWork::kSynchronous),
+      ledger_(schedule.num_ps, FormOf(schedule)),
       ps_(schedule.num_ps),
       workers_(schedule.num_workers) {
   world_.SetListener(std::move(listener));

@@ -77,13 +77,38 @@ TEST_F(ClusterSimulationTest, WithoutFaultsNoMinibatchOfAWindowIsLost) {
     schedule.window = 3;
     schedule.differences = differences;
     schedule.own_minibatches = 7;
-    for (const ScheduledWork work : {ScheduledWork::kWindows, ScheduledWork::kOrdered}) {
+    for (const ScheduledWork work :
+         {ScheduledWork::kWindows, ScheduledWork::kOrdered, ScheduledWork::kBoundedStaleness}) {
       schedule.work = work;
       const SimulationOutcome outcome = Run(schedule);
       EXPECT_FALSE(outcome.violation) << *outcome.violation;
       EXPECT_EQ(outcome.minibatches, 7 * schedule.num_workers);
       EXPECT_EQ(outcome.pushes, 3 * schedule.num_workers);
       EXPECT_EQ(outcome.lost, 0);
+    }
+  }
+}
+
+// A client that says nothing of the scale is found at every ps that applies its push.
+TEST_F(ClusterSimulationTest, APushIsDividedByItsMinibatchesOrByItsStaleness) {
+  const auto plant = MakePlant("forget-scales");
+  ASSERT_TRUE(plant.ok());
+  Schedule schedule = DrawSchedule(7);
+  schedule.faults.clear();
+  schedule.num_workers = 3;
+  schedule.in_parts = false;
+  schedule.work = ScheduledWork::kWindows;
+  schedule.window = 3;
+  const std::map<ScheduledScale, std::string> findings = {{ScheduledScale::kMean, "in a window of 3"},
+                                                          {ScheduledScale::kStaleness, "its push being stale by "}};
+  for (const auto& [scale, finding] : findings) {
+    schedule.scale = scale;
+    for (const bool differences : {false, true}) {
+      schedule.differences = differences;
+      EXPECT_EQ(Run(schedule).violation, std::nullopt) << schedule.ToString();
+      const auto found = Run(schedule, plant->get()).violation;
+      ASSERT_TRUE(found) << schedule.ToString();
+      EXPECT_NE(found->find(finding), std::string::npos) << *found;
     }
   }
 }
@@ -145,15 +170,16 @@ TEST_F(ClusterSimulationTest, EveryPlantedBugIsFound) {
                                                  {"export-stale", 3},
                                                  {"forget-clocks", 13},
                                                  {"forget-contributors", 54},
+                                                 {"forget-scales", 9},
                                                  {"forget-waiters", 66},
                                                  {"open-barriers", 2},
-                                                 {"renumber-retries", 13},
-                                                 {"inside-commit-before-header", 277},
+                                                 {"renumber-retries", 15},
+                                                 {"inside-commit-before-header", 662},
                                                  {"inside-count-contributor-twice", 24},
                                                  {"inside-count-twice", 28},
                                                  {"inside-fire-early", 8},
                                                  {"inside-forget-clients", 28},
-                                                 {"inside-ignore-sequence", 15},
+                                                 {"inside-ignore-sequence", 16},
                                                  {"inside-mark-without-hold", 3}};
   for (const std::string& name : PlantNames()) {
     ASSERT_TRUE(seeds.contains(name)) << name;

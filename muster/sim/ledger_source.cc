@@ -132,6 +132,10 @@ LedgerAlgorithm::LedgerAlgorithm(LedgerSource& source, PushLedger& ledger, Place
       inner_ = MakePipeline(std::move(placement), schedule);
       return;
     case ScheduledWork::kBoundedStaleness:
+      if (schedule.window > 1) {
+        inner_ = MakePipeline(std::move(placement), schedule);
+        return;
+      }
       inner_ = std::make_unique<BoundedStalenessAlgorithm>(source, std::move(placement), LedgerRule(),
                                                            schedule.staleness_bound);
       return;
@@ -149,7 +153,11 @@ LedgerAlgorithm::LedgerAlgorithm(LedgerSource& source, PushLedger& ledger, Place
 // A difference has its minibatches as a sum of gradients has, with the sign turned.
 std::unique_ptr<Algorithm> LedgerAlgorithm::MakePipeline(PlacementResult placement, const Schedule& schedule) {
   windows_ = true;
-  CommitSpec spec{.window = schedule.window, .deterministic = schedule.work == ScheduledWork::kOrdered};
+  CommitSpec spec{.window = schedule.window,
+                  .mean = schedule.scale == ScheduledScale::kMean,
+                  .deterministic = schedule.work == ScheduledWork::kOrdered};
+  if (schedule.scale == ScheduledScale::kStaleness) spec.staleness_scale = StalenessScale::kInverseAfterThis;
+  if (schedule.work == ScheduledWork::kBoundedStaleness) spec.staleness_bound = schedule.staleness_bound;
   if (!schedule.differences) return std::make_unique<CommitPipeline>(source_, std::move(placement), LedgerRule(), spec);
   spec.kind = CommitKind::kDelta;
   spec.worker_rule = LedgerRule();

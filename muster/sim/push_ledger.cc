@@ -29,6 +29,8 @@ std::optional<PushLedger::Minibatch> PushLedger::Begin(int worker) {
 void PushLedger::Send(uint64_t life, const Push& push) {
   newest_[life] = push;
   for (const Minibatch& minibatch : push)
+    if (scaled()) windows_[Element(minibatch)] = push.size();
+  for (const Minibatch& minibatch : push)
     for (int variable = 0; variable < kVariables; ++variable)
       if (TakesPart(minibatch, variable)) sent_[variable][Element(minibatch)] |= Digit(minibatch);
 }
@@ -38,15 +40,20 @@ void PushLedger::Number(uint64_t life, uint64_t number) {
     numbered_.emplace(std::pair(life, number), newest->second);
 }
 
+const PushLedger::Push* PushLedger::Find(uint64_t life, uint64_t number) const {
+  const auto push = numbered_.find({life, number});
+  return push == numbered_.end() ? nullptr : &push->second;
+}
+
 void PushLedger::Acknowledge(const Push& push, int64_t global_step) {
   ++acknowledged_;
   acknowledged_minibatches_ += static_cast<int64_t>(push.size());
-  for (size_t ps = 0; ps < (averaged_ ? 1 : servers_.size()); ++ps) {
+  for (size_t ps = 0; ps < (averaged() ? 1 : servers_.size()); ++ps) {
     Server& server = servers_[ps];
     // A model that was replaced meanwhile need not have it.
     if (server.number == 0 || server.generation != push.back().generations[ps]) continue;
     server.acknowledged =
-        averaged_ ? std::max(server.acknowledged, global_step - server.first_step) : server.acknowledged + 1;
+        averaged() ? std::max(server.acknowledged, global_step - server.first_step) : server.acknowledged + 1;
     for (const Minibatch& minibatch : push)
       for (int variable = 0; variable < kVariables; ++variable)
         if (TakesPart(minibatch, variable)) server.must[variable][Element(minibatch)] |= Digit(minibatch);
@@ -59,12 +66,30 @@ void PushLedger::BeginGeneration(int ps, uint64_t generation, int64_t global_ste
   server = {.generation = server.generation + 1, .number = generation, .first_step = global_step, .must = rows};
 }
 
+std::optional<std::string> PushLedger::ReadDivisor(int element, double value, uint64_t& divisor) const {
+  divisor = 0;
+  if (value == 0) return std::nullopt;
+  const double inverse = std::round(1 / value);
+  if (!(inverse >= 1 && inverse < 0x1p20) || std::abs(value * inverse - 1) > 1e-9)
+    return absl::StrCat(MinibatchName(element, 1), " is there with ", value, ", which is not 1 over a whole number");
+  divisor = static_cast<uint64_t>(inverse);
+  // Its window isn't known while it is under way; a worker's own values then have each minibatch as it is.
+  if (form_ == LedgerForm::kMean && windows_[element] != 0 && divisor != windows_[element])
+    return absl::StrCat(MinibatchName(element, 1), " is there divided by ", divisor, ", in a window of ",
+                        windows_[element]);
+  return std::nullopt;
+}
+
 std::optional<std::string> PushLedger::ReadDigits(ByteSpan bytes, Digits& digits) const {
   std::array<double, kMaxRow> values;
   std::memcpy(values.data(), bytes.data(), row() * sizeof(double));
   // A mean of three or five isn't exact, but nearer than this.
-  const double tolerance = averaged_ ? 0.25 : 0;
+  const double tolerance = averaged() ? 0.25 : 0;
   for (int element = 0; element < row(); ++element) {
+    if (scaled()) {
+      if (auto wrong = ReadDivisor(element, values[element], digits[element])) return wrong;
+      continue;
+    }
     const double value = std::round(values[element]);
     if (!(value >= 0 && value < 0x1p52) || std::abs(value - values[element]) > tolerance)
       return absl::StrCat("element ", element, " is ", values[element], ", which no number of pushes makes");
@@ -77,7 +102,11 @@ std::optional<std::string> PushLedger::MarkMinibatches(const Digits& digits, Row
   row.fill(0);
   for (int element = 0; element < this->row(); ++element) {
     const uint64_t bits = digits[element];
-    if (!averaged_) {
+    if (scaled()) {
+      row[element] = bits != 0 ? 1 : 0;
+      continue;
+    }
+    if (!averaged()) {
       if ((bits & ~kLowBits) != 0)
         return absl::StrCat(MinibatchName(element, bits & ~kLowBits), " was applied more than once");
       row[element] = bits;

@@ -2,7 +2,8 @@
 // therefore hold. A minibatch adds a power of four to one element of every row of the variables it takes part in, so a
 // row spells out in base 4 how often each minibatch was applied to it: 0 or 1, anything else is an error. A push brings
 // one minibatch, or all of a window. Where a synchronous gate takes the mean, a digit is in base 256 and a minibatch of
-// it 60: what is there is 60 divided by the number of those who contributed, a whole number for up to six.
+// it 60: what is there is 60 divided by the number of those who contributed, a whole number for up to six. Where a push
+// is scaled by itself, each of its minibatches has an element for itself, with 1 divided by a whole number.
 //
 // Used by the thread whose turn it is.
 #pragma once
@@ -19,14 +20,22 @@
 
 namespace muster {
 
+// What the ps makes of a push.
+enum class LedgerForm {
+  kWhole,        // it is added as it is
+  kAveraged,     // … through a synchronous gate
+  kMean,         // … divided by its minibatches
+  kByStaleness,  // … divided by 1 + its staleness, of each ps
+};
+
 class PushLedger {
  public:
   static constexpr int kMaxWorkers = 4;
-  static constexpr int kMaxRow = kMaxWorkers * 16;  // divides a stripe: a row is averaged as a whole
+  static constexpr int kMaxRow = kMaxWorkers * 64;  // divides a stripe: a row is averaged as a whole
   static constexpr int kVariables = 2;
   // The minibatches that a row has seen, a bit (the lowest of its digit) each.
   using Row = std::array<uint64_t, kMaxRow>;
-  // The elements of a row as they are.
+  // The elements of a row as they are; where pushes are scaled, what each was divided by.
   using Digits = std::array<uint64_t, kMaxRow>;
 
   struct Minibatch {
@@ -36,20 +45,25 @@ class PushLedger {
   };
   using Push = std::vector<Minibatch>;
 
-  // `averaged`: the pushes go through a synchronous gate.
-  explicit PushLedger(int num_ps, bool averaged = false)
-      : averaged_(averaged),
-        blocks_(averaged ? 16 : 8),
-        minibatches_a_block_(averaged ? 6 : 26),
-        digit_bits_(averaged ? 8 : 2),
+  explicit PushLedger(int num_ps, LedgerForm form = LedgerForm::kWhole)
+      : form_(form),
+        blocks_(scaled()     ? 64
+                : averaged() ? 16
+                             : 8),
+        minibatches_a_block_(scaled()     ? 1
+                             : averaged() ? 6
+                                          : 26),
+        digit_bits_(averaged() ? 8 : 2),
         servers_(num_ps) {}
 
   int num_ps() const { return static_cast<int>(servers_.size()); }
-  bool averaged() const { return averaged_; }
+  LedgerForm form() const { return form_; }
+  bool averaged() const { return form_ == LedgerForm::kAveraged; }
+  bool scaled() const { return form_ == LedgerForm::kMean || form_ == LedgerForm::kByStaleness; }
   // Elements of a row.
   int row() const { return kMaxWorkers * blocks_; }
   int digit_bits() const { return digit_bits_; }
-  uint64_t unit() const { return averaged_ ? 60 : 1; }
+  uint64_t unit() const { return averaged() ? 60 : 1; }
 
   // Which variables a minibatch has gradients for: the first always, the second in two of three.
   static bool TakesPart(const Minibatch& minibatch, int variable) {
@@ -104,12 +118,9 @@ class PushLedger {
   // All ps hold values of one generation.
   bool Aligned() const;
 
-  // What a life has pushed under that number; null: nothing. Not its newest push: what a ps applies without a message
-  // (what it had kept back, what recovery finishes) is seen when its sender has long been answered, and sends the next.
-  const Push* Find(uint64_t life, uint64_t number) const {
-    const auto push = numbered_.find({life, number});
-    return push == numbered_.end() ? nullptr : &push->second;
-  }
+  // What a life has pushed under that number; null: nothing. Its newest may be another: what a ps applies or counts
+  // without a message (it had kept it back, or died in it) is seen late.
+  const Push* Find(uint64_t life, uint64_t number) const;
 
   int64_t acknowledged() const { return acknowledged_; }
   int64_t minibatches() const { return minibatches_; }
@@ -118,9 +129,10 @@ class PushLedger {
 
  private:
   std::string MinibatchName(int element, uint64_t bits) const;
+  std::optional<std::string> ReadDivisor(int element, double value, uint64_t& divisor) const;
   std::optional<std::string> MarkMinibatches(const Digits& digits, Row& row) const;
 
-  const bool averaged_;
+  const LedgerForm form_;
   const int blocks_;               // elements a worker
   const int minibatches_a_block_;  // digits that a double holds exactly
   const int digit_bits_;
@@ -129,6 +141,7 @@ class PushLedger {
   std::map<uint64_t, Push> newest_;                         // by life
   std::map<std::pair<uint64_t, uint64_t>, Push> numbered_;  // by life and number
   std::array<Row, kVariables> sent_{};
+  std::array<uint64_t, kMaxRow> windows_{};  // where they are scaled: how many minibatches each one's push has
   int64_t acknowledged_ = 0;
   int64_t minibatches_ = 0;
   int64_t acknowledged_minibatches_ = 0;

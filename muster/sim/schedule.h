@@ -47,6 +47,13 @@ enum class ScheduledWork {
   kBoundedStaleness,  // by clocks
 };
 
+// What a push with windows is multiplied by.
+enum class ScheduledScale {
+  kNone,
+  kMean,       // 1 / its minibatches
+  kStaleness,  // 1 / (1 + its staleness), by each ps
+};
+
 struct Schedule {
   uint64_t seed = 0;
   int num_ps = 1;
@@ -63,6 +70,7 @@ struct Schedule {
   uint32_t window = 1;          // minibatches a push; with windows and in order
   bool differences = false;     // … which brings what they have made of the worker's own values; else their sum
   int64_t own_minibatches = 0;  // … a process ends after so many; 0: with the last step
+  ScheduledScale scale = ScheduledScale::kNone;  // … with windows and in order
   bool barriers = false;   // one of all before the first step; where NobodyWaits: an elastic one behind the last, too
   int restarts = 0;        // how often a task that failed is started again
   absl::Duration compute;  // of a minibatch, at most

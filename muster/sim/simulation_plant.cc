@@ -193,6 +193,25 @@ class CountOne final : public ChangedPushChannel {
   void Change(PushPullRequest& message) override { message.minibatches = std::min(message.minibatches, 1U); }
 };
 
+// Pushes without the scale that is to be applied: neither a mean nor the staleness counts.
+class ForgetScales final : public ChangedPushChannel {
+ public:
+  using ChangedPushChannel::ChangedPushChannel;
+
+ private:
+  void Change(PushPullRequest& message) override {
+    message.scales.clear();
+    message.staleness_scale = StalenessScale::kNone;
+  }
+};
+
+class ForgetScalesPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
+    return std::make_unique<ForgetScales>(std::move(channel));
+  }
+};
+
 class CountOnePlant final : public SimulationPlant {
  public:
   std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
@@ -336,6 +355,7 @@ const std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>& Plants() {
       {"export-stale", &Make<ExportStalePlant>},
       {"forget-clocks", &Make<ForgetClocksPlant>},
       {"forget-contributors", &Make<ForgetContributorsPlant>},
+      {"forget-scales", &Make<ForgetScalesPlant>},
       {"forget-waiters", &Make<ForgetWaitersPlant>},
       {"inside-mark-without-hold", &Make<InsidePlant<PlantedBug::kMarkWithoutHold>>},
       {"open-barriers", &Make<OpenBarriersPlant>},

@@ -35,7 +35,8 @@ StoreWatch::StoreWatch(int ps, StoreService& service, RequestHandler& inner, Pee
       gate_(ps, service,
             {peers_.ledger, &peers_.truth->gates, &peers_.truth->barriers, &peers_.truth->checkpoints,
              peers_.truth->violated}),
-      turns_(ps, service, {&peers_.truth->turns, peers_.truth->violated}) {
+      turns_(ps, service, {&peers_.truth->turns, peers_.truth->violated}),
+      scales_(ps, service, {peers_.ledger, peers_.truth->violated}) {
   if (service.MakeView().arena == nullptr) peers_.truth->leases[ps] = {};
   Look();
 }
@@ -69,6 +70,7 @@ void StoreWatch::OnDisconnect(ConnectionId connection) {
 void StoreWatch::Look() {
   const StoreService::View view = service_.MakeView();
   LookAtLease(view);
+  scales_.Look();
   if (view.arena == nullptr) return;
   if (view.arena != arena_ || view.arena->header().generation != generation_) BeginModel(view);
   LookAtCounters(view);

@@ -14,6 +14,7 @@
 #include "muster/sim/checkpoint_truth.h"
 #include "muster/sim/gate_watch.h"
 #include "muster/sim/push_ledger.h"
+#include "muster/sim/scale_watch.h"
 #include "muster/sim/turn_watch.h"
 #include "muster/store/store_service.h"
 
@@ -77,6 +78,7 @@ class StoreWatch final : public RequestHandler {
   const Peers peers_;
   GateWatch gate_;
   TurnWatch turns_;
+  ScaleWatch scales_;
   Arena* arena_ = nullptr;  // seen last, as the next two
   uint64_t generation_ = 0;
   int64_t step_ = 0;
