@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "muster/algo/asynchronous.h"
 #include "muster/algo/bounded_staleness.h"
-#include "muster/algo/commit_pipeline.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {
@@ -41,7 +40,7 @@ void LedgerSource::SetGradients(double value) {
 }
 
 absl::StatusOr<double> LedgerSource::ComputeGradients() {
-  if (full()) StartWindow();  // dropped: it came too late for its round
+  if (full()) StartWindow();  // given up
   CheckPulled();
   if (steps_++ > 0) SetGradients(0);
   SimulatedThread& thread = *options_.thread;
@@ -140,6 +139,10 @@ LedgerAlgorithm::LedgerAlgorithm(LedgerSource& source, PushLedger& ledger, Place
                                                            schedule.staleness_bound);
       return;
     case ScheduledWork::kSynchronous: {
+      if (schedule.in_turn) {
+        inner_ = MakePipeline(std::move(placement), schedule);
+        return;
+      }
       const SynchronousOptions options{.replicas_to_aggregate = static_cast<uint32_t>(schedule.replicas),
                                        .total_replicas = static_cast<uint32_t>(schedule.num_workers),
                                        .elastic = schedule.elastic};
@@ -152,16 +155,22 @@ LedgerAlgorithm::LedgerAlgorithm(LedgerSource& source, PushLedger& ledger, Place
 
 // A difference has its minibatches as a sum of gradients has, with the sign turned.
 std::unique_ptr<Algorithm> LedgerAlgorithm::MakePipeline(PlacementResult placement, const Schedule& schedule) {
-  windows_ = true;
   CommitSpec spec{.window = schedule.window,
                   .mean = schedule.scale == ScheduledScale::kMean,
-                  .deterministic = schedule.work == ScheduledWork::kOrdered};
+                  .deterministic = schedule.work == ScheduledWork::kOrdered || schedule.in_turn};
   if (schedule.scale == ScheduledScale::kStaleness) spec.staleness_scale = StalenessScale::kInverseAfterThis;
   if (schedule.work == ScheduledWork::kBoundedStaleness) spec.staleness_bound = schedule.staleness_bound;
-  if (!schedule.differences) return std::make_unique<CommitPipeline>(source_, std::move(placement), LedgerRule(), spec);
-  spec.kind = CommitKind::kDelta;
-  spec.worker_rule = LedgerRule();
-  return std::make_unique<CommitPipeline>(source_, std::move(placement), RuleSpec{.kind = RuleKind::kAdd}, spec);
+  const auto workers = static_cast<uint32_t>(schedule.num_workers);
+  if (schedule.in_turn) spec.gate = {GateKind::kSynchronous, workers, workers, /*elastic=*/false};
+  RuleSpec rule = LedgerRule();
+  if (schedule.differences) {
+    spec.kind = CommitKind::kDelta;
+    spec.worker_rule = LedgerRule();
+    rule = {.kind = RuleKind::kAdd};
+  }
+  auto pipeline = std::make_unique<CommitPipeline>(source_, std::move(placement), rule, spec);
+  pipeline_ = pipeline.get();
+  return pipeline;
 }
 
 void LedgerAlgorithm::Begin(StoreClient& client) {
@@ -170,13 +179,22 @@ void LedgerAlgorithm::Begin(StoreClient& client) {
 }
 
 absl::StatusOr<StepResult> LedgerAlgorithm::Step(StoreClient& client) {
-  const int64_t dropped = synchronous_ != nullptr ? synchronous_->dropped() : 0;
+  const int64_t before = dropped();
   const absl::StatusOr<StepResult> result = inner_->Step(client);
   // The pipeline gives up a window whose commit has failed, for the ps may have it all the same.
-  if (!result.ok() && windows_ && source_.full()) source_.StartWindow();
-  if (!result.ok() || (synchronous_ != nullptr && synchronous_->dropped() > dropped)) return result;
-  if (source_.full()) Acknowledge(result->global_step);
+  if (!result.ok() && pipeline_ != nullptr && source_.full()) source_.StartWindow();
+  if (!result.ok()) return result;
+  if (dropped() > before) {
+    source_.StartWindow();
+  } else if (source_.full()) {
+    Acknowledge(result->global_step);
+  }
   return result;
+}
+
+int64_t LedgerAlgorithm::dropped() const {
+  if (pipeline_ != nullptr) return pipeline_->dropped();
+  return synchronous_ != nullptr ? synchronous_->dropped() : 0;
 }
 
 void LedgerAlgorithm::End() {
@@ -186,7 +204,7 @@ void LedgerAlgorithm::End() {
 
 // The last window is committed however few minibatches it has; once, whatever comes of it.
 absl::Status LedgerAlgorithm::Settle(StoreClient& client) {
-  const bool commits = windows_ && ending_ && !source_.push().empty();
+  const bool commits = pipeline_ != nullptr && ending_ && !source_.push().empty();
   if (commits) source_.Send();
   absl::Status settled = inner_->Settle(client);
   if (commits && settled.ok()) Acknowledge(client.global_step());

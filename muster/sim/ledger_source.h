@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/algo/algorithm.h"
+#include "muster/algo/commit_pipeline.h"
 #include "muster/algo/synchronous.h"
 #include "muster/sim/push_ledger.h"
 #include "muster/sim/schedule.h"
@@ -90,12 +91,14 @@ class LedgerAlgorithm final : public Algorithm {
  private:
   std::unique_ptr<Algorithm> MakePipeline(PlacementResult placement, const Schedule& schedule);
   void Acknowledge(int64_t global_step);
+  // Gradients that came too late for their round, so far.
+  int64_t dropped() const;
 
   LedgerSource& source_;
   PushLedger& ledger_;
   SynchronousAlgorithm* synchronous_ = nullptr;  // inner_, if it is one
+  CommitPipeline* pipeline_ = nullptr;           // likewise
   std::unique_ptr<Algorithm> inner_;
-  bool windows_ = false;  // inner_ is a CommitPipeline
   bool ending_ = false;
 };
 

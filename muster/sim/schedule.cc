@@ -109,6 +109,8 @@ void DrawWork(Schedule& schedule) {
   schedule.barriers = draw.OneIn(4);
   if (schedule.work == ScheduledWork::kAsynchronous) DrawWindows(draw, schedule);
   if (schedule.work == ScheduledWork::kBoundedStaleness && draw.OneIn(2)) DrawWindow(draw, schedule, 2);
+  schedule.in_turn = schedule.work == ScheduledWork::kSynchronous && !schedule.elastic && draw.OneIn(2);
+  if (schedule.in_turn) schedule.replicas = schedule.num_workers;
 }
 
 std::string ShownWindow(const Schedule& schedule) {
@@ -140,7 +142,10 @@ std::string Shown(const Schedule& schedule) {
                           barriers);
     case ScheduledWork::kSynchronous:
       return absl::StrCat("synchronous, ", schedule.replicas, " of ", schedule.num_workers,
-                          schedule.elastic ? " (elastic)" : "", barriers);
+                          schedule.elastic   ? " (elastic)"
+                          : schedule.in_turn ? ", in order"
+                                             : "",
+                          barriers);
     case ScheduledWork::kBoundedStaleness:
       return absl::StrCat("staleness bound ", schedule.staleness_bound, ShownWindow(schedule), barriers);
   }

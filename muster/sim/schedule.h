@@ -66,6 +66,7 @@ struct Schedule {
   ScheduledWork work = ScheduledWork::kAsynchronous;
   int replicas = 1;  // synchronous: N
   bool elastic = true;
+  bool in_turn = false;  // … not elastic, N = M: they contribute in the workers' order
   int staleness_bound = 0;
   uint32_t window = 1;          // minibatches a push; with windows and in order
   bool differences = false;     // … which brings what they have made of the worker's own values; else their sum
