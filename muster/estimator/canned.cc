@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -105,7 +104,8 @@ class DnnModule final : public torch::nn::Module {
     torch::nn::Linear layer(inputs, outputs);
     torch::nn::init::xavier_uniform_(layer->weight);
     torch::nn::init::zeros_(layer->bias);
-    return torch::nn::Linear(parent.register_module(name, layer));
+    parent.register_module(name, layer);
+    return layer;
   }
 
   std::vector<torch::nn::Linear> layers_;  // the hidden ones, then the logits'
@@ -144,9 +144,9 @@ EstimatorSpec DnnSpec(const std::shared_ptr<const DnnOptions>& options, const He
       context, module, head, [module, options, trains = context.mode == Mode::kTrain](const Minibatch& minibatch) {
         return module->Logits(InputLayer(minibatch, options->feature_columns), *options, trains);
       });
-  // TensorFlow 1 has no epsilon there; this one is too small to change a float.
-  spec.optimizer = options->optimizer.value_or(Adagrad(
-      {.learning_rate = 0.05, .initial_accumulator = 0.1, .epsilon = double{std::numeric_limits<float>::min()}}));
+  // TensorFlow 1 has no epsilon there; beside the root of 0.1 this one changes no float.
+  spec.optimizer =
+      options->optimizer.value_or(Adagrad({.learning_rate = 0.05, .initial_accumulator = 0.1, .epsilon = 1e-30}));
   spec.export_program = DnnProgram(*options, *head);
   return spec;
 }
