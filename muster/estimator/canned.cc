@@ -16,21 +16,23 @@ namespace {
 
 using HeadPointer = std::shared_ptr<const Head>;
 
-void RefuseOption(const std::string& model, const std::string& problem) {
+void RefuseCannedOption(const std::string& model, const std::string& problem) {
   throw Error(WrongOptionError(absl::StrCat(model, ": ", problem)));
 }
 
 void CheckCannedColumns(const std::string& model, const std::vector<FeatureColumn>& columns) {
-  if (const absl::Status valid = CheckColumns(columns); !valid.ok()) RefuseOption(model, std::string(valid.message()));
+  if (const absl::Status valid = CheckColumns(columns); !valid.ok())
+    RefuseCannedOption(model, std::string(valid.message()));
 }
 
 HeadPointer ClassifierHead(const std::string& model, int64_t classes, const std::string& weight_feature) {
-  if (classes < 2) RefuseOption(model, absl::StrCat("n_classes is ", classes, "; accepted: at least 2"));
+  if (classes < 2) RefuseCannedOption(model, absl::StrCat("n_classes is ", classes, "; accepted: at least 2"));
   return classes == 2 ? BinaryClassHead({weight_feature}) : MultiClassHead(classes, {weight_feature});
 }
 
 HeadPointer RegressorHead(const std::string& model, int64_t dimension, const std::string& weight_feature) {
-  if (dimension < 1) RefuseOption(model, absl::StrCat("label_dimension is ", dimension, "; accepted: at least 1"));
+  if (dimension < 1)
+    RefuseCannedOption(model, absl::StrCat("label_dimension is ", dimension, "; accepted: at least 1"));
   return RegressionHead(dimension, {weight_feature});
 }
 
@@ -154,9 +156,9 @@ EstimatorSpec DnnSpec(const std::shared_ptr<const DnnOptions>& options, const He
 ModelFn MakeDnn(const std::string& model, DnnOptions options, HeadPointer head) {
   CheckCannedColumns(model, options.feature_columns);
   for (const int64_t units : options.hidden_units)
-    if (units < 1) RefuseOption(model, absl::StrCat("hidden_units has ", units, "; accepted: at least 1"));
+    if (units < 1) RefuseCannedOption(model, absl::StrCat("hidden_units has ", units, "; accepted: at least 1"));
   if (!(options.dropout >= 0 && options.dropout < 1))
-    RefuseOption(model, absl::StrCat("dropout is ", options.dropout, "; accepted: at least 0 and below 1"));
+    RefuseCannedOption(model, absl::StrCat("dropout is ", options.dropout, "; accepted: at least 0 and below 1"));
   options.feature_columns = ColumnsByName(std::move(options.feature_columns));
   return [options = std::make_shared<const DnnOptions>(std::move(options)),
           head = std::move(head)](const ModelContext& context) { return DnnSpec(options, head, context); };
@@ -221,9 +223,10 @@ ModelFn MakeLinear(const std::string& model, LinearOptions options, HeadPointer 
   CheckCannedColumns(model, options.feature_columns);
   for (const FeatureColumn& column : options.feature_columns)
     if (column.name.find('.') != std::string::npos)
-      RefuseOption(model, absl::StrCat("the column '", column.name,
-                                       "' has a dot in its name, which is to name the variable linear.NAME.weight; "
-                                       "accepted: names without dots (rename the feature with Dataset::Map)"));
+      RefuseCannedOption(model,
+                         absl::StrCat("the column '", column.name,
+                                      "' has a dot in its name, which is to name the variable linear.NAME.weight; "
+                                      "accepted: names without dots (rename the feature with Dataset::Map)"));
   options.feature_columns = ColumnsByName(std::move(options.feature_columns));
   return [options = std::make_shared<const LinearOptions>(std::move(options)),
           head = std::move(head)](const ModelContext& context) { return LinearSpec(options, head, context); };

@@ -83,7 +83,6 @@ class CannedConvergenceTest : public ::testing::Test {
     EXPECT_EQ(results.at("global_step"), kSteps);
   }
 
- private:
   std::string directory_ = testing::TempDir() + "canned_convergence_test_XXXXXX";
 };
 
@@ -98,6 +97,24 @@ TEST_F(CannedConvergenceTest, TwoClassesByMomentum) {
 // The biases, which nothing holds, stay a sum of zero only under a rule that treats all weights alike.
 TEST_F(CannedConvergenceTest, ThreeClassesByMomentum) {
   TrainAndCompare(Recorded("three_classes"), 3, Momentum({.learning_rate = 0.5}));
+}
+
+// The program of docs/canned_models.md.
+TEST_F(CannedConvergenceTest, ADenseNetworkLearnsTheIrises) {
+  const json recorded = Recorded("three_classes");
+  const InputFn training = Rows(recorded, true);
+  const InputFn evaluation = Rows(recorded, false);
+  const RunConfig config = {.model_dir = directory_, .seed = 1, .task = TaskConfig{}};
+  // [program]
+  DNNClassifier model({.hidden_units = {16, 8}, .feature_columns = {NumericColumn("iris", 4)}, .n_classes = 3}, config);
+  model.Train(training, {.max_steps = 500});
+  const EvalResults results = model.Evaluate(evaluation);  // accuracy, average_loss, loss, global_step
+  int64_t predicted = 0;
+  model.Predict(evaluation, [&](const Tensors& row) { predicted += row.at("probabilities").argmax().item<int64_t>(); });
+  // [/program]
+  EXPECT_GT(results.at("accuracy"), 0.93);
+  // The classes are 0, 1 and 2, 50 rows of each.
+  EXPECT_NEAR(static_cast<double>(predicted), 150, 15);
 }
 
 }  // namespace
