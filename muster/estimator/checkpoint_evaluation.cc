@@ -9,8 +9,7 @@ namespace muster {
 
 void CheckpointEvaluation::Evaluate(const std::string& path, bool is_final) {
   EvalResults eval = estimator_.Evaluate(
-      spec_.input_fn,
-      {.steps = spec_.steps, .hooks = spec_.hooks, .checkpoint_path = path, .name = spec_.name});
+      spec_.input_fn, {.steps = spec_.steps, .hooks = spec_.hooks, .checkpoint_path = path, .name = spec_.name});
   results_ = {.eval = std::move(eval), .exports = {}};
   last_ = path;
   is_final_ = is_final;

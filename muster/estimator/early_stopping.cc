@@ -59,9 +59,8 @@ void WarnOfMissingMetric(const std::map<int64_t, EvalResults>& evaluations, cons
   for (const auto& [step, results] : evaluations)
     for (const auto& [name, value] : results) names.insert(name);
   if (names.empty() || names.contains(metric)) return;
-  LogLineOnce(LogLevel::kWarning,
-              absl::StrCat("early stopping: no evaluation in ", eval_dir, " has ", Quoted(metric),
-                           "; there are: ", absl::StrJoin(names, ", ")));
+  LogLineOnce(LogLevel::kWarning, absl::StrCat("early stopping: no evaluation in ", eval_dir, " has ", Quoted(metric),
+                                               "; there are: ", absl::StrJoin(names, ", ")));
 }
 
 std::shared_ptr<SessionHook> StopByEvaluations(const Estimator& estimator, EvalStopOptions options,
@@ -99,8 +98,7 @@ std::string NoImprovement(const MetricByStep& values, const EvalStopOptions& opt
   return "";
 }
 
-std::string BeyondThreshold(const MetricByStep& values, const EvalStopOptions& options, double threshold,
-                            bool higher) {
+std::string BeyondThreshold(const MetricByStep& values, const EvalStopOptions& options, double threshold, bool higher) {
   for (const auto& [step, value] : values) {
     if (higher ? value > threshold : value < threshold)
       return absl::StrCat("At step ", step, ", metric ", Quoted(options.metric), " has value ", value, " which is ",

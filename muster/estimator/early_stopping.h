@@ -26,7 +26,7 @@ absl::StatusOr<std::map<int64_t, EvalResults>> ReadEvalMetrics(FileSystem& files
 struct EvalStopOptions {
   std::string metric = "loss";  // of the evaluation; evaluations without it don't count
   std::string eval_dir;         // empty: the estimator's, Estimator::EvalDir()
-  int64_t min_steps = 0;  // results of earlier global steps don't count
+  int64_t min_steps = 0;        // results of earlier global steps don't count
   StopCheck check;
 };
 // … once the best value is so many steps old, at any of the steps, whatever came later.

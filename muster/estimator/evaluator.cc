@@ -60,19 +60,21 @@ class EvaluatorLoop {
             due > started_ ? absl::StrCat(", the first in ", absl::FormatDuration(options_.start_delay)) : "", ".");
     do {
       const Sight sight = Look();
-      const bool evaluated = !sight.newest.empty() && sight.newest == evaluation_.last();
-      if (evaluated && sight.ended) {
+      const bool fresh = !sight.newest.empty() && sight.newest != evaluation_.last();
+      const bool again = options_.same_again && !sight.newest.empty() && !sight.ended;
+      if (fresh || again) {
+        const absl::Time now = clock_.Now();
+        if (sight.ended || now >= due) {
+          due = now + options_.throttle;
+          if (Evaluate(sight) && options_.go_on && !options_.go_on(evaluation_.results().eval)) break;
+        }
+      } else if (!sight.ended) {
+        WaitPatiently(sight);
+      }
+      if (sight.ended && sight.newest == evaluation_.last()) {
         evaluation_.Finish();
         LogInfo("Exiting evaluation: ", why_ended_, ".");
         break;
-      }
-      const bool wanted = !sight.newest.empty() && (!evaluated || options_.same_again);
-      const absl::Time now = clock_.Now();
-      if (!wanted) {
-        WaitPatiently(sight);
-      } else if (sight.ended || now >= due) {
-        due = now + options_.throttle;
-        if (Evaluate(sight) && options_.go_on && !options_.go_on(evaluation_.results().eval)) break;
       }
     } while (wait(options_.poll));
     return evaluation_.results();
@@ -120,7 +122,8 @@ class EvaluatorLoop {
     if (clock_.Now() >= started_ + options_.resume_grace) return true;
     if (!std::exchange(grace_said_, true))
       LogInfo("Training in ", model_dir_, " had ended before this evaluator began, at step ",
-              end.global_step.value_or(0), " (", end.why, "): it ends with that checkpoint, unless training goes on within ",
+              end.global_step.value_or(0), " (", end.why,
+              "): it ends with that checkpoint, unless training goes on within ",
               absl::FormatDuration(options_.resume_grace), ".");
     return false;
   }
@@ -141,7 +144,8 @@ class EvaluatorLoop {
   // Nothing to evaluate: says so from time to time, and throws when it has lasted too long.
   void WaitPatiently(const Sight& sight) {
     const absl::Time now = clock_.Now();
-    if (now - last_news_ >= options_.patience) throw Error(absl::DeadlineExceededError(absl::StrCat("gave up: ", Nothing(sight, now))));
+    if (now - last_news_ >= options_.patience)
+      throw Error(absl::DeadlineExceededError(absl::StrCat("gave up: ", Nothing(sight, now))));
     if (now < warn_at_) return;
     warn_at_ = now + kWarningInterval;
     LogWarning(Nothing(sight, now), " Will start an evaluation when a checkpoint is ready.");

@@ -131,8 +131,8 @@ class BestExporterImpl final : public Exporter {
                         const EvalResults& results) {
     const nlohmann::json json = {{"checkpoint", checkpoint_path}, {"results", results}};
     const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    ThrowIfError(WriteFileAtomically(PosixFileSystem(), JoinPath(export_path, kBestFile),
-                                     AsBytes(text.data(), text.size())));
+    ThrowIfError(
+        WriteFileAtomically(PosixFileSystem(), JoinPath(export_path, kBestFile), AsBytes(text.data(), text.size())));
   }
 
   const BestExporterOptions options_;

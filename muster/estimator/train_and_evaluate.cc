@@ -48,7 +48,10 @@ class EvaluationListener final : public CheckpointSaverListener {
         evaluation_(estimator, spec) {}
 
   absl::StatusOr<AfterSaving> AfterSave(const SessionContext& session, int64_t global_step) override {
-    if (!std::exchange(trained_, true)) return AfterSaving::kGoOn;  // what was saved is what training begins with
+    if (!begin_) {  // what training begins with
+      begin_ = global_step;
+      return AfterSaving::kGoOn;
+    }
     if (!timer_.ShouldTriggerForStep(global_step, session.now)) {
       LogInfo("Skip the current checkpoint eval due to throttle secs (", throttle_secs_, " secs).");
       return AfterSaving::kGoOn;
@@ -64,6 +67,7 @@ class EvaluationListener final : public CheckpointSaverListener {
       LogInfo("Interrupted at step ", global_step, ": its checkpoint is not evaluated.");
       return absl::OkStatus();
     }
+    if (global_step == begin_) return absl::OkStatus();  // there was nothing to train
     const std::string checkpoint = estimator_.LatestCheckpoint();
     if (checkpoint == evaluation_.last()) {
       evaluation_.Finish();
@@ -82,7 +86,7 @@ class EvaluationListener final : public CheckpointSaverListener {
   const std::optional<int64_t> max_steps_;
   SecondOrStepTimer timer_;
   CheckpointEvaluation evaluation_;
-  bool trained_ = false;
+  std::optional<int64_t> begin_;  // the step of the first checkpoint
   bool interrupted_ = false;
 };
 
@@ -118,8 +122,9 @@ TrainAndEvaluateResults RunLocally(Estimator& estimator, const TrainSpec& train_
   LogInfo(
       "Start train and evaluate loop. The evaluate will happen after every checkpoint. Checkpoint frequency is "
       "determined based on RunConfig arguments: ",
-      config.save_checkpoints_steps ? absl::StrCat("save_checkpoints_steps ", *config.save_checkpoints_steps)
-                                    : absl::StrCat("save_checkpoints_secs ", config.save_checkpoints_secs.value_or(600)),
+      config.save_checkpoints_steps
+          ? absl::StrCat("save_checkpoints_steps ", *config.save_checkpoints_steps)
+          : absl::StrCat("save_checkpoints_secs ", config.save_checkpoints_secs.value_or(600)),
       ".");
   return TrainWithEvaluations(estimator, train_spec, eval_spec);
 }

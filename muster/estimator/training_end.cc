@@ -66,8 +66,8 @@ absl::StatusOr<std::optional<TrainingEnd>> ReadTrainingEnd(FileSystem& files, co
   RETURN_IF_ERROR(text.status());
   absl::StatusOr<TrainingEnd> end = ParseTrainingEnd(*text);
   if (!end.ok())
-    return absl::DataLossError(absl::StrCat(path, ": ", end.status().message(),
-                                            "; delete it: whoever trains writes it anew at the end"));
+    return absl::DataLossError(
+        absl::StrCat(path, ": ", end.status().message(), "; delete it: whoever trains writes it anew at the end"));
   return std::optional<TrainingEnd>(*std::move(end));
 }
 
@@ -85,8 +85,8 @@ void TrainToItsEnd(Estimator& estimator, const InputFn& input_fn, const TrainOpt
   ThrowIfError(RemoveTrainingEnd(files, estimator.model_dir()));
   const StopSignal stop([] {});
   estimator.Train(input_fn, options);
-  TrainingEnd end{.max_steps = options.max_steps, .wall_time = absl::ToDoubleSeconds(
-                                                      RealClock().Now() - absl::UnixEpoch())};
+  TrainingEnd end{.max_steps = options.max_steps,
+                  .wall_time = absl::ToDoubleSeconds(RealClock().Now() - absl::UnixEpoch())};
   const std::string checkpoint = estimator.LatestCheckpoint();
   if (!checkpoint.empty()) end.global_step = StepOfCheckpointPath(checkpoint);
   end.why = WhyItEnded(end, stop.raised());

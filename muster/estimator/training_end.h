@@ -1,7 +1,7 @@
 // How somebody who sees nothing but a model_dir learns that nobody trains into it any more: the file
 // training_ended.json, which the chief writes when its training has ended without an error, for whatever reason, and
-// takes away when it trains again. An evaluator ends by it where max_steps was never reached. docs/train_and_evaluate.md
-// has its keys. Stateless functions, as thread-safe as the FileSystem.
+// takes away when it trains again. An evaluator ends by it where max_steps was never reached.
+// docs/train_and_evaluate.md has its keys. Stateless functions, as thread-safe as the FileSystem.
 #pragma once
 
 #include <cstdint>
