@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-constexpr char kMetricsFile[] = "metrics.jsonl";
+constexpr char kReadMetricsFile[] = "metrics.jsonl";
 
 // "loss" of an evaluation by its global step.
 using MetricByStep = std::map<int64_t, double>;
@@ -130,7 +130,7 @@ std::shared_ptr<SessionHook> StopIfBeyond(const Estimator& estimator, double thr
 
 absl::StatusOr<std::map<int64_t, EvalResults>> ReadEvalMetrics(FileSystem& files, const std::string& eval_dir) {
   std::map<int64_t, EvalResults> evaluations;
-  const std::string path = JoinPath(eval_dir, kMetricsFile);
+  const std::string path = JoinPath(eval_dir, kReadMetricsFile);
   const absl::StatusOr<std::string> text = files.ReadFile(path);
   if (absl::IsNotFound(text.status())) return evaluations;
   RETURN_IF_ERROR(text.status());

@@ -1,5 +1,7 @@
 #include "muster/estimator/evaluator.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,8 +17,8 @@ namespace muster {
 namespace {
 
 // A cluster that is being started has its first checkpoint by then, so that it isn't warned of.
-constexpr absl::Duration kFirstWarning = absl::Seconds(10);
-constexpr absl::Duration kWarningInterval = absl::Minutes(10);
+constexpr absl::Duration kFirstNoCheckpoint = absl::Seconds(10);
+constexpr absl::Duration kNoCheckpointInterval = absl::Minutes(10);
 
 class WaitUntilStopped {
  public:
@@ -42,6 +44,51 @@ class WaitUntilStopped {
   const StopSignal signal_{[this] { Stop(); }};  // last: its thread uses what stands above
 };
 
+// Whether anybody will train any more, as far as model_dir shows it.
+class EndOfTraining {
+ public:
+  EndOfTraining(const std::string& model_dir, const EvaluatorOptions& options, const Clock& clock)
+      : model_dir_(model_dir), options_(options), clock_(clock), started_(clock.Now()), at_start_(Read()) {}
+
+  // And the checkpoint at `newest` is the last, or one of max_steps.
+  bool IsReachedBy(const std::string& newest) {
+    const int64_t step = StepOfCheckpointPath(newest);
+    if (options_.max_steps && step >= *options_.max_steps) {
+      why_ = absl::StrCat("global_step=", step, " >= train max_steps=", *options_.max_steps);
+      return true;
+    }
+    const std::optional<TrainingEnd> end = Read();
+    if (!end || (options_.max_steps && end->max_steps != options_.max_steps)) return false;
+    if (end == at_start_ && !GraceIsOver(*end)) return false;
+    if (!end->global_step && newest.empty())
+      throw Error(absl::FailedPreconditionError(
+          absl::StrCat("training in ", model_dir_, " has ended (", end->why, ") and left no checkpoint to evaluate")));
+    why_ = absl::StrCat("training has ended at global_step=", step, " (", end->why, ")");
+    return step >= end->global_step.value_or(0);
+  }
+  const std::string& why() const { return why_; }
+
+ private:
+  std::optional<TrainingEnd> Read() const { return ValueOrThrow(ReadTrainingEnd(PosixFileSystem(), model_dir_)); }
+  bool GraceIsOver(const TrainingEnd& end) {
+    if (clock_.Now() >= started_ + options_.resume_grace) return true;
+    if (!std::exchange(grace_said_, true))
+      LogInfo("Training in ", model_dir_, " had ended before this evaluator began, at step ",
+              end.global_step.value_or(0), " (", end.why,
+              "): it ends with that checkpoint, unless training goes on within ",
+              absl::FormatDuration(options_.resume_grace), ".");
+    return false;
+  }
+
+  const std::string model_dir_;
+  const EvaluatorOptions& options_;
+  const Clock& clock_;
+  const absl::Time started_;
+  const std::optional<TrainingEnd> at_start_;
+  bool grace_said_ = false;
+  std::string why_;
+};
+
 class EvaluatorLoop {
  public:
   EvaluatorLoop(Estimator& estimator, const EvalSpec& spec, const EvaluatorOptions& options)
@@ -49,10 +96,10 @@ class EvaluatorLoop {
         clock_(options.clock != nullptr ? *options.clock : RealClock()),
         model_dir_(estimator.model_dir()),
         started_(clock_.Now()),
-        end_at_start_(ValueOrThrow(ReadTrainingEnd(PosixFileSystem(), model_dir_))),
+        end_(model_dir_, options, clock_),
         evaluation_(estimator, spec),
         last_news_(started_),
-        warn_at_(started_ + kFirstWarning) {}
+        warn_at_(started_ + kFirstNoCheckpoint) {}
 
   TrainAndEvaluateResults Run(const std::function<bool(absl::Duration)>& wait) {
     absl::Time due = started_ + options_.start_delay;
@@ -73,7 +120,7 @@ class EvaluatorLoop {
       }
       if (sight.ended && sight.newest == evaluation_.last()) {
         evaluation_.Finish();
-        LogInfo("Exiting evaluation: ", why_ended_, ".");
+        LogInfo("Exiting evaluation: ", end_.why(), ".");
         break;
       }
     } while (wait(options_.poll));
@@ -91,9 +138,9 @@ class EvaluatorLoop {
     if (sight.newest != seen_) {
       seen_ = sight.newest;
       last_news_ = clock_.Now();
-      warn_at_ = last_news_ + kWarningInterval;
+      warn_at_ = last_news_ + kNoCheckpointInterval;
     }
-    sight.ended = HasEnded(sight.newest);
+    sight.ended = end_.IsReachedBy(sight.newest);
     return sight;
   }
   // Names alone: that the files are whole is seen when it is evaluated.
@@ -102,30 +149,6 @@ class EvaluatorLoop {
     const auto newest = FindCheckpoint(PosixFileSystem(), model_dir_);
     if (absl::IsFailedPrecondition(newest.status())) return "";
     return ValueOrThrow(newest);
-  }
-  bool HasEnded(const std::string& newest) {
-    const int64_t step = StepOfCheckpointPath(newest);
-    if (options_.max_steps && step >= *options_.max_steps) {
-      why_ended_ = absl::StrCat("global_step=", step, " >= train max_steps=", *options_.max_steps);
-      return true;
-    }
-    const std::optional<TrainingEnd> end = ValueOrThrow(ReadTrainingEnd(PosixFileSystem(), model_dir_));
-    if (!end || (options_.max_steps && end->max_steps != options_.max_steps)) return false;
-    if (end == end_at_start_ && !GraceIsOver(*end)) return false;
-    if (!end->global_step && newest.empty())
-      throw Error(absl::FailedPreconditionError(
-          absl::StrCat("training in ", model_dir_, " has ended (", end->why, ") and left no checkpoint to evaluate")));
-    why_ended_ = absl::StrCat("training has ended at global_step=", step, " (", end->why, ")");
-    return step >= end->global_step.value_or(0);
-  }
-  bool GraceIsOver(const TrainingEnd& end) {
-    if (clock_.Now() >= started_ + options_.resume_grace) return true;
-    if (!std::exchange(grace_said_, true))
-      LogInfo("Training in ", model_dir_, " had ended before this evaluator began, at step ",
-              end.global_step.value_or(0), " (", end.why,
-              "): it ends with that checkpoint, unless training goes on within ",
-              absl::FormatDuration(options_.resume_grace), ".");
-    return false;
   }
   // False: the checkpoint is gone, and there is a newer one.
   bool Evaluate(const Sight& sight) {
@@ -138,7 +161,7 @@ class EvaluatorLoop {
       return false;
     }
     last_news_ = clock_.Now();
-    warn_at_ = last_news_ + kWarningInterval;
+    warn_at_ = last_news_ + kNoCheckpointInterval;
     return true;
   }
   // Nothing to evaluate: says so from time to time, and throws when it has lasted too long.
@@ -147,7 +170,7 @@ class EvaluatorLoop {
     if (now - last_news_ >= options_.patience)
       throw Error(absl::DeadlineExceededError(absl::StrCat("gave up: ", Nothing(sight, now))));
     if (now < warn_at_) return;
-    warn_at_ = now + kWarningInterval;
+    warn_at_ = now + kNoCheckpointInterval;
     LogWarning(Nothing(sight, now), " Will start an evaluation when a checkpoint is ready.");
   }
   std::string Nothing(const Sight& sight, absl::Time now) const {
@@ -163,13 +186,11 @@ class EvaluatorLoop {
   const Clock& clock_;
   const std::string model_dir_;
   const absl::Time started_;
-  const std::optional<TrainingEnd> end_at_start_;
+  EndOfTraining end_;
   CheckpointEvaluation evaluation_;
   std::string seen_;      // the newest checkpoint at the last look
   absl::Time last_news_;  // when there was a new one, or one had been evaluated
   absl::Time warn_at_;
-  bool grace_said_ = false;
-  std::string why_ended_;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "muster/estimator/train_and_evaluate.h"
 
 #include <cmath>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -20,18 +19,18 @@
 namespace muster {
 namespace {
 
-absl::Status CheckPositive(const char* field, const std::optional<int64_t>& value) {
+absl::Status CheckSpecCount(const char* field, const std::optional<int64_t>& value) {
   if (!value || *value > 0) return absl::OkStatus();
   return WrongOptionError(absl::StrCat(field, ": ", *value, "; accepted is a whole number from 1, or nothing"));
 }
 
-absl::Status CheckSeconds(const char* field, double value) {
+absl::Status CheckSpecSeconds(const char* field, double value) {
   if (std::isfinite(value) && value >= 0) return absl::OkStatus();
   return WrongOptionError(absl::StrCat(field, ": ", value, "; accepted is a number of seconds from 0"));
 }
 
 template <typename T>
-absl::Status CheckNoneIsNull(const char* field, const std::vector<std::shared_ptr<T>>& all) {
+absl::Status CheckSpecPointers(const char* field, const std::vector<std::shared_ptr<T>>& all) {
   for (size_t i = 0; i < all.size(); ++i)
     if (all[i] == nullptr) return WrongOptionError(absl::StrCat(field, "[", i, "] is null"));
   return absl::OkStatus();
@@ -90,7 +89,7 @@ class EvaluationListener final : public CheckpointSaverListener {
   bool interrupted_ = false;
 };
 
-TrainOptions TrainOptionsOf(const TrainSpec& spec) {
+TrainOptions OptionsOfTrainSpec(const TrainSpec& spec) {
   return {.hooks = spec.hooks, .max_steps = spec.max_steps, .saving_listeners = spec.saving_listeners};
 }
 
@@ -108,7 +107,7 @@ TrainAndEvaluateResults ResultsOfEarlierTraining(Estimator& estimator, const Eva
 TrainAndEvaluateResults TrainWithEvaluations(Estimator& estimator, const TrainSpec& train_spec,
                                              const EvalSpec& eval_spec) {
   const auto listener = std::make_shared<EvaluationListener>(estimator, eval_spec, train_spec.max_steps);
-  TrainOptions options = TrainOptionsOf(train_spec);
+  TrainOptions options = OptionsOfTrainSpec(train_spec);
   options.saving_listeners.push_back(listener);
   TrainToItsEnd(estimator, train_spec.input_fn, options);
   CheckpointEvaluation& evaluation = listener->evaluation();
@@ -133,18 +132,18 @@ TrainAndEvaluateResults RunLocally(Estimator& estimator, const TrainSpec& train_
 
 absl::Status CheckTrainSpec(const TrainSpec& spec) {
   if (!spec.input_fn) return WrongOptionError("TrainSpec.input_fn: there is none");
-  RETURN_IF_ERROR(CheckPositive("TrainSpec.max_steps", spec.max_steps));
-  RETURN_IF_ERROR(CheckNoneIsNull("TrainSpec.hooks", spec.hooks));
-  return CheckNoneIsNull("TrainSpec.saving_listeners", spec.saving_listeners);
+  RETURN_IF_ERROR(CheckSpecCount("TrainSpec.max_steps", spec.max_steps));
+  RETURN_IF_ERROR(CheckSpecPointers("TrainSpec.hooks", spec.hooks));
+  return CheckSpecPointers("TrainSpec.saving_listeners", spec.saving_listeners);
 }
 
 absl::Status CheckEvalSpec(const EvalSpec& spec) {
   if (!spec.input_fn) return WrongOptionError("EvalSpec.input_fn: there is none");
-  RETURN_IF_ERROR(CheckPositive("EvalSpec.steps", spec.steps));
-  RETURN_IF_ERROR(CheckSeconds("EvalSpec.start_delay_secs", spec.start_delay_secs));
-  RETURN_IF_ERROR(CheckSeconds("EvalSpec.throttle_secs", spec.throttle_secs));
-  RETURN_IF_ERROR(CheckNoneIsNull("EvalSpec.hooks", spec.hooks));
-  RETURN_IF_ERROR(CheckNoneIsNull("EvalSpec.exporters", spec.exporters));
+  RETURN_IF_ERROR(CheckSpecCount("EvalSpec.steps", spec.steps));
+  RETURN_IF_ERROR(CheckSpecSeconds("EvalSpec.start_delay_secs", spec.start_delay_secs));
+  RETURN_IF_ERROR(CheckSpecSeconds("EvalSpec.throttle_secs", spec.throttle_secs));
+  RETURN_IF_ERROR(CheckSpecPointers("EvalSpec.hooks", spec.hooks));
+  RETURN_IF_ERROR(CheckSpecPointers("EvalSpec.exporters", spec.exporters));
   std::set<std::string> names;
   for (const auto& exporter : spec.exporters) {
     if (names.insert(exporter->name()).second) continue;
@@ -178,7 +177,7 @@ TrainAndEvaluateResults TrainAndEvaluate(Estimator& estimator, const TrainSpec& 
   if (job != kChiefJob && job != kWorkerJob)
     throw Error(WrongConfigurationError(absl::StrCat("TrainAndEvaluate: this process is ", task.task().ToString(),
                                                      "; accepted jobs are chief, master, worker, ps and evaluator")));
-  TrainToItsEnd(estimator, train_spec.input_fn, TrainOptionsOf(train_spec));
+  TrainToItsEnd(estimator, train_spec.input_fn, OptionsOfTrainSpec(train_spec));
   return {};
 }
 

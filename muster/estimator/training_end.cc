@@ -17,7 +17,7 @@ namespace {
 std::string TrainingEndPath(const std::string& model_dir) { return JoinPath(model_dir, kTrainingEndFile); }
 
 // A whole number from 0, or null.
-absl::Status TakeStep(const nlohmann::json& json, const char* key, std::optional<int64_t>& into) {
+absl::Status TakeEndStep(const nlohmann::json& json, const char* key, std::optional<int64_t>& into) {
   if (!json.contains(key)) return absl::DataLossError(absl::StrCat("it has no \"", key, "\""));
   const nlohmann::json& value = json[key];
   if (value.is_null()) return absl::OkStatus();
@@ -31,8 +31,8 @@ absl::StatusOr<TrainingEnd> ParseTrainingEnd(const std::string& text) {
   ASSIGN_OR_RETURN(const nlohmann::json json, ParseStrictJson(text, 1));
   if (!json.is_object()) return absl::DataLossError("it isn't an object");
   TrainingEnd end;
-  RETURN_IF_ERROR(TakeStep(json, "global_step", end.global_step));
-  RETURN_IF_ERROR(TakeStep(json, "max_steps", end.max_steps));
+  RETURN_IF_ERROR(TakeEndStep(json, "global_step", end.global_step));
+  RETURN_IF_ERROR(TakeEndStep(json, "max_steps", end.max_steps));
   if (json.contains("why") && json["why"].is_string()) end.why = json["why"].get<std::string>();
   if (json.contains("wall_time") && json["wall_time"].is_number()) end.wall_time = json["wall_time"].get<double>();
   return end;
