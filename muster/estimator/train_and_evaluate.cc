@@ -154,7 +154,6 @@ absl::Status CheckEvalSpec(const EvalSpec& spec) {
 }
 
 TrainAndEvaluateResults TrainAndEvaluate(Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec) {
-  HandleUncaughtErrors();
   ThrowIfError(CheckTrainSpec(train_spec));
   ThrowIfError(CheckEvalSpec(eval_spec));
   const TaskConfig& task = *estimator.config().task;
@@ -165,7 +164,6 @@ TrainAndEvaluateResults TrainAndEvaluate(Estimator& estimator, const TrainSpec& 
     return {};
   }
   if (task.is_evaluator()) {
-    SetUpLog(ReadEnvironment().run_id ? "" : task.task().ToString());
     return EvaluateContinuously(estimator, eval_spec,
                                 {.start_delay = absl::Seconds(eval_spec.start_delay_secs),
                                  .throttle = absl::Seconds(eval_spec.throttle_secs),
