@@ -69,9 +69,9 @@ constexpr int kFirstPlannedPort = 2222;
 constexpr char kDefaultOutputRoot[] = "/data/tensorflow-output";
 
 struct RunFlags {
-  std::string ps = "1";
-  std::string workers = "1";
-  std::string chiefs = "0";
+  std::optional<std::string> ps;       // 1
+  std::optional<std::string> workers;  // 1
+  std::optional<std::string> chiefs;   // 0
   std::string stop_grace = "30";
   std::string max_restarts = "10";
   std::string color = "auto";
@@ -150,6 +150,12 @@ absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& e
     if (!flags.nodes.empty()) return absl::InvalidArgumentError("--nodes: accepted with --layout node only");
     return absl::OkStatus();
   }
+  if (flags.layout != "node")
+    return absl::InvalidArgumentError(absl::StrCat("--layout '", flags.layout, "': accepted is node"));
+  if (flags.ps || flags.workers || flags.chiefs || request.evaluator)
+    return absl::InvalidArgumentError(
+        "--layout node says itself which tasks there are: accepted without --ps, "
+        "--workers, --chief and --evaluator");
   NodeLayoutRequest wanted;
   RETURN_IF_ERROR(ParseCount("--devices", flags.devices, wanted.devices));
   wanted.nodes = {"localhost"};
@@ -255,9 +261,9 @@ absl::Status BecomeProgram(std::vector<std::string> program, const std::string& 
 
 absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remaining) {
   ClusterRequest& request = flags.request;
-  RETURN_IF_ERROR(ParseCount("--ps", flags.ps, request.ps));
-  RETURN_IF_ERROR(ParseCount("--workers", flags.workers, request.workers));
-  RETURN_IF_ERROR(ParseCount("--chief", flags.chiefs, request.chiefs));
+  RETURN_IF_ERROR(ParseCount("--ps", flags.ps.value_or("1"), request.ps));
+  RETURN_IF_ERROR(ParseCount("--workers", flags.workers.value_or("1"), request.workers));
+  RETURN_IF_ERROR(ParseCount("--chief", flags.chiefs.value_or("0"), request.chiefs));
   ASSIGN_OR_RETURN(request.program, ProgramOf(remaining));
   ForegroundOptions options;
   options.environment = OwnEnvironment();
@@ -310,12 +316,8 @@ int RunAndReport(const RunFlags& flags, const std::vector<std::string>& remainin
 }
 
 void AddLayoutFlags(CLI::App* command, RunFlags& flags) {
-  CLI::Option* layout =
-      command->add_option("--layout", flags.layout, "node: the tasks of a node with several devices, instead of counts")
-          ->type_name("NAME")
-          ->check(CLI::IsMember({"node"}));
-  for (const char* count : {"--ps", "--workers", "--chief", "--evaluator"})
-    layout->excludes(command->get_option(count));
+  command->add_option("--layout", flags.layout, "node: the tasks of a node with several devices, instead of counts")
+      ->type_name("NAME");
   command->add_option("--nodes", flags.nodes, "With --layout: nodes by name, the first is the root (default: this one)")
       ->type_name("H1,H2,…");
   command->add_option("--devices", flags.devices, "With --layout: GPUs of each node, or slots without GPUs (default 4)")

@@ -124,8 +124,8 @@ TEST(NodeLayoutCommand, RefusesWhatDoesNotGoTogether) {
     EXPECT_EQ(run.Wait(), 2) << run.err;
     return run.err;
   };
-  EXPECT_THAT(refusal({"--layout", "node", "--workers", "3"}), HasSubstr("--workers"));
-  EXPECT_THAT(refusal({"--layout", "host"}), HasSubstr("node"));
+  EXPECT_THAT(refusal({"--layout", "node", "--workers", "3"}), HasSubstr("accepted without --ps, --workers"));
+  EXPECT_THAT(refusal({"--layout", "host"}), HasSubstr("--layout 'host': accepted is node"));
   EXPECT_THAT(refusal({"--layout", "node", "--devices", "0"}), HasSubstr("--devices 0: accepted are 1 to 64"));
   EXPECT_THAT(refusal({"--layout", "node", "--nodes", "h1,h1", "--dry-run"}), HasSubstr("'h1' is there twice"));
   EXPECT_THAT(refusal({"--layout", "node", "--nodes", "h1,h2"}), HasSubstr("--dry-run shows the plan"));
