@@ -34,8 +34,8 @@ absl::StatusOr<OutputDirSaying> FindOutputDir(const OutputDirInputs& inputs) {
   if (const std::string path = environment.output_dir.value_or(""); !path.empty())
     return OutputDirSaying{path, "OUTPUT_DIR"};
   const std::string root = inputs.root.empty() ? kDefaultOutputRoot : inputs.root;
-  for (const auto& [variable, value] : {std::pair("EXPERIMENT_ID", environment.experiment_id),
-                                        std::pair("JOB_NAME", environment.job_name)}) {
+  for (const auto& [variable, value] :
+       {std::pair("EXPERIMENT_ID", environment.experiment_id), std::pair("JOB_NAME", environment.job_name)}) {
     const std::string id = value.value_or("");
     if (id.empty()) continue;
     RETURN_IF_ERROR(CheckOutputId(variable, id));
@@ -72,8 +72,8 @@ absl::StatusOr<std::string> ChooseOutputDir(const OutputDirInputs& inputs, FileS
 
 std::string OutputDirOf(const TaskConfig& task, const std::string& root) {
   HandleUncaughtErrors();
-  return ValueOrThrow(ChooseOutputDir(
-      {.model_dir = task.model_dir(), .root = root, .environment = ReadEnvironment()}, PosixFileSystem()));
+  return ValueOrThrow(ChooseOutputDir({.model_dir = task.model_dir(), .root = root, .environment = ReadEnvironment()},
+                                      PosixFileSystem()));
 }
 
 }  // namespace muster

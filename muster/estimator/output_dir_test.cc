@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 // All that can say it; what is taken away shows the next one.
 OutputDirInputs AllSay() {
   return {.model_dir = "/said/model_dir",
-          .root = "/root",
+          .root = "/runs",
           .environment = {.output_dir = "/said/output_dir", .experiment_id = "18", .job_name = "iris-0"}};
 }
 
@@ -41,9 +41,9 @@ TEST(OutputDirTest, TheFirstWhoSaysIt) {
   inputs.model_dir.clear();
   EXPECT_EQ(Chosen(inputs), "/said/output_dir");
   inputs.environment.output_dir.reset();
-  EXPECT_EQ(Chosen(inputs), "/root/18");
+  EXPECT_EQ(Chosen(inputs), "/runs/18");
   inputs.environment.experiment_id.reset();
-  EXPECT_EQ(Chosen(inputs), "/root/iris-0");
+  EXPECT_EQ(Chosen(inputs), "/runs/iris-0");
   inputs.root.clear();
   EXPECT_EQ(Chosen(inputs), "/data/tensorflow-output/iris-0");
 }
@@ -53,30 +53,30 @@ TEST(OutputDirTest, AnEmptyVariableIsNone) {
   inputs.model_dir.clear();
   inputs.environment.output_dir = "";
   inputs.environment.experiment_id = "";
-  EXPECT_EQ(Chosen(inputs), "/root/iris-0");
+  EXPECT_EQ(Chosen(inputs), "/runs/iris-0");
 }
 
 TEST(OutputDirTest, NobodySaysIt) {
   MemoryFileSystem files;
-  ExpectRefused(ChooseOutputDir({.root = "/root"}, files),
-                {"--model_dir", "TF_CONFIG", "OUTPUT_DIR", "EXPERIMENT_ID", "JOB_NAME", "/root", "--output_root"});
+  ExpectRefused(ChooseOutputDir({.root = "/runs"}, files),
+                {"--model_dir", "TF_CONFIG", "OUTPUT_DIR", "EXPERIMENT_ID", "JOB_NAME", "/runs", "--output_root"});
 }
 
 TEST(OutputDirTest, AnIdIsAName) {
   for (const std::string id : {"../18", "/etc", "a/b", "..", "."}) {
     SCOPED_TRACE(id);
     MemoryFileSystem files;
-    ExpectRefused(ChooseOutputDir({.root = "/root", .environment = {.experiment_id = id}}, files),
+    ExpectRefused(ChooseOutputDir({.root = "/runs", .environment = {.experiment_id = id}}, files),
                   {"EXPERIMENT_ID: \"" + id + "\"", "OUTPUT_DIR"});
-    ExpectRefused(ChooseOutputDir({.root = "/root", .environment = {.job_name = id}}, files), {"JOB_NAME: "});
+    ExpectRefused(ChooseOutputDir({.root = "/runs", .environment = {.job_name = id}}, files), {"JOB_NAME: "});
     EXPECT_EQ(files.Resume(), 0) << "nothing is made";
   }
 }
 
 TEST(OutputDirTest, TheFolderIsMadeAndNothingIsLeftInIt) {
   MemoryFileSystem files;
-  ASSERT_TRUE(ChooseOutputDir({.root = "/root", .environment = {.experiment_id = "18"}}, files).ok());
-  const auto entries = files.ListDirectory("/root/18");
+  ASSERT_TRUE(ChooseOutputDir({.root = "/runs", .environment = {.experiment_id = "18"}}, files).ok());
+  const auto entries = files.ListDirectory("/runs/18");
   ASSERT_TRUE(entries.ok()) << entries.status();
   EXPECT_THAT(*entries, IsEmpty());
 }
@@ -84,8 +84,8 @@ TEST(OutputDirTest, TheFolderIsMadeAndNothingIsLeftInIt) {
 TEST(OutputDirTest, ARootThatCanNotBeWrittenTo) {
   MemoryFileSystem files;
   files.SetReadOnly(true);
-  ExpectRefused(ChooseOutputDir({.root = "/root", .environment = {.experiment_id = "18"}}, files),
-                {"/root/18 (EXPERIMENT_ID below the output root /root) can't be written to", "read-only file system",
+  ExpectRefused(ChooseOutputDir({.root = "/runs", .environment = {.experiment_id = "18"}}, files),
+                {"/runs/18 (EXPERIMENT_ID below the output root /runs) can't be written to", "read-only file system",
                  "--model_dir", "--output_root"});
 }
 
