@@ -78,6 +78,7 @@ absl::StatusOr<std::string> DefaultSchedule(const TaskConfig& task) {
 TrainAndEvaluateResults Run(const std::function<Experiment(const std::string& output_dir)>& experiment_fn,
                             const std::string& output_dir, const std::string& schedule) {
   HandleUncaughtErrors();
+  SetUpLog("");  // until the task is known
   ThrowIfError(CheckSchedule(schedule));
   if (output_dir.empty())
     throw Error(
