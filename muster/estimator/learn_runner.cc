@@ -8,7 +8,6 @@
 #include "muster/base/log.h"
 #include "muster/base/nearest_name.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/cluster/environment.h"
 #include "muster/cluster/quoted.h"
 #include "muster/train/error.h"
 
@@ -78,7 +77,6 @@ absl::StatusOr<std::string> DefaultSchedule(const TaskConfig& task) {
 TrainAndEvaluateResults Run(const std::function<Experiment(const std::string& output_dir)>& experiment_fn,
                             const std::string& output_dir, const std::string& schedule) {
   HandleUncaughtErrors();
-  SetUpLog("");  // until the task is known
   ThrowIfError(CheckSchedule(schedule));
   if (output_dir.empty())
     throw Error(
@@ -88,8 +86,6 @@ TrainAndEvaluateResults Run(const std::function<Experiment(const std::string& ou
   const RunConfig& config = experiment.estimator().config();
   ThrowIfError(CheckModelDir(config.model_dir, output_dir));
   const std::string chosen = schedule.empty() ? ValueOrThrow(DefaultSchedule(*config.task)) : schedule;
-  // `muster run` names the task itself.
-  SetUpLog(ReadEnvironment().run_id ? "" : config.task->task().ToString());
   LogInfo("schedule ", chosen, schedule.empty() ? " (of this task)" : "", ", model_dir ", config.model_dir);
   const auto* found = std::find_if(std::begin(kSchedules), std::end(kSchedules),
                                    [&](const Schedule& one) { return one.name == chosen; });
