@@ -21,10 +21,10 @@ std::vector<std::string> Schedules();
 // evaluator evaluates continuously. IsWrongConfiguration: a job of another name.
 absl::StatusOr<std::string> DefaultSchedule(const TaskConfig& task);
 
-// Makes the experiment (`output_dir` is the model_dir that it is to use), sets up this process's log and the handling
-// of uncaught Errors, and runs the schedule; empty: DefaultSchedule. Throws what the schedule does, and Error (exit
-// code 2): no such schedule (with the nearest), before the experiment is made; no output_dir; an experiment whose
-// estimator has another model_dir.
+// Sets up the handling of uncaught Errors, makes the experiment (`output_dir` is the model_dir that it is to use), and
+// runs the schedule; empty: DefaultSchedule. Throws what the schedule does, and Error (exit code 2): no such schedule
+// (with the nearest), before the experiment is made; no output_dir; an experiment whose estimator has another
+// model_dir.
 TrainAndEvaluateResults Run(const std::function<Experiment(const std::string& output_dir)>& experiment_fn,
                             const std::string& output_dir, const std::string& schedule = {});
 
