@@ -51,7 +51,8 @@ std::vector<Example> Examples() {
           {"diloco/run.sh", "--steps=2 --window=5"},
           {"all_reduce/run.sh", "--steps=15"},
           {"one_shot_averaging/run.sh", "--steps=15"},
-          {"ensemble/run.sh", "--steps=15"}};
+          {"ensemble/run.sh", "--steps=15"},
+          {"train_and_evaluate/run.sh", "--steps=30", "[evaluator:0] "}};
 }
 
 // In a folder of its own, where nothing is to be left.
