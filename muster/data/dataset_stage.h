@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,12 +25,19 @@ namespace muster {
 
 // How far a stream has come: what a position in a checkpoint is made of.
 struct Place {
-  std::vector<int64_t> numbers;  // each stage's own behind those of the stages before it
+  std::vector<int64_t> numbers;  // each stage's own, then those of the stages before it
+  int64_t epoch = 0;             // as the last Repeat, or the work that is shared, counts them
   int64_t units = 0;             // of work (ShareBy) all of whose rows have been handed out
 
   void Clear() {
     numbers.clear();
+    epoch = 0;
     units = 0;
+  }
+  void Append(const Place& other) {
+    numbers.insert(numbers.end(), other.numbers.begin(), other.numbers.end());
+    epoch = other.epoch;
+    units = other.units;
   }
 };
 
@@ -38,8 +46,8 @@ class PlaceReader {
  public:
   explicit PlaceReader(std::span<const int64_t> numbers) : numbers_(numbers) {}
 
-  // InvalidArgument: there are no more, or it is less than `least`.
-  absl::StatusOr<int64_t> Take(int64_t least = 0);
+  // InvalidArgument: there are no more, or it isn't in 0 ... `most`.
+  absl::StatusOr<int64_t> Take(int64_t most = std::numeric_limits<int64_t>::max());
   bool done() const { return numbers_.empty(); }
 
  private:
@@ -59,8 +67,9 @@ class StageStream {
   // before the next Begin.
   virtual absl::StatusOr<bool> Next(Example& into) = 0;
 
-  // Next in two steps, where most of the work can be done beside others' work: first Draw, in turn, then Make with what
-  // Draw left, by any thread, several at once. Whoever calls these doesn't call Next.
+  // Next in two steps, where most of the work can be done beside others' work: first Draw, by one thread at a time, then
+  // Make with what Draw left, by any thread, several at once. Whoever calls these doesn't call Next. By default Draw
+  // does it all.
   virtual absl::StatusOr<bool> Draw(Example& into, size_t& row);
   [[nodiscard]] virtual absl::Status Make(Example& into, size_t row);
 
@@ -71,13 +80,11 @@ class StageStream {
   // InvalidArgument: no such place. Otherwise as Begin.
   [[nodiscard]] virtual absl::Status Seek(PlaceReader& place) = 0;
 
-  // To the beginning of an epoch as Repeat counts them; nothing to do for a stage that has no Repeat before it. Behind a
-  // Begin, in place of a Seek.
+  // To the beginning of an epoch as the last Repeat counts them; nothing to do where there is none. Behind a Begin, in
+  // place of a Seek.
   [[nodiscard]] virtual absl::Status SeekEpoch(int64_t epoch);
-  // The epoch, as Repeat counts them, that the last element handed out was of.
-  virtual int64_t Epoch() const { return 0; }
 
-  // Ends threads and waits; a Next that waits, and every later one, is Cancelled. From any thread, more than once.
+  // Ends threads and waits for them; a Next that waits is Cancelled. From any thread, more than once. No Next follows.
   virtual void Stop() {}
 };
 
@@ -126,11 +133,11 @@ class DatasetStage {
 
   // "shuffle(seed=1)"; what stands in it is what the elements and their order depend on.
   virtual std::string Name() const = 0;
-  // The stages before it are part of the order, its own name is too (not so: Prefetch).
+  // False: elements and order are those of the stages before it (Prefetch).
   virtual bool ChangesElements() const { return true; }
   // Null for a source.
   virtual const DatasetStage* before() const { return nullptr; }
-  // InvalidArgument: this stage's own mistake, without its name.
+  // This stage's own mistake, without its name: WrongOptionError.
   [[nodiscard]] virtual absl::Status Check() const { return absl::OkStatus(); }
   // Elements of one pass, where known without reading them.
   virtual std::optional<int64_t> size() const { return std::nullopt; }
@@ -150,7 +157,8 @@ class DatasetStage {
 
   // "memory(1438 rows).shuffle(seed=1).batch(50)". `elements_only`: without stages that don't change elements.
   std::string Describe(bool elements_only = false) const;
-  // The first mistake from the source on: "batch: a size of 0; accepted: 1 or more (in memory(5 rows).batch(0))".
+  // The first mistake from the source on, which is a wrong configuration: "batch: a size of 0; accepted: 1 or more (in
+  // memory(5 rows).batch(0))".
   [[nodiscard]] absl::Status CheckAll() const;
 };
 
