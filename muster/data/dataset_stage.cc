@@ -89,8 +89,7 @@ absl::Status DatasetStage::CheckAll() const {
   if (mistake.ok()) return mistake;
   const std::string name = Name();
   return AsWrongConfiguration(absl::Status(
-      mistake.code(),
-      absl::StrCat(name.substr(0, name.find('(')), ": ", mistake.message(), " (in ", Describe(), ")")));
+      mistake.code(), absl::StrCat(name.substr(0, name.find('(')), ": ", mistake.message(), " (in ", Describe(), ")")));
 }
 
 }  // namespace muster

@@ -67,9 +67,9 @@ class StageStream {
   // before the next Begin.
   virtual absl::StatusOr<bool> Next(Example& into) = 0;
 
-  // Next in two steps, where most of the work can be done beside others' work: first Draw, by one thread at a time, then
-  // Make with what Draw left, by any thread, several at once. Whoever calls these doesn't call Next. By default Draw
-  // does it all.
+  // Next in two steps, where most of the work can be done beside others' work: first Draw, by one thread at a time,
+  // then Make with what Draw left, by any thread, several at once. Whoever calls these doesn't call Next. By default
+  // Draw does it all.
   virtual absl::StatusOr<bool> Draw(Example& into, size_t& row);
   [[nodiscard]] virtual absl::Status Make(Example& into, size_t row);
 
@@ -142,8 +142,8 @@ class DatasetStage {
   // Elements of one pass, where known without reading them.
   virtual std::optional<int64_t> size() const { return std::nullopt; }
 
-  // Once Check has been good for it and all before it. Begin comes next. By default: the rows of OpenReader in the order
-  // of FillOrder.
+  // Once Check has been good for it and all before it. Begin comes next. By default: the rows of OpenReader in the
+  // order of FillOrder.
   virtual absl::StatusOr<std::unique_ptr<StageStream>> MakeStream() const;
 
   // True: rows can be read by number, and the rest is there.

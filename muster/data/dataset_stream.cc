@@ -28,12 +28,14 @@ absl::StatusOr<bool> DatasetStream::Next(Example& into) {
   if (stage_->work() != nullptr) {
     place_.Clear();
     stream_->Tell(place_);
+    units_.push_back(place_.units);
   }
   return true;
 }
 
-absl::Status DatasetStream::Committed() {
-  for (; units_done_ < place_.units; ++units_done_) RETURN_IF_ERROR(stage_->work()->Done());
+absl::Status DatasetStream::Committed(size_t behind) {
+  for (; units_.size() > behind; units_.pop_front()) units_committed_ = units_.front();
+  for (; units_done_ < units_committed_; ++units_done_) RETURN_IF_ERROR(stage_->work()->Done());
   return absl::OkStatus();
 }
 
@@ -60,8 +62,8 @@ absl::Status DatasetStream::RestorePosition(const std::string& saved) {
   RETURN_IF_ERROR(stream_->Begin(0));
   const std::string ours = stage_->Describe(/*elements_only=*/true);
   if (position.of == ours) return Seek(position);
-  LogWarning("the position in the input was saved of ", position.of, ", and this is ", ours, ": epoch ",
-             position.epoch, " is begun anew");
+  LogWarning("the position in the input was saved of ", position.of, ", and this is ", ours, ": epoch ", position.epoch,
+             " is begun anew");
   return stream_->SeekEpoch(position.epoch);
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <string>
 
@@ -21,7 +23,7 @@ class DatasetStream final : public ExampleStream {
   absl::StatusOr<bool> Next(Example& into) override;
   std::string SavePosition() const override;
   absl::Status RestorePosition(const std::string& saved) override;
-  absl::Status Committed() override;
+  absl::Status Committed(size_t behind = 0) override;
   void Stop() override;
 
  private:
@@ -37,8 +39,12 @@ class DatasetStream final : public ExampleStream {
   int64_t elements_ = 0;
   bool begun_ = false;
   absl::StatusOr<bool> last_ = true;  // what Next said
-  Place place_;                       // behind the last element, where work is shared
-  int64_t units_done_ = 0;            // that the work source has been told of
+  // Where work is shared: units used up with each of the elements that weren't said to be committed, with those that
+  // were, and how many of these the work source has been told of.
+  std::deque<int64_t> units_;
+  int64_t units_committed_ = 0;
+  int64_t units_done_ = 0;
+  Place place_;  // kept for its memory
 };
 
 }  // namespace muster

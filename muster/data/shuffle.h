@@ -30,7 +30,8 @@ class SplitMix64 {
 // What an epoch's order is drawn with.
 SplitMix64 ShuffleGenerator(uint64_t seed, uint64_t epoch);
 
-// Puts `places` in the order of this epoch: place i then holds what was at ShuffledOrder(places.size(), seed, epoch)[i].
+// Puts `places` in the order of this epoch: place i then holds what was at ShuffledOrder(places.size(), seed,
+// epoch)[i].
 void ShuffleInPlace(std::span<size_t> places, uint64_t seed, uint64_t epoch);
 
 // The numbers 0 ... n-1 in the order of this epoch.

@@ -56,8 +56,7 @@ absl::StatusOr<StreamPosition> ParsePosition(absl::string_view text) {
   const size_t of = text.find(kPositionOf);
   const absl::string_view place = text.substr(0, of);
   absl::StatusOr<StreamPosition> position =
-      of == absl::string_view::npos ? absl::InvalidArgumentError("of nothing")
-                                    : ParseWords(absl::StrSplit(place, ' '));
+      of == absl::string_view::npos ? absl::InvalidArgumentError("of nothing") : ParseWords(absl::StrSplit(place, ' '));
   if (!position.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a position in an input"));
   }

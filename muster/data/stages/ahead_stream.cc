@@ -49,8 +49,8 @@ class AheadStream final : public StageStream {
   // Constant after construction.
   const AheadOptions options_;
   const std::unique_ptr<StageStream> source_;  // used by the thread that draws, once there are any
-  // A slot is used by the thread that draws or makes its element; by the one that calls Next from when it is ready until
-  // it is handed out.
+  // A slot is used by the thread that draws or makes its element; by the one that calls Next from when it is ready
+  // until it is handed out.
   std::vector<Slot> slots_;
 
   // Used by the thread that calls Next alone.

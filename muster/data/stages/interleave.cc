@@ -98,9 +98,12 @@ class InterleaveStage final : public DatasetStage {
 
   std::string Name() const override {
     return absl::StrCat("interleave(cycle_length=", options_.cycle_length, " block_length=", options_.block_length,
-                        " of ", absl::StrJoin(sources_, ", ", [](std::string* out, const StagePtr& source) {
-                          absl::StrAppend(out, source->Describe(/*elements_only=*/true));
-                        }), ")");
+                        " of ",
+                        absl::StrJoin(sources_, ", ",
+                                      [](std::string* out, const StagePtr& source) {
+                                        absl::StrAppend(out, source->Describe(/*elements_only=*/true));
+                                      }),
+                        ")");
   }
   absl::Status Check() const override {
     if (sources_.empty()) return WrongOptionError("no sources");

@@ -23,8 +23,7 @@ absl::Status CallMapFunction(const MapFunction& function, size_t number, Example
   }
   if (said.ok()) return said;
   absl::Status named(said.code(), absl::StrCat("map: example ", number, ": ", said.message()));
-  said.ForEachPayload(
-      [&named](absl::string_view type, const absl::Cord& payload) { named.SetPayload(type, payload); });
+  said.ForEachPayload([&named](absl::string_view type, const absl::Cord& payload) { named.SetPayload(type, payload); });
   return named;
 }
 

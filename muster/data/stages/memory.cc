@@ -118,8 +118,8 @@ absl::Status CheckMemoryRows(const Example& rows) {
   if (rows.has_labels) look("the labels", rows.labels);
   if (described.empty()) return WrongOptionError("neither features nor labels");
   if (!scalars && counts.size() == 1) return absl::OkStatus();
-  return WrongOptionError(absl::StrCat("the first dimensions, which count the rows, must agree: ",
-                                       absl::StrJoin(described, ", ")));
+  return WrongOptionError(
+      absl::StrCat("the first dimensions, which count the rows, must agree: ", absl::StrJoin(described, ", ")));
 }
 
 class MemoryStage final : public DatasetStage {
@@ -154,8 +154,7 @@ std::shared_ptr<const RowReader> ReadRowsOf(std::shared_ptr<const Example> rows)
 StagePtr MakeMemoryStage(Example rows) {
   absl::Status mistake = CheckMemoryRows(rows);
   if (!mistake.ok()) return std::make_shared<MemoryStage>(std::move(mistake), nullptr);
-  return std::make_shared<MemoryStage>(absl::OkStatus(),
-                                       ReadRowsOf(std::make_shared<const Example>(std::move(rows))));
+  return std::make_shared<MemoryStage>(absl::OkStatus(), ReadRowsOf(std::make_shared<const Example>(std::move(rows))));
 }
 
 StagePtr MakeRowsStage(std::shared_ptr<const LabelledRows> rows) {
@@ -173,8 +172,8 @@ StagePtr MakeRowsStage(std::shared_ptr<const LabelledRows> rows) {
                     .row_bytes = sizeof(int64_t)};
   columns.has_labels = true;
   const size_t count = rows->size();
-  return std::make_shared<MemoryStage>(
-      absl::OkStatus(), std::make_shared<MemoryReader>(count, std::move(columns), std::move(rows)));
+  return std::make_shared<MemoryStage>(absl::OkStatus(),
+                                       std::make_shared<MemoryReader>(count, std::move(columns), std::move(rows)));
 }
 
 }  // namespace muster

@@ -23,9 +23,9 @@ absl::Status StackArray(const Array& row, size_t at, absl::string_view what, Arr
   const auto row_shape = std::span<const int64_t>(into.shape()).subspan(1);
   if (row.dtype() != into.dtype() ||
       !std::equal(row_shape.begin(), row_shape.end(), row.shape().begin(), row.shape().end())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, " of row ", at, " of a batch is ", DescribeValue(row.dtype(), row.shape()),
-                     ", that of its first row ", DescribeValue(into.dtype(), row_shape)));
+    return absl::InvalidArgumentError(absl::StrCat(what, " of row ", at, " of a batch is ",
+                                                   DescribeValue(row.dtype(), row.shape()), ", that of its first row ",
+                                                   DescribeValue(into.dtype(), row_shape)));
   }
   const size_t bytes = row.bytes();
   if (bytes > 0) std::memcpy(into.data().data() + at * bytes, row.data().data(), bytes);
@@ -33,9 +33,11 @@ absl::Status StackArray(const Array& row, size_t at, absl::string_view what, Arr
 }
 
 std::string StackedNames(const Example& example) {
-  return absl::StrCat("[", absl::StrJoin(example.features, ", ", [](std::string* out, const Feature& feature) {
-                        absl::StrAppend(out, feature.name);
-                      }), example.has_labels ? "] and a label" : "]");
+  return absl::StrCat(
+      "[",
+      absl::StrJoin(example.features, ", ",
+                    [](std::string* out, const Feature& feature) { absl::StrAppend(out, feature.name); }),
+      example.has_labels ? "] and a label" : "]");
 }
 
 }  // namespace
@@ -58,10 +60,9 @@ void PrepareStack(const Example& row, size_t rows, Example& into) {
 }
 
 absl::Status StackRow(const Example& row, size_t at, Example& into) {
-  const bool same_names = std::equal(row.features.begin(), row.features.end(), into.features.begin(),
-                                     into.features.end(), [](const Feature& a, const Feature& b) {
-                                       return a.name == b.name;
-                                     });
+  const bool same_names =
+      std::equal(row.features.begin(), row.features.end(), into.features.begin(), into.features.end(),
+                 [](const Feature& a, const Feature& b) { return a.name == b.name; });
   if (!same_names || row.has_labels != into.has_labels) {
     return absl::InvalidArgumentError(absl::StrCat("row ", at, " of a batch has the features ", StackedNames(row),
                                                    ", its first row ", StackedNames(into)));
