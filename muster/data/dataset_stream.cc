@@ -59,7 +59,7 @@ absl::Status DatasetStream::RestorePosition(const std::string& saved) {
   }
   ASSIGN_OR_RETURN(const StreamPosition position, ParsePosition(saved));
   elements_ = 0;
-  RETURN_IF_ERROR(stream_->Begin(0));
+  if (std::exchange(moved_, true)) RETURN_IF_ERROR(stream_->Begin(0));
   const std::string ours = stage_->Describe(/*elements_only=*/true);
   if (position.of == ours) return Seek(position);
   LogWarning("the position in the input was saved of ", position.of, ", and this is ", ours, ": epoch ", position.epoch,

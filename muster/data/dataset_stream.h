@@ -37,7 +37,8 @@ class DatasetStream final : public ExampleStream {
 
   // Used by the thread that calls Next alone.
   int64_t elements_ = 0;
-  bool begun_ = false;
+  bool begun_ = false;                // elements were drawn
+  bool moved_ = false;                // a position was restored, or tried to be
   absl::StatusOr<bool> last_ = true;  // what Next said
   // Where work is shared: units used up with each of the elements that weren't said to be committed, with those that
   // were, and how many of these the work source has been told of.
