@@ -34,6 +34,8 @@ inline Array& FitLabel(Example& into, DType dtype) {
 }
 
 // Without its folders: a restarted job may find its data in another place, and positions are of this name.
-inline std::string FileNameOf(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+inline std::string FileNameOf(const std::filesystem::path& path) {
+  return (path.has_filename() ? path : path.parent_path()).filename().string();  // "photos/" is "photos"
+}
 
 }  // namespace muster
