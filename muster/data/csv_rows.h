@@ -1,6 +1,6 @@
 // Takes the lines of a comma-separated file apart, one after the other. The problem it solves: a file read as a whole
-// (csv.h) and one read line by line (csv_source.h) agree on headers, quotes, blank lines and numbers, and refuse what
-// is wrong in the same words, with file, line (counted from 1) and column. Not thread-safe.
+// (csv.h) and one read line by line (sources/csv_source.h) agree on headers, quotes, blank lines and numbers, and
+// refuse what is wrong in the same words, with file, line (counted from 1) and column. Not thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -3,10 +3,10 @@
 #include <memory>
 #include <utility>
 
-#include "muster/data/csv_source.h"
 #include "muster/data/dataset.h"
-#include "muster/data/idx_source.h"
-#include "muster/data/image_folder_source.h"
+#include "muster/data/sources/csv_source.h"
+#include "muster/data/sources/idx_source.h"
+#include "muster/data/sources/image_folder_source.h"
 
 namespace muster {
 

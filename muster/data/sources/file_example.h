@@ -13,23 +13,19 @@
 
 namespace muster {
 
-inline void FitArray(Array& array, DType dtype, const std::vector<int64_t>& shape) {
-  if (array.dtype() != dtype || array.shape() != shape) array.Reset(dtype, shape);
-}
-
 // Feature `index` of `into`, which has that many; its elements are undefined.
 inline Array& FitFeature(Example& into, size_t index, const std::string& name, DType dtype,
                          const std::vector<int64_t>& shape) {
   Feature& feature = into.features[index];
   if (feature.name != name) feature.name = name;
-  FitArray(feature.value, dtype, shape);
+  feature.value.Reset(dtype, shape);
   return feature.value;
 }
 
 // One label, shape [], whose value is undefined.
 inline Array& FitLabel(Example& into, DType dtype) {
   into.has_labels = true;
-  if (into.labels.dtype() != dtype || !into.labels.shape().empty()) into.labels.Reset(dtype, {});
+  into.labels.Reset(dtype, {});
   return into.labels;
 }
 

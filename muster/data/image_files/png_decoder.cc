@@ -1,4 +1,4 @@
-#include "muster/data/png_decoder.h"
+#include "muster/data/image_files/png_decoder.h"
 
 #include <png.h>
 

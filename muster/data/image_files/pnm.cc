@@ -1,4 +1,4 @@
-#include "muster/data/pnm.h"
+#include "muster/data/image_files/pnm.h"
 
 #include <cstring>
 

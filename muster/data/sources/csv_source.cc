@@ -1,4 +1,4 @@
-#include "muster/data/csv_source.h"
+#include "muster/data/sources/csv_source.h"
 
 #include <cmath>
 #include <cstdint>
@@ -11,10 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/data/csv_columns.h"
 #include "muster/data/csv_rows.h"
-#include "muster/data/file_example.h"
 #include "muster/data/file_lines.h"
+#include "muster/data/sources/csv_columns.h"
+#include "muster/data/sources/file_example.h"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/data/jpeg_decoder.h"
+#include "muster/data/image_files/jpeg_decoder.h"
 
 #include <cstdio>
 // jpeglib.h needs what cstdio and cstddef declare.

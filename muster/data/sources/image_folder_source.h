@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "muster/base/file_system.h"
 #include "muster/data/file_sources.h"
-#include "muster/data/loaded_source.h"
+#include "muster/data/sources/loaded_source.h"
 
 namespace muster {
 

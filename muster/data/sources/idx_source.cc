@@ -1,4 +1,4 @@
-#include "muster/data/idx_source.h"
+#include "muster/data/sources/idx_source.h"
 
 #include <cstdint>
 #include <span>
@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
 #include "muster/data/example.h"
-#include "muster/data/file_example.h"
 #include "muster/data/idx.h"
+#include "muster/data/sources/file_example.h"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "muster/data/csv_columns.h"
+#include "muster/data/sources/csv_columns.h"
 
 #include <algorithm>
 #include <cstdint>

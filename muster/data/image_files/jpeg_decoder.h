@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "muster/data/decoded_image.h"
+#include "muster/data/image_files/decoded_image.h"
 
 namespace muster {
 

@@ -1,12 +1,12 @@
-#include "muster/data/image_file.h"
+#include "muster/data/image_files/image_file.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/check.h"
-#include "muster/data/jpeg_decoder.h"
-#include "muster/data/png_decoder.h"
-#include "muster/data/pnm.h"
+#include "muster/data/image_files/jpeg_decoder.h"
+#include "muster/data/image_files/png_decoder.h"
+#include "muster/data/image_files/pnm.h"
 
 namespace muster {
 namespace {

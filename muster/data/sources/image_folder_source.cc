@@ -1,4 +1,4 @@
-#include "muster/data/image_folder_source.h"
+#include "muster/data/sources/image_folder_source.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include "muster/base/nearest_name.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/data/file_example.h"
-#include "muster/data/image_file.h"
+#include "muster/data/image_files/image_file.h"
+#include "muster/data/sources/file_example.h"
 
 namespace muster {
 namespace {
