@@ -10,6 +10,8 @@
 #include "muster/estimator/early_stopping.h"
 #include "muster/estimator/estimator.h"
 #include "muster/estimator/experiment.h"
+#include "muster/estimator/learn_runner.h"
+#include "muster/estimator/output_dir.h"
 #include "muster/estimator/train_and_evaluate.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/algorithms.h"

@@ -8,10 +8,7 @@
 
 #include "examples/digits/example_flags.h"
 #include "examples/experiment_iris/iris.h"
-#include "muster/cluster/task_config.h"
-#include "muster/estimator/canned.h"
-#include "muster/estimator/learn_runner.h"
-#include "muster/estimator/output_dir.h"
+#include "muster/muster.h"
 
 namespace {
 
