@@ -156,6 +156,7 @@ absl::StatusOr<StepResult> PipelinedAlgorithm::Step(StoreClient& client) {
   sets_[1 - compute_].PullInto(client);
   // Somebody asks the chief to load a checkpoint: the answer to this push says so again, and then the session can.
   const bool in_step = !client.TakeLoadRequest().empty();
+  client.SealWork();
   StartPush(client, in_step);
   if (in_step) RETURN_IF_ERROR(Settle(client));
   return result;
