@@ -19,8 +19,8 @@ struct WorkUnit {
   bool operator==(const WorkUnit&) const = default;
 };
 
-// Thread-safe: units are taken by the thread that makes batches ready, begun and reported by the one that trains, in the
-// order in which they were taken: a batch for each unit.
+// Thread-safe: units are taken by the thread that makes batches ready, begun and reported by the one that trains, in
+// the order in which they were taken: a batch for each unit.
 class WorkSource {
  public:
   virtual ~WorkSource() = default;

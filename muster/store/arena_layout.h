@@ -2,8 +2,8 @@
 // The arena itself holds no pointers, so any process that computes the same layout (the hash in its header says so) can
 // map it. A value, no thread safety needed.
 //
-//   header | client records | work queue | stripe headers | values | slots | accumulators | undo slots, one a writer | exchanges |
-//   gradients, one a client | aside | model
+//   header | client records | work queue | stripe headers | values | slots | accumulators | undo slots, one a writer |
+//   exchanges | gradients, one a client | aside | model
 //
 // A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or
 // the ps on its behalf), or the synchronous gate. `aside` mirrors values and slots, and the stripes' step counters, as

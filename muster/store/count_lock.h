@@ -19,8 +19,8 @@ struct UpdateCount {
   bool applied = false;      // it has been applied whole on this ps
   uint32_t minibatches = 0;  // > 0: this is ps 0, and every ps has it: global_step goes up
   uint64_t clock = 0;
-  WorkRange work = {};    // ps 0: what of the work queue it brings
-  bool spent = false;     // … which is done, though nothing changes by it: its gradients weren't finite
+  WorkRange work = {};  // ps 0: what of the work queue it brings
+  bool spent = false;   // … which is done, though nothing changes by it: its gradients weren't finite
 };
 
 class Arena::CountLock {

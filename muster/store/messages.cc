@@ -550,8 +550,7 @@ std::string StoreMethodName(uint16_t method) {
       "shutdown",     "status",      "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
       "barrier",      "gather_rows", "push_rows",  "unknown",     "unknown",           "clock",           "open_direct",
       "enter_direct", "hold",        "mark",       "open_queue",  "enqueue",           "dequeue",         "close_queue",
-      "queue_size",   "await_turn",  "take_work",
-      "give_up_work"};
+      "queue_size",   "await_turn",  "take_work",  "give_up_work"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

@@ -23,7 +23,6 @@
 #include "muster/store/model_binding.h"
 #include "muster/store/push_memory.h"
 #include "muster/store/store_call.h"
-#include "muster/store/work_tally.h"
 #include "muster/transport/transport.h"
 
 namespace muster {
@@ -165,10 +164,6 @@ class StoreClient {
   // In an ordered model, after a Pull: waits for this worker's turn at every ps. Its next push is clock() + 1, or to
   // round(). `leaves`: there is none; waits until all have said so. Unavailable: not within gate_patience.
   [[nodiscard]] absl::Status AwaitTurn(bool leaves = false);
-  // From now on pushes say what they bring of the work queue. SealWork: the next one brings what has begun until now, if
-  // it is made while the next minibatch is computed.
-  void ShareWork(std::shared_ptr<WorkTally> work);
-  void SealWork() { static_cast<void>(Work()); }
   // Direct apply: where a trainable variable lies in the arena, if it may be trained there. Private after Done.
   InPlaceMemory InPlace(size_t variable) const;
   [[nodiscard]] absl::Status Pull(PullWhat what);  // values of all ps into the bound memory
@@ -193,7 +188,7 @@ class StoreClient {
   Track* track() const { return options_.track; }
   bool applies_itself() const { return direct_ != nullptr; }
   class Direct;  // store_client_direct.h
-
+  class Work;    // store_client_work.h
  private:
   friend class LastWait;
   friend class OverlappedPush;
@@ -226,9 +221,6 @@ class StoreClient {
   bool CountsInTurn(const PushPullOptions& options) const;
   [[nodiscard]] absl::Status AbsorbPushPull(StoreCall& call, StepResult& result);
   uint64_t NewestGeneration() const;  // of all the ps at Join
-  WorkRange Work() { return work_ != nullptr ? work_->Seal() : WorkRange(); }
-  [[nodiscard]] absl::Status SettleWork(bool pushed);  // the push that brought it is answered: counted, or dropped
-  [[nodiscard]] absl::Status GiveUpWork();
   void AddPullTargets(StoreCall& call, PullWhat what);
 
   EventLoop& loop_;
@@ -243,7 +235,6 @@ class StoreClient {
   uint64_t generation_ = 0;  // of the values that are pulled
   int64_t global_step_ = 0;  // as ps 0 said last
   std::string load_request_;
-  std::shared_ptr<WorkTally> work_;  // null: nothing is shared out
   std::unique_ptr<Direct> direct_;  // null: the ps apply
 };
 

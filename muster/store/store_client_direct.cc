@@ -208,7 +208,7 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
                                       {.sequence = sequence,
                                        .generation = client.generation_,
                                        .scales = &scales,
-                                       .work = options.minibatches > 0 ? client.Work() : WorkRange()}));
+                                       .work = options.minibatches > 0 ? client.push_.Work() : WorkRange()}));
   client.global_step_ = result.global_step;
   client.round_ = round;
   if (client.chief_epoch() != 0 && client.direct_->apply_.load_requested())

@@ -45,7 +45,7 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::Contribute(StoreClient& cli
                                                          .generation = client.generation_,
                                                          .local_step = *options.local_step,
                                                          .minibatches = options.minibatches,
-                                                         .work = client.Work()});
+                                                         .work = client.push_.Work()});
   const absl::Time began = client.loop_.Now();
   const absl::Time give_up = began + client.options_.gate_patience;
   LongWait wait(client, client.options_.task, began);

@@ -65,7 +65,7 @@ struct StoreView {
   std::vector<WaitingFor> waiting;  // one a client: at a gate, or a queue
   std::vector<FifoQueues::View> queues;
   std::optional<WorkQueue::View> work;  // nothing: nobody has asked for work
-  std::string ending;  // empty while training
+  std::string ending;                   // empty while training
   std::array<uint64_t, kStoreMethods> requests{};
   std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
   RowCounts rows;

@@ -44,8 +44,8 @@ std::string DescribeWork(const WorkSpec& spec) {
 }
 
 size_t WorkQueue::Holder::left() const {
-  return static_cast<size_t>(std::count_if(units.begin(), units.end(),
-                                           [&](const Entry& entry) { return entry.ticket > progress.counted; }));
+  return static_cast<size_t>(
+      std::count_if(units.begin(), units.end(), [&](const Entry& entry) { return entry.ticket > progress.counted; }));
 }
 
 void WorkQueue::Note(int client, const Progress& progress) {
@@ -86,9 +86,8 @@ size_t WorkQueue::Return(int client) {
 
 void WorkQueue::GiveUp(int client, const std::vector<uint64_t>& tickets) {
   const MutexLock lock(mutex_);
-  Free(holders_[static_cast<size_t>(client)], [&](uint64_t ticket) {
-    return std::find(tickets.begin(), tickets.end(), ticket) != tickets.end();
-  });
+  Free(holders_[static_cast<size_t>(client)],
+       [&](uint64_t ticket) { return std::find(tickets.begin(), tickets.end(), ticket) != tickets.end(); });
 }
 
 bool WorkQueue::Holds(int client) const {
@@ -131,9 +130,10 @@ void WorkQueue::Fit(const WorkSpec& spec) {
 
 absl::Status WorkQueue::Adopt(const WorkSpec& spec) {
   if (wanted_ && *wanted_ != spec)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the work that is shared out is '", wanted_->name, "' (", DescribeWork(*wanted_), "), and this worker asks for '",
-        spec.name, "' (", DescribeWork(spec), "): open the same in every worker; a job has one work queue"));
+    return absl::InvalidArgumentError(absl::StrCat("the work that is shared out is '", wanted_->name, "' (",
+                                                   DescribeWork(*wanted_), "), and this worker asks for '", spec.name,
+                                                   "' (", DescribeWork(spec),
+                                                   "): open the same in every worker; a job has one work queue"));
   if (wanted_) return absl::OkStatus();
   wanted_ = spec;
   Fit(spec);
@@ -221,9 +221,8 @@ std::optional<WorkState> WorkQueue::Save() const {
   for (size_t i = 0; i < holders_.size(); ++i) {
     const Holder& holder = holders_[i];
     for (const Entry& entry : holder.units)
-      state.entries.push_back(
-          {entry.unit.epoch, entry.unit.begin, entry.unit.end, i + 1, entry.ticket,
-           entry.ticket > holder.progress.counted && entry.ticket <= holder.progress.applied});
+      state.entries.push_back({entry.unit.epoch, entry.unit.begin, entry.unit.end, i + 1, entry.ticket,
+                               entry.ticket > holder.progress.counted && entry.ticket <= holder.progress.applied});
     if (holder.last > 0 || holder.incarnation != 0)
       state.holders.push_back({i, holder.incarnation, holder.newest, holder.given, holder.last});
   }

@@ -63,8 +63,8 @@ class WorkQueue {
   struct View {
     WorkSpec spec;
     int64_t epoch = 0;
-    int64_t next = 0;      // place of it that comes next
-    size_t returned = 0;   // units that come before that
+    int64_t next = 0;     // place of it that comes next
+    size_t returned = 0;  // units that come before that
     struct Hand {
       int client = 0;
       size_t units = 0;  // that aren't done

@@ -10,15 +10,14 @@
 namespace muster {
 namespace {
 
-// How often it is looked whether there is work now, or a stop: what a worker loses at most at the end of the last epoch.
+// How often it is looked whether there is work now, or a stop: what a worker loses at most at the end of the last
+// epoch.
 constexpr absl::Duration kLookForWork = absl::Milliseconds(100);
 // Of a ps that is silent it is asked again; the number says that it is the same question.
 constexpr absl::Duration kAskForWorkAgain = absl::Seconds(5);
 
 // Not a word of the ps, but of the way there.
-bool IsSilence(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
+bool IsSilence(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
 
 }  // namespace
 
@@ -48,16 +47,14 @@ absl::StatusOr<TakeWorkReply> WorkQueueClient::Ask(const TakeWorkRequest& reques
   for (;;) {
     bool answered = false;
     absl::StatusOr<Reply> answer = absl::UnknownError("not answered");
-    const Channel::CallId call =
-        channel_->Call({.method = static_cast<uint16_t>(StoreMethod::kTakeWork),
-                        .control = Encode(request),
-                        .deadline = std::min(give_up, loop_.Now() + kAskForWorkAgain)},
-                       [&](absl::StatusOr<Reply>& reply) {
-                         answer = std::move(reply);
-                         answered = true;
-                       });
-    while (!answered && !stopping())
-      loop_.RunUntil([&] { return answered || stopping(); }, loop_.Now() + kLookForWork);
+    const Channel::CallId call = channel_->Call({.method = static_cast<uint16_t>(StoreMethod::kTakeWork),
+                                                 .control = Encode(request),
+                                                 .deadline = std::min(give_up, loop_.Now() + kAskForWorkAgain)},
+                                                [&](absl::StatusOr<Reply>& reply) {
+                                                  answer = std::move(reply);
+                                                  answered = true;
+                                                });
+    while (!answered && !stopping()) loop_.RunUntil([&] { return answered || stopping(); }, loop_.Now() + kLookForWork);
     const bool given_up = !answered;
     if (given_up) {
       channel_->Cancel(call);

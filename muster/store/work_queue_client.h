@@ -1,5 +1,5 @@
-// A worker's end of the work queue on ps 0 (docs/work_queue.md). A unit is asked for again, under the same number, until
-// an answer comes; while there is none to be had it is asked for every now and then.
+// A worker's end of the work queue on ps 0 (docs/work_queue.md). A unit is asked for again, under the same number,
+// until an answer comes; while there is none to be had it is asked for every now and then.
 //
 // Take lives on the transport's EventLoop and is used by one thread, which drives it; the others may be called from
 // any.

@@ -1,5 +1,5 @@
-// What a worker has of the work queue: which units are made ready, which are trained on, and which the next push brings.
-// Where the one who takes units, the training thread and the client that pushes meet. Thread-safe.
+// What a worker has of the work queue: which units are made ready, which are trained on, and which the next push
+// brings. Where the one who takes units, the training thread and the client that pushes meet. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -51,9 +51,9 @@ class WorkTally {
   uint64_t over_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // the last
   uint64_t counted_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);     // and not begun; 0: lost
-  std::deque<uint64_t> open_ ABSL_GUARDED_BY(mutex_);      // begun, and not counted
-  size_t sealed_ ABSL_GUARDED_BY(mutex_) = 0;              // of these, the first
+  std::deque<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);       // and not begun; 0: lost
+  std::deque<uint64_t> open_ ABSL_GUARDED_BY(mutex_);        // begun, and not counted
+  size_t sealed_ ABSL_GUARDED_BY(mutex_) = 0;                // of these, the first
   std::vector<uint64_t> abandoned_ ABSL_GUARDED_BY(mutex_);  // and not told
 };
 
