@@ -13,6 +13,7 @@
 #include "muster/store/call_trace.h"
 #include "muster/store/gradient_policy.h"
 #include "muster/store/last_wait.h"
+#include "muster/store/store_client_work.h"
 
 namespace muster {
 namespace {
