@@ -31,12 +31,6 @@ void WorkTally::Over() {
   over_ = begun_;
 }
 
-void WorkTally::Abandon() {
-  const MutexLock lock(mutex_);
-  AbandonAll();
-  taken_.clear();
-}
-
 void WorkTally::AbandonAll() {
   abandoned_.insert(abandoned_.end(), open_.begin(), open_.end());
   for (uint64_t& ticket : taken_) {

@@ -25,8 +25,6 @@ class WorkTally {
   // Who trains: as WorkSource's.
   bool Begin();
   void Over();
-  // Whoever takes from now on begins anew: what was taken and isn't counted is for others.
-  void Abandon();
 
   // Who pushes. The store knows this process; once more: it had lost it, or what it had.
   void Joined(const Stamp& stamp);

@@ -110,7 +110,7 @@ class Node {
   absl::StatusOr<std::unique_ptr<QueueHandle>> OpenQueue(const std::string& name, const QueueOptions& options);
 
   // This worker's end of the job's work queue; the same in every worker. It must not outlive the node. Nothing blocks
-  // yet. InvalidArgument: options that none accepts. FailedPrecondition: this process has one; it doesn't train.
+  // yet. InvalidArgument: options that none accepts. FailedPrecondition: this process has opened one; it doesn't train.
   // IsWrongConfiguration: a cluster without ps has nobody who shares out (Dataset::Shard needs nobody).
   absl::StatusOr<std::shared_ptr<WorkSource>> OpenWorkQueue(const std::string& name, const WorkQueueOptions& options);
 
@@ -163,9 +163,8 @@ class Node {
   std::unique_ptr<Listener> local_listener_;
   std::unique_ptr<StoreClient> client_;
   std::unique_ptr<LeaseKeeper> lease_keeper_;
-  std::shared_ptr<WorkQueue> work_;   // the local store's
-  std::shared_ptr<WorkTally> tally_;  // once a work queue is opened
-  std::weak_ptr<WorkSource> work_source_;
+  std::shared_ptr<WorkQueue> work_;              // the local store's
+  std::shared_ptr<WorkTally> tally_;             // once a work queue is opened
   std::unique_ptr<LocalQueues> queues_;          // of a process that is all, once one is opened
   std::unique_ptr<StatusServer> status_server_;  // of everyone but a ps, which has its own
 };

@@ -48,26 +48,15 @@ absl::StatusOr<std::shared_ptr<WorkSource>> Node::OpenWorkQueue(const std::strin
         absl::StrCat("work queue '", name,
                      "' needs ps 0, which shares out and knows who is alive, and this cluster has no ps: add a 'ps' "
                      "job, or give each worker its part by Dataset::Shard"));
-  if (!work_source_.expired())
+  if (tally_ != nullptr)
     return absl::FailedPreconditionError(
         absl::StrCat("work queue '", name, "': ", self, " has opened a work queue; a job has one"));
-  if (tally_ == nullptr) {
-    tally_ = std::make_shared<WorkTally>();
-    StoreClient::Work::Share(*client_, tally_);
-  } else {
-    tally_->Abandon();
-  }
-  std::shared_ptr<WorkSource> source;
-  if (local_store_) {
-    source = std::make_shared<LocalWork>(work_, tally_, spec);
-  } else {
-    source = std::make_shared<RemoteWork>(
-        options_.token, client_->addresses()[0], spec, tally_,
-        WorkQueueClientOptions{.patience = options_.patience,
-                               .stop_requested = [this] { return stop_signal_->raised(); }});
-  }
-  work_source_ = source;
-  return source;
+  tally_ = std::make_shared<WorkTally>();
+  StoreClient::Work::Share(*client_, tally_);
+  if (local_store_) return std::make_shared<LocalWork>(work_, tally_, spec);
+  WorkQueueClientOptions client{.patience = options_.patience,
+                                .stop_requested = [this] { return stop_signal_->raised(); }};
+  return std::make_shared<RemoteWork>(options_.token, client_->addresses()[0], spec, tally_, std::move(client));
 }
 
 }  // namespace muster
