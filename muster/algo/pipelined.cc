@@ -6,6 +6,7 @@
 
 #include "muster/algo/traced_gradients.h"
 #include "muster/base/status_macros.h"
+#include "muster/store/store_client_work.h"
 
 namespace muster {
 namespace {
@@ -156,6 +157,8 @@ absl::StatusOr<StepResult> PipelinedAlgorithm::Step(StoreClient& client) {
   sets_[1 - compute_].PullInto(client);
   // Somebody asks the chief to load a checkpoint: the answer to this push says so again, and then the session can.
   const bool in_step = !client.TakeLoadRequest().empty();
+  // What begins from now on is a later push's.
+  StoreClient::Work::Seal(client);
   StartPush(client, in_step);
   if (in_step) RETURN_IF_ERROR(Settle(client));
   return result;

@@ -19,15 +19,20 @@ struct WorkUnit {
   bool operator==(const WorkUnit&) const = default;
 };
 
-// Thread-safe: units are taken by the thread that makes batches ready and reported by the one that trains.
+// Thread-safe: units are taken by the thread that makes batches ready, begun and reported by the one that trains, in
+// the order in which they were taken: a batch for each unit.
 class WorkSource {
  public:
   virtual ~WorkSource() = default;
   // The next unit for this reader; nothing: every unit of the last epoch is done. Blocks while all that is left is with
   // others, who may yet lose it. Errors: Unavailable, who shares the work is out of reach; Cancelled.
   virtual absl::StatusOr<std::optional<WorkUnit>> Take() = 0;
-  // What was learned from the oldest unit not yet reported is part of the model: nobody gets that unit again. Units are
-  // reported in the order in which they were taken.
+  // The batch of the oldest unit not yet begun is about to be trained on: the next update that is counted has it, and
+  // then nobody gets the unit again. False: this reader has lost the unit, and another gets it: the batch is to be
+  // skipped.
+  virtual bool Begin() { return true; }
+  // The step of the oldest unit not yet reported is over. (Its update may be counted later only, with those of a
+  // window.)
   [[nodiscard]] virtual absl::Status Done() = 0;
   // A Take that waits, and every later one, is Cancelled.
   virtual void Stop() = 0;

@@ -418,6 +418,7 @@ void Arena::Load(const Contents& contents) {
   const uint64_t mark = Mark();                       // a checkpoint under way would mix old and new
   CountLock(*this).Restart(contents.global_step, contents.minibatches);
   for (int i = 0; i < layout_.num_clients(); ++i) client(i).numbers.contributed = 0;
+  KeepWork(contents.work);
   ByteSpan values = contents.values;
   ByteSpan slots = contents.slots;
   for (size_t index = 0; index < model_.slices.size(); ++index) {
@@ -450,6 +451,31 @@ void Arena::Load(const Contents& contents) {
     if (!slots.empty()) slots = slots.subspan(slice.slot_offsets.size() * slice.slot_bytes());
   }
   Publish(header().state, ArenaState::kReady);
+}
+
+bool Arena::KeepWork(absl::string_view bytes) {
+  uint64_t& kept = header().work_kept;
+  if (bytes.empty() || bytes.size() + sizeof(uint64_t) > layout_.work_bytes()) {
+    Publish<uint64_t>(kept, 0);
+    return bytes.empty();
+  }
+  const uint64_t place = kept == 1 ? 2 : 1;
+  std::byte* const at = base_ + layout_.work_offset(static_cast<int>(place - 1));
+  const uint64_t size = bytes.size();
+  std::memcpy(at, &size, sizeof size);
+  std::memcpy(at + sizeof size, bytes.data(), bytes.size());
+  Publish(kept, place);
+  return true;
+}
+
+std::string Arena::KeptWork() {
+  const uint64_t place = header().work_kept;
+  if (place != 1 && place != 2) return {};
+  const std::byte* const at = base_ + layout_.work_offset(static_cast<int>(place - 1));
+  uint64_t size = 0;
+  std::memcpy(&size, at, sizeof size);
+  return {reinterpret_cast<const char*>(at) + sizeof size,
+          std::min<uint64_t>(size, layout_.work_bytes() - sizeof size)};
 }
 
 std::vector<uint64_t> Arena::ReadSteps() {

@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "muster/base/bytes.h"
 #include "muster/optim/update_rule.h"
 #include "muster/store/arena_format.h"
@@ -43,6 +44,7 @@ struct ArenaContents {
   std::span<const uint64_t> steps;  // with slots: the rule's step counter of each stripe
   // `values` has those of tables of rows too; false: they begin as their initializers say.
   bool with_rows = true;
+  absl::string_view work = {};  // what is to be kept of the work queue with them
 };
 
 class Arena {
@@ -115,6 +117,10 @@ class Arena {
   // Other values for all that it holds, from a checkpoint say. In the state kLoading until it returns; who has computed
   // with older values can't apply them any more. By the ps process only; the lengths must be right.
   void Load(const Contents& contents);
+  // What a ps that is started on this memory finds of its work queue; replaced as a whole, by the ps process only.
+  // False: there is no room for it, and none is found.
+  bool KeepWork(absl::string_view bytes);
+  std::string KeptWork();
   // The rule's step counter of every stripe, in order.
   std::vector<uint64_t> ReadSteps();
 

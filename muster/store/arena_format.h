@@ -11,7 +11,7 @@
 namespace muster {
 
 constexpr uint64_t kArenaMagic = 0x30616e6572613030;  // "00arena0", little endian
-constexpr uint32_t kArenaVersion = 6;
+constexpr uint32_t kArenaVersion = 7;
 
 // Staleness is counted exactly up to here, which is far beyond what a usable number of workers produces; the last count
 // stands for that or more.
@@ -44,6 +44,9 @@ struct ClientNumbers {
   uint64_t contributed;            // 1 + the last round that it contributed to; 0: none
   uint64_t contribution_sequence;  // of the push that did
   uint64_t clock;                  // bounded staleness: its pushes
+  // ps 0: the last ticket of the work queue that a push of it brought which was applied here, or contributed …
+  uint64_t work;
+  uint64_t work_counted;  // … and that was counted; with a synchronous gate: before its last contribution
 };
 
 // The counters and a client's numbers change together or not at all: they are written here first, and whoever finds
@@ -103,6 +106,7 @@ struct ArenaHeader {
   uint64_t held;                         // 1: for the cut of a checkpoint; see ClientRecord::held_through
   uint64_t one_process;                  // 1: it ends with the one process that has it, so nothing is ever undone
   RoundControl rounds;
+  uint64_t work_kept;  // which of the two places holds the work queue's state: 1 or 2; 0: none does
 };
 
 // What must outlive the ps process of a client: retries are recognised by it. Written by the ps process only, but for
@@ -117,9 +121,10 @@ struct ClientRecord {
   uint64_t process_start;  // … and its ProcessIdentity::start
   uint64_t direct_pushes;
   uint64_t settled;  // numbers up to here are of an earlier life, or of values that are gone: nothing comes of them
-  uint64_t direct_begun;  // number of the newest update that `process` has begun
-  uint64_t held_through;  // … and those up to here it may finish while this ps is held (CheckpointHold)
-  uint64_t share_fired;   // number of the newest firing whose share of the stripes `process` has finished
+  uint64_t direct_begun;   // number of the newest update that `process` has begun
+  uint64_t held_through;   // … and those up to here it may finish while this ps is held (CheckpointHold)
+  uint64_t share_fired;    // number of the newest firing whose share of the stripes `process` has finished
+  uint64_t work_returned;  // tickets up to here that weren't counted are others' now. Under count_mutex
 };
 
 // The head of one stripe. Everything after the mutex is guarded by it and is copied into an undo slot as one block.
@@ -169,7 +174,7 @@ struct UndoHeader {
 };
 
 static_assert(std::is_trivially_copyable_v<ArenaHeader> && sizeof(ArenaHeader) <= 4096);
-static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 240);
+static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 264);
 static_assert(sizeof(StripeHeader) % alignof(uint64_t) == 0);
 
 }  // namespace muster

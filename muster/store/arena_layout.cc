@@ -6,11 +6,15 @@
 #include "muster/base/fnv1a.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/arena_format.h"
+#include "muster/store/work_queue.h"
 
 namespace muster {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+// Of the work queue's state: units that have come back from more workers than there are, and of each what it may have.
+constexpr uint64_t kWorkBytes = 64 << 10;
+constexpr uint64_t kWorkBytesOfClient = 64 * WorkQueue::kMostInHand + 128;
 
 uint64_t Align(uint64_t offset, uint64_t to) { return (offset + to - 1) / to * to; }
 
@@ -73,7 +77,9 @@ absl::StatusOr<ArenaLayout> ArenaLayout::Make(const StoreModel& model, int num_c
   ArenaLayout layout;
   layout.num_clients_ = num_clients;
   layout.gated_ = model.gated();
-  layout.stripes_offset_ = Align(layout.client_offset(num_clients), kPage);
+  layout.work_offset_ = Align(layout.client_offset(num_clients), kPage);
+  layout.work_bytes_ = Align(kWorkBytes + num_clients * kWorkBytesOfClient, kPage);
+  layout.stripes_offset_ = layout.work_offset(2);
   layout.stripe_stride_ = Align(sizeof(StripeHeader) + layout.stripe_tail_bytes(), kCacheLine);
   for (const PlacedSlice& placed : model.slices) {
     Slice slice;

@@ -2,8 +2,8 @@
 // The arena itself holds no pointers, so any process that computes the same layout (the hash in its header says so) can
 // map it. A value, no thread safety needed.
 //
-//   header | client records | stripe headers | values | slots | accumulators | undo slots, one a writer | exchanges |
-//   gradients, one a client | aside | model
+//   header | client records | work queue | stripe headers | values | slots | accumulators | undo slots, one a writer |
+//   exchanges | gradients, one a client | aside | model
 //
 // A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or
 // the ps on its behalf), or the synchronous gate. `aside` mirrors values and slots, and the stripes' step counters, as
@@ -68,6 +68,9 @@ class ArenaLayout {
   int64_t num_stripes() const { return num_stripes_; }
 
   uint64_t client_offset(int client) const;
+  // One of the two places for what the ps keeps of the work queue: u64 bytes, and these.
+  uint64_t work_offset(int place) const { return work_offset_ + place * work_bytes_; }
+  uint64_t work_bytes() const { return work_bytes_; }
   uint64_t stripe_offset(int64_t stripe) const { return stripes_offset_ + stripe * stripe_stride_; }
   uint64_t undo_offset(int writer) const { return undo_offset_ + writer * undo_stride_; }
   uint64_t undo_stride() const { return undo_stride_; }
@@ -110,6 +113,8 @@ class ArenaLayout {
   int num_clients_ = 0;
   bool gated_ = false;
   int64_t num_stripes_ = 0;
+  uint64_t work_offset_ = 0;
+  uint64_t work_bytes_ = 0;
   uint64_t stripe_stride_ = 0;
   uint64_t stripes_offset_ = 0;
   uint64_t values_offset_ = 0;

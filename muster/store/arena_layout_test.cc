@@ -30,6 +30,8 @@ std::vector<Range> AllRanges(const ArenaLayout& layout) {
     ranges.push_back({layout.client_offset(client), layout.client_offset(client) + sizeof(ClientRecord), "client"});
     ranges.push_back({layout.undo_offset(client), layout.undo_offset(client) + layout.undo_stride(), "undo"});
   }
+  for (const int place : {0, 1})
+    ranges.push_back({layout.work_offset(place), layout.work_offset(place) + layout.work_bytes(), "work"});
   const uint64_t stripe_bytes = sizeof(StripeHeader) + layout.num_clients() * sizeof(uint64_t);
   for (int64_t i = 0; i < layout.num_stripes(); ++i)
     ranges.push_back({layout.stripe_offset(i), layout.stripe_offset(i) + stripe_bytes, "stripe"});

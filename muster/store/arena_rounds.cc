@@ -103,6 +103,8 @@ ArenaRounds::Standing ArenaRounds::Commit(const Contribution& contribution) {
   Arena::CountLock lock(arena_);
   if (!contribution.direct) header().rounds.collecting = 0;
   if (Observe(header().generation) != contribution.generation) return Standing::kOtherValues;
+  const WorkRange& work = contribution.work;
+  if (work.from > 0 && work.from <= arena_.client(contribution.client).work_returned) return Standing::kOtherValues;
   const bool late = header().firing != 0 || contribution.local_step < header().gate.round;
   if (late && !arena_.Has(PlantedBug::kContributeLate)) {
     Drop(lock, contribution);
@@ -111,6 +113,9 @@ ArenaRounds::Standing ArenaRounds::Commit(const Contribution& contribution) {
   ArenaCount counted = Unchanged(contribution.client);
   counted.numbers.last_applied = counted.numbers.contribution_sequence = contribution.sequence;
   counted.numbers.contributed = header().gate.round + 1;
+  // It is in one round at a time: the one before has fired.
+  counted.numbers.work_counted = counted.numbers.work;
+  counted.numbers.work = std::max(counted.numbers.work, work.through);
   ++counted.gate.contributors;
   counted.gate.minibatches += contribution.minibatches;
   if (header().firing == 0 && Enough(counted.gate.contributors)) {

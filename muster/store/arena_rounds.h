@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/store/arena.h"
+#include "muster/store/work_range.h"
 
 namespace muster {
 
@@ -25,13 +26,14 @@ class ArenaRounds {
     uint64_t local_step = 0;  // the round that it is for
     uint32_t minibatches = 0;
     bool direct = false;  // published by the client itself
+    WorkRange work = {};  // ps 0: what of the work queue it brings
   };
   enum class Standing {
     kOpen,         // the round takes it
     kLate,         // the round has fired, or fires: it is dropped, and that is noted
     kTwice,        // the client is in the round already: likewise, but its sender waits for the round
     kFiring,       // a firing is under way, or has to be: finish it (Fire), and ask again
-    kOtherValues,  // other values have been loaded since it was computed
+    kOtherValues,  // other values have been loaded since it was computed, or its work is others' now
   };
   // Before anything of it is published or accumulated. Of one that isn't direct: once it is open nobody but the ps
   // begins a firing, until its Commit.

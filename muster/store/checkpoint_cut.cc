@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -20,7 +21,20 @@ absl::StatusOr<std::vector<StoreCall>> AskAll(StoreClient& client, StoreMethod m
   return calls;
 }
 
-absl::StatusOr<int64_t> HoldAndMark(StoreClient& client, uint64_t number) {
+// Of what ps 0 had marked: it couldn't know which updates the other ps have.
+absl::StatusOr<std::string> WorkLeft(const std::string& marked, const std::set<uint32_t>& inside) {
+  if (marked.empty()) return marked;
+  WorkState state;
+  RETURN_IF_ERROR(Decode(marked, state));
+  std::erase_if(state.entries, [&](const WorkEntry& entry) {
+    return entry.in_update && inside.contains(static_cast<uint32_t>(entry.holder - 1));
+  });
+  for (WorkEntry& entry : state.entries) entry = {entry.epoch, entry.begin, entry.end};
+  state.holders.clear();
+  return Encode(state);
+}
+
+absl::StatusOr<CheckpointCut> HoldAndMark(StoreClient& client, uint64_t number) {
   ASSIGN_OR_RETURN(const auto held, AskAll(client, StoreMethod::kHold, [&](int ps) {
                      return Encode(HoldRequest{client.MakeStamp(ps, number), client.chief_epoch(ps)});
                    }));
@@ -46,23 +60,24 @@ absl::StatusOr<int64_t> HoldAndMark(StoreClient& client, uint64_t number) {
     RETURN_IF_ERROR(Decode(call.answer->control, reply));
     for (const uint32_t gone : reply.missing) inside.erase(gone);
   }
-  return first.global_step + static_cast<int64_t>(inside.size());
+  ASSIGN_OR_RETURN(std::string work, WorkLeft(first.work, inside));
+  return CheckpointCut{number, first.global_step + static_cast<int64_t>(inside.size()), std::move(work)};
 }
 
 }  // namespace
 
 absl::StatusOr<CheckpointCut> CutCheckpoint(StoreClient& client) {
   const uint64_t number = client.NextNumbers().sequence;
-  const auto step = HoldAndMark(client, number);
-  if (step.ok()) return CheckpointCut{number, *step};
+  auto cut = HoldAndMark(client, number);
+  if (cut.ok()) return cut;
   // Nobody needs to be held until the limit.
-  if (absl::IsOutOfRange(step.status())) {
+  if (absl::IsOutOfRange(cut.status())) {
     const auto released = AskAll(client, StoreMethod::kMark, [&](int ps) {
       return Encode(MarkRequest{client.MakeStamp(ps, number), client.chief_epoch(ps), number, {}, 0, /*release=*/true});
     });
     if (!released.ok()) LogWarning("not every ps could be told to go on: ", released.status().message());
   }
-  return step.status();
+  return cut.status();
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "muster/store/store_client.h"
@@ -12,6 +13,7 @@ namespace muster {
 struct CheckpointCut {
   uint64_t hold = 0;        // what SavePart and ExportPart ask the part of
   int64_t global_step = 0;  // every ps has marked exactly the updates that this counts
+  std::string work;         // a WorkState without what is in these updates; empty: nothing is shared out
 };
 
 // OutOfRange: not now (a ps was restarted, a push took too long, an earlier part is still being written); to be

@@ -144,6 +144,7 @@ bool CheckpointHold::Reached(int client) const {
 
 MarkReply CheckpointHold::MakeReply() const {
   MarkReply reply{.global_step = Observe(arena_->header().counters.global_step)};
+  if (options_.lead) reply.work = options_.save_work(*arena_);
   if (arena_->model().gated()) return reply;
   for (uint32_t i = 0; i < through_.size(); ++i) {
     const ClientNumbers& numbers = arena_->client(static_cast<int>(i)).numbers;

@@ -38,6 +38,8 @@ class CheckpointHold {
   struct Options {
     bool lead = false;
     ArenaProbe* probe = nullptr;  // of tests
+    // ps 0: the work queue's state, of an arena whose CountLock is held.
+    std::function<std::string(Arena&)> save_work = [](Arena&) { return std::string(); };
   };
   // All must outlive it. `handle` takes what was kept back.
   CheckpointHold(EventLoop& loop, const ClientTable& clients, Gates& gates, PartSaver& saver, const Options& options,

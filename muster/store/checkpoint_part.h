@@ -58,6 +58,7 @@ void AddVariablesToManifest(const StoreModel& model, Manifest& manifest);
 struct RestoredPart {
   PartSnapshot snapshot;
   bool with_slots = false;
+  std::string work = {};  // ps 0's: the WorkState of that checkpoint, for who has read it
 };
 absl::StatusOr<RestoredPart> ReadPart(const CheckpointReader& checkpoint, const StoreModel& model);
 

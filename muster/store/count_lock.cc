@@ -54,7 +54,10 @@ bool Arena::CountLock::Add(const UpdateCount& update) {
   const bool counts =
       update.minibatches > 0 && (numbers.last_counted < update.sequence || arena_.Has(PlantedBug::kCountTwice));
   const bool applies = update.applied && numbers.last_applied < update.sequence;
-  if (!applies && !counts) return true;
+  const bool spends = update.spent && numbers.work_counted < update.work.through;
+  if (!applies && !counts && !spends) return true;
+  const bool late = update.work.from > 0 && update.work.from <= arena_.client(update.client).work_returned;
+  if (late && numbers.last_counted < update.sequence) return false;
   if (applies && update.update) ++counted.counters.updates;
   if (counts) {
     ++counted.counters.global_step;
@@ -62,6 +65,8 @@ bool Arena::CountLock::Add(const UpdateCount& update) {
     numbers.last_counted = update.sequence;
   }
   if (applies) numbers.last_applied = update.sequence;
+  numbers.work = std::max(numbers.work, update.work.through);
+  if (counts || spends) numbers.work_counted = std::max(numbers.work_counted, update.work.through);
   numbers.clock = std::max(numbers.clock, update.clock);
   Commit(counted);
   return true;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "muster/store/arena.h"
+#include "muster/store/work_range.h"
 
 namespace muster {
 
@@ -18,6 +19,8 @@ struct UpdateCount {
   bool applied = false;      // it has been applied whole on this ps
   uint32_t minibatches = 0;  // > 0: this is ps 0, and every ps has it: global_step goes up
   uint64_t clock = 0;
+  WorkRange work = {};  // ps 0: what of the work queue it brings
+  bool spent = false;   // … which is done, though nothing changes by it: its gradients weren't finite
 };
 
 class Arena::CountLock {
@@ -31,7 +34,7 @@ class Arena::CountLock {
   // All at once.
   void Commit(const ArenaCount& counted);
   // Counts what of the push hasn't been counted, once for each sequence number. False: other values have been loaded
-  // since, and it counts for nothing.
+  // since, or what it brings of the work queue is others' now, and it counts for nothing.
   bool Add(const UpdateCount& update);
   // For the status page: a direct update of that staleness. Not journalled: a death may lose one.
   void NoteDirect(int client, uint64_t staleness);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "muster/store/stamp.h"
@@ -33,6 +34,7 @@ struct MarkReply {
   int64_t global_step = 0;          // ps 0
   std::vector<uint32_t> missing;    // clients that are gone: their newest update isn't here
   std::vector<uint32_t> uncounted;  // ps 0: clients whose newest update is inside, and not counted yet
+  std::string work;                 // ps 0: the WorkState at the mark; empty: nothing is shared out
 };
 
 }  // namespace muster

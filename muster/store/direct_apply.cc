@@ -13,6 +13,10 @@ namespace {
 
 absl::Status LoadedAnew() { return absl::AbortedError("the values were loaded anew: they have to be pulled again"); }
 
+absl::Status WorkReturned() {
+  return absl::AbortedError("what this worker had of the work queue was given to others: it has to join again");
+}
+
 }  // namespace
 
 void DirectApply::Add(std::unique_ptr<ArenaGuest> guest, int client, std::vector<SlicePiece> slices) {
@@ -62,16 +66,22 @@ absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& bindin
                                                       absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                       const StorePushOptions& options, const Push& push) {
   const int64_t global_step = Observe(places_[0].guest->arena().header().counters.global_step);
-  bool same = true;
+  bool same = push.work.from == 0 || !WorkReturnedTo(push.work.from);
   for (Place& place : places_) same = same && Apply(place, binding, gradient, options, push, global_step);
   // Every ps has the update: only now does ps 0 count it.
   StorePushResult result;
   for (size_t ps = places_.size(); ps-- > 0;) same = same && Count(places_[ps], options, push, ps == 0, result);
   if (!same) {
     Begin(0);  // nothing is under way
-    return LoadedAnew();
+    const bool late = push.work.from > 0 && WorkReturnedTo(push.work.from);
+    return late ? WorkReturned() : LoadedAnew();
   }
   return result;
+}
+
+bool DirectApply::WorkReturnedTo(uint64_t ticket) {
+  Arena& arena = places_[0].guest->arena();
+  return ticket <= Observe(arena.client(places_[0].client).work_returned);
 }
 
 bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
@@ -145,7 +155,8 @@ bool DirectApply::Count(Place& place, const StorePushOptions& options, const Pus
                  .generation = push.generation,
                  .update = place.updated,
                  .applied = place.pushed || options.minibatches > 0,
-                 .minibatches = lead ? options.minibatches : 0}))
+                 .minibatches = lead ? options.minibatches : 0,
+                 .work = lead ? push.work : WorkRange{}}))
     return false;
   if (place.updated) {
     const uint64_t staleness = before - std::min(before, place.pulled_version);

@@ -13,6 +13,7 @@
 #include "muster/store/arena_rows.h"
 #include "muster/store/divided_round.h"
 #include "muster/store/store_client.h"
+#include "muster/store/work_range.h"
 
 namespace muster {
 
@@ -45,6 +46,7 @@ class DirectApply {
     uint64_t sequence = 0;
     uint64_t generation = 0;            // of the values that it was computed from
     const std::vector<double>* scales;  // one a variable; empty: 1 for all
+    WorkRange work = {};
   };
   struct RowsPush {
     uint64_t sequence = 0;
@@ -81,6 +83,8 @@ class DirectApply {
   // False: the generation is another.
   bool Apply(Place& place, const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
              const StorePushOptions& options, const Push& push, int64_t global_step);
+  // What this worker had of the work queue from that ticket on is others' now.
+  bool WorkReturnedTo(uint64_t ticket);
   bool Count(Place& place, const StorePushOptions& options, const Push& push, bool lead, StorePushResult& result);
 
   std::vector<Place> places_;

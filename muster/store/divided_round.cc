@@ -18,7 +18,8 @@ DividedRound::DividedRound(const std::vector<Place>& places, const Numbers& numb
                                        .generation = numbers.generation,
                                        .local_step = numbers.local_step,
                                        .minibatches = ps == 0 ? numbers.minibatches : 0,
-                                       .direct = true}});
+                                       .direct = true,
+                                       .work = ps == 0 ? numbers.work : WorkRange{}}});
 }
 
 bool DividedRound::Advance(const Gradient& gradient) {

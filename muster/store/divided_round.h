@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "muster/store/arena_rounds.h"
+#include "muster/store/work_range.h"
 
 namespace muster {
 
@@ -24,6 +25,7 @@ class DividedRound {
     uint64_t generation = 0;
     uint64_t local_step = 0;
     uint32_t minibatches = 0;
+    WorkRange work = {};
   };
   DividedRound(const std::vector<Place>& places, const Numbers& numbers);
 

@@ -140,6 +140,7 @@ void Fields(Archive& a, InitializeRequest& m) {
   a(7, m.minibatches);
   a(8, m.generation);
   a(9, m.with_rows);
+  a(10, m.work);
 }
 template <typename Archive>
 void Fields(Archive& a, AwaitReadyRequest& m) {
@@ -177,6 +178,8 @@ void Fields(Archive& a, PushPullRequest& m) {
   a(40, m.part);
   a(41, m.ranges);
   a(42, m.earlier);
+  a(50, m.work.from);
+  a(51, m.work.through);
 }
 template <typename Archive>
 void Fields(Archive& a, PushPullReply& m) {
@@ -263,6 +266,7 @@ void Fields(Archive& a, MarkReply& m) {
   a(1, m.global_step);
   a(2, m.missing);
   a(3, m.uncounted);
+  a(4, m.work);
 }
 template <typename Archive>
 void Fields(Archive& a, BarrierRequest& m) {
@@ -349,6 +353,58 @@ void Fields(Archive& a, QueueReply& m) {
   a(1, m.elements);
   a(2, m.size);
   a(3, m.closed);
+}
+template <typename Archive>
+void Fields(Archive& a, WorkSpec& m) {
+  a(1, m.name);
+  a(2, m.rows);
+  a(3, m.rows_per_unit);
+  a(4, m.epochs);
+}
+template <typename Archive>
+void Fields(Archive& a, TakeWorkRequest& m) {
+  a(1, m.stamp);
+  a(2, m.spec);
+  a(3, m.after);
+  a(4, m.over);
+}
+template <typename Archive>
+void Fields(Archive& a, GiveUpWorkRequest& m) {
+  a(1, m.stamp);
+  a(2, m.tickets);
+}
+template <typename Archive>
+void Fields(Archive& a, TakeWorkReply& m) {
+  a(1, m.answer);
+  a(2, m.ticket);
+  a(3, m.epoch);
+  a(4, m.begin);
+  a(5, m.end);
+}
+template <typename Archive>
+void Fields(Archive& a, WorkEntry& m) {
+  a(1, m.epoch);
+  a(2, m.begin);
+  a(3, m.end);
+  a(4, m.holder);
+  a(5, m.ticket);
+  a(6, m.in_update);
+}
+template <typename Archive>
+void Fields(Archive& a, WorkHolder& m) {
+  a(1, m.client);
+  a(2, m.incarnation);
+  a(3, m.newest);
+  a(4, m.given);
+  a(5, m.last);
+}
+template <typename Archive>
+void Fields(Archive& a, WorkState& m) {
+  a(1, m.spec);
+  a(2, m.epoch);
+  a(3, m.next);
+  a(4, m.entries);
+  a(5, m.holders);
 }
 
 // Nested messages are written in place.
@@ -494,7 +550,7 @@ std::string StoreMethodName(uint16_t method) {
       "shutdown",     "status",      "save_part",  "export_part", "commit_checkpoint", "load_checkpoint", "report_load",
       "barrier",      "gather_rows", "push_rows",  "unknown",     "unknown",           "clock",           "open_direct",
       "enter_direct", "hold",        "mark",       "open_queue",  "enqueue",           "dequeue",         "close_queue",
-      "queue_size",   "await_turn"};
+      "queue_size",   "await_turn",  "take_work",  "give_up_work"};
   return kNames[method < kNames.size() ? method : 0];
 }
 

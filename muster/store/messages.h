@@ -21,6 +21,8 @@
 #include "muster/store/turn_messages.h"
 #include "muster/store/update_part.h"
 #include "muster/store/wire_precision.h"
+#include "muster/store/work_messages.h"
+#include "muster/store/work_range.h"
 
 namespace muster {
 
@@ -53,8 +55,10 @@ enum class StoreMethod : uint16_t {
   kCloseQueue = 27,
   kQueueSize = 28,
   kAwaitTurn = 29,
+  kTakeWork = 30,
+  kGiveUpWork = 31,
 };
-constexpr int kStoreMethods = 30;
+constexpr int kStoreMethods = 32;
 
 // "push_pull"; "unknown" for what isn't one.
 std::string StoreMethodName(uint16_t method);
@@ -89,6 +93,7 @@ struct InitializeRequest {
   int64_t minibatches = 0;
   uint64_t generation = 0;  // higher than that of any ps; one that a ps has already changes nothing
   bool with_rows = false;   // the bulk has the values of tables of rows too; else they begin as their initializers say
+  std::string work;         // ps 0: the WorkState that belongs to these values; empty: of none
 };
 
 struct AwaitReadyRequest {
@@ -136,6 +141,7 @@ struct PushPullRequest {
   UpdatePart part = UpdatePart::kWhole;
   std::vector<uint32_t> ranges;   // in parts: of each pushed slice the first stripe, and how many; empty: whole slices
   std::vector<uint32_t> earlier;  // closing: slices, ascending, of which open parts have brought something
+  WorkRange work;                 // ps 0: what of the work queue is used up with it
 
   // As new, but for the memory of its lists.
   void Clear() {
@@ -219,7 +225,11 @@ struct BarrierRequest {
   X(ReportLoadRequest)           \
   X(OpenQueueRequest)            \
   X(QueueRequest)                \
-  X(QueueReply)
+  X(QueueReply)                  \
+  X(TakeWorkRequest)             \
+  X(TakeWorkReply)               \
+  X(GiveUpWorkRequest)           \
+  X(WorkState)
 
 #define MUSTER_DECLARE_MESSAGE(Message)       \
   std::string Encode(const Message& message); \

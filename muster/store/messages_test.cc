@@ -244,6 +244,45 @@ TEST(MessagesTest, BarriersAndLoadsRoundTrip) {
   EXPECT_EQ(report.global_step, 5);
 }
 
+TEST(MessagesTest, WorkRoundTrips) {
+  const auto take = RoundTrip(TakeWorkRequest{kStamp, {"train", 100, 32, 3}, kHighest, 7});
+  ExpectStamp(take.stamp);
+  EXPECT_EQ(take.spec, (WorkSpec{"train", 100, 32, 3}));
+  EXPECT_EQ(take.after, kHighest);
+  EXPECT_EQ(take.over, 7u);
+  const auto taken = RoundTrip(TakeWorkReply{WorkAnswer::kUnit, kHighest, 2, 64, 96});
+  EXPECT_EQ(taken.answer, WorkAnswer::kUnit);
+  EXPECT_EQ(taken.ticket, kHighest);
+  EXPECT_EQ(taken.epoch, 2);
+  EXPECT_EQ(taken.begin, 64);
+  EXPECT_EQ(taken.end, 96);
+  const auto given_up = RoundTrip(GiveUpWorkRequest{kStamp, {5, kHighest}});
+  ExpectStamp(given_up.stamp);
+  EXPECT_THAT(given_up.tickets, ::testing::ElementsAre(5, kHighest));
+  const auto state = RoundTrip(
+      WorkState{{"train", 100, 32, 3}, 2, 64, {{1, 0, 32, 4, 9, true}, {2, 32, 64}}, {{3, kHighest, 11, 12, 13}}});
+  EXPECT_EQ(state.spec.name, "train");
+  EXPECT_EQ(state.epoch, 2);
+  EXPECT_EQ(state.next, 64);
+  ASSERT_EQ(state.entries.size(), 2u);
+  EXPECT_EQ(state.entries[0].epoch, 1);
+  EXPECT_EQ(state.entries[0].end, 32);
+  EXPECT_EQ(state.entries[0].holder, 4u);
+  EXPECT_EQ(state.entries[0].ticket, 9u);
+  EXPECT_TRUE(state.entries[0].in_update);
+  EXPECT_EQ(state.entries[1].begin, 32);
+  EXPECT_FALSE(state.entries[1].in_update);
+  ASSERT_EQ(state.holders.size(), 1u);
+  EXPECT_EQ(state.holders[0].client, 3u);
+  EXPECT_EQ(state.holders[0].incarnation, kHighest);
+  EXPECT_EQ(state.holders[0].newest, 11u);
+  EXPECT_EQ(state.holders[0].given, 12u);
+  EXPECT_EQ(state.holders[0].last, 13u);
+  EXPECT_EQ(RoundTrip(InitializeRequest{.work = "state"}).work, "state");
+  EXPECT_EQ(RoundTrip(MarkReply{.work = "state"}).work, "state");
+  EXPECT_EQ(RoundTrip(PushPullRequest{.work = {4, kHighest}}).work, (WorkRange{4, kHighest}));
+}
+
 TEST(MessagesTest, TheDefaultIsTheSameWrittenAndLeftOut) {
   JoinReply reply{.client = 9};
   EXPECT_EQ(Decode("", reply), absl::OkStatus());
@@ -334,6 +373,10 @@ TEST(MessagesTest, ATruncatedMessageIsNoOther) {
   ExpectOnlyWholeFields(HoldReply{{5, 0, kHighest}, 600});
   ExpectOnlyWholeFields(MarkRequest{kStamp, 4, 7, {kHighest, 0, 8}, 900, true});
   ExpectOnlyWholeFields(MarkReply{-10, {0, 4000000000u}, {11}});
+  ExpectOnlyWholeFields(TakeWorkRequest{kStamp, {"train", 100, 32, 3}, kHighest, 700});
+  ExpectOnlyWholeFields(TakeWorkReply{WorkAnswer::kUnit, kHighest, 2, 64, 960});
+  ExpectOnlyWholeFields(GiveUpWorkRequest{kStamp, {5, kHighest}});
+  ExpectOnlyWholeFields(WorkState{{"train", 100, 32, 3}, 2, 64, {{1, 0, 32, 4, 9, true}}, {{3, kHighest, 11, 12, 13}}});
 }
 
 TEST(MessagesTest, GarbageIsSurvived) {
@@ -352,6 +395,8 @@ TEST(MessagesTest, MethodsHaveNames) {
   EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kOpenDirect)), "open_direct");
   EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kMark)), "mark");
   EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kAwaitTurn)), "await_turn");
+  EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kTakeWork)), "take_work");
+  EXPECT_EQ(StoreMethodName(static_cast<uint16_t>(StoreMethod::kGiveUpWork)), "give_up_work");
   EXPECT_EQ(StoreMethodName(0), "unknown");
   EXPECT_EQ(StoreMethodName(kStoreMethods), "unknown");
   EXPECT_EQ(StoreMethodName(65535), "unknown");

@@ -13,6 +13,7 @@
 #include "muster/store/call_trace.h"
 #include "muster/store/gradient_policy.h"
 #include "muster/store/last_wait.h"
+#include "muster/store/store_client_work.h"
 
 namespace muster {
 namespace {
@@ -150,6 +151,7 @@ void OverlappedPush::Send(int ps, absl::Time deadline) {
   message.update = true;
   message.pushed_as = client_.push_.wire.options().gradients;
   message.pulled_as = client_.push_.wire.options().parameters;
+  if (ps == 0 && message.part != UpdatePart::kOpen) message.work = client_.push_.Work();
   // Gradients come in the order of the backward pass; slices, and so what is answered, are in that of the forward pass.
   std::sort(place.waiting.begin(), place.waiting.end(),
             [](const Piece& a, const Piece& b) { return a.slice < b.slice; });
@@ -273,6 +275,7 @@ absl::StatusOr<StorePushResult> OverlappedPush::Finish(absl::FunctionRef<ByteSpa
     for (int ps = 0; ps < client_.num_ps(); ++ps)
       client_.servers_[ps].pulled_version = std::min(places_[ps].oldest_version, places_[ps].newest_version);
   Forget();
+  if (done.ok()) done = StoreClient::Work::Settle(client_, /*pushed=*/true);
   if (!done.ok()) return done;
   return result;
 }
@@ -290,6 +293,7 @@ absl::Status OverlappedPush::SendEnds(const std::vector<int>& places, UpdatePart
     message_.stamp = client_.MakeStamp(ps, sequence_);
     message_.minibatches = minibatches;
     message_.generation = client_.generation_;
+    if (ps == 0 && part != UpdatePart::kGivenUp) message_.work = client_.push_.Work();
     if (!places.empty()) {
       message_.pulled_version = client_.servers_[ps].pulled_version;
       message_.global_step = client_.global_step_;

@@ -2,11 +2,13 @@
 // step at a time. Used by the training thread.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "muster/store/messages.h"
 #include "muster/store/store_call.h"
 #include "muster/store/wire_staging.h"
+#include "muster/store/work_tally.h"
 
 namespace muster {
 
@@ -18,6 +20,9 @@ struct PushMemory {
   Request request;              // as a channel takes it
   std::vector<double> squares;  // of gradients, and what they are scaled by: gradient_policy.h
   std::vector<double> scales;
+  std::shared_ptr<WorkTally> work;  // null: nothing is shared out
+
+  WorkRange Work() const { return work != nullptr ? work->Seal() : WorkRange(); }
 };
 
 }  // namespace muster

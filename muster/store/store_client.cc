@@ -14,6 +14,7 @@
 #include "muster/store/long_wait.h"
 #include "muster/store/store_call.h"
 #include "muster/store/store_client_direct.h"
+#include "muster/store/store_client_work.h"
 
 namespace muster {
 namespace {
@@ -223,7 +224,7 @@ absl::Status StoreClient::Join(bool chief) {
     if (servers_[ps].joined.ended) return absl::OkStatus();
     sequence_ = std::max(sequence_, servers_[ps].joined.last_sequence);
   }
-  return stopped;
+  return stopped.ok() ? Work::Join(*this) : stopped;
 }
 
 bool StoreClient::ready() const {
@@ -271,7 +272,8 @@ absl::Status StoreClient::InitializeOne(int ps, int64_t global_step, int64_t min
                             .global_step = global_step,
                             .minibatches = minibatches,
                             .generation = generation_,
-                            .with_rows = part != nullptr};
+                            .with_rows = part != nullptr,
+                            .work = part != nullptr ? part->work : std::string()};
   StoreCall call{.ps = ps, .method = StoreMethod::kInitialize, .control = Encode(message)};
   if (part != nullptr) {
     call.bulk = {part->snapshot.bytes};
@@ -348,6 +350,7 @@ void StoreClient::MakePushPull(StoreCall& call, absl::FunctionRef<ByteSpan(size_
   message.local_step = options.local_step.value_or(0);
   message.clock = CountsInTurn(options) && call.ps == 0 ? 0 : options.clock;
   message.non_finite = options.non_finite && call.ps == 0;
+  if (call.ps == 0 && (options.minibatches > 0 || options.non_finite)) message.work = push_.Work();
   message.update = options.minibatches > 0 && !options.local_step;
   if (options.exchange == 0) message.pushed_as = push_.wire.options().gradients;
   // A pull of everything is of a beginning: the values as they are.
@@ -417,12 +420,17 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   if (options.scale != 1 && push_.scales.empty()) push_.scales.assign(binding_.variables.size(), 1);
   for (size_t i = 0; i < push_.scales.size(); ++i)
     if (binding_.variables[i].kind == VariableKind::kTrainable) push_.scales[i] *= options.scale;
-  if (!drop) return PushPullAll(gradient, push_.scales, options);
+  if (!drop) {
+    auto result = PushPullAll(gradient, push_.scales, options);
+    if (result.ok() && options.minibatches > 0) RETURN_IF_ERROR(Work::Settle(*this, !result->dropped));
+    return result;
+  }
   PushPullOptions nothing = options;
   nothing.non_finite = true;
   if (direct_ != nullptr) nothing.pull = PullWhat::kNothing;  // the bound memory may be what it would be read from
   if (!options.local_step) nothing.minibatches = 0;
   ASSIGN_OR_RETURN(StepResult result, PushPullAll([](size_t) { return ByteSpan(); }, {}, nothing));
+  RETURN_IF_ERROR(Work::Settle(*this, !result.dropped));
   if (direct_ != nullptr) RETURN_IF_ERROR(Pull(options.pull));
   result.dropped = true;
   return result;
@@ -459,6 +467,7 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionR
   push_.message.stamp = MakeStamp(0, sequence);
   push_.message.minibatches = options.minibatches;
   push_.message.generation = generation_;
+  push_.message.work = push_.Work();
   if (CountsInTurn(options)) push_.message.clock = options.clock;
   EncodeTo(count.control, push_.message);
   RETURN_IF_ERROR(Exchange(push_.ends, loop_.Now() + options_.patience));

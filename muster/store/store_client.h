@@ -188,7 +188,7 @@ class StoreClient {
   Track* track() const { return options_.track; }
   bool applies_itself() const { return direct_ != nullptr; }
   class Direct;  // store_client_direct.h
-
+  class Work;    // store_client_work.h
  private:
   friend class LastWait;
   friend class OverlappedPush;

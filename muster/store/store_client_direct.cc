@@ -205,7 +205,10 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::PushPull(StoreClient& clien
   ASSIGN_OR_RETURN(
       const StorePushResult result,
       client.direct_->apply_.PushPull(client.binding_, gradient, options,
-                                      {.sequence = sequence, .generation = client.generation_, .scales = &scales}));
+                                      {.sequence = sequence,
+                                       .generation = client.generation_,
+                                       .scales = &scales,
+                                       .work = options.minibatches > 0 ? client.push_.Work() : WorkRange()}));
   client.global_step_ = result.global_step;
   client.round_ = round;
   if (client.chief_epoch() != 0 && client.direct_->apply_.load_requested())

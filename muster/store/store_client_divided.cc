@@ -44,7 +44,8 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::Contribute(StoreClient& cli
   DividedRound round = client.direct_->apply_.MakeRound({.sequence = ++client.sequence_,
                                                          .generation = client.generation_,
                                                          .local_step = *options.local_step,
-                                                         .minibatches = options.minibatches});
+                                                         .minibatches = options.minibatches,
+                                                         .work = client.push_.Work()});
   const absl::Time began = client.loop_.Now();
   const absl::Time give_up = began + client.options_.gate_patience;
   LongWait wait(client, client.options_.task, began);

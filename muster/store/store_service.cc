@@ -43,9 +43,11 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
                AnswerPush(pull, reply, std::move(responder));
              }),
       queues_(loop, {options_.task, options_.queue_bytes}),
+      work_(options_.work, clients_),
       door_(options_.port),
       part_saver_(loop, *options_.files, options_.background),
-      hold_(loop, clients_, gates_, part_saver_, {options_.lead, options_.probe},
+      hold_(loop, clients_, gates_, part_saver_,
+            {options_.lead, options_.probe, [this](Arena& arena) { return work_.Save(arena); }},
             [this](IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
               Handle(request, std::move(bulk), std::move(responder));
             }),
@@ -80,6 +82,7 @@ absl::Status StoreService::Recover() {
   gates_.Attach(*arena_);
   arena_->header().load_requested = 0;  // who asked has lost his connection
   hold_.Recover(*arena_);
+  work_.Recover(*arena_);
   LogInfo("found the model of an earlier life: ", arena_->layout().value_bytes(), " bytes, version ",
           arena_->header().counters.updates,
           options_.lead ? absl::StrCat(", global step ", arena_->header().counters.global_step) : "");
@@ -209,6 +212,10 @@ void StoreService::Dispatch(const IncomingRequest& request, const DecodedBulk& d
     case StoreMethod::kCloseQueue:
     case StoreMethod::kQueueSize:
       return OnQueue(request, decoded, std::move(responder));
+    case StoreMethod::kTakeWork:
+      return OnTakeWork(request, std::move(responder));
+    case StoreMethod::kGiveUpWork:
+      return OnGiveUpWork(request, std::move(responder));
     case StoreMethod::kOpenDirect:
     case StoreMethod::kEnterDirect:
       return OnDirect(request, std::move(responder));
@@ -302,6 +309,7 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
   }
   for (int i = 0; i < num_clients; ++i) RecordClient(i);
   RecordChief();
+  ASSIGN_OR_RETURN(const std::string work, work_.Load(*arena_, message.work));
   known_step_ = message.global_step;
   hold_.Release();
   const std::vector<uint64_t> highest = arena_->HighestSequences();
@@ -312,7 +320,8 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
                 .values = bulk.first(value_bytes),
                 .slots = bulk.subspan(value_bytes),
                 .steps = message.with_slots ? std::span<const uint64_t>(message.steps) : std::span<const uint64_t>(),
-                .with_rows = message.with_rows});
+                .with_rows = message.with_rows,
+                .work = work});
   gates_.Attach(*arena_);
   return absl::OkStatus();
 }
@@ -389,11 +398,6 @@ void StoreService::OnBarrier(const IncomingRequest& request, Responder responder
   if (status.ok()) status = NeedTraining();
   if (!status.ok()) return responder.Fail(std::move(status));
   gates_.OnBarrier(request.connection, message, std::move(responder));
-}
-
-void StoreService::OnQueue(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder) {
-  if (absl::Status status = NeedTraining(); !status.ok()) return responder.Fail(std::move(status));
-  queues_.Handle(request, decoded.queue, decoded.bytes(), std::move(responder));
 }
 
 void StoreService::OnShutdown(const IncomingRequest& request, Responder responder) {
@@ -582,6 +586,7 @@ StoreService::View StoreService::MakeView() const {
           .clients = &clients_,
           .waiting = std::move(waiting),
           .queues = queues_.Describe(),
+          .work = work_.Describe(),
           .ending = ending_,
           .requests = requests_,
           .staleness = AllStaleness(),

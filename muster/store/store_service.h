@@ -24,6 +24,7 @@
 #include "muster/store/part_saver.h"
 #include "muster/store/queue_requests.h"
 #include "muster/store/row_requests.h"
+#include "muster/store/work_requests.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
 
@@ -51,6 +52,7 @@ struct StoreOptions {
   ArenaProbe* probe = nullptr;  // of tests
   Track* track = nullptr;       // borrowed: of the loop's thread; null: nothing is recorded
   uint64_t queue_bytes = FifoQueuesOptions().bytes;  // that all queues here may hold when they are full
+  std::shared_ptr<WorkQueue> work;                   // of ps 0, shared with who takes from it without messages; or null
 };
 
 // Everything that the status page shows; see store_status.h.
@@ -62,7 +64,8 @@ struct StoreView {
   const ClientTable* clients = nullptr;
   std::vector<WaitingFor> waiting;  // one a client: at a gate, or a queue
   std::vector<FifoQueues::View> queues;
-  std::string ending;  // empty while training
+  std::optional<WorkQueue::View> work;  // nothing: nobody has asked for work
+  std::string ending;                   // empty while training
   std::array<uint64_t, kStoreMethods> requests{};
   std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
   RowCounts rows;
@@ -125,6 +128,8 @@ class StoreService final : public RequestHandler {
   void OnBarrier(const IncomingRequest& request, Responder responder);
   void OnAwaitTurn(const IncomingRequest& request, Responder responder);
   void OnQueue(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder);
+  void OnTakeWork(const IncomingRequest& request, Responder responder);
+  void OnGiveUpWork(const IncomingRequest& request, Responder responder);
   void OnShutdown(const IncomingRequest& request, Responder responder);
   void OnDirect(const IncomingRequest& request, Responder responder);
   void OnSavePart(const IncomingRequest& request, Responder responder);
@@ -132,6 +137,7 @@ class StoreService final : public RequestHandler {
   void OnCut(const IncomingRequest& request, Responder responder);
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
   [[nodiscard]] absl::Status NeedModel() const;  // Aborted without one
+  [[nodiscard]] absl::Status NeedLead() const;   // InvalidArgument: this isn't ps 0
   // Aborted: the arena's values are of another one.
   [[nodiscard]] absl::Status CheckGeneration(uint64_t generation) const;
   [[nodiscard]] absl::Status NeedTraining() const;  // Cancelled once it has ended
@@ -157,6 +163,7 @@ class StoreService final : public RequestHandler {
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background
   Gates gates_;
   QueueRequests queues_;
+  WorkRequests work_;
   DirectDoor door_;
   PartSaver part_saver_;
   CheckpointHold hold_;

@@ -147,6 +147,7 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
   RETURN_IF_ERROR(CheckExchange(model, message));
   RETURN_IF_ERROR(CheckStalenessScale(model, message));
   RETURN_IF_ERROR(Gates::Check(model, message));
+  RETURN_IF_ERROR(WorkRequests::Check(message, clients_.client(message.stamp.client).task, *arena_));
   // A question about the global step alone has no values to do with.
   const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
   return touches_values ? CheckGeneration(message.generation) : absl::OkStatus();
@@ -282,7 +283,9 @@ uint64_t StoreService::CountPush(const PushPullRequest& message, bool new_update
                          .update = new_update,
                          .applied = !message.pushed.empty() || message.clock > 0 || message.update,
                          .minibatches = message.minibatches,
-                         .clock = message.clock}));
+                         .clock = message.clock,
+                         .work = message.work,
+                         .spent = message.non_finite}));
   return before;
 }
 

@@ -84,6 +84,17 @@ Json QueuesJson(const StoreService::View& view) {
   return queues;
 }
 
+Json WorkJson(const WorkQueue::View& work, const ClientTable& clients) {
+  Json hands = Json::array();
+  for (const WorkQueue::View::Hand& hand : work.hands)
+    hands.push_back({{"task", clients.clients()[static_cast<size_t>(hand.client)].task},
+                     {"units", hand.units},
+                     {"waits", hand.waits}});
+  return {{"name", work.spec.name},     {"rows", work.spec.rows},   {"rows_per_unit", work.spec.rows_per_unit},
+          {"epochs", work.spec.epochs}, {"epoch", work.epoch},      {"handed_out", work.next},
+          {"returned", work.returned},  {"hands", std::move(hands)}};
+}
+
 // The synchronous gate and the bound of staleness, as far as the model has them.
 void AddGates(Arena& arena, Json& status) {
   const StoreModel& model = arena.model();
@@ -131,6 +142,19 @@ void AppendQueues(const Json& status, std::string& out) {
   }
 }
 
+void AppendWork(const Json& status, std::string& out) {
+  if (!status.contains("work")) return;
+  const Json& work = status.at("work");
+  const auto epochs = work.at("epochs").get<int64_t>();
+  absl::StrAppendFormat(&out, "\nwork queue %s: epoch %d%s, %d of %d rows handed out, %d units have come back\n",
+                        Text(work.at("name")), work.at("epoch").get<int64_t>(),
+                        epochs == 0 ? "" : absl::StrCat(" of ", epochs), work.at("handed_out").get<int64_t>(),
+                        work.at("rows").get<int64_t>(), work.at("returned").get<uint64_t>());
+  for (const Json& hand : work.at("hands"))
+    absl::StrAppendFormat(&out, "  %-12s has %d units%s\n", Text(hand.at("task")), hand.at("units").get<uint64_t>(),
+                          hand.at("waits").get<bool>() ? ", and waits for what others have" : "");
+}
+
 std::string RenderTable(const Json& status) {
   std::string out = absl::StrFormat("%s  %s  up %.1f s\n", Text(status.at("task")), Text(status.at("state")),
                                     status.at("uptime_seconds").get<double>());
@@ -174,6 +198,7 @@ std::string RenderTable(const Json& status) {
                           Text(client.at("waiting_for")), since);
   }
   AppendQueues(status, out);
+  AppendWork(status, out);
   absl::StrAppend(&out, "\nvariables\n");
   for (const Json& variable : status.at("variables")) {
     std::string name = Text(variable.at("name"));
@@ -215,6 +240,7 @@ std::string StatusJson(const StoreService::View& view) {
   status["dropped_malformed"] = view.listener.dropped_malformed;
   status["clients"] = ClientsJson(view);
   if (!view.queues.empty()) status["queues"] = QueuesJson(view);
+  if (view.work) status["work"] = WorkJson(*view.work, *view.clients);
   status["variables"] = view.arena != nullptr ? VariablesJson(*view.arena) : Json::array();
   // Names come from peers: whatever isn't UTF-8 is shown as such, and doesn't throw.
   return status.dump(-1, ' ', false, Json::error_handler_t::replace);

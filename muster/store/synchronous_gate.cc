@@ -57,7 +57,8 @@ void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest&
                                                   .sequence = message.stamp.sequence,
                                                   .generation = message.generation,
                                                   .local_step = message.local_step,
-                                                  .minibatches = message.minibatches};
+                                                  .minibatches = message.minibatches,
+                                                  .work = message.work};
   bool dropped = false;
   if (numbers.last_applied >= message.stamp.sequence) {
     dropped = numbers.contribution_sequence != message.stamp.sequence;

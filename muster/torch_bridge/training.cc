@@ -62,6 +62,10 @@ Server::Server(const ClusterSpec& cluster, const std::string& job, int index, No
 
 std::unique_ptr<Server> Server::CreateLocal() { return std::make_unique<Server>(TaskConfig()); }
 
+std::shared_ptr<WorkSource> Server::OpenWorkQueue(const std::string& name, const WorkQueueOptions& options) {
+  return ValueOrThrow(node_->OpenWorkQueue(name, options));
+}
+
 SharedQueue Server::OpenQueue(const std::string& name, const QueueOptions& options) {
   return SharedQueue(ValueOrThrow(node_->OpenQueue(name, options)));
 }

@@ -38,6 +38,10 @@ class Server {
   // The queue that all tasks of the job mean by this name; the first who opens it makes it (docs/queues.md). It must
   // not outlive the server. Throws Error: another capacity or other components than the first's.
   SharedQueue OpenQueue(const std::string& name, const QueueOptions& options);
+  // This worker's end of the job's work queue, which every worker opens alike: each example goes to one of them an
+  // epoch, whoever comes and goes (docs/work_queue.md); for Dataset::ShareBy. Checkpoints keep it by themselves. It
+  // must not outlive the server. Throws Error: a cluster without ps; this process has one; rows or units of 0.
+  std::shared_ptr<WorkSource> OpenWorkQueue(const std::string& name, const WorkQueueOptions& options);
   std::string Target() const { return node_->Target(); }
   std::vector<std::string> Devices() const { return node_->Devices(); }
   const TaskConfig& task() const { return node_->task(); }

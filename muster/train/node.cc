@@ -111,6 +111,7 @@ absl::Status Node::StartLocalStore() {
   if (ApplyOfClient() != ApplyChoice::kServer) port_ = ArenaPort::OpenOrWarn();
   // This process is its only client: however long it thinks between two steps, it is alive.
   const LeaseOptions never_lost = {.lease = absl::InfiniteDuration(), .abandoned_after = absl::InfiniteDuration()};
+  work_ = std::make_shared<WorkQueue>(/*clients=*/1);
   local_store_ = std::make_unique<StoreService>(
       loop_, StoreOptions{.workers = {task_.task().ToString()},
                           .lease = never_lost,
@@ -118,7 +119,8 @@ absl::Status Node::StartLocalStore() {
                           .background = [this](absl::AnyInvocable<void()> task) { background_->Run(std::move(task)); },
                           .one_process = true,
                           .port = port_.get(),
-                          .track = tracer_->AddTrack("service")});
+                          .track = tracer_->AddTrack("service"),
+                          .work = work_});
   ASSIGN_OR_RETURN(local_listener_, transport_->Listen(kLocalAddress, *local_store_));
   local_store_->SetListenerStats([this] { return local_listener_->stats(); });
   StartClient({local_listener_->address()});

@@ -13,6 +13,7 @@
 #include "muster/base/stop_signal.h"
 #include "muster/cluster/task_config.h"
 #include "muster/collective/rendezvous.h"
+#include "muster/data/work_source.h"
 #include "muster/observe/status_server.h"
 #include "muster/observe/tracer.h"
 #include "muster/store/clock_probe.h"
@@ -20,6 +21,8 @@
 #include "muster/store/local_queues.h"
 #include "muster/store/ps_server.h"
 #include "muster/store/queue_handle.h"
+#include "muster/store/work_queue.h"
+#include "muster/store/work_tally.h"
 #include "muster/train/session.h"
 #include "muster/train/training_metrics.h"
 #include "muster/transport/loopback/loopback_network.h"
@@ -60,6 +63,13 @@ struct QueueOptions {
   absl::Duration open_timeout = absl::Seconds(60);
 };
 
+// The rows of every epoch, shared out among the workers that train (docs/work_queue.md).
+struct WorkQueueOptions {
+  int64_t rows = 0;
+  int64_t rows_per_unit = 0;  // a batch
+  int64_t epochs = 1;         // 0: for ever
+};
+
 class Node {
  public:
   // A ps listens from here on, and the task's status page is there and its trace begins, if the task says so.
@@ -98,6 +108,11 @@ class Node {
   // The queue of that name; the first who opens it makes it. Blocks. The handle is for all threads, and must not
   // outlive the node. Errors of QueueClient; IsWrongConfiguration: a cluster without ps has nobody who keeps queues.
   absl::StatusOr<std::unique_ptr<QueueHandle>> OpenQueue(const std::string& name, const QueueOptions& options);
+
+  // This worker's end of the job's work queue; the same in every worker. It must not outlive the node. Nothing blocks
+  // yet. InvalidArgument: options that none accepts. FailedPrecondition: this process has opened one; it doesn't train.
+  // IsWrongConfiguration: a cluster without ps has nobody who shares out (Dataset::Shard needs nobody).
+  absl::StatusOr<std::shared_ptr<WorkSource>> OpenWorkQueue(const std::string& name, const WorkQueueOptions& options);
 
   // How many ps hold the variables: 1 where one process is all, and without ps (a store of this worker's own).
   int num_ps() const;
@@ -148,6 +163,8 @@ class Node {
   std::unique_ptr<Listener> local_listener_;
   std::unique_ptr<StoreClient> client_;
   std::unique_ptr<LeaseKeeper> lease_keeper_;
+  std::shared_ptr<WorkQueue> work_;              // the local store's
+  std::shared_ptr<WorkTally> tally_;             // once a work queue is opened
   std::unique_ptr<LocalQueues> queues_;          // of a process that is all, once one is opened
   std::unique_ptr<StatusServer> status_server_;  // of everyone but a ps, which has its own
 };

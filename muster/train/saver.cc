@@ -16,6 +16,8 @@ namespace {
 // Of a save that something came in between; the next time to save isn't far.
 constexpr int kAttempts = 3;
 constexpr absl::Duration kPause = absl::Milliseconds(100);
+// Among the extras, but none of the session's: it belongs to the values.
+constexpr char kWorkQueue[] = "muster/work_queue";
 
 }  // namespace
 
@@ -79,6 +81,7 @@ absl::StatusOr<std::string> Saver::SaveOnce() {
   RETURN_IF_ERROR(AnnounceSave(files_, directory_, manifest.save_id));
   ASSIGN_OR_RETURN(const CheckpointCut cut, CutCheckpoint(client_));
   manifest.global_step = cut.global_step;
+  if (!cut.work.empty()) manifest.extras[kWorkQueue] = absl::Base64Escape(cut.work);
   const std::string path = JoinPath(directory_, CheckpointName(cut.global_step));
   LogInfo("Saving checkpoints for ", cut.global_step, " into ", path, ".");
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
@@ -135,6 +138,9 @@ absl::StatusOr<int64_t> Saver::Restore(const std::string& path, Saveables saveab
                  ": its slots are not restored");
     parts.push_back(std::move(part));
   }
+  const auto work = checkpoint->manifest().extras.find(kWorkQueue);
+  if (work != checkpoint->manifest().extras.end() && !absl::Base64Unescape(work->second, &parts[0].work))
+    return absl::DataLossError(absl::StrCat("the work queue's state in ", path, " is damaged"));
   const int64_t step = checkpoint->manifest().global_step;
   RETURN_IF_ERROR(client_.Initialize(step, step, &parts));
   if (saveables == Saveables::kRestore) RETURN_IF_ERROR(RestoreSaveables(checkpoint->manifest()));
