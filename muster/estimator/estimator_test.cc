@@ -4,22 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "muster/base/wrong_configuration.h"
 #include "muster/estimator/estimator_test_model.h"
 #include "muster/torch_bridge/random_state.h"
-#include "muster/torch_bridge/training.h"
-#include "muster/train/hooks.h"
-#include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster::estimator_test {
 namespace {
@@ -30,17 +25,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-constexpr uint64_t kSeed = 11;
-
-// Weight and bias as the latest checkpoint has them.
-std::vector<torch::Tensor> ValuesOf(const Estimator& estimator) {
-  return {estimator.VariableValue("weight"), estimator.VariableValue("bias")};
-}
-
-bool Same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
-  return torch::equal(a[0], b[0]) && torch::equal(a[1], b[1]);
-}
-
 torch::Tensor Features() { return TensorOf(LinearRows().features[0].value); }
 torch::Tensor Labels() { return TensorOf(LinearRows().labels); }
 
@@ -49,22 +33,14 @@ double Loss(const std::vector<torch::Tensor>& values, int64_t first, int64_t row
   return torch::mse_loss(predicted, Labels().narrow(0, first, rows)).item<double>();
 }
 
-std::string MessageOf(const std::function<void()>& call) { return std::string(ThrownBy(call).message()); }
-
-class EstimatorTest : public ::testing::Test {
- protected:
-  RunConfig Config() const { return {.model_dir = folder_.path(), .seed = kSeed}; }
-  Estimator Linear() const { return Estimator(LinearModelFn, Config()); }
-
-  const TestFolder folder_;
-};
+class EstimatorTest : public LinearEstimatorTest {};
 
 TEST_F(EstimatorTest, TrainsAsTorchsOwnLoop) {
   Estimator estimator = Linear();
   estimator.Train(LinearTrainInput, {.max_steps = 20});
   EXPECT_THAT(estimator.LatestCheckpoint(), HasSubstr("model.ckpt-20"));
 
-  SeedTorch(kSeed);
+  SeedTorch(kLinearSeed);
   torch::nn::Linear twin(2, 1);
   torch::optim::SGD optimizer(twin->parameters(), 0.1);
   for (int step = 0; step < 20; ++step) {
@@ -85,7 +61,7 @@ TEST_F(EstimatorTest, GoesOnWhereTheCheckpointIs) {
   Estimator second = Linear();
   second.Train(LinearTrainInput, {.max_steps = 15});
   const TestFolder other;
-  Estimator whole(LinearModelFn, {.model_dir = other.path(), .seed = kSeed});
+  Estimator whole(LinearModelFn, {.model_dir = other.path(), .seed = kLinearSeed});
   whole.Train(LinearTrainInput, {.max_steps = 15});
   EXPECT_TRUE(Same(ValuesOf(second), ValuesOf(whole)));
 }
@@ -119,7 +95,7 @@ TEST_F(EstimatorTest, StopsWhereMaxStepsWasReachedBefore) {
 
 TEST_F(EstimatorTest, LogsAsTensorFlow) {
   testing::internal::CaptureStderr();
-  Estimator estimator(LinearModelFn, {.model_dir = folder_.path(), .seed = kSeed, .log_step_count_steps = 2});
+  Estimator estimator(LinearModelFn, {.model_dir = folder_.path(), .seed = kLinearSeed, .log_step_count_steps = 2});
   estimator.Train(LinearTrainInput, {.max_steps = 4});
   const std::string log = testing::internal::GetCapturedStderr();
   size_t at = 0;
@@ -263,11 +239,11 @@ class EvaluatingListener final : public CheckpointSaverListener {
 };
 
 TEST_F(EstimatorTest, AnEvaluationInTheMiddleOfTrainingChangesNothing) {
-  for (const std::optional<uint64_t> seed : {std::optional<uint64_t>(kSeed), std::optional<uint64_t>()}) {
+  for (const std::optional<uint64_t> seed : {std::optional<uint64_t>(kLinearSeed), std::optional<uint64_t>()}) {
     std::vector<std::vector<torch::Tensor>> ends;
     for (const bool evaluates : {false, true}) {
       const TestFolder folder;
-      SeedTorch(kSeed);
+      SeedTorch(kLinearSeed);
       Estimator estimator(DroppingModelFn, {.model_dir = folder.path(), .seed = seed, .save_checkpoints_steps = 4});
       const auto listener = std::make_shared<EvaluatingListener>(estimator);
       TrainOptions options{.max_steps = 12};
@@ -282,7 +258,7 @@ TEST_F(EstimatorTest, AnEvaluationInTheMiddleOfTrainingChangesNothing) {
 
 TEST_F(EstimatorTest, TheSeedMakesTheWeights) {
   std::vector<std::vector<torch::Tensor>> ends;
-  for (const uint64_t seed : {kSeed, kSeed, kSeed + 1}) {
+  for (const uint64_t seed : {kLinearSeed, kLinearSeed, kLinearSeed + 1}) {
     const TestFolder folder;
     torch::rand({3});  // whatever was drawn before
     Estimator estimator(LinearModelFn, {.model_dir = folder.path(), .seed = seed});
@@ -439,259 +415,9 @@ TEST_F(EstimatorTest, TheAlgorithmIsTheConfigsItsRuleTheModels) {
   Estimator windows(LinearModelFn, config);
   windows.Train(LinearTrainInput, {.max_steps = 6});
   const TestFolder other;
-  Estimator plain(LinearModelFn, {.model_dir = other.path(), .seed = kSeed});
+  Estimator plain(LinearModelFn, {.model_dir = other.path(), .seed = kLinearSeed});
   plain.Train(LinearTrainInput, {.max_steps = 6});
   EXPECT_TRUE(torch::allclose(windows.VariableValue("weight"), plain.VariableValue("weight"), 1e-5, 1e-6));
-}
-
-class WarmStartTest : public EstimatorTest {
- protected:
-  WarmStartTest() { Linear().Train(LinearTrainInput, {.max_steps = 5}); }
-  // What a model with `settings` begins with: it doesn't move.
-  std::vector<torch::Tensor> Begin(const WarmStartSettings& settings) const {
-    const TestFolder folder;
-    Estimator estimator(LinearModelFn, {.model_dir = folder.path(), .seed = kSeed + 1}, {{"rate", "0"}}, settings);
-    estimator.Train(LinearTrainInput, {.max_steps = 1});
-    return ValuesOf(estimator);
-  }
-};
-
-TEST_F(WarmStartTest, BeginsWithAnotherModelsValues) {
-  EXPECT_TRUE(Same(Begin({.checkpoint = folder_.path()}), ValuesOf(Linear())));
-  EXPECT_TRUE(Same(Begin({.checkpoint = folder_.path() + "/model.ckpt-5"}), ValuesOf(Linear())));
-}
-
-TEST_F(WarmStartTest, TakesWhatTheExpressionMatches) {
-  const auto taken = ValuesOf(Linear());
-  const auto begun = Begin({.checkpoint = folder_.path(), .variables = "wei"});
-  EXPECT_TRUE(torch::equal(begun[0], taken[0]));
-  EXPECT_FALSE(torch::equal(begun[1], taken[1]));
-  EXPECT_THAT(MessageOf([&] { Begin({.checkpoint = folder_.path(), .variables = "eight"}); }),
-              HasSubstr("no variable of this model matches 'eight'"));
-}
-
-TEST_F(WarmStartTest, GoesOnFromItsOwnCheckpointIfThereIsOne) {
-  const TestFolder folder;
-  const RunConfig config{.model_dir = folder.path(), .seed = kSeed + 1};
-  const WarmStartSettings settings{.checkpoint = folder_.path()};
-  Estimator first(LinearModelFn, config, {}, settings);
-  first.Train(LinearTrainInput, {.max_steps = 2});
-  const auto there = ValuesOf(first);
-  Estimator second(LinearModelFn, config, {{"rate", "0"}}, settings);
-  second.Train(LinearTrainInput, {.max_steps = 3});
-  EXPECT_TRUE(Same(ValuesOf(second), there));
-}
-
-TEST_F(WarmStartTest, MistakesAreSaid) {
-  EXPECT_THAT(MessageOf([&] { Begin({.checkpoint = folder_.path(), .variables = "("}); }),
-              HasSubstr("no regular expression"));
-  EXPECT_THAT(MessageOf([&] {
-                Begin({.checkpoint = folder_.path(), .names = {{"wieght", "weight"}}});
-              }),
-              AllOf(HasSubstr("'wieght'"), HasSubstr("weight, bias")));
-  EXPECT_THAT(MessageOf([&] {
-                Begin({.checkpoint = folder_.path(), .names = {{"weight", "linear.weight"}}});
-              }),
-              HasSubstr("has no variable 'linear.weight'"));
-  EXPECT_THAT(MessageOf([&] {
-                Begin({.checkpoint = folder_.path(), .names = {{"weight", "bias"}}});
-              }),
-              AllOf(HasSubstr("[1,2]"), HasSubstr("[1]")));
-  EXPECT_TRUE(absl::IsNotFound(ThrownBy([&] { Begin({.checkpoint = folder_.path() + "/elsewhere"}); })));
-}
-
-// A model whose loss is what `change` makes of it.
-ModelFn WithLoss(std::function<torch::Tensor(const torch::Tensor&)> change) {
-  return [change = std::move(change)](const ModelContext& context) {
-    EstimatorSpec spec = LinearModelFn(context);
-    spec.forward = [linear = spec.forward, change](const Minibatch& batch) {
-      ModelOutputs outputs = linear(batch);
-      outputs.loss = change(outputs.loss);
-      return outputs;
-    };
-    return spec;
-  };
-}
-
-TEST_F(EstimatorTest, ALossHasToBeAFiniteScalar) {
-  const auto no_loss = [](const torch::Tensor&) { return torch::Tensor(); };
-  const auto vector = [](const torch::Tensor& loss) { return loss.expand({3}); };
-  const auto nan = [](const torch::Tensor& loss) { return loss * std::numeric_limits<double>::quiet_NaN(); };
-  const auto infinite = [](const torch::Tensor& loss) { return loss / 0; };
-  const auto train = [](const std::function<torch::Tensor(const torch::Tensor&)>& change) {
-    const TestFolder folder;
-    return MessageOf(
-        [&] { Estimator(WithLoss(change), {.model_dir = folder.path()}).Train(LinearTrainInput, {.max_steps = 2}); });
-  };
-  EXPECT_THAT(train(no_loss), HasSubstr("returned no loss"));
-  EXPECT_THAT(train(vector), AllOf(HasSubstr("scalar"), HasSubstr("[3]")));
-  EXPECT_THAT(train(nan), HasSubstr("NaN loss during training."));
-  EXPECT_THAT(train(infinite), HasSubstr("loss is inf"));
-  Linear().Train(LinearTrainInput, {.max_steps = 1});
-  const auto evaluate = [this](const std::function<torch::Tensor(const torch::Tensor&)>& change) {
-    return MessageOf([&] { Estimator(WithLoss(change), Config()).Evaluate(LinearEvalInput); });
-  };
-  EXPECT_THAT(evaluate(no_loss), HasSubstr("returned no loss"));
-  EXPECT_THAT(evaluate(vector), HasSubstr("[3]"));
-  EXPECT_THAT(evaluate(nan), HasSubstr("nan"));
-  EXPECT_THAT(evaluate(infinite), HasSubstr("inf"));
-}
-
-TEST_F(EstimatorTest, WhatTheModelFunctionLeavesOutIsSaid) {
-  const auto without = [this](const std::function<void(EstimatorSpec&)>& change) {
-    Estimator estimator(
-        [change](const ModelContext& context) {
-          EstimatorSpec spec = LinearModelFn(context);
-          change(spec);
-          return spec;
-        },
-        Config());
-    const absl::Status status = ThrownBy([&] { estimator.MakeSpec(Mode::kEval); });
-    EXPECT_TRUE(IsWrongConfiguration(status)) << status;
-    return std::string(status.message());
-  };
-  EXPECT_THAT(without([](EstimatorSpec& spec) { spec.module = nullptr; }), HasSubstr("module"));
-  EXPECT_THAT(without([](EstimatorSpec& spec) { spec.forward = nullptr; }), HasSubstr("forward"));
-  EXPECT_THAT(without([](EstimatorSpec& spec) { spec.eval_metrics["mine"] = nullptr; }), HasSubstr("'mine'"));
-  EXPECT_THAT(without([](EstimatorSpec& spec) { spec.eval_metrics["loss"] = std::make_shared<SumMetric>(); }),
-              HasSubstr("'loss'"));
-  EXPECT_TRUE(IsWrongConfiguration(ThrownBy([this] { Estimator({}, Config()); })));
-}
-
-TEST_F(EstimatorTest, TheModuleInTrainingIsNotEvaluated) {
-  std::optional<EstimatorSpec> shared;
-  const auto model_fn = [&](const ModelContext& context) {
-    if (!shared) shared = LinearModelFn(context);
-    return *shared;
-  };
-  Estimator estimator(model_fn, Config());
-  EXPECT_THAT(MessageOf([&] {
-                estimator.Train(
-                    LinearTrainInput,
-                    {.max_steps = 1, .saving_listeners = {std::make_shared<EvaluatingListener>(estimator)}});
-              }),
-              HasSubstr("being trained"));
-}
-
-TEST_F(EstimatorTest, AnInputWithoutABatchIsAnError) {
-  const auto nothing = [](const InputContext&) {
-    return Dataset::FromMemory(LinearRows()).Batch(100, /*drop_remainder=*/true);
-  };
-  Estimator estimator = Linear();
-  EXPECT_THAT(MessageOf([&] { estimator.Train(nothing, {.max_steps = 2}); }),
-              AllOf(HasSubstr("training input function"), HasSubstr("yielded nothing")));
-  EXPECT_THAT(MessageOf([&] { estimator.Evaluate(nothing); }), HasSubstr("yielded nothing"));
-  EXPECT_THAT(MessageOf([&] { estimator.Predict(nothing, [](const Tensors&) {}); }), HasSubstr("yielded nothing"));
-}
-
-TEST_F(EstimatorTest, AModelDirOfAnotherModelIsSaid) {
-  Linear().Train(LinearTrainInput, {.max_steps = 1});
-  const auto wider = [](const ModelContext& context) {
-    EstimatorSpec spec = LinearModelFn(context);
-    spec.module = torch::nn::Linear(3, 1).ptr();
-    return spec;
-  };
-  Estimator other(wider, Config());
-  for (const absl::Status& status : {ThrownBy([&] { other.Train(LinearTrainInput, {.max_steps = 2}); }),
-                                     ThrownBy([&] { other.Evaluate(LinearEvalInput); })}) {
-    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("of another model"), HasSubstr("'weight'"), HasSubstr("give another model_dir")));
-  }
-}
-
-TEST_F(EstimatorTest, WithoutACheckpointThereIsNothingToEvaluate) {
-  Estimator estimator = Linear();
-  for (const absl::Status& status : {ThrownBy([&] { estimator.Evaluate(LinearEvalInput); }),
-                                     ThrownBy([&] { estimator.Predict(LinearEvalInput, [](const Tensors&) {}); })}) {
-    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("no checkpoint"), HasSubstr(folder_.path())));
-  }
-}
-
-TEST_F(EstimatorTest, StepsAreAboveZeroAndSaidOnce) {
-  Estimator estimator = Linear();
-  const auto usage = [&](const TrainOptions& options) {
-    const absl::Status status = ThrownBy([&] { estimator.Train(LinearTrainInput, options); });
-    EXPECT_TRUE(IsWrongConfiguration(status)) << status;
-    return std::string(status.message());
-  };
-  EXPECT_EQ(usage({.steps = 0}), "Must specify steps > 0, given: 0");
-  EXPECT_EQ(usage({.max_steps = -1}), "Must specify max_steps > 0, given: -1");
-  EXPECT_THAT(usage({.steps = 1, .max_steps = 2}), HasSubstr("Can not provide both steps (1) and max_steps (2)."));
-  EXPECT_EQ(MessageOf([&] { estimator.Evaluate(LinearEvalInput, {.steps = 0}); }), "Must specify steps > 0, given: 0");
-}
-
-TaskConfig TaskOfCluster(const std::string& ps, const std::string& type) {
-  return *ResolveTaskConfig(
-      {.tf_config = absl::StrCat(R"({"cluster": {"ps": [")", ps,
-                                 R"("], "worker": ["127.0.0.1:1"]}, "task": {"type": ")", type, R"(", "index": 0}})")});
-}
-
-// A free port, taken from one that listens for a moment.
-std::string FreeAddress() {
-  TcpEventLoop loop;
-  StoreService nobody(loop,
-                      {.files = &PosixFileSystem(), .background = [](absl::AnyInvocable<void()> task) { task(); }});
-  TcpTransport transport(loop);
-  return (*transport.Listen("127.0.0.1:0", nobody))->address();
-}
-
-TEST_F(EstimatorTest, TrainsWithAPsOnceAProcess) {
-  const std::string address = FreeAddress();
-  Server ps(TaskOfCluster(address, "ps"));
-  int exit_code = -1;
-  std::thread serving([&] { exit_code = ps.Join(); });
-  RunConfig config = Config();
-  config.task = TaskOfCluster(address, "worker");
-  Estimator worker(LinearModelFn, config);
-  worker.Train(LinearTrainInput, {.max_steps = 6});
-  serving.join();
-  EXPECT_EQ(exit_code, 0);
-  EXPECT_THAT(MessageOf([&] { worker.Train(LinearTrainInput, {.max_steps = 9}); }),
-              HasSubstr("this server has had its session"));
-
-  const TestFolder other;
-  Estimator alone(LinearModelFn, {.model_dir = other.path(), .seed = kSeed});
-  alone.Train(LinearTrainInput, {.max_steps = 6});
-  EXPECT_TRUE(torch::allclose(worker.VariableValue("weight"), alone.VariableValue("weight"), 1e-5, 1e-6));
-}
-
-// Who has nothing left to train tells the ps, which would wait for ever otherwise.
-TEST_F(EstimatorTest, InAClusterMaxStepsThatWasReachedEndsThePsToo) {
-  Linear().Train(LinearTrainInput, {.max_steps = 3});
-  const std::string address = FreeAddress();
-  Server ps(TaskOfCluster(address, "ps"));
-  int exit_code = -1;
-  std::thread serving([&] { exit_code = ps.Join(); });
-  RunConfig config = Config();
-  config.task = TaskOfCluster(address, "worker");
-  Estimator worker(LinearModelFn, config);
-  testing::internal::CaptureStderr();
-  worker.Train(LinearTrainInput, {.max_steps = 3});
-  serving.join();
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("Skipping training since max_steps has already saved."));
-  EXPECT_EQ(exit_code, 0);
-  EXPECT_EQ(worker.VariableValue("global_step").item<int64_t>(), 3);
-}
-
-TEST_F(EstimatorTest, APsAndAnEvaluatorDoNotTrain) {
-  for (const char* type : {"ps", "evaluator"}) {
-    RunConfig config = Config();
-    config.task = TaskOfCluster("127.0.0.1:2", type);
-    Estimator estimator(LinearModelFn, config);
-    const absl::Status status = ThrownBy([&] { estimator.Train(LinearTrainInput, {.max_steps = 3}); });
-    EXPECT_TRUE(IsWrongConfiguration(status)) << status;
-    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(type), HasSubstr("TrainAndEvaluate")));
-  }
-}
-
-TEST_F(EstimatorTest, AnEvaluatorEvaluates) {
-  Linear().Train(LinearTrainInput, {.max_steps = 3});
-  RunConfig config = Config();
-  config.task = TaskOfCluster("127.0.0.1:2", "evaluator");
-  EXPECT_EQ(Estimator(LinearModelFn, config).Evaluate(LinearEvalInput).at("global_step"), 3);
 }
 
 }  // namespace

@@ -76,4 +76,26 @@ inline absl::Status ThrownBy(const std::function<void()>& call) {
   return absl::OkStatus();
 }
 
+inline std::string MessageOf(const std::function<void()>& call) { return std::string(ThrownBy(call).message()); }
+
+// Weight and bias as the latest checkpoint has them.
+inline std::vector<torch::Tensor> ValuesOf(const Estimator& estimator) {
+  return {estimator.VariableValue("weight"), estimator.VariableValue("bias")};
+}
+
+inline bool Same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  return torch::equal(a[0], b[0]) && torch::equal(a[1], b[1]);
+}
+
+inline constexpr uint64_t kLinearSeed = 11;
+
+// With a model_dir of its own.
+class LinearEstimatorTest : public ::testing::Test {
+ protected:
+  RunConfig Config() const { return {.model_dir = folder_.path(), .seed = kLinearSeed}; }
+  Estimator Linear() const { return Estimator(LinearModelFn, Config()); }
+
+  const TestFolder folder_;
+};
+
 }  // namespace muster
