@@ -1,5 +1,5 @@
 # One precompiled header for everything that includes torch/torch.h, which costs 18 s and 1.1 GB in each file otherwise.
-# Included when all targets exist: whatever links muster_torch_bridge or torch itself takes part, so that no folder has to
+# Included when all targets exist: whatever links muster_torch_bridge, muster_estimator or torch itself takes part, so that no folder has to
 # think of it.
 if(MUSTER_TORCH)
   file(WRITE ${CMAKE_BINARY_DIR}/torch_header.cc.new "// Exists so that torch/torch.h is precompiled once.\n")
@@ -13,7 +13,7 @@ if(MUSTER_TORCH)
     foreach(target IN LISTS targets)
       get_target_property(type ${target} TYPE)
       get_target_property(libraries ${target} LINK_LIBRARIES)
-      if(type MATCHES "EXECUTABLE|STATIC_LIBRARY|OBJECT_LIBRARY" AND libraries MATCHES "(^|;)(torch|muster_torch_bridge|muster_muster)(;|$)")
+      if(type MATCHES "EXECUTABLE|STATIC_LIBRARY|OBJECT_LIBRARY" AND libraries MATCHES "(^|;)(torch|muster_torch_bridge|muster_estimator|muster_muster)(;|$)")
         target_precompile_headers(${target} REUSE_FROM muster_torch_header)
       endif()
     endforeach()

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,11 +19,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "apps/muster/usage_error.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/cluster_plan.h"
 #include "muster/launch/find_program.h"
 #include "muster/launch/foreground_run.h"
+#include "muster/launch/node_layout.h"
 #include "muster/launch/random_hex.h"
 #include "muster/launch/run_trace.h"
 
@@ -49,17 +52,26 @@ Examples:
   muster run --ps 1 --workers 2 --muster-ps --log-dir logs -- ./train --epochs 3
   muster run --ps 2 --workers 4 --dry-run -- ./train
   muster run --ps 1 --workers 2 --trace run.json --status_port 9100 -- ./train
+  muster run --layout node --output_root runs -- ./experiment
+  muster run --layout node --nodes h1,h2 --devices 8 --dry-run -- ./experiment
+
+--layout node: the first node has a master, a ps and two workers, every further one a ps and a worker for each device. Each
+process sees one device (CUDA_VISIBLE_DEVICES), and TensorBoard shows the folder of --output_root, each experiment in it as
+a run. One node, this machine, is started; of several the plan is shown (--dry-run).
 
 Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, nothing started; 1 the start failed half-way.)";
 
 constexpr int kRandomTokenBytes = 32;
 constexpr int kRunIdBytes = 8;
 constexpr int kLargestPort = 65535;
+constexpr int kFirstPlannedPort = 2222;
+// Where experiments are that nobody has told of another place (docs/experiment.md).
+constexpr char kDefaultOutputRoot[] = "/data/tensorflow-output";
 
 struct RunFlags {
-  std::string ps = "1";
-  std::string workers = "1";
-  std::string chiefs = "0";
+  std::optional<std::string> ps;       // 1
+  std::optional<std::string> workers;  // 1
+  std::optional<std::string> chiefs;   // 0
   std::string stop_grace = "30";
   std::string max_restarts = "10";
   std::string color = "auto";
@@ -67,6 +79,11 @@ struct RunFlags {
   std::string log_dir;
   std::string trace;
   std::string status_port;
+  std::string layout;
+  std::string nodes;
+  std::string devices = "4";
+  bool tensorboard = false;
+  bool no_tensorboard = false;
   ClusterRequest request;  // the flags that need no conversion
 };
 
@@ -127,6 +144,74 @@ absl::Status CheckPrograms(const ClusterPlan& plan, const std::vector<std::strin
   return absl::OkStatus();
 }
 
+// What --layout, --nodes and --devices mean. Where it is to be started, it must be this machine, and have the devices.
+absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& environment, ClusterRequest& request) {
+  if (flags.layout.empty()) {
+    if (!flags.nodes.empty()) return absl::InvalidArgumentError("--nodes: accepted with --layout node only");
+    return absl::OkStatus();
+  }
+  if (flags.layout != "node")
+    return absl::InvalidArgumentError(absl::StrCat("--layout '", flags.layout, "': accepted is node"));
+  if (flags.ps || flags.workers || flags.chiefs || request.evaluator)
+    return absl::InvalidArgumentError(
+        "--layout node says itself which tasks there are: accepted without --ps, "
+        "--workers, --chief and --evaluator");
+  NodeLayoutRequest wanted;
+  RETURN_IF_ERROR(ParseCount("--devices", flags.devices, wanted.devices));
+  wanted.nodes = {"localhost"};
+  if (!flags.nodes.empty()) wanted.nodes = absl::StrSplit(flags.nodes, ',');
+  ASSIGN_OR_RETURN(request.layout, PlaceByNode(wanted));
+  request.visible_devices = Find(environment, kDevicesVariable);
+  if (flags.dry_run) return absl::OkStatus();
+  if (wanted.nodes.size() > 1)
+    return absl::InvalidArgumentError(absl::StrCat("--nodes ", flags.nodes, ": one node is started, this machine; ",
+                                                   "--dry-run shows the plan of several"));
+  const int gpus = CountGpus();
+  if (gpus == 0 || gpus >= wanted.devices) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--devices ", wanted.devices, ": this machine has ", gpus, " GPUs; accepted are 1 to ", gpus));
+}
+
+// Of every task: a free port of this machine; in a plan of several nodes, which is only shown, TensorFlow's 2222 and up
+// on each.
+std::vector<std::string> AddressesOf(const ClusterRequest& request, const FreePorts& ports) {
+  const bool several = std::any_of(request.layout.begin(), request.layout.end(), [&](const PlacedTask& placed) {
+    return placed.node != request.layout.front().node;
+  });
+  std::vector<std::string> addresses;
+  std::map<std::string, int> next;
+  for (int i = 0; i < AddressesNeeded(request); ++i) {
+    if (several) {
+      const std::string& node = request.layout[i].node;
+      addresses.push_back(absl::StrCat(node, ":", kFirstPlannedPort + next[node]++));
+    } else {
+      addresses.push_back(absl::StrCat("127.0.0.1:", ports.port(i)));
+    }
+  }
+  return addresses;
+}
+
+// TensorBoard on the output root, if it is wanted and installed; and the port that is kept for it.
+absl::StatusOr<std::optional<FreePorts>> AddTensorBoard(const RunFlags& flags, ForegroundOptions& options) {
+  if (flags.no_tensorboard || (!flags.tensorboard && flags.layout.empty())) return std::nullopt;
+  std::string root = flags.request.output_root;
+  if (root.empty()) root = flags.layout.empty() ? flags.request.model_dir : kDefaultOutputRoot;
+  if (root.empty())
+    return absl::InvalidArgumentError("--tensorboard: of which folder? accepted with --output_root or --model_dir");
+  if (!FindProgram("tensorboard", Find(options.environment, "PATH")).ok()) {
+    options.notes.push_back("TensorBoard isn't installed (pip install tensorboard): the run goes on without it");
+    return std::nullopt;
+  }
+  ASSIGN_OR_RETURN(std::optional<FreePorts> port, FreePorts::Reserve(1));
+  const std::string number = absl::StrCat(port->port(0));
+  ProcessSpec board;
+  board.task = {"tensorboard", 0};
+  board.arguments = {"tensorboard", "--logdir", root, "--host", "127.0.0.1", "--port", number};
+  options.companion = std::move(board);
+  options.notes.push_back(absl::StrCat("TensorBoard on ", root, ": http://127.0.0.1:", number, "/"));
+  return port;
+}
+
 // The first port of as many as there are tasks; 0: any free ones.
 absl::StatusOr<int> FirstStatusPort(const std::string& flag, int tasks) {
   int first = 0;
@@ -176,13 +261,14 @@ absl::Status BecomeProgram(std::vector<std::string> program, const std::string& 
 
 absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remaining) {
   ClusterRequest& request = flags.request;
-  RETURN_IF_ERROR(ParseCount("--ps", flags.ps, request.ps));
-  RETURN_IF_ERROR(ParseCount("--workers", flags.workers, request.workers));
-  RETURN_IF_ERROR(ParseCount("--chief", flags.chiefs, request.chiefs));
+  RETURN_IF_ERROR(ParseCount("--ps", flags.ps.value_or("1"), request.ps));
+  RETURN_IF_ERROR(ParseCount("--workers", flags.workers.value_or("1"), request.workers));
+  RETURN_IF_ERROR(ParseCount("--chief", flags.chiefs.value_or("0"), request.chiefs));
   ASSIGN_OR_RETURN(request.program, ProgramOf(remaining));
-  RETURN_IF_ERROR(ValidateRequest(request));
   ForegroundOptions options;
   options.environment = OwnEnvironment();
+  RETURN_IF_ERROR(TakeLayout(flags, options.environment, request));
+  RETURN_IF_ERROR(ValidateRequest(request));
   if (AsksForHelp(request.program) && !flags.dry_run)
     return BecomeProgram(request.program, Find(options.environment, "PATH"));
   options.run_id = RandomHex(kRunIdBytes);
@@ -203,8 +289,7 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
     options.trace = &*trace;
   }
   ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(AddressesNeeded(request)));
-  std::vector<std::string> addresses;
-  for (int i = 0; i < AddressesNeeded(request); ++i) addresses.push_back(absl::StrCat("127.0.0.1:", ports.port(i)));
+  const std::vector<std::string> addresses = AddressesOf(request, ports);
   // A secret that the user has chosen lets him ask the run's ps from another terminal.
   const std::string exported = Find(options.environment, kJobTokenVariable);
   const std::string token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
@@ -216,6 +301,8 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
     std::fputs(DryRunText(plan).c_str(), stdout);
     return 0;
   }
+  ASSIGN_OR_RETURN(std::optional<FreePorts> for_tensorboard, AddTensorBoard(flags, options));
+  if (for_tensorboard.has_value()) for_tensorboard->Release(0);
   return RunInForeground(plan, std::move(ports), options);
 }
 
@@ -226,6 +313,22 @@ int RunAndReport(const RunFlags& flags, const std::vector<std::string>& remainin
   const bool nothing_started = absl::IsInvalidArgument(code.status()) || absl::IsNotFound(code.status()) ||
                                absl::IsPermissionDenied(code.status());
   return nothing_started ? usage : 1;
+}
+
+void AddLayoutFlags(CLI::App* command, RunFlags& flags) {
+  command->add_option("--layout", flags.layout, "node: the tasks of a node with several devices, instead of counts")
+      ->type_name("NAME");
+  command->add_option("--nodes", flags.nodes, "With --layout: nodes by name, the first is the root (default: this one)")
+      ->type_name("H1,H2,…");
+  command->add_option("--devices", flags.devices, "With --layout: GPUs of each node, or slots without GPUs (default 4)")
+      ->type_name("N");
+  command
+      ->add_option("--output_root,--output-root", flags.request.output_root,
+                   "Folder below which each experiment has its own; for programs that know it, and for TensorBoard")
+      ->type_name("DIR");
+  command->add_flag("--tensorboard", flags.tensorboard,
+                    "Run TensorBoard on the output root (or --model_dir) beside the tasks; with --layout it always is");
+  command->add_flag("--no-tensorboard,--no_tensorboard", flags.no_tensorboard, "… it never is");
 }
 
 }  // namespace
@@ -239,6 +342,7 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command->add_flag("--evaluator", flags->request.evaluator, "Also an evaluator");
   command->add_flag("--muster-ps", flags->request.muster_ps, "Parameter servers are `muster ps`, not PROGRAM");
+  AddLayoutFlags(command, *flags);
   command->add_option("--model_dir,--model-dir", flags->request.model_dir, "Goes into TF_CONFIG")->type_name("DIR");
   command->add_option("--env", flags->request.environment, "For every process; may be repeated")
       ->type_name("NAME=VALUE")

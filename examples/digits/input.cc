@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
+#include "muster/data/dataset.h"
 #include "muster/data/images.h"
 #include "muster/train/error.h"
 
@@ -44,10 +46,14 @@ Examples AllOf(const muster::LabelledRows& data, const muster::ImageData& shape)
 }
 
 Input::Input(const muster::ImageData& data, size_t batch_size, uint64_t seed, int worker, int workers) : data_(data) {
-  auto stream = muster::InputStream::Create(data.split.train, {.batches = {.batch_size = batch_size,
-                                                                           .seed = seed,
-                                                                           .shard = static_cast<size_t>(worker),
-                                                                           .shards = static_cast<size_t>(workers)}});
+  const std::shared_ptr<const muster::LabelledRows> borrowed(std::shared_ptr<void>(), &data.split.train);
+  auto stream = muster::Dataset::FromRows(borrowed)
+                    .Shuffle({.seed = seed})
+                    .Shard(static_cast<size_t>(workers), static_cast<size_t>(worker))
+                    .Batch(batch_size)
+                    .Repeat()
+                    .Prefetch()
+                    .Open();
   muster::ThrowIfError(stream.status());
   stream_ = *std::move(stream);
 }
@@ -56,7 +62,8 @@ Input::~Input() { stream_->Stop(); }
 
 Examples Input::Next() {
   muster::ThrowIfError(stream_->Next(batch_).status());
-  return AsTensors(batch_.features, batch_.labels, data_);
+  const muster::Array& features = batch_.features.front().value;
+  return AsTensors(features.As<float>(), std::as_const(batch_.labels).As<int64_t>(), data_);
 }
 
 muster::Saveable Input::Position() {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "muster/data/input_stream.h"
+#include "muster/data/example_stream.h"
 #include "muster/data/labelled_rows.h"
 #include "muster/train/saver.h"
 
@@ -35,6 +35,6 @@ class Input {
 
  private:
   const muster::ImageData& data_;
-  std::unique_ptr<muster::InputStream> stream_;
-  muster::Batch batch_;
+  std::unique_ptr<muster::ExampleStream> stream_;
+  muster::Example batch_;
 };

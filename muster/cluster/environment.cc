@@ -18,7 +18,10 @@ Environment ReadEnvironment() {
           .run_id = Variable("MUSTER_RUN_ID"),
           .arena_fd = Variable("MUSTER_ARENA_FD"),
           .trace = Variable("MUSTER_TRACE"),
-          .status_port = Variable("MUSTER_STATUS_PORT")};
+          .status_port = Variable("MUSTER_STATUS_PORT"),
+          .output_dir = Variable("OUTPUT_DIR"),
+          .experiment_id = Variable("EXPERIMENT_ID"),
+          .job_name = Variable("JOB_NAME")};
 }
 
 }  // namespace muster

@@ -14,6 +14,11 @@ struct Environment {
   std::optional<std::string> arena_fd;     // MUSTER_ARENA_FD: descriptor of the memory that this ps's launcher keeps
   std::optional<std::string> trace;        // MUSTER_TRACE: --trace, unless the flag is given
   std::optional<std::string> status_port;  // MUSTER_STATUS_PORT: --status_port, likewise
+
+  // Where results go, as those who run many experiments say it: estimator/output_dir.h.
+  std::optional<std::string> output_dir;     // OUTPUT_DIR, the folder
+  std::optional<std::string> experiment_id;  // EXPERIMENT_ID, its name below a root
+  std::optional<std::string> job_name;       // JOB_NAME, likewise
 };
 
 // Of this process, as it is now. Not thread-safe against setenv.

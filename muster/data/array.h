@@ -1,12 +1,14 @@
 // A dense array with its own memory: what the input pipeline hands on, a value of one example or of a batch of them.
-// Copies are deep, moves are cheap. Not thread-safe.
+// Copies are deep (into the memory that is there, where it is large enough), moves are cheap. Not thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "muster/base/bytes.h"
@@ -20,14 +22,16 @@ class Array {
   Array() = default;
   Array(const Array& other);
   Array& operator=(const Array& other);
-  Array(Array&&) noexcept = default;
-  Array& operator=(Array&&) noexcept = default;
+  // What was moved from is without elements until it is Reset or assigned to.
+  Array(Array&& other) noexcept;
+  Array& operator=(Array&& other) noexcept;  // changes places with `other`
 
   // Row-major, as many values as the product of `shape`.
   template <typename T>
   static Array Of(std::vector<int64_t> shape, std::span<const T> values) {
     Array array;
-    array.Reset(DTypeOf<T>(), std::move(shape));
+    array.Reset(DTypeOf<T>(), shape);
+    array.CheckElements(values.size());
     if (!values.empty()) std::memcpy(array.data().data(), values.data(), array.bytes());
     return array;
   }
@@ -42,12 +46,17 @@ class Array {
   }
 
   // Another type and shape; the memory is used again where it is large enough. The elements are undefined.
-  void Reset(DType dtype, std::vector<int64_t> shape);
+  void Reset(DType dtype, std::span<const int64_t> shape);
+  void Reset(DType dtype, std::initializer_list<int64_t> shape) {
+    Reset(dtype, std::span<const int64_t>(shape.begin(), shape.size()));
+  }
+  // The first `rows` along the first dimension, of at least so many; the others are gone.
+  void KeepRows(int64_t rows);
 
   DType dtype() const { return dtype_; }
   const std::vector<int64_t>& shape() const { return shape_; }
   int64_t elements() const;  // 1 for shape []
-  size_t bytes() const { return static_cast<size_t>(elements()) * DTypeSize(dtype_); }
+  size_t bytes() const { return memory_ ? static_cast<size_t>(elements()) * DTypeSize(dtype_) : 0; }
 
   // Aligned to 64 bytes. Valid until the next Reset, move or destruction.
   MutableByteSpan data() { return {memory_.get(), bytes()}; }
@@ -56,12 +65,12 @@ class Array {
   template <typename T>
   std::span<T> As() {
     CheckType(DTypeOf<T>());
-    return {reinterpret_cast<T*>(memory_.get()), static_cast<size_t>(elements())};
+    return {reinterpret_cast<T*>(memory_.get()), bytes() / sizeof(T)};
   }
   template <typename T>
   std::span<const T> As() const {
     CheckType(DTypeOf<T>());
-    return {reinterpret_cast<const T*>(memory_.get()), static_cast<size_t>(elements())};
+    return {reinterpret_cast<const T*>(memory_.get()), bytes() / sizeof(T)};
   }
 
  private:
@@ -71,6 +80,7 @@ class Array {
   template <typename T>
   static constexpr DType DTypeOf();
   void CheckType(DType asked) const;
+  void CheckElements(size_t given) const;
 
   DType dtype_ = DType::kFloat32;
   std::vector<int64_t> shape_{0};

@@ -35,7 +35,8 @@ struct CsvTable {
 
 // NotFound if there is no such file; InvalidArgument if it is empty, ragged, or has a field that is missing or is not a
 // finite number. Lines end with \n or \r\n, the last one needn't; blank lines at the end are ignored, elsewhere they
-// are an error; blanks around a number and a byte order mark at the start are allowed, quotes only around names.
+// are an error; blanks around a field, quotes around it and a byte order mark at the start are allowed. A quoted field
+// may hold the delimiter and, written twice, the quote, but no line's end.
 absl::StatusOr<CsvTable> ReadCsv(FileSystem& files, const std::string& path, const CsvOptions& options = {});
 
 // The same on the content of a file called `name`.

@@ -58,6 +58,18 @@ TEST(Csv, HeaderIsDetectedOnlyWhenAsked) {
   EXPECT_THAT(present->values, ElementsAre(1, 2));
 }
 
+TEST(Csv, AQuotedFieldMayHoldTheDelimiterAndTheQuote) {
+  const auto table = ParseCsv("\"a, b\", \"the \"\"c\"\"\" \n\"1\" , 2\n", "file.csv", {.header = Header::kDetect});
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_THAT(table->names, ElementsAre("a, b", "the \"c\""));
+  EXPECT_THAT(table->values, ElementsAre(1, 2));
+  EXPECT_THAT(ErrorOf("1,\"2\n3\",4\n"), HasSubstr("file.csv, line 1, column 2: the quote isn't closed"));
+  EXPECT_THAT(ErrorOf("1,\"2\"3\n"), HasSubstr("line 1, column 2: the quote isn't closed on this line, or something"));
+  EXPECT_THAT(ErrorOf("1,2\"\n"), HasSubstr("line 1, column 2: \"2\"\" is not a number"));
+  // Where the last field is quoted and the quote doubled at its end, it isn't closed.
+  EXPECT_THAT(ErrorOf("1,\"2\"\"\n"), HasSubstr("column 2: the quote isn't closed"));
+}
+
 TEST(Csv, NamesFileLineAndColumnOfWhatIsWrong) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("file.csv: the file is empty"));
   EXPECT_THAT(ErrorOf("\n \r\n"), HasSubstr("file.csv: the file is empty"));
@@ -67,6 +79,8 @@ TEST(Csv, NamesFileLineAndColumnOfWhatIsWrong) {
   EXPECT_THAT(ErrorOf("1,2\n3,\n"), HasSubstr("file.csv, line 2, column 2: the value is missing"));
   EXPECT_THAT(ErrorOf("1,2\n\n3,4\n"), HasSubstr("file.csv, line 2: the line is blank"));
   EXPECT_THAT(ErrorOf("1,2\n3,4x\n"), HasSubstr("line 2, column 2: \"4x\" is not a number"));
+  EXPECT_THAT(ErrorOf("a,b\n1,2\n3,4x\n", {.header = Header::kPresent}), HasSubstr("line 3, column 2 (b): \"4x\""));
+  EXPECT_THAT(ErrorOf("\n1,2\n", {.header = Header::kPresent}), HasSubstr("file.csv, line 1: the line is blank"));
   EXPECT_THAT(ErrorOf("1,+-2\n"), HasSubstr("\"+-2\" is not a number"));
   EXPECT_THAT(ErrorOf("nan,1\n"), HasSubstr("line 1, column 1: \"nan\" is not a finite number"));
   EXPECT_THAT(ErrorOf("1,1e999\n"), HasSubstr("column 2: \"1e999\" is not a finite number"));

@@ -3,8 +3,8 @@
 // deterministic: the elements of a stream are a function of the description alone, so that all workers agree on them
 // without talking and a restarted one goes on where its checkpoint says.
 //
-//   Dataset::FromCsv({"train.csv"}, {.label = "species"}).Shuffle({.seed = 1}).Shard(workers,
-//   worker).Batch(32).Repeat()
+//   Dataset::FromCsv({"train.csv"}, {.label = "species"})
+//       .Shuffle({.seed = 1}).Shard(workers, worker).Batch(32).Repeat()
 //
 // A value: copies share what they describe, which nobody changes. Thread-safe. A mistake (a batch of 0) is told when a
 // stream is opened, with the name of its stage.
@@ -82,7 +82,8 @@ class Dataset {
   Dataset Shard(size_t shards, size_t shard) const;
   // Instead of Shard: which rows this reader takes is asked of `work`, unit by unit, so that each example is used once
   // an epoch whatever workers come and go (work_source.h). Of a source whose size is known (memory, IDX, Shuffle and
-  // Map over them); Repeat has no place behind it, as `work` counts the epochs.
+  // Map over them); behind it stand Map, Batch (a batch never reaches over the end of a unit) and Prefetch alone, as
+  // `work` counts rows and epochs. Needs ExampleStream::Committed.
   Dataset ShareBy(std::shared_ptr<WorkSource> work) const;
   Dataset Batch(size_t size, bool drop_remainder = false) const;  // never over the end of an epoch, if before Repeat
   Dataset Repeat(int64_t epochs = 0) const;                       // 0: for ever
@@ -90,7 +91,7 @@ class Dataset {
   Dataset Skip(int64_t count) const;
   // Keeps what comes out of the stages before it in memory, from the first epoch on.
   Dataset Cache() const;
-  // Elements made ready by a thread, in a bounded queue.
+  // Elements made ready by a thread, in a bounded queue; 0: by the one that draws them, when it does.
   Dataset Prefetch(size_t depth = 4) const;
 
   // How many elements a stream has, where that can be said without reading them; nothing for an endless one either.

@@ -3,7 +3,7 @@
 // (parallel Map, Prefetch), which begin with the first Next and end with Stop or the destructor.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,8 +27,15 @@ class ExampleStream {
 
   // Goes on behind the last element handed out before SavePosition: the elements are those that would have come. A
   // stream of another pipeline (other data, seed, sharding, batch size) can't: it begins the saved epoch anew, with a
-  // warning. FailedPrecondition after the first Next. InvalidArgument: not what SavePosition gave.
+  // warning; as does one whose data have fewer elements now. FailedPrecondition after the first Next. InvalidArgument:
+  // not what SavePosition gave.
   [[nodiscard]] virtual absl::Status RestorePosition(const std::string& saved) = 0;
+
+  // What was handed out so far, but for the last `behind` elements, is part of the model: units of work
+  // (Dataset::ShareBy) that are used up are reported to their source, which else would give them to another reader one
+  // day. Called once a step is committed, between two Nexts. Errors: those of WorkSource::Done; the next call asks
+  // again. Without ShareBy there is nothing to do.
+  [[nodiscard]] virtual absl::Status Committed([[maybe_unused]] size_t behind = 0) { return absl::OkStatus(); }
 
   // Ends threads; a Next that waits, and every later one, is Cancelled. From any thread, as often as one likes.
   virtual void Stop() = 0;

@@ -1,5 +1,6 @@
 // A labelled data set held in memory: n rows of float features and one integer label each. The problem it solves: every
-// reader (CSV, IDX) ends in the same shape, from which the Batcher draws. Immutable once made, hence thread-safe.
+// reader (CSV, IDX) ends in the same shape, of which Dataset::FromRows makes an input pipeline. Immutable once made,
+// hence thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -28,11 +28,17 @@ uint64_t SplitMix64::Below(uint64_t bound) {
   }
 }
 
+SplitMix64 ShuffleGenerator(uint64_t seed, uint64_t epoch) { return SplitMix64(Mix(seed) + epoch); }
+
+void ShuffleInPlace(std::span<size_t> places, uint64_t seed, uint64_t epoch) {
+  SplitMix64 random = ShuffleGenerator(seed, epoch);
+  for (size_t i = places.size(); i > 1; --i) std::swap(places[i - 1], places[random.Below(i)]);
+}
+
 std::vector<size_t> ShuffledOrder(size_t n, uint64_t seed, uint64_t epoch) {
   std::vector<size_t> order(n);
   std::iota(order.begin(), order.end(), size_t{0});
-  SplitMix64 random(Mix(seed) + epoch);
-  for (size_t i = n; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+  ShuffleInPlace(order, seed, epoch);
   return order;
 }
 

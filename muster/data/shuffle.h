@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace muster {
@@ -25,6 +26,13 @@ class SplitMix64 {
  private:
   uint64_t state_;
 };
+
+// What an epoch's order is drawn with.
+SplitMix64 ShuffleGenerator(uint64_t seed, uint64_t epoch);
+
+// Puts `places` in the order of this epoch: place i then holds what was at ShuffledOrder(places.size(), seed,
+// epoch)[i].
+void ShuffleInPlace(std::span<size_t> places, uint64_t seed, uint64_t epoch);
 
 // The numbers 0 ... n-1 in the order of this epoch.
 std::vector<size_t> ShuffledOrder(size_t n, uint64_t seed, uint64_t epoch);

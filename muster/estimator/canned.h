@@ -1,31 +1,36 @@
 // Estimators that need no model function: dense networks and linear models over numeric columns. TensorFlow's
-// DNNClassifier, DNNRegressor, LinearClassifier, LinearRegressor: their layers, initial values, default optimizers and
-// losses. Variables are named "dnn.hiddenlayer_0.weight", …, "dnn.logits.weight"; "linear.NAME.weight", "linear.bias".
+// DNNClassifier, DNNRegressor, LinearClassifier, LinearRegressor (canned/dnn.py, canned/linear.py): their layers,
+// initial values and default optimizers; docs/canned_models.md compares. Variables are named
+// "dnn.hiddenlayer_0.weight", "dnn.hiddenlayer_0.bias", …, "dnn.logits.weight"; "linear.NAME.weight" of each column,
+// "linear.bias". As every Estimator, used by one thread.
+//
+// All constructors throw Error (IsWrongConfiguration) naming the option, its value and what is accepted.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "muster/estimator/estimator.h"
 #include "muster/estimator/feature_column.h"
-#include "muster/estimator/head.h"
+#include "muster/optim/optimizer_spec.h"
 #include "muster/optim/rule_options.h"
 
 namespace muster {
 
 struct DnnOptions {
-  std::vector<int64_t> hidden_units;
+  std::vector<int64_t> hidden_units;  // of each hidden layer, from the input on
   std::vector<FeatureColumn> feature_columns;
-  int64_t n_classes = 2;        // of a classifier
+  int64_t n_classes = 2;        // of a classifier; 2: BinaryClassHead, more: MultiClassHead
   int64_t label_dimension = 1;  // of a regressor
-  std::string weight_feature;
-  // Unset: Adagrad, learning rate 0.05 (TensorFlow's).
+  std::string weight_feature;   // see HeadOptions
+  // Unset: Adagrad, learning rate 0.05, initial accumulator 0.1 (TensorFlow's).
   std::optional<OptimizerSpec> optimizer;
-  std::function<torch::Tensor(const torch::Tensor&)> activation;  // empty: ReLU
-  double dropout = 0;
+  // Behind each hidden layer; empty: ReLU. With one of your own an export has no program.
+  std::function<torch::Tensor(const torch::Tensor&)> activation;
+  double dropout = 0;  // the share of each hidden layer's outputs that is zero in a minibatch of training
   std::optional<WarmStartSettings> warm_start_from;
 };
 
@@ -39,7 +44,7 @@ class DNNRegressor : public Estimator {
 };
 
 struct LinearOptions {
-  std::vector<FeatureColumn> feature_columns;
+  std::vector<FeatureColumn> feature_columns;  // names without dots, as they name variables
   int64_t n_classes = 2;
   int64_t label_dimension = 1;
   std::string weight_feature;

@@ -22,13 +22,14 @@ namespace muster {
 // there is none; DataLoss: a line that isn't JSON, but for an unfinished last one. TensorFlow's read_eval_metrics.
 absl::StatusOr<std::map<int64_t, EvalResults>> ReadEvalMetrics(FileSystem& files, const std::string& eval_dir);
 
+// The four throw Error (InvalidArgument, exit code 2): no steps, or no number.
 struct EvalStopOptions {
-  std::string metric = "loss";
-  std::string eval_dir;   // empty: the estimator's, Estimator::EvalDir()
-  int64_t min_steps = 0;  // results of earlier global steps don't count
+  std::string metric = "loss";  // of the evaluation; evaluations without it don't count
+  std::string eval_dir;         // empty: the estimator's, Estimator::EvalDir()
+  int64_t min_steps = 0;        // results of earlier global steps don't count
   StopCheck check;
 };
-// … once the best value is more than so many steps older than the newest.
+// … once the best value is so many steps old, at any of the steps, whatever came later.
 std::shared_ptr<SessionHook> StopIfEvalHasNoDecrease(const Estimator& estimator, int64_t max_steps_without_decrease,
                                                      const EvalStopOptions& options = {});
 std::shared_ptr<SessionHook> StopIfEvalHasNoIncrease(const Estimator& estimator, int64_t max_steps_without_increase,

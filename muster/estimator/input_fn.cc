@@ -1,6 +1,5 @@
 #include "muster/estimator/input_fn.h"
 
-#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -43,46 +42,6 @@ class SpareExamples : public std::enable_shared_from_this<SpareExamples> {
   std::vector<std::unique_ptr<Example>> spare_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Reports units of shared work by the rows that were learned from: a batch may be a part of a unit, or of two.
-class CountedWork final : public WorkSource {
- public:
-  explicit CountedWork(std::shared_ptr<WorkSource> work) : work_(std::move(work)) {}
-
-  absl::StatusOr<std::optional<WorkUnit>> Take() override {
-    ASSIGN_OR_RETURN(const std::optional<WorkUnit> unit, work_->Take());
-    if (unit) {
-      MutexLock lock(mutex_);
-      units_.push_back(unit->end - unit->begin);
-    }
-    return unit;
-  }
-  absl::Status Done() override { return work_->Done(); }
-  void Stop() override { work_->Stop(); }
-
-  // So many rows more are part of the model. `all`: nothing of what was taken is still to come.
-  [[nodiscard]] absl::Status Learned(int64_t rows, bool all) {
-    for (int done = UnitsDone(rows, all); done > 0; --done) RETURN_IF_ERROR(work_->Done());
-    return absl::OkStatus();
-  }
-
- private:
-  int UnitsDone(int64_t rows, bool all) {
-    MutexLock lock(mutex_);
-    learned_ += rows;
-    int done = 0;
-    for (; !units_.empty() && (all || learned_ >= units_.front()); ++done) {
-      learned_ -= units_.front();
-      units_.pop_front();
-    }
-    return done;
-  }
-
-  const std::shared_ptr<WorkSource> work_;
-  Mutex mutex_;
-  std::deque<int64_t> units_ ABSL_GUARDED_BY(mutex_);  // rows of each, as taken
-  int64_t learned_ ABSL_GUARDED_BY(mutex_) = 0;        // rows of the first ones
-};
-
 // A Dataset without Batch gives single rows, whose first dimension is something else.
 absl::Status CheckInputIsBatch(const Example& example) {
   std::optional<int64_t> rows;
@@ -108,8 +67,7 @@ struct InputReader::State {
   std::optional<Dataset> dataset;
   std::unique_ptr<ExampleStream> stream;
   std::shared_ptr<SpareExamples> spare = std::make_shared<SpareExamples>();
-  std::shared_ptr<CountedWork> work;  // null: nothing is shared
-  std::deque<int64_t> handed_out;     // rows of the batches that aren't part of the model yet, as far as one knows
+  bool shares = false;                // an epoch with other workers
   bool at_restored_position = false;  // nothing was read since
   bool any = false;                   // there was a batch, in this life or the one before
   bool ended = false;
@@ -138,9 +96,8 @@ InputReader::InputReader(const InputFn& input_fn, const InputContext& context, s
   InputContext counted = context;
   if (context.share)
     counted.share = [&state, share = context.share](int64_t rows, int64_t rows_per_unit, int64_t epochs) {
-      if (state.work) state.Fail(WrongOptionError("shares work twice; accepted: once, one epoch's"));
-      state.work = std::make_shared<CountedWork>(share(rows, rows_per_unit, epochs));
-      return std::shared_ptr<WorkSource>(state.work);
+      if (std::exchange(state.shares, true)) state.Fail(WrongOptionError("shares work twice; accepted: once"));
+      return share(rows, rows_per_unit, epochs);
     };
   state.dataset = input_fn(counted);
   state.Open();
@@ -156,14 +113,14 @@ bool InputReader::Next(Minibatch& into) {
   if (state.ended) return false;
   std::shared_ptr<Example> example = state.spare->Take();
   bool more = state.Fill(*example);
-  if (!more && state.at_restored_position && !state.work) {
+  if (!more && state.at_restored_position && !state.shares) {
     LogInfo(state.what, " had ended where the checkpoint was saved: it is read from the beginning");
     state.Open();
     more = state.Fill(*example);
     state.any = false;
   }
   state.at_restored_position = false;
-  if (!more && !state.any && !state.work)
+  if (!more && !state.any && !state.shares)
     state.Fail(absl::InvalidArgumentError(absl::StrCat("yielded nothing: its Dataset ", state.dataset->Describe(),
                                                        " has not a single batch; look at its files, Shard, Skip and "
                                                        "Take, and at Batch's drop_remainder")));
@@ -172,18 +129,11 @@ bool InputReader::Next(Minibatch& into) {
   if (const absl::Status batch = CheckInputIsBatch(*example); !batch.ok()) state.Fail(batch);
   state.any = true;
   into = MinibatchOf(std::move(example));
-  if (state.work) state.handed_out.push_back(into.size());
   return true;
 }
 
-void InputReader::Committed(int64_t behind) {
-  State& state = *state_;
-  if (!state.work) return;
-  int64_t rows = 0;
-  for (; static_cast<int64_t>(state.handed_out.size()) > behind; state.handed_out.pop_front())
-    rows += state.handed_out.front();
-  const absl::Status told = state.work->Learned(rows, /*all=*/state.ended && state.handed_out.empty());
-  if (!told.ok()) state.Fail(told);
+void InputReader::Committed(size_t behind) {
+  if (const absl::Status told = state_->stream->Committed(behind); !told.ok()) state_->Fail(told);
 }
 
 Saveable InputReader::Position() {

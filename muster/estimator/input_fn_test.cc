@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -178,44 +179,13 @@ class ScriptedWork final : public WorkSource {
   int64_t next_ = 0;
 };
 
-// A stream over the units as they come, `batch` rows at a time and never over the end of the epoch.
-class UnitStream final : public ExampleStream {
- public:
-  UnitStream(std::shared_ptr<WorkSource> work, int64_t batch) : work_(std::move(work)), batch_(batch) {}
-  absl::StatusOr<bool> Next(Example& into) override {
-    while (static_cast<int64_t>(waiting_.size()) < batch_) {
-      const auto unit = work_->Take();
-      if (!unit.ok()) return unit.status();
-      if (!unit->has_value()) break;
-      for (int64_t row = (*unit)->begin; row < (*unit)->end; ++row) waiting_.push_back(row);
-    }
-    const auto rows = std::min<int64_t>(batch_, static_cast<int64_t>(waiting_.size()));
-    if (rows == 0) return false;
-    into.features.clear();
-    into.features.push_back({"x", Array::Of<int64_t>({rows}, std::span(waiting_.data(), static_cast<size_t>(rows)))});
-    waiting_.erase(waiting_.begin(), waiting_.begin() + rows);
-    return true;
-  }
-  std::string SavePosition() const override { return ""; }
-  absl::Status RestorePosition(const std::string&) override { return absl::OkStatus(); }
-  void Stop() override {}
-
- private:
-  const std::shared_ptr<WorkSource> work_;
-  const int64_t batch_;
-  std::vector<int64_t> waiting_;
-};
-
 struct SharedInput {
   // `rows` in units of `per_unit`, drawn in batches of `batch`.
-  SharedInput(int64_t rows, int64_t per_unit, int64_t batch)
+  SharedInput(int64_t rows, int64_t per_unit, size_t batch, int64_t rows_of_others = 0)
       : work(std::make_shared<ScriptedWork>(rows, per_unit)),
         reader(
             [=](const InputContext& context) {
-              const auto shared = context.share(rows, per_unit, 1);
-              return Dataset::FromStream("units", [shared, batch] {
-                return absl::StatusOr<std::unique_ptr<ExampleStream>>(std::make_unique<UnitStream>(shared, batch));
-              });
+              return Rows(rows + rows_of_others).ShareBy(context.share(rows, per_unit, 1)).Batch(batch);
             },
             {.share = [kept = work](int64_t, int64_t, int64_t) { return kept; }}, "the input") {}
 
@@ -224,14 +194,14 @@ struct SharedInput {
 };
 
 TEST(SharedInputTest, AUnitIsDoneWhenAllItsRowsAreLearned) {
-  SharedInput input(/*rows=*/10, /*per_unit=*/4, /*batch=*/3);
+  SharedInput input(/*rows=*/10, /*per_unit=*/4, /*batch=*/2);
   Minibatch minibatch;
   std::vector<int> done;
   while (input.reader.Next(minibatch)) {
     input.reader.Committed();
     done.push_back(input.work->done);
   }
-  EXPECT_THAT(done, ElementsAre(0, 1, 2, 3)) << "3, 6, 9 and 10 rows, units end at 4, 8 and 10";
+  EXPECT_THAT(done, ElementsAre(0, 1, 1, 2, 3)) << "units end behind 4, 8 and 10 rows";
 }
 
 TEST(SharedInputTest, WhatIsNotCommittedYetIsNotDone) {
@@ -248,7 +218,7 @@ TEST(SharedInputTest, WhatIsNotCommittedYetIsNotDone) {
 }
 
 TEST(SharedInputTest, AReaderWhoComesTooLateForAnyWorkHasAnEndWithoutAnError) {
-  SharedInput input(/*rows=*/0, /*per_unit=*/2, /*batch=*/2);
+  SharedInput input(/*rows=*/0, /*per_unit=*/2, /*batch=*/2, /*rows_of_others=*/4);
   Minibatch minibatch;
   EXPECT_FALSE(input.reader.Next(minibatch));
   input.reader.Committed();

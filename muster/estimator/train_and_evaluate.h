@@ -1,6 +1,7 @@
 // Training and evaluation of one Estimator, wherever it runs: in one process, or in a cluster in which this process is
-// the chief, a worker, a ps or the evaluator. TensorFlow's tf.estimator.train_and_evaluate (training.py), its delays,
-// throttling and log lines. docs/estimator.md says what each task does. Used by one thread.
+// the chief, a worker, a ps or the evaluator. TensorFlow's tf.estimator.train_and_evaluate (training.py), its
+// throttling and log lines; workers begin at once here. docs/train_and_evaluate.md says what each task does, and when
+// it ends. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
+#include "absl/status/status.h"
 #include "muster/estimator/estimator.h"
 #include "muster/estimator/exporter.h"
 
@@ -28,11 +29,15 @@ struct EvalSpec {
   std::string name;
   std::vector<std::shared_ptr<SessionHook>> hooks;
   std::vector<std::shared_ptr<Exporter>> exporters;
-  double start_delay_secs = 120;  // of an evaluator: before its first evaluation
-  double throttle_secs = 600;     // from one evaluation's start to the next's, at least
+  double start_delay_secs = 120;  // of an evaluator: before its first evaluation, unless that is the last
+  double throttle_secs = 600;     // from one evaluation's start to the next's, at least, unless that is the last
 };
 
-// What a local run gives; in a cluster empty, but for the evaluator's.
+// InvalidArgument (IsWrongConfiguration) naming the field, its value and what is accepted.
+[[nodiscard]] absl::Status CheckTrainSpec(const TrainSpec& spec);
+[[nodiscard]] absl::Status CheckEvalSpec(const EvalSpec& spec);
+
+// What a local run gives; in a cluster empty, but for the evaluator's and a master's.
 struct TrainAndEvaluateResults {
   EvalResults eval;
   std::vector<std::string> exports;

@@ -43,7 +43,7 @@ class ReportInputHook final : public SessionHook {
 
  private:
   InputReader& input_;
-  int64_t in_window_ = 0;
+  uint32_t in_window_ = 0;
 };
 
 // What NanTensor lets pass.

@@ -19,6 +19,7 @@ namespace muster {
 struct ProcessSpec {
   TaskId task;
   std::string address;                 // that its server shall have; empty for who has none (the evaluator)
+  std::string node;                    // of a layout, by name; empty: this machine
   std::vector<std::string> arguments;  // [0] is the program
   // On top of what the backend's processes have anyway; wins over it.
   std::vector<std::pair<std::string, std::string>> environment;

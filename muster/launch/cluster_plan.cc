@@ -35,10 +35,17 @@ absl::Status CheckVariable(const std::string& variable) {
 // ps, chief, workers: those of the training cluster.
 std::vector<TaskId> TrainingTasks(const ClusterRequest& request) {
   std::vector<TaskId> tasks;
+  for (const PlacedTask& placed : request.layout) tasks.push_back(placed.task);
+  if (!tasks.empty()) return tasks;
   for (int i = 0; i < request.ps; ++i) tasks.push_back({kPsJob, i});
   for (int i = 0; i < request.chiefs; ++i) tasks.push_back({kChiefJob, i});
   for (int i = 0; i < request.workers; ++i) tasks.push_back({kWorkerJob, i});
   return tasks;
+}
+
+TaskId ChiefOf(const ClusterRequest& request) {
+  if (!request.layout.empty()) return {kMasterJob, 0};
+  return {request.chiefs > 0 ? kChiefJob : kWorkerJob, 0};
 }
 
 std::string TfConfig(const ClusterSpec& cluster, const TaskId& task, const std::string& model_dir) {
@@ -61,7 +68,7 @@ std::string ShellQuoted(const std::string& word) {
 
 int TasksOf(const ClusterRequest& request) { return AddressesNeeded(request) + (request.evaluator ? 1 : 0); }
 
-int AddressesNeeded(const ClusterRequest& request) { return request.ps + request.chiefs + request.workers; }
+int AddressesNeeded(const ClusterRequest& request) { return static_cast<int>(TrainingTasks(request).size()); }
 
 absl::Status ValidateRequest(const ClusterRequest& request) {
   RETURN_IF_ERROR(CheckCount("--ps", request.ps, kMostTasks));
@@ -87,7 +94,7 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std
   if (request.evaluator) tasks.push_back({kEvaluatorJob, 0});  // after the spec is made: it is no part of the cluster
 
   ClusterPlan plan;
-  plan.chief = request.chiefs > 0 ? TaskId{kChiefJob, 0} : TaskId{kWorkerJob, 0};
+  plan.chief = ChiefOf(request);
   for (size_t i = 0; i < tasks.size(); ++i) {
     ProcessSpec process;
     process.task = tasks[i];
@@ -98,6 +105,12 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std
       const size_t equals = variable.find('=');
       process.environment.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
     }
+    if (i < request.layout.size()) {
+      process.node = request.layout[i].node;
+      process.environment.emplace_back(kDevicesVariable,
+                                       VisibleDevice(request.layout[i].device, request.visible_devices));
+    }
+    if (!request.output_root.empty()) process.environment.emplace_back(kOutputRootVariable, request.output_root);
     process.environment.emplace_back(kTfConfigVariable, TfConfig(cluster, tasks[i], request.model_dir));
     process.environment.emplace_back(kJobTokenVariable, job_token);
     process.environment.emplace_back(kRunIdVariable, run_id);
@@ -112,7 +125,8 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std
 std::string DryRunText(const ClusterPlan& plan) {
   std::string text;
   for (const ProcessSpec& process : plan.processes) {
-    absl::StrAppend(&text, "# ", process.task.ToString(), process.task == plan.chief ? " (the chief)" : "", "\n");
+    absl::StrAppend(&text, "# ", process.task.ToString(), process.task == plan.chief ? " (the chief)" : "",
+                    process.node.empty() ? "" : " on ", process.node, "\n");
     for (const auto& [name, value] : process.environment) {
       absl::StrAppend(&text, name, "=", name == kJobTokenVariable ? "…" : ShellQuoted(value), " ");
     }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/launch/backend.h"
+#include "muster/launch/node_layout.h"
 
 namespace muster {
 
@@ -19,6 +20,10 @@ inline constexpr char kArenaFdVariable[] = "MUSTER_ARENA_FD";
 // How a task is watched: --trace and --status_port for programs whose flags are their own.
 inline constexpr char kTraceVariable[] = "MUSTER_TRACE";
 inline constexpr char kStatusPortVariable[] = "MUSTER_STATUS_PORT";
+// The folder below which experiments have theirs (estimator/output_dir.h): --output_root.
+inline constexpr char kOutputRootVariable[] = "MUSTER_OUTPUT_ROOT";
+// The devices that a task of a layout sees: one.
+inline constexpr char kDevicesVariable[] = "CUDA_VISIBLE_DEVICES";
 // In the environment of every process of a run and of whatever it starts: by it they can be found.
 inline constexpr char kRunIdVariable[] = "MUSTER_RUN_ID";
 
@@ -27,10 +32,14 @@ struct ClusterRequest {
   int workers = 1;
   int chiefs = 0;  // 0 or 1; without one, worker 0 is the chief
   bool evaluator = false;
+  // Instead of those counts: exactly these tasks, the master being the chief.
+  std::vector<PlacedTask> layout;
+  std::string visible_devices;  // with a layout: the launcher's own CUDA_VISIBLE_DEVICES
   // The command's stand-alone parameter server (`MUSTER_COMMAND ps`) for the ps, instead of the program.
   bool muster_ps = false;
   std::string muster_command;
   std::string model_dir;             // goes into TF_CONFIG if not empty
+  std::string output_root;           // for all processes, if not empty
   std::vector<std::string> program;  // with its arguments
   // "NAME=VALUE" each, for all processes.
   std::vector<std::string> environment;

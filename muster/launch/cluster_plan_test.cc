@@ -125,5 +125,30 @@ TEST(ClusterPlan, DryRunIsForAShellAndHidesTheToken) {
   EXPECT_THAT(text, Not(HasSubstr("secret")));
 }
 
+TEST(ClusterPlan, ALayoutSaysWhichTasksThereAreAndWhatEachSees) {
+  ClusterRequest request;
+  request.program = {"./experiment"};
+  request.layout = {{{kPsJob, 0}, "h1", 3}, {{kMasterJob, 0}, "h1", 0}, {{kWorkerJob, 0}, "h1", 1}};
+  request.output_root = "/runs";
+  const ClusterPlan plan = Plan(request);
+  EXPECT_EQ(plan.chief, (TaskId{kMasterJob, 0}));
+  ASSERT_EQ(plan.processes.size(), 3);
+  EXPECT_EQ(plan.processes[1].task, (TaskId{kMasterJob, 0}));
+  EXPECT_EQ(plan.processes[1].node, "h1");
+  auto environment = Environment(plan.processes[0]);
+  EXPECT_EQ(environment["CUDA_VISIBLE_DEVICES"], "3");
+  EXPECT_EQ(environment["MUSTER_OUTPUT_ROOT"], "/runs");
+  EXPECT_EQ(nlohmann::json::parse(environment["TF_CONFIG"])["cluster"]["master"][0], "127.0.0.1:2001");
+  EXPECT_THAT(DryRunText(plan), HasSubstr("# master:0 (the chief) on h1\n"));
+  request.visible_devices = "5,7";
+  EXPECT_EQ(Environment(Plan(request).processes[2])["CUDA_VISIBLE_DEVICES"], "7");
+}
+
+TEST(ClusterPlan, WithoutALayoutDevicesAreLeftAsTheyAre) {
+  const ClusterPlan plan = Plan(Request());
+  EXPECT_FALSE(Environment(plan.processes[0]).contains("CUDA_VISIBLE_DEVICES"));
+  EXPECT_FALSE(Environment(plan.processes[0]).contains("MUSTER_OUTPUT_ROOT"));
+}
+
 }  // namespace
 }  // namespace muster::cluster_plan_test

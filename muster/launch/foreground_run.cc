@@ -15,6 +15,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/companion.h"
 #include "muster/launch/output_queue.h"
 #include "muster/launch/signal_echo.h"
 #include "muster/launch/supervisor.h"
@@ -95,6 +96,19 @@ void FinishTrace(RunTrace* trace, LogMux& log) {
   if (trace != nullptr) trace->Finish([&log](const std::string& line) { log.Say(line); });
 }
 
+absl::Status AddToLog(const TaskId& task, LogMux& log) {
+  const absl::Status added = log.AddTask(task);
+  if (added.ok()) return added;
+  return absl::InvalidArgumentError(absl::StrCat("--log-dir: ", std::string(added.message())));
+}
+
+void SayFirstFailure(const Supervisor::Failure& failure, LogMux& log) {
+  const auto& lines = log.LastLines(failure.task);
+  log.Say(absl::StrCat("first failure: ", failure.task.ToString(), " ", failure.status.ToString(),
+                       lines.empty() ? "; it wrote nothing" : " — its last lines:"));
+  for (const std::string& line : lines) log.Say(absl::StrCat("  ", line));
+}
+
 class ForegroundRun final : public BackendEvents {
  public:
   ForegroundRun(const ClusterPlan& plan, FreePorts ports, const ForegroundOptions& options)
@@ -108,13 +122,12 @@ class ForegroundRun final : public BackendEvents {
         backend_({.run_id = options.run_id, .environment = options.environment}, loop_, *this) {}
 
   absl::StatusOr<int> Run() {
-    for (const ProcessSpec& process : plan_.processes) {
-      const absl::Status added = log_.AddTask(process.task);
-      if (!added.ok()) return absl::InvalidArgumentError(absl::StrCat("--log-dir: ", std::string(added.message())));
-    }
+    for (const ProcessSpec& process : plan_.processes) RETURN_IF_ERROR(AddToLog(process.task, log_));
+    if (options_.companion.has_value()) RETURN_IF_ERROR(AddToLog(options_.companion->task, log_));
     RETURN_IF_ERROR(backend_.Start());
     const absl::Status launched = LaunchAll();
     if (launched.ok()) Supervise();
+    companion_.End(loop_);
     const int strays = backend_.Stop();
     if (launched.ok()) ReportEnd(strays);
     Flush();
@@ -128,6 +141,7 @@ class ForegroundRun final : public BackendEvents {
   }
   void OnExit(const TaskId& task, const ExitStatus& status) override {
     log_.Finish(task);
+    if (companion_.Is(task)) return companion_.OnExit(status, /*early=*/!supervisor_->done());
     supervisor_->OnExit(task, status);
   }
 
@@ -152,6 +166,8 @@ class ForegroundRun final : public BackendEvents {
                               .relaunch = [this](const TaskId& task) { return LaunchAgain(task); }};
     supervisor_.emplace(running, std::move(options), backend_, RealClock(),
                         [this](const std::string& line) { log_.Say(line); });
+    for (const std::string& note : options_.notes) log_.Say(note);
+    companion_.Launch();
     loop_.Watch(signals_.fd(), POLLIN, [this](short) {
       for (int interrupts = signals_.Take(); interrupts > 0; --interrupts) supervisor_->OnInterrupt();
     });
@@ -176,12 +192,7 @@ class ForegroundRun final : public BackendEvents {
   void ReportEnd(int strays) {
     FinishTrace(options_.trace, log_);
     if (strays > 0) log_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
-    const auto& failure = supervisor_->first_failure();
-    if (!failure.has_value()) return;
-    const auto& lines = log_.LastLines(failure->task);
-    log_.Say(absl::StrCat("first failure: ", failure->task.ToString(), " ", failure->status.ToString(),
-                          lines.empty() ? "; it wrote nothing" : " — its last lines:"));
-    for (const std::string& line : lines) log_.Say(absl::StrCat("  ", line));
+    if (supervisor_->first_failure().has_value()) SayFirstFailure(*supervisor_->first_failure(), log_);
   }
 
   // One queue for both where both lead to the same place, so that no line comes to stand inside another.
@@ -213,6 +224,7 @@ class ForegroundRun final : public BackendEvents {
   OutputQueue stderr_;
   LogMux log_;
   LocalBackend backend_;
+  Companion companion_{options_.companion, backend_, log_};
   std::optional<Supervisor> supervisor_;  // once all are started
 };
 

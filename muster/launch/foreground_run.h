@@ -3,6 +3,7 @@
 // thread, which must be the process's only one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct ForegroundOptions {
   int max_restarts = 0;  // see SupervisorOptions
   LogMuxOptions log;
   RunTrace* trace = nullptr;  // borrowed; null: there is to be none
+  // Runs beside the tasks until they have ended; whatever becomes of it, they go on.
+  std::optional<ProcessSpec> companion = std::nullopt;
+  std::vector<std::string> notes = {};  // lines for the user, said when all run
 };
 
 // The exit code to end with: the chief's. `ports` holds those of the plan's addresses, in its order. An error means

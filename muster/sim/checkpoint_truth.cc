@@ -1,19 +1,33 @@
 #include "muster/sim/checkpoint_truth.h"
 
+#include <algorithm>
+#include <iterator>
+#include <span>
+
 #include "absl/strings/str_cat.h"
 
 namespace muster {
 
-void CheckpointTruth::Begin(int64_t global_step, const std::array<PushLedger::Row, PushLedger::kVariables>& rows,
-                            const std::vector<uint64_t>& counted) {
-  pasts_.push_back({.first_step = global_step, .rows = rows, .counted = {}});
-  counted_ = counted;
+void CheckpointTruth::SetBegun(int ps, const Rows& rows) { begun_[{ps, ledger_.server(ps).generation}] = rows; }
+
+void CheckpointTruth::Begin(const Counted& counted) {
+  pasts_.push_back({.first_step = counted.global_step, .minibatches = counted.minibatches, .counted = {}});
+  numbers_ = counted.numbers;
 }
 
-void CheckpointTruth::Count(const std::vector<uint64_t>& counted, const std::vector<uint64_t>& lives) {
-  for (size_t worker = 0; worker < counted.size(); ++worker)
-    if (counted[worker] > counted_[worker]) pasts_.back().counted.push_back(*ledger_.Newest(lives[worker]));
-  counted_ = counted;
+PushLedger::Push CheckpointTruth::PushOf(uint64_t life, uint64_t number) const {
+  const PushLedger::Push* push = ledger_.Find(life, number);
+  return push == nullptr ? PushLedger::Push() : *push;
+}
+
+void CheckpointTruth::Count(const std::vector<uint64_t>& numbers, const std::vector<uint64_t>& lives) {
+  for (size_t worker = 0; worker < numbers.size(); ++worker) {
+    if (numbers[worker] <= numbers_[worker]) continue;
+    Past& past = pasts_.back();
+    past.counted.push_back(PushOf(lives[worker], numbers[worker]));
+    past.minibatches += static_cast<int64_t>(past.counted.back().size());
+  }
+  numbers_ = numbers;
 }
 
 void CheckpointTruth::SetTotal(int ps, uint64_t round, uint64_t total) {
@@ -30,13 +44,15 @@ void CheckpointTruth::Mark(Hold hold, int ps, const Marked& marked) {
   if (ps != 0) return;
   cut.past = pasts_.size() - 1;
   cut.counted = pasts_.back().counted.size();
-  for (const uint64_t life : marked.uncounted) cut.uncounted.push_back(*ledger_.Newest(life));
+  for (const auto& [life, number] : marked.uncounted) cut.uncounted.push_back(PushOf(life, number));
   cut.global_step = marked.global_step;
 }
 
 std::vector<PushLedger::Push> CheckpointTruth::Uncounted(const Cut& cut) const {
   std::vector<PushLedger::Push> inside = cut.uncounted;
-  std::erase_if(inside, [&](const PushLedger::Push& push) { return (cut.missing >> push.worker & 1) != 0; });
+  std::erase_if(inside, [&](const PushLedger::Push& push) {
+    return !push.empty() && (cut.missing >> push.front().worker & 1) != 0;
+  });
   return inside;
 }
 
@@ -47,31 +63,37 @@ int64_t CheckpointTruth::StepOf(const Cut& cut) const {
 
 // All that was inside, and of what was counted later nothing else. What never was counted may be there: its sender
 // died.
-std::optional<std::string> CheckpointTruth::CheckRow(const Cut& cut, int variable, const PushLedger::Row& row) const {
+std::optional<std::string> CheckpointTruth::CheckRow(const Cut& cut, int ps, int variable,
+                                                     const PushLedger::Row& row) const {
   const Past& past = pasts_[cut.past];
-  const auto has = [&](const PushLedger::Push& push) {
-    return (row[ledger_.Element(push)] & ledger_.Digit(push)) != 0;
+  const PushLedger::Row& begun = begun_.at({ps, cut.generations.at(ps)})[variable];
+  const auto has = [&](const PushLedger::Row& any_row, const PushLedger::Minibatch& minibatch) {
+    return (any_row[ledger_.Element(minibatch)] & ledger_.Digit(minibatch)) != 0;
   };
-  const auto name = [](const PushLedger::Push& push) {
-    return absl::StrCat("push ", push.number, " of worker ", push.worker);
+  const auto name = [](const PushLedger::Minibatch& minibatch) {
+    return absl::StrCat("minibatch ", minibatch.number, " of worker ", minibatch.worker);
   };
   for (int element = 0; element < ledger_.row(); ++element)
-    if ((past.rows[variable][element] & ~row[element]) != 0) return "misses a push that its model began with";
+    if ((begun[element] & ~row[element]) != 0) return "misses a push that its model began with";
   PushLedger::Row inside{};
-  std::vector<PushLedger::Push> all(past.counted.begin(),
-                                    past.counted.begin() + static_cast<std::ptrdiff_t>(cut.counted));
-  for (const PushLedger::Push& push : Uncounted(cut)) all.push_back(push);
-  for (const PushLedger::Push& push : all) {
-    if (!PushLedger::TakesPart(push, variable)) continue;
-    inside[ledger_.Element(push)] |= ledger_.Digit(push);
-    if (!has(push)) return absl::StrCat("misses ", name(push), ", which its step counts");
+  const auto split = past.counted.begin() + static_cast<std::ptrdiff_t>(cut.counted);
+  const auto minibatches_of = [variable](std::span<const PushLedger::Push> pushes) {
+    PushLedger::Push all;
+    for (const PushLedger::Push& push : pushes)
+      std::copy_if(push.begin(), push.end(), std::back_inserter(all),
+                   [&](const auto& minibatch) { return PushLedger::TakesPart(minibatch, variable); });
+    return all;
+  };
+  std::vector<PushLedger::Push> pushed(past.counted.begin(), split);
+  for (const PushLedger::Push& push : Uncounted(cut)) pushed.push_back(push);
+  for (const PushLedger::Minibatch& minibatch : minibatches_of(pushed)) {
+    inside[ledger_.Element(minibatch)] |= ledger_.Digit(minibatch);
+    if (!has(row, minibatch)) return absl::StrCat("misses ", name(minibatch), ", which its step counts");
   }
-  for (size_t i = cut.counted; i < past.counted.size(); ++i) {
-    const PushLedger::Push& push = past.counted[i];
-    const bool known = (inside[ledger_.Element(push)] & ledger_.Digit(push)) != 0;
-    const bool waited_for = (cut.absent >> push.worker & 1) == 0;
-    if (PushLedger::TakesPart(push, variable) && has(push) && !known && waited_for)
-      return absl::StrCat("has ", name(push), ", which its step doesn't count");
+  for (const PushLedger::Minibatch& minibatch : minibatches_of({split, past.counted.end()})) {
+    const bool waited_for = (cut.absent >> minibatch.worker & 1) == 0;
+    if (has(row, minibatch) && !has(inside, minibatch) && waited_for)
+      return absl::StrCat("has ", name(minibatch), ", which its step doesn't count");
   }
   return std::nullopt;
 }
@@ -97,7 +119,7 @@ std::optional<std::string> CheckpointTruth::Check(int64_t global_step, int varia
       continue;
     wrong.reset();
     for (size_t i = 0; i < rows.size() && !wrong; ++i) {
-      if (!ledger_.averaged()) wrong = CheckRow(cut, variable, rows[i]);
+      if (!ledger_.averaged()) wrong = CheckRow(cut, ps_of_row[i], variable, rows[i]);
       if (ledger_.averaged() && variable == 0) wrong = CheckTotal(cut, ps_of_row[i], digits[i]);
     }
     if (!wrong) return wrong;

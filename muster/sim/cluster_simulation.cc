@@ -12,7 +12,6 @@
 #include "muster/store/last_wait.h"
 #include "muster/store/lease_beat.h"
 #include "muster/train/hooks.h"
-#include "muster/train/session.h"
 
 namespace muster {
 namespace {
@@ -30,23 +29,56 @@ std::vector<Stamp> HeartbeatStamps(const StoreClient& client) {
   return stamps;
 }
 
+LedgerForm FormOf(const Schedule& schedule) {
+  if (schedule.work == ScheduledWork::kSynchronous) return LedgerForm::kAveraged;
+  switch (schedule.scale) {
+    case ScheduledScale::kMean:
+      return LedgerForm::kMean;
+    case ScheduledScale::kStaleness:
+      return LedgerForm::kByStaleness;
+    case ScheduledScale::kNone:
+      break;
+  }
+  return LedgerForm::kWhole;
+}
+
+// Tells the ledger under which number a worker's push leaves it: the client alone gives numbers.
+class NumberedChannel final : public Channel {
+ public:
+  NumberedChannel(std::unique_ptr<Channel> inner, PushLedger& ledger) : inner_(std::move(inner)), ledger_(ledger) {}
+  CallId Call(const Request& request, ReplyCallback done) override {
+    PushPullRequest push;
+    if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, push).ok())
+      ledger_.Number(push.stamp.incarnation, push.stamp.sequence);
+    return inner_->Call(request, std::move(done));
+  }
+  void Cancel(CallId call) override { inner_->Cancel(call); }
+  const std::string& peer() const override { return inner_->peer(); }
+  Stats stats() const override { return inner_->stats(); }
+
+ private:
+  const std::unique_ptr<Channel> inner_;
+  PushLedger& ledger_;
+};
+
 // The channels of a worker's training thread, changed by the plant.
 class WorkerTransport final : public Transport {
  public:
-  WorkerTransport(SimulatedNetwork& network, SimulatedThread& thread, SimulationPlant* plant)
-      : inner_(network, thread), plant_(plant) {}
+  WorkerTransport(SimulatedNetwork& network, SimulatedThread& thread, SimulationPlant* plant, PushLedger& ledger)
+      : inner_(network, thread), plant_(plant), ledger_(ledger) {}
   EventLoop& loop() override { return inner_.loop(); }
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) override {
     return inner_.Listen(address, handler);
   }
   std::unique_ptr<Channel> Connect(const std::string& address) override {
-    auto channel = inner_.Connect(address);
+    std::unique_ptr<Channel> channel = std::make_unique<NumberedChannel>(inner_.Connect(address), ledger_);
     return plant_ != nullptr ? plant_->WrapChannel(std::move(channel)) : std::move(channel);
   }
 
  private:
   SimulatedTransport inner_;
   SimulationPlant* const plant_;
+  PushLedger& ledger_;
 };
 
 }  // namespace
@@ -71,12 +103,13 @@ ClusterSimulation::ClusterSimulation(const Schedule& schedule, SimulationPlant* 
       network_(world_, schedule.network),
       slow_disk_(world_, disk_, absl::Milliseconds(20)),
       slow_other_disk_(world_, other_disk_, absl::Milliseconds(20)),
-      ledger_(schedule.num_ps, schedule.work == ScheduledWork::kSynchronous),
+      ledger_(schedule.num_ps, FormOf(schedule)),
       ps_(schedule.num_ps),
       workers_(schedule.num_workers) {
   world_.SetListener(std::move(listener));
   truth_.leases.resize(schedule.num_ps);
   truth_.gates.resize(schedule.num_ps);
+  truth_.turns.left.resize(schedule.num_ps);
   truth_.violated = [this](const std::string& what) { Violated(what); };
   truth_.note = [this](const std::function<std::string()>& line) { world_.Note(line); };
   for (int ps = 0; ps < schedule_.num_ps; ++ps) addresses_.push_back(absl::StrCat("ps", ps, ":2222"));
@@ -187,7 +220,7 @@ void ClusterSimulation::StartWorker(int worker) {
 
 absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, const bool& stop) {
   const bool first_life = !std::exchange(workers_[worker].has_lived, true);
-  WorkerTransport transport(network_, thread, plant_);
+  WorkerTransport transport(network_, thread, plant_, ledger_);
   const uint64_t incarnation = ++incarnations_;
   StoreClient client(transport, addresses_,
                      {.task = thread.name(),
@@ -202,6 +235,8 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
                        .life = incarnation,
                        .rows = schedule_.rows,
                        .compute = schedule_.compute,
+                       .window = schedule_.window,
+                       .moves = schedule_.differences,
                        .placement = Place(),
                        .thread = &thread,
                        .ledger = &ledger_,
@@ -238,11 +273,17 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
     return absl::IsCancelled(passed) ? absl::OkStatus() : passed;
   };
   if (schedule_.barriers && first_life) RETURN_IF_ERROR(barrier("begin", /*elastic=*/false));
-  while (!session.ShouldStop()) RETURN_IF_ERROR(session.Run());
+  RETURN_IF_ERROR(Train(session));
   // Who is missing in a round, or behind with its clock, must not be waited for at a barrier.
-  if (schedule_.barriers && schedule_.work == ScheduledWork::kAsynchronous)
-    RETURN_IF_ERROR(barrier("end", /*elastic=*/true));
+  if (schedule_.barriers && schedule_.NobodyWaits()) RETURN_IF_ERROR(barrier("end", /*elastic=*/true));
   return session.Close();
+}
+
+absl::Status ClusterSimulation::Train(Session& session) {
+  const int64_t share = schedule_.own_minibatches;
+  for (int64_t minibatch = 0; !session.ShouldStop() && (share == 0 || minibatch < share); ++minibatch)
+    RETURN_IF_ERROR(session.Run());
+  return absl::OkStatus();
 }
 
 void ClusterSimulation::WorkerEnded(int worker, SimulatedProcess& process, const absl::Status& status) {
@@ -284,6 +325,7 @@ void ClusterSimulation::KillPs(const ScheduledFault& fault) {
   ps.process->Kill();
   CheckCheckpoints();
   if (!fault.forgets) return;
+  truth_.turns.memory_lost = true;
   ps.memory = *ArenaMemory::Create();
   ledger_.EndGeneration(fault.ps);
 }
@@ -358,7 +400,9 @@ SimulationOutcome ClusterSimulation::Run() {
           .fingerprint = world_.fingerprint(),
           .events = world_.events(),
           .simulated = world_.Now() - started,
-          .pushes = ledger_.acknowledged()};
+          .pushes = ledger_.acknowledged(),
+          .minibatches = ledger_.minibatches(),
+          .lost = ledger_.lost()};
 }
 
 void ClusterSimulation::CheckEnd(SimulatedWorld::Ending ending) {

@@ -18,6 +18,7 @@
 #include "muster/sim/simulation_plant.h"
 #include "muster/sim/slow_disk.h"
 #include "muster/sim/store_watch.h"
+#include "muster/train/session.h"
 
 namespace muster {
 
@@ -27,7 +28,9 @@ struct SimulationOutcome {
   uint64_t fingerprint = 0;
   uint64_t events = 0;
   absl::Duration simulated;
-  int64_t pushes = 0;  // acknowledged
+  int64_t pushes = 0;       // acknowledged
+  int64_t minibatches = 0;  // computed
+  int64_t lost = 0;         // of them, those of no push that was acknowledged
 };
 
 class ClusterSimulation {
@@ -63,6 +66,8 @@ class ClusterSimulation {
   void StartPs(int ps);
   void RunPs(int ps, SimulatedThread& thread);
   void StartWorker(int worker);
+  // Until the session should stop, or the process has done its share.
+  absl::Status Train(Session& session);
   absl::Status RunWorker(int worker, SimulatedThread& thread, const bool& stop);
   void WorkerEnded(int worker, SimulatedProcess& process, const absl::Status& status);
   void Meet(const ScheduledFault& fault);

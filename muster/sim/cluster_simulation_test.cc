@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -66,6 +67,90 @@ TEST_F(ClusterSimulationTest, WithoutFaultsEveryPushIsAcknowledgedAndCounted) {
   }
 }
 
+// Each worker has a window at the end that isn't full.
+TEST_F(ClusterSimulationTest, WithoutFaultsNoMinibatchOfAWindowIsLost) {
+  for (const bool differences : {false, true}) {
+    Schedule schedule = DrawSchedule(7);
+    schedule.faults.clear();
+    schedule.in_parts = false;
+    schedule.last_step = 1000;
+    schedule.window = 3;
+    schedule.differences = differences;
+    schedule.own_minibatches = 7;
+    for (const ScheduledWork work :
+         {ScheduledWork::kWindows, ScheduledWork::kOrdered, ScheduledWork::kBoundedStaleness}) {
+      schedule.work = work;
+      const SimulationOutcome outcome = Run(schedule);
+      EXPECT_FALSE(outcome.violation) << *outcome.violation;
+      EXPECT_EQ(outcome.minibatches, 7 * schedule.num_workers);
+      EXPECT_EQ(outcome.pushes, 3 * schedule.num_workers);
+      EXPECT_EQ(outcome.lost, 0);
+    }
+  }
+}
+
+// A client that says nothing of the scale is found at every ps that applies its push.
+TEST_F(ClusterSimulationTest, APushIsDividedByItsMinibatchesOrByItsStaleness) {
+  const auto plant = MakePlant("forget-scales");
+  ASSERT_TRUE(plant.ok());
+  Schedule schedule = DrawSchedule(7);
+  schedule.faults.clear();
+  schedule.num_workers = 3;
+  schedule.in_parts = false;
+  schedule.work = ScheduledWork::kWindows;
+  schedule.window = 3;
+  const std::map<ScheduledScale, std::string> findings = {{ScheduledScale::kMean, "in a window of 3"},
+                                                          {ScheduledScale::kStaleness, "its push being stale by "}};
+  for (const auto& [scale, finding] : findings) {
+    schedule.scale = scale;
+    for (const bool differences : {false, true}) {
+      schedule.differences = differences;
+      EXPECT_EQ(Run(schedule).violation, std::nullopt) << schedule.ToString();
+      const auto found = Run(schedule, plant->get()).violation;
+      ASSERT_TRUE(found) << schedule.ToString();
+      EXPECT_NE(found->find(finding), std::string::npos) << *found;
+    }
+  }
+}
+
+// Nobody has seen them, as every pull finds.
+TEST_F(ClusterSimulationTest, AWorkerThatDiesLosesTheMinibatchesOfItsWindow) {
+  Schedule schedule = DrawSchedule(7);
+  schedule.num_workers = 2;
+  schedule.in_parts = false;
+  schedule.last_step = 1000;
+  schedule.work = ScheduledWork::kWindows;
+  schedule.window = 4;
+  schedule.own_minibatches = 30;
+  schedule.compute = absl::Seconds(1);
+  int64_t most = 0;
+  for (int moment = 0; moment < 8; ++moment) {
+    schedule.faults = {{.kind = ScheduledFaultKind::kKillWorker,
+                        .at = absl::Seconds(2) + moment * absl::Milliseconds(500),
+                        .worker = 1,
+                        .lasts = absl::Seconds(5)}};
+    const SimulationOutcome outcome = Run(schedule);
+    EXPECT_FALSE(outcome.violation) << *outcome.violation;
+    EXPECT_LE(outcome.lost, schedule.window) << schedule.ToString();
+    most = std::max(most, outcome.lost);
+  }
+  EXPECT_GT(most, 0);
+}
+
+TEST_F(ClusterSimulationTest, GradientsArePushedInPartsWhereTheScheduleSaysSo) {
+  Schedule schedule = DrawSchedule(7);
+  schedule.faults.clear();
+  for (const bool in_parts : {false, true}) {
+    schedule.in_parts = in_parts;
+    int parts = 0;
+    const SimulationOutcome outcome = ClusterSimulation(schedule, nullptr, [&](absl::Time, const std::string& line) {
+                                        if (line.find("(a part)") != std::string::npos) ++parts;
+                                      }).Run();
+    EXPECT_FALSE(outcome.violation) << *outcome.violation;
+    EXPECT_EQ(parts > 0, in_parts);
+  }
+}
+
 // The first schedule from `seed` on that fails with the plant; the seeds below find it at once until the code changes
 // so that everything happens at other times.
 std::optional<uint64_t> FindPlanted(SimulationPlant& plant, uint64_t seed) {
@@ -78,20 +163,23 @@ std::optional<uint64_t> FindPlanted(SimulationPlant& plant, uint64_t seed) {
 // docs/simulation.md has the same table.
 TEST_F(ClusterSimulationTest, EveryPlantedBugIsFound) {
   const std::map<std::string, uint64_t> seeds = {{"acknowledge-early", 1},
+                                                 {"answer-turns", 9},
                                                  {"count-early", 1},
+                                                 {"count-one", 9},
                                                  {"count-retries", 28},
                                                  {"export-stale", 3},
                                                  {"forget-clocks", 13},
                                                  {"forget-contributors", 54},
+                                                 {"forget-scales", 9},
                                                  {"forget-waiters", 66},
                                                  {"open-barriers", 2},
-                                                 {"renumber-retries", 13},
-                                                 {"inside-commit-before-header", 277},
+                                                 {"renumber-retries", 15},
+                                                 {"inside-commit-before-header", 662},
                                                  {"inside-count-contributor-twice", 24},
                                                  {"inside-count-twice", 28},
                                                  {"inside-fire-early", 8},
                                                  {"inside-forget-clients", 28},
-                                                 {"inside-ignore-sequence", 15},
+                                                 {"inside-ignore-sequence", 16},
                                                  {"inside-mark-without-hold", 3}};
   for (const std::string& name : PlantNames()) {
     ASSERT_TRUE(seeds.contains(name)) << name;

@@ -97,10 +97,10 @@ void GateWatch::NoteMark(const MarkRequest& request) {
     // What an earlier life had begun, or this one under values that are gone, is never counted.
     if (view.ending.empty() && !view.arena->model().gated() && applied <= request.through[i] &&
         applied > std::max(client.numbers.last_counted, client.settled)) {
-      if (peers_.ledger->Newest(client.incarnation) == nullptr)
-        return Violated(absl::StrCat(client.task, " has applied number ", applied, ", but life ", client.incarnation,
-                                     " has pushed nothing"));
-      marked.uncounted.push_back(client.incarnation);
+      if (peers_.ledger->Find(client.incarnation, applied) == nullptr)
+        return Violated(absl::StrCat("number ", applied, " of ", client.task, " is applied, under which life ",
+                                     client.incarnation, " has pushed nothing"));
+      marked.uncounted.emplace_back(client.incarnation, applied);
     }
   }
   peers_.checkpoints->Mark({request.stamp.incarnation, request.hold}, ps_, marked);

@@ -34,45 +34,60 @@ LedgerSource::LedgerSource(Options options)
 
 void LedgerSource::SetGradients(double value) {
   for (int variable = 0; variable < PushLedger::kVariables; ++variable)
-    for (size_t at = options_.ledger->Element(push_); at < gradients_[variable].size(); at += options_.ledger->row())
+    for (size_t at = options_.ledger->Element(minibatch_); at < gradients_[variable].size();
+         at += options_.ledger->row())
       gradients_[variable][at] = value;
 }
 
 absl::StatusOr<double> LedgerSource::ComputeGradients() {
+  if (full()) StartWindow();  // given up
   CheckPulled();
   if (steps_++ > 0) SetGradients(0);
   SimulatedThread& thread = *options_.thread;
   const uint64_t drawn = HashNumbers(thread.process().world().seed(), thread.process().number(), steps_);
   const absl::Duration compute = options_.compute * (static_cast<double>(drawn >> 40) / static_cast<double>(1 << 24));
   thread.Compute(compute);
-  const auto push = options_.ledger->Begin(options_.worker, options_.life);
-  if (!push) return absl::CancelledError("the ledger has no room for more pushes of this worker");
-  push_ = *push;
-  SetGradients(-static_cast<double>(options_.ledger->unit() * options_.ledger->Digit(push_)));
-  std::fill(values_[kBuffer].begin(), values_[kBuffer].end(), push_.number);
+  const auto minibatch = options_.ledger->Begin(options_.worker);
+  if (!minibatch) return absl::CancelledError("the ledger has no room for more minibatches of this worker");
+  minibatch_ = *minibatch;
+  push_.push_back(minibatch_);
+  if (full()) Send();
+  SetGradients(-static_cast<double>(options_.ledger->unit() * options_.ledger->Digit(minibatch_)));
+  std::fill(values_[kBuffer].begin(), values_[kBuffer].end(), minibatch_.number);
   // The rest of the backward pass, if somebody sends meanwhile.
   for (int variable = PushLedger::kVariables; ready_ && variable-- > 0;) {
-    if (PushLedger::TakesPart(push_, variable)) ready_(variable);
+    if (PushLedger::TakesPart(minibatch_, variable)) ready_(variable);
     thread.Compute(compute);
   }
   return 1.0;
 }
 
 ByteSpan LedgerSource::gradient(size_t i) {
-  if (i >= PushLedger::kVariables || !PushLedger::TakesPart(push_, static_cast<int>(i))) return {};
+  if (i >= PushLedger::kVariables || !PushLedger::TakesPart(minibatch_, static_cast<int>(i))) return {};
   return AsBytes(gradients_[i].data(), gradients_[i].size());
 }
 
+void LedgerSource::Send() {
+  sent_at_ = options_.ledger->Generations();
+  options_.ledger->Send(options_.life, push_);
+}
+
 void LedgerSource::OnAcknowledged() {
-  // With a gate it may have come too late on the others.
-  for (size_t ps = 0; ps < (options_.ledger->averaged() ? 1 : own_.size()); ++ps) {
-    const uint64_t generation = options_.ledger->server(ps).generation;
-    if (own_[ps].generation != generation) own_[ps] = {.generation = generation};
-    if (push_.generations[ps] != generation) continue;
-    for (int variable = 0; variable < PushLedger::kVariables; ++variable)
-      if (PushLedger::TakesPart(push_, variable))
-        own_[ps].rows[variable][options_.ledger->Element(push_)] |= options_.ledger->Digit(push_);
+  for (const PushLedger::Minibatch& minibatch : push_) {
+    if (minibatch.generations != sent_at_)
+      options_.violated(absl::StrCat("minibatch ", minibatch.number, " of worker ", options_.worker,
+                                     " was computed from values that had been replaced when it was pushed"));
+    // With a gate it may have come too late on the others.
+    for (size_t ps = 0; ps < (options_.ledger->averaged() ? 1 : own_.size()); ++ps) {
+      const uint64_t generation = options_.ledger->server(ps).generation;
+      if (own_[ps].generation != generation) own_[ps] = {.generation = generation};
+      if (minibatch.generations[ps] != generation) continue;
+      for (int variable = 0; variable < PushLedger::kVariables; ++variable)
+        if (PushLedger::TakesPart(minibatch, variable))
+          own_[ps].rows[variable][options_.ledger->Element(minibatch)] |= options_.ledger->Digit(minibatch);
+    }
   }
+  StartWindow();
 }
 
 void LedgerSource::CheckPulled() {
@@ -87,6 +102,15 @@ void LedgerSource::CheckSlice(const PlacedSlice& slice) {
       ByteSpan(value(slice.variable)).subspan(slice.offset * sizeof(double), static_cast<size_t>(slice.bytes));
   const std::string where = absl::StrCat("worker ", options_.worker, " pulled from ps ", slice.ps, ": ");
   if (const auto wrong = options_.ledger->ReadRows(bytes, read_)) return options_.violated(where + *wrong);
+  for (const PushLedger::Minibatch& minibatch : push_)
+    for (const PushLedger::Row& row : read_) {
+      if (!PushLedger::TakesPart(minibatch, slice.variable)) continue;
+      const bool there = (row[options_.ledger->Element(minibatch)] & options_.ledger->Digit(minibatch)) != 0;
+      if (there != options_.moves)
+        return options_.violated(absl::StrCat(
+            "worker ", options_.worker, " has minibatch ", minibatch.number,
+            there ? " in its values, which nobody has pushed" : " of its own not in its values, within the window"));
+    }
   const Own& own = own_[slice.ps];
   if (own.generation != options_.ledger->server(slice.ps).generation) return;
   for (const PushLedger::Row& row : read_)
@@ -102,11 +126,23 @@ LedgerAlgorithm::LedgerAlgorithm(LedgerSource& source, PushLedger& ledger, Place
     case ScheduledWork::kAsynchronous:
       inner_ = std::make_unique<AsynchronousAlgorithm>(source, std::move(placement), LedgerRule());
       return;
+    case ScheduledWork::kWindows:
+    case ScheduledWork::kOrdered:
+      inner_ = MakePipeline(std::move(placement), schedule);
+      return;
     case ScheduledWork::kBoundedStaleness:
+      if (schedule.window > 1) {
+        inner_ = MakePipeline(std::move(placement), schedule);
+        return;
+      }
       inner_ = std::make_unique<BoundedStalenessAlgorithm>(source, std::move(placement), LedgerRule(),
                                                            schedule.staleness_bound);
       return;
     case ScheduledWork::kSynchronous: {
+      if (schedule.in_turn) {
+        inner_ = MakePipeline(std::move(placement), schedule);
+        return;
+      }
       const SynchronousOptions options{.replicas_to_aggregate = static_cast<uint32_t>(schedule.replicas),
                                        .total_replicas = static_cast<uint32_t>(schedule.num_workers),
                                        .elastic = schedule.elastic};
@@ -117,13 +153,68 @@ LedgerAlgorithm::LedgerAlgorithm(LedgerSource& source, PushLedger& ledger, Place
   }
 }
 
+// A difference has its minibatches as a sum of gradients has, with the sign turned.
+std::unique_ptr<Algorithm> LedgerAlgorithm::MakePipeline(PlacementResult placement, const Schedule& schedule) {
+  CommitSpec spec{.window = schedule.window,
+                  .mean = schedule.scale == ScheduledScale::kMean,
+                  .deterministic = schedule.work == ScheduledWork::kOrdered || schedule.in_turn};
+  if (schedule.scale == ScheduledScale::kStaleness) spec.staleness_scale = StalenessScale::kInverseAfterThis;
+  if (schedule.work == ScheduledWork::kBoundedStaleness) spec.staleness_bound = schedule.staleness_bound;
+  const auto workers = static_cast<uint32_t>(schedule.num_workers);
+  if (schedule.in_turn) spec.gate = {GateKind::kSynchronous, workers, workers, /*elastic=*/false};
+  RuleSpec rule = LedgerRule();
+  if (schedule.differences) {
+    spec.kind = CommitKind::kDelta;
+    spec.worker_rule = LedgerRule();
+    rule = {.kind = RuleKind::kAdd};
+  }
+  auto pipeline = std::make_unique<CommitPipeline>(source_, std::move(placement), rule, spec);
+  pipeline_ = pipeline.get();
+  return pipeline;
+}
+
+void LedgerAlgorithm::Begin(StoreClient& client) {
+  source_.StartWindow();
+  inner_->Begin(client);
+}
+
 absl::StatusOr<StepResult> LedgerAlgorithm::Step(StoreClient& client) {
-  const int64_t dropped = synchronous_ != nullptr ? synchronous_->dropped() : 0;
-  ASSIGN_OR_RETURN(const StepResult result, inner_->Step(client));
-  if (synchronous_ != nullptr && synchronous_->dropped() > dropped) return result;
-  ledger_.Acknowledge(source_.push(), result.global_step);
-  source_.OnAcknowledged();
+  const int64_t before = dropped();
+  const absl::StatusOr<StepResult> result = inner_->Step(client);
+  // The pipeline gives up a window whose commit has failed, for the ps may have it all the same.
+  if (!result.ok() && pipeline_ != nullptr && source_.full()) source_.StartWindow();
+  if (!result.ok()) return result;
+  if (dropped() > before) {
+    source_.StartWindow();
+  } else if (source_.full()) {
+    Acknowledge(result->global_step);
+  }
   return result;
+}
+
+int64_t LedgerAlgorithm::dropped() const {
+  if (pipeline_ != nullptr) return pipeline_->dropped();
+  return synchronous_ != nullptr ? synchronous_->dropped() : 0;
+}
+
+void LedgerAlgorithm::End() {
+  ending_ = true;
+  inner_->End();
+}
+
+// The last window is committed however few minibatches it has; once, whatever comes of it.
+absl::Status LedgerAlgorithm::Settle(StoreClient& client) {
+  const bool commits = pipeline_ != nullptr && ending_ && !source_.push().empty();
+  if (commits) source_.Send();
+  absl::Status settled = inner_->Settle(client);
+  if (commits && settled.ok()) Acknowledge(client.global_step());
+  if (commits) source_.StartWindow();
+  return settled;
+}
+
+void LedgerAlgorithm::Acknowledge(int64_t global_step) {
+  ledger_.Acknowledge(source_.push(), global_step);
+  source_.OnAcknowledged();
 }
 
 }  // namespace muster

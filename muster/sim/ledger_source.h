@@ -1,6 +1,6 @@
-// The model of a simulated worker: its gradients are the pushes of a PushLedger (with SGD of rate 1 they add up
-// exactly), and before each minibatch it checks what it has pulled. Beside the trainable variables there are a frozen
-// one and a buffer. LedgerAlgorithm trains it as the schedule says, and tells the ledger what was acknowledged.
+// The model of a simulated worker: its gradients are the minibatches of a PushLedger (with SGD of rate 1 they add up
+// exactly), and before each one it checks what it has pulled. Beside the trainable variables there are a frozen one and
+// a buffer. LedgerAlgorithm trains it as the schedule says, and tells the ledger what was acknowledged.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/algo/algorithm.h"
+#include "muster/algo/commit_pipeline.h"
 #include "muster/algo/synchronous.h"
 #include "muster/sim/push_ledger.h"
 #include "muster/sim/schedule.h"
@@ -26,6 +27,8 @@ class LedgerSource final : public GradientSource {
     uint64_t life = 0;  // incarnation
     int64_t rows = 1;
     absl::Duration compute;  // of a minibatch, at most
+    uint32_t window = 1;     // minibatches a push
+    bool moves = false;      // a rule of the worker's own has each minibatch in its values at once
     PlacementResult placement;
     SimulatedThread* thread = nullptr;
     PushLedger* ledger = nullptr;
@@ -39,8 +42,14 @@ class LedgerSource final : public GradientSource {
   ByteSpan gradient(size_t i) override;
   void AnnounceGradients(GradientReady ready) override { ready_ = std::move(ready); }
 
-  // Of the last minibatch.
+  // The window's minibatches so far.
   const PushLedger::Push& push() const { return push_; }
+  bool full() const { return push_.size() == options_.window; }
+  // What was in it is forgotten.
+  void StartWindow() { push_.clear(); }
+  // What is in it is on its way: ComputeGradients does it when it is full.
+  void Send();
+  // … and every ps has it. A new one begins.
   void OnAcknowledged();
 
  private:
@@ -52,7 +61,9 @@ class LedgerSource final : public GradientSource {
   const std::vector<VariableSpec> variables_;
   std::vector<std::vector<double>> values_;
   std::vector<std::vector<double>> gradients_;
+  PushLedger::Minibatch minibatch_;  // the last
   PushLedger::Push push_;
+  std::vector<uint64_t> sent_at_;  // generations of the ps
   int64_t steps_ = 0;
   GradientReady ready_;
   // What this process's own acknowledged pushes put on each ps, while that keeps its model.
@@ -71,13 +82,24 @@ class LedgerAlgorithm final : public Algorithm {
 
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return inner_->binding(); }
+  uint32_t window() const override { return inner_->window(); }
+  void Begin(StoreClient& client) override;
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
+  void End() override;
+  [[nodiscard]] absl::Status Settle(StoreClient& client) override;
 
  private:
+  std::unique_ptr<Algorithm> MakePipeline(PlacementResult placement, const Schedule& schedule);
+  void Acknowledge(int64_t global_step);
+  // Gradients that came too late for their round, so far.
+  int64_t dropped() const;
+
   LedgerSource& source_;
   PushLedger& ledger_;
   SynchronousAlgorithm* synchronous_ = nullptr;  // inner_, if it is one
+  CommitPipeline* pipeline_ = nullptr;           // likewise
   std::unique_ptr<Algorithm> inner_;
+  bool ending_ = false;
 };
 
 }  // namespace muster

@@ -77,6 +77,25 @@ ScheduledFault DrawFault(Draw& draw, const Schedule& schedule, absl::Duration du
   return fault;
 }
 
+// With as many minibatches as the others have: the faults meet them, and the ledger has digits for no more.
+void DrawWindow(Draw& draw, Schedule& schedule, int64_t smallest) {
+  schedule.window = static_cast<uint32_t>(draw.Between(smallest, 4));
+  schedule.differences = draw.OneIn(2);
+  schedule.own_minibatches = draw.OneIn(2) ? draw.Between(1, schedule.last_step) : 0;
+  schedule.last_step = std::max<int64_t>(3, schedule.last_step / schedule.window);
+  if (schedule.save_steps > 0) schedule.save_steps = std::max<int64_t>(1, schedule.save_steps / schedule.window);
+}
+
+void DrawWindows(Draw& draw, Schedule& schedule) {
+  const int64_t drawn = draw.Between(0, 15);
+  if (drawn >= 6) return;
+  schedule.work = drawn < 3 ? ScheduledWork::kWindows : ScheduledWork::kOrdered;
+  DrawWindow(draw, schedule, drawn < 3 ? 2 : 1);
+  if (schedule.rows > 6 || draw.OneIn(2)) return;  // scaled, an element has one minibatch: rows are longer
+  const bool by_staleness = schedule.work == ScheduledWork::kWindows && !draw.OneIn(3);
+  schedule.scale = by_staleness ? ScheduledScale::kStaleness : ScheduledScale::kMean;
+}
+
 // Of a generator of its own, so that cluster, network and faults of a seed don't depend on it.
 void DrawWork(Schedule& schedule) {
   Draw draw(~schedule.seed);
@@ -88,6 +107,28 @@ void DrawWork(Schedule& schedule) {
   schedule.elastic = !draw.OneIn(3);
   schedule.staleness_bound = static_cast<int>(draw.Between(0, 3));
   schedule.barriers = draw.OneIn(4);
+  if (schedule.work == ScheduledWork::kAsynchronous) DrawWindows(draw, schedule);
+  if (schedule.work == ScheduledWork::kBoundedStaleness && draw.OneIn(2)) DrawWindow(draw, schedule, 2);
+  schedule.in_turn = schedule.work == ScheduledWork::kSynchronous && !schedule.elastic && draw.OneIn(2);
+  if (schedule.in_turn) schedule.replicas = schedule.num_workers;
+}
+
+std::string ShownWindow(const Schedule& schedule) {
+  if (schedule.window == 1 && schedule.work == ScheduledWork::kBoundedStaleness) return "";
+  const auto scale = [&] {
+    switch (schedule.scale) {
+      case ScheduledScale::kMean:
+        return ", divided by them";
+      case ScheduledScale::kStaleness:
+        return ", scaled by staleness";
+      case ScheduledScale::kNone:
+        break;
+    }
+    return "";
+  };
+  return absl::StrCat(
+      ", ", schedule.differences ? "differences" : "sums", " of ", schedule.window, " minibatches", scale(),
+      schedule.own_minibatches > 0 ? absl::StrCat(", ", schedule.own_minibatches, " of each process at most") : "");
 }
 
 std::string Shown(const Schedule& schedule) {
@@ -95,11 +136,18 @@ std::string Shown(const Schedule& schedule) {
   switch (schedule.work) {
     case ScheduledWork::kAsynchronous:
       return absl::StrCat("asynchronous", barriers);
+    case ScheduledWork::kWindows:
+    case ScheduledWork::kOrdered:
+      return absl::StrCat(schedule.work == ScheduledWork::kOrdered ? "in order" : "asynchronous", ShownWindow(schedule),
+                          barriers);
     case ScheduledWork::kSynchronous:
       return absl::StrCat("synchronous, ", schedule.replicas, " of ", schedule.num_workers,
-                          schedule.elastic ? " (elastic)" : "", barriers);
+                          schedule.elastic   ? " (elastic)"
+                          : schedule.in_turn ? ", in order"
+                                             : "",
+                          barriers);
     case ScheduledWork::kBoundedStaleness:
-      return absl::StrCat("staleness bound ", schedule.staleness_bound, barriers);
+      return absl::StrCat("staleness bound ", schedule.staleness_bound, ShownWindow(schedule), barriers);
   }
   return barriers;
 }

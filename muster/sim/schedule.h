@@ -41,8 +41,17 @@ struct ScheduledFault {
 // How the workers of a schedule train.
 enum class ScheduledWork {
   kAsynchronous,
+  kWindows,           // asynchronously, several minibatches a push (the commit pipeline)
+  kOrdered,           // likewise, a push of each worker in turn (deterministic)
   kSynchronous,       // through the gate: `replicas` of all workers
   kBoundedStaleness,  // by clocks
+};
+
+// What a push with windows is multiplied by.
+enum class ScheduledScale {
+  kNone,
+  kMean,       // 1 / its minibatches
+  kStaleness,  // 1 / (1 + its staleness), by each ps
 };
 
 struct Schedule {
@@ -57,14 +66,21 @@ struct Schedule {
   ScheduledWork work = ScheduledWork::kAsynchronous;
   int replicas = 1;  // synchronous: N
   bool elastic = true;
+  bool in_turn = false;  // … not elastic, N = M: they contribute in the workers' order
   int staleness_bound = 0;
-  bool barriers = false;   // one of all before the first step; asynchronous: an elastic one behind the last, too
+  uint32_t window = 1;          // minibatches a push; with windows and in order
+  bool differences = false;     // … which brings what they have made of the worker's own values; else their sum
+  int64_t own_minibatches = 0;  // … a process ends after so many; 0: with the last step
+  ScheduledScale scale = ScheduledScale::kNone;  // … with windows and in order
+  bool barriers = false;   // one of all before the first step; where NobodyWaits: an elastic one behind the last, too
   int restarts = 0;        // how often a task that failed is started again
   absl::Duration compute;  // of a minibatch, at most
   bool in_parts = false;   // asynchronous: each stripe's gradient is pushed by itself, while others are computed
   NetworkOptions network;
   std::vector<ScheduledFault> faults;
 
+  // Nobody is waited for, neither in a gate nor for a turn.
+  bool NobodyWaits() const { return work == ScheduledWork::kAsynchronous || work == ScheduledWork::kWindows; }
   // True if, whatever the times, every task has to end well: nothing is lost for good.
   bool MustSucceed() const;
   std::string ToString() const;

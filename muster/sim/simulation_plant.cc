@@ -1,5 +1,6 @@
 #include "muster/sim/simulation_plant.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -183,6 +184,41 @@ class RenumberRetries final : public ChangedPushChannel {
   uint64_t shift_ = 0;
 };
 
+// Says of a push that it has one minibatch, whatever its window was.
+class CountOne final : public ChangedPushChannel {
+ public:
+  using ChangedPushChannel::ChangedPushChannel;
+
+ private:
+  void Change(PushPullRequest& message) override { message.minibatches = std::min(message.minibatches, 1U); }
+};
+
+// Pushes without the scale that is to be applied: neither a mean nor the staleness counts.
+class ForgetScales final : public ChangedPushChannel {
+ public:
+  using ChangedPushChannel::ChangedPushChannel;
+
+ private:
+  void Change(PushPullRequest& message) override {
+    message.scales.clear();
+    message.staleness_scale = StalenessScale::kNone;
+  }
+};
+
+class ForgetScalesPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
+    return std::make_unique<ForgetScales>(std::move(channel));
+  }
+};
+
+class CountOnePlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
+    return std::make_unique<CountOne>(std::move(channel));
+  }
+};
+
 class RenumberRetriesPlant final : public SimulationPlant {
  public:
   std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
@@ -256,6 +292,26 @@ class ForgetClocksPlant final : public SimulationPlant {
   }
 };
 
+// Gives everybody its turn as soon as it asks.
+class AnswerTurns final : public PassingHandler {
+ public:
+  using PassingHandler::PassingHandler;
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
+    AwaitTurnRequest message;
+    if (inner_.MakeView().arena == nullptr || request.method != static_cast<uint16_t>(StoreMethod::kAwaitTurn) ||
+        !Decode(request.control, message).ok())
+      return inner_.Handle(request, std::move(bulk), std::move(responder));
+    responder.Send(Encode(AwaitTurnReply{message.clock}));
+  }
+};
+
+class AnswerTurnsPlant final : public SimulationPlant {
+ public:
+  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
+    return std::make_unique<AnswerTurns>(service);
+  }
+};
+
 // Lets everybody pass who comes to a barrier.
 class OpenBarriers final : public PassingHandler {
  public:
@@ -292,11 +348,14 @@ std::unique_ptr<SimulationPlant> Make() {
 const std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>& Plants() {
   static const auto& plants = *new std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>{
       {"acknowledge-early", &Make<AcknowledgeEarlyPlant>},
+      {"answer-turns", &Make<AnswerTurnsPlant>},
       {"count-early", &Make<CountEarlyPlant>},
+      {"count-one", &Make<CountOnePlant>},
       {"count-retries", &Make<CountRetriesPlant>},
       {"export-stale", &Make<ExportStalePlant>},
       {"forget-clocks", &Make<ForgetClocksPlant>},
       {"forget-contributors", &Make<ForgetContributorsPlant>},
+      {"forget-scales", &Make<ForgetScalesPlant>},
       {"forget-waiters", &Make<ForgetWaitersPlant>},
       {"inside-mark-without-hold", &Make<InsidePlant<PlantedBug::kMarkWithoutHold>>},
       {"open-barriers", &Make<OpenBarriersPlant>},

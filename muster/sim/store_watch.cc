@@ -14,7 +14,8 @@ std::string DescribeRequest(int ps, const IncomingRequest& request) {
   PushPullRequest push;
   HeartbeatRequest stamped;  // the stamp is the first field of all that have one
   if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, push).ok()) {
-    absl::StrAppend(&text, " of ", push.pushed.size(), " slices, counting ", push.minibatches);
+    absl::StrAppend(&text, push.part == UpdatePart::kWhole ? "" : " (a part)", " of ", push.pushed.size(),
+                    " slices, counting ", push.minibatches);
     stamped.stamp = push.stamp;
   } else if (request.method == static_cast<uint16_t>(StoreMethod::kJoin) || !Decode(request.control, stamped).ok()) {
     return text;
@@ -33,7 +34,9 @@ StoreWatch::StoreWatch(int ps, StoreService& service, RequestHandler& inner, Pee
       peers_(std::move(peers)),
       gate_(ps, service,
             {peers_.ledger, &peers_.truth->gates, &peers_.truth->barriers, &peers_.truth->checkpoints,
-             peers_.truth->violated}) {
+             peers_.truth->violated}),
+      turns_(ps, service, {&peers_.truth->turns, peers_.truth->violated}),
+      scales_(ps, service, {peers_.ledger, peers_.truth->violated}) {
   if (service.MakeView().arena == nullptr) peers_.truth->leases[ps] = {};
   Look();
 }
@@ -49,9 +52,11 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreWatch::PrepareBulk(const Incomi
 }
 
 void StoreWatch::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+  Look();  // at what was kept back, and applied since: of each client one push at most
   peers_.truth->note([&] { return DescribeRequest(ps_, request); });
   // The values may be replaced.
   if (request.method == static_cast<uint16_t>(StoreMethod::kInitialize)) LookAtAll();
+  turns_.Note(request);
   Responder watched = gate_.Wrap(request, std::move(responder));
   inner_.Handle(request, std::move(bulk), std::move(watched));
   Look();
@@ -65,10 +70,12 @@ void StoreWatch::OnDisconnect(ConnectionId connection) {
 void StoreWatch::Look() {
   const StoreService::View view = service_.MakeView();
   LookAtLease(view);
+  scales_.Look();
   if (view.arena == nullptr) return;
   if (view.arena != arena_ || view.arena->header().generation != generation_) BeginModel(view);
   LookAtCounters(view);
   gate_.Look();
+  turns_.Look();
 }
 
 void StoreWatch::BeginModel(const StoreService::View& view) {
@@ -93,7 +100,8 @@ void StoreWatch::BeginModel(const StoreService::View& view) {
   for (int variable = 0; variable < PushLedger::kVariables; ++variable)
     if (!here[variable]) common[variable].fill(0);
   peers_.ledger->BeginGeneration(ps_, generation_, step_, common);
-  if (ps_ == 0) peers_.truth->checkpoints.Begin(step_, common, CountedNumbers());
+  peers_.truth->checkpoints.SetBegun(ps_, common);
+  if (ps_ == 0) peers_.truth->checkpoints.Begin({step_, arena_->header().counters.minibatches, CountedNumbers()});
 }
 
 std::vector<uint64_t> StoreWatch::Lives() const {
@@ -128,35 +136,40 @@ void StoreWatch::LookAtCounters(const StoreService::View& view) {
   if (!gated && staleness - staleness_before_ != counters.updates - updates_before_)
     Violated(absl::StrCat("the staleness histogram has ", staleness - staleness_before_, " pushes, but ",
                           counters.updates - updates_before_, " were applied"));
-  if (gated ? counters.minibatches < counters.global_step : counters.minibatches != counters.global_step)
+  if (counters.minibatches < counters.global_step)
     Violated(absl::StrCat(counters.minibatches, " minibatches at global step ", counters.global_step));
   if (counters.global_step < step_)
     Violated(absl::StrCat("the global step fell from ", step_, " to ", counters.global_step));
   const bool counted = counters.global_step > step_;
   step_ = counters.global_step;
   if (ps_ != 0) return;
-  peers_.truth->checkpoints.Count(CountedNumbers(), Lives());
+  CheckpointTruth& checkpoints = peers_.truth->checkpoints;
+  checkpoints.Count(CountedNumbers(), Lives());
+  if (!gated && counters.minibatches != checkpoints.minibatches())
+    Violated(absl::StrCat(counters.minibatches, " minibatches, but the pushes that were counted had ",
+                          checkpoints.minibatches()));
   peers_.truth->highest_step = std::max(peers_.truth->highest_step, step_);
   if (counted && !gated) LookAtCountedPushes();
 }
 
-// global_step <= pushes that every ps has whole: one counts when all have it.
+// Every ps has whole what is counted: a push counts when all have it.
 void StoreWatch::LookAtCountedPushes() {
   const PushLedger& ledger = *peers_.ledger;
   // While a chief replaces the models one by one, those of the ps belong to different pasts.
   if (!ledger.Aligned()) return;
-  for (int ps = 0; peers_.service(ps) != nullptr; ++ps) CheckHolds(ps, step_);
+  for (int ps = 0; peers_.service(ps) != nullptr; ++ps) CheckHolds(ps, arena_->header().counters.minibatches);
 }
 
-void StoreWatch::CheckHolds(int ps, int64_t pushes) {
+void StoreWatch::CheckHolds(int ps, int64_t minibatches) {
   Arena* arena = peers_.service(ps)->MakeView().arena;
   if (arena == nullptr) return;
   for (size_t i = 0; i < arena->model().slices.size(); ++i) {
     if (arena->model().slices[i].variable != 0) continue;
     if (!ReadSlice(*arena, static_cast<int>(i))) return;
     for (const PushLedger::Row& row : rows_)
-      if (PushLedger::Count(row) < pushes)
-        return Violated(absl::StrCat("counted ", pushes, " pushes, but ps ", ps, " has only ", PushLedger::Count(row)));
+      if (PushLedger::Count(row) < minibatches)
+        return Violated(
+            absl::StrCat("counted ", minibatches, " minibatches, but ps ", ps, " has only ", PushLedger::Count(row)));
   }
 }
 

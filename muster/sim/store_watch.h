@@ -14,6 +14,8 @@
 #include "muster/sim/checkpoint_truth.h"
 #include "muster/sim/gate_watch.h"
 #include "muster/sim/push_ledger.h"
+#include "muster/sim/scale_watch.h"
+#include "muster/sim/turn_watch.h"
 #include "muster/store/store_service.h"
 
 namespace muster {
@@ -27,6 +29,7 @@ struct ClusterTruth {
   std::vector<Lease> leases;     // one a ps; a ps without memory of an earlier life begins anew
   std::vector<GateTruth> gates;  // one a ps
   std::map<std::string, BarrierTruth> barriers;
+  TurnTruth turns;
   CheckpointTruth checkpoints;
   int64_t highest_step = 0;  // that ps 0 ever had
   std::function<void(const std::string&)> violated;
@@ -63,8 +66,8 @@ class StoreWatch final : public RequestHandler {
   std::vector<uint64_t> CountedNumbers() const;
   // … and its incarnation.
   std::vector<uint64_t> Lives() const;
-  // Every row of the first variable on a ps has at least so many pushes.
-  void CheckHolds(int ps, int64_t pushes);
+  // Every row of the first variable on a ps has at least so many.
+  void CheckHolds(int ps, int64_t minibatches);
   // Rows of slice `slice`; false after a violation.
   bool ReadSlice(Arena& arena, int slice);
   void Violated(const std::string& what) const;
@@ -74,6 +77,8 @@ class StoreWatch final : public RequestHandler {
   RequestHandler& inner_;
   const Peers peers_;
   GateWatch gate_;
+  TurnWatch turns_;
+  ScaleWatch scales_;
   Arena* arena_ = nullptr;  // seen last, as the next two
   uint64_t generation_ = 0;
   int64_t step_ = 0;

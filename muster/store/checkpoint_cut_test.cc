@@ -222,6 +222,37 @@ TEST_F(CheckpointCutTest, NobodyWaitsForThePushOfAnEarlierLife) {
   EXPECT_TRUE(CutCheckpoint(chief()).ok());
 }
 
+// Where the first half is whole, ps 0 marks at once, and counts it as inside; the other half isn't, and ps 1 marks when
+// the next life has joined it.
+TEST_F(CheckpointCutTest, HalfAPushOfAnEarlierLifeIsNotInsideWhereThatIsFoundOnlyAtTheMark) {
+  Push(1, 0);
+  PushPullRequest half = worker().Message(1);
+  half.stamp.sequence = 1;
+  half.minibatches = 0;
+  half.update = true;
+  half.part = UpdatePart::kOpen;
+  const auto pushed = worker().Send(half, 1, 1);
+  Settle();
+  ASSERT_TRUE(pushed->ok()) << pushed->status;
+  workers_[1].reset();
+  Settle();
+  std::vector<std::unique_ptr<Channel>> next_life;
+  int joined = 0;
+  store_->loop.CallAt(store_->loop.Now() + absl::Milliseconds(50), [&] {
+    for (const std::string& address : store_->addresses()) {
+      next_life.push_back(transport().Connect(address));
+      next_life.back()->Call({.method = static_cast<uint16_t>(StoreMethod::kJoin),
+                              .control = Encode(JoinRequest{.task = kTasks[1], .incarnation = 1000})},
+                             [&joined](const absl::StatusOr<Reply>& reply) { joined += reply.ok() ? 1 : 0; });
+    }
+  });
+  const auto cut = CutCheckpoint(chief());
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  Settle();
+  EXPECT_EQ(joined, 2);
+  EXPECT_EQ(cut->global_step, 0);
+}
+
 // A ps that dies while a new life joins must find, restarted, that it is new, or that nothing is under way any more.
 TEST_F(CheckpointCutTest, WhatAnEarlierLifeHadBegunIsSettledBeforeTheNextOneIsRecorded) {
   WatchingProbe probe;

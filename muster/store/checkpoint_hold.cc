@@ -147,7 +147,8 @@ MarkReply CheckpointHold::MakeReply() const {
   if (arena_->model().gated()) return reply;
   for (uint32_t i = 0; i < through_.size(); ++i) {
     const ClientNumbers& numbers = arena_->client(static_cast<int>(i)).numbers;
-    if (through_[i] > settled_[i] && Observe(numbers.last_applied) < through_[i]) reply.missing.push_back(i);
+    // Of a life that is over, too: ps 0 may have marked before it heard of the next one.
+    if (Observe(numbers.last_applied) < through_[i]) reply.missing.push_back(i);
     // A retry may come after the count.
     const uint64_t over = std::max(settled_[i], Observe(numbers.last_counted));
     if (!ended_ && uncounted_[i] > over && uncounted_[i] <= through_[i]) reply.uncounted.push_back(i);

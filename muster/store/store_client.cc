@@ -208,10 +208,10 @@ absl::Status StoreClient::AwaitAllServers() {
 }
 
 absl::Status StoreClient::Join(bool chief) {
-  RETURN_IF_ERROR(AwaitAllServers());
+  absl::Status stopped = AwaitAllServers();
+  if (!stopped.ok() && !absl::IsCancelled(stopped)) return stopped;  // who is stopped joins to say "done"
   // A ps that has lost its memory has lost everybody's place in the order: what the ps know is what counts.
   if (binding_.ordered) clock_ = 0;
-  absl::Status stopped;
   for (int ps = 0; ps < num_ps(); ++ps) {
     const absl::Status joined = JoinOne(ps, chief, /*last=*/false);
     if (absl::IsCancelled(joined)) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/store/checkpoint_cut.h"
@@ -95,26 +96,28 @@ TEST(StoreClientTest, AwaitReadyKeepsItsDeadline) {
   EXPECT_EQ(store.loop.Now(), deadline);
 }
 
-// A chief that is stopped in the middle of joining: the first ps has it, the second hasn't heard of it yet.
+// A chief that is stopped in the middle of joining: the first ps has it, the second hasn't heard of it yet. Or none
+// has: it is still asking whether all are there.
 TEST(StoreClientTest, AChiefThatIsStoppedWhileItJoinsEndsTrainingForAll) {
-  for (const int num_ps : {1, 3}) {
+  for (const auto& [num_ps, at_once] : {std::pair(1, true), {3, false}, {3, true}}) {
     SimulatedStore store(num_ps, {"chief:0", "worker:0"}, kLongLease);
     Process worker(store, "worker:0", kVariables, {});
     Process chief(store, "chief:0", kVariables, {});
     ASSERT_EQ(worker.client->Join(false), absl::OkStatus());
     worker.client->Bind(worker.model.binding);
-    chief.client = store.Client(
-        "chief:0", {.stop_requested = [&] { return StatusOf(store, 0)["chief"]["task"] == "chief:0" || num_ps == 1; }});
+    chief.client = store.Client("chief:0", {.stop_requested = [&, soon = at_once] {
+                                  return soon || StatusOf(store, 0)["chief"]["task"] == "chief:0";
+                                }});
     store.loop.CallAt(store.loop.Now() + absl::Seconds(1), [&] {
       EXPECT_TRUE(absl::IsCancelled(chief.client->Join(true)));
       EXPECT_EQ(chief.client->Done(), absl::OkStatus());
     });
     const absl::Time begin = store.loop.Now();
-    const absl::Status ended = worker.client->AwaitReady(absl::InfiniteFuture()).status();
+    const absl::Status ended = worker.client->AwaitReady(begin + absl::Hours(1)).status();
     EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
     EXPECT_THAT(Message(ended), HasSubstr("the chief was done before there was a model"));
     // Who comes later hears it, too.
-    EXPECT_TRUE(absl::IsCancelled(worker.client->AwaitReady(absl::InfiniteFuture()).status()));
+    EXPECT_TRUE(absl::IsCancelled(worker.client->AwaitReady(begin + absl::Hours(1)).status()));
     EXPECT_EQ(worker.client->Done(), absl::OkStatus());
     store.Pass(absl::Seconds(1));
     for (int ps = 0; ps < num_ps; ++ps) EXPECT_TRUE(store.service(ps).finished()) << ps;

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/data/dataset.h"
 
 namespace muster {
 namespace {
@@ -113,11 +115,16 @@ DigitsValues FirstValues() {
   return values;
 }
 
-Batcher BatchesOf(const LabelledRows& train, size_t worker, size_t workers) {
-  auto batcher =
-      Batcher::Create(train, {.batch_size = 16, .seed = 1, .shard = worker, .shards = workers, .drop_remainder = true});
-  MUSTER_CHECK(batcher.ok());
-  return *std::move(batcher);
+std::unique_ptr<ExampleStream> BatchesOf(const LabelledRows& train, size_t worker, size_t workers) {
+  const std::shared_ptr<const LabelledRows> borrowed(std::shared_ptr<void>(), &train);
+  auto stream = Dataset::FromRows(borrowed)
+                    .Shuffle({.seed = 1})
+                    .Shard(workers, worker)
+                    .Batch(16, /*drop_remainder=*/true)
+                    .Repeat()
+                    .Open();
+  MUSTER_CHECK(stream.ok());
+  return *std::move(stream);
 }
 
 }  // namespace
@@ -140,18 +147,20 @@ double DigitsAccuracy(const DigitsValues& values, const LabelledRows& data) {
 }
 
 DigitsNetwork::DigitsNetwork(const LabelledRows& train, size_t worker, size_t workers)
-    : batcher_(BatchesOf(train, worker, workers)), values_(FirstValues()), gradients_(Zeros()) {}
+    : batches_(BatchesOf(train, worker, workers)), values_(FirstValues()), gradients_(Zeros()) {}
 
 absl::StatusOr<double> DigitsNetwork::ComputeGradients() {
-  RETURN_IF_ERROR(batcher_.Next(batch_).status());
+  RETURN_IF_ERROR(batches_->Next(batch_).status());
+  const std::span<const float> features = std::as_const(batch_.features.front().value).As<float>();
+  const std::span<const int64_t> labels = std::as_const(batch_.labels).As<int64_t>();
   for (std::vector<float>& gradient : gradients_) std::fill(gradient.begin(), gradient.end(), 0.0F);
-  const float share = 1 / static_cast<float>(batch_.size());
+  const float share = 1 / static_cast<float>(labels.size());
   double loss = 0;
-  for (size_t row = 0; row < batch_.size(); ++row) {
-    const std::span<const float> pixels = batch_.feature_span().subspan(row * kPixels, kPixels);
+  for (size_t row = 0; row < labels.size(); ++row) {
+    const std::span<const float> pixels = features.subspan(row * kPixels, kPixels);
     const RowResult result = RunRow(values_, pixels);
-    loss += LossOf(result, batch_.labels[row]) * share;
-    AddGradients(values_, pixels, batch_.labels[row], share, result, gradients_);
+    loss += LossOf(result, labels[row]) * share;
+    AddGradients(values_, pixels, labels[row], share, result, gradients_);
   }
   return loss;
 }

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "muster/algo/gradient_source.h"
-#include "muster/data/batcher.h"
+#include "muster/data/example_stream.h"
+#include "muster/data/labelled_rows.h"
 
 namespace muster {
 
@@ -36,8 +38,8 @@ class DigitsNetwork final : public GradientSource {
   const DigitsValues& values() const { return values_; }
 
  private:
-  Batcher batcher_;
-  Batch batch_;
+  std::unique_ptr<ExampleStream> batches_;
+  Example batch_;
   DigitsValues values_;
   DigitsValues gradients_;
 };

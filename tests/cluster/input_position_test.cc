@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "muster/data/input_stream.h"
+#include "muster/data/dataset.h"
 #include "muster/train/training_process.h"
 
 namespace muster::input_position_test {
@@ -14,26 +14,27 @@ namespace {
 // The rows of each batch, in order.
 using Batches = std::vector<std::vector<int64_t>>;
 
-LabelledRows Rows(size_t rows) {
+Dataset Rows(size_t rows) {
   std::vector<int64_t> labels(rows);
   std::iota(labels.begin(), labels.end(), int64_t{0});
-  return *LabelledRows::Create(1, std::vector<float>(labels.begin(), labels.end()), labels);
+  return Dataset::FromMemory({.labels = Array::Of({static_cast<int64_t>(rows)}, labels), .has_labels = true});
 }
 
 // Trains `steps` steps in a cluster of its own, which is then gone without an end, as if killed. Saves every
 // `save_steps`.
-Batches Train(FileSystem& disk, const LabelledRows& data, int steps, int64_t save_steps) {
+Batches Train(FileSystem& disk, const Dataset& data, int steps, int64_t save_steps) {
   SimulatedStore store(1, {"chief:0"});
   store.KillPs(0);
   store.StartPs(0, &disk);
   TrainingProcess chief(store, "chief:0", {.files = &disk});
-  auto input = InputStream::Create(data, {.batches = {.batch_size = 4, .seed = 3}, .prefetch = 2});
+  auto input = data.Shuffle({.seed = 3}).Batch(4).Repeat().Prefetch(2).Open();
   EXPECT_TRUE(input.ok()) << input.status();
   Batches batches;
-  Batch batch;
+  Example batch;
   chief.source.on_step = [&](double loss) -> absl::StatusOr<double> {
     EXPECT_TRUE(*(*input)->Next(batch));
-    batches.push_back(batch.labels);
+    const auto labels = batch.labels.As<int64_t>();
+    batches.emplace_back(labels.begin(), labels.end());
     return loss;
   };
   {
@@ -55,7 +56,7 @@ Batches Joined(Batches first, const Batches& second) {
 }
 
 TEST(InputPositionTest, AKilledRunGoesOnWithTheBatchThatWouldHaveCome) {
-  const LabelledRows data = Rows(23);
+  const Dataset data = Rows(23);
   MemoryFileSystem undisturbed;
   const Batches expected = Train(undisturbed, data, 20, 5);
   MemoryFileSystem disk;
@@ -64,7 +65,7 @@ TEST(InputPositionTest, AKilledRunGoesOnWithTheBatchThatWouldHaveCome) {
 }
 
 TEST(InputPositionTest, KilledAgainBeforeItsNextSave) {
-  const LabelledRows data = Rows(23);
+  const Dataset data = Rows(23);
   MemoryFileSystem undisturbed;
   const Batches expected = Train(undisturbed, data, 20, 5);
   MemoryFileSystem disk;

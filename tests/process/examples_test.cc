@@ -51,7 +51,8 @@ std::vector<Example> Examples() {
           {"diloco/run.sh", "--steps=2 --window=5"},
           {"all_reduce/run.sh", "--steps=15"},
           {"one_shot_averaging/run.sh", "--steps=15"},
-          {"ensemble/run.sh", "--steps=15"}};
+          {"ensemble/run.sh", "--steps=15"},
+          {"train_and_evaluate/run.sh", "--steps=30", "[evaluator:0] "}};
 }
 
 // In a folder of its own, where nothing is to be left.
@@ -166,6 +167,7 @@ TEST_F(ExampleRun, RefusesAClusterThatDoesNotFit) {
 TEST(ExamplesList, HasEveryScript) {
   std::vector<std::string> listed, there;
   for (const Example& example : Examples()) listed.push_back(example.script);
+  listed.emplace_back("experiment_iris/run.sh");  // experiment_iris_test
   for (const auto& file : std::filesystem::recursive_directory_iterator(kExamples))
     if (file.path().extension() == ".sh") there.push_back(file.path().lexically_relative(kExamples).string());
   EXPECT_THAT(listed, testing::UnorderedElementsAreArray(there));

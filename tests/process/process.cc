@@ -28,8 +28,13 @@ constexpr absl::Duration kHang = absl::Minutes(2);
 
 std::vector<std::string> EnvironmentFor(const ProcessOptions& options) {
   std::vector<std::string> variables;
+  const auto is_replaced = [&options](const char* own) {
+    return std::any_of(options.environment.begin(), options.environment.end(),
+                       [own](const auto& variable) { return absl::StartsWith(own, variable.first + "="); });
+  };
   for (char** own = environ; *own != nullptr; ++own)
-    if (!absl::StartsWith(*own, "TF_CONFIG=") && !absl::StartsWith(*own, "MUSTER_")) variables.emplace_back(*own);
+    if (!absl::StartsWith(*own, "TF_CONFIG=") && !absl::StartsWith(*own, "MUSTER_") && !is_replaced(*own))
+      variables.emplace_back(*own);
   for (const auto& [name, value] : options.environment) variables.push_back(absl::StrCat(name, "=", value));
   return variables;
 }

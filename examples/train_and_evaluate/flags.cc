@@ -1,0 +1,33 @@
+#include "examples/train_and_evaluate/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace {
+
+std::string NumberFromZero(const std::string& text) {
+  double number = 0;
+  if (absl::SimpleAtod(text, &number) && number >= 0 && number <= 1e9) return "";
+  return absl::StrCat("'", text, "': accepted is a number from 0");
+}
+
+}  // namespace
+
+Flags ParseFlags(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Trains and evaluates a small convolutional network on handwritten digits.", "train_and_evaluate");
+  AddExampleFlags(app, flags);
+  const auto add = [&app](const std::string& name, auto& value, const std::string& what) {
+    app.add_option(name, value, what)->capture_default_str()->check(NumberFromZero);
+  };
+  add("--save_steps", flags.save_steps, "steps between checkpoints; 0: none but the first and the last");
+  add("--throttle_secs", flags.throttle_secs, "from one evaluation's start to the next's, at least");
+  add("--start_delay_secs", flags.start_delay_secs, "of an evaluator, before its first evaluation");
+  add("--stop_at_accuracy", flags.stop_at_accuracy,
+      "training ends when an evaluation was more accurate than this; 0: with --steps");
+  ParseOrExit(app, argc, argv);
+  return flags;
+}

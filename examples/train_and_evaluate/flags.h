@@ -1,0 +1,16 @@
+// What can be said to this example on its command line, beside what all examples have. Used by main.
+#pragma once
+
+#include <cstdint>
+
+#include "examples/digits/example_flags.h"
+
+struct Flags : ExampleFlags {
+  int64_t save_steps = 100;
+  double throttle_secs = 1;
+  double start_delay_secs = 0;
+  double stop_at_accuracy = 0;  // 0: no early stopping
+};
+
+// What is left of the command line. --help ends the process with 0, a mistake with one line and 2.
+Flags ParseFlags(int argc, char** argv);

@@ -1,0 +1,85 @@
+// One model, described once, and trained and evaluated by the same program wherever it runs: in one process, or as the
+// chief, a worker, the ps or the evaluator of a cluster, as flags or TF_CONFIG say.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "examples/digits/accuracy.h"
+#include "examples/digits/input.h"
+#include "examples/digits/net.h"
+#include "examples/train_and_evaluate/flags.h"
+#include "muster/estimator/early_stopping.h"
+#include "muster/estimator/train_and_evaluate.h"
+#include "muster/muster.h"
+
+namespace {
+
+using Images = std::shared_ptr<const muster::ImageData>;
+
+// What comes out of a batch, what the loss is, how it is trained and how it is measured.
+muster::EstimatorSpec Model(const Images& images) {
+  const auto height = static_cast<int64_t>(images->height), width = static_cast<int64_t>(images->width);
+  Net net(height, width, static_cast<int64_t>(images->classes));
+  muster::EstimatorSpec spec;
+  spec.module = net.ptr();
+  spec.forward = [net, height, width](const muster::Minibatch& batch) mutable {
+    const torch::Tensor pixels = muster::FeatureOf(batch, "features").reshape({-1, 1, height, width});
+    const torch::Tensor logits = net->forward(pixels);
+    muster::ModelOutputs outputs{.predictions = {{"class_ids", logits.argmax(1)}, {"logits", logits}}};
+    if (batch.labels.defined()) outputs.loss = torch::nn::functional::cross_entropy(logits, batch.labels);
+    return outputs;
+  };
+  spec.optimizer = muster::Adam({.learning_rate = 0.001});
+  spec.eval_metrics = {{"accuracy", muster::AccuracyMetric()}};
+  return spec;
+}
+
+// Of the training part each worker takes its share, in a new order each epoch, without end.
+muster::InputFn TrainingInput(const Images& images, const Flags& flags) {
+  const std::shared_ptr<const muster::LabelledRows> rows(images, &images->split.train);
+  return [rows, flags](const muster::InputContext& context) {
+    return muster::Dataset::FromRows(rows)
+        .Shuffle({.seed = flags.seed})
+        .Shard(context.num_input_pipelines, context.input_pipeline_id)
+        .Batch(flags.batch_size)
+        .Repeat()
+        .Prefetch();
+  };
+}
+
+// The held-out part, once.
+muster::InputFn EvaluationInput(const Images& images) {
+  const std::shared_ptr<const muster::LabelledRows> rows(images, &images->split.test);
+  return [rows](const muster::InputContext&) { return muster::Dataset::FromRows(rows).Batch(500); };
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
+  const auto choice = muster::AlgorithmChoice::FromCommandLine(argc, argv, {.name = "hogwild"});
+  const Flags flags = ParseFlags(argc, argv);
+  // A ps has no use for data.
+  const auto images = std::make_shared<const muster::ImageData>(task.is_ps() ? muster::ImageData()
+                                                                             : LoadImages(flags.data_dir, flags.csv));
+
+  muster::Estimator estimator([images](const muster::ModelContext&) { return Model(images); },
+                              {.seed = flags.seed,
+                               .save_checkpoints_steps = flags.save_steps,
+                               .algorithm = choice,
+                               .node = {.threads = 1},
+                               .task = task});
+  muster::TrainSpec train_spec{.input_fn = TrainingInput(images, flags), .max_steps = flags.steps};
+  if (flags.stop_at_accuracy > 0)
+    train_spec.hooks.push_back(muster::StopIfEvalIsHigher(
+        estimator, flags.stop_at_accuracy, {.metric = "accuracy", .check = {.run_every = absl::Seconds(0.5)}}));
+  const muster::EvalSpec eval_spec{.input_fn = EvaluationInput(images),
+                                   .steps = std::nullopt,
+                                   .start_delay_secs = flags.start_delay_secs,
+                                   .throttle_secs = flags.throttle_secs};
+
+  // Whoever evaluates knows how good the model is.
+  const auto results = muster::TrainAndEvaluate(estimator, train_spec, eval_spec);
+  if (results.eval.contains("accuracy"))
+    PrintTestAccuracy(results.eval.at("accuracy"), static_cast<int64_t>(results.eval.at("global_step")));
+}

@@ -1,0 +1,20 @@
+// Reads binary PGM and PPM files (P5, grey; P6, RGB), what scientific tools write when they write pictures plainly:
+// "P5", width, height, the largest value (up to 65535), one blank, then the rows, one byte a value or, above 255, two,
+// high one first. Comments (# to the end of the line) may stand between the numbers. Thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "muster/data/image_files/decoded_image.h"
+
+namespace muster {
+
+// Values are brought to 0 ... 255. Reuses the memory of `into`. InvalidArgument naming the file: it isn't P5 or P6, its
+// header is wrong, a value is beyond the largest; DataLoss: it ends too early or goes on too long. Nothing is allocated
+// for pixels that aren't there.
+[[nodiscard]] absl::Status DecodePnm(std::string_view content, const std::string& name, AcceptImageSize accept,
+                                     DecodedImage& into);
+
+}  // namespace muster

@@ -1,0 +1,44 @@
+// A source that is looked at as a whole, once, when its rows are first wanted, and kept for as long as the data set is:
+// what IDX files and folders of images share. Thread-safe; who wants the rows while another thread loads them waits.
+// Internal to muster/data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "muster/base/mutex.h"
+#include "muster/base/status_macros.h"
+#include "muster/data/dataset_stage.h"
+
+namespace muster {
+
+class LoadedSource : public DatasetStage {
+ public:
+  bool indexed() const final { return true; }
+
+  absl::StatusOr<std::shared_ptr<const RowReader>> OpenReader() const final {
+    MutexLock lock(mutex_);
+    if (reader_ == nullptr) {
+      ASSIGN_OR_RETURN(reader_, Load());
+    }
+    return reader_;
+  }
+
+  // Loads. Nothing if that fails, or there is a mistake in the stage: who opens a stream is told.
+  std::optional<int64_t> size() const final {
+    if (!Check().ok()) return std::nullopt;
+    const auto reader = OpenReader();
+    if (!reader.ok()) return std::nullopt;
+    return static_cast<int64_t>((*reader)->rows());
+  }
+
+ private:
+  virtual absl::StatusOr<std::shared_ptr<const RowReader>> Load() const = 0;
+
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const RowReader> reader_ ABSL_GUARDED_BY(mutex_);  // null before, and after an error
+};
+
+}  // namespace muster

@@ -1,0 +1,20 @@
+#include "muster/data/stages/stage_after.h"
+
+#include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
+
+namespace muster {
+
+absl::Status StageAfter::CheckNotShared() const {
+  if (work() == nullptr) return absl::OkStatus();
+  return WrongOptionError(
+      "has no place behind share_by: who shares the work counts rows and epochs; accepted there: map, batch, prefetch");
+}
+
+absl::StatusOr<std::unique_ptr<StageStream>> IndexedStageAfter::MakeStream() const {
+  if (indexed()) return DatasetStage::MakeStream();
+  ASSIGN_OR_RETURN(std::unique_ptr<StageStream> elements, before()->MakeStream());
+  return MakeStreamOver(std::move(elements));
+}
+
+}  // namespace muster

@@ -1,0 +1,35 @@
+// A process that runs beside the tasks of a run until they have ended, and without which they go on: TensorBoard.
+// Used by the thread that runs the loop.
+#pragma once
+
+#include <optional>
+
+#include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/fd_loop.h"
+#include "muster/launch/log_mux.h"
+
+namespace muster {
+
+class Companion {
+ public:
+  // `process`: nothing, and there is none. Borrows the others, which must outlive it.
+  Companion(const std::optional<ProcessSpec>& process, LocalBackend& backend, LogMux& log)
+      : process_(process), backend_(backend), log_(log) {}
+
+  // Whether `task` is it.
+  bool Is(const TaskId& task) const { return process_.has_value() && process_->task == task; }
+  // That it can't be started is only said.
+  void Launch();
+  // It has ended. `early`: before the tasks, which is said.
+  void OnExit(const ExitStatus& status, bool early);
+  // Asks it to end, so that it takes those with it that it has started, and waits a moment for that.
+  void End(FdLoop& loop);
+
+ private:
+  const std::optional<ProcessSpec> process_;
+  LocalBackend& backend_;
+  LogMux& log_;
+  bool runs_ = false;
+};
+
+}  // namespace muster
