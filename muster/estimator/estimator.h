@@ -19,6 +19,8 @@
 
 namespace muster {
 
+class Server;
+
 struct TrainOptions {
   std::vector<std::shared_ptr<SessionHook>> hooks;
   // At most one: so many more steps, or until the global step is this; neither: until the input ends.
@@ -29,6 +31,7 @@ struct TrainOptions {
 
 struct EvaluateOptions {
   std::optional<int64_t> steps;  // batches; unset: until the input ends
+  // Told of each batch as of a run of a session that has no client, algorithm or saver (docs/estimator.md).
   std::vector<std::shared_ptr<SessionHook>> hooks;
   std::string checkpoint_path;  // empty: the latest of model_dir
   std::string name;             // results go to model_dir/eval_NAME; empty: model_dir/eval
@@ -44,21 +47,28 @@ using EvalResults = std::map<std::string, double>;
 
 class Estimator {
  public:
-  // Resolves the config; an error of it is thrown here. Nothing is made yet.
-  Estimator(ModelFn model_fn, RunConfig config = {}, Params params = {},
-            std::optional<WarmStartSettings> warm_start_from = std::nullopt);
-  virtual ~Estimator() = default;
+  // Resolves the config; an error of it is thrown here. Nothing is made yet. From here on the process's log is the
+  // task's, and an uncaught Error ends it in order (train/error.h).
+  explicit Estimator(ModelFn model_fn, RunConfig config = {}, Params params = {},
+                     std::optional<WarmStartSettings> warm_start_from = std::nullopt);
+  virtual ~Estimator();
+  Estimator(const Estimator&) = delete;
+  Estimator& operator=(const Estimator&) = delete;
 
   // Blocks until trained. In a cluster: this worker's or chief's part. max_steps reached before: says so and returns.
-  // In a cluster one call a process, as its server has one session.
+  // In a cluster one call a process, as its server has one session. Throws Error (IsWrongConfiguration) of a ps and of
+  // an evaluator, which don't train.
   Estimator& Train(const InputFn& input_fn, const TrainOptions& options = {});
   // Of a checkpoint, in this process; torch's generators are afterwards as before. Writes the results as summaries and
-  // a line of metrics.jsonl. Throws Error: FailedPrecondition, there is no checkpoint yet.
+  // a line of metrics.jsonl. In the middle of Train too, by a hook or a saving listener. Throws Error:
+  // FailedPrecondition, there is no checkpoint yet, or it is of another model.
   EvalResults Evaluate(const InputFn& input_fn, const EvaluateOptions& options = {});
-  // Calls `each` with the predictions of one row after the other (without the batch's dimension).
+  // Calls `each` with the predictions of one row after the other (without the batch's dimension), of a checkpoint as
+  // Evaluate. Throws Error: InvalidArgument, a key that isn't among the predictions (with those that are).
   void Predict(const InputFn& input_fn, const std::function<void(const Tensors&)>& each,
                const PredictOptions& options = {});
-  // Of the latest checkpoint. Throws Error: FailedPrecondition, there is none; NotFound, no variable of that name.
+  // Of the latest checkpoint, "global_step" (int64 []) among them. Throws Error: FailedPrecondition, there is none;
+  // NotFound, no variable of that name.
   std::vector<std::string> VariableNames() const;
   torch::Tensor VariableValue(const std::string& name) const;
   // Empty: there is none.
@@ -76,10 +86,16 @@ class Estimator {
   EstimatorSpec MakeSpec(Mode mode) const;  // what the model function returns, checked
 
  private:
+  Server& KeepServer();
+  InputContext TrainingInputContext() const;
+
   const ModelFn model_fn_;
   const RunConfig config_;
   const Params params_;
   const std::optional<WarmStartSettings> warm_start_;
+  // Of a task of a cluster, from its first training on, or an evaluator's, from its first evaluation on.
+  std::unique_ptr<Server> server_;
+  const torch::nn::Module* in_training_ = nullptr;  // while Train runs
 };
 
 }  // namespace muster

@@ -3,7 +3,9 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "muster/data/example.h"
@@ -28,7 +30,8 @@ const torch::Tensor& FeatureOf(const Minibatch& minibatch, const std::string& na
 // Tensors that share the memory of `example`, which they keep; it is given back to be filled again when the last of
 // them is gone.
 Minibatch MinibatchOf(std::shared_ptr<Example> example);
-// And back, for Map functions that would rather work on tensors: both copy.
+// For Map functions that would rather work on tensors: both copy. ArrayOf takes tensors of any device, and throws Error
+// (InvalidArgument): a type that arrays can't have (complex, quantized).
 torch::Tensor TensorOf(const Array& array);
 Array ArrayOf(const torch::Tensor& tensor);
 

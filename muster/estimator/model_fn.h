@@ -39,7 +39,7 @@ struct ModelContext {
 struct ModelOutputs {
   // By name, first dimension the batch: what Predict hands out and metrics look at.
   Tensors predictions;
-  // A scalar; the mean over the batch. Needed in kTrain and kEval.
+  // A scalar: the mean over the batch's rows. Needed in kTrain and kEval.
   torch::Tensor loss;
 };
 
@@ -71,7 +71,8 @@ struct EstimatorSpec {
   std::vector<std::shared_ptr<SessionHook>> training_chief_hooks;
   std::shared_ptr<Scaffold> scaffold;  // may be null
 
-  // kEval, beside "loss", the mean over the batches' rows, which is always there.
+  // kEval, beside "loss", which is always there: the mean of the batches' losses, each of which counts as much as any
+  // other whatever its rows, as in TensorFlow. Names but "loss", "global_step" and "wall_time".
   std::map<std::string, std::shared_ptr<Metric>> eval_metrics;
 
   // For Estimator::Export.
@@ -84,11 +85,12 @@ struct EstimatorSpec {
 // Called once for each Train, Evaluate, Predict and Export. May throw Error.
 using ModelFn = std::function<EstimatorSpec(const ModelContext&)>;
 
-// InvalidArgument, naming what is missing: no module, no forward function.
+// InvalidArgument (IsWrongConfiguration), naming what is missing: no module, no forward function; in kEval a metric
+// that is null, or that is called as what Evaluate says itself.
 [[nodiscard]] absl::Status CheckEstimatorSpec(const EstimatorSpec& spec, Mode mode);
-// The loss of a batch in kTrain and kEval. Throws Error (InvalidArgument): there is none ("the model function returned
-// no loss"), it isn't a scalar (its shape is said), or in kEval it isn't finite. In kTrain a loss that isn't finite is
-// NanTensor's business.
+// The loss of a batch in kTrain and kEval. Throws Error (IsWrongConfiguration): there is none ("the model function
+// returned no loss"), it isn't a scalar (its shape is said); InvalidArgument: in kEval it isn't finite. In kTrain that
+// is the hooks' business (docs/estimator.md).
 const torch::Tensor& LossOf(const ModelOutputs& outputs, Mode mode);
 
 }  // namespace muster

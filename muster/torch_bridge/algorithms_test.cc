@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/algo/algorithm_table.h"
+#include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/random_state.h"
 
 namespace muster::algorithms_test {
@@ -94,6 +95,103 @@ TEST(MakeTrainerTest, AMistakeIsAnErrorOfUsage) {
     EXPECT_EQ(ExitCodeOf(error.status()), ExitCode::kUsage);
     EXPECT_THAT(error.what(), ::testing::HasSubstr("dynsgd"));
   }
+}
+
+std::vector<torch::Tensor> ValuesAfterTraining(const AlgorithmChoice& choice, const OptimizerSpec& optimizer) {
+  torch::nn::Linear net = Net();
+  const auto server = Server::CreateLocal();
+  Replica replica(*server, net);
+  Trainer trainer = MakeTrainer(replica, choice, optimizer);
+  MonitoredTrainingSession session(*server, {});
+  for (const torch::Tensor& minibatch : Minibatches()) session.Run(trainer, [&] { return Loss(net, minibatch); });
+  session.Close();
+  return {net->weight.detach().clone(), net->bias.detach().clone()};
+}
+
+// The weight by SGD at 0.1, the bias at 0.02.
+std::vector<torch::Tensor> ValuesByTorch() {
+  torch::nn::Linear net = Net();
+  torch::optim::SGD weight(std::vector<torch::Tensor>{net->weight}, 0.1);
+  torch::optim::SGD bias(std::vector<torch::Tensor>{net->bias}, 0.02);
+  for (const torch::Tensor& minibatch : Minibatches()) {
+    net->zero_grad();
+    Loss(net, minibatch).backward();
+    weight.step();
+    bias.step();
+  }
+  return {net->weight.detach(), net->bias.detach()};
+}
+
+OptimizerSpec SlowerBias(double rate) {
+  return {muster::Sgd({.learning_rate = rate}),
+          {{.variables = {"bias"}, .rule = muster::Sgd({.learning_rate = 0.02})}}};
+}
+
+bool Near(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  return torch::allclose(a[0], b[0], 1e-5, 1e-6) && torch::allclose(a[1], b[1], 1e-5, 1e-6);
+}
+
+TEST(OwnOptimizerTest, IsTheServersRuleWhereWorkersHaveNone) {
+  EXPECT_TRUE(Near(ValuesAfterTraining({.name = "hogwild"}, SlowerBias(0.1)), ValuesByTorch()));
+  EXPECT_TRUE(Near(ValuesAfterTraining({.name = "all_reduce"}, SlowerBias(0.1)), ValuesByTorch()));
+}
+
+TEST(OwnOptimizerTest, IsTheWorkersRuleWhereThereIsOne) {
+  const AlgorithmChoice choice{.name = "downpour_easy", .parameters = {{"window", "5"}}};
+  EXPECT_TRUE(Near(ValuesAfterTraining(choice, SlowerBias(0.1)), ValuesByTorch()));
+}
+
+TEST(OwnOptimizerTest, ALearningRateOfTheChoiceTakesThePlaceOfItsOwn) {
+  for (const char* name : {"hogwild", "downpour_easy"}) {
+    const AlgorithmChoice choice{.name = name, .parameters = {{"learning_rate", "0.1"}}};
+    EXPECT_TRUE(Near(ValuesAfterTraining(choice, SlowerBias(7)), ValuesByTorch())) << name;
+  }
+}
+
+TEST(OwnOptimizerTest, ARuleOfTheChoiceComesBeforeIt) {
+  const AlgorithmChoice choice{.name = "hogwild", .parameters = {{"server_rule", "sgd:learning_rate=0.1"}}};
+  torch::nn::Linear net = Net();
+  Train(net, choice);
+  EXPECT_TRUE(Near(ValuesAfterTraining(choice, SlowerBias(7)), {net->weight, net->bias}));
+}
+
+// No text has words for a schedule: half the rate from the 13th minibatch on.
+TEST(OwnOptimizerTest, KeepsItsSchedule) {
+  torch::nn::Linear twin = Net();
+  const auto minibatches = Minibatches();
+  for (int i = 0; i < kMinibatches; ++i) {
+    twin->zero_grad();
+    Loss(twin, minibatches[i]).backward();
+    torch::optim::SGD(twin->parameters(), i < 12 ? 0.1 : 0.05).step();
+  }
+  const ScheduleSpec schedule{.kind = ScheduleKind::kStep, .decay_steps = 12, .decay_rate = 0.5};
+  for (const char* name : {"hogwild", "downpour_easy"}) {
+    const auto values = ValuesAfterTraining({.name = name, .parameters = {{"window", "1"}}},
+                                            muster::Sgd({.learning_rate = 0.1, .schedule = schedule}));
+    EXPECT_TRUE(Near(values, {twin->weight, twin->bias})) << name;
+  }
+}
+
+std::string MistakeOf(const AlgorithmChoice& choice, const OptimizerSpec& optimizer) {
+  try {
+    ValuesAfterTraining(choice, optimizer);
+  } catch (const Error& error) {
+    EXPECT_EQ(ExitCodeOf(error.status()), ExitCode::kUsage) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(OwnOptimizerTest, WhatTheWorkersRuleCanNotBeIsSaid) {
+  EXPECT_THAT(MistakeOf({.name = "aeamsgd"}, SlowerBias(0.1)), ::testing::HasSubstr("groups"));
+  EXPECT_THAT(
+      MistakeOf({.name = "downpour_easy"}, {muster::Sgd(), {{.variables = {"hidden.*"}, .rule = muster::Sgd()}}}),
+      ::testing::HasSubstr("hidden.*"));
+  EXPECT_THAT(MistakeOf({.name = "downpour_easy"}, {muster::Sgd(), {{.variables = {"bias"}, .rule = PlainAdd()}}}),
+              ::testing::HasSubstr("climb"));
+  EXPECT_THAT(MistakeOf({.name = "hogwild"}, muster::Sgd({.learning_rate = -1})),
+              ::testing::HasSubstr("learning_rate"));
+  EXPECT_THAT(MistakeOf({.name = "hogwil"}, muster::Sgd()), ::testing::HasSubstr("hogwild"));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "muster/torch_bridge/training.h"
 
-#include <cstring>
 #include <exception>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +9,7 @@
 #include "muster/base/log.h"
 #include "muster/cluster/compute_threads.h"
 #include "muster/cluster/environment.h"
+#include "muster/torch_bridge/load_checkpoint.h"
 #include "muster/torch_bridge/random_state.h"
 #include "muster/torch_bridge/session_devices.h"
 #include "muster/train/sync_replicas.h"
@@ -85,26 +85,7 @@ Replica::Replica(Server& server, std::shared_ptr<torch::nn::Module> module, Repl
     placement_ = ValueOrThrow(PlaceVariables(source_->variables(), num_ps, options.placement, options.partitioning));
 }
 
-void Replica::Load(const CheckpointReader& checkpoint) {
-  const std::vector<VariableSpec>& variables = source_->variables();
-  ThrowIfError(CheckModelOfCheckpoint(checkpoint.manifest(), variables, checkpoint.path()));
-  auto tables = std::make_shared<std::vector<std::vector<std::byte>>>(variables.size());
-  for (size_t i = 0; i < variables.size(); ++i) {
-    MutableByteSpan into = source_->value(i);
-    if (variables[i].kind == VariableKind::kRows) {
-      (*tables)[i].resize(variables[i].bytes());
-      into = (*tables)[i];
-    }
-    ThrowIfError(checkpoint.ReadVariable(variables[i].name, into));
-  }
-  source_->LookUpThrough([tables](size_t variable, const RowsOut& rows) {
-    const size_t row_bytes = rows.values.size() / rows.indices.size();
-    for (size_t i = 0; i < rows.indices.size(); ++i)
-      std::memcpy(rows.values.data() + i * row_bytes, (*tables)[variable].data() + rows.indices[i] * row_bytes,
-                  row_bytes);
-    return absl::OkStatus();
-  });
-}
+void Replica::Load(const CheckpointReader& checkpoint) { ThrowIfError(LoadCheckpoint(*source_, checkpoint)); }
 
 Trainer::Trainer(Replica& replica, std::unique_ptr<Algorithm> algorithm)
     : replica_(replica), algorithm_(std::move(algorithm)) {

@@ -1,0 +1,28 @@
+// One training of an Estimator: its hooks in TensorFlow's order, its session and the loop of its steps. What
+// Estimator::Train is made of. Used by one thread.
+#pragma once
+
+#include <optional>
+
+#include "muster/estimator/estimator.h"
+#include "muster/estimator/input_fn.h"
+#include "muster/estimator/model_fn.h"
+#include "muster/estimator/run_config.h"
+#include "muster/estimator/warm_start.h"
+#include "muster/torch_bridge/training.h"
+
+namespace muster {
+
+struct TrainingRun {
+  Server& server;
+  const RunConfig& config;  // resolved
+  EstimatorSpec spec;
+  InputReader& input;
+  const TrainOptions& options;
+  const std::optional<WarmStartSettings>& warm_start;
+};
+
+// Blocks until trained. Throws Error: what the session, the hooks, the input and the model's functions throw.
+void RunTraining(const TrainingRun& run);
+
+}  // namespace muster
