@@ -266,7 +266,9 @@ TEST_F(WorkQueueClientTest, TheLastUnitsAreWaitedForAsTheirHolderMayDie) {
   const auto chief = Start("chief:0", true);
   auto worker = Start("worker:0");
   while (chief->Take()) {
-    if (Work()["epoch"] == 1 && Work()["handed_out"] == 20) ASSERT_TRUE(worker->Take());
+    if (Work()["epoch"] == 1 && Work()["handed_out"] == 20) {
+      ASSERT_TRUE(worker->Take());
+    }
     while (!chief->in_hand.empty()) chief->TrainOrRecover();
   }
   EXPECT_FALSE(chief->ended) << "the worker has the last one";
