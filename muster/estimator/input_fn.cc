@@ -14,8 +14,28 @@
 namespace muster {
 namespace {
 
+// A Dataset without Batch gives single rows, whose first dimension is something else.
+absl::Status CheckInputIsBatch(const Example& example) {
+  std::optional<int64_t> rows;
+  const auto check = [&rows](const std::string& name, const Array& array) {
+    const char* remedy = "; the elements of an input function's Dataset are batches: end it with Batch";
+    if (array.shape().empty())
+      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is a single value without a batch's rows", remedy));
+    const int64_t here = array.shape().front();
+    if (rows.value_or(here) != here)
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", name, "' has ", here, " rows, and what stands before it ", *rows, remedy));
+    rows = here;
+    return absl::OkStatus();
+  };
+  for (const Feature& feature : example.features) RETURN_IF_ERROR(check(feature.name, feature.value));
+  return example.has_labels ? check("labels", example.labels) : absl::OkStatus();
+}
+
+}  // namespace
+
 // Batches whose tensors are gone, to be filled again. Thread-safe: the last tensor may die on a thread of autograd's.
-class SpareExamples : public std::enable_shared_from_this<SpareExamples> {
+class InputReader::SpareExamples : public std::enable_shared_from_this<SpareExamples> {
  public:
   // An example that comes back here when nobody holds it any more.
   std::shared_ptr<Example> Take() {
@@ -41,26 +61,6 @@ class SpareExamples : public std::enable_shared_from_this<SpareExamples> {
   Mutex mutex_;
   std::vector<std::unique_ptr<Example>> spare_ ABSL_GUARDED_BY(mutex_);
 };
-
-// A Dataset without Batch gives single rows, whose first dimension is something else.
-absl::Status CheckInputIsBatch(const Example& example) {
-  std::optional<int64_t> rows;
-  const auto check = [&rows](const std::string& name, const Array& array) {
-    const char* remedy = "; the elements of an input function's Dataset are batches: end it with Batch";
-    if (array.shape().empty())
-      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is a single value without a batch's rows", remedy));
-    const int64_t here = array.shape().front();
-    if (rows.value_or(here) != here)
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", name, "' has ", here, " rows, and what stands before it ", *rows, remedy));
-    rows = here;
-    return absl::OkStatus();
-  };
-  for (const Feature& feature : example.features) RETURN_IF_ERROR(check(feature.name, feature.value));
-  return example.has_labels ? check("labels", example.labels) : absl::OkStatus();
-}
-
-}  // namespace
 
 struct InputReader::State {
   std::string what;

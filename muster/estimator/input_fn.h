@@ -48,6 +48,7 @@ class InputReader {
   Saveable Position();
 
  private:
+  class SpareExamples;
   struct State;
   std::unique_ptr<State> state_;
 };

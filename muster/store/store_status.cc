@@ -10,10 +10,10 @@
 namespace muster {
 namespace {
 
-using StatusJsonValue = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-StatusJsonValue VariablesJson(Arena& arena) {
-  StatusJsonValue variables = StatusJsonValue::array();
+OrderedJson VariablesJson(Arena& arena) {
+  OrderedJson variables = OrderedJson::array();
   const StoreModel& model = arena.model();
   for (const PlacedSlice& slice : model.slices) {
     const VariableSpec& variable = model.variable(slice);
@@ -36,15 +36,15 @@ const char* Transport(const ClientTable::Client& client, const Listener::Stats& 
              : "tcp";
 }
 
-StatusJsonValue ClientsJson(const StoreService::View& view) {
+OrderedJson ClientsJson(const StoreService::View& view) {
   const ClientTable& clients = *view.clients;
   const absl::Time now = view.now;
-  StatusJsonValue rows = StatusJsonValue::array();
+  OrderedJson rows = OrderedJson::array();
   for (size_t i = 0; i < clients.clients().size(); ++i) {
     const ClientTable::Client& client = clients.clients()[i];
     const WaitingFor& waiting = view.waiting[i];
     const bool joined = client.incarnation != 0;
-    StatusJsonValue row = {
+    OrderedJson row = {
         {"task", client.task},
         {"state", !joined                      ? "not joined"
                   : client.done                ? "done"
@@ -64,10 +64,10 @@ StatusJsonValue ClientsJson(const StoreService::View& view) {
   return rows;
 }
 
-StatusJsonValue QueuesJson(const StoreService::View& view) {
-  StatusJsonValue queues = StatusJsonValue::array();
+OrderedJson QueuesJson(const StoreService::View& view) {
+  OrderedJson queues = OrderedJson::array();
   for (const FifoQueues::View& queue : view.queues) {
-    StatusJsonValue waiting = StatusJsonValue::array();
+    OrderedJson waiting = OrderedJson::array();
     for (const FifoQueues::Waiter& wait : queue.waiting)
       waiting.push_back({{"task", wait.task},
                          {"what", wait.what},
@@ -84,8 +84,8 @@ StatusJsonValue QueuesJson(const StoreService::View& view) {
   return queues;
 }
 
-StatusJsonValue WorkJson(const WorkQueue::View& work, const ClientTable& clients) {
-  StatusJsonValue hands = StatusJsonValue::array();
+OrderedJson WorkJson(const WorkQueue::View& work, const ClientTable& clients) {
+  OrderedJson hands = OrderedJson::array();
   for (const WorkQueue::View::Hand& hand : work.hands)
     hands.push_back({{"task", clients.clients()[static_cast<size_t>(hand.client)].task},
                      {"units", hand.units},
@@ -96,7 +96,7 @@ StatusJsonValue WorkJson(const WorkQueue::View& work, const ClientTable& clients
 }
 
 // The synchronous gate and the bound of staleness, as far as the model has them.
-void AddGates(Arena& arena, StatusJsonValue& status) {
+void AddGates(Arena& arena, OrderedJson& status) {
   const StoreModel& model = arena.model();
   if (model.gated()) {
     const GateCounters& gate = arena.header().gate;
@@ -112,7 +112,7 @@ void AddGates(Arena& arena, StatusJsonValue& status) {
 }
 
 // The staleness counts without the empty tail; the last possible entry means "that or more".
-StatusJsonValue StalenessJson(const std::vector<uint64_t>& counts) {
+OrderedJson StalenessJson(const std::vector<uint64_t>& counts) {
   size_t used = counts.size();
   while (used > 0 && counts[used - 1] == 0) --used;
   return std::vector<uint64_t>(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(used));
@@ -125,37 +125,37 @@ std::string Bytes(double bytes) {
   return absl::StrFormat("%.2f GB", bytes / 1e9);
 }
 
-std::string Text(const StatusJsonValue& value) { return value.get<std::string>(); }
+std::string Text(const OrderedJson& value) { return value.get<std::string>(); }
 
-void AppendQueues(const StatusJsonValue& status, std::string& out) {
+void AppendQueues(const OrderedJson& status, std::string& out) {
   if (!status.contains("queues")) return;
   absl::StrAppend(&out, "\nqueues\n");
-  for (const StatusJsonValue& queue : status.at("queues")) {
+  for (const OrderedJson& queue : status.at("queues")) {
     absl::StrAppendFormat(&out, "  %-40s %d of %d elements of %s, %d enqueued, %d dequeued%s\n", Text(queue.at("name")),
                           queue.at("elements").get<uint64_t>(), queue.at("capacity").get<uint64_t>(),
                           Bytes(static_cast<double>(queue.at("element_bytes").get<uint64_t>())),
                           queue.at("enqueued").get<uint64_t>(), queue.at("dequeued").get<uint64_t>(),
                           queue.at("closed").get<bool>() ? ", closed" : "");
-    for (const StatusJsonValue& wait : queue.at("waiting"))
+    for (const OrderedJson& wait : queue.at("waiting"))
       absl::StrAppendFormat(&out, "    %s waits for %s since %.1f s\n", Text(wait.at("task")), Text(wait.at("what")),
                             wait.at("seconds").get<double>());
   }
 }
 
-void AppendWork(const StatusJsonValue& status, std::string& out) {
+void AppendWork(const OrderedJson& status, std::string& out) {
   if (!status.contains("work")) return;
-  const StatusJsonValue& work = status.at("work");
+  const OrderedJson& work = status.at("work");
   const auto epochs = work.at("epochs").get<int64_t>();
   absl::StrAppendFormat(&out, "\nwork queue %s: epoch %d%s, %d of %d rows handed out, %d units have come back\n",
                         Text(work.at("name")), work.at("epoch").get<int64_t>(),
                         epochs == 0 ? "" : absl::StrCat(" of ", epochs), work.at("handed_out").get<int64_t>(),
                         work.at("rows").get<int64_t>(), work.at("returned").get<uint64_t>());
-  for (const StatusJsonValue& hand : work.at("hands"))
+  for (const OrderedJson& hand : work.at("hands"))
     absl::StrAppendFormat(&out, "  %-12s has %d units%s\n", Text(hand.at("task")), hand.at("units").get<uint64_t>(),
                           hand.at("waits").get<bool>() ? ", and waits for what others have" : "");
 }
 
-std::string RenderTable(const StatusJsonValue& status) {
+std::string RenderTable(const OrderedJson& status) {
   std::string out = absl::StrFormat("%s  %s  up %.1f s\n", Text(status.at("task")), Text(status.at("state")),
                                     status.at("uptime_seconds").get<double>());
   absl::StrAppendFormat(&out, "global step %d  minibatches %d  updates here %d  rule %s\n",
@@ -170,7 +170,7 @@ std::string RenderTable(const StatusJsonValue& status) {
   absl::StrAppend(&out, "\nrequests\n");
   for (const auto& [method, count] : status.at("requests").items())
     absl::StrAppendFormat(&out, "  %-20s %d\n", method, count.get<uint64_t>());
-  const StatusJsonValue& rows = status.at("rows");
+  const OrderedJson& rows = status.at("rows");
   if (rows.at("gathered").get<uint64_t>() + rows.at("pushed").get<uint64_t>() > 0)
     absl::StrAppendFormat(&out, "\nrows of tables: %d gathered, %d pushed\n", rows.at("gathered").get<uint64_t>(),
                           rows.at("pushed").get<uint64_t>());
@@ -179,14 +179,14 @@ std::string RenderTable(const StatusJsonValue& status) {
     if (const auto count = status.at("staleness").at(i).get<uint64_t>(); count > 0)
       absl::StrAppendFormat(&out, "  %-20d %d\n", i, count);
   if (status.contains("gate")) {
-    const StatusJsonValue& gate = status.at("gate");
+    const OrderedJson& gate = status.at("gate");
     absl::StrAppendFormat(&out, "\nround %d: %d of %d contributors%s, %d pushes dropped\n",
                           gate.at("round").get<uint64_t>(), gate.at("contributors").get<uint64_t>(),
                           gate.at("replicas_to_aggregate").get<uint64_t>(),
                           gate.at("elastic").get<bool>() ? " (elastic)" : "", gate.at("dropped").get<uint64_t>());
   }
   absl::StrAppend(&out, "\nclients\n");
-  for (const StatusJsonValue& client : status.at("clients")) {
+  for (const OrderedJson& client : status.at("clients")) {
     std::string since;
     if (client.contains("waiting_seconds"))
       since = absl::StrFormat(" since %.1f s", client.at("waiting_seconds").get<double>());
@@ -200,7 +200,7 @@ std::string RenderTable(const StatusJsonValue& status) {
   AppendQueues(status, out);
   AppendWork(status, out);
   absl::StrAppend(&out, "\nvariables\n");
-  for (const StatusJsonValue& variable : status.at("variables")) {
+  for (const OrderedJson& variable : status.at("variables")) {
     std::string name = Text(variable.at("name"));
     if (variable.at("shards").get<int>() > 1) absl::StrAppend(&name, "/part_", variable.at("shard").get<int>());
     absl::StrAppendFormat(&out, "  %-40s %s%s  %s\n", name, Text(variable.at("dtype")), variable.at("shape").dump(),
@@ -212,7 +212,7 @@ std::string RenderTable(const StatusJsonValue& status) {
 }  // namespace
 
 std::string StatusJson(const StoreService::View& view) {
-  StatusJsonValue status;
+  OrderedJson status;
   status["task"] = view.options->task;
   status["state"] = !view.ending.empty() ? "ended" : view.arena != nullptr ? "ready" : "waiting for the chief";
   status["ending"] = view.ending;
@@ -226,7 +226,7 @@ std::string StatusJson(const StoreService::View& view) {
   const int chief = view.clients->chief();
   status["chief"] = {{"task", chief >= 0 ? view.clients->clients()[chief].task : ""},
                      {"epoch", view.clients->chief_epoch()}};
-  StatusJsonValue requests = StatusJsonValue::object();
+  OrderedJson requests = OrderedJson::object();
   for (uint16_t method = 1; method < kStoreMethods; ++method)
     if (view.requests[method] > 0) requests[StoreMethodName(method)] = view.requests[method];
   status["requests"] = std::move(requests);
@@ -241,13 +241,13 @@ std::string StatusJson(const StoreService::View& view) {
   status["clients"] = ClientsJson(view);
   if (!view.queues.empty()) status["queues"] = QueuesJson(view);
   if (view.work) status["work"] = WorkJson(*view.work, *view.clients);
-  status["variables"] = view.arena != nullptr ? VariablesJson(*view.arena) : StatusJsonValue::array();
+  status["variables"] = view.arena != nullptr ? VariablesJson(*view.arena) : OrderedJson::array();
   // Names come from peers: whatever isn't UTF-8 is shown as such, and doesn't throw.
-  return status.dump(-1, ' ', false, StatusJsonValue::error_handler_t::replace);
+  return status.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 absl::StatusOr<std::string> StatusTable(const std::string& json) {
-  const StatusJsonValue status = StatusJsonValue::parse(json, nullptr, /*allow_exceptions=*/false);
+  const OrderedJson status = OrderedJson::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object()) return absl::InvalidArgumentError("the ps answered with something that is no status");
   try {
     return RenderTable(status);
