@@ -59,7 +59,7 @@ TEST_F(WorkQueueKillTest, EachRowIsSeenOnceAnEpochWhicheverWorkersAreKilled) {
 TEST_F(WorkQueueKillTest, ARunEndsWithItsEpochsAndTheNextGoesOnBehindThem) {
   ScratchDirectory model;
   for (const int epochs : {2, 5}) {
-    Process run(Joined({MUSTER_BIN_DIR "/muster", "run", "--ps", "1", "--workers", "3", "--muster-ps", "--model_dir",
+    Process run(Joined({(MUSTER_BIN_DIR "/muster"), "run", "--ps", "1", "--workers", "3", "--muster-ps", "--model_dir",
                         model.path(), "--"},
                        Joined(ToyThatCounts(), Joined(kShare, {"--steps=1000000000", "--width=" + std::to_string(kRows),
                                                                "--share_epochs=" + std::to_string(epochs)}))));
