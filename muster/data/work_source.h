@@ -1,5 +1,5 @@
 // Who says which rows of an epoch a reader takes next, unit by unit: what Dataset::ShareBy asks. The implementation
-// that shares an epoch among the workers of a job is store/work_queue_client.h; docs/input.md has the protocol.
+// that shares an epoch among the workers of a job is store/work_queue_client.h; docs/work_queue.md has the protocol.
 #pragma once
 
 #include <cstdint>

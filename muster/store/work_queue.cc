@@ -120,12 +120,7 @@ void WorkQueue::Fit(const WorkSpec& spec) {
     return Begin(spec);
   }
   spec_ = spec;
-  Units units;
-  for (const WorkUnit& unit : std::exchange(free_, {}))
-    for (int64_t begin = unit.begin; begin < unit.end; begin += spec.rows_per_unit)
-      if (spec.epochs == 0 || unit.epoch < spec.epochs)
-        units.insert({unit.epoch, begin, std::min(unit.end, begin + spec.rows_per_unit)});
-  free_ = std::move(units);
+  std::erase_if(free_, [&](const WorkUnit& unit) { return spec.epochs > 0 && unit.epoch >= spec.epochs; });
 }
 
 absl::Status WorkQueue::Adopt(const WorkSpec& spec) {
@@ -141,7 +136,15 @@ absl::Status WorkQueue::Adopt(const WorkSpec& spec) {
 }
 
 std::optional<WorkUnit> WorkQueue::Next() {
-  if (!free_.empty()) return free_.extract(free_.begin()).value();
+  if (!free_.empty()) {
+    WorkUnit unit = free_.extract(free_.begin()).value();
+    // Of a checkpoint whose units were larger.
+    if (unit.end - unit.begin > spec_.rows_per_unit) {
+      free_.insert({unit.epoch, unit.begin + spec_.rows_per_unit, unit.end});
+      unit.end = unit.begin + spec_.rows_per_unit;
+    }
+    return unit;
+  }
   if (spec_.epochs > 0 && epoch_ >= spec_.epochs) return std::nullopt;
   const WorkUnit unit = {epoch_, next_, next_ + std::min(spec_.rows_per_unit, spec_.rows - next_)};
   next_ = unit.end;
@@ -239,7 +242,7 @@ bool WorkQueue::Load(const std::optional<WorkState>& state) {
   Begin(state ? state->spec : WorkSpec());
   touched_ = state.has_value();
   if (state) {
-    epoch_ = std::max<int64_t>(state->epoch, 0);
+    epoch_ = std::clamp<int64_t>(state->epoch, 0, kMaxWorkPlace);
     next_ = state->next >= 0 && state->next < spec_.rows ? state->next : 0;
     for (const WorkEntry& entry : state->entries)
       if (const WorkUnit unit = {entry.epoch, entry.begin, entry.end}; IsPlausible(unit, spec_)) free_.insert(unit);

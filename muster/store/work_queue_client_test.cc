@@ -32,7 +32,8 @@ constexpr int64_t kRows = 23;
 const WorkSpec kWork = {"train", kRows, 4, 2};
 constexpr int64_t kUnits = 6;  // of an epoch
 const std::vector<VariableSpec> kVariables = {{.name = "seen", .shape = {kRows}}, {.name = "updates", .shape = {1}}};
-const RuleSpec kAdds = {.learning_rate = -1};
+// A gradient of -1 adds one.
+const RuleSpec kAdds = {.learning_rate = 1};
 
 // A process: what it trains, its session's client and its end of the queue.
 class Learner {
@@ -78,8 +79,8 @@ class Learner {
       in_hand.pop_front();
       if (!source_.Begin()) continue;
       std::vector<float> seen(kRows);
-      for (int64_t row = unit.begin; row < unit.end; ++row) seen[static_cast<size_t>(row)] = 1;
-      const float one = 1;
+      for (int64_t row = unit.begin; row < unit.end; ++row) seen[static_cast<size_t>(row)] = -1;
+      const float one = -1;
       std::memcpy(gradients_.memory[0].data(), seen.data(), gradients_.memory[0].size());
       std::memcpy(gradients_.memory[1].data(), &one, sizeof one);
       const auto pushed =

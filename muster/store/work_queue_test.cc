@@ -292,77 +292,95 @@ TEST_F(WorkQueueTest, WhatOneWorkerMayHaveIsBounded) {
   EXPECT_EQ(Take(first_).answer, WorkAnswer::kUnit);
 }
 
-// Workers that take, train, lose answers, give up, are counted late and die, in every order that a seed gives: each
-// unit of each epoch is counted once.
-TEST_F(WorkQueueTest, EveryUnitIsCountedOnceWhateverHappens) {
+// Workers that take, train, lose answers, give up, are counted late and die, in the order that a seed gives.
+class RandomWorkers {
+ public:
+  explicit RandomWorkers(unsigned seed) : random_(seed) {
+    spec_ = {"train", 1 + static_cast<int64_t>(random_() % 40), 1 + static_cast<int64_t>(random_() % 5), 3};
+  }
+  bool all_ended() const {
+    return std::all_of(lives_.begin(), lives_.end(), [](const Life& life) { return life.ended; });
+  }
+  void Step() {
+    const auto client = static_cast<uint32_t>(random_() % lives_.size());
+    Life& life = lives_[client];
+    switch (random_() % 8) {
+      case 0:
+        if (!life.ended && random_() % 4 == 0) Die(client);
+        break;
+      case 1:
+        if (!life.in_hand.empty() && random_() % 4 == 0) GiveUpOldest(client);
+        break;
+      case 2:
+      case 3:
+        if (!life.in_hand.empty()) CountOldest(client);
+        break;
+      default:
+        if (!life.ended && life.in_hand.size() < 5) Ask(client);
+    }
+  }
+  void ExpectEachUnitCountedOnce() const {
+    const int64_t units = (spec_.rows + spec_.rows_per_unit - 1) / spec_.rows_per_unit;
+    EXPECT_EQ(counted_.size(), static_cast<size_t>(spec_.epochs * units));
+    for (const auto& [unit, times] : counted_) EXPECT_EQ(times, 1) << std::get<0>(unit) << " " << std::get<1>(unit);
+  }
+
+ private:
+  struct Life {
+    uint64_t incarnation = 1;
+    uint64_t requests = 0;
+    uint64_t after = 0;
+    uint64_t asked_after = 0;                   // by the last request
+    std::map<uint64_t, TakeWorkReply> in_hand;  // by ticket
+    bool ended = false;
+  };
+  void Die(uint32_t client) {
+    lives_[client] = {.incarnation = lives_[client].incarnation + 1};
+    if (random_() % 2 == 0) queue_.Return(static_cast<int>(client));
+  }
+  void GiveUpOldest(uint32_t client) {
+    const auto oldest = lives_[client].in_hand.begin();
+    queue_.GiveUp(static_cast<int>(client), {oldest->first});
+    lives_[client].in_hand.erase(oldest);
+  }
+  void CountOldest(uint32_t client) {
+    const auto oldest = lives_[client].in_hand.begin();
+    ++counted_[{oldest->second.epoch, oldest->second.begin}];
+    queue_.Note(static_cast<int>(client), {oldest->first, oldest->first, oldest->first});
+    lives_[client].in_hand.erase(oldest);
+  }
+  void Ask(uint32_t client) {
+    Life& life = lives_[client];
+    const bool again = life.requests > 0 && random_() % 3 == 0;
+    if (!again) {
+      ++life.requests;
+      life.asked_after = life.after;
+    }
+    const auto reply =
+        queue_.Take({.stamp = {client, life.incarnation, life.requests}, .spec = spec_, .after = life.asked_after});
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    if (again || random_() % 5 == 0) return;  // nobody hears it
+    if (reply->answer == WorkAnswer::kUnit) {
+      life.after = reply->ticket;
+      life.in_hand[reply->ticket] = *reply;
+    }
+    life.ended = reply->answer == WorkAnswer::kEnd && life.in_hand.empty();
+  }
+
+  std::minstd_rand random_;
+  WorkSpec spec_;
+  WorkQueue queue_{3};
+  std::vector<Life> lives_ = std::vector<Life>(3);
+  std::map<std::tuple<int64_t, int64_t>, int> counted_;  // by epoch and first row
+};
+
+TEST(WorkQueueRandomTest, EveryUnitIsCountedOnceWhateverHappens) {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);
-    std::minstd_rand random(seed);
-    spec_ = {"train", 1 + static_cast<int64_t>(random() % 40), 1 + static_cast<int64_t>(random() % 5), 3};
-    WorkQueue queue(3);
-    struct Life {
-      uint64_t incarnation = 1;
-      uint64_t requests = 0;
-      uint64_t after = 0;
-      uint64_t asked_after = 0;                   // by the last request
-      std::map<uint64_t, TakeWorkReply> in_hand;  // by ticket
-      bool ended = false;
-    };
-    std::vector<Life> lives(3);
-    std::map<std::tuple<int64_t, int64_t>, int> counted;  // by epoch and first row
-    const auto all_ended = [&] {
-      return std::all_of(lives.begin(), lives.end(), [](const Life& life) { return life.ended; });
-    };
-    int steps = 0;
-    for (; steps < 100000 && !all_ended(); ++steps) {
-      const uint32_t client = random() % 3;
-      Life& life = lives[client];
-      switch (random() % 8) {
-        case 0:  // dies
-          if (random() % 4 == 0 && !life.ended) {
-            life = {.incarnation = life.incarnation + 1};
-            if (random() % 2 == 0) queue.Return(static_cast<int>(client));
-          }
-          break;
-        case 1:  // gives up what it has begun
-          if (!life.in_hand.empty() && random() % 4 == 0) {
-            const auto first = life.in_hand.begin();
-            queue.GiveUp(static_cast<int>(client), {first->first});
-            life.in_hand.erase(first);
-          }
-          break;
-        case 2:
-        case 3:  // a push is counted, which brings the oldest it has
-          if (!life.in_hand.empty()) {
-            const auto first = life.in_hand.begin();
-            ++counted[{first->second.epoch, first->second.begin}];
-            queue.Note(static_cast<int>(client), {first->first, first->first, first->first});
-            life.in_hand.erase(first);
-          }
-          break;
-        default: {
-          if (life.ended || life.in_hand.size() > 4) break;
-          const bool again = life.requests > 0 && random() % 3 == 0;
-          if (!again) {
-            ++life.requests;
-            life.asked_after = life.after;
-          }
-          const auto reply = queue.Take(
-              {.stamp = {client, life.incarnation, life.requests}, .spec = spec_, .after = life.asked_after});
-          ASSERT_TRUE(reply.ok()) << reply.status();
-          if (again || random() % 5 == 0) break;  // nobody hears it
-          if (reply->answer == WorkAnswer::kUnit) {
-            life.after = reply->ticket;
-            life.in_hand[reply->ticket] = *reply;
-          }
-          life.ended = reply->answer == WorkAnswer::kEnd && life.in_hand.empty();
-        }
-      }
-    }
-    ASSERT_TRUE(all_ended()) << "after " << steps << " steps";
-    const int64_t units = (spec_.rows + spec_.rows_per_unit - 1) / spec_.rows_per_unit;
-    EXPECT_EQ(counted.size(), static_cast<size_t>(3 * units));
-    for (const auto& [unit, times] : counted) EXPECT_EQ(times, 1) << std::get<0>(unit) << " " << std::get<1>(unit);
+    RandomWorkers workers(seed);
+    for (int steps = 0; steps < 100000 && !workers.all_ended(); ++steps) workers.Step();
+    ASSERT_TRUE(workers.all_ended());
+    workers.ExpectEachUnitCountedOnce();
   }
 }
 

@@ -19,6 +19,7 @@
 #include "muster/algo/quadratic_source.h"
 #include "muster/base/flush_denormals.h"
 #include "muster/base/log.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/train/hooks.h"
 #include "muster/transport/scripted_handler.h"
 #include "muster/transport/tcp/tcp_transport.h"
@@ -94,6 +95,59 @@ TEST(NodeTest, OneProcessAloneSavesAndGoesOn) {
   TrainAlone(undisturbed, {}, 20);
   EXPECT_EQ(second.values(0), undisturbed.values(0));
   ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
+}
+
+// Of 9 rows in units of 2, `units` at most; the first row of each.
+std::vector<int64_t> TrainOnShares(const std::string& directory, size_t units) {
+  std::vector<int64_t> begins;
+  QuadraticSource source(kVariables);
+  const auto node = *Node::Create(TaskConfig(), {});
+  AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, node->num_ps(), Placement::kGreedyBySize, {}),
+                                  RuleSpec{.learning_rate = 0.1});
+  node->SetAlgorithm(&algorithm);
+  const auto work = node->OpenWorkQueue("rows", {.rows = 9, .rows_per_unit = 2});
+  EXPECT_TRUE(work.ok()) << work.status();
+  Session session(*node->MakeSessionEnvironment(), {.checkpoint_dir = directory}, {});
+  EXPECT_EQ(session.Start(), absl::OkStatus());
+  while (begins.size() < units) {
+    const auto unit = (*work)->Take();
+    EXPECT_TRUE(unit.ok()) << unit.status();
+    if (!unit.ok() || !*unit) break;
+    EXPECT_TRUE((*work)->Begin());
+    EXPECT_EQ(session.Run(), absl::OkStatus());
+    EXPECT_EQ((*work)->Done(), absl::OkStatus());
+    begins.push_back((*unit)->begin);
+  }
+  // Made ready, and never trained on.
+  if (units < 5) {
+    EXPECT_TRUE((*work)->Take().ok());
+  }
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+  return begins;
+}
+
+TEST(NodeTest, OneProcessAloneGoesOnWithTheWorkThatItsCheckpointHasNotGot) {
+  const std::string directory = JoinPath(testing::TempDir(), "muster_node_test_work");
+  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
+  EXPECT_THAT(TrainOnShares(directory, 3), ElementsAre(0, 2, 4));
+  EXPECT_THAT(TrainOnShares(directory, 9), ElementsAre(6, 8));
+  EXPECT_THAT(TrainOnShares(directory, 9), IsEmpty());
+  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
+}
+
+TEST(NodeTest, WhoCannotShareIsTold) {
+  const WorkQueueOptions options = {.rows = 9, .rows_per_unit = 2};
+  const auto why = [&](Node& node, const WorkQueueOptions& what) { return node.OpenWorkQueue("rows", what).status(); };
+  const auto alone = *Node::Create(TaskConfig(), {});
+  EXPECT_TRUE(absl::IsInvalidArgument(why(*alone, {.rows = 0, .rows_per_unit = 2})));
+  EXPECT_EQ(why(*alone, options), absl::OkStatus());
+  EXPECT_THAT(Message(why(*alone, options)), HasSubstr("a job has one"));
+  const absl::Status no_ps = why(**Node::Create(Task(R"({"worker": ["h:1", "h:2"]})", "worker", 1), {}), options);
+  EXPECT_TRUE(IsWrongConfiguration(no_ps)) << no_ps;
+  EXPECT_THAT(Message(no_ps), HasSubstr("Dataset::Shard"));
+  const absl::Status evaluator =
+      why(**Node::Create(Task(R"({"chief": ["h:1"], "ps": ["h:2"]})", "evaluator", 0), {}), options);
+  EXPECT_TRUE(absl::IsFailedPrecondition(evaluator)) << evaluator;
 }
 
 TEST(NodeTest, WhatItSaysOfItself) {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "absl/strings/escaping.h"
 #include "muster/base/file_system.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
@@ -30,15 +31,19 @@ FinalValues ReadFinal(const std::string& directory, int64_t width) {
   EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
   if (!checkpoint.ok()) return final;
   final.global_step = (*checkpoint)->manifest().global_step;
+  const auto& extras = (*checkpoint)->manifest().extras;
+  if (const auto work = extras.find("muster/work_queue"); work != extras.end()) {
+    EXPECT_TRUE(absl::Base64Unescape(work->second, &final.work));
+  }
   EXPECT_TRUE((*checkpoint)->ReadVariable("w", AsMutableBytes(final.w.data(), final.w.size())).ok());
   EXPECT_TRUE((*checkpoint)->ReadVariable("b", AsMutableBytes(final.b.data(), final.b.size())).ok());
   return final;
 }
 
-KilledRun::KilledRun(int workers, int64_t width, const std::vector<std::string>& flags)
+KilledRun::KilledRun(int workers, int64_t width, const std::vector<std::string>& flags, int ps)
     : width_(width),
-      run_(Joined({kMuster, "run", "--ps", "2", "--workers", std::to_string(workers), "--muster-ps", "--model_dir",
-                   model_.path(), "--max-restarts", "1000", "--"},
+      run_(Joined({kMuster, "run", "--ps", std::to_string(ps), "--workers", std::to_string(workers), "--muster-ps",
+                   "--model_dir", model_.path(), "--max-restarts", "1000", "--"},
                   Joined(ToyThatCounts(), Joined({"--steps=1000000000", "--width=" + std::to_string(width)}, flags)))) {
 }
 

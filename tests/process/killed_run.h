@@ -19,17 +19,18 @@ std::vector<std::string> ToyThatCounts();
 // What the last checkpoint of a directory says.
 struct FinalValues {
   int64_t global_step = 0;
+  std::string work;  // the work queue's state, a WorkState; empty: nothing was shared out
   std::vector<float> w;
   std::vector<float> b = std::vector<float>(2);
 };
 FinalValues ReadFinal(const std::string& directory, int64_t width);
 
-// Two ps and some workers, the first of which is the chief; the launcher starts everybody again. Training goes on until
+// Some ps and workers, the first of which is the chief; the launcher starts everybody again. Training goes on until
 // it is interrupted, so however fast it is, it isn't over before the last death.
 class KilledRun {
  public:
-  // `width`: elements of `w`, which lies on ps 0; `b` lies on ps 1.
-  KilledRun(int workers, int64_t width, const std::vector<std::string>& flags);
+  // `width`: elements of `w`, which lies on ps 0; `b` lies on ps 1, if there are two.
+  KilledRun(int workers, int64_t width, const std::vector<std::string>& flags, int ps = 2);
 
   // Waits until the chief has gone on, kills the task, and waits until it has been started again.
   void Kill(const std::string& task);

@@ -8,11 +8,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,9 +25,11 @@
 #include "muster/algo/pipelined.h"
 #include "muster/algo/synchronous.h"
 #include "muster/base/log.h"
+#include "muster/base/mutex.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/environment.h"
 #include "muster/cluster/task_config.h"
+#include "muster/data/work_source.h"
 #include "muster/train/error.h"
 #include "muster/train/hooks.h"
 #include "muster/train/node.h"
@@ -51,6 +56,8 @@ struct Flags {
   bool elastic = false;
   bool all_reduce = false;
   std::optional<uint32_t> staleness;
+  int64_t share_unit = 0;
+  int64_t share_epochs = 0;
   int pipe_bytes = 0;
   std::string throw_in;
 };
@@ -76,6 +83,10 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_flag("--elastic", flags.elastic, "synchronous: nobody waits for the dead");
   app.add_flag("--all_reduce", flags.all_reduce, "in a cluster without ps");
   app.add_option("--staleness", flags.staleness, "the bound of bounded staleness");
+  app.add_option(
+      "--share_unit", flags.share_unit,
+      "elements of a unit of the work queue, by which each update has a gradient for its unit's elements alone");
+  app.add_option("--share_epochs", flags.share_epochs, "of the work queue; 0: for ever");
   app.add_option("--pipe_bytes", flags.pipe_bytes,
                  "that the pipe of stderr holds: how far training gets ahead of who reads it");
   app.add_option("--throw_in", flags.throw_in, "where a hook throws: in that method; of a run's, in the fifth run")
@@ -88,6 +99,72 @@ Flags ParseFlags(int argc, char** argv) {
   }
   return flags;
 }
+
+// Has some units ready before they are trained on, as an input pipeline does.
+class UnitsAhead {
+ public:
+  explicit UnitsAhead(std::shared_ptr<WorkSource> source) : source_(std::move(source)), thread_([this] { Fetch(); }) {}
+  ~UnitsAhead() {
+    source_->Stop();
+    {
+      const MutexLock lock(mutex_);
+      stopping_ = true;
+      changed_.NotifyAll();
+    }
+    thread_.join();
+  }
+  UnitsAhead(const UnitsAhead&) = delete;
+  UnitsAhead& operator=(const UnitsAhead&) = delete;
+
+  // The step before is over. OutOfRange: there is no unit any more, or a stop was requested.
+  absl::StatusOr<WorkUnit> Next() {
+    RETURN_IF_ERROR(source_->Done());
+    for (;;) {
+      ASSIGN_OR_RETURN(const WorkUnit unit, Pop());
+      if (source_->Begin()) return unit;
+    }
+  }
+
+ private:
+  static constexpr size_t kAhead = 3;
+
+  absl::StatusOr<WorkUnit> Pop() {
+    const MutexLock lock(mutex_);
+    while (units_.empty() && end_.ok()) changed_.Wait(mutex_);
+    if (units_.empty()) return end_;
+    const WorkUnit unit = units_.front();
+    units_.pop_front();
+    changed_.NotifyAll();
+    return unit;
+  }
+  void Fetch() {
+    for (;;) {
+      {
+        const MutexLock lock(mutex_);
+        while (units_.size() >= kAhead && !stopping_) changed_.Wait(mutex_);
+        if (stopping_) return;
+      }
+      const auto unit = source_->Take();
+      const MutexLock lock(mutex_);
+      changed_.NotifyAll();
+      if (unit.ok() && *unit) {
+        units_.push_back(**unit);
+        continue;
+      }
+      const bool over = unit.ok() || absl::IsCancelled(unit.status());
+      end_ = over ? absl::OutOfRangeError("all units are done") : unit.status();
+      return;
+    }
+  }
+
+  const std::shared_ptr<WorkSource> source_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<WorkUnit> units_ ABSL_GUARDED_BY(mutex_);
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses all of them
+};
 
 class ToySource final : public GradientSource {
  public:
@@ -109,10 +186,18 @@ class ToySource final : public GradientSource {
     owners_[i] = std::move(owner);
     return true;
   }
+  // From now on a step is about a unit's elements alone. It must outlive the source's last step.
+  void LearnFrom(UnitsAhead* units) { units_ = units; }
   absl::StatusOr<double> ComputeGradients() override {
+    WorkUnit unit{.end = std::numeric_limits<int64_t>::max()};
+    if (units_ != nullptr) {
+      ASSIGN_OR_RETURN(unit, units_->Next());
+    }
     for (size_t i = 0; i < views_.size(); ++i) gradients_[i].assign(views_[i].begin(), views_[i].end());
     for (std::vector<float>& gradient : gradients_)
       if (gradient_) std::fill(gradient.begin(), gradient.end(), *gradient_);
+    for (int64_t i = 0; i < variables_[0].elements(); ++i)
+      if (i < unit.begin || i >= unit.end) gradients_[0][static_cast<size_t>(i)] = 0;
     const double loss = *std::max_element(views_[0].begin(), views_[0].end());
     // As a backward pass does: the last one first.
     for (size_t i = views_.size(); ready_ && i-- > 0;) ready_(i);
@@ -131,6 +216,7 @@ class ToySource final : public GradientSource {
   std::vector<std::span<float>> views_;  // of values_, or of the store's memory
   std::vector<std::shared_ptr<void>> owners_;
   GradientReady ready_;
+  UnitsAhead* units_ = nullptr;  // null: each step is about all elements
 };
 
 // As a user's that has a bug.
@@ -199,6 +285,14 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
   }
   const auto algorithm = MakeAlgorithm(source, std::move(placement), flags, *node);
   node->SetAlgorithm(algorithm.get());
+  std::optional<UnitsAhead> units;
+  if (flags.share_unit > 0) {
+    ASSIGN_OR_RETURN(
+        auto work, node->OpenWorkQueue(
+                       "rows", {.rows = flags.width, .rows_per_unit = flags.share_unit, .epochs = flags.share_epochs}));
+    units.emplace(std::move(work));
+    source.LearnFrom(&*units);
+  }
   ASSIGN_OR_RETURN(SessionEnvironment environment, node->MakeSessionEnvironment());
   Session session(std::move(environment),
                   {.is_chief = flags.is_chief,
