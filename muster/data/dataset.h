@@ -83,7 +83,7 @@ class Dataset {
   // Instead of Shard: which rows this reader takes is asked of `work`, unit by unit, so that each example is used once
   // an epoch whatever workers come and go (work_source.h). Of a source whose size is known (memory, IDX, Shuffle and
   // Map over them); behind it stand Map, Batch (a batch never reaches over the end of a unit) and Prefetch alone, as
-  // `work` counts rows and epochs. Needs ExampleStream::Committed.
+  // `work` counts rows and epochs. Needs ExampleStream::StepOver.
   Dataset ShareBy(std::shared_ptr<WorkSource> work) const;
   Dataset Batch(size_t size, bool drop_remainder = false) const;  // never over the end of an epoch, if before Repeat
   Dataset Repeat(int64_t epochs = 0) const;                       // 0: for ever

@@ -22,20 +22,30 @@ absl::StatusOr<bool> DatasetStream::Next(Example& into) {
   if (stopped_) return absl::CancelledError("the input has been stopped");
   if (!last_.ok() || !*last_) return last_;
   begun_ = true;
-  last_ = stream_->Next(into);
-  if (!last_.ok() || !*last_) return last_;
+  do {
+    last_ = stream_->Next(into);
+    if (!last_.ok() || !*last_) return last_;
+  } while (stage_->work() != nullptr && !BeginUnits());
   ++elements_;
-  if (stage_->work() != nullptr) {
-    place_.Clear();
-    stream_->Tell(place_);
-    units_.push_back(place_.units);
-  }
   return true;
 }
 
-absl::Status DatasetStream::Committed(size_t behind) {
-  for (; units_.size() > behind; units_.pop_front()) units_committed_ = units_.front();
-  for (; units_done_ < units_committed_; ++units_done_) RETURN_IF_ERROR(stage_->work()->Done());
+// Only the last element of a unit begins it: were a unit of several elements begun with its first, the update of that
+// one alone would make all of it done.
+bool DatasetStream::BeginUnits() {
+  place_.Clear();
+  stream_->Tell(place_);
+  bool ours = true;
+  for (; units_drawn_ < place_.units; ++units_drawn_) {
+    const bool begun = stage_->work()->Begin();
+    if (begun) ++units_open_;
+    ours = ours && begun;
+  }
+  return ours;
+}
+
+absl::Status DatasetStream::StepOver() {
+  for (; units_open_ > 0; --units_open_) RETURN_IF_ERROR(stage_->work()->Done());
   return absl::OkStatus();
 }
 

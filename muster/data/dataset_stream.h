@@ -3,8 +3,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -23,11 +22,13 @@ class DatasetStream final : public ExampleStream {
   absl::StatusOr<bool> Next(Example& into) override;
   std::string SavePosition() const override;
   absl::Status RestorePosition(const std::string& saved) override;
-  absl::Status Committed(size_t behind = 0) override;
+  absl::Status StepOver() override;
   void Stop() override;
 
  private:
   DatasetStream(std::shared_ptr<const DatasetStage> stage, std::unique_ptr<StageStream> stream);
+  // Begins the unit of work that ends with the element just drawn, if one does. False: it is another reader's by now.
+  bool BeginUnits();
   // Behind the saved element, or, if there is none such, at the beginning of its epoch.
   absl::Status Seek(const StreamPosition& position);
 
@@ -40,11 +41,10 @@ class DatasetStream final : public ExampleStream {
   bool begun_ = false;                // elements were drawn
   bool moved_ = false;                // a position was restored, or tried to be
   absl::StatusOr<bool> last_ = true;  // what Next said
-  // Where work is shared: units used up with each of the elements that weren't said to be committed, with those that
-  // were, and how many of these the work source has been told of.
-  std::deque<int64_t> units_;
-  int64_t units_committed_ = 0;
-  int64_t units_done_ = 0;
+  // Where work is shared: units whose last element was drawn, and of those that were begun how many the source has not
+  // been told of that their step is over.
+  int64_t units_drawn_ = 0;
+  int64_t units_open_ = 0;
   Place place_;  // kept for its memory
 };
 

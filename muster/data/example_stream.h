@@ -31,11 +31,10 @@ class ExampleStream {
   // not what SavePosition gave.
   [[nodiscard]] virtual absl::Status RestorePosition(const std::string& saved) = 0;
 
-  // What was handed out so far, but for the last `behind` elements, is part of the model: units of work
-  // (Dataset::ShareBy) that are used up are reported to their source, which else would give them to another reader one
-  // day. Called once a step is committed, between two Nexts. Errors: those of WorkSource::Done; the next call asks
-  // again. Without ShareBy there is nothing to do.
-  [[nodiscard]] virtual absl::Status Committed([[maybe_unused]] size_t behind = 0) { return absl::OkStatus(); }
+  // The steps that what was handed out is for are over, whether their updates are counted already or wait in a window:
+  // where work is shared (Dataset::ShareBy), its source is told. Called after every step, between two Nexts. Errors:
+  // those of WorkSource::Done; the next call tells it again.
+  [[nodiscard]] virtual absl::Status StepOver() { return absl::OkStatus(); }
 
   // Ends threads; a Next that waits, and every later one, is Cancelled. From any thread, as often as one likes.
   virtual void Stop() = 0;

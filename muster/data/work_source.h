@@ -27,9 +27,9 @@ class WorkSource {
   // The next unit for this reader; nothing: every unit of the last epoch is done. Blocks while all that is left is with
   // others, who may yet lose it. Errors: Unavailable, who shares the work is out of reach; Cancelled.
   virtual absl::StatusOr<std::optional<WorkUnit>> Take() = 0;
-  // The batch of the oldest unit not yet begun is about to be trained on: the next update that is counted has it, and
-  // then nobody gets the unit again. False: this reader has lost the unit, and another gets it: the batch is to be
-  // skipped.
+  // The batch of the oldest unit not yet begun is about to be trained on (of several batches the last): the next update
+  // that is counted has it, and then nobody gets the unit again. False: this reader has lost the unit, and another gets
+  // it: the batch is to be skipped.
   virtual bool Begin() { return true; }
   // The step of the oldest unit not yet reported is over. (Its update may be counted later only, with those of a
   // window.)

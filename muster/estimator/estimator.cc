@@ -125,12 +125,18 @@ Server& Estimator::KeepServer() {
 }
 
 // The one place that knows how the workers share the input.
-InputContext Estimator::TrainingInputContext() const {
+InputContext Estimator::TrainingInputContext(Server& server) const {
   const TaskConfig& task = *config_.task;
+  InputContext context;
+  context.share = [&server](int64_t rows, int64_t rows_per_unit, int64_t epochs) {
+    return server.OpenWorkQueue("input", {.rows = rows, .rows_per_unit = rows_per_unit, .epochs = epochs});
+  };
   const std::vector<TaskId> workers = task.worker_tasks();
   const auto me = std::find(workers.begin(), workers.end(), task.task());
-  if (!task.distributed() || me == workers.end()) return {};
-  return {.num_input_pipelines = workers.size(), .input_pipeline_id = static_cast<size_t>(me - workers.begin())};
+  if (!task.distributed() || me == workers.end()) return context;
+  context.num_input_pipelines = workers.size();
+  context.input_pipeline_id = static_cast<size_t>(me - workers.begin());
+  return context;
 }
 
 Estimator& Estimator::Train(const InputFn& input_fn, const TrainOptions& options) {
@@ -145,7 +151,7 @@ Estimator& Estimator::Train(const InputFn& input_fn, const TrainOptions& options
   std::unique_ptr<Server> own;
   if (!task.distributed()) own = std::make_unique<Server>(task, config_.node);
   Server& server = own ? *own : KeepServer();
-  InputReader input(input_fn, TrainingInputContext(), "the training input function");
+  InputReader input(input_fn, TrainingInputContext(server), "the training input function");
   if (config_.seed) SeedTorch(*config_.seed);
   EstimatorSpec spec = MakeSpec(Mode::kTrain);
   // All begin with the same weights, and then draw each their own.

@@ -87,7 +87,7 @@ class Estimator {
 
  private:
   Server& KeepServer();
-  InputContext TrainingInputContext() const;
+  InputContext TrainingInputContext(Server& server) const;
 
   const ModelFn model_fn_;
   const RunConfig config_;

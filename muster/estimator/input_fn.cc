@@ -132,8 +132,8 @@ bool InputReader::Next(Minibatch& into) {
   return true;
 }
 
-void InputReader::Committed(size_t behind) {
-  if (const absl::Status told = state_->stream->Committed(behind); !told.ok()) state_->Fail(told);
+void InputReader::StepOver() {
+  if (const absl::Status told = state_->stream->StepOver(); !told.ok()) state_->Fail(told);
 }
 
 Saveable InputReader::Position() {

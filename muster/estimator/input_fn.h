@@ -41,9 +41,9 @@ class InputReader {
   // wasn't a single batch ("yielded nothing"; not where work is shared: the others may have done it all), if an element
   // is no batch (its features and labels don't have the same number of rows); the pipeline's own errors.
   bool Next(Minibatch& into);
-  // What was handed out is part of the model, but for the last `behind` batches: see ExampleStream::Committed. Throws
-  // Error: that of the queue by which work is shared.
-  void Committed(size_t behind = 0);
+  // The step of what was handed out last is over: see ExampleStream::StepOver. Throws Error: that of the queue by which
+  // work is shared.
+  void StepOver();
   // Its position, for the session's saveables. The reader must outlive them.
   Saveable Position();
 

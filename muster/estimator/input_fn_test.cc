@@ -198,30 +198,17 @@ TEST(SharedInputTest, AUnitIsDoneWhenAllItsRowsAreLearned) {
   Minibatch minibatch;
   std::vector<int> done;
   while (input.reader.Next(minibatch)) {
-    input.reader.Committed();
+    input.reader.StepOver();
     done.push_back(input.work->done);
   }
   EXPECT_THAT(done, ElementsAre(0, 1, 1, 2, 3)) << "units end behind 4, 8 and 10 rows";
-}
-
-TEST(SharedInputTest, WhatIsNotCommittedYetIsNotDone) {
-  SharedInput input(/*rows=*/8, /*per_unit=*/2, /*batch=*/2);
-  Minibatch minibatch;
-  ASSERT_TRUE(input.reader.Next(minibatch));
-  input.reader.Committed(/*behind=*/1);
-  EXPECT_EQ(input.work->done, 0);
-  ASSERT_TRUE(input.reader.Next(minibatch));
-  input.reader.Committed(/*behind=*/1);
-  EXPECT_EQ(input.work->done, 1);
-  input.reader.Committed();
-  EXPECT_EQ(input.work->done, 2);
 }
 
 TEST(SharedInputTest, AReaderWhoComesTooLateForAnyWorkHasAnEndWithoutAnError) {
   SharedInput input(/*rows=*/0, /*per_unit=*/2, /*batch=*/2, /*rows_of_others=*/4);
   Minibatch minibatch;
   EXPECT_FALSE(input.reader.Next(minibatch));
-  input.reader.Committed();
+  input.reader.StepOver();
   EXPECT_EQ(input.work->done, 0);
 }
 

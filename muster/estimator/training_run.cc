@@ -19,31 +19,17 @@ namespace {
 
 using HookList = std::vector<std::shared_ptr<SessionHook>>;
 
-// Tells the input what of it is part of the model: all but the minibatches of a window that isn't committed yet, and
-// the one whose update is still on its way. Before the checkpoint saver, so that a checkpoint's model and its position
-// in the input agree.
+// Tells the input that a step is over. Before the checkpoint saver, which is the last of the chief's own hooks.
 class ReportInputHook final : public SessionHook {
  public:
   explicit ReportInputHook(InputReader& input) : input_(input) {}
-  // A window that was under way is forgotten.
-  absl::Status AfterCreateSession(const SessionContext&) override {
-    in_window_ = 0;
-    return absl::OkStatus();
-  }
-  absl::Status AfterRun(RunContext& context, const RunValues&) override {
-    const Algorithm& algorithm = *context.session().algorithm;
-    in_window_ = (in_window_ + 1) % algorithm.window();
-    input_.Committed(in_window_ + (algorithm.busy() ? 1 : 0));
-    return absl::OkStatus();
-  }
-  absl::Status End(const SessionContext&) override {
-    input_.Committed();
+  absl::Status AfterRun(RunContext&, const RunValues&) override {
+    input_.StepOver();
     return absl::OkStatus();
   }
 
  private:
   InputReader& input_;
-  uint32_t in_window_ = 0;
 };
 
 // What NanTensor lets pass.

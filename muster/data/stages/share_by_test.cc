@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <utility>
 
 #include "muster/base/mutex.h"
 #include "muster/data/dataset.h"
@@ -28,6 +29,12 @@ class ListedWork final : public WorkSource {
     units_.pop_front();
     return std::optional<WorkUnit>(unit);
   }
+  bool Begin() override {
+    MutexLock lock(mutex_);
+    if (lost_ > 0) return --lost_, false;
+    ++begun_;
+    return true;
+  }
   absl::Status Done() override {
     MutexLock lock(mutex_);
     if (failures_-- > 0) return absl::UnavailableError("nobody there");
@@ -37,6 +44,14 @@ class ListedWork final : public WorkSource {
   void Stop() override {
     MutexLock lock(mutex_);
     stopped_ = true;
+  }
+  int begun() {
+    MutexLock lock(mutex_);
+    return begun_;
+  }
+  void LoseTheNext(int units) {
+    MutexLock lock(mutex_);
+    lost_ = units;
   }
   int done() {
     MutexLock lock(mutex_);
@@ -54,6 +69,8 @@ class ListedWork final : public WorkSource {
  private:
   Mutex mutex_;
   std::deque<WorkUnit> units_ ABSL_GUARDED_BY(mutex_);
+  int begun_ ABSL_GUARDED_BY(mutex_) = 0;
+  int lost_ ABSL_GUARDED_BY(mutex_) = 0;
   int done_ ABSL_GUARDED_BY(mutex_) = 0;
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
@@ -79,29 +96,40 @@ TEST(ShareBy, ABatchEndsWithItsUnit) {
               batches);
 }
 
-TEST(ShareBy, UnitsAreDoneOnceTheirRowsAreCommitted) {
+TEST(ShareBy, AUnitIsBegunWithItsLastBatchAndDoneWhenThatStepIsOver) {
   for (const size_t prefetch : {0, 4}) {
     const auto work = Units({{0, 0, 4}, {0, 4, 6}, {0, 6, 8}});
     auto stream = OpenOrFail(NumberedRows(8).ShareBy(work).Batch(2).Prefetch(prefetch));
-    const auto done_after_next = [&](size_t behind) {
+    const auto after_next = [&] {
       Draw(*stream, 1);
-      EXPECT_EQ(stream->Committed(behind), absl::OkStatus());
-      return work->done();
+      const int begun = work->begun();
+      EXPECT_EQ(stream->StepOver(), absl::OkStatus());
+      return std::pair(begun, work->done());
     };
-    EXPECT_EQ(stream->Committed(), absl::OkStatus());
-    EXPECT_EQ(done_after_next(0), 0) << "half of the first unit";
-    EXPECT_EQ(done_after_next(0), 1);
-    EXPECT_EQ(done_after_next(1), 1) << "the last batch isn't part of the model";
-    EXPECT_EQ(done_after_next(1), 2);
-    EXPECT_TRUE(Draw(*stream, 1).empty());
-    EXPECT_EQ(work->done(), 2);
+    EXPECT_EQ(stream->StepOver(), absl::OkStatus());
+    EXPECT_EQ(after_next(), std::pair(0, 0)) << "half of the first unit";
+    EXPECT_EQ(after_next(), std::pair(1, 1));
+    EXPECT_EQ(after_next(), std::pair(2, 2));
+    Draw(*stream, 1);
     work->FailOnce();
-    EXPECT_TRUE(absl::IsUnavailable(stream->Committed()));
-    EXPECT_EQ(stream->Committed(), absl::OkStatus());
+    EXPECT_TRUE(absl::IsUnavailable(stream->StepOver()));
+    EXPECT_EQ(stream->StepOver(), absl::OkStatus());
     EXPECT_EQ(work->done(), 3);
-    EXPECT_EQ(stream->Committed(), absl::OkStatus());
+    EXPECT_TRUE(Draw(*stream, 1).empty());
+    EXPECT_EQ(stream->StepOver(), absl::OkStatus());
     EXPECT_EQ(work->done(), 3);
   }
+}
+
+TEST(ShareBy, TheBatchOfALostUnitIsSkipped) {
+  const auto work = Units({{0, 0, 2}, {0, 2, 4}, {0, 4, 6}, {0, 6, 8}});
+  auto stream = OpenOrFail(NumberedRows(8).ShareBy(work).Batch(2).Prefetch(2));
+  EXPECT_THAT(Flat(Draw(*stream, 1)), ElementsAre(0, 1));
+  EXPECT_EQ(stream->StepOver(), absl::OkStatus());
+  work->LoseTheNext(2);
+  EXPECT_THAT(Flat(Draw(*stream, 1)), ElementsAre(6, 7));
+  EXPECT_EQ(stream->StepOver(), absl::OkStatus());
+  EXPECT_EQ(work->done(), 2) << "what was lost has no step";
 }
 
 TEST(ShareBy, APositionIsOnlyACount) {
