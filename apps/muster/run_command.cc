@@ -22,6 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "apps/muster/usage_error.h"
 #include "muster/base/status_macros.h"
+#include "muster/cluster/environment.h"
 #include "muster/launch/cluster_plan.h"
 #include "muster/launch/find_program.h"
 #include "muster/launch/foreground_run.h"
@@ -65,8 +66,6 @@ constexpr int kRandomTokenBytes = 32;
 constexpr int kRunIdBytes = 8;
 constexpr int kLargestPort = 65535;
 constexpr int kFirstPlannedPort = 2222;
-// Where experiments are that nobody has told of another place (docs/experiment.md).
-constexpr char kDefaultOutputRoot[] = "/data/tensorflow-output";
 
 struct RunFlags {
   std::optional<std::string> ps;       // 1

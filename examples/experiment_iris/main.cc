@@ -16,7 +16,7 @@ struct Flags {
   int64_t steps = 1000;
   // Three ReLUs are few: with some seeds all of them are zero on every row, and nothing is learned. Not with this one.
   uint64_t seed = 1;
-  std::string output_root = muster::kDefaultOutputRoot;
+  std::string output_root;
   std::string schedule;
   std::string csv = IrisCsv();
 };
@@ -26,8 +26,9 @@ Flags ParseFlags(int argc, char** argv) {
   CLI::App app("Trains and evaluates a small network on irises.", std::filesystem::path(argv[0]).filename().string());
   app.add_option("--steps", flags.steps, "train to this global step")->capture_default_str();
   app.add_option("--seed", flags.seed, "of the initial weights")->capture_default_str();
-  app.add_option("--output_root", flags.output_root, "model_dir is EXPERIMENT_ID, else JOB_NAME, below it")
-      ->capture_default_str();
+  app.add_option("--output_root", flags.output_root,
+                 "model_dir is EXPERIMENT_ID, else JOB_NAME, below it (default: MUSTER_OUTPUT_ROOT, as "
+                 "`muster run --output_root` sets it, else /data/tensorflow-output)");
   app.add_option("--schedule", flags.schedule, "what this task does, by name; default: what its job says");
   app.add_option("--csv", flags.csv, "the irises: four lengths and the species a line")->capture_default_str();
   ParseOrExit(app, argc, argv, TakenBefore::kTask);

@@ -21,7 +21,8 @@ Environment ReadEnvironment() {
           .status_port = Variable("MUSTER_STATUS_PORT"),
           .output_dir = Variable("OUTPUT_DIR"),
           .experiment_id = Variable("EXPERIMENT_ID"),
-          .job_name = Variable("JOB_NAME")};
+          .job_name = Variable("JOB_NAME"),
+          .output_root = Variable("MUSTER_OUTPUT_ROOT")};
 }
 
 }  // namespace muster

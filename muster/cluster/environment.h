@@ -7,6 +7,9 @@
 
 namespace muster {
 
+// The root unless anybody says another one.
+inline constexpr char kDefaultOutputRoot[] = "/data/tensorflow-output";
+
 struct Environment {
   std::optional<std::string> tf_config;    // TF_CONFIG
   std::optional<std::string> job_token;    // MUSTER_JOB_TOKEN, the shared secret of the tasks of one job
@@ -19,6 +22,7 @@ struct Environment {
   std::optional<std::string> output_dir;     // OUTPUT_DIR, the folder
   std::optional<std::string> experiment_id;  // EXPERIMENT_ID, its name below a root
   std::optional<std::string> job_name;       // JOB_NAME, likewise
+  std::optional<std::string> output_root;    // MUSTER_OUTPUT_ROOT, the root: `muster run --output_root` sets it
 };
 
 // Of this process, as it is now. Not thread-safe against setenv.

@@ -28,12 +28,18 @@ absl::Status CheckOutputId(const char* variable, const std::string& id) {
                                        "or the whole path in OUTPUT_DIR or --model_dir"));
 }
 
+std::string OutputRootOf(const OutputDirInputs& inputs) {
+  const std::string of_environment = inputs.environment.output_root.value_or("");
+  if (!inputs.root.empty()) return inputs.root;
+  return of_environment.empty() ? kDefaultOutputRoot : of_environment;
+}
+
 absl::StatusOr<OutputDirSaying> FindOutputDir(const OutputDirInputs& inputs) {
   if (!inputs.model_dir.empty()) return OutputDirSaying{inputs.model_dir, "--model_dir or TF_CONFIG's model_dir"};
   const Environment& environment = inputs.environment;
   if (const std::string path = environment.output_dir.value_or(""); !path.empty())
     return OutputDirSaying{path, "OUTPUT_DIR"};
-  const std::string root = inputs.root.empty() ? kDefaultOutputRoot : inputs.root;
+  const std::string root = OutputRootOf(inputs);
   for (const auto& [variable, value] :
        {std::pair("EXPERIMENT_ID", environment.experiment_id), std::pair("JOB_NAME", environment.job_name)}) {
     const std::string id = value.value_or("");

@@ -13,11 +13,9 @@
 
 namespace muster {
 
-inline constexpr char kDefaultOutputRoot[] = "/data/tensorflow-output";
-
 struct OutputDirInputs {
   std::string model_dir;    // TaskConfig::model_dir(): --model_dir's, else TF_CONFIG's; empty: neither
-  std::string root;         // --output_root; empty: kDefaultOutputRoot
+  std::string root;         // --output_root; empty: MUSTER_OUTPUT_ROOT, else kDefaultOutputRoot
   Environment environment;  // an empty variable is the same as none
 };
 

@@ -35,6 +35,15 @@ void ExpectRefused(const absl::StatusOr<std::string>& chosen, const std::vector<
   for (const std::string& text : texts) EXPECT_THAT(chosen.status().message(), HasSubstr(text));
 }
 
+TEST(OutputDirTest, TheRootIsTheFlagsOrTheLaunchersOrTheUsualOne) {
+  OutputDirInputs inputs{.root = "/flag", .environment = {.experiment_id = "18", .output_root = "/launcher"}};
+  EXPECT_EQ(Chosen(inputs), "/flag/18");
+  inputs.root.clear();
+  EXPECT_EQ(Chosen(inputs), "/launcher/18");
+  inputs.environment.output_root = "";
+  EXPECT_EQ(Chosen(inputs), "/data/tensorflow-output/18");
+}
+
 TEST(OutputDirTest, TheFirstWhoSaysIt) {
   OutputDirInputs inputs = AllSay();
   EXPECT_EQ(Chosen(inputs), "/said/model_dir");
