@@ -250,7 +250,9 @@ TEST_F(EstimatorTest, AnEvaluationInTheMiddleOfTrainingChangesNothing) {
       if (evaluates) options.saving_listeners = {listener};
       estimator.Train(LinearTrainInput, options);
       ends.push_back(ValuesOf(estimator));
-      if (evaluates) EXPECT_THAT(listener->steps, ElementsAre(0, 4, 8, 12));
+      if (evaluates) {
+        EXPECT_THAT(listener->steps, ElementsAre(0, 4, 8, 12));
+      }
     }
     EXPECT_TRUE(Same(ends[0], ends[1])) << (seed ? "with a seed" : "without");
   }
