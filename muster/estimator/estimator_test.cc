@@ -217,7 +217,7 @@ EstimatorSpec DroppingModelFn(const ModelContext& context) {
   EstimatorSpec spec = LinearModelFn(context);
   spec.forward = [linear = spec.forward](const Minibatch& batch) {
     Minibatch noisy = batch;
-    noisy.features["x"] = noisy.features["x"] * torch::bernoulli(torch::full({2}, 0.5));
+    noisy.features["x"] = torch::dropout(noisy.features["x"], 0.5, /*train=*/true);
     return linear(noisy);
   };
   return spec;
