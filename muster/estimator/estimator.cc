@@ -1,7 +1,6 @@
 #include "muster/estimator/estimator.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -15,6 +14,7 @@
 #include "muster/estimator/checkpointed_model.h"
 #include "muster/estimator/evaluation.h"
 #include "muster/estimator/kept_random_state.h"
+#include "muster/estimator/training_end.h"
 #include "muster/estimator/training_run.h"
 #include "muster/summary/step_summaries.h"
 #include "muster/torch_bridge/random_state.h"
@@ -85,11 +85,6 @@ void HandOutPredictions(const Tensors& predictions, const std::vector<std::strin
   }
 }
 
-int64_t StepOfLatest(const Estimator& estimator) {
-  const std::filesystem::path latest = estimator.LatestCheckpoint();
-  return StepOfCheckpoint(latest.filename().string()).value_or(0);
-}
-
 }  // namespace
 
 Estimator::Estimator(ModelFn model_fn, RunConfig config, Params params,
@@ -143,7 +138,7 @@ Estimator& Estimator::Train(const InputFn& input_fn, const TrainOptions& options
   const TaskConfig& task = *config_.task;
   CheckTrainCall(task, options);
   if (in_training_ != nullptr) throw Error(absl::FailedPreconditionError("Train within a Train of the same Estimator"));
-  if (options.max_steps && StepOfLatest(*this) >= *options.max_steps) {
+  if (options.max_steps && StepOfCheckpointPath(LatestCheckpoint()) >= *options.max_steps) {
     LogInfo("Skipping training since max_steps has already saved.");
     // The ps of a cluster wait to hear from every worker; a session without steps tells them.
     if (!task.distributed()) return *this;

@@ -185,6 +185,14 @@ TEST_F(ExportTest, WhatAKilledExportLeftIsNoExport) {
   EXPECT_FALSE(files_.Exists(Path("export/temp-1700000000")));
 }
 
+TEST_F(ExportTest, AFolderThatIsNotCalledAsExportsAreIsNone) {
+  WriteOne();
+  ASSERT_TRUE(files_.Rename(Path("export/1700000000"), Path("export/01700000000")).ok());
+  EXPECT_THAT(*ListExports(files_, Path("export")), ElementsAre());
+  WriteOne();
+  EXPECT_THAT(*ListExports(files_, Path("export")), ElementsAre(kSeconds));
+}
+
 TEST_F(ExportTest, TheNewestAreKept) {
   for (int i = 0; i < 4; ++i) WriteOne();
   ASSERT_TRUE(RemoveOldExports(files_, Path("export"), 0).ok());

@@ -1,15 +1,11 @@
 #include "muster/estimator/exporter.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
@@ -34,20 +30,6 @@ void CheckExporter(const char* kind, const std::string& name, const ExportInputs
     refuse(absl::StrCat("exports_to_keep: ", exports_to_keep, "; accepted is a whole number from 0, which keeps all"));
 }
 
-// Deletes all exports below `export_path` but the newest. Their names are seconds; other names aren't exports.
-void KeepNewestExports(const std::string& export_path, int keep) {
-  if (keep == 0) return;
-  FileSystem& files = PosixFileSystem();
-  std::vector<int64_t> exports;
-  for (const std::string& name : ValueOrThrow(files.ListDirectory(export_path))) {
-    int64_t seconds = 0;
-    if (absl::SimpleAtoi(name, &seconds) && absl::StrCat(seconds) == name) exports.push_back(seconds);
-  }
-  std::sort(exports.rbegin(), exports.rend());
-  for (size_t i = static_cast<size_t>(keep); i < exports.size(); ++i)
-    ThrowIfError(files.RemoveTree(JoinPath(export_path, absl::StrCat(exports[i]))));
-}
-
 class LatestExporterImpl final : public Exporter {
  public:
   explicit LatestExporterImpl(LatestExporterOptions options) : options_(std::move(options)) {
@@ -59,7 +41,7 @@ class LatestExporterImpl final : public Exporter {
     if (checkpoint_path == exported_) return "";
     std::string path = estimator.Export(export_path, options_.inputs, checkpoint_path);
     exported_ = checkpoint_path;
-    KeepNewestExports(export_path, options_.exports_to_keep);
+    ThrowIfError(RemoveOldExports(PosixFileSystem(), export_path, options_.exports_to_keep));
     return path;
   }
 
@@ -111,7 +93,7 @@ class BestExporterImpl final : public Exporter {
     WriteBest(export_path, checkpoint_path, results);
     best_ = results;
     judged_ = checkpoint_path;
-    KeepNewestExports(export_path, options_.exports_to_keep);
+    ThrowIfError(RemoveOldExports(PosixFileSystem(), export_path, options_.exports_to_keep));
     return path;
   }
 
