@@ -1,9 +1,7 @@
 #include "muster/estimator/experiment.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +12,7 @@
 #include "muster/estimator/checkpoint_evaluation.h"
 #include "muster/estimator/evaluator.h"
 #include "muster/estimator/training_end.h"
+#include "muster/estimator/wait_until_stopped.h"
 #include "muster/train/error.h"
 #include "muster/train/hooks/global_step_waiter.h"
 
@@ -80,12 +79,6 @@ std::shared_ptr<Estimator> WithExperimentMetrics(const ExperimentOptions& option
   return std::make_shared<Estimator>(model_fn, options.estimator->config(), options.estimator->params());
 }
 
-bool WaitUnlessSignalled(absl::Duration time) {
-  std::promise<void> signalled;
-  const StopSignal signal([&signalled] { signalled.set_value(); });
-  return signalled.get_future().wait_for(absl::ToChronoNanoseconds(time)) == std::future_status::timeout;
-}
-
 // False: a stop was asked for meanwhile.
 bool TrainUnlessSignalled(const std::function<void()>& train) {
   const StopSignal signal([] {});
@@ -141,7 +134,7 @@ bool Experiment::Wait(double secs, const char* what) const {
   if (!(secs > 0)) return true;
   LogInfo("Waiting ", secs, " secs before starting ", what, ".");
   const absl::Duration time = absl::Seconds(secs);
-  return options_.wait ? options_.wait(time) : WaitUnlessSignalled(time);
+  return options_.wait ? options_.wait(time) : WaitUntilStopped().For(time);
 }
 
 void Experiment::RefuseCluster(const char* schedule) const {
