@@ -33,6 +33,7 @@ RunConfig ResolvedRunConfig(RunConfig config) {
   const Environment environment = ReadEnvironment();
   RunConfig resolved = ValueOrThrow(ResolveRunConfig(std::move(config), environment));
   SetUpLog(environment.run_id ? "" : resolved.task->task().ToString());
+  LogInfo("Using config: ", RunConfigText(resolved));
   return resolved;
 }
 

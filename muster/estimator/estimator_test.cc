@@ -114,10 +114,10 @@ TEST_F(EstimatorTest, LogsAsTensorFlow) {
   estimator.Train(LinearTrainInput, {.max_steps = 4});
   const std::string log = testing::internal::GetCapturedStderr();
   size_t at = 0;
-  for (const char* line :
-       {"Calling model_fn.", "Done calling model_fn.", "Create CheckpointSaverHook.", "Graph was finalized.",
-        "Running local_init_op.", "Done running local_init_op.", "Saving checkpoints for 0 into ",
-        "loss = ", ", step = 1", "loss = ", ", step = 3", "Saving checkpoints for 4 into ", "Loss for final step: "}) {
+  for (const char* line : {"Using config: model_dir = ", "Calling model_fn.", "Done calling model_fn.",
+                           "Create CheckpointSaverHook.", "Graph was finalized.", "Running local_init_op.",
+                           "Done running local_init_op.", "Saving checkpoints for 0 into ", "loss = ", ", step = 1",
+                           "loss = ", ", step = 3", "Saving checkpoints for 4 into ", "Loss for final step: "}) {
     at = log.find(line, at);
     ASSERT_NE(at, std::string::npos) << line << " isn't there, or too early, in\n" << log;
   }

@@ -116,15 +116,11 @@ TrainAndEvaluateResults TrainWithEvaluations(Estimator& estimator, const TrainSp
 }
 
 TrainAndEvaluateResults RunLocally(Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec) {
-  const RunConfig& config = estimator.config();
   LogInfo("Running training and evaluation locally (non-distributed).");
   LogInfo(
       "Start train and evaluate loop. The evaluate will happen after every checkpoint. Checkpoint frequency is "
       "determined based on RunConfig arguments: ",
-      config.save_checkpoints_steps
-          ? absl::StrCat("save_checkpoints_steps ", *config.save_checkpoints_steps)
-          : absl::StrCat("save_checkpoints_secs ", config.save_checkpoints_secs.value_or(600)),
-      ".");
+      CheckpointFrequencyText(estimator.config()), ".");
   return TrainWithEvaluations(estimator, train_spec, eval_spec);
 }
 

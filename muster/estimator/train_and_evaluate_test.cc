@@ -71,7 +71,7 @@ TEST_F(TrainAndEvaluateTest, AloneItEvaluatesEachCheckpointButTheFirst) {
   EXPECT_LT(results.eval.at("loss"), 1);
   EXPECT_THAT(results.exports, ElementsAre(model_.path() + "/export/recorder"));
   EXPECT_THAT(lines, Contains(HasSubstr("Running training and evaluation locally (non-distributed).")));
-  EXPECT_THAT(lines, Contains(HasSubstr("RunConfig arguments: save_checkpoints_steps 5.")));
+  EXPECT_THAT(lines, Contains(HasSubstr("RunConfig arguments: save_checkpoints_steps = 5.")));
 }
 
 TEST_F(TrainAndEvaluateTest, TheLastStepIsEvaluatedOnce) {
