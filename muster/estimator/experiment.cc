@@ -59,6 +59,7 @@ absl::Status CheckExperimentOptions(const ExperimentOptions& options) {
   RETURN_IF_ERROR(CheckSteps("train_steps_per_iteration", options.train_steps_per_iteration, 1));
   RETURN_IF_ERROR(CheckSecs("eval_delay_secs", options.eval_delay_secs));
   RETURN_IF_ERROR(CheckSecs("continuous_eval_throttle_secs", options.continuous_eval_throttle_secs));
+  RETURN_IF_ERROR(CheckSecs("continuous_eval_patience_secs", options.continuous_eval_patience_secs));
   return CheckSecs("worker_delay_secs", options.worker_delay_secs);
 }
 
@@ -196,6 +197,7 @@ TrainAndEvaluateResults Experiment::EvaluateAsTheyCome(const EvalSpec& spec, std
       .start_delay = absl::Seconds(delay_secs.value_or(options_.eval_delay_secs)),
       .throttle = absl::Seconds(throttle_delay_secs.value_or(options_.continuous_eval_throttle_secs)),
       .max_steps = options_.train_steps,
+      .patience = absl::Seconds(options_.continuous_eval_patience_secs),
       .same_again = !only_once,
       .wait = options_.wait,
       .clock = options_.clock,

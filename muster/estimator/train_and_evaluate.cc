@@ -138,6 +138,7 @@ absl::Status CheckEvalSpec(const EvalSpec& spec) {
   RETURN_IF_ERROR(CheckSpecCount("EvalSpec.steps", spec.steps));
   RETURN_IF_ERROR(CheckSpecSeconds("EvalSpec.start_delay_secs", spec.start_delay_secs));
   RETURN_IF_ERROR(CheckSpecSeconds("EvalSpec.throttle_secs", spec.throttle_secs));
+  RETURN_IF_ERROR(CheckSpecSeconds("EvalSpec.patience_secs", spec.patience_secs));
   RETURN_IF_ERROR(CheckSpecPointers("EvalSpec.hooks", spec.hooks));
   RETURN_IF_ERROR(CheckSpecPointers("EvalSpec.exporters", spec.exporters));
   std::set<std::string> names;
@@ -163,7 +164,8 @@ TrainAndEvaluateResults TrainAndEvaluate(Estimator& estimator, const TrainSpec& 
     return EvaluateContinuously(estimator, eval_spec,
                                 {.start_delay = absl::Seconds(eval_spec.start_delay_secs),
                                  .throttle = absl::Seconds(eval_spec.throttle_secs),
-                                 .max_steps = train_spec.max_steps});
+                                 .max_steps = train_spec.max_steps,
+                                 .patience = absl::Seconds(eval_spec.patience_secs)});
   }
   if (job == kMasterJob) return TrainWithEvaluations(estimator, train_spec, eval_spec);
   // A chief that is a cluster of its own may have an evaluator, which is in no cluster.

@@ -189,6 +189,7 @@ TEST_F(TrainAndEvaluateTest, WrongSpecsAreNamedAndNothingIsTrained) {
   expect_refused(good_train,
                  with_eval([](EvalSpec& spec) { spec.throttle_secs = std::numeric_limits<double>::infinity(); }),
                  "EvalSpec.throttle_secs: inf");
+  expect_refused(good_train, with_eval([](EvalSpec& spec) { spec.patience_secs = -1; }), "EvalSpec.patience_secs: -1");
   expect_refused(good_train, with_eval([](EvalSpec& spec) { spec.hooks = {nullptr}; }), "EvalSpec.hooks[0]");
   expect_refused(good_train, with_eval([](EvalSpec& spec) { spec.exporters = {nullptr}; }), "EvalSpec.exporters[0]");
   expect_refused(good_train, with_eval([](EvalSpec& spec) {
