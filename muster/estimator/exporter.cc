@@ -12,6 +12,7 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/strict_json.h"
 #include "muster/cluster/quoted.h"
+#include "muster/estimator/evaluation.h"
 #include "muster/train/error.h"
 
 namespace muster {
@@ -60,18 +61,10 @@ bool HasLowerLoss(const EvalResults& best, const EvalResults& now) {
   return loss(now) < loss(best);
 }
 
-// Numbers that JSON hasn't are null there.
 absl::StatusOr<EvalResults> ParseBest(const std::string& text) {
   ASSIGN_OR_RETURN(const nlohmann::json json, ParseStrictJson(text, 2));
-  if (!json.is_object() || !json.contains("results") || !json["results"].is_object())
-    return absl::DataLossError("it has no \"results\"");
-  EvalResults results;
-  for (const auto& [name, value] : json["results"].items()) {
-    if (!value.is_number() && !value.is_null())
-      return absl::DataLossError(absl::StrCat(Quoted(name), " is neither a number nor null"));
-    results[name] = value.is_null() ? std::nan("") : value.get<double>();
-  }
-  return results;
+  if (!json.is_object() || !json.contains("results")) return absl::DataLossError("it has no \"results\"");
+  return EvalResultsOfJson(json["results"]);
 }
 
 class BestExporterImpl final : public Exporter {
