@@ -21,6 +21,7 @@ import json
 import pathlib
 import sys
 
+import safetensors
 import safetensors.torch
 import torch
 import torch.nn.functional as F
@@ -137,9 +138,11 @@ def main():
             show(model.signature)
             return
         predictions = model(safetensors.torch.load_file(arguments.input))
-    except (OSError, ValueError, KeyError) as error:
+        # Each in memory of its own, which safetensors insists on: what `identity` gives is the tensor that it got.
+        safetensors.torch.save_file({name: tensor.contiguous().clone() for name, tensor in predictions.items()},
+                                    arguments.output)
+    except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
         sys.exit(f"load_export.py: {error}")
-    safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in predictions.items()}, arguments.output)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ struct Flags : ExampleFlags {
   int64_t save_steps = 100;
   double throttle_secs = 1;
   double start_delay_secs = 0;
+  double patience_secs = 86400;
   double stop_at_accuracy = 0;  // 0: no early stopping
 };
 

@@ -76,7 +76,8 @@ int main(int argc, char** argv) {
   const muster::EvalSpec eval_spec{.input_fn = EvaluationInput(images),
                                    .steps = std::nullopt,
                                    .start_delay_secs = flags.start_delay_secs,
-                                   .throttle_secs = flags.throttle_secs};
+                                   .throttle_secs = flags.throttle_secs,
+                                   .patience_secs = flags.patience_secs};
 
   // Whoever evaluates knows how good the model is.
   const auto results = muster::TrainAndEvaluate(estimator, train_spec, eval_spec);

@@ -9,6 +9,7 @@
 
 #include "muster/base/file_system.h"
 #include "muster/estimator/canned.h"
+#include "muster/estimator/train_and_evaluate.h"
 
 namespace muster::canned_convergence_test {
 namespace {
@@ -115,6 +116,22 @@ TEST_F(CannedConvergenceTest, ADenseNetworkLearnsTheIrises) {
   EXPECT_GT(results.at("accuracy"), 0.93);
   // The classes are 0, 1 and 2, 50 rows of each.
   EXPECT_NEAR(static_cast<double>(predicted), 150, 15);
+}
+
+// The program of README.md.
+TEST_F(CannedConvergenceTest, ADenseNetworkIsTrainedAndEvaluatedByOneCall) {
+  const json recorded = Recorded("three_classes");
+  const muster::InputFn training = Rows(recorded, true);
+  const muster::InputFn evaluation = Rows(recorded, false);
+  const std::string model_dir = directory_;
+  // [train-and-evaluate]
+  muster::DnnOptions options{
+      .hidden_units = {16, 8}, .feature_columns = {muster::NumericColumn("iris", 4)}, .n_classes = 3};
+  muster::DNNClassifier model(options, {.model_dir = model_dir, .seed = 1});
+  auto results = muster::TrainAndEvaluate(model, {.input_fn = training, .max_steps = 1000}, {.input_fn = evaluation});
+  // [/train-and-evaluate]
+  EXPECT_GT(results.eval.at("accuracy"), 0.93);
+  EXPECT_EQ(results.eval.at("global_step"), 1000);
 }
 
 }  // namespace

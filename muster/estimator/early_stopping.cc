@@ -16,28 +16,21 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/strict_json.h"
 #include "muster/cluster/quoted.h"
+#include "muster/estimator/evaluation.h"
 #include "muster/train/error.h"
 
 namespace muster {
 namespace {
-
-constexpr char kReadMetricsFile[] = "metrics.jsonl";
 
 // "loss" of an evaluation by its global step.
 using MetricByStep = std::map<int64_t, double>;
 // Why training shall stop; empty: it shall go on.
 using EvalVerdict = std::function<std::string(const MetricByStep&)>;
 
-// Numbers that JSON hasn't are null there.
 absl::StatusOr<EvalResults> ParseEvalLine(absl::string_view line) {
   ASSIGN_OR_RETURN(const nlohmann::json json, ParseStrictJson(std::string_view(line.data(), line.size()), 1));
-  if (!json.is_object()) return absl::DataLossError("it isn't an object");
-  EvalResults results;
-  for (const auto& [name, value] : json.items()) {
-    if (!value.is_number() && !value.is_null())
-      return absl::DataLossError(absl::StrCat(Quoted(name), " is neither a number nor null"));
-    if (name != "wall_time") results[name] = value.is_null() ? std::nan("") : value.get<double>();
-  }
+  ASSIGN_OR_RETURN(EvalResults results, EvalResultsOfJson(json));
+  results.erase("wall_time");
   const auto step = results.find("global_step");
   if (step == results.end() || !(step->second >= 0)) return absl::DataLossError("it has no \"global_step\"");
   return results;
@@ -130,7 +123,7 @@ std::shared_ptr<SessionHook> StopIfBeyond(const Estimator& estimator, double thr
 
 absl::StatusOr<std::map<int64_t, EvalResults>> ReadEvalMetrics(FileSystem& files, const std::string& eval_dir) {
   std::map<int64_t, EvalResults> evaluations;
-  const std::string path = JoinPath(eval_dir, kReadMetricsFile);
+  const std::string path = JoinPath(eval_dir, kEvalMetricsFile);
   const absl::StatusOr<std::string> text = files.ReadFile(path);
   if (absl::IsNotFound(text.status())) return evaluations;
   RETURN_IF_ERROR(text.status());

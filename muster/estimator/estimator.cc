@@ -1,7 +1,6 @@
 #include "muster/estimator/estimator.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -15,6 +14,7 @@
 #include "muster/estimator/checkpointed_model.h"
 #include "muster/estimator/evaluation.h"
 #include "muster/estimator/kept_random_state.h"
+#include "muster/estimator/training_end.h"
 #include "muster/estimator/training_run.h"
 #include "muster/summary/step_summaries.h"
 #include "muster/torch_bridge/random_state.h"
@@ -33,6 +33,7 @@ RunConfig ResolvedRunConfig(RunConfig config) {
   const Environment environment = ReadEnvironment();
   RunConfig resolved = ValueOrThrow(ResolveRunConfig(std::move(config), environment));
   SetUpLog(environment.run_id ? "" : resolved.task->task().ToString());
+  LogInfo("Using config: ", RunConfigText(resolved));
   return resolved;
 }
 
@@ -83,11 +84,6 @@ void HandOutPredictions(const Tensors& predictions, const std::vector<std::strin
     for (const auto& [name, values] : asked) one.emplace(name, values[row]);
     each(one);
   }
-}
-
-int64_t StepOfLatest(const Estimator& estimator) {
-  const std::filesystem::path latest = estimator.LatestCheckpoint();
-  return StepOfCheckpoint(latest.filename().string()).value_or(0);
 }
 
 }  // namespace
@@ -143,7 +139,7 @@ Estimator& Estimator::Train(const InputFn& input_fn, const TrainOptions& options
   const TaskConfig& task = *config_.task;
   CheckTrainCall(task, options);
   if (in_training_ != nullptr) throw Error(absl::FailedPreconditionError("Train within a Train of the same Estimator"));
-  if (options.max_steps && StepOfLatest(*this) >= *options.max_steps) {
+  if (options.max_steps && StepOfCheckpointPath(LatestCheckpoint()) >= *options.max_steps) {
     LogInfo("Skipping training since max_steps has already saved.");
     // The ps of a cluster wait to hear from every worker; a session without steps tells them.
     if (!task.distributed()) return *this;

@@ -55,6 +55,21 @@ TEST_F(EstimatorTest, TrainsAsTorchsOwnLoop) {
   EXPECT_TRUE(torch::allclose(estimator.VariableValue("bias"), twin->bias, 1e-5, 1e-6));
 }
 
+// The program of docs/estimator.md.
+TEST_F(EstimatorTest, TrainsEvaluatesAndPredictsByAFewCalls) {
+  const std::string model_dir = folder_.path();
+  std::vector<double> values;
+  // [program]
+  Estimator estimator(LinearModelFn, {.model_dir = model_dir, .seed = 1}, {{"rate", "0.1"}});
+  estimator.Train(LinearTrainInput, {.max_steps = 1000});
+  const EvalResults results = estimator.Evaluate(LinearEvalInput);  // loss, global_step
+  estimator.Predict(LinearEvalInput, [&](const Tensors& row) { values.push_back(row.at("value").item<double>()); });
+  // [/program]
+  EXPECT_LT(results.at("loss"), 1e-4);
+  ASSERT_EQ(values.size(), static_cast<size_t>(kLinearRows));
+  for (int64_t i = 0; i < kLinearRows; ++i) EXPECT_NEAR(values[i], Labels()[i].item<double>(), 0.05);
+}
+
 // 7 steps end in the middle of an epoch: the position is the checkpoint's, too.
 TEST_F(EstimatorTest, GoesOnWhereTheCheckpointIs) {
   Linear().Train(LinearTrainInput, {.max_steps = 7});
@@ -99,10 +114,10 @@ TEST_F(EstimatorTest, LogsAsTensorFlow) {
   estimator.Train(LinearTrainInput, {.max_steps = 4});
   const std::string log = testing::internal::GetCapturedStderr();
   size_t at = 0;
-  for (const char* line :
-       {"Calling model_fn.", "Done calling model_fn.", "Create CheckpointSaverHook.", "Graph was finalized.",
-        "Running local_init_op.", "Done running local_init_op.", "Saving checkpoints for 0 into ",
-        "loss = ", ", step = 1", "loss = ", ", step = 3", "Saving checkpoints for 4 into ", "Loss for final step: "}) {
+  for (const char* line : {"Using config: model_dir = ", "Calling model_fn.", "Done calling model_fn.",
+                           "Create CheckpointSaverHook.", "Graph was finalized.", "Running local_init_op.",
+                           "Done running local_init_op.", "Saving checkpoints for 0 into ", "loss = ", ", step = 1",
+                           "loss = ", ", step = 3", "Saving checkpoints for 4 into ", "Loss for final step: "}) {
     at = log.find(line, at);
     ASSERT_NE(at, std::string::npos) << line << " isn't there, or too early, in\n" << log;
   }

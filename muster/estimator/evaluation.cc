@@ -1,5 +1,6 @@
 #include "muster/estimator/evaluation.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
+#include "muster/cluster/quoted.h"
 #include "muster/summary/step_summaries.h"
 #include "muster/torch_bridge/torch_status.h"
 #include "muster/train/error.h"
@@ -142,13 +144,24 @@ absl::Status WriteEvalResults(FileSystem& files, absl::Time now, const std::stri
     if (name != kEvalGlobalStep) scalars.push_back({name, static_cast<float>(value)});
   RETURN_IF_ERROR(summaries.AddScalars(scalars, static_cast<int64_t>(results.at(kEvalGlobalStep))));
   RETURN_IF_ERROR(summaries.Flush());
-  const std::string path = JoinPath(eval_dir, "metrics.jsonl");
+  const std::string path = JoinPath(eval_dir, kEvalMetricsFile);
   absl::StatusOr<std::string> lines = files.ReadFile(path);
   if (absl::IsNotFound(lines.status())) lines = std::string();
   RETURN_IF_ERROR(lines.status());
   absl::StrAppend(&*lines, EvalMetricsLine(now, results));
   // As a whole, so that nobody reads half a line; a hundred thousand evaluations are some megabytes.
   return WriteFileAtomically(files, path, AsBytes(lines->data(), lines->size()));
+}
+
+absl::StatusOr<EvalResults> EvalResultsOfJson(const nlohmann::json& json) {
+  if (!json.is_object()) return absl::DataLossError("it isn't an object");
+  EvalResults results;
+  for (const auto& [name, value] : json.items()) {
+    if (!value.is_number() && !value.is_null())
+      return absl::DataLossError(absl::StrCat(Quoted(name), " is neither a number nor null"));
+    results[name] = value.is_null() ? std::nan("") : value.get<double>();
+  }
+  return results;
 }
 
 }  // namespace muster

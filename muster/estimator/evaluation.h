@@ -2,9 +2,11 @@
 // Estimator::Evaluate is made of. Used by one thread.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "muster/base/clock.h"
 #include "muster/base/file_system.h"
 #include "muster/estimator/checkpointed_model.h"
@@ -23,9 +25,16 @@ EvalResults RunEvaluation(const CheckpointedModel& model, InputReader& input, co
 // "accuracy = 0.97, global_step = 100, loss = 0.25".
 std::string EvalResultsText(const EvalResults& results);
 
+// In the folder of an evaluation.
+inline constexpr char kEvalMetricsFile[] = "metrics.jsonl";
+
 // All numbers but the step as scalars of `summaries`; then a line {"global_step":100,"wall_time":…,"accuracy":0.97,…}
 // of EVAL_DIR/metrics.jsonl, on the disk when this returns. A number that isn't finite is null there.
 [[nodiscard]] absl::Status WriteEvalResults(FileSystem& files, absl::Time now, const std::string& eval_dir,
                                             const EvalResults& results, EventFileWriter& summaries);
+
+// What such a line, or "results" of an exporter's best.json, says: {"loss": 0.25, …}, where null is a number that isn't
+// finite. DataLoss: it is no object, or has something else than numbers.
+absl::StatusOr<EvalResults> EvalResultsOfJson(const nlohmann::json& json);
 
 }  // namespace muster

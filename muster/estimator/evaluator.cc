@@ -6,11 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
-#include "muster/base/mutex.h"
-#include "muster/base/stop_signal.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/estimator/checkpoint_evaluation.h"
 #include "muster/estimator/training_end.h"
+#include "muster/estimator/wait_until_stopped.h"
 #include "muster/train/error.h"
 
 namespace muster {
@@ -19,30 +18,6 @@ namespace {
 // A cluster that is being started has its first checkpoint by then, so that it isn't warned of.
 constexpr absl::Duration kFirstNoCheckpoint = absl::Seconds(10);
 constexpr absl::Duration kNoCheckpointInterval = absl::Minutes(10);
-
-class WaitUntilStopped {
- public:
-  // False: Ctrl-C or SIGTERM has come.
-  bool For(absl::Duration time) {
-    const absl::Time until = RealClock().Now() + time;
-    MutexLock lock(mutex_);
-    for (absl::Duration left = time; !stopped_ && left > absl::ZeroDuration(); left = until - RealClock().Now())
-      bell_.WaitFor(mutex_, left);
-    return !stopped_;
-  }
-
- private:
-  void Stop() {
-    MutexLock lock(mutex_);
-    stopped_ = true;
-    bell_.NotifyAll();
-  }
-
-  Mutex mutex_;
-  CondVar bell_;
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  const StopSignal signal_{[this] { Stop(); }};  // last: its thread uses what stands above
-};
 
 // Whether anybody will train any more, as far as model_dir shows it.
 class EndOfTraining {

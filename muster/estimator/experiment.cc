@@ -1,9 +1,7 @@
 #include "muster/estimator/experiment.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +12,7 @@
 #include "muster/estimator/checkpoint_evaluation.h"
 #include "muster/estimator/evaluator.h"
 #include "muster/estimator/training_end.h"
+#include "muster/estimator/wait_until_stopped.h"
 #include "muster/train/error.h"
 #include "muster/train/hooks/global_step_waiter.h"
 
@@ -60,6 +59,7 @@ absl::Status CheckExperimentOptions(const ExperimentOptions& options) {
   RETURN_IF_ERROR(CheckSteps("train_steps_per_iteration", options.train_steps_per_iteration, 1));
   RETURN_IF_ERROR(CheckSecs("eval_delay_secs", options.eval_delay_secs));
   RETURN_IF_ERROR(CheckSecs("continuous_eval_throttle_secs", options.continuous_eval_throttle_secs));
+  RETURN_IF_ERROR(CheckSecs("continuous_eval_patience_secs", options.continuous_eval_patience_secs));
   return CheckSecs("worker_delay_secs", options.worker_delay_secs);
 }
 
@@ -78,12 +78,6 @@ std::shared_ptr<Estimator> WithExperimentMetrics(const ExperimentOptions& option
     return spec;
   };
   return std::make_shared<Estimator>(model_fn, options.estimator->config(), options.estimator->params());
-}
-
-bool WaitUnlessSignalled(absl::Duration time) {
-  std::promise<void> signalled;
-  const StopSignal signal([&signalled] { signalled.set_value(); });
-  return signalled.get_future().wait_for(absl::ToChronoNanoseconds(time)) == std::future_status::timeout;
 }
 
 // False: a stop was asked for meanwhile.
@@ -141,7 +135,7 @@ bool Experiment::Wait(double secs, const char* what) const {
   if (!(secs > 0)) return true;
   LogInfo("Waiting ", secs, " secs before starting ", what, ".");
   const absl::Duration time = absl::Seconds(secs);
-  return options_.wait ? options_.wait(time) : WaitUnlessSignalled(time);
+  return options_.wait ? options_.wait(time) : WaitUntilStopped().For(time);
 }
 
 void Experiment::RefuseCluster(const char* schedule) const {
@@ -203,6 +197,7 @@ TrainAndEvaluateResults Experiment::EvaluateAsTheyCome(const EvalSpec& spec, std
       .start_delay = absl::Seconds(delay_secs.value_or(options_.eval_delay_secs)),
       .throttle = absl::Seconds(throttle_delay_secs.value_or(options_.continuous_eval_throttle_secs)),
       .max_steps = options_.train_steps,
+      .patience = absl::Seconds(options_.continuous_eval_patience_secs),
       .same_again = !only_once,
       .wait = options_.wait,
       .clock = options_.clock,

@@ -31,6 +31,8 @@ struct ExperimentOptions {
   std::vector<std::shared_ptr<SessionHook>> eval_hooks;
   double eval_delay_secs = 120;               // of evaluate and continuous_eval: before the first evaluation
   double continuous_eval_throttle_secs = 60;  // from one evaluation's start to the next's, at least
+  // So long without a new checkpoint, and a continuous evaluation gives up (exit code 138).
+  double continuous_eval_patience_secs = 86400;
   // train_and_evaluate evaluates a checkpoint that is so many steps newer than the last that was; 0: only the last one,
   // at the end. Unset: 1, every checkpoint.
   std::optional<int64_t> min_eval_frequency;

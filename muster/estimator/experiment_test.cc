@@ -148,6 +148,7 @@ TEST_F(ExperimentTest, RefusesOptionsThatMakeNoSense) {
       {[](ExperimentOptions& o) { o.train_steps_per_iteration = 0; }, {"train_steps_per_iteration is 0", "from 1"}},
       {[](ExperimentOptions& o) { o.eval_delay_secs = -1; }, {"eval_delay_secs is -1"}},
       {[](ExperimentOptions& o) { o.continuous_eval_throttle_secs = std::nan(""); }, {"throttle_secs is nan"}},
+      {[](ExperimentOptions& o) { o.continuous_eval_patience_secs = -1; }, {"patience_secs is -1"}},
       {[](ExperimentOptions& o) { o.worker_delay_secs = std::numeric_limits<double>::infinity(); },
        {"worker_delay_secs is inf"}},
   };
@@ -289,6 +290,19 @@ TEST_F(ExperimentTest, ContinuousEvalEndsAtTrainSteps) {
   EXPECT_EQ(Experiment(Options()).ContinuousEval().eval.at("global_step"), 40);
   EXPECT_THAT(Evaluated("continuous"), ElementsAre(40));
   EXPECT_LE(clock_.Now() - begin, absl::Seconds(121));
+}
+
+TEST_F(ExperimentTest, ContinuousEvalGivesUpWhereNobodyTrains) {
+  const absl::Time begin = clock_.Now();
+  ExperimentOptions options = Options();
+  options.continuous_eval_patience_secs = 900;
+  try {
+    Experiment(options).ContinuousEval();
+    ADD_FAILURE() << "there is nothing to evaluate";
+  } catch (const Error& error) {
+    EXPECT_TRUE(absl::IsDeadlineExceeded(error.status())) << error.what();
+  }
+  EXPECT_EQ(clock_.Now() - begin, absl::Seconds(900));
 }
 
 TEST_F(ExperimentTest, ContinuousEvalEndsWhenThePredicateSaysSo) {

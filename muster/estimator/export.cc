@@ -147,7 +147,9 @@ absl::StatusOr<std::vector<int64_t>> ListExports(FileSystem& files, const std::s
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files.ListDirectory(directory));
   for (const std::string& name : names) {
     int64_t number = 0;
-    if (absl::SimpleAtoi(name, &number) && files.Exists(JoinPath(JoinPath(directory, name), kSignatureFile)))
+    // Not "01", which no export is called.
+    if (absl::SimpleAtoi(name, &number) && absl::StrCat(number) == name &&
+        files.Exists(JoinPath(JoinPath(directory, name), kSignatureFile)))
       numbers.push_back(number);
   }
   std::sort(numbers.begin(), numbers.end());

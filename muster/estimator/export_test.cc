@@ -52,7 +52,8 @@ std::vector<ExportStep> ProgramOfNet() {
           {"flatten", {"p"}, "f", {}, {}},
           {"linear", {"f"}, "logits", {{"weight", "output.weight"}, {"bias", "output.bias"}}, {}},
           {"softmax", {"logits"}, "probabilities", {}, {}},
-          {"argmax", {"logits"}, "class_ids", {}, {{"keepdim", 1}}}};
+          {"argmax", {"logits"}, "class_ids", {}, {{"keepdim", 1}}},
+          {"identity", {"class_ids"}, "classes", {}, {}}};
 }
 
 class ExportTest : public ::testing::Test {
@@ -80,7 +81,7 @@ class ExportTest : public ::testing::Test {
     ASSERT_TRUE(reader.ok()) << reader.status();
     checkpoint_ = *std::move(reader);
     spec_.export_program = ProgramOfNet();
-    spec_.export_outputs = {{"serving_default", {"classify", {"class_ids", "probabilities"}}}};
+    spec_.export_outputs = {{"serving_default", {"classify", {"class_ids", "classes", "probabilities"}}}};
   }
 
   absl::StatusOr<std::string> Write(const ExportInputs& inputs, int64_t seconds = kSeconds) {
@@ -121,6 +122,9 @@ TEST_F(ExportTest, PythonPredictsWhatTheModulePredicts) {
   ASSERT_TRUE((*answer)->Read("class_ids", AsMutableBytes(class_ids.data_ptr<int64_t>(), 5)).ok());
   EXPECT_TRUE(torch::allclose(probabilities, expected, 1e-5, 1e-6)) << probabilities << expected;
   EXPECT_TRUE(torch::equal(class_ids, expected.argmax(1, /*keepdim=*/true)));
+  torch::Tensor classes = torch::empty({5, 1}, torch::kInt64);
+  ASSERT_TRUE((*answer)->Read("classes", AsMutableBytes(classes.data_ptr<int64_t>(), 5)).ok());
+  EXPECT_TRUE(torch::equal(classes, class_ids)) << "the same tensor by another name";
 }
 
 TEST_F(ExportTest, PythonRefusesWhatTheModelCanNotBeAsked) {
@@ -148,7 +152,7 @@ TEST_F(ExportTest, TheSignatureSaysWhatGoesInAndComesOut) {
   EXPECT_EQ(json["weights"], "model.safetensors");
   EXPECT_EQ(json["inputs"].dump(), R"({"image":{"dtype":"float32","shape":[1,4,4]}})");
   EXPECT_EQ(json["outputs"]["serving_default"].dump(),
-            R"({"method":"classify","predictions":["class_ids","probabilities"]})");
+            R"({"method":"classify","predictions":["class_ids","classes","probabilities"]})");
   EXPECT_EQ(json["program"][0]["variables"]["weight"], "conv.weight");
   EXPECT_EQ(json["program"][0]["arguments"]["padding"], 1);
 }
@@ -179,6 +183,14 @@ TEST_F(ExportTest, WhatAKilledExportLeftIsNoExport) {
   EXPECT_THAT(*none, ElementsAre());
   EXPECT_EQ(WriteOne(), Path("export/1700000000"));
   EXPECT_FALSE(files_.Exists(Path("export/temp-1700000000")));
+}
+
+TEST_F(ExportTest, AFolderThatIsNotCalledAsExportsAreIsNone) {
+  WriteOne();
+  ASSERT_TRUE(files_.Rename(Path("export/1700000000"), Path("export/01700000000")).ok());
+  EXPECT_THAT(*ListExports(files_, Path("export")), ElementsAre());
+  WriteOne();
+  EXPECT_THAT(*ListExports(files_, Path("export")), ElementsAre(kSeconds));
 }
 
 TEST_F(ExportTest, TheNewestAreKept) {

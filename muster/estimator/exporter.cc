@@ -1,21 +1,18 @@
 #include "muster/estimator/exporter.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/strict_json.h"
 #include "muster/cluster/quoted.h"
+#include "muster/estimator/evaluation.h"
 #include "muster/train/error.h"
 
 namespace muster {
@@ -34,20 +31,6 @@ void CheckExporter(const char* kind, const std::string& name, const ExportInputs
     refuse(absl::StrCat("exports_to_keep: ", exports_to_keep, "; accepted is a whole number from 0, which keeps all"));
 }
 
-// Deletes all exports below `export_path` but the newest. Their names are seconds; other names aren't exports.
-void KeepNewestExports(const std::string& export_path, int keep) {
-  if (keep == 0) return;
-  FileSystem& files = PosixFileSystem();
-  std::vector<int64_t> exports;
-  for (const std::string& name : ValueOrThrow(files.ListDirectory(export_path))) {
-    int64_t seconds = 0;
-    if (absl::SimpleAtoi(name, &seconds) && absl::StrCat(seconds) == name) exports.push_back(seconds);
-  }
-  std::sort(exports.rbegin(), exports.rend());
-  for (size_t i = static_cast<size_t>(keep); i < exports.size(); ++i)
-    ThrowIfError(files.RemoveTree(JoinPath(export_path, absl::StrCat(exports[i]))));
-}
-
 class LatestExporterImpl final : public Exporter {
  public:
   explicit LatestExporterImpl(LatestExporterOptions options) : options_(std::move(options)) {
@@ -59,7 +42,7 @@ class LatestExporterImpl final : public Exporter {
     if (checkpoint_path == exported_) return "";
     std::string path = estimator.Export(export_path, options_.inputs, checkpoint_path);
     exported_ = checkpoint_path;
-    KeepNewestExports(export_path, options_.exports_to_keep);
+    ThrowIfError(RemoveOldExports(PosixFileSystem(), export_path, options_.exports_to_keep));
     return path;
   }
 
@@ -78,18 +61,10 @@ bool HasLowerLoss(const EvalResults& best, const EvalResults& now) {
   return loss(now) < loss(best);
 }
 
-// Numbers that JSON hasn't are null there.
 absl::StatusOr<EvalResults> ParseBest(const std::string& text) {
   ASSIGN_OR_RETURN(const nlohmann::json json, ParseStrictJson(text, 2));
-  if (!json.is_object() || !json.contains("results") || !json["results"].is_object())
-    return absl::DataLossError("it has no \"results\"");
-  EvalResults results;
-  for (const auto& [name, value] : json["results"].items()) {
-    if (!value.is_number() && !value.is_null())
-      return absl::DataLossError(absl::StrCat(Quoted(name), " is neither a number nor null"));
-    results[name] = value.is_null() ? std::nan("") : value.get<double>();
-  }
-  return results;
+  if (!json.is_object() || !json.contains("results")) return absl::DataLossError("it has no \"results\"");
+  return EvalResultsOfJson(json["results"]);
 }
 
 class BestExporterImpl final : public Exporter {
@@ -111,7 +86,7 @@ class BestExporterImpl final : public Exporter {
     WriteBest(export_path, checkpoint_path, results);
     best_ = results;
     judged_ = checkpoint_path;
-    KeepNewestExports(export_path, options_.exports_to_keep);
+    ThrowIfError(RemoveOldExports(PosixFileSystem(), export_path, options_.exports_to_keep));
     return path;
   }
 

@@ -114,4 +114,21 @@ std::string TaskTypeOf(const RunConfig& config) { return config.task->task().job
 
 int NumWorkerReplicas(const RunConfig& config) { return config.task->num_workers(); }
 
+std::string CheckpointFrequencyText(const RunConfig& config) {
+  if (config.save_checkpoints_steps) return absl::StrCat("save_checkpoints_steps = ", *config.save_checkpoints_steps);
+  return absl::StrCat("save_checkpoints_secs = ", config.save_checkpoints_secs.value_or(kSaveCheckpointsSecs));
+}
+
+std::string RunConfigText(const RunConfig& config) {
+  const TaskConfig& task = *config.task;
+  return absl::StrCat("model_dir = ", config.model_dir, ", seed = ", config.seed ? absl::StrCat(*config.seed) : "None",
+                      ", save_summary_steps = ", config.save_summary_steps, ", ", CheckpointFrequencyText(config),
+                      ", keep_checkpoint_max = ", config.keep_checkpoint_max,
+                      ", keep_checkpoint_every_n_hours = ", config.keep_checkpoint_every_n_hours,
+                      ", log_step_count_steps = ", config.log_step_count_steps, ", algorithm = ", config.algorithm.name,
+                      ", task_type = ", TaskTypeOf(config), ", task_id = ", task.task().index,
+                      ", is_chief = ", task.is_chief() ? "true" : "false",
+                      ", num_worker_replicas = ", NumWorkerReplicas(config), ", num_ps_replicas = ", task.num_ps());
+}
+
 }  // namespace muster

@@ -17,13 +17,16 @@
 
 namespace muster {
 
+// Between checkpoints, where a config says neither seconds nor steps.
+inline constexpr double kSaveCheckpointsSecs = 600;
+
 struct RunConfig {
   // Empty: TF_CONFIG's or --model_dir's, else a temporary folder, which the log names. Another one than theirs is an
   // error.
   std::string model_dir;
   std::optional<uint64_t> seed;  // of torch's generators, set before the model is made; unset: they stay as they are
   int64_t save_summary_steps = 100;  // 0: never
-  // Neither: every 600 seconds; both: an error; 0: never (but at the end).
+  // Neither: every kSaveCheckpointsSecs; both: an error; 0: never (but at the end).
   std::optional<double> save_checkpoints_secs;
   std::optional<int64_t> save_checkpoints_steps;
   int keep_checkpoint_max = 5;  // 0: all
@@ -50,5 +53,9 @@ absl::StatusOr<RunConfig> ResolveRunConfig(RunConfig config, const Environment& 
 // Of a resolved one; TensorFlow's names.
 std::string TaskTypeOf(const RunConfig& config);  // "chief", "master", "worker", "ps", "evaluator"
 int NumWorkerReplicas(const RunConfig& config);   // the chief among them; 0 for an evaluator
+// "save_checkpoints_steps = 100", "save_checkpoints_secs = 600".
+std::string CheckpointFrequencyText(const RunConfig& config);
+// "model_dir = /m, seed = None, save_summary_steps = 100, …": what the log says of it.
+std::string RunConfigText(const RunConfig& config);
 
 }  // namespace muster

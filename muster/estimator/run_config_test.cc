@@ -53,6 +53,22 @@ TEST(RunConfigTest, TheTaskIsTfConfigs) {
   EXPECT_EQ(NumWorkerReplicas(*alone), 1);
 }
 
+TEST(RunConfigTest, ItsTextIsWhatIsInForce) {
+  const auto chief =
+      ResolveRunConfig({.model_dir = "/m", .seed = 7, .save_checkpoints_steps = 50}, WithTfConfig("chief", 0));
+  ASSERT_TRUE(chief.ok()) << chief.status();
+  EXPECT_EQ(
+      RunConfigText(*chief),
+      "model_dir = /m, seed = 7, save_summary_steps = 100, save_checkpoints_steps = 50, keep_checkpoint_max = 5, "
+      "keep_checkpoint_every_n_hours = 10000, log_step_count_steps = 100, algorithm = hogwild, task_type = chief, "
+      "task_id = 0, is_chief = true, num_worker_replicas = 3, num_ps_replicas = 1");
+  const auto evaluator = ResolveRunConfig({.model_dir = "/m"}, WithTfConfig("evaluator", 0));
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  EXPECT_THAT(RunConfigText(*evaluator),
+              AllOf(HasSubstr("seed = None"), HasSubstr("save_checkpoints_secs = 600"), HasSubstr("is_chief = false"),
+                    HasSubstr("num_worker_replicas = 0, num_ps_replicas = 0")));
+}
+
 TEST(RunConfigTest, ATaskThatIsGivenIsNotReadFromTheEnvironment) {
   const auto config = ResolveRunConfig({.model_dir = "/m", .task = TaskConfig()}, {.tf_config = "no JSON"});
   ASSERT_TRUE(config.ok()) << config.status();

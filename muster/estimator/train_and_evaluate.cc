@@ -116,15 +116,11 @@ TrainAndEvaluateResults TrainWithEvaluations(Estimator& estimator, const TrainSp
 }
 
 TrainAndEvaluateResults RunLocally(Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec) {
-  const RunConfig& config = estimator.config();
   LogInfo("Running training and evaluation locally (non-distributed).");
   LogInfo(
       "Start train and evaluate loop. The evaluate will happen after every checkpoint. Checkpoint frequency is "
       "determined based on RunConfig arguments: ",
-      config.save_checkpoints_steps
-          ? absl::StrCat("save_checkpoints_steps ", *config.save_checkpoints_steps)
-          : absl::StrCat("save_checkpoints_secs ", config.save_checkpoints_secs.value_or(600)),
-      ".");
+      CheckpointFrequencyText(estimator.config()), ".");
   return TrainWithEvaluations(estimator, train_spec, eval_spec);
 }
 
@@ -142,6 +138,7 @@ absl::Status CheckEvalSpec(const EvalSpec& spec) {
   RETURN_IF_ERROR(CheckSpecCount("EvalSpec.steps", spec.steps));
   RETURN_IF_ERROR(CheckSpecSeconds("EvalSpec.start_delay_secs", spec.start_delay_secs));
   RETURN_IF_ERROR(CheckSpecSeconds("EvalSpec.throttle_secs", spec.throttle_secs));
+  RETURN_IF_ERROR(CheckSpecSeconds("EvalSpec.patience_secs", spec.patience_secs));
   RETURN_IF_ERROR(CheckSpecPointers("EvalSpec.hooks", spec.hooks));
   RETURN_IF_ERROR(CheckSpecPointers("EvalSpec.exporters", spec.exporters));
   std::set<std::string> names;
@@ -167,7 +164,8 @@ TrainAndEvaluateResults TrainAndEvaluate(Estimator& estimator, const TrainSpec& 
     return EvaluateContinuously(estimator, eval_spec,
                                 {.start_delay = absl::Seconds(eval_spec.start_delay_secs),
                                  .throttle = absl::Seconds(eval_spec.throttle_secs),
-                                 .max_steps = train_spec.max_steps});
+                                 .max_steps = train_spec.max_steps,
+                                 .patience = absl::Seconds(eval_spec.patience_secs)});
   }
   if (job == kMasterJob) return TrainWithEvaluations(estimator, train_spec, eval_spec);
   // A chief that is a cluster of its own may have an evaluator, which is in no cluster.

@@ -31,6 +31,7 @@ struct EvalSpec {
   std::vector<std::shared_ptr<Exporter>> exporters;
   double start_delay_secs = 120;  // of an evaluator: before its first evaluation, unless that is the last
   double throttle_secs = 600;     // from one evaluation's start to the next's, at least, unless that is the last
+  double patience_secs = 86400;   // of an evaluator: so long without a new checkpoint, and it gives up (exit code 138)
 };
 
 // InvalidArgument (IsWrongConfiguration) naming the field, its value and what is accepted.

@@ -71,7 +71,7 @@ TEST_F(TrainAndEvaluateTest, AloneItEvaluatesEachCheckpointButTheFirst) {
   EXPECT_LT(results.eval.at("loss"), 1);
   EXPECT_THAT(results.exports, ElementsAre(model_.path() + "/export/recorder"));
   EXPECT_THAT(lines, Contains(HasSubstr("Running training and evaluation locally (non-distributed).")));
-  EXPECT_THAT(lines, Contains(HasSubstr("RunConfig arguments: save_checkpoints_steps 5.")));
+  EXPECT_THAT(lines, Contains(HasSubstr("RunConfig arguments: save_checkpoints_steps = 5.")));
 }
 
 TEST_F(TrainAndEvaluateTest, TheLastStepIsEvaluatedOnce) {
@@ -189,6 +189,7 @@ TEST_F(TrainAndEvaluateTest, WrongSpecsAreNamedAndNothingIsTrained) {
   expect_refused(good_train,
                  with_eval([](EvalSpec& spec) { spec.throttle_secs = std::numeric_limits<double>::infinity(); }),
                  "EvalSpec.throttle_secs: inf");
+  expect_refused(good_train, with_eval([](EvalSpec& spec) { spec.patience_secs = -1; }), "EvalSpec.patience_secs: -1");
   expect_refused(good_train, with_eval([](EvalSpec& spec) { spec.hooks = {nullptr}; }), "EvalSpec.hooks[0]");
   expect_refused(good_train, with_eval([](EvalSpec& spec) { spec.exporters = {nullptr}; }), "EvalSpec.exporters[0]");
   expect_refused(good_train, with_eval([](EvalSpec& spec) {

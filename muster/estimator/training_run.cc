@@ -56,7 +56,7 @@ class FinalizedLineHook final : public SessionHook {
 std::shared_ptr<SessionHook> TrainingSaver(const TrainingRun& run) {
   const RunConfig& config = run.config;
   CheckpointSaverOptions saver{.listeners = run.options.saving_listeners};
-  const double secs = config.save_checkpoints_secs.value_or(600);
+  const double secs = config.save_checkpoints_secs.value_or(kSaveCheckpointsSecs);
   if (config.save_checkpoints_steps.value_or(0) > 0) {
     saver.save_steps = config.save_checkpoints_steps;
   } else {

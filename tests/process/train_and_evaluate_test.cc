@@ -217,6 +217,13 @@ TEST_F(TrainAndEvaluateProcesses, CtrlCEndsEverybodyAndANextRunGoesOn) {
   EXPECT_EQ(TrainingEnd()["why"], "max_steps reached");
 }
 
+TEST_F(TrainAndEvaluateProcesses, AnEvaluatorWithoutATrainingGivesUp) {
+  ByHand by_hand(1, 1, /*chief=*/true);
+  const auto evaluator = Start(by_hand, "evaluator", Program(kSteps, {"--patience_secs=0.1"}));
+  EXPECT_EQ(evaluator->Wait(), 138) << evaluator->err;
+  EXPECT_THAT(evaluator->err, HasSubstr("gave up: Estimator is not trained yet: no checkpoint in " + model_dir()));
+}
+
 TEST_F(TrainAndEvaluateProcesses, ThereIsOneEvaluator) {
   ByHand by_hand(1, 1, /*chief=*/true);
   Process second(Program(kSteps), Options({{"TF_CONFIG", by_hand.TfConfig("evaluator", 1)}}));
