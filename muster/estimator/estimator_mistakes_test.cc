@@ -115,11 +115,12 @@ TEST_F(EstimatorMistakesTest, TheModuleInTrainingIsNotEvaluated) {
 
 TEST_F(EstimatorMistakesTest, AnInputWithoutABatchIsAnError) {
   const auto nothing = [](const InputContext&) {
-    return Dataset::FromMemory(LinearRows()).Batch(100, /*drop_remainder=*/true);
+    return Dataset::FromMemory(LinearRows()).Skip(kLinearRows).Batch(100);
   };
   Estimator estimator = Linear();
   EXPECT_THAT(MessageOf([&] { estimator.Train(nothing, {.max_steps = 2}); }),
               AllOf(HasSubstr("training input function"), HasSubstr("yielded nothing")));
+  estimator.Train(LinearTrainInput, {.max_steps = 1});
   EXPECT_THAT(MessageOf([&] { estimator.Evaluate(nothing); }), HasSubstr("yielded nothing"));
   EXPECT_THAT(MessageOf([&] { estimator.Predict(nothing, [](const Tensors&) {}); }), HasSubstr("yielded nothing"));
 }
