@@ -141,8 +141,8 @@ absl::Status WorkQueue::Adopt(const WorkSpec& spec) {
   return absl::OkStatus();
 }
 
-// A worker that has used up what it had waits, at the end of the last epoch, until the others' units are done, and with a
-// synchronous gate or bounded staleness the others wait for it: neither would end if one had some ready and the other
+// A worker that has used up what it had waits, at the end of the last epoch, until the others' units are done, and with
+// a synchronous gate or bounded staleness the others wait for it: neither would end if one had some ready and the other
 // none. So nobody is given a further one unless all could have as many.
 bool WorkQueue::HasItsShare(const Holder& holder) const {
   const size_t ahead = holder.ahead();
