@@ -194,7 +194,9 @@ std::vector<std::string> AddressesOf(const ClusterRequest& request, const FreePo
 absl::StatusOr<std::optional<FreePorts>> AddTensorBoard(const RunFlags& flags, ForegroundOptions& options) {
   if (flags.no_tensorboard || (!flags.tensorboard && flags.layout.empty())) return std::nullopt;
   std::string root = flags.request.output_root;
-  if (root.empty()) root = flags.layout.empty() ? flags.request.model_dir : kDefaultOutputRoot;
+  if (root.empty() && flags.layout.empty()) root = flags.request.model_dir;
+  if (root.empty()) root = Find(options.environment, kOutputRootVariable);  // which the tasks have, too
+  if (root.empty() && !flags.layout.empty()) root = kDefaultOutputRoot;
   if (root.empty())
     return absl::InvalidArgumentError("--tensorboard: of which folder? accepted with --output_root or --model_dir");
   if (!FindProgram("tensorboard", Find(options.environment, "PATH")).ok()) {

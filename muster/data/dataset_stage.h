@@ -141,6 +141,8 @@ class DatasetStage {
   [[nodiscard]] virtual absl::Status Check() const { return absl::OkStatus(); }
   // Elements of one pass, where known without reading them.
   virtual std::optional<int64_t> size() const { return std::nullopt; }
+  // A pass has no end, as far as the stages know.
+  virtual bool endless() const { return before() != nullptr && before()->endless(); }
 
   // Once Check has been good for it and all before it. Begin comes next. By default: the rows of OpenReader in the
   // order of FillOrder.

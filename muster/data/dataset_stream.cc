@@ -20,14 +20,31 @@ absl::StatusOr<std::unique_ptr<ExampleStream>> DatasetStream::Open(std::shared_p
 
 absl::StatusOr<bool> DatasetStream::Next(Example& into) {
   if (stopped_) return absl::CancelledError("the input has been stopped");
+  if (absl::IsAborted(last_.status()) && stage_->work() != nullptr) {
+    RETURN_IF_ERROR(stream_->Begin(/*epoch=*/0));
+    last_ = true;
+  }
   if (!last_.ok() || !*last_) return last_;
   begun_ = true;
-  do {
-    last_ = stream_->Next(into);
-    if (!last_.ok() || !*last_) return last_;
-  } while (stage_->work() != nullptr && !BeginUnits());
-  ++elements_;
-  return true;
+  last_ = Draw(into);
+  if (last_.ok() && *last_) ++elements_;
+  return last_;
+}
+
+// A thread that is ahead may have heard of the end before what it had made ready was lost with a ps, and is given out
+// again: that is the end which is heard of by who has nothing in hand.
+absl::StatusOr<bool> DatasetStream::Draw(Example& into) {
+  if (stage_->work() == nullptr) return stream_->Next(into);
+  for (bool ahead = true;;) {
+    ASSIGN_OR_RETURN(const bool got, stream_->Next(into));
+    if (got && BeginUnits()) return true;
+    if (got) {
+      ahead = true;
+    } else {
+      if (!std::exchange(ahead, false)) return false;
+      RETURN_IF_ERROR(stream_->Begin(/*epoch=*/0));
+    }
+  }
 }
 
 // Only the last element of a unit begins it: were a unit of several elements begun with its first, the update of that

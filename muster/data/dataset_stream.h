@@ -27,6 +27,8 @@ class DatasetStream final : public ExampleStream {
 
  private:
   DatasetStream(std::shared_ptr<const DatasetStage> stage, std::unique_ptr<StageStream> stream);
+  // The next element; where work is shared, of a unit that isn't lost.
+  absl::StatusOr<bool> Draw(Example& into);
   // Begins the unit of work that ends with the element just drawn, if one does. False: it is another reader's by now.
   bool BeginUnits();
   // Behind the saved element, or, if there is none such, at the beginning of its epoch.

@@ -231,6 +231,10 @@ TEST(Dataset, RefusesWhatCanNeverBeRight) {
   EXPECT_THAT(OpenError(rows.Skip(-1)), HasSubstr("skip: -1 elements"));
   EXPECT_THAT(OpenError(rows.Map(nullptr)), HasSubstr("map: no function"));
   EXPECT_THAT(OpenError(rows.Map([](Example&) { return absl::OkStatus(); }, {.threads = 0})), HasSubstr("0 threads"));
+  EXPECT_THAT(OpenError(rows.Repeat().Shuffle()), HasSubstr("shuffle: all examples of an endless input"));
+  EXPECT_EQ(rows.Repeat().Take(9).Shuffle().Open().status(), absl::OkStatus());
+  EXPECT_EQ(rows.Repeat().Shuffle({.buffer_size = 3}).Open().status(), absl::OkStatus());
+  EXPECT_THAT(OpenError(Dataset::Interleave({rows, rows.Repeat()}).Cache()), HasSubstr("cache: an endless input"));
   EXPECT_THAT(OpenError(Dataset::FromRows(nullptr)), HasSubstr("null"));
   EXPECT_THAT(OpenError(Dataset::FromStream("s", nullptr)), HasSubstr("no function"));
   EXPECT_THAT(OpenError(Dataset::Interleave({})), HasSubstr("interleave: no sources"));

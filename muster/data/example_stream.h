@@ -18,7 +18,8 @@ class ExampleStream {
 
   // Fills `into`, reusing its memory: keep handing in the same one (or ones) and nothing is allocated. False: the data
   // have ended, `into` is as it was. Blocks for as long as the source and the functions of Map take. Errors: those of
-  // the sources (NotFound, InvalidArgument and DataLoss naming file and line) and functions; Cancelled: stopped.
+  // the sources (NotFound, InvalidArgument and DataLoss naming file and line) and functions, which stay; Aborted where
+  // work is shared (WorkSource::Take), after which it may be called again; Cancelled: stopped.
   virtual absl::StatusOr<bool> Next(Example& into) = 0;
 
   // Text for a checkpoint: how many elements Next has handed out (those that stages made ready ahead of it don't

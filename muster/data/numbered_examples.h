@@ -28,7 +28,7 @@ inline Dataset NumberedRows(int64_t rows) {
 }
 
 // Gives the numbers 0 ... rows - 1, then `end`.
-class NumberedStream final : public ExampleStream {
+class NumberedStream : public ExampleStream {
  public:
   explicit NumberedStream(int64_t rows, absl::StatusOr<bool> end = false) : rows_(rows), end_(std::move(end)) {}
 

@@ -25,7 +25,8 @@ class WorkSource {
  public:
   virtual ~WorkSource() = default;
   // The next unit for this reader; nothing: every unit of the last epoch is done. Blocks while all that is left is with
-  // others, who may yet lose it. Errors: Unavailable, who shares the work is out of reach; Cancelled.
+  // others, who may yet lose it. Errors: Unavailable, who shares the work is out of reach; Aborted, it doesn't know
+  // this reader any more, who has to make itself known and may then ask again; Cancelled.
   virtual absl::StatusOr<std::optional<WorkUnit>> Take() = 0;
   // The batch of the oldest unit not yet begun is about to be trained on (of several batches the last): the next update
   // that is counted has it, and then nobody gets the unit again. False: this reader has lost the unit, and another gets

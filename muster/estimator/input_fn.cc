@@ -136,6 +136,8 @@ void InputReader::StepOver() {
   if (const absl::Status told = state_->stream->StepOver(); !told.ok()) state_->Fail(told);
 }
 
+bool InputReader::shares() const { return state_->shares; }
+
 Saveable InputReader::Position() {
   State* state = state_.get();
   return {"input_position", [state] { return state->stream->SavePosition(); },

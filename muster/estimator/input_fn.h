@@ -44,6 +44,8 @@ class InputReader {
   // The step of what was handed out last is over: see ExampleStream::StepOver. Throws Error: that of the queue by which
   // work is shared.
   void StepOver();
+  // Work is shared with others: a session that begins anew has lost what it had in hand.
+  bool shares() const;
   // Its position, for the session's saveables. The reader must outlive them.
   Saveable Position();
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,13 @@ using HookList = std::vector<std::shared_ptr<SessionHook>>;
 // Tells the input that a step is over. Before the checkpoint saver, which is the last of the chief's own hooks.
 class ReportInputHook final : public SessionHook {
  public:
-  explicit ReportInputHook(InputReader& input) : input_(input) {}
+  // `drawn`: what the step under way learns from. Both outlive the session.
+  ReportInputHook(InputReader& input, std::optional<Minibatch>& drawn) : input_(input), drawn_(drawn) {}
+  // After a recovery too, in which the worker has joined again: of shared work others have what it had by then.
+  absl::Status AfterCreateSession(const SessionContext&) override {
+    if (input_.shares()) drawn_.reset();
+    return absl::OkStatus();
+  }
   absl::Status AfterRun(RunContext&, const RunValues&) override {
     input_.StepOver();
     return absl::OkStatus();
@@ -30,6 +37,7 @@ class ReportInputHook final : public SessionHook {
 
  private:
   InputReader& input_;
+  std::optional<Minibatch>& drawn_;
 };
 
 // What NanTensor lets pass.
@@ -137,7 +145,8 @@ void RunTraining(const TrainingRun& run) {
   run.spec.module->train();
   SessionOptions options = TrainingSessionOptions(run, replica.source());
   HookList hooks = TrainingHooks(run);
-  const auto report = std::make_shared<ReportInputHook>(run.input);
+  std::optional<Minibatch> minibatch;
+  const auto report = std::make_shared<ReportInputHook>(run.input, minibatch);
   if (run.config.task->is_chief()) {
     options.chief_only_hooks = {report, TrainingSaver(run)};
     AppendHooks(run.spec.training_chief_hooks, options.chief_only_hooks);
@@ -148,8 +157,8 @@ void RunTraining(const TrainingRun& run) {
   MonitoredTrainingSession session(run.server, std::move(options), std::move(hooks));
   bool any_step = false;
   while (!session.ShouldStop()) {
-    // Drawn once, however often a recovery makes the step anew.
-    std::optional<Minibatch> minibatch;
+    // Drawn once, however often a recovery makes the step anew, unless that has lost it.
+    minibatch.reset();
     session.Run(trainer, [&]() -> torch::Tensor {
       if (!minibatch) {
         Minibatch drawn;

@@ -48,6 +48,12 @@ size_t WorkQueue::Holder::left() const {
       std::count_if(units.begin(), units.end(), [&](const Entry& entry) { return entry.ticket > progress.counted; }));
 }
 
+size_t WorkQueue::Holder::ahead() const {
+  const uint64_t used = std::max(over, progress.counted);
+  return static_cast<size_t>(
+      std::count_if(units.begin(), units.end(), [used](const Entry& entry) { return entry.ticket > used; }));
+}
+
 void WorkQueue::Note(int client, const Progress& progress) {
   const MutexLock lock(mutex_);
   Holder& holder = holders_[static_cast<size_t>(client)];
@@ -135,6 +141,23 @@ absl::Status WorkQueue::Adopt(const WorkSpec& spec) {
   return absl::OkStatus();
 }
 
+// A worker that has used up what it had waits, at the end of the last epoch, until the others' units are done, and with
+// a synchronous gate or bounded staleness the others wait for it: neither would end if one had some ready and the other
+// none. So nobody is given a further one unless all could have as many.
+bool WorkQueue::HasItsShare(const Holder& holder) const {
+  const size_t ahead = holder.ahead();
+  if (ahead == 0 || spec_.epochs == 0 || holders_.size() == 1) return false;
+  const auto enough = static_cast<int64_t>(holders_.size() * (ahead + 1));
+  if (spec_.epochs - epoch_ > enough) return false;  // each has one at least
+  const auto units_of = [enough, of_unit = spec_.rows_per_unit](int64_t rows) {
+    return std::min((rows + of_unit - 1) / of_unit, enough + 1);
+  };
+  const int64_t whole_epochs = std::max<int64_t>(spec_.epochs - epoch_ - 1, 0);
+  const int64_t of_this_one = epoch_ < spec_.epochs ? units_of(spec_.rows - next_) : 0;
+  const int64_t left = static_cast<int64_t>(free_.size()) + of_this_one + whole_epochs * units_of(spec_.rows);
+  return left > 0 && left <= enough;
+}
+
 std::optional<WorkUnit> WorkQueue::Next() {
   if (!free_.empty()) {
     WorkUnit unit = free_.extract(free_.begin()).value();
@@ -203,8 +226,9 @@ absl::StatusOr<TakeWorkReply> WorkQueue::Take(const TakeWorkRequest& request) {
   holder.given = 0;
   if (holder.units.size() >= kMostInHand)
     return absl::ResourceExhaustedError(absl::StrCat("a worker may have ", kMostInHand,
-                                                     " units of work whose updates aren't counted; prefetch less, or "
-                                                     "push more often"));
+                                                     " units of work whose updates aren't counted; prefetch less, push "
+                                                     "more often, or share larger units"));
+  if (HasItsShare(holder)) return TakeWorkReply{.answer = WorkAnswer::kWait};
   const std::optional<WorkUnit> unit = Next();
   if (!unit) {
     const WorkAnswer answer = WaitOrEnd(request.stamp.client);

@@ -95,7 +95,8 @@ class WorkQueue {
     Progress progress;
     std::deque<Entry> units;  // by ticket; not fired yet
 
-    size_t left() const;  // of them, those that aren't counted
+    size_t left() const;   // of them, those that aren't counted
+    size_t ahead() const;  // … and whose step isn't over either
   };
 
   [[nodiscard]] absl::Status Adopt(const WorkSpec& spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -105,6 +106,8 @@ class WorkQueue {
   // Those of the client's that aren't counted and whose ticket `gone` is.
   template <typename Gone>
   size_t Free(Holder& holder, Gone gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // So few units are left that this client is to use up what it has first, or others would have none.
+  bool HasItsShare(const Holder& holder) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<WorkUnit> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // There is nothing to hand out: whether that may change for this client.
   WorkAnswer WaitOrEnd(size_t client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

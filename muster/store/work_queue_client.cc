@@ -68,8 +68,10 @@ absl::StatusOr<TakeWorkReply> WorkQueueClient::Ask(const TakeWorkRequest& reques
     if (given_up) return Named(absl::CancelledError("a stop was requested"));
     // Training has ended: there is nothing to do any more.
     if (absl::IsCancelled(answer.status())) return TakeWorkReply{.answer = WorkAnswer::kEnd};
-    // It was restarted without its memory; the session joins again.
-    if (absl::IsAborted(answer.status())) return TakeWorkReply{.answer = WorkAnswer::kWait};
+    // It was restarted without its memory. The session joins again once it hears of it: by its next push, or, where
+    // who trains waits for this very unit, from here.
+    if (absl::IsAborted(answer.status()))
+      return tally_->Idle() ? absl::StatusOr<TakeWorkReply>(Named(answer.status())) : TakeWorkReply();
     if (!IsSilence(answer.status())) return Named(answer.status());
     if (loop_.Now() >= give_up) return Named(absl::UnavailableError(answer.status().message()));
     if (!std::exchange(said, true)) LogWarning(Named(answer.status()).message(), "; trying again");

@@ -36,7 +36,9 @@ class WorkQueueClient final : public WorkSource {
                   WorkQueueClientOptions options);
 
   // Waits for the process's session, which makes it known to the ps, and for the chief's, which makes the model ready.
-  // Nothing, too, when training has ended. Errors: Unavailable, the ps is gone for longer than `patience`; Cancelled;
+  // Nothing, too, when training has ended. Errors: Aborted, the session has to join again, as the ps was restarted
+  // without its memory and nobody but this call can find out; Unavailable, the ps is gone for longer than `patience`;
+  // Cancelled;
   // InvalidArgument, other workers share out something else; ResourceExhausted, too many in hand;
   // FailedPrecondition, a newer process is this task.
   absl::StatusOr<std::optional<WorkUnit>> Take() override;

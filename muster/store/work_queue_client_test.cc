@@ -64,7 +64,8 @@ class Learner {
     const auto unit = source_.Take();
     patience_ = absl::InfiniteFuture();
     if (!unit.ok()) {
-      EXPECT_TRUE(absl::IsCancelled(unit.status())) << unit.status();
+      has_to_join = absl::IsAborted(unit.status());
+      EXPECT_TRUE(has_to_join || absl::IsCancelled(unit.status())) << unit.status();
       return false;
     }
     ended = !unit->has_value();
@@ -105,6 +106,7 @@ class Learner {
   WorkerModel& model() { return model_; }
   bool ended = false;
   bool dropped = false;
+  bool has_to_join = false;  // by what the last Take said
   std::deque<WorkUnit> in_hand;
 
  private:
@@ -202,7 +204,7 @@ TEST_F(WorkQueueClientTest, WhoIsKilledLosesWhatItHasNotPushedAndNothingElse) {
   const auto chief = Start("chief:0", true);
   for (int trained = 0; trained < 3; ++trained) {
     auto killed = Start("worker:0");
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(killed->Take());
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(killed->Take());
     for (int i = 0; i < trained; ++i) killed->TrainOrRecover();
     killed.reset();
     store_.Pass(absl::Seconds(4));  // its connections have broken
@@ -294,6 +296,25 @@ TEST_F(WorkQueueClientTest, APsThatIsRestartedOnItsMemoryGoesOnWithItsWork) {
   store_.KillPs(0);
   store_.StartPs(0);
   store_.Pass(absl::Seconds(11));
+  TrainToTheEnd({chief.get()});
+  ExpectEachSeenInEveryEpoch(*chief);
+}
+
+// Who waits for work talks to nobody else.
+TEST_F(WorkQueueClientTest, WhoWaitsForWorkHearsThatThePsHasLostItsMemory) {
+  const auto chief = Start("chief:0", true);
+  ASSERT_TRUE(chief->Take());
+  store_.LosePs(0);
+  store_.StartPs(0);
+  EXPECT_FALSE(chief->Take());
+  EXPECT_FALSE(chief->has_to_join) << "it will hear of it by its next push";
+  EXPECT_TRUE(absl::IsAborted(chief->Train().status()));
+  ASSERT_EQ(chief->Join(), absl::OkStatus());
+  store_.LosePs(0);
+  store_.StartPs(0);
+  EXPECT_FALSE(chief->Take());
+  EXPECT_TRUE(chief->has_to_join);
+  ASSERT_EQ(chief->Join(), absl::OkStatus());
   TrainToTheEnd({chief.get()});
   ExpectEachSeenInEveryEpoch(*chief);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
@@ -23,7 +24,7 @@ struct Worker {
   uint64_t incarnation = kLife;
   uint64_t requests = 0;
   uint64_t after = 0;
-  uint64_t over = 0;
+  std::optional<uint64_t> over = {};  // unset: the steps of all that it has are
 };
 
 class WorkQueueTest : public ::testing::Test {
@@ -32,7 +33,7 @@ class WorkQueueTest : public ::testing::Test {
     return queue_.Take({.stamp = {worker.client, worker.incarnation, number},
                         .spec = spec_,
                         .after = worker.after,
-                        .over = worker.over});
+                        .over = worker.over.value_or(worker.after)});
   }
   TakeWorkReply Take(Worker& worker) {
     const auto reply = Ask(worker, ++worker.requests);
@@ -153,9 +154,11 @@ TEST_F(WorkQueueTest, WhatAWorkerGivesUpIsOthers) {
 // Windows that will never be full: everybody has trained on all that it has, and waits for more.
 TEST_F(WorkQueueTest, WhoWaitsForEachOtherIsEndedOneByOne) {
   spec_ = {"train", 3, 1, 1};
+  first_.over = 0;
   Take(first_);
   Take(second_);
   Take(second_);
+  second_.over = 1;
   EXPECT_EQ(Take(first_).answer, WorkAnswer::kWait);
   second_.over = 2;
   EXPECT_EQ(Take(second_).answer, WorkAnswer::kWait) << "the first one's step goes on";
@@ -167,6 +170,39 @@ TEST_F(WorkQueueTest, WhoWaitsForEachOtherIsEndedOneByOne) {
   EXPECT_EQ(Take(first_).answer, WorkAnswer::kWait) << "the second one pushes what it has";
   queue_.Return(1);
   EXPECT_EQ(Place(Take(third_)), At(0, 1, 2)) << "or dies";
+}
+
+// With a synchronous gate each step takes all of them, so that who has some ready waits for who has none.
+TEST_F(WorkQueueTest, AtTheEndNobodyHasSomeReadyWhileAnotherHasNone) {
+  const size_t ahead[] = {5, 1, 2};
+  spec_ = {"train", 30, 1, 2};
+  std::vector<Worker> workers = {{0}, {1}, {2}};
+  std::vector<uint64_t> trained(3);
+  for (bool over = false; !over;) {
+    for (size_t i = 0; i < workers.size(); ++i) {
+      workers[i].over = trained[i];
+      while (workers[i].after - trained[i] < ahead[i] && Take(workers[i]).answer == WorkAnswer::kUnit) continue;
+    }
+    for (size_t i = 0; i < workers.size(); ++i) {
+      over = over || workers[i].after == trained[i];
+      if (!over) Count(workers[i], ++trained[i]);
+    }
+  }
+  EXPECT_EQ(trained, std::vector<uint64_t>(3, 20)) << "all of both epochs";
+}
+
+TEST_F(WorkQueueTest, WhoHasItsShareOfWhatIsLeftUsesItUpFirst) {
+  spec_ = {"train", 7, 1, 1};
+  first_.over = 0;
+  EXPECT_EQ(Take(first_).answer, WorkAnswer::kUnit);
+  EXPECT_EQ(Take(first_).answer, WorkAnswer::kWait) << "three workers could have two of the six each";
+  EXPECT_EQ(Take(second_).answer, WorkAnswer::kUnit);
+  EXPECT_EQ(Take(first_).answer, WorkAnswer::kWait);
+  first_.over = 1;
+  EXPECT_EQ(Take(first_).answer, WorkAnswer::kUnit);
+  WorkQueue alone(1);
+  for (uint64_t i = 0; i < 7; ++i)
+    EXPECT_EQ(alone.Take({.stamp = {0, kLife, i + 1}, .spec = spec_, .after = i})->answer, WorkAnswer::kUnit);
 }
 
 TEST_F(WorkQueueTest, WhatIsContributedToARoundOutlivesItsSenderButIsInNoCheckpointYet) {
@@ -242,7 +278,7 @@ TEST_F(WorkQueueTest, APsThatIsRestartedKnowsWhoHasWhat) {
   const auto again = next.Take({.stamp = {1, kLife, second_.requests}, .spec = spec_, .after = 1});
   EXPECT_EQ(Place(*again), At(0, 8, 10)) << "whose answer was lost with the ps";
   EXPECT_EQ(again->ticket, 2U);
-  EXPECT_EQ(Place(*next.Take({.stamp = {0, kLife, 2}, .spec = spec_, .after = 1})), At(0, 4, 8));
+  EXPECT_EQ(Place(*next.Take({.stamp = {0, kLife, 2}, .spec = spec_, .after = 1, .over = 1})), At(0, 4, 8));
   EXPECT_EQ(next.Return(0), 2U);
 }
 

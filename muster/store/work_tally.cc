@@ -15,6 +15,11 @@ void WorkTally::Taken(uint64_t ticket) {
   taken_.push_back(ticket);
 }
 
+bool WorkTally::Idle() const {
+  const MutexLock lock(mutex_);
+  return taken_.empty() && over_ == begun_;
+}
+
 bool WorkTally::Begin() {
   const MutexLock lock(mutex_);
   if (taken_.empty()) return true;
@@ -39,6 +44,7 @@ void WorkTally::AbandonAll() {
   }
   open_.clear();
   sealed_ = 0;
+  over_ = begun_;  // whatever was under way comes to nothing
 }
 
 void WorkTally::Joined(const Stamp& stamp) {

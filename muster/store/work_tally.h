@@ -21,6 +21,8 @@ class WorkTally {
   TakeWorkRequest Ask();
   // A unit came.
   void Taken(uint64_t ticket);
+  // Nothing is ready and no step is under way: who trains waits for who takes, and talks to nobody else.
+  bool Idle() const;
 
   // Who trains: as WorkSource's.
   bool Begin();

@@ -76,6 +76,25 @@ TEST(WorkTallyTest, WhoJoinsAgainHasLostWhatItHad) {
   EXPECT_EQ(tally.Seal(), (WorkRange{9, 9}));
 }
 
+TEST(WorkTallyTest, WhoHasNothingReadyAndNothingUnderWayIsIdle) {
+  WorkTally tally;
+  tally.Joined(kStamp);
+  EXPECT_TRUE(tally.Idle());
+  tally.Taken(5);
+  EXPECT_FALSE(tally.Idle());
+  tally.Begin();
+  EXPECT_FALSE(tally.Idle()) << "its step is under way";
+  tally.Over();
+  EXPECT_TRUE(tally.Idle()) << "the update may wait in a window";
+  tally.Taken(6);
+  tally.Taken(7);
+  tally.Begin();
+  tally.Joined(kStamp);
+  EXPECT_FALSE(tally.Idle()) << "7 is still to be skipped";
+  EXPECT_FALSE(tally.Begin());
+  EXPECT_TRUE(tally.Idle()) << "what was under way is lost";
+}
+
 TEST(WorkTallyTest, WhoTakesNothingLosesNothing) {
   WorkTally tally;
   EXPECT_TRUE(tally.Begin());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -111,9 +112,10 @@ TEST(NodeLayoutCommand, ATensorBoardThatFailsIsSaidAndTheRunGoesOn) {
 }
 
 TEST(NodeLayoutCommand, WithoutTensorBoardTheRunSaysSo) {
-  const ScratchDirectory root;
+  const ScratchDirectory root, tools;  // a PATH without one, wherever this machine may have it
+  ASSERT_EQ(symlink("/bin/sh", tools.File("sh").c_str()), 0);
   Process run(Words({"--devices", "1", "--output_root", root.path()}, "exit 0"),
-              {.environment = {{"PATH", "/usr/bin:/bin"}}});
+              {.environment = {{"PATH", tools.path()}}});
   EXPECT_EQ(run.Wait(), 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("TensorBoard isn't installed (pip install tensorboard): the run goes on without it"));
 }

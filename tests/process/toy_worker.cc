@@ -131,7 +131,10 @@ class UnitsAhead {
   absl::StatusOr<WorkUnit> Pop() {
     const MutexLock lock(mutex_);
     while (units_.empty() && end_.ok()) changed_.Wait(mutex_);
-    if (units_.empty()) return end_;
+    if (units_.empty()) {
+      changed_.NotifyAll();
+      return absl::IsAborted(end_) ? std::exchange(end_, absl::OkStatus()) : end_;
+    }
     const WorkUnit unit = units_.front();
     units_.pop_front();
     changed_.NotifyAll();
@@ -153,7 +156,9 @@ class UnitsAhead {
       }
       const bool over = unit.ok() || absl::IsCancelled(unit.status());
       end_ = over ? absl::OutOfRangeError("all units are done") : unit.status();
-      return;
+      // The session has to join again, and hears of that by its next step.
+      while (absl::IsAborted(end_) && !stopping_) changed_.Wait(mutex_);
+      if (!end_.ok()) return;
     }
   }
 

@@ -1,14 +1,30 @@
 #include "muster/data/stages/ahead_stream.h"
 
+#include <exception>
+#include <new>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "muster/base/mutex.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {
 namespace {
+
+// What a source of the program's own (FromStream, WorkSource) throws would end the process from a thread of ours.
+template <typename Call>
+std::invoke_result_t<Call> WithoutThrowing(Call&& call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory while input was made ready");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the input threw: ", error.what()));
+  }
+}
 
 class AheadStream final : public StageStream {
  public:
@@ -136,7 +152,8 @@ void AheadStream::Run() {
     if (number < 0) return;
     if (DrawInto(number)) {
       Slot& slot = SlotOf(number);
-      if (absl::Status made = source_->Make(slot.example, slot.row); !made.ok()) slot.got = std::move(made);
+      absl::Status made = WithoutThrowing([&] { return source_->Make(slot.example, slot.row); });
+      if (!made.ok()) slot.got = std::move(made);
     }
     MutexLock lock(mutex_);
     ready_[static_cast<size_t>(number) % slots_.size()] = true;
@@ -155,7 +172,7 @@ int64_t AheadStream::AwaitTurn() {
 
 bool AheadStream::DrawInto(int64_t number) {
   Slot& slot = SlotOf(number);
-  slot.got = source_->Draw(slot.example, slot.row);
+  slot.got = WithoutThrowing([&] { return source_->Draw(slot.example, slot.row); });
   const bool got = slot.got.ok() && *slot.got;
   slot.place.Clear();
   if (got) source_->Tell(slot.place);

@@ -2,6 +2,7 @@
 
 #include "muster/base/mutex.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/data/stages/stage_after.h"
 #include "muster/data/stages/stages.h"
 
@@ -108,7 +109,10 @@ class CacheStage final : public IndexedStageAfter {
   using IndexedStageAfter::IndexedStageAfter;
 
   std::string Name() const override { return "cache"; }
-  absl::Status Check() const override { return CheckNotShared(); }
+  absl::Status Check() const override {
+    if (before()->endless()) return WrongOptionError("an endless input has no end of memory; accepted: before repeat");
+    return CheckNotShared();
+  }
   absl::StatusOr<std::shared_ptr<const RowReader>> OpenReader() const override {
     MutexLock lock(mutex_);
     if (!reader_) {

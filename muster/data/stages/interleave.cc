@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -123,6 +124,9 @@ class InterleaveStage final : public DatasetStage {
       sum += *size;
     }
     return sum;
+  }
+  bool endless() const override {
+    return std::any_of(sources_.begin(), sources_.end(), [](const StagePtr& source) { return source->endless(); });
   }
   absl::StatusOr<std::unique_ptr<StageStream>> MakeStream() const override {
     std::vector<std::unique_ptr<StageStream>> streams;

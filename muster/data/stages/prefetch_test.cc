@@ -1,6 +1,7 @@
 // Prefetch: elements made ready by a thread.
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <thread>
 
 #include "muster/base/mutex.h"
@@ -108,6 +109,26 @@ TEST(Prefetch, StopFromAnotherThreadWakesWhoWaits) {
     EXPECT_TRUE(absl::IsCancelled(stream->Next(element).status()));
     stopper.join();
   }
+}
+
+TEST(Prefetch, WhatASourceThrowsIsAnErrorBehindTheElementsBeforeIt) {
+  class ThrowingStream final : public NumberedStream {
+   public:
+    ThrowingStream() : NumberedStream(2) {}
+    absl::StatusOr<bool> Next(Example& into) override {
+      if (drawn_++ == 2) throw std::runtime_error("no luck");
+      return NumberedStream::Next(into);
+    }
+
+   private:
+    int drawn_ = 0;
+  };
+  auto stream = OpenOrFail(Dataset::FromStream("throwing", [] {
+                             return std::unique_ptr<ExampleStream>(std::make_unique<ThrowingStream>());
+                           }).Prefetch());
+  EXPECT_EQ(Draw(*stream, 2).size(), 2U);
+  Example element;
+  EXPECT_EQ(stream->Next(element).status().message(), "the input threw: no luck");
 }
 
 TEST(Prefetch, MayBeAnywhereAndMoreThanOnce) {

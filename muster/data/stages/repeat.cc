@@ -67,6 +67,7 @@ class RepeatStage final : public StageAfter {
     if (once == 0) return 0;
     return once && epochs_ > 0 ? std::optional<int64_t>(*once * epochs_) : std::nullopt;
   }
+  bool endless() const override { return epochs_ == 0 || before()->endless(); }
   absl::StatusOr<std::unique_ptr<StageStream>> MakeStream() const override {
     ASSIGN_OR_RETURN(std::unique_ptr<StageStream> elements, before()->MakeStream());
     return std::make_unique<RepeatStream>(std::move(elements), epochs_);

@@ -93,9 +93,8 @@ class ShareByStage final : public StageAfter {
     if (before()->work() != nullptr) return WrongOptionError("the work is shared already");
     if (before()->indexed()) return absl::OkStatus();
     return WrongOptionError(
-        "needs rows that can be read by number (memory, IDX files, and map, shuffle, take, skip, cache over them), as "
-        "a "
-        "unit of work is a range of them");
+        "needs rows that can be read by number (memory, IDX files, image folders, and map, shuffle, take, skip, cache "
+        "over them), as a unit of work is a range of them");
   }
   std::optional<int64_t> size() const override { return std::nullopt; }
   bool indexed() const override { return before()->indexed(); }

@@ -24,7 +24,12 @@ class ListedWork final : public WorkSource {
   absl::StatusOr<std::optional<WorkUnit>> Take() override {
     MutexLock lock(mutex_);
     if (stopped_) return absl::CancelledError("stopped");
-    if (units_.empty()) return std::optional<WorkUnit>();
+    if (refusals_ > 0) return --refusals_, absl::AbortedError("who asks?");
+    if (units_.empty()) {
+      ended_ = true;
+      changed_.NotifyAll();
+      return std::optional<WorkUnit>();
+    }
     const WorkUnit unit = units_.front();
     units_.pop_front();
     return std::optional<WorkUnit>(unit);
@@ -53,6 +58,21 @@ class ListedWork final : public WorkSource {
     MutexLock lock(mutex_);
     lost_ = units;
   }
+  // Whoever has joined again is given what it had.
+  void GiveAgain(std::deque<WorkUnit> units) {
+    MutexLock lock(mutex_);
+    lost_ = static_cast<int>(units.size());
+    units_ = std::move(units);
+  }
+  // Until somebody has heard that there are no more.
+  void AwaitTheEnd() {
+    MutexLock lock(mutex_);
+    while (!ended_) changed_.Wait(mutex_);
+  }
+  void RefuseOnce() {
+    MutexLock lock(mutex_);
+    refusals_ = 1;
+  }
   int done() {
     MutexLock lock(mutex_);
     return done_;
@@ -68,11 +88,14 @@ class ListedWork final : public WorkSource {
 
  private:
   Mutex mutex_;
+  CondVar changed_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<WorkUnit> units_ ABSL_GUARDED_BY(mutex_);
   int begun_ ABSL_GUARDED_BY(mutex_) = 0;
   int lost_ ABSL_GUARDED_BY(mutex_) = 0;
   int done_ ABSL_GUARDED_BY(mutex_) = 0;
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;
+  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -130,6 +153,29 @@ TEST(ShareBy, TheBatchOfALostUnitIsSkipped) {
   EXPECT_THAT(Flat(Draw(*stream, 1)), ElementsAre(6, 7));
   EXPECT_EQ(stream->StepOver(), absl::OkStatus());
   EXPECT_EQ(work->done(), 2) << "what was lost has no step";
+}
+
+TEST(ShareBy, WhoHasToJoinAgainIsToldAndGoesOn) {
+  for (const size_t prefetch : {0, 3}) {
+    const auto work = Units({{0, 0, 2}, {0, 2, 4}});
+    work->RefuseOnce();
+    auto stream = OpenOrFail(NumberedRows(4).ShareBy(work).Batch(2).Prefetch(prefetch));
+    Example batch;
+    EXPECT_TRUE(absl::IsAborted(stream->Next(batch).status()));
+    EXPECT_THAT(Flat(Draw(*stream)), ElementsAre(0, 1, 2, 3));
+    EXPECT_EQ(work->begun(), 2);
+  }
+}
+
+// What a thread had made ready and is lost comes again, although it has heard of the end long ago.
+TEST(ShareBy, TheEndIsAskedForAgainByWhoHasNothingInHand) {
+  const auto work = Units({{0, 0, 2}, {0, 2, 4}});
+  auto stream = OpenOrFail(NumberedRows(4).ShareBy(work).Batch(2).Prefetch(4));
+  EXPECT_THAT(Flat(Draw(*stream, 1)), ElementsAre(0, 1));
+  work->AwaitTheEnd();
+  work->GiveAgain({{0, 2, 4}});
+  EXPECT_THAT(Flat(Draw(*stream)), ElementsAre(2, 3));
+  EXPECT_EQ(work->begun(), 2);
 }
 
 TEST(ShareBy, APositionIsOnlyACount) {

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/data/shuffle.h"
 #include "muster/data/stages/stage_after.h"
 #include "muster/data/stages/stages.h"
@@ -88,7 +89,11 @@ class ShuffleStage final : public IndexedStageAfter {
     if (!indexed() && options_.buffer_size > 0) absl::StrAppend(&name, " buffer_size=", options_.buffer_size);
     return absl::StrCat(name, options_.reshuffle_each_iteration ? ")" : " once)");
   }
-  absl::Status Check() const override { return CheckNotShared(); }
+  absl::Status Check() const override {
+    if (options_.buffer_size == 0 && before()->endless())
+      return WrongOptionError("all examples of an endless input; accepted: a buffer_size, or shuffle before repeat");
+    return CheckNotShared();
+  }
   void FillOrder(int64_t epoch, size_t rows, std::vector<size_t>& order) const override {
     before()->FillOrder(epoch, rows, order);
     ShuffleInPlace(order, options_.seed, options_.reshuffle_each_iteration ? static_cast<uint64_t>(epoch) : 0);

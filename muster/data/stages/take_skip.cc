@@ -90,6 +90,7 @@ class TakeStage final : public IndexedStageAfter {
     const auto all = before()->size();
     return all ? std::optional<int64_t>(std::min(*all, count_)) : std::nullopt;
   }
+  bool endless() const override { return false; }
   void FillOrder(int64_t epoch, size_t rows, std::vector<size_t>& order) const override {
     before()->FillOrder(epoch, rows, order);
     order.resize(std::min(order.size(), static_cast<size_t>(count_)));
