@@ -21,10 +21,13 @@ import json
 import pathlib
 import sys
 
-import safetensors
-import safetensors.torch
-import torch
-import torch.nn.functional as F
+try:
+    import safetensors
+    import safetensors.torch
+    import torch
+    import torch.nn.functional as F
+except ModuleNotFoundError as missing:
+    sys.exit(f"load_export.py: {missing}; it needs the packages torch and safetensors (pip install torch safetensors)")
 
 # What a step of the program does: from its inputs, variables (by role) and arguments to its output. Numbers in
 # signature.json are floating point; what torch wants whole is made whole here.
@@ -97,10 +100,22 @@ class Export(torch.nn.Module):
 def read(directory):
     """(signature, {name: tensor}) of an export's folder."""
     directory = pathlib.Path(directory)
-    signature = json.loads((directory / "signature.json").read_text(encoding="utf-8"))
-    if signature.get("format") != "muster export" or signature.get("version") != 1:
-        raise ValueError(f"{directory / 'signature.json'}: not an export of version 1")
-    return signature, safetensors.torch.load_file(directory / signature["weights"])
+    file = directory / "signature.json"
+    if not file.exists():
+        below = sorted((path.parent for path in directory.glob("*/signature.json")), key=lambda path: path.name)
+        hint = f"; did you mean {below[-1]}?" if below else ""
+        raise ValueError(f"{directory} is no export: there is no signature.json in it{hint}")
+    try:
+        signature = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from error
+    if not isinstance(signature, dict) or signature.get("format") != "muster export" or signature.get("version") != 1:
+        raise ValueError(f"{file}: not an export of version 1")
+    weights = directory / signature["weights"]
+    try:
+        return signature, safetensors.torch.load_file(weights)
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{weights}: {error}") from error
 
 
 def load(directory):

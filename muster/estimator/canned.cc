@@ -16,7 +16,9 @@ namespace {
 
 using HeadPointer = std::shared_ptr<const Head>;
 
-void RefuseCannedOption(const std::string& model, const std::string& problem) {
+// Before the Estimator's own constructor, which else sees to it that an error that nobody catches is one line.
+[[noreturn]] void RefuseCannedOption(const std::string& model, const std::string& problem) {
+  HandleUncaughtErrors();
   throw Error(WrongOptionError(absl::StrCat(model, ": ", problem)));
 }
 

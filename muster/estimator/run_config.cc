@@ -86,8 +86,9 @@ absl::StatusOr<std::string> RunConfigModelDir(const RunConfig& config) {
   if (!said.empty()) return said;
   if (config.task->is_evaluator())
     return WrongOptionError(
-        "an evaluator needs a model_dir, the folder of the checkpoints that it evaluates: set RunConfig.model_dir, or "
-        "TF_CONFIG's");
+        "an evaluator needs a model_dir, the folder of the checkpoints that it evaluates: give the program or muster "
+        "run --model_dir, or set RunConfig.model_dir or TF_CONFIG's");
+  if (config.task->is_ps()) return std::string();  // it keeps no files
   ASSIGN_OR_RETURN(std::string folder, MakeTemporaryModelDir());
   LogWarning("Using temporary folder as model directory: ", folder);
   return folder;

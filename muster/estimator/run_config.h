@@ -21,8 +21,8 @@ namespace muster {
 inline constexpr double kSaveCheckpointsSecs = 600;
 
 struct RunConfig {
-  // Empty: TF_CONFIG's or --model_dir's, else a temporary folder, which the log names. Another one than theirs is an
-  // error.
+  // Empty: TF_CONFIG's or --model_dir's, else a temporary folder, which the log names (a ps, which keeps no files, has
+  // none). Another one than theirs is an error.
   std::string model_dir;
   std::optional<uint64_t> seed;  // of torch's generators, set before the model is made; unset: they stay as they are
   int64_t save_summary_steps = 100;  // 0: never

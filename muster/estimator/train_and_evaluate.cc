@@ -51,6 +51,7 @@ class EvaluationListener final : public CheckpointSaverListener {
       begin_ = global_step;
       return AfterSaving::kGoOn;
     }
+    if (session.stop_requested()) return AfterSaving::kGoOn;  // End says so
     if (!timer_.ShouldTriggerForStep(global_step, session.now)) {
       LogInfo("Skip the current checkpoint eval due to throttle secs (", throttle_secs_, " secs).");
       return AfterSaving::kGoOn;

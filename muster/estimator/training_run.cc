@@ -171,7 +171,9 @@ void RunTraining(const TrainingRun& run) {
     });
   }
   session.Close();
-  if (!any_step) LogWarning("Training with estimator made no steps. Perhaps input is empty or misspecified.");
+  const bool was_done = run.options.max_steps && session.global_step() >= *run.options.max_steps;
+  if (!any_step && !was_done)
+    LogWarning("Training with estimator made no steps. Perhaps input is empty or misspecified.");
 }
 
 }  // namespace muster
