@@ -268,6 +268,8 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   ASSIGN_OR_RETURN(request.program, ProgramOf(remaining));
   ForegroundOptions options;
   options.environment = OwnEnvironment();
+  // The same folder for all, wherever they run.
+  if (!request.output_root.empty()) request.output_root = std::filesystem::absolute(request.output_root).string();
   RETURN_IF_ERROR(TakeLayout(flags, options.environment, request));
   RETURN_IF_ERROR(ValidateRequest(request));
   if (AsksForHelp(request.program) && !flags.dry_run)

@@ -151,7 +151,8 @@ absl::StatusOr<TaskId> FindChief(const ClusterSpec& cluster, const std::string& 
 
 std::string JobsOf(const ClusterSpec& cluster) {
   std::string jobs;
-  for (const std::string& job : cluster.jobs()) absl::StrAppend(&jobs, job, ", ");
+  for (const std::string& job : cluster.jobs())
+    if (job != kEvaluatorJob) absl::StrAppend(&jobs, job, ", ");
   return jobs + kEvaluatorJob;
 }
 

@@ -47,7 +47,7 @@ class TrainAndEvaluateProcesses : public testing::Test {
   std::string model_dir() const { return scratch_.File("model"); }
   // The program and its flags.
   std::vector<std::string> Program(int steps, const std::vector<std::string>& more = {"--throttle_secs=0.2"}) const {
-    return Joined({kProgram, "--csv=" MUSTER_SOURCE_DIR "/examples/data/digits.csv", absl::StrCat("--steps=", steps),
+    return Joined({kProgram, ("--csv=" MUSTER_SOURCE_DIR "/examples/data/digits.csv"), absl::StrCat("--steps=", steps),
                    "--save_steps=50", "--model_dir=" + model_dir()},
                   more);
   }
