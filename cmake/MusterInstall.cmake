@@ -29,7 +29,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/muster DESTINATION ${CMAKE_INSTALL_INCLU
         PATTERN "scripted_training.h" EXCLUDE PATTERN "reference_rules.h" EXCLUDE PATTERN "reference_training.h" EXCLUDE
         PATTERN "reference_algorithms.h" EXCLUDE PATTERN "mathematics_cases.h" EXCLUDE
         PATTERN "mathematics_comparison.h" EXCLUDE PATTERN "straight_line.h" EXCLUDE
-        PATTERN "drawn_examples.h" EXCLUDE PATTERN "encoded_images.h" EXCLUDE
+        PATTERN "drawn_examples.h" EXCLUDE PATTERN "gzipped.h" EXCLUDE PATTERN "encoded_images.h" EXCLUDE
         PATTERN "estimator_test_model.h" EXCLUDE)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/muster)

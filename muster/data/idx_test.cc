@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <string>
+#include <vector>
+
+#include "muster/data/gzipped.h"
 
 namespace muster::idx_test {
 namespace {
@@ -18,20 +20,6 @@ std::string Header(const std::vector<uint32_t>& shape, char type = 8) {
     for (int shift = 24; shift >= 0; shift -= 8) header += static_cast<char>(size >> shift);
   }
   return header;
-}
-
-std::string Gzip(const std::string& plain) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string packed(deflateBound(&stream, plain.size()) + 32, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  stream.avail_in = plain.size();
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = packed.size();
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
 }
 
 void ExpectError(const std::string& content, absl::StatusCode code, const std::string& words) {

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <cstdint>
 #include <string>
@@ -11,6 +10,7 @@
 #include "muster/base/forwarding_file_system.h"
 #include "muster/base/memory_file_system.h"
 #include "muster/data/dataset.h"
+#include "muster/data/gzipped.h"
 #include "muster/data/sources/drawn_examples.h"
 
 namespace muster::idx_source_test {
@@ -25,20 +25,6 @@ std::string Idx(const std::vector<uint32_t>& shape, const std::vector<uint8_t>& 
   for (const uint32_t size : shape)
     for (int shift = 24; shift >= 0; shift -= 8) idx += static_cast<char>(size >> shift);
   return idx + std::string(elements.begin(), elements.end());
-}
-
-std::string Gzip(const std::string& plain) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string packed(deflateBound(&stream, plain.size()) + 32, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  stream.avail_in = plain.size();
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = packed.size();
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
 }
 
 // Counts how often each file is read.
