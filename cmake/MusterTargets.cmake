@@ -48,8 +48,10 @@ foreach(type IN ITEMS STATIC_LIBRARY OBJECT_LIBRARY)
 endforeach()
 
 if(muster_tests)
-  # Tests of processes start the programs.
-  add_dependencies(tests ${muster_tests} programs)
+  add_dependencies(tests ${muster_tests})
+  if(NOT MUSTER_SANITIZE)
+    add_dependencies(tests programs)  # tests of processes start them
+  endif()
 endif()
 if(MUSTER_FUZZ)
   get_property(fuzzers GLOBAL PROPERTY MUSTER_FUZZ_TARGETS)

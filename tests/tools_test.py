@@ -3,6 +3,7 @@
 
 import contextlib
 import io
+import os
 import pathlib
 import re
 import subprocess
@@ -50,9 +51,9 @@ class Tree(unittest.TestCase):
         self.write("muster/CMakeLists.txt", CMAKE)
         self.write("muster/base/a.h", "#pragma once\n")
 
-    def git(self, *arguments):
+    def git(self, *arguments, environment=None):
         subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments], cwd=self.root, check=True,
-                       capture_output=True)
+                       capture_output=True, env=dict(os.environ, **(environment or {})))
 
     def write(self, path, text):
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -331,6 +332,29 @@ class ChangedFilesTest(Tree):
         self.write("muster/base/c.h", "\n")
         found = {str(p) for p in sources.changed_files(self.root)}
         self.assertEqual(found, {"muster/base/a.h", "muster/base/b.h", "muster/base/c.h"})
+
+
+class DueFilesTest(Tree):
+    def commit(self, name, when):
+        self.write(name, "// new\n")
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", name, environment={"GIT_COMMITTER_DATE": when})
+
+    def test_the_last_hours_and_a_share_of_the_rest(self):
+        for number in range(40):
+            self.write(f"muster/base/old_{number}.h", "\n")
+        self.commit("muster/base/first.h", "2026-01-01T01:00:00Z")
+        self.commit("muster/base/recent.h", "2026-01-01T09:00:00Z")
+        self.commit("muster/base/last.h", "2026-01-01T10:00:00Z")
+        self.write("muster/base/not_committed.h", "\n")
+        found = {p.name for p in sources.due_files(self.root)}
+        self.assertLessEqual({"recent.h", "last.h", "not_committed.h"}, found)
+        others = {name for name in found if name.startswith("old_")}
+        self.assertTrue(0 < len(others) < 20, others)
+        self.commit("muster/base/after_a_night.h", "2026-01-02T10:00:00Z")
+        another = {p.name for p in sources.due_files(self.root)}
+        self.assertIn("after_a_night.h", another)
+        self.assertNotEqual({name for name in another if name.startswith("old_")}, others, "each commit another share")
 
 
 class CompilersTest(unittest.TestCase):

@@ -39,24 +39,24 @@ class Part:
         return Result("passed" if done.returncode == 0 else "failed", done.stdout, time.monotonic() - started)
 
 
-def parts(everything):
-    """Quick ones first."""
+def parts(how_much):
+    """Quick ones first. `how_much` is what the slow ones look at: [] what changed, ["--due"] or ["--all"]."""
 
     def tool(name, *arguments):
         return [sys.executable, str(ROOT / "tools" / name), *arguments]
 
-    all_of_them = ["--all"] if everything else []
+    lints = {"--due": "a share of the files and what changed of late", "--all": "everything"}
     return [
         Part("format", "clang-format-14 has nothing to change", tool("check_format.py")),
         Part("layers", "who includes whom (muster/LAYERS)", tool("check_layers.py")),
         Part("sizes", "headers, sources, classes, functions", tool("check_sizes.py")),
         Part("forbidden", "what has no place here", tool("check_forbidden.py")),
         Part("docs", "snippets and links", tool("check_docs.py")),
-        Part("headers", "each compiles by itself", tool("check_headers.py", *all_of_them)),
+        Part("headers", "each compiles by itself", tool("check_headers.py", *how_much)),
         Part("locks", "the torch-free part built by clang, thread-safety analysis on", tool("build.py", "notorch", "tests")),
         Part("tests", "unit tests of the torch-free part", tool("check.py", "--run-tests")),
-        Part("lint", "clang-tidy on " + ("everything" if everything else "what changed"),
-             tool("check_tidy.py", *all_of_them)),
+        Part("lint", "clang-tidy on " + (lints[how_much[0]] if how_much else "what changed"),
+             tool("check_tidy.py", *how_much)),
     ]
 
 
@@ -112,7 +112,7 @@ def main(arguments):
         print(f"check: unknown argument {' '.join(arguments)}; accepted: --all", file=sys.stderr)
         return 2
     failed, started = [], time.monotonic()
-    for part in parts("--all" in arguments):
+    for part in parts(arguments):
         if not build.plain():
             print(f"...     {part.name:9} {part.what}", end="\r", flush=True)
         result = part.run()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Every header compiles by itself: check_headers.py [--all | HEADER...]. Prints the errors and exits 1.
+"""Every header compiles by itself: check_headers.py [--due | --all | HEADER...]. Prints the errors and exits 1.
 
 A header that some source includes first, before anything else, is proven by that source's own compilation (`locks`), so
-that only the others are compiled here; with --all, where nothing else compiles file by file, all of them are. By clang,
+that only the others are compiled here; with --all, where nothing else compiles file by file, all of them are,
+and with --due those among them that a test run owes (sources.due_files). By clang,
 as the only include of a file, syntax only; those that need torch where torch is installed, for there the precompiled
 header hides what is missing. What was right before and hasn't changed since, with all it includes, isn't compiled again.
 Named headers are compiled in any case."""
@@ -50,12 +51,13 @@ def main(arguments):
     layers = check_layers.Layers((ROOT / "muster/LAYERS").read_text(encoding="utf-8"))
     torch, memory = compile_commands.has_torch(), compile_commands.Memory("headers")
     proven = set()
-    if "--all" not in arguments:
+    if not {"--all", "--due"} & set(arguments):
         proven = {pathlib.Path(name) for path in commands for _, name in sources.includes(contents.text(path))[:1]}
-    given = [pathlib.Path(a).resolve().relative_to(ROOT) for a in arguments if a != "--all"]
+    given = [pathlib.Path(a).resolve().relative_to(ROOT) for a in arguments if not a.startswith("--")]
+    due = sources.due_files() if "--due" in arguments else set(sources.all_files())
     torch_commands = {p: a for p, a in commands.items() if compile_commands.uses_torch(a)}
     todo, left_out = [], 0
-    for header in given or [p for p in sources.code_files() if p.suffix == ".h"]:
+    for header in given or [p for p in sources.code_files() if p.suffix == ".h" and p in due]:
         with_torch = needs_torch(contents, layers, header)
         if with_torch and not torch:
             left_out += 1

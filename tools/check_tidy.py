@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""clang-tidy on what changed, or on everything: check_tidy.py [--all | FILE...]. Prints what it finds and exits 1.
+"""clang-tidy on what changed: check_tidy.py [--due | --all | FILE...]. Prints what it finds and exits 1. --due: on what
+a test run owes (sources.due_files).
 
 A changed header is looked at through a source that includes it. What was right before and hasn't changed since, with all
 it includes, with .clang-tidy and clang-tidy itself, isn't looked at again. Sources of one folder are looked at several at
@@ -83,6 +84,8 @@ def main(arguments):
     commands, contents = compile_commands.of_project(), compile_commands.Contents()
     if "--all" in arguments:
         wanted = set(sources.code_files())
+    elif "--due" in arguments:
+        wanted = sources.due_files() & set(sources.code_files())
     elif arguments:
         wanted = {pathlib.Path(a).resolve().relative_to(ROOT) for a in arguments}
     else:

@@ -2,13 +2,40 @@
 
 #include <unistd.h>
 
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "muster/base/mutex.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 
 namespace muster {
+namespace {
+
+// Instead of spdlog's own default logger, which may not be replaced while another thread writes.
+class CurrentLogger {
+ public:
+  void Set(std::shared_ptr<spdlog::logger> logger) {
+    const MutexLock lock(mutex_);
+    logger_ = std::move(logger);
+  }
+  std::shared_ptr<spdlog::logger> Get() {
+    const MutexLock lock(mutex_);
+    return logger_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::shared_ptr<spdlog::logger> logger_ ABSL_GUARDED_BY(mutex_) = spdlog::default_logger();
+};
+
+CurrentLogger& TheLogger() {
+  static CurrentLogger* const logger = new CurrentLogger;  // threads write until the very end
+  return *logger;
+}
+
+}  // namespace
 
 void SetUpLog(const std::string& task, const std::string& level) {
   auto logger = std::make_shared<spdlog::logger>("muster", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
@@ -16,14 +43,14 @@ void SetUpLog(const std::string& task, const std::string& level) {
   const std::string clear = isatty(STDERR_FILENO) == 1 ? "\x1b[K" : "";
   logger->set_pattern(clear + (task.empty() ? "%H:%M:%S.%e %^%L%$ %v" : "%H:%M:%S.%e %^%L%$ [" + task + "] %v"));
   logger->set_level(spdlog::level::from_str(level));
-  spdlog::set_default_logger(std::move(logger));
+  TheLogger().Set(std::move(logger));
 }
 
 void LogLine(LogLevel level, const std::string& line) {
-  spdlog::log(level == LogLevel::kInfo      ? spdlog::level::info
-              : level == LogLevel::kWarning ? spdlog::level::warn
-                                            : spdlog::level::err,
-              "{}", line);
+  TheLogger().Get()->log(level == LogLevel::kInfo      ? spdlog::level::info
+                         : level == LogLevel::kWarning ? spdlog::level::warn
+                                                       : spdlog::level::err,
+                         "{}", line);
 }
 
 void LogLineOnce(LogLevel level, const std::string& line) {

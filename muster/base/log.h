@@ -8,8 +8,9 @@
 
 namespace muster {
 
-// Every process calls this once in main. `task` ("worker:1") is put before each message; empty prints none (under
-// `muster run`, which prefixes the lines itself). Level from `level`: trace, debug, info, warning, error.
+// Every process calls this once in main, a server again with its task, also while others write. `task` ("worker:1") is
+// put before each message; empty prints none (under `muster run`, which prefixes the lines itself). Level from `level`:
+// trace, debug, info, warning, error.
 void SetUpLog(const std::string& task, const std::string& level = "info");
 
 enum class LogLevel { kInfo, kWarning, kError };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -31,6 +32,20 @@ TEST(LogTest, WhatIsSaidOnceIsSaidOnceAProcess) {
   EXPECT_EQ(std::count(first.begin(), first.end(), '\n'), 1) << first;
   EXPECT_EQ(Logged(line, 1), "") << "the log that is set up anew is the same process's";
   EXPECT_NE(Logged(NewLine(), 1), "") << "another line";
+}
+
+// Several servers of one process do that: each names the log after its task while the others write.
+TEST(LogTest, MayBeSetUpAnewWhileOthersWrite) {
+  constexpr int kLines = 2000;
+  testing::internal::CaptureStderr();
+  SetUpLog("");
+  std::thread writing([] {
+    for (int i = 0; i < kLines; ++i) LogInfo("a line");
+  });
+  for (int i = 0; i < kLines; ++i) SetUpLog("worker:1");
+  writing.join();
+  const std::string written = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), kLines);
 }
 
 }  // namespace

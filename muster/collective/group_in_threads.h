@@ -11,9 +11,9 @@
 
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
+#include "muster/base/free_addresses.h"
 #include "muster/collective/ring/ring_collective.h"
 #include "muster/collective/shm/shm_collective.h"
-#include "muster/transport/scripted_handler.h"
 
 namespace muster {
 
@@ -34,22 +34,6 @@ inline std::vector<std::unique_ptr<Collective>> MakeShmGroup(int size) {
   std::vector<std::unique_ptr<Collective>> group;
   for (auto& member : *members) group.push_back(std::make_unique<ShmCollective>(std::move(member), RankNames(size)));
   return group;
-}
-
-// Of the loopback, with ports that were free a moment ago, all at once.
-inline std::vector<std::string> FreeAddresses(int count) {
-  TcpEventLoop loop;
-  TcpTransport transport(loop);
-  ScriptedHandler nobody;
-  std::vector<std::string> addresses;
-  std::vector<std::unique_ptr<Listener>> listeners;
-  for (int i = 0; i < count; ++i) {
-    auto listener = transport.Listen("127.0.0.1:0", nobody);
-    MUSTER_CHECK(listener.ok());
-    addresses.push_back((*listener)->address());
-    listeners.push_back(*std::move(listener));
-  }
-  return addresses;
 }
 
 inline std::vector<std::unique_ptr<Collective>> MakeRingGroup(int size) {

@@ -6,11 +6,11 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/free_addresses.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/estimator/estimator.h"
 #include "muster/estimator/estimator_test_model.h"
 #include "muster/torch_bridge/training.h"
-#include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster::estimator_cluster_test {
 namespace {
@@ -26,17 +26,8 @@ TaskConfig TaskOfCluster(const std::string& ps, const std::string& type) {
                                  R"("], "worker": ["127.0.0.1:1"]}, "task": {"type": ")", type, R"(", "index": 0}})")});
 }
 
-// A free port, taken from one that listens for a moment.
-std::string FreeAddress() {
-  TcpEventLoop loop;
-  StoreService nobody(loop,
-                      {.files = &PosixFileSystem(), .background = [](absl::AnyInvocable<void()> task) { task(); }});
-  TcpTransport transport(loop);
-  return (*transport.Listen("127.0.0.1:0", nobody))->address();
-}
-
 TEST_F(EstimatorClusterTest, TrainsWithAPsOnceAProcess) {
-  const std::string address = FreeAddress();
+  const std::string address = FreeAddresses(1)[0];
   Server ps(TaskOfCluster(address, "ps"));
   int exit_code = -1;
   std::thread serving([&] { exit_code = ps.Join(); });
@@ -58,7 +49,7 @@ TEST_F(EstimatorClusterTest, TrainsWithAPsOnceAProcess) {
 // Who has nothing left to train tells the ps, which would wait for ever otherwise.
 TEST_F(EstimatorClusterTest, InAClusterMaxStepsThatWasReachedEndsThePsToo) {
   Linear().Train(LinearTrainInput, {.max_steps = 3});
-  const std::string address = FreeAddress();
+  const std::string address = FreeAddresses(1)[0];
   Server ps(TaskOfCluster(address, "ps"));
   int exit_code = -1;
   std::thread serving([&] { exit_code = ps.Join(); });

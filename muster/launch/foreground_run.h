@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/base/free_ports.h"
 #include "muster/launch/cluster_plan.h"
-#include "muster/launch/free_ports.h"
 #include "muster/launch/log_mux.h"
 #include "muster/launch/run_trace.h"
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "muster/base/sanitizer_stride.h"
 #include "muster/store/count_lock.h"
 #include "muster/store/scripted_death.h"
 #include "muster/store/simulated_store.h"
@@ -479,7 +480,7 @@ TEST_F(DividedSurvivalTest, WhereverAWorkerDiesTheRoundsComeOutTheSame) {
     const Outcome undisturbed = Run(num_ps, 0, 0);
     const uint64_t points = points_;
     ASSERT_GT(points, 150u);
-    for (uint64_t death = 1; death <= points; death += num_ps * 2 - 1) {
+    for (uint64_t death = 1; death <= points; death += (num_ps * 2 - 1) * kSanitizerStride) {
       ASSERT_TRUE(Run(num_ps, death, 0) == undisturbed) << "death at point " << death << " with " << num_ps << " ps";
       if (death % 5 != 0) continue;
       ASSERT_TRUE(Run(num_ps, death, 1 + death % 37) == undisturbed) << "two deaths, the first at " << death;

@@ -13,12 +13,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/algo/algorithm_table.h"
+#include "muster/base/free_addresses.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/algorithms.h"
 #include "muster/torch_bridge/random_state.h"
 #include "muster/torch_bridge/training.h"
 #include "muster/train/hooks.h"
-#include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster::device_training_test {
 namespace {
@@ -106,17 +106,8 @@ std::vector<torch::Tensor> TrainAlone(const NamedAlgorithm& algorithm, Where whe
   return Train(server, algorithm, where);
 }
 
-// An address that is free, as one that listens for a moment has it.
-std::string FreeAddress() {
-  TcpEventLoop loop;
-  StoreService nobody(loop,
-                      {.files = &PosixFileSystem(), .background = [](absl::AnyInvocable<void()> task) { task(); }});
-  TcpTransport transport(loop);
-  return (*transport.Listen("127.0.0.1:0", nobody))->address();
-}
-
 std::vector<torch::Tensor> TrainAgainstPs(const NamedAlgorithm& algorithm, Where where) {
-  const ClusterSpec cluster = *ClusterSpec::FromLists({{"ps", {FreeAddress()}}, {"worker", {"127.0.0.1:1"}}});
+  const ClusterSpec cluster = *ClusterSpec::FromLists({{"ps", FreeAddresses(1)}, {"worker", {"127.0.0.1:1"}}});
   // What it is told of devices doesn't matter to a ps.
   Server ps(cluster, "ps", 0, {.apply = ApplyChoice::kServer, .device = kNoSuchGpu});
   std::thread serving([&] { EXPECT_EQ(ps.Join(), 0); });

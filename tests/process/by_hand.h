@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/free_ports.h"
 #include "muster/cluster/cluster_spec.h"
-#include "muster/launch/free_ports.h"
 #include "tests/process/process.h"
 
 namespace muster {

@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/file_system.h"
-#include "muster/launch/free_ports.h"
+#include "muster/base/free_ports.h"
 #include "muster/observe/trace_part.h"
 #include "tests/process/by_hand.h"
 #include "tests/process/process.h"

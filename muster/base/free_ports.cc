@@ -1,4 +1,4 @@
-#include "muster/launch/free_ports.h"
+#include "muster/base/free_ports.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

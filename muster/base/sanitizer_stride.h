@@ -1,0 +1,24 @@
+// For tests that try the same at each of many points.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MUSTER_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MUSTER_SANITIZED 1
+#endif
+#endif
+
+namespace muster {
+
+// They try every point; under a sanitizer, some ten times as slow, every so many-th: it looks for other errors than
+// those that depend on the very point. A prime, so that it meets every kind of point.
+#if defined(MUSTER_SANITIZED)
+inline constexpr uint64_t kSanitizerStride = 13;
+#else
+inline constexpr uint64_t kSanitizerStride = 1;
+#endif
+
+}  // namespace muster
