@@ -1,7 +1,9 @@
-// Where experiments are kept: MUSTER_HOME, ~/.muster unless set. docs/experiments.md has the layout. Only paths here.
+// Where experiments are kept: MUSTER_HOME, ~/.muster unless set. docs/experiments.md has the layout. Only paths here:
+// who needs a folder makes it. A plain value.
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "muster/base/file_system.h"
@@ -11,8 +13,10 @@ namespace muster {
 
 class Home {
  public:
+  // As it is, whether it is there or not: for who only reads (Registry::Open can, where it may not write).
   explicit Home(std::string path) : path_(std::move(path)) {}
-  // Made if it isn't there. IsWrongConfiguration naming the folder and MUSTER_HOME if it can't be made or written to.
+  // For who writes: made absolute, and made if it isn't there. IsWrongConfiguration naming the folder and MUSTER_HOME
+  // if it can't be made or written to.
   static absl::StatusOr<Home> Open(const std::string& path, FileSystem& files);
 
   const std::string& path() const { return path_; }

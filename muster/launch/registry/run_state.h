@@ -1,10 +1,12 @@
-// The states of a task, of a run and of an experiment, and which may follow which: docs/experiments.md draws it. Plain
+// The states of a task, of a run and of an experiment, and which may follow which: docs/experiments.md, "States". Plain
 // functions, thread-safe.
 //
-//   CREATED -> BUILDING | PENDING      BUILDING: the build task, while it installs; PENDING: waits for the build, for
-//   GPUs, PENDING -> STARTING                or for its turn in a grid STARTING -> RUNNING                its process
-//   is there RUNNING -> STARTING                it is started again any of these -> FINISHED | FAILED | KILLED, after
-//   which there is nothing but a new attempt (CREATED)
+//   CREATED  -> BUILDING | PENDING
+//   PENDING  -> BUILDING | STARTING   it waited: for somebody else's build, for GPUs, for its turn in a grid
+//   BUILDING -> PENDING               `install` has been run
+//   STARTING -> RUNNING               its process is there; of a run: all its tasks' are
+//   RUNNING  -> STARTING              it is started again
+//   any of these -> FINISHED | FAILED | KILLED, after which there is nothing but a new attempt (CREATED)
 #pragma once
 
 #include <string>
@@ -18,9 +20,10 @@ enum class RunState { kCreated, kBuilding, kPending, kStarting, kRunning, kFinis
 
 // "RUNNING".
 std::string_view Name(RunState state);
+// InvalidArgument naming the accepted ones.
 absl::StatusOr<RunState> ParseRunState(std::string_view name);
 bool HasEnded(RunState state);
-// What a writer of the registry must keep to.
+// What a writer of the registry must keep to. A state doesn't follow itself.
 bool MayFollow(RunState from, RunState to);
 
 }  // namespace muster
