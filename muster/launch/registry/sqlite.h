@@ -6,7 +6,8 @@
 // power only with kDisk, which costs an fsync (4 ms on the disk where it was measured, against 0.02 ms). After a loss
 // of power the database is whole, and at the state of some commit not older than the last kDisk.
 //
-// Not thread-safe; must not be used in a child that was forked with it (SQLite's locks are this process's).
+// Not thread-safe. SQLite's locks are a process's: a child that was forked while one was open uses neither it nor
+// another of the same file (after exec it may).
 #pragma once
 
 #include <cstdint>
