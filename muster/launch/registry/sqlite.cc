@@ -177,11 +177,11 @@ absl::Status SqliteDatabase::Error(int code) const {
   const int primary = code & 0xff;
   const bool of_system = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN;
   const int system_error = of_system && database_ != nullptr ? sqlite3_system_errno(database_) : 0;
+  const std::string because = system_error == 0 ? what : absl::StrCat(what, ": ", strerror(system_error));
   if (primary == SQLITE_FULL || IsFullDisk(system_error)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("no room for ", path_, " (", what, "): nothing was changed; make room on its disk"));
+        absl::StrCat("no room for ", path_, " (", because, "): nothing was changed; make room on its disk"));
   }
-  const std::string because = system_error == 0 ? what : absl::StrCat(what, ": ", strerror(system_error));
   switch (primary) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
