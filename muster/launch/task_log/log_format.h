@@ -16,11 +16,14 @@ namespace muster {
 enum class LogKind : char { kStdout = 'o', kStderr = 'e', kState = 's', kMuster = 'm' };
 
 struct LogLineRecord {
-  std::string_view task;  // name of the task's folder below the logs: "worker.1"; runs of a grid: "3.worker.1"
-  absl::Time when;
+  std::string_view task = {};  // name of the task's folder below the logs: "worker.1"; runs of a grid: "3.worker.1"
+  absl::Time when = {};
   LogKind kind = LogKind::kStdout;
-  std::string_view text;  // raw
+  std::string_view text = {};  // raw
 };
+
+// The folder beside those of the tasks with the lines about the experiment itself.
+inline constexpr char kExperimentLog[] = "experiment";
 
 // "2026-01-31T07:23:46.123456Z o ", what every line begins with.
 inline constexpr size_t kLogLineHead = 30;
