@@ -20,6 +20,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "apps/muster/color_flag.h"
 #include "apps/muster/usage_error.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/environment.h"
@@ -108,16 +109,6 @@ std::string Find(const std::vector<std::string>& environment, const std::string&
     if (absl::StartsWith(variable, name + "=")) return variable.substr(name.size() + 1);
   }
   return "";
-}
-
-// `color` is --color. A terminal gets colours unless NO_COLOR (no-color.org) or TERM say otherwise.
-absl::StatusOr<bool> WantsColor(const std::string& color, int fd, const std::vector<std::string>& environment) {
-  if (color == "always") return true;
-  if (color == "never") return false;
-  if (color == "auto") {
-    return isatty(fd) && Find(environment, "NO_COLOR").empty() && Find(environment, "TERM") != "dumb";
-  }
-  return absl::InvalidArgumentError(absl::StrCat("--color '", color, "': accepted are auto, always, never"));
 }
 
 // What follows "--". Anything before it that no flag of ours took is a mistake.
@@ -278,8 +269,8 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   options.log.log_dir = flags.log_dir;
   ASSIGN_OR_RETURN(options.stop_grace, ParseSeconds("--stop-grace", flags.stop_grace));
   RETURN_IF_ERROR(ParseCount("--max-restarts", flags.max_restarts, options.max_restarts));
-  ASSIGN_OR_RETURN(options.log.color_stdout, WantsColor(flags.color, STDOUT_FILENO, options.environment));
-  ASSIGN_OR_RETURN(options.log.color_stderr, WantsColor(flags.color, STDERR_FILENO, options.environment));
+  ASSIGN_OR_RETURN(options.log.color_stdout, WantsColor(flags.color, STDOUT_FILENO));
+  ASSIGN_OR_RETURN(options.log.color_stderr, WantsColor(flags.color, STDERR_FILENO));
 
   std::error_code no_proc;
   request.muster_command = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();

@@ -5,26 +5,17 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
-#include "muster/launch/task_log/task_log.h"
+#include "muster/launch/task_log/log_format.h"
 
 namespace muster {
-
-struct LogLineRecord {
-  std::string_view task;  // name of the task's folder below the logs: "worker.1"; runs of a grid: "3.worker.1"
-  absl::Time when;
-  LogKind kind;
-  std::string_view text;  // raw
-};
 
 class LogReader {
  public:
   // `folders`: the logs folders to read (Home::logs), each with what its tasks are prefixed by ("", or "3." for a run).
-  // `only`: these tasks; empty: all. Folders and tasks that aren't there yet are found when they come.
+  // `only`: these tasks, without prefix; empty: all. Folders and tasks that aren't there yet are found when they come.
   struct Source {
     std::string folder;
     std::string prefix;
@@ -34,22 +25,22 @@ class LogReader {
   LogReader(const LogReader&) = delete;
   LogReader& operator=(const LogReader&) = delete;
 
-  // Calls `take` for every whole line that is there and hasn't been read. What was removed meanwhile (rotation) is
-  // passed over, and told as a line of kind kMuster. Memory doesn't grow with the logs.
+  // Calls `take` for every whole line that is there and hasn't been read, once each: those of a task in their order,
+  // whatever their times say, and those of different tasks by their times as far as they are there now (nobody is
+  // waited for). What was removed meanwhile (rotation) is passed over, and told as a line of kind kMuster; so is
+  // damage. Memory doesn't grow with the logs. A log that can't be read is an error naming it, after all others were
+  // read; it is tried again by the next call.
   [[nodiscard]] absl::Status ReadMore(const std::function<void(const LogLineRecord& line)>& take);
-  // Readable when there may be more; -1 where inotify can't be had: then ask again after a while.
+  // Within `take`: ReadMore returns after this line, and the next call goes on behind it, without having to wait.
+  void Pause();
+  // Readable when there may be more; -1 where inotify can't be had for all: then ask again after a while.
   int wake_fd() const;
-  // Only the last `lines` of each task, when called before the first ReadMore.
+  // Only the last `lines` of each task that is there by the first ReadMore, when called before it.
   void StartAtLast(int lines);
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// As it is shown: "4.worker.1 | [2026-01-31T07:23:46Z] --> RUNNING" for a state, "4.worker.1 | text" otherwise, `name`
-// padded to `width`. Control characters and bytes that aren't UTF-8 are shown as \xNN (tabs and colours, ESC [ … m,
-// stay where `color` is, colours are dropped otherwise).
-std::string ShownLine(std::string_view name, size_t width, const LogLineRecord& line, bool color);
 
 }  // namespace muster

@@ -12,34 +12,36 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "muster/launch/task_log/log_disk.h"
+#include "muster/launch/task_log/log_format.h"
 
 namespace muster {
-
-enum class LogKind : char { kStdout = 'o', kStderr = 'e', kState = 's', kMuster = 'm' };
 
 struct TaskLogOptions {
   std::string folder;  // made if it isn't there; what is there is continued (another attempt)
   int64_t most_bytes = 256 << 20;
-  int64_t file_bytes = 16 << 20;
-  // A longer line is cut into several.
+  int64_t file_bytes = 16 << 20;  // at most a quarter of most_bytes
+  // A longer line is cut into several, between characters of UTF-8 where it is that.
   int64_t line_bytes = 64 << 10;
 };
 
 class TaskLog {
  public:
-  // Never fails: what can't be written is counted, tried again with the next line, and said in the log when it can be
-  // ("12 lines are missing here: no space left on device").
-  explicit TaskLog(const TaskLogOptions& options);
+  // Never fails: what can't be written waits in memory (1 MiB), tried again with every line; lines beyond that are
+  // counted and said in the log when it can be ("12 lines are missing here: no space left on device"). Borrows `disk`.
+  explicit TaskLog(const TaskLogOptions& options, LogDisk& disk = PosixLogDisk());
+  // Flushes.
   ~TaskLog();
   TaskLog(const TaskLog&) = delete;
   TaskLog& operator=(const TaskLog&) = delete;
 
-  // One line, without line end. Buffered: Flush makes it visible to readers.
+  // One line, without line end (a text of several lines is taken as that). Buffered, up to 32 KiB: Flush makes it
+  // visible to readers. Blocks for a write(2) now and then, never for anything else.
   void Add(absl::Time when, LogKind kind, std::string_view text);
   void Flush();
 
+  // That didn't fit into memory while nothing could be written, of all its time.
   int64_t lost_lines() const;
 
  private:
