@@ -7,11 +7,18 @@
 #include "apps/muster/algorithms_command.h"
 #include "apps/muster/checkpoint_command.h"
 #include "apps/muster/cluster_command.h"
+#include "apps/muster/completion_command.h"
 #include "apps/muster/device_command.h"
+#include "apps/muster/kill_command.h"
+#include "apps/muster/ls_command.h"
 #include "apps/muster/place_command.h"
 #include "apps/muster/ps_command.h"
+#include "apps/muster/rerun_command.h"
 #include "apps/muster/run_command.h"
+#include "apps/muster/show_command.h"
+#include "apps/muster/status_command.h"
 #include "apps/muster/trace_command.h"
+#include "apps/muster/train_command.h"
 #include "apps/muster/usage_error.h"
 #include "muster/cluster/quoted.h"
 
@@ -19,8 +26,10 @@ namespace {
 
 // Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
 constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
-    muster::AddRunCommand,    muster::AddPsCommand,         muster::AddClusterCommand, muster::AddPlaceCommand,
-    muster::AddDeviceCommand, muster::AddCheckpointCommand, muster::AddTraceCommand,   muster::AddAlgorithmsCommand,
+    muster::AddTrainCommand,   muster::AddStatusCommand,     muster::AddKillCommand,       muster::AddLsCommand,
+    muster::AddShowCommand,    muster::AddRerunCommand,      muster::AddRunCommand,        muster::AddPsCommand,
+    muster::AddClusterCommand, muster::AddPlaceCommand,      muster::AddDeviceCommand,     muster::AddCheckpointCommand,
+    muster::AddTraceCommand,   muster::AddAlgorithmsCommand, muster::AddCompletionCommand,
 };
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";
