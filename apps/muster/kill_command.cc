@@ -190,7 +190,9 @@ bool WaitForNews(const Victims& victims, int interrupt_fd) {
 }
 
 absl::Status AwaitEnds(const Victims& victims, bool show) {
+  if (victims.empty()) return absl::OkStatus();
   const InterruptFd interrupt;
+  if (show) std::fputs("asked to end; Ctrl-C kills at once\n", stderr);
   int interrupt_fd = interrupt.fd();
   for (bool all_ended = false; !all_ended;) {
     all_ended = std::all_of(victims.begin(), victims.end(), [](const auto& victim) { return victim->HasEnded(); });
