@@ -36,13 +36,12 @@ absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<Param
         absl::StrCat(file.name, ": its parameters have no combination: each needs at least one value"));
   // All runs have the same tasks and the same names of parameters.
   ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanForCheck(file, runs.front(), options));
-  int64_t gpus = 0;
   for (const PlannedTask& task : plan.tasks) {
     Resources wanted = task.resources;
     if (options.no_gpus) wanted.gpus.reset();
     RETURN_IF_ERROR(CheckFits(task.process.task.job, wanted, machine));
-    gpus += wanted.gpus.value_or(0);
   }
+  const int gpus = options.no_gpus ? 0 : GpusNeeded(plan);
   if (gpus <= machine.gpus) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the tasks ask for ", gpus, " gpus together, this machine has ",
                                                  machine.gpus, "; --no-gpus goes on without"));

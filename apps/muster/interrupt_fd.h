@@ -13,7 +13,7 @@ namespace muster {
 
 class InterruptFd {
  public:
-  // Starts a thread: processes are forked before.
+  // Starts a thread.
   InterruptFd()
       : signal_([this] {
           const uint64_t one = 1;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "apps/muster/experiment_command.h"
@@ -23,6 +24,7 @@
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/task_log/log_reader.h"
+#include "muster/launch/task_log/shown_line.h"
 
 namespace muster {
 namespace {
@@ -42,6 +44,7 @@ Examples:
 Exit codes: 0 they have ended; 1 one of them had ended before; 2 wrong usage, or there is no such experiment.)";
 
 constexpr int kExitEndedBefore = 1;
+constexpr int kExitKilled = 143;  // 128 + SIGTERM, as an experiment that was asked to end
 // From the registry's first row of an experiment to its supervisor's pid in it: the time of a program's start.
 constexpr absl::Duration kStartWait = absl::Seconds(10);
 constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
@@ -79,7 +82,9 @@ class Victim {
   absl::Status ShowStates() {
     RETURN_IF_ERROR(reader_.ReadMore([this](const LogLineRecord& line) {
       if (line.kind != LogKind::kState && line.kind != LogKind::kMuster) return;
-      const std::string name = absl::StrCat(id_.ToString(), ".", std::string(line.task));
+      std::string name = absl::StrCat(id_.ToString(), ".", std::string(line.task));
+      const std::string own = absl::StrCat(".", kExperimentLog);
+      if (absl::EndsWith(name, own)) name.resize(name.size() - own.size());
       std::printf("%s\n", ShownLine(name, width_, line, false).c_str());
     }));
     std::fflush(stdout);
@@ -136,10 +141,11 @@ absl::StatusOr<size_t> WidthOf(Registry& registry, const RunRecord& run) {
 
 // A run of a grid that waits for its turn has no supervisor: with its lock in hand nobody else writes its state.
 absl::Status EndBeforeItBegins(const OpenedHome& opened, RunRecord run) {
+  RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(opened.home.folder(run.id)));
   ASSIGN_OR_RETURN(const RunLock lock, RunLock::Take(opened.home.lock(run.id)));
   run.state = RunState::kKilled;
   run.reason = "killed before it began";
-  run.ended = RealClock().Now();
+  run.exit_code = kExitKilled;
   return opened.registry->SetRun(run);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -52,11 +53,12 @@ std::string ParametersOf(const RunRecord& run) {
 }
 
 std::string TableOf(const std::vector<RunRecord>& runs) {
-  TextTable table({"ID", "PROJECT", "STATE", "CREATED", "DURATION", "EXIT", "PARAMETERS"});
+  std::vector<std::vector<std::string>> rows = {
+      {"ID", "PROJECT", "STATE", "CREATED", "DURATION", "EXIT", "PARAMETERS"}};
   for (const RunRecord& run : runs)
-    table.Add({run.id.ToString(), run.project, std::string(Name(run.state)), ShownTime(run.created), DurationOf(run),
-               HasEnded(run.state) ? absl::StrCat(run.exit_code) : "", ParametersOf(run)});
-  return table.ToString();
+    rows.push_back({run.id.ToString(), run.project, std::string(Name(run.state)), ShownTime(run.created),
+                    DurationOf(run), HasEnded(run.state) ? absl::StrCat(run.exit_code) : "", ParametersOf(run)});
+  return TextTable(std::move(rows));
 }
 
 std::string JsonListOf(const std::vector<RunRecord>& runs) {

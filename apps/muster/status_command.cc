@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -79,10 +80,10 @@ absl::Status ShowExperiments(Registry& registry, const StatusFlags& flags) {
                 project.empty() ? "" : absl::StrCat(" of project ", OneLine(project)).c_str());
     return absl::OkStatus();
   }
-  TextTable table({"ID", "PROJECT", "STATE", "AGE"});
+  std::vector<std::vector<std::string>> rows = {{"ID", "PROJECT", "STATE", "AGE"}};
   for (const RunRecord& run : runs)
-    table.Add({run.id.ToString(), run.project, std::string(Name(run.state)), AgeOf(run)});
-  std::fputs(table.ToString().c_str(), stdout);
+    rows.push_back({run.id.ToString(), run.project, std::string(Name(run.state)), AgeOf(run)});
+  std::fputs(TextTable(std::move(rows)).c_str(), stdout);
   return absl::OkStatus();
 }
 
@@ -103,10 +104,10 @@ absl::Status ShowRuns(Registry& registry, const RunRecord& grid, bool json) {
     return absl::OkStatus();
   }
   PrintHead(grid);
-  TextTable table({"ID", "STATE", "PARAMETERS", "WHY"});
+  std::vector<std::vector<std::string>> rows = {{"ID", "STATE", "PARAMETERS", "WHY"}};
   for (const RunRecord& run : runs)
-    table.Add({run.id.ToString(), std::string(Name(run.state)), ParametersText(run.parameters), run.reason});
-  std::fputs(table.ToString().c_str(), stdout);
+    rows.push_back({run.id.ToString(), std::string(Name(run.state)), ParametersText(run.parameters), run.reason});
+  std::fputs(TextTable(std::move(rows)).c_str(), stdout);
   return absl::OkStatus();
 }
 
@@ -132,11 +133,11 @@ absl::Status ShowTasks(Registry& registry, const RunRecord& run, const Experimen
     return absl::OkStatus();
   }
   PrintHead(run);
-  TextTable table({"ID", "STATE", "SINCE", "PID", "RESTARTS", "WHY"});
+  std::vector<std::vector<std::string>> rows = {{"ID", "STATE", "SINCE", "PID", "RESTARTS", "WHY"}};
   for (const TaskRecord& task : tasks)
-    table.Add({FullName(run.id, task.task), std::string(Name(task.state)), ShownTime(task.since),
-               task.pid > 0 ? absl::StrCat(task.pid) : "", absl::StrCat(task.restarts), WhyText(task)});
-  std::fputs(table.ToString().c_str(), stdout);
+    rows.push_back({FullName(run.id, task.task), std::string(Name(task.state)), ShownTime(task.since),
+                    task.pid > 0 ? absl::StrCat(task.pid) : "", absl::StrCat(task.restarts), WhyText(task)});
+  std::fputs(TextTable(std::move(rows)).c_str(), stdout);
   return absl::OkStatus();
 }
 

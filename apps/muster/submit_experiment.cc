@@ -3,14 +3,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "apps/muster/color_flag.h"
 #include "apps/muster/experiment_json.h"
 #include "apps/muster/interrupt_fd.h"
 #include "muster/base/status_macros.h"
@@ -27,15 +26,6 @@ constexpr int kExitKilled = 130;
 void Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
-}
-
-// A terminal gets colours unless NO_COLOR (no-color.org) or TERM say otherwise.
-bool WantsColor() {
-  const std::vector<std::string> environment = OwnEnvironment();
-  const auto says_no = [](const std::string& variable) {
-    return variable == "TERM=dumb" || (absl::StartsWith(variable, "NO_COLOR=") && variable != "NO_COLOR=");
-  };
-  return isatty(STDOUT_FILENO) && std::none_of(environment.begin(), environment.end(), says_no);
 }
 
 std::string OwnProgram() {
@@ -57,10 +47,16 @@ absl::StatusOr<ExperimentId> StartAgain(const OpenedHome& opened, const Submissi
 
 absl::StatusOr<ExperimentId> Start(const OpenedHome& opened, const Submission& submission) {
   if (submission.again.has_value()) return StartAgain(opened, submission);
-  ASSIGN_OR_RETURN(const int64_t number, opened.registry->Create(submission.experiment));
+  std::optional<RunLock> lock;
+  const auto take_lock = [&](const ExperimentId& id) -> absl::Status {
+    RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(opened.home.folder(id)));
+    ASSIGN_OR_RETURN(RunLock taken, RunLock::Take(opened.home.lock(id)));
+    lock.emplace(std::move(taken));
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(const int64_t number, opened.registry->Create(submission.experiment, take_lock));
   const ExperimentId id = {.number = number};
-  ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(opened.home.lock(id)));
-  RETURN_IF_ERROR(StartSupervisor(opened.home, id, std::move(lock), OwnProgram()).status());
+  RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), OwnProgram()).status());
   return id;
 }
 
@@ -96,14 +92,11 @@ absl::Status PrintResults(const OpenedHome& opened, const RunRecord& grid, const
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const ExperimentId& id, const ShowFlags& flags) {
-  bool ended = false;
-  {
-    const InterruptFd interrupt;
-    ASSIGN_OR_RETURN(
-        ended,
-        ShowLog(opened, id, {.json = flags.json, .color = !flags.json && WantsColor(), .stop_fd = interrupt.fd()}));
-  }
+absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const ExperimentId& id, const ShowFlags& flags,
+                                const InterruptFd& interrupt) {
+  FollowOptions options = {.json = flags.json, .stop_fd = interrupt.fd()};
+  ASSIGN_OR_RETURN(options.color, WantsColor("auto", STDOUT_FILENO));
+  ASSIGN_OR_RETURN(const bool ended, ShowLog(opened, id, options));
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   if (flags.json) {
     Print(OneLineJson(JsonOf(run)) + "\n");
@@ -149,12 +142,14 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
 }
 
 absl::StatusOr<int> Submit(const OpenedHome& opened, const Submission& submission, const ShowFlags& flags) {
+  // From here on Ctrl-C ends the showing alone: an experiment never is without its supervisor because of it.
+  const InterruptFd interrupt;
   ASSIGN_OR_RETURN(const ExperimentId id, Start(opened, submission));
   if (!flags.detach) {
-    const size_t runs = submission.experiment.runs.size();
     if (submission.experiment.grid && !flags.json)
-      Print(absl::StrCat("Experiment ", id.ToString(), ": ", runs, " runs, ", submission.concurrency, " at a time\n"));
-    return FollowToEnd(opened, id, flags);
+      Print(absl::StrCat("Experiment ", id.ToString(), ": ", submission.experiment.runs.size(), " runs, ",
+                         submission.concurrency, " at a time\n"));
+    return FollowToEnd(opened, id, flags, interrupt);
   }
   if (!flags.json) {
     Print(GoesOnText(id));

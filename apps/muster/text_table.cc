@@ -1,21 +1,11 @@
 #include "apps/muster/text_table.h"
 
-#include <algorithm>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "muster/launch/aligned_lines.h"
 
 namespace muster {
-namespace {
-
-// Of UTF-8: what isn't the continuation of a character.
-size_t Columns(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-}  // namespace
 
 std::string OneLine(std::string_view text) {
   std::string line;
@@ -29,23 +19,11 @@ std::string OneLine(std::string_view text) {
   return line;
 }
 
-void TextTable::Add(const std::vector<std::string>& cells) {
-  std::vector<std::string>& row = rows_.emplace_back();
-  for (const std::string& cell : cells) row.push_back(OneLine(cell));
-}
-
-std::string TextTable::ToString() const {
-  std::vector<size_t> widths(rows_.front().size(), 0);
-  for (const auto& row : rows_)
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Columns(row[i]));
+std::string TextTable(std::vector<std::vector<std::string>> rows) {
+  for (std::vector<std::string>& row : rows)
+    for (std::string& cell : row) cell = OneLine(cell);
   std::string text;
-  for (const auto& row : rows_) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i)
-      absl::StrAppend(&line, row[i], std::string(widths[i] - Columns(row[i]) + 2, ' '));
-    absl::StripTrailingAsciiWhitespace(&line);
-    absl::StrAppend(&text, line, "\n");
-  }
+  for (const std::string& line : AlignedLines(rows, rows.front().size())) absl::StrAppend(&text, line, "\n");
   return text;
 }
 

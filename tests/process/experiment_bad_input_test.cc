@@ -19,10 +19,8 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 class ExperimentBadInput : public ExperimentsTest {

@@ -19,10 +19,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::Contains;
-using ::testing::ContainsRegex;
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
