@@ -225,8 +225,9 @@ TEST_F(ExperimentCommand, AGridRunsSoManyAtATimeAndShowsItsResults) {
 TEST_F(ExperimentCommand, RandomSearchDrawsTheSameForTheSameSeed) {
   WriteExperiment("parameters: {rate: {range: {min: 0.0, max: 1.0, step: 0.1}}}\nconcurrency: 3\nrun: echo {{ rate }}");
   const auto parameters = [this](const std::string& id) {
+    const json status = Json({"status", id});
     std::vector<json> values;
-    for (const json& run : Json({"status", id})["run_list"]) values.push_back(run["parameters"]);
+    for (const json& run : status.at("run_list")) values.push_back(run["parameters"]);
     return values;
   };
   Out({"train", "--random", "3", "--seed", "1"});

@@ -44,8 +44,9 @@ class ExperimentLife : public ExperimentsTest {
     Write("muster.yml", text);
   }
   json TasksOf(const std::string& id) {
+    const json status = Json({"status", id});
     json by_id = json::object();
-    for (const json& task : Json({"status", id})["tasks"]) by_id[task["id"].get<std::string>()] = task;
+    for (const json& task : status.at("tasks")) by_id[task["id"].get<std::string>()] = task;
     return by_id;
   }
   std::string StateOf(const std::string& id) { return Json({"status", id})["state"].get<std::string>(); }
@@ -100,7 +101,7 @@ TEST_F(ExperimentLife, KillEndsAllTasksAndShowsIt) {
   EXPECT_EQ(train->Wait(), 130);
   EXPECT_THAT(LinesOf(train->out, "1.worker.1"), Contains("bye"));
   EXPECT_THAT(train->err, HasSubstr("experiment 1: KILLED"));
-  for (const auto& [id, task] : TasksOf("1").items()) EXPECT_EQ(task["state"], "KILLED") << id;
+  for (const json& task : TasksOf("1")) EXPECT_EQ(task["state"], "KILLED") << task;
 }
 
 TEST_F(ExperimentLife, KillWithoutAnIdMeansTheProjectsLast) {
@@ -312,7 +313,7 @@ TEST_F(ExperimentLife, WithoutItsSupervisorItIsFailedAndNoTaskIsLeft) {
   const json status = Json({"status", "1"});
   EXPECT_EQ(status["state"], "FAILED");
   EXPECT_THAT(status["reason"].get<std::string>(), HasSubstr("supervisor"));
-  for (const auto& [id, task] : TasksOf("1").items()) EXPECT_EQ(task["state"], "FAILED") << id;
+  for (const json& task : TasksOf("1")) EXPECT_EQ(task["state"], "FAILED") << task;
   // It can be tried again.
   WriteExperiment("run: echo hello");
   EXPECT_EQ(Muster({"train", "--experiment", "1"}).exit_code, 0);

@@ -145,7 +145,7 @@ std::vector<std::string> LinesOf(const std::string& shown, const std::string& na
     if (bar == std::string::npos || absl::StripTrailingAsciiWhitespace(line.substr(0, bar)) != name) continue;
     const std::string text = line.substr(bar + 3);
     std::smatch parts;
-    if (std::regex_match(text, parts, state)) {
+    if (absl::StartsWith(text, "[") && std::regex_match(text, parts, state)) {
       lines.push_back(parts[1]);
     } else {
       EXPECT_FALSE(absl::StartsWith(text, "--> ")) << line;
