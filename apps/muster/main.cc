@@ -7,12 +7,26 @@
 #include "apps/muster/algorithms_command.h"
 #include "apps/muster/checkpoint_command.h"
 #include "apps/muster/cluster_command.h"
+#include "apps/muster/completion_command.h"
 #include "apps/muster/device_command.h"
+#include "apps/muster/gc_command.h"
+#include "apps/muster/init_command.h"
+#include "apps/muster/kill_command.h"
 #include "apps/muster/logs_command.h"
+#include "apps/muster/ls_command.h"
+#include "apps/muster/monitor_command.h"
 #include "apps/muster/place_command.h"
 #include "apps/muster/ps_command.h"
+#include "apps/muster/rerun_command.h"
+#include "apps/muster/results_command.h"
 #include "apps/muster/run_command.h"
+#include "apps/muster/schema_command.h"
+#include "apps/muster/show_command.h"
+#include "apps/muster/status_command.h"
+#include "apps/muster/supervise_command.h"
+#include "apps/muster/tensorboard_command.h"
 #include "apps/muster/trace_command.h"
+#include "apps/muster/train_command.h"
 #include "apps/muster/usage_error.h"
 #include "muster/cluster/quoted.h"
 
@@ -20,9 +34,7 @@ namespace {
 
 // Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
 constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
-    muster::AddRunCommand,   muster::AddPsCommand,         muster::AddClusterCommand,
-    muster::AddPlaceCommand, muster::AddDeviceCommand,     muster::AddCheckpointCommand,
-    muster::AddTraceCommand, muster::AddAlgorithmsCommand, muster::AddLogsCommand,
+    muster::AddInitCommand, muster::AddTrainCommand, muster::AddStatusCommand, muster::AddMonitorCommand, muster::AddLogsCommand, muster::AddKillCommand, muster::AddLsCommand, muster::AddShowCommand, muster::AddResultsCommand, muster::AddRerunCommand, muster::AddTensorBoardCommand, muster::AddGcCommand, muster::AddSchemaCommand, muster::AddRunCommand, muster::AddPsCommand, muster::AddClusterCommand, muster::AddPlaceCommand, muster::AddDeviceCommand, muster::AddCheckpointCommand, muster::AddTraceCommand, muster::AddAlgorithmsCommand, muster::AddCompletionCommand, muster::AddSuperviseCommand,
 };
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";
