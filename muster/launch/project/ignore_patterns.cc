@@ -76,8 +76,8 @@ bool IgnorePatterns::Ignores(std::string_view path, bool is_folder) const {
   const std::vector<std::string> parts = absl::StrSplit(AbslView(path), '/');
   for (auto pattern = patterns_.rbegin(); pattern != patterns_.rend(); ++pattern) {
     if (pattern->only_folders && !is_folder) continue;
-    const bool fits = pattern->whole_path ? IgnorePathFits(pattern->parts, parts)
-                                          : IgnoreNameFits(pattern->parts[0], parts.back());
+    const bool fits =
+        pattern->whole_path ? IgnorePathFits(pattern->parts, parts) : IgnoreNameFits(pattern->parts[0], parts.back());
     if (fits) return !pattern->negated;
   }
   return false;

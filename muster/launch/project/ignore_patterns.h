@@ -5,7 +5,8 @@
 //   data/         folders only
 //   /results      in the project's folder only; likewise every pattern with a '/' that isn't at its end
 //   **/x  a/**  a/**/b    any number of folders
-//   !keep.log     not left out after all. The last pattern that fits decides; what is in a folder that is left out stays
+//   !keep.log     not left out after all. The last pattern that fits decides; what is in a folder that is left out
+//   stays
 //                 out
 //   # a comment; \# and \! are themselves
 #pragma once

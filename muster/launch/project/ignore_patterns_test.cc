@@ -65,7 +65,9 @@ constexpr Case kCases[] = {
     {"a\\ ", "a", false},
     {"a\\\\ ", "a\\", true},
     {"a\r\nb\r\n", "b", true},
-    {"\xEF\xBB\xBF" "a", "a", true},
+    {"\xEF\xBB\xBF"
+     "a",
+     "a", true},
     {"/", "a", false},
     {"!", "a", false},
     {"\n\n", "a", false},
