@@ -40,6 +40,14 @@ absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder, absl::Dur
   return lock;
 }
 
+bool FolderLock::IsHeld(const std::string& folder) {
+  const int fd = open(absl::StrCat(folder, "/", kFolderLockName).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool held = flock(fd, LOCK_SH | LOCK_NB) != 0;
+  close(fd);
+  return held;
+}
+
 FolderLock::~FolderLock() {
   if (fd_ >= 0) close(fd_);
 }

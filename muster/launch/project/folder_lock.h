@@ -19,6 +19,8 @@ class FolderLock {
  public:
   // Makes the folder and those above it. Blocks for at most `wait`; Unavailable: somebody else has it.
   static absl::StatusOr<FolderLock> Take(const std::string& folder, absl::Duration wait);
+  // Whether anybody has it, this process included. Makes nothing.
+  static bool IsHeld(const std::string& folder);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&&) = delete;

@@ -13,7 +13,11 @@
 namespace muster::folder_lock_test {
 namespace {
 
-bool IsFree(const std::string& folder) { return FolderLock::Take(folder, absl::ZeroDuration()).ok(); }
+bool IsFree(const std::string& folder) {
+  const bool held = FolderLock::IsHeld(folder);
+  EXPECT_EQ(FolderLock::Take(folder, absl::ZeroDuration()).ok(), !held);
+  return !held;
+}
 
 TEST(FolderLock, IsHeldByOneUntilItGoes) {
   const ScratchFolder scratch;
@@ -28,6 +32,8 @@ TEST(FolderLock, IsHeldByOneUntilItGoes) {
     EXPECT_FALSE(IsFree(folder));
   }
   EXPECT_TRUE(IsFree(folder));
+  EXPECT_FALSE(FolderLock::IsHeld(scratch.path()));
+  EXPECT_FALSE(scratch.Has(kFolderLockName));
 }
 
 TEST(FolderLock, EndsWithItsProcess) {

@@ -171,43 +171,52 @@ struct UsedFolders {
   std::set<std::string> names;  // of the experiments' own folders
 };
 
-absl::Status AddBuildsOf(const GarbageHunt& hunt, const RunRecord& record,
-                         std::map<std::string, absl::StatusOr<ExperimentFile>>& files, UsedFolders& used) {
+using ParsedFiles = std::map<std::string, absl::StatusOr<ExperimentFile>>;  // by text: many experiments have the same
+
+// `runs`: of a grid, the experiment itself otherwise.
+absl::Status AddBuildsOf(const GarbageHunt& hunt, const RunRecord& record, const std::vector<RunRecord>& runs,
+                         ParsedFiles& files, UsedFolders& used) {
   ASSIGN_OR_RETURN(const NewExperiment experiment, hunt.registry.Specification(record.id.number));
   auto file = files.find(experiment.file_text);
   if (file == files.end())
     file = files.emplace(experiment.file_text, ParseExperimentFile(experiment.file_text, experiment.file_name)).first;
   RETURN_IF_ERROR(file->second.status());
-  used.paths.insert(JoinPath(hunt.home.trees(), experiment.tree));
   ASSIGN_OR_RETURN(const std::vector<std::string> folders,
                    BuildFoldersOf(*file->second, experiment.tree, experiment.options, hunt.home));
   used.paths.insert(folders.begin(), folders.end());
+  // Then it began with another file, too: the registry has only that of the last attempt.
+  for (const RunRecord& run : runs)
+    if (run.tree != experiment.tree && !HasEnded(run.state))
+      return absl::NotFoundError(absl::StrCat("run ", run.id.ToString(), " has code of its own"));
+  return absl::OkStatus();
+}
+
+absl::Status AddFoldersOf(GarbageHunt& hunt, const RunRecord& record, ParsedFiles& files, UsedFolders& used) {
+  used.paths.insert(JoinPath(hunt.home.trees(), record.tree));
+  std::vector<RunRecord> runs = {record};
+  if (record.runs > 0) {
+    ASSIGN_OR_RETURN(runs, hunt.registry.Runs(record.id.number));
+  }
+  for (const RunRecord& run : runs) used.paths.insert(JoinPath(hunt.home.trees(), run.tree));
+  const absl::Status added = AddBuildsOf(hunt, record, runs, files, used);
+  const bool open = !HasEnded(record.state) ||
+                    std::any_of(runs.begin(), runs.end(), [](const RunRecord& run) { return !HasEnded(run.state); });
+  // One that has ended uses nothing that can't be built again.
+  if (added.ok() || !open) return absl::OkStatus();
+  used.all_builds = true;
+  hunt.report.notes.push_back(absl::StrCat("builds and environments are left alone: what experiment ",
+                                           record.id.ToString(),
+                                           " uses can't be told: ", std::string(added.message())));
   return absl::OkStatus();
 }
 
 absl::StatusOr<UsedFolders> FindUsedFolders(GarbageHunt& hunt, const std::set<int64_t>& gone) {
   UsedFolders used;
-  std::map<std::string, absl::StatusOr<ExperimentFile>> files;  // many experiments have the same
+  ParsedFiles files;
   ASSIGN_OR_RETURN(const std::vector<RunRecord> records, hunt.registry.List({}));
   for (const RunRecord& record : records) {
     used.names.insert(record.id.ToString());
-    if (gone.contains(record.id.number)) continue;
-    used.paths.insert(JoinPath(hunt.home.trees(), record.tree));
-    bool open = !HasEnded(record.state);
-    if (record.runs > 0) {
-      ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, hunt.registry.Runs(record.id.number));
-      for (const RunRecord& run : runs) {
-        used.paths.insert(JoinPath(hunt.home.trees(), run.tree));
-        open = open || !HasEnded(run.state);
-      }
-    }
-    const absl::Status added = AddBuildsOf(hunt, record, files, used);
-    // One that has ended uses nothing that can't be built again.
-    if (added.ok() || !open) continue;
-    used.all_builds = true;
-    hunt.report.notes.push_back(absl::StrCat("builds and environments are left alone: what experiment ",
-                                             record.id.ToString(),
-                                             " uses can't be told: ", std::string(added.message())));
+    if (!gone.contains(record.id.number)) RETURN_IF_ERROR(AddFoldersOf(hunt, record, files, used));
   }
   return used;
 }
@@ -244,11 +253,8 @@ absl::Status SweepEntry(GarbageHunt& hunt, GarbageBin& bin, GarbageKind kind, co
     ASSIGN_OR_RETURN(const FolderLock instant, FolderLock::Take(parent, kInstantLockWait));
     found = KindOfGarbage(hunt, kind, parent, name, used);
     if (!found.has_value()) return absl::OkStatus();
-    if (*found != GarbageKind::kCode) {
-      const auto right = FolderLock::Take(JoinPath(parent, name), absl::ZeroDuration());
-      if (absl::IsUnavailable(right.status())) return absl::OkStatus();  // it is being filled, or emptied
-      RETURN_IF_ERROR(right.status());
-    }
+    // It is being filled, or emptied. Who begins with that has the lock of `parent` for an instant, too.
+    if (FolderLock::IsHeld(JoinPath(parent, name))) return absl::OkStatus();
     RETURN_IF_ERROR(bin.Throw(name));
   }
   bin.Report(*found, name);

@@ -65,12 +65,15 @@ class GarbageTest : public ::testing::Test {
     scratch_.Write(absl::StrCat("experiments/", number.value_or(0), "/output/model"), "1234567");
     return number.value_or(0);
   }
+  // The registry's clock says when.
   void End(const ExperimentId& id, absl::Duration ago = absl::ZeroDuration()) {
-    auto run = registry_->Run(id);
+    const SimulatedClock then(absl::Now() - ago);
+    const auto registry = Registry::Open(home_, then);
+    ASSERT_TRUE(registry.ok()) << registry.status();
+    auto run = (*registry)->Run(id);
     ASSERT_TRUE(run.ok()) << run.status();
     run->state = RunState::kKilled;
-    run->ended = absl::Now() - ago;
-    const absl::Status set = registry_->SetRun(*run);
+    const absl::Status set = (*registry)->SetRun(*run);
     EXPECT_TRUE(set.ok()) << set;
   }
   GarbageReport Collect(const GarbageOptions& options = {}) {
@@ -132,6 +135,27 @@ TEST_F(GarbageTest, AGridsRunsKeepTheirCode) {
   AddTree("grid");
   End({.number = AddExperiment("grid", kPlainFile, 3)});
   EXPECT_THAT(Removed(), IsEmpty());
+}
+
+// One of the grid's runs was started again with other code, so the file of the grid isn't that of the others any more.
+TEST_F(GarbageTest, BuildsStayWhileRunsOfSeveralCodesGoOn) {
+  AddTree("first");
+  AddTree("second");
+  const int64_t number = AddExperiment("first", kBuildFile, 2);
+  AddBuild("builds/0123", true);
+  End({.number = number, .run = 1});
+  const NewExperiment again{.project = "toaster",
+                            .folder = "/project",
+                            .file_name = "muster.yml",
+                            .file_text = kPlainFile,
+                            .tree = "second",
+                            .runs = {{}},
+                            .grid = false};
+  const absl::Status restarted = registry_->Restart({.number = number, .run = 1}, again);
+  ASSERT_TRUE(restarted.ok()) << restarted;
+  EXPECT_THAT(Removed(), IsEmpty());
+  for (const int run : {0, 1, 2}) End({.number = number, .run = run});
+  EXPECT_THAT(Removed(), ElementsAre("builds/0123"));
 }
 
 TEST_F(GarbageTest, BuildsAndEnvironmentsThatNoExperimentUsesGo) {
