@@ -2,13 +2,8 @@
 // the code; each once a content, shared by all experiments with the same. The build task 4.build runs the commands
 // planned here. docs/experiments.md, "Builds". Stateless but for the folders; thread-safe.
 //
-// Whoever builds:
-//   for (;;) {
-//     plan = PlanBuild(…);                        // again each time: somebody else may have built it
-//     if (!plan.needed) break;
-//     right = PrepareBuild(plan, …);              // Unavailable: wait a little, then from the beginning
-//     … run plan.commands …; MarkBuilt(plan);     // a build that isn't marked is begun anew
-//   }
+// Whoever builds plans, prepares, runs the commands and marks. PrepareBuild being Unavailable means: wait a little and
+// plan again, as somebody else is building or has built the same.
 #pragma once
 
 #include <string>
