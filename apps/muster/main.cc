@@ -8,9 +8,12 @@
 #include "apps/muster/checkpoint_command.h"
 #include "apps/muster/cluster_command.h"
 #include "apps/muster/device_command.h"
+#include "apps/muster/monitor_command.h"
 #include "apps/muster/place_command.h"
 #include "apps/muster/ps_command.h"
+#include "apps/muster/results_command.h"
 #include "apps/muster/run_command.h"
+#include "apps/muster/tensorboard_command.h"
 #include "apps/muster/trace_command.h"
 #include "apps/muster/usage_error.h"
 #include "muster/cluster/quoted.h"
@@ -19,8 +22,9 @@ namespace {
 
 // Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
 constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
-    muster::AddRunCommand,    muster::AddPsCommand,         muster::AddClusterCommand, muster::AddPlaceCommand,
-    muster::AddDeviceCommand, muster::AddCheckpointCommand, muster::AddTraceCommand,   muster::AddAlgorithmsCommand,
+    muster::AddMonitorCommand,    muster::AddResultsCommand, muster::AddTensorboardCommand, muster::AddRunCommand,
+    muster::AddPsCommand,         muster::AddClusterCommand, muster::AddPlaceCommand,       muster::AddDeviceCommand,
+    muster::AddCheckpointCommand, muster::AddTraceCommand,   muster::AddAlgorithmsCommand,
 };
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";

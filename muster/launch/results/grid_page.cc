@@ -119,12 +119,14 @@ std::vector<PlotPoint> PointsOf(const GridPage& page, const std::string& paramet
 
 void AppendPlots(std::string& html, const GridPage& page) {
   std::vector<std::string> same;
+  bool drawn = false;
   html += "<div class=\"plots\">\n";
   for (const std::string& parameter : page.parameters) {
     const std::vector<PlotPoint> points = PointsOf(page, parameter);
     std::set<std::string> values;
     for (const PlotPoint& point : points) values.insert(point.x);
     if (values.size() > 1) {
+      drawn = true;
       absl::StrAppend(&html, "<figure><figcaption>",
                       EscapedHtml(absl::StrCat(page.options.metric, " against ", parameter)), "</figcaption>\n",
                       MetricPlot(parameter, page.options.metric, points), "</figure>\n");
@@ -133,6 +135,10 @@ void AppendPlots(std::string& html, const GridPage& page) {
     }
   }
   html += "</div>\n";
+  if (drawn)
+    html +=
+        "<p>A dot is a run, and says which when it is pointed at; lines go through means; the best one stands "
+        "out.</p>\n";
   if (!same.empty())
     absl::StrAppend(&html, "<p>The same in all runs with results: ", EscapedHtml(absl::StrJoin(same, ", ")), ".</p>\n");
 }
@@ -187,11 +193,11 @@ void AppendTable(std::string& html, const GridPage& page) {
 
 std::string GridHtml(const std::string& title, std::vector<GridRow> rows, const GridReportOptions& options) {
   const GridPage page = PageOf(std::move(rows), options);
-  std::string html = absl::StrCat(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>", EscapedHtml(title),
-      "</title>\n<style>", kGridPageStyle, "</style>\n</head>\n<body>\n<main>\n<h1>", EscapedHtml(title), "</h1>\n<p>",
-      EscapedHtml(PageSummary(page)), "</p>\n");
+  std::string html =
+      absl::StrCat("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+                   EscapedHtml(title), "</title>\n<style>", kGridPageStyle, "</style>\n</head>\n<body>\n<main>\n<h1>",
+                   EscapedHtml(title), "</h1>\n<p>", EscapedHtml(PageSummary(page)), "</p>\n");
   AppendPlots(html, page);
   AppendTable(html, page);
   absl::StrAppend(&html, "</main>\n<script>", kGridPageScript, "</script>\n</body>\n</html>\n");

@@ -1,5 +1,5 @@
-// A grid's results: a table for the terminal, JSON, and a page with the metric against each parameter. An experiment that
-// is no grid is one of one run. Pure, thread-safe.
+// A grid's results: a table for the terminal, JSON, and a page with the metric against each parameter. An experiment
+// that is no grid is one of one run. Pure, thread-safe.
 #pragma once
 
 #include <map>
@@ -39,8 +39,8 @@ std::string GridTable(std::vector<GridRow> rows, const GridReportOptions& option
 // "output_dir"}]}, indented; null for what isn't there or not finite.
 std::string GridJson(std::vector<GridRow> rows, const GridReportOptions& options);
 
-// One file of HTML, nothing loaded from anywhere: the table with all metrics, sorted by a click, and a plot of the metric
-// for each parameter that isn't the same in all runs (inline SVG). `title`: "Experiment 4 of ai-toaster".
+// One file of HTML, nothing loaded from anywhere: the table with all metrics, sorted by a click, and a plot of the
+// metric for each parameter that isn't the same in all runs (inline SVG). `title`: "Experiment 4 of ai-toaster".
 std::string GridHtml(const std::string& title, std::vector<GridRow> rows, const GridReportOptions& options);
 
 }  // namespace muster

@@ -106,7 +106,7 @@ TEST(GridReport, PageHasThePlotsAndTheTable) {
   const std::string page = GridHtml("Experiment 4 of demo", Rows(), {.metric = "eval/accuracy"});
   EXPECT_THAT(page, AllOf(HasSubstr("<title>Experiment 4 of demo</title>"),
                           HasSubstr("4 runs; the greatest eval/accuracy is 0.75, of 4.3 with optimizer=sgd, rate=0.1."),
-                          HasSubstr("aria-label=\"eval/accuracy against rate\""),
+                          HasSubstr("aria-label=\"eval/accuracy against optimizer\""),
                           HasSubstr("<title>4.3: optimizer=sgd, rate=0.1: 0.75</title>"),
                           HasSubstr("<th scope=\"col\" aria-sort=\"descending\"><button type=\"button\">eval/accuracy"),
                           HasSubstr("<tr class=\"best\">")));
@@ -119,18 +119,19 @@ TEST(GridReport, PageLoadsNothing) {
 }
 
 TEST(GridReport, PageSaysWhatIsTheSameInAllRunsInsteadOfDrawingIt) {
-  const std::string page =
-      GridHtml("Experiment 4", {Row(1, {{"layers", "4"}, {"rate", "1"}}, {{"loss", {1, 1}}}),
-                                Row(2, {{"layers", "4"}, {"rate", "2"}}, {{"loss", {2, 1}}})},
-               {.metric = "loss"});
+  const std::string page = GridHtml("Experiment 4",
+                                    {Row(1, {{"layers", "4"}, {"rate", "1"}}, {{"loss", {1, 1}}}),
+                                     Row(2, {{"layers", "4"}, {"rate", "2"}}, {{"loss", {2, 1}}})},
+                                    {.metric = "loss"});
   EXPECT_THAT(page, AllOf(HasSubstr("The same in all runs with results: layers=4."),
                           Not(HasSubstr("loss against layers")), HasSubstr("loss against rate")));
 }
 
 TEST(GridReport, PageOfStrangeNamesIsStillAPage) {
-  const std::string page = GridHtml("<script>1</script>", {Row(1, {{"a<b", "\"&'"}}, {{"<i>", {1, 1}}}),
-                                                           Row(2, {{"a<b", "</svg>"}}, {{"<i>", {2, 1}}})},
-                                    {.metric = "<i>"});
+  const std::string page =
+      GridHtml("<script>1</script>",
+               {Row(1, {{"a<b", "\"&'"}}, {{"<i>", {1, 1}}}), Row(2, {{"a<b", "</svg>"}}, {{"<i>", {2, 1}}})},
+               {.metric = "<i>"});
   EXPECT_THAT(page, AllOf(HasSubstr("&lt;script&gt;1&lt;/script&gt;"), HasSubstr("a&lt;b"), HasSubstr("&lt;/svg&gt;"),
                           Not(HasSubstr("<i>")), Not(HasSubstr("<script>1")), Not(HasSubstr("a<b"))));
 }

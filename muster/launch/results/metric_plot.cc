@@ -115,8 +115,8 @@ std::string MetricPlot(const std::string& parameter, const std::string& metric, 
     for (size_t i = 0; i < points.size(); ++i) {
       if (points[i].best != best) continue;
       absl::StrAppendFormat(&svg, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"><title>%s</title></circle>\n",
-                            best ? "run best" : "run", XOf(x_axis.Place(xs[i])), YOf(y_axis.Place(ys[i])),
-                            best ? 6 : 5, EscapedHtml(points[i].title));
+                            best ? "run best" : "run", XOf(x_axis.Place(xs[i])), YOf(y_axis.Place(ys[i])), best ? 6 : 5,
+                            EscapedHtml(points[i].title));
     }
   }
   return svg + "</svg>\n";

@@ -8,8 +8,8 @@
 namespace muster {
 
 struct PlotPoint {
-  std::string x;  // the parameter's value
-  double y = 0;   // the metric's, finite
+  std::string x;      // the parameter's value
+  double y = 0;       // the metric's, finite
   std::string title;  // what is said of it: "4.3: learning-rate=0.1: 0.93"
   bool best = false;
 };

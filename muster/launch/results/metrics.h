@@ -17,8 +17,8 @@ struct Metric {
 };
 
 // By name: a scalar's tag, or a member; "eval/accuracy" for those of the folder eval. "global_step" and "step" of an
-// object are the step of its numbers, "wall_time" is none. Broken files are read as far as they are whole; what can't be
-// read isn't there.
+// object are the step of its numbers, "wall_time" is none. Broken files are read as far as they are whole; what can't
+// be read isn't there.
 std::map<std::string, Metric> ReadMetrics(const std::string& output_dir);
 
 }  // namespace muster

@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMostPlotTicks = 12;
-constexpr double kPlotMargin = 0.05;  // of what the values span, beyond each end
+constexpr double kPlotMargin = 0.05;        // of what the values span, beyond each end
 constexpr double kLogarithmicFrom = 1.999;  // decades: 0.1 / 0.001 isn't 100 to the last bit
 
 // A round number of which about five fit into `span`: 1, 2 or 5 times a power of 10.

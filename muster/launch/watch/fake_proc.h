@@ -32,8 +32,8 @@ class FakeProc {
   };
   void Set(const Process& process) const {
     Write(absl::StrCat(process.pid, "/stat"),
-          absl::StrCat(process.pid, " (", process.name, ") S ", process.parent, " ", process.group, " ", process.session,
-                       " 0 -1 4194560 900 0 0 0 ", process.user_ticks, " ", process.system_ticks, " ",
+          absl::StrCat(process.pid, " (", process.name, ") S ", process.parent, " ", process.group, " ",
+                       process.session, " 0 -1 4194560 900 0 0 0 ", process.user_ticks, " ", process.system_ticks, " ",
                        process.childrens_user_ticks, " ", process.childrens_system_ticks, " 20 0 1 0 1000 99999999 ",
                        process.pages, " 18446744073709551615 1 1 0 0 0 0 0\n"));
   }

@@ -57,15 +57,14 @@ TEST(ProcessTable, ReadsThisProcessFromTheMachine) {
 
 TEST(ProcessTable, ATaskIsItsGroupItsSessionAndTheirDescendants) {
   const std::vector<ProcessRow> rows = {
-      Row(100, 1, 100, 50, 1),     // the leader
-      Row(101, 100, 100, 50, 2),   // its child
-      Row(102, 1, 100, 50, 4),     // of its group, whose parent has ended
-      Row(103, 102, 103, 103, 8),  // a child of that, in a session of its own
-      Row(104, 103, 104, 103, 16),
-      Row(105, 1, 105, 100, 32),  // of its session
-      Row(200, 1, 200, 50, 64),   // another task
-      Row(300, 1, 300, 50, 128),  // nobody's
-      Row(50, 1, 50, 50, 256),    // their common parent's session
+      Row(100, 1, 100, 50, 1),                                 // the leader
+      Row(101, 100, 100, 50, 2),                               // its child
+      Row(102, 1, 100, 50, 4),                                 // of its group, whose parent has ended
+      Row(103, 102, 103, 103, 8),                              // a child of that, in a session of its own
+      Row(104, 103, 104, 103, 16), Row(105, 1, 105, 100, 32),  // of its session
+      Row(200, 1, 200, 50, 64),                                // another task
+      Row(300, 1, 300, 50, 128),                               // nobody's
+      Row(50, 1, 50, 50, 256),                                 // their common parent's session
   };
   EXPECT_THAT(SumsByLeader(rows, {100, 200, 999}),
               ElementsAre(Pair(100, ProcessSums{.cpu_seconds = 6, .resident_bytes = 63}),
@@ -73,7 +72,8 @@ TEST(ProcessTable, ATaskIsItsGroupItsSessionAndTheirDescendants) {
 }
 
 TEST(ProcessTable, ATaskBelowAnotherIsNotCountedTwice) {
-  const std::vector<ProcessRow> rows = {Row(100, 1, 100, 100, 1), Row(200, 100, 200, 200, 2), Row(201, 200, 201, 201, 4)};
+  const std::vector<ProcessRow> rows = {Row(100, 1, 100, 100, 1), Row(200, 100, 200, 200, 2),
+                                        Row(201, 200, 201, 201, 4)};
   EXPECT_THAT(SumsByLeader(rows, {100, 200}),
               ElementsAre(Pair(100, ProcessSums{.cpu_seconds = 1, .resident_bytes = 1}),
                           Pair(200, ProcessSums{.cpu_seconds = 2, .resident_bytes = 6})));

@@ -1,5 +1,5 @@
-// What a program of ours (framework muster) says of its training on its status page (docs/observe.md). Functions without
-// state, thread-safe.
+// What a program of ours (framework muster) says of its training on its status page (docs/observe.md). Functions
+// without state, thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How much of the machine tasks use: /proc, cgroups and nvidia-smi, read from outside. Blocking but quick: one pass over
-// /proc for all tasks, and up to two seconds where nvidia-smi hangs. Not thread-safe.
+// How much of the machine tasks use: /proc, cgroups and nvidia-smi, read from outside. Blocking but quick: one pass
+// over /proc for all tasks, and up to two seconds where nvidia-smi hangs. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -62,8 +62,8 @@ class UsageReader {
   std::map<std::string, Before> before_;
 };
 
-// Of all together: what they use summed. Tasks without limits of their own share the machine's memory, so it is the limit
-// as soon as the sum of limits is above it.
+// Of all together: what they use summed. Tasks without limits of their own share the machine's memory, so it is the
+// limit as soon as the sum of limits is above it.
 TaskUsage TotalUsage(const std::map<std::string, TaskUsage>& tasks, int64_t machine_mem_bytes);
 
 }  // namespace muster

@@ -89,7 +89,9 @@ std::string UsageJson(const std::vector<UsageRow>& rows, absl::Time now) {
   nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
   for (const UsageRow& row : rows) {
     const TaskUsage usage = row.usage.value_or(TaskUsage());
-    const auto bytes = [&row](int64_t value) { return row.usage.has_value() ? nlohmann::json(value) : nlohmann::json(); };
+    const auto bytes = [&row](int64_t value) {
+      return row.usage.has_value() ? nlohmann::json(value) : nlohmann::json();
+    };
     tasks.push_back({{"id", row.name},
                      {"project", row.project},
                      {"state", Name(row.state)},
@@ -105,8 +107,8 @@ std::string UsageJson(const std::vector<UsageRow>& rows, absl::Time now) {
                      {"loss", JsonOf(row.progress.loss)},
                      {"staleness", JsonOf(row.progress.staleness)}});
   }
-  const nlohmann::ordered_json all = {
-      {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone())}, {"tasks", std::move(tasks)}};
+  const nlohmann::ordered_json all = {{"time", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone())},
+                                      {"tasks", std::move(tasks)}};
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

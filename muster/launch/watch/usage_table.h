@@ -21,12 +21,12 @@ struct UsageRow {
   TaskProgress progress;
 };
 
-// The headings, then a line a row. Without a GPU its columns say N/A, what isn't known "-". The columns of the training's
-// progress are there if any row has some.
+// The headings, then a line a row. Without a GPU its columns say N/A, what isn't known "-". The columns of the
+// training's progress are there if any row has some.
 std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows);
 
-// One line: {"time": …, "tasks": [{"id", "project", "state", "cpu_percent", …}]}, with null for what isn't known. Memory
-// in bytes.
+// One line: {"time": …, "tasks": [{"id", "project", "state", "cpu_percent", …}]}, with null for what isn't known.
+// Memory in bytes.
 std::string UsageJson(const std::vector<UsageRow>& rows, absl::Time now);
 
 }  // namespace muster

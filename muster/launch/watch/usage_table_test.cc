@@ -38,10 +38,10 @@ TEST(UsageTable, GpusAndProgressHaveTheirColumns) {
   row.usage->gpu_percent = 37;
   row.usage->gpu_mem_bytes = 20 * kGb;
   row.usage->gpu_mem_total = 80 * kGb;
-  row.progress = {.steps_per_second = 812.34, .loss = 0.00012345, .staleness = 1, .step = 9};
+  row.progress = {.steps_per_second = 812.34, .loss = 0.000125, .staleness = 1, .step = 9};
   EXPECT_THAT(UsageTable({row}),
-              ElementsAre(HasSubstr("  STEPS/S       LOSS  STALENESS"),
-                          HasSubstr("   37.0       25.0      20.0 / 80.0 GB    812.3  0.0001235        1.0")));
+              ElementsAre(HasSubstr("  STEPS/S      LOSS  STALENESS"),
+                          HasSubstr("   37.0       25.0      20.0 / 80.0 GB    812.3  0.000125        1.0")));
   row.usage->gpu_percent = std::nullopt;
   row.usage->gpu_mem_bytes = std::nullopt;
   EXPECT_THAT(UsageTable({row})[1], HasSubstr("    N/A        N/A                 N/A  "));
