@@ -1,5 +1,6 @@
 // The processes of the machine, from one pass over /proc, and what those of a task use together. A pass is one small
-// file a process, some 10 us each: many tasks a second may be watched by one. Functions without state, thread-safe.
+// file a process, some tens of microseconds each: one pass serves all tasks that are watched. Functions without state,
+// thread-safe.
 #pragma once
 
 #include <sys/types.h>
