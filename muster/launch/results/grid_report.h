@@ -1,10 +1,12 @@
-// A grid's results: a table for the terminal, JSON, and a page with the metric against each parameter. Pure.
+// A grid's results: a table for the terminal, JSON, and a page with the metric against each parameter. An experiment
+// that is no grid is one of one run. Pure, thread-safe.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/results/metrics.h"
 
@@ -17,16 +19,28 @@ struct GridRow {
 
 struct GridReportOptions {
   std::string metric;         // to sort by; a name that is unique by its end will do ("accuracy" for "eval/accuracy")
-  bool lowest_first = false;  // otherwise the greatest first; runs without the metric come last
+  bool lowest_first = false;  // otherwise the greatest first; numbers that aren't finite and runs without it come last
 };
 
-// The full name of the metric. NotFound naming those there are. Without a name: "test_accuracy", "accuracy", "loss"
-// (lowest first) or the only one.
+// The full name of the metric. InvalidArgument naming those there are. Without a name: "test_accuracy", "accuracy",
+// "loss" (lowest first) or the only one; none (the reports are in the order of the runs then) if no run has any.
 absl::StatusOr<GridReportOptions> ResolveMetric(const std::vector<GridRow>& rows, const GridReportOptions& wanted);
+
+// As the reports have them.
+std::vector<GridRow> Sorted(std::vector<GridRow> rows, const GridReportOptions& options);
+
+// Names of all parameters of the rows, in order.
+std::vector<std::string> ParametersOf(const std::vector<GridRow>& rows);
+
+// A line a run: its id, state, parameters, the metric and its step.
 std::string GridTable(std::vector<GridRow> rows, const GridReportOptions& options);
+
+// {"metric", "lowest_first", "runs": [{"id", "state", "reason", "parameters", "value", "step", "metrics",
+// "output_dir"}]}, indented; null for what isn't there or not finite.
 std::string GridJson(std::vector<GridRow> rows, const GridReportOptions& options);
-// One file, nothing loaded from anywhere: the table, sortable, and a plot of the metric for each parameter (inline
-// SVG).
-std::string GridHtml(std::vector<GridRow> rows, const GridReportOptions& options);
+
+// One file of HTML, nothing loaded from anywhere: the table with all metrics, sorted by a click, and a plot of the
+// metric for each parameter that isn't the same in all runs (inline SVG). `title`: "Experiment 4 of ai-toaster".
+std::string GridHtml(const std::string& title, std::vector<GridRow> rows, const GridReportOptions& options);
 
 }  // namespace muster
