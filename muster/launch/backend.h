@@ -38,7 +38,7 @@ struct ProcessSpec {
   std::vector<std::string> arguments;  // [0] is the program
   // On top of what the backend's processes have anyway; wins over it.
   std::vector<std::pair<std::string, std::string>> environment;
-  std::string directory;  // where it runs; empty: where the backend does
+  std::string directory;  // where it runs, absolute; empty: where the backend does
   ProcessLimits limits;
   std::vector<ProcessMount> mounts;  // in this order
 };
