@@ -205,8 +205,8 @@ TEST_F(LocalBackendTest, WhatAShellHasStartedHasItsTimeToEnd) {
   const std::string fifo = testing::TempDir() + "local_backend_test_" + run_id_;
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const int go = open(fifo.c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_TRUE(Shell(kTask, "sh -c 'trap \"read x <" + fifo +
-                               "; echo saved; exit 0\" TERM; sleep 1000 & echo ready; wait'; true")
+  ASSERT_TRUE(Shell(kTask, "sh -c 'trap \"asked=1\" TERM; echo ready; until read x; do :; done <" + fifo +
+                               "; echo saved $asked'; true")
                   .ok());
   RunUntilOutput(kTask, "ready");
   backend_.End(kTask, EndMode::kGently);
@@ -214,7 +214,7 @@ TEST_F(LocalBackendTest, WhatAShellHasStartedHasItsTimeToEnd) {
   EXPECT_THAT(exits_, IsEmpty());
   EXPECT_EQ(write(go, "go\n", 3), 3);
   RunUntilExit(kTask);
-  EXPECT_EQ(out_[kTask], "ready\nsaved\n");
+  EXPECT_EQ(out_[kTask], "ready\nsaved 1\n");
   EXPECT_EQ(exits_[kTask], ExitStatus{.signal = 15});
   close(go);
   unlink(fifo.c_str());
