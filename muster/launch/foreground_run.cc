@@ -160,10 +160,12 @@ class ForegroundRun final : public BackendEvents {
       running.push_back(process.task);
       log_.Say(StartedLine(process, process.task == plan_.chief, backend_.Pid(process.task)));
     }
-    SupervisorOptions options{.chief = plan_.chief,
-                              .stop_grace = options_.stop_grace,
-                              .max_restarts = options_.max_restarts,
-                              .relaunch = [this](const TaskId& task) { return LaunchAgain(task); }};
+    SupervisorOptions options{
+        .chief = plan_.chief,
+        .stop_grace = options_.stop_grace,
+        .restart_policy = [limit = options_.max_restarts](const TaskId&) { return RestartPolicy{.limit = limit}; },
+        .retryable = IsRetryableInForeground,
+        .relaunch = [this](const TaskId& task) { return LaunchAgain(task); }};
     supervisor_.emplace(running, std::move(options), backend_, RealClock(),
                         [this](const std::string& line) { log_.Say(line); });
     for (const std::string& note : options_.notes) log_.Say(note);

@@ -22,7 +22,7 @@ struct ForegroundOptions {
   // "NAME=VALUE", what every process has besides the plan's.
   std::vector<std::string> environment;
   absl::Duration stop_grace = absl::Seconds(30);
-  int max_restarts = 0;  // see SupervisorOptions
+  int max_restarts = 0;  // of each task, of ends that IsRetryableInForeground says are worth it
   LogMuxOptions log;
   RunTrace* trace = nullptr;  // borrowed; null: there is to be none
   // Runs beside the tasks until they have ended; whatever becomes of it, they go on.

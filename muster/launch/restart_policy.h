@@ -21,7 +21,12 @@ struct RestartPolicy {
 
 // As TFJob (kubeflow.org/v1, restartPolicy ExitCode) sorts exit codes: killed by a signal, or 130, 137, 138, 143, is
 // worth another try; 1, 2, 126, 127, 128, 139 (and SIGSEGV, SIGABRT, SIGILL, SIGFPE, SIGBUS: the program's own mistake)
-// and any other code aren't.
+// and any other code aren't. Nor is a task that was killed for using more than its memory: it would do so again.
 bool IsRetryable(const ExitStatus& status);
+
+// What `muster run` goes by. Two things differ there: 130 says that someone has interrupted this one task by hand, and
+// it has told the ps that it is done (docs/architecture.md, "Errors and exit codes"); and any signal is worth another
+// try, for who runs a command in the foreground watches it, and sees a program that always crashes give up.
+bool IsRetryableInForeground(const ExitStatus& status);
 
 }  // namespace muster

@@ -9,17 +9,10 @@
 namespace muster {
 namespace {
 
-std::string Names(const std::set<TaskId>& tasks) {
-  return absl::StrJoin(tasks, ", ", [](std::string* out, const TaskId& task) { out->append(task.ToString()); });
-}
-
 bool IsServer(const TaskId& task) { return task.job == kPsJob; }
 
-// The exit code that says "worth trying again" (docs/architecture.md), and those of shells whose child was ended or
-// killed. Not 130, of who was asked to stop, and has told the others that it did.
-bool Retryable(const ExitStatus& status) {
-  return status.signal != 0 || status.code == 137 || status.code == 138 || status.code == 143;
-}
+// Who has to have ended well for a run of experiments to have succeeded.
+bool IsTrainer(const TaskId& task) { return !IsServer(task) && task.job != kEvaluatorJob; }
 
 constexpr absl::Duration kLongestPause = absl::Seconds(10);
 
@@ -37,52 +30,94 @@ Supervisor::Supervisor(const std::vector<TaskId>& running, const SupervisorOptio
 
 void Supervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   if (running_.erase(task) == 0) return;
-  const bool by_itself = phase_ == Phase::kTraining || phase_ == Phase::kChiefEnded;
+  lives_.at(task).last = status;
+  const bool by_itself = phase_ == Phase::kTraining || phase_ == Phase::kTrained;
   if (by_itself && Heal(task, status)) return;
   if (by_itself && !status.ok() && !first_failure_.has_value()) first_failure_ = Failure{task, status};
-  if (by_itself && !status.ok() && IsServer(task)) server_lost_ = true;
-  if (task == options_.chief) {
-    OnChiefExit(status);
-  } else if (by_itself && !status.ok() && !running_.empty()) {
-    ReportFailure(task, status);
+  if (task == options_.chief) chief_code_ = status.ShellCode();
+  if (by_itself) {
+    Tell(task, status.ok() ? TaskChange::kFinished : TaskChange::kFailed);
+  } else {
+    Tell(task, succeeded_ ? TaskChange::kFinished : TaskChange::kKilled);
   }
-  if (phase_ == Phase::kChiefEnded) EndServersOfTheLost();
+  if (options_.rule == EndRule::kChiefDecides) {
+    FollowTheChief(task, status, by_itself);
+  } else if (by_itself) {
+    FollowAll(task, status);
+  }
   if (phase_ == Phase::kEnding) AskServersToEnd();
-  if (running_.empty()) deadline_ = absl::InfiniteFuture();
+  if (done()) deadline_ = absl::InfiniteFuture();
+}
+
+RestartPolicy Supervisor::PolicyOf(const TaskId& task) const {
+  return options_.restart_policy ? options_.restart_policy(task) : RestartPolicy{.when = RestartWhen::kNever};
+}
+
+bool Supervisor::MayHeal(const TaskId& task, const ExitStatus& status) const {
+  const RestartPolicy policy = PolicyOf(task);
+  if (server_lost_ || succeeded_ || lives_.at(task).restarts >= policy.limit) return false;
+  return policy.when == RestartWhen::kAlways || (policy.when == RestartWhen::kOnFailure && options_.retryable(status));
 }
 
 bool Supervisor::Heal(const TaskId& task, const ExitStatus& status) {
-  Life& life = lives_[task];
-  if (!Retryable(status) || life.restarts >= options_.max_restarts || server_lost_) return false;
+  if (!MayHeal(task, status)) return false;
+  const RestartPolicy policy = PolicyOf(task);
+  Life& life = lives_.at(task);
   ++life.restarts;
   life.short_lives = clock_.Now() - life.began < options_.steady_life ? life.short_lives + 1 : 1;
-  const absl::Duration pause =
-      life.short_lives == 1
-          ? absl::ZeroDuration()
-          : std::min(kLongestPause, options_.restart_pause * (1 << std::min(life.short_lives - 2, 10)));
-  report_(absl::StrCat(task.ToString(), " ", status.ToString(), ": starting it again",
+  const absl::Duration pause = life.short_lives == 1
+                                   ? absl::ZeroDuration()
+                                   : std::min(kLongestPause, policy.pause * (1 << std::min(life.short_lives - 2, 10)));
+  report_(absl::StrCat(NameOf(task), " ", status.ToString(), ": starting it again",
                        pause > absl::ZeroDuration() ? absl::StrCat(" in ", absl::FormatDuration(pause)) : "",
-                       " (restart ", life.restarts, " of ", options_.max_restarts, ")"));
+                       " (restart ", life.restarts, " of ", policy.limit, ")"));
   restarts_due_[task] = clock_.Now() + pause;
+  Tell(task, TaskChange::kStarting);
   if (pause == absl::ZeroDuration()) Restart(task);
   return true;
 }
 
 std::string Supervisor::HowItEnded(const TaskId& task, const ExitStatus& status) const {
   const int restarts = lives_.at(task).restarts;
-  return absl::StrCat(
-      task.ToString(), " ", status.ToString(),
-      restarts > 0 ? absl::StrCat(" after ", restarts, " of ", options_.max_restarts, " restarts") : "");
+  return absl::StrCat(NameOf(task), " ", status.ToString(),
+                      restarts > 0 ? absl::StrCat(" after ", restarts, " of ", PolicyOf(task).limit, " restarts") : "");
 }
 
 void Supervisor::Restart(const TaskId& task) {
   restarts_due_.erase(task);
-  lives_[task].began = clock_.Now();
+  lives_.at(task).began = clock_.Now();
   running_.insert(task);
   const absl::Status launched = options_.relaunch(task);
-  if (launched.ok()) return;
-  report_(absl::StrCat(task.ToString(), " could not be started again: ", launched.message()));
+  if (launched.ok()) return Tell(task, TaskChange::kRunning);
+  report_(absl::StrCat(NameOf(task), " could not be started again: ", launched.message()));
   OnExit(task, {.code = 1});
+}
+
+// The run is over: who waits to be started again isn't.
+void Supervisor::DropRestarts() {
+  const std::map<TaskId, absl::Time> dropped = std::exchange(restarts_due_, {});
+  for (const auto& [task, due] : dropped) {
+    if (task == options_.chief) chief_code_ = lives_.at(task).last.ShellCode();
+    Tell(task, succeeded_ ? TaskChange::kFinished : TaskChange::kKilled);
+  }
+}
+
+void Supervisor::Tell(const TaskId& task, TaskChange change) {
+  if (options_.changed) options_.changed(task, change, lives_.at(task).last);
+}
+
+std::string Supervisor::NameOf(const TaskId& task) const {
+  return options_.name ? options_.name(task) : task.ToString();
+}
+
+std::string Supervisor::NamesOf(const std::set<TaskId>& tasks) const {
+  return absl::StrJoin(tasks, ", ", [this](std::string* out, const TaskId& task) { out->append(NameOf(task)); });
+}
+
+std::set<TaskId> Supervisor::TheRest() const {
+  std::set<TaskId> rest = running_;
+  for (const auto& [task, due] : restarts_due_) rest.insert(task);
+  return rest;
 }
 
 absl::Time Supervisor::deadline() const {
@@ -91,15 +126,46 @@ absl::Time Supervisor::deadline() const {
   return next;
 }
 
-void Supervisor::OnChiefExit(const ExitStatus& status) {
-  exit_code_ = status.ShellCode();
-  if (phase_ != Phase::kTraining || running_.empty()) return;
-  if (status.ok()) {
-    phase_ = Phase::kChiefEnded;
-    deadline_ = clock_.Now() + options_.stop_grace;
-    return;
+int Supervisor::exit_code() const {
+  if (options_.rule == EndRule::kChiefDecides) return chief_code_;
+  if (succeeded_) return 0;
+  return first_failure_.has_value() ? first_failure_->status.ShellCode() : chief_code_;
+}
+
+void Supervisor::FollowTheChief(const TaskId& task, const ExitStatus& status, bool by_itself) {
+  if (by_itself && !status.ok() && IsServer(task)) server_lost_ = true;
+  if (task == options_.chief) {
+    OnChiefExit(status);
+  } else if (by_itself && !status.ok() && !running_.empty()) {
+    ReportFailure(task, status);
   }
-  report_(absl::StrCat(HowItEnded(options_.chief, status), ": ending the others (", Names(running_), ")"));
+  if (phase_ == Phase::kTrained) EndServersOfTheLost();
+}
+
+void Supervisor::OnChiefExit(const ExitStatus& status) {
+  if (phase_ != Phase::kTraining || done()) return;
+  if (!status.ok()) return EndTheRest(options_.chief, status);
+  phase_ = Phase::kTrained;
+  deadline_ = clock_.Now() + options_.stop_grace;
+}
+
+void Supervisor::FollowAll(const TaskId& task, const ExitStatus& status) {
+  if (!status.ok() && !succeeded_) return EndTheRest(task, status);
+  if (!status.ok() && !running_.empty()) ReportFailure(task, status);
+  if (!succeeded_ && TrainersAreDone()) Succeed();
+  if (succeeded_ && OnlyServersRun()) deadline_ = std::min(deadline_, clock_.Now() + options_.server_grace);
+}
+
+void Supervisor::Succeed() {
+  succeeded_ = true;
+  DropRestarts();
+  phase_ = Phase::kTrained;
+  deadline_ = clock_.Now() + options_.stop_grace;
+}
+
+void Supervisor::EndTheRest(const TaskId& because_of, const ExitStatus& status) {
+  if (done()) return;
+  report_(absl::StrCat(HowItEnded(because_of, status), ": ending the others (", NamesOf(TheRest()), ")"));
   BeginEnding(options_.stop_grace);
 }
 
@@ -112,37 +178,42 @@ void Supervisor::ReportFailure(const TaskId& task, const ExitStatus& status) {
 
 void Supervisor::OnInterrupt() {
   ++interrupts_;
-  restarts_due_.clear();
+  DropRestarts();
   if (running_.empty()) return;
   if (interrupts_ > 1) {
-    report_(absl::StrCat("interrupted again: killing ", Names(running_)));
+    report_(absl::StrCat("interrupted again: killing ", NamesOf(running_)));
     KillAll();
     return;
   }
-  report_(absl::StrCat("interrupted: ending ", Names(running_), " within ", absl::FormatDuration(options_.stop_grace),
+  report_(absl::StrCat("interrupted: ending ", NamesOf(running_), " within ", absl::FormatDuration(options_.stop_grace),
                        " (interrupt again to kill them at once)"));
-  if (phase_ == Phase::kTraining || phase_ == Phase::kChiefEnded) BeginEnding(options_.stop_grace);
+  if (phase_ == Phase::kTraining || phase_ == Phase::kTrained) BeginEnding(options_.stop_grace);
 }
 
 void Supervisor::OnTime() {
   const std::map<TaskId, absl::Time> due = restarts_due_;
   for (const auto& [task, when] : due)
-    if (when <= clock_.Now()) Restart(task);
-  if (running_.empty() || clock_.Now() < deadline_) return;
-  if (phase_ == Phase::kChiefEnded) {
-    report_(absl::StrCat("still running ", absl::FormatDuration(options_.stop_grace), " after ",
-                         options_.chief.ToString(), " had ended, and being ended now: ", Names(running_)));
+    if (when <= clock_.Now() && restarts_due_.count(task) > 0) Restart(task);
+  if (done() || clock_.Now() < deadline_) return;
+  if (phase_ == Phase::kTrained) {
+    if (succeeded_ && OnlyServersRun()) {
+      report_(absl::StrCat("training has finished: ending ", NamesOf(running_)));
+    } else {
+      report_(absl::StrCat("still running ", absl::FormatDuration(options_.stop_grace), " after ",
+                           succeeded_ ? "training had finished" : NameOf(options_.chief) + " had ended",
+                           ", and being ended now: ", NamesOf(TheRest())));
+    }
     BeginEnding(std::min(options_.stop_grace, options_.last_grace));
   } else if (phase_ == Phase::kEnding) {
-    report_(absl::StrCat("did not end when asked to, and being killed now: ", Names(running_)));
+    report_(absl::StrCat("did not end when asked to, and being killed now: ", NamesOf(running_)));
     KillAll();
   }
 }
 
 void Supervisor::BeginEnding(absl::Duration grace) {
   phase_ = Phase::kEnding;
-  restarts_due_.clear();
-  deadline_ = clock_.Now() + grace;
+  DropRestarts();
+  deadline_ = done() ? absl::InfiniteFuture() : clock_.Now() + grace;
   for (const TaskId& task : running_) {
     if (!IsServer(task)) backend_.End(task, EndMode::kGently);
   }
@@ -153,8 +224,13 @@ void Supervisor::BeginEnding(absl::Duration grace) {
 // they know nothing, and would wait for it.
 void Supervisor::EndServersOfTheLost() {
   if (!first_failure_.has_value() || running_.empty() || !restarts_due_.empty() || !OnlyServersRun()) return;
-  report_(absl::StrCat("nobody is left who trains: ending ", Names(running_)));
+  report_(absl::StrCat("nobody is left who trains: ending ", NamesOf(running_)));
   BeginEnding(options_.stop_grace);
+}
+
+bool Supervisor::TrainersAreDone() const {
+  const std::set<TaskId> rest = TheRest();
+  return std::none_of(rest.begin(), rest.end(), IsTrainer);
 }
 
 bool Supervisor::OnlyServersRun() const { return std::all_of(running_.begin(), running_.end(), IsServer); }

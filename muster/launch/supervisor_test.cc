@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "muster/launch/noting_backend.h"
 
 namespace muster::supervisor_test {
 namespace {
@@ -17,23 +20,6 @@ const TaskId kChief{kChiefJob, 0};
 const TaskId kPs{kPsJob, 0};
 const TaskId kWorker0{kWorkerJob, 0};
 const TaskId kWorker1{kWorkerJob, 1};
-
-// Notes who was ended and how: "chief:0 gently".
-class NotingBackend final : public Backend {
- public:
-  absl::Status Start() override { return absl::OkStatus(); }
-  int Stop() override { return 0; }
-  absl::Status Launch(const ProcessSpec&) override { return absl::OkStatus(); }
-  void End(const TaskId& task, EndMode mode) override {
-    ended.push_back(task.ToString() + (mode == EndMode::kGently ? " gently" : " at once"));
-  }
-  void PauseOutput(bool) override {}
-
-  // What was noted since the last call.
-  std::vector<std::string> Take() { return std::exchange(ended, {}); }
-
-  std::vector<std::string> ended;
-};
 
 class SupervisorTest : public testing::Test {
  protected:
@@ -229,7 +215,8 @@ class HealingTest : public testing::Test {
   absl::Status can_launch_;
   Supervisor supervisor_{{kPs, kChief, kWorker0},
                          {.chief = kChief,
-                          .max_restarts = 3,
+                          .restart_policy = [](const TaskId&) { return RestartPolicy{.limit = 3}; },
+                          .retryable = IsRetryableInForeground,
                           .relaunch =
                               [this](const TaskId& task) {
                                 relaunched_.push_back(task.ToString());
@@ -336,6 +323,34 @@ TEST_F(HealingTest, AnInterruptEndsTheHealingToo) {
   supervisor_.OnExit(kWorker0, {.signal = 9});
   EXPECT_TRUE(supervisor_.done());
   EXPECT_THAT(Relaunched(), IsEmpty());
+}
+
+// Both wait to be started again when the chief fails for good: it is over for them.
+TEST_F(HealingTest, WhoWaitsToBeStartedAgainIsNotWhenTheChiefHasFailed) {
+  for (const TaskId& task : {kPs, kWorker0}) {
+    supervisor_.OnExit(task, {.signal = 9});
+    supervisor_.OnExit(task, {.signal = 9});
+  }
+  Relaunched();
+  Said();
+  supervisor_.OnExit(kChief, {.code = 1});
+  EXPECT_EQ(Said(), "chief:0 exited with 1: ending the others (ps:0, worker:0)\n");
+  EXPECT_TRUE(supervisor_.done());
+  clock_.Advance(absl::Seconds(60));
+  supervisor_.OnTime();
+  EXPECT_THAT(Relaunched(), IsEmpty());
+}
+
+TEST_F(HealingTest, WhoWaitsToBeStartedAgainIsWaitedForAfterTheChief) {
+  supervisor_.OnExit(kPs, {});
+  supervisor_.OnExit(kWorker0, {.signal = 9});
+  supervisor_.OnExit(kWorker0, {.signal = 9});  // its second short life: a pause
+  Relaunched();
+  supervisor_.OnExit(kChief, {});
+  EXPECT_FALSE(supervisor_.done());
+  AdvanceToDeadline();
+  EXPECT_THAT(Relaunched(), ElementsAre("worker:0"));
+  EXPECT_EQ(supervisor_.deadline(), clock_.Now() + absl::Seconds(30) - absl::Milliseconds(250));
 }
 
 }  // namespace

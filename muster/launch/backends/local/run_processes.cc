@@ -9,8 +9,10 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 #include "muster/launch/backends/local/pid_fd.h"
@@ -34,6 +36,34 @@ bool HasVariable(const std::string& environment_file, const std::string& variabl
   return false;
 }
 
+// proc(5): "PID (NAME) STATE PARENT GROUP …", where the name may hold anything.
+bool RunsInGroup(const std::string& stat_file, pid_t group) {
+  std::ifstream in(stat_file);
+  const std::string line{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return false;
+  std::istringstream rest(line.substr(name_end + 1));
+  char state = 'X';
+  pid_t parent = 0, its_group = 0;
+  rest >> state >> parent >> its_group;
+  return !rest.fail() && its_group == group && state != 'Z' && state != 'X';
+}
+
+// By their folders below /proc.
+std::vector<pid_t> ProcessesThat(const std::function<bool(const std::string& folder)>& apply) {
+  std::vector<pid_t> found;
+  DIR* directory = opendir("/proc");
+  if (directory == nullptr) return found;
+  while (const dirent* entry = readdir(directory)) {
+    pid_t pid = 0;
+    const char* end = entry->d_name + std::strlen(entry->d_name);
+    if (std::from_chars(entry->d_name, end, pid).ptr != end) continue;
+    if (apply(std::string("/proc/") + entry->d_name)) found.push_back(pid);
+  }
+  closedir(directory);
+  return found;
+}
+
 // Through a pidfd, so that a process that got the number meanwhile is not hit: the environment is looked at again once
 // the pidfd holds the process. Waits for its end.
 bool Kill(pid_t pid, const std::string& run_id) {
@@ -51,19 +81,13 @@ bool Kill(pid_t pid, const std::string& run_id) {
 }  // namespace
 
 std::vector<pid_t> ProcessesOfRun(const std::string& run_id) {
-  std::vector<pid_t> found;
-  DIR* directory = opendir("/proc");
-  if (directory == nullptr) return found;
   const std::string variable = std::string(kRunIdVariable) + "=" + run_id;
-  while (const dirent* entry = readdir(directory)) {
-    pid_t pid = 0;
-    const char* end = entry->d_name + std::strlen(entry->d_name);
-    if (std::from_chars(entry->d_name, end, pid).ptr != end) continue;
-    // A zombie's environment reads as empty.
-    if (HasVariable(std::string("/proc/") + entry->d_name + "/environ", variable)) found.push_back(pid);
-  }
-  closedir(directory);
-  return found;
+  // A zombie's environment reads as empty.
+  return ProcessesThat([&](const std::string& folder) { return HasVariable(folder + "/environ", variable); });
+}
+
+std::vector<pid_t> ProcessesOfGroup(pid_t group) {
+  return ProcessesThat([group](const std::string& folder) { return RunsInGroup(folder + "/stat", group); });
 }
 
 int KillProcessesOfRun(const std::string& run_id) {
