@@ -49,9 +49,34 @@ std::string ShellWord(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
-absl::Status CheckPlanVariable(const std::string& key, const std::string& variable) {
-  const auto* own = std::find(std::begin(kPlanOwnVariables), std::end(kPlanOwnVariables), variable);
-  if (own == std::end(kPlanOwnVariables)) return absl::OkStatus();
+// As torchrun has them: docs/experiments.md says which. None without torchrun.
+PlanVariables TorchrunVariables(const ExperimentFile& file, const ExperimentPlanRequest& request, int rank) {
+  if (!file.torchrun.has_value()) return {};
+  const TorchrunSpec& torchrun = *file.torchrun;
+  const std::string& address = request.addresses.front();
+  const size_t colon = address.rfind(':');
+  const int world = torchrun.workers.count * torchrun.processes;
+  return {{"RANK", absl::StrCat(rank)},
+          {"LOCAL_RANK", absl::StrCat(rank % torchrun.processes)},
+          {"WORLD_SIZE", absl::StrCat(world)},
+          {"LOCAL_WORLD_SIZE", absl::StrCat(torchrun.processes)},
+          {"GROUP_RANK", absl::StrCat(rank / torchrun.processes)},
+          {"GROUP_WORLD_SIZE", absl::StrCat(torchrun.workers.count)},
+          {"ROLE_NAME", "default"},
+          {"ROLE_RANK", absl::StrCat(rank)},
+          {"ROLE_WORLD_SIZE", absl::StrCat(world)},
+          {"MASTER_ADDR", address.substr(0, colon)},
+          {"MASTER_PORT", address.substr(colon + 1)},
+          {"TORCHELASTIC_RUN_ID", request.id.ToString()},
+          {"TORCHELASTIC_RESTART_COUNT", "0"},
+          {"TORCHELASTIC_MAX_RESTARTS", "0"}};
+}
+
+absl::Status CheckPlanVariable(const std::string& key, const std::string& variable, const PlanVariables& torchrun) {
+  const bool own =
+      std::find(std::begin(kPlanOwnVariables), std::end(kPlanOwnVariables), variable) != std::end(kPlanOwnVariables) ||
+      std::any_of(torchrun.begin(), torchrun.end(), [&](const auto& set) { return set.first == variable; });
+  if (!own) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(key, ": the variable ", variable, " is set by muster itself; accepted: another name"));
 }
@@ -60,17 +85,18 @@ absl::Status CheckPlanVariable(const std::string& key, const std::string& variab
 absl::StatusOr<PlanVariables> SharedPlanVariables(const ExperimentFile& file, const ExperimentPlanRequest& request) {
   PlanVariables variables = {{"PYTHONUNBUFFERED", "1"}};
   std::string search_path = request.search_path;
+  const PlanVariables torchrun = TorchrunVariables(file, request, 0);
   for (const auto& [name, value] : request.parameters) {
     const std::string variable = EnvironmentNameOf(name);
     const std::string key = absl::StrCat("train.parameters.", name);
-    RETURN_IF_ERROR(CheckPlanVariable(key, variable));
+    RETURN_IF_ERROR(CheckPlanVariable(key, variable, torchrun));
     if (variable == "PATH")
       return absl::InvalidArgumentError(
           absl::StrCat(key, ": as a variable it would be PATH, by which programs are found; accepted: another name"));
     variables.emplace_back(variable, value);
   }
   for (const auto& [name, value] : file.env) {
-    RETURN_IF_ERROR(CheckPlanVariable(absl::StrCat("train.env.", name), name));
+    RETURN_IF_ERROR(CheckPlanVariable(absl::StrCat("train.env.", name), name, torchrun));
     if (name == "PATH") search_path = value;
     variables.emplace_back(name, value);
   }
@@ -97,27 +123,6 @@ std::string PlanTfConfig(const ClusterSpec& cluster, const TaskId& task) {
   config["task"] = {{"type", task.job}, {"index", task.index}};
   config["environment"] = "cloud";
   return config.dump();
-}
-
-// As torchrun has them: docs/experiments.md says which.
-PlanVariables TorchrunVariables(const TorchrunSpec& torchrun, const ExperimentPlanRequest& request, int rank) {
-  const std::string& address = request.addresses.front();
-  const size_t colon = address.rfind(':');
-  const int world = torchrun.workers.count * torchrun.processes;
-  return {{"RANK", absl::StrCat(rank)},
-          {"LOCAL_RANK", absl::StrCat(rank % torchrun.processes)},
-          {"WORLD_SIZE", absl::StrCat(world)},
-          {"LOCAL_WORLD_SIZE", absl::StrCat(torchrun.processes)},
-          {"GROUP_RANK", absl::StrCat(rank / torchrun.processes)},
-          {"GROUP_WORLD_SIZE", absl::StrCat(torchrun.workers.count)},
-          {"ROLE_NAME", "default"},
-          {"ROLE_RANK", absl::StrCat(rank)},
-          {"ROLE_WORLD_SIZE", absl::StrCat(world)},
-          {"MASTER_ADDR", address.substr(0, colon)},
-          {"MASTER_PORT", address.substr(colon + 1)},
-          {"TORCHELASTIC_RUN_ID", request.id.ToString()},
-          {"TORCHELASTIC_RESTART_COUNT", "0"},
-          {"TORCHELASTIC_MAX_RESTARTS", "0"}};
 }
 
 absl::StatusOr<std::vector<std::string>> FilledCommands(const ExperimentFile& file, const ParameterValues& parameters) {
@@ -205,6 +210,10 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
     if (!request.status_ports.empty())
       planned.process.environment.emplace_back(kStatusPortVariable, absl::StrCat(request.status_ports[i]));
     planned.resources = ResourcesOfTask(file, tasks[i], request.no_gpus);
+    planned.process.directory = request.work_folder;
+    planned.process.limits = {.cpus = planned.resources.cpus, .mem_bytes = planned.resources.mem_bytes};
+    for (const VolumeSpec& volume : file.volumes)
+      planned.process.mounts.push_back({.host = volume.host, .path = volume.path, .writable = volume.writable});
     planned.restart = RoleOfTask(file, tasks[i]).restart;
     planned.gpu_group = file.torchrun.has_value() ? tasks[i].index / file.torchrun->processes : static_cast<int>(i);
     plan.tasks.push_back(std::move(planned));
@@ -213,8 +222,7 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
     PlanVariables& variables = planned.process.environment;
     if (file.distributed.has_value())
       variables.emplace_back(kTfConfigVariable, PlanTfConfig(cluster, planned.process.task));
-    if (!file.torchrun.has_value()) continue;
-    for (auto& variable : TorchrunVariables(*file.torchrun, request, planned.process.task.index))
+    for (auto& variable : TorchrunVariables(file, request, planned.process.task.index))
       variables.push_back(std::move(variable));
   }
   return plan;

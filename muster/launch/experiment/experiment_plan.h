@@ -31,6 +31,7 @@ struct ExperimentPlan {
 struct ExperimentPlanRequest {
   ExperimentId id;
   ParameterValues parameters;
+  std::string work_folder;  // where the tasks run
   std::string output_dir;
   std::string environment_folder;  // a virtual environment; empty: none
   std::string search_path;         // PATH of the user's shell, behind the virtual environment's

@@ -177,6 +177,25 @@ TEST(ExperimentPlan, ARoleHasItsResourcesAndRestarts) {
   EXPECT_EQ(plan.tasks[2].restart.when, RestartWhen::kOnFailure);
 }
 
+TEST(ExperimentPlan, WhereTasksRunAndWhatTheySeeAndMayUse) {
+  ExperimentFile file = Distributed();
+  file.volumes = {{.host = "/data", .path = "/mnt/data"}, {.host = "/scratch", .path = "/scratch", .writable = true}};
+  ExperimentPlanRequest request = RequestFor(file);
+  request.work_folder = "/home/work";
+  const ExperimentPlan plan = Plan(file, request);
+  for (const PlannedTask& task : plan.tasks) {
+    EXPECT_EQ(task.process.directory, "/home/work");
+    ASSERT_EQ(task.process.mounts.size(), 2u);
+    EXPECT_EQ(task.process.mounts[0].host, "/data");
+    EXPECT_EQ(task.process.mounts[0].path, "/mnt/data");
+    EXPECT_FALSE(task.process.mounts[0].writable);
+    EXPECT_TRUE(task.process.mounts[1].writable);
+  }
+  EXPECT_EQ(plan.tasks[3].process.limits.cpus, 2);
+  EXPECT_EQ(plan.tasks[3].process.limits.mem_bytes, 1 << 30);
+  EXPECT_FALSE(plan.tasks[0].process.limits.mem_bytes.has_value());
+}
+
 TEST(ExperimentPlan, APsOfOurOwnIsTheCommand) {
   ExperimentFile file = Distributed();
   file.framework = Framework::kMuster;
@@ -228,6 +247,12 @@ TEST(ExperimentPlan, WhatMusterSetsItselfIsRefused) {
   request = RequestFor(OneTask());
   request.parameters["path"] = "/tmp";
   EXPECT_THAT(ErrorOf(OneTask(), request), HasSubstr("train.parameters.path"));
+  request = RequestFor(Torchrun());
+  request.parameters["rank"] = "8";
+  EXPECT_THAT(ErrorOf(Torchrun(), request), HasSubstr("train.parameters.rank: the variable RANK"));
+  request = RequestFor(OneTask());
+  request.parameters["rank"] = "8";
+  EXPECT_EQ(Variables(Plan(OneTask(), request).tasks[0]).at("RANK"), "8") << "nobody else says RANK here";
 }
 
 TEST(ExperimentPlan, EveryTaskHasGpusOfItsOwn) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
 
 namespace muster {
 namespace {
@@ -21,17 +22,21 @@ bool IsRefusal(const absl::Status& status) {
 }  // namespace
 
 void RunProgress::Add(const TaskId& task) {
-  TaskRecord& record = tasks_[task];
-  record.task = task;
-  record.state = RunState::kCreated;
-  record.since = clock_.Now();
+  tasks_.push_back({.task = task, .state = RunState::kCreated, .since = clock_.Now()});
   logs_.AddState(task, RunState::kCreated);
+}
+
+TaskRecord& RunProgress::task(const TaskId& task) {
+  const auto record =
+      std::find_if(tasks_.begin(), tasks_.end(), [&](const TaskRecord& known) { return known.task == task; });
+  MUSTER_CHECK(record != tasks_.end());
+  return *record;
 }
 
 std::vector<TaskId> RunProgress::OpenTasks() const {
   std::vector<TaskId> open;
-  for (const auto& [task, record] : tasks_)
-    if (!HasEnded(record.state)) open.push_back(task);
+  for (const TaskRecord& record : tasks_)
+    if (!HasEnded(record.state)) open.push_back(record.task);
   return open;
 }
 
@@ -42,7 +47,7 @@ void RunProgress::SetRun(RunState state) {
 }
 
 void RunProgress::SetTask(const TaskId& task, RunState state) {
-  TaskRecord& record = tasks_.at(task);
+  TaskRecord& record = this->task(task);
   if (record.state == state) return;
   record.state = state;
   record.since = clock_.Now();
@@ -50,9 +55,7 @@ void RunProgress::SetTask(const TaskId& task, RunState state) {
 }
 
 void RunProgress::Commit() {
-  Snapshot now{run_, {}};
-  now.tasks.reserve(tasks_.size());
-  for (const auto& [task, record] : tasks_) now.tasks.push_back(record);
+  Snapshot now{run_, tasks_};
   // A task that is started again and again while the disk is full must not fill the memory.
   const size_t waiting = waiting_.size();
   if (waiting >= 2 && Fits(waiting_[waiting - 2], now)) waiting_.pop_back();

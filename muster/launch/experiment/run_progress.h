@@ -6,9 +6,7 @@
 
 #include <deque>
 #include <functional>
-#include <map>
-#include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,12 +26,11 @@ class RunProgress {
   RunProgress(RunRecord run, TaskLogs& logs, const Clock& clock, Write write)
       : run_(std::move(run)), logs_(logs), clock_(clock), write_(std::move(write)) {}
 
-  // A task that the run has, CREATED.
+  // A task that the run has, CREATED. The registry shows them in this order.
   void Add(const TaskId& task);
   // For what there is to know besides the state; written by the next Commit.
   RunRecord& run() { return run_; }
-  TaskRecord& task(const TaskId& task) { return tasks_.at(task); }
-  bool Has(const TaskId& task) const { return tasks_.contains(task); }
+  TaskRecord& task(const TaskId& task);  // one that was added
   // Those that haven't ended.
   std::vector<TaskId> OpenTasks() const;
 
@@ -61,7 +58,7 @@ class RunProgress {
   void WriteWaiting();
 
   RunRecord run_;
-  std::map<TaskId, TaskRecord> tasks_;
+  std::vector<TaskRecord> tasks_;
   TaskLogs& logs_;
   const Clock& clock_;
   const Write write_;
