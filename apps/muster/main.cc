@@ -11,6 +11,7 @@
 #include "apps/muster/place_command.h"
 #include "apps/muster/ps_command.h"
 #include "apps/muster/run_command.h"
+#include "apps/muster/supervise_command.h"
 #include "apps/muster/trace_command.h"
 #include "apps/muster/usage_error.h"
 #include "muster/cluster/quoted.h"
@@ -19,8 +20,9 @@ namespace {
 
 // Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
 constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
-    muster::AddRunCommand,    muster::AddPsCommand,         muster::AddClusterCommand, muster::AddPlaceCommand,
-    muster::AddDeviceCommand, muster::AddCheckpointCommand, muster::AddTraceCommand,   muster::AddAlgorithmsCommand,
+    muster::AddRunCommand,   muster::AddPsCommand,         muster::AddClusterCommand,
+    muster::AddPlaceCommand, muster::AddDeviceCommand,     muster::AddCheckpointCommand,
+    muster::AddTraceCommand, muster::AddAlgorithmsCommand, muster::AddSuperviseCommand,
 };
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";
@@ -43,7 +45,9 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
   }
   const std::string help = "see muster " + name + (name.empty() ? "--help" : " --help");
   std::string names;
-  for (const CLI::App* below : command->get_subcommands({})) names += (names.empty() ? "" : ", ") + below->get_name();
+  for (const CLI::App* below : command->get_subcommands({})) {
+    if (!below->get_group().empty()) names += (names.empty() ? "" : ", ") + below->get_name();  // not the hidden ones
+  }
   if (!names.empty()) {
     const std::string what = unknown.empty() ? "no command" : "unknown command " + muster::Quoted(unknown[0]);
     return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + names + "; " + help));

@@ -110,9 +110,12 @@ struct Detaching {
     if (second > first + 1) close_range(first + 1, second - 1, 0);
     close_range(second + 1, ~0U, 0);
     for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD}) signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    // Who kills it before it can hear that (EndingSignals) must not kill it as if it had died: it will hear it then.
+    sigset_t heard_later;
+    sigemptyset(&heard_later);
+    sigaddset(&heard_later, SIGINT);
+    sigaddset(&heard_later, SIGTERM);
+    sigprocmask(SIG_SETMASK, &heard_later, nullptr);
     if (chdir("/") != 0) Fail(errno);  // the user's folder may be removed, its disk unmounted
     const DetachNews there = {getpid(), 0};
     [[maybe_unused]] const ssize_t written = write(news, &there, sizeof there);

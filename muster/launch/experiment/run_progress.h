@@ -28,6 +28,7 @@ class RunProgress {
 
   // A task that the run has, CREATED. The registry shows them in this order.
   void Add(const TaskId& task);
+  const ExperimentId& id() const { return run_.id; }
   // For what there is to know besides the state; written by the next Commit.
   RunRecord& run() { return run_; }
   TaskRecord& task(const TaskId& task);  // one that was added

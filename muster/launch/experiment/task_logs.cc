@@ -25,7 +25,13 @@ void TaskLogs::AddState(const TaskId& task, RunState state) { Add(Of(LabelOf(tas
 
 void TaskLogs::AddState(RunState state) { Add(Of(kExperimentLog), LogKind::kState, Name(state)); }
 
-void TaskLogs::Say(std::string_view line) { Add(Of(kExperimentLog), LogKind::kMuster, line); }
+void TaskLogs::Say(std::string_view text) {
+  Log& log = Of(kExperimentLog);
+  LineCutter lines;
+  const auto add = [&](std::string_view line) { Add(log, LogKind::kMuster, line); };
+  lines.Add(text, add);
+  lines.Finish(add);
+}
 
 void TaskLogs::Flush() {
   for (auto& [folder, log] : logs_) {

@@ -1,6 +1,6 @@
-// The logs of one run as its supervisor writes them: a TaskLog for each task and one for the run itself ("experiment"),
-// made when there is something to write. Cuts what the tasks write into lines and keeps the last of each. Nothing here
-// fails or waits; what a log can't take is counted in it. Not thread-safe.
+// The logs of one run as its supervisor writes them: a TaskLog for each task and one for the run itself
+// (kExperimentLog), made when there is something to write. Cuts what the tasks write into lines and keeps the last of
+// each. Nothing here fails or waits; what a log can't take is counted in it. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,10 @@
 #include "muster/launch/backend.h"
 #include "muster/launch/line_cutter.h"
 #include "muster/launch/registry/run_state.h"
+#include "muster/launch/task_log/log_format.h"
 #include "muster/launch/task_log/task_log.h"
 
 namespace muster {
-
-// Folder of the run's own log among those of its tasks: its states, and what muster says of it.
-inline constexpr char kExperimentLog[] = "experiment";
 
 struct TaskLogsOptions {
   std::string folder;              // Home::logs
@@ -39,8 +37,8 @@ class TaskLogs {
   void AddState(const TaskId& task, RunState state);
   // Of the run.
   void AddState(RunState state);
-  // A line of muster's own, in the run's log.
-  void Say(std::string_view line);
+  // A line of muster's own, or several, in the run's log.
+  void Say(std::string_view text);
   // Makes what was added visible to readers.
   void Flush();
 

@@ -57,8 +57,9 @@ TEST_F(TaskLogsTest, StatesAndWhatMusterSays) {
   logs_.AddState(kMaster, RunState::kPending);
   logs_.AddState(RunState::kRunning);
   logs_.Say("master exited with 1");
+  logs_.Say("two\nlines\n");
   EXPECT_THAT(Lines("master"), ElementsAre("s PENDING"));
-  EXPECT_THAT(Lines("experiment"), ElementsAre("s RUNNING", "m master exited with 1"));
+  EXPECT_THAT(Lines("experiment"), ElementsAre("s RUNNING", "m master exited with 1", "m two", "m lines"));
 }
 
 TEST_F(TaskLogsTest, TheLastLinesAreKept) {
