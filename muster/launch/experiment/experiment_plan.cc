@@ -21,10 +21,8 @@ constexpr char kPlanShell[] = "/bin/sh";
 using PlanVariables = std::vector<std::pair<std::string, std::string>>;
 
 // Which a file can't set, since they say where and who the task is.
-constexpr const char* kPlanOwnVariables[] = {"OUTPUT_DIR", "EXPERIMENT_ID",    "JOB_NAME",          "PROJECT",
-                                             "TF_CONFIG",  "MUSTER_JOB_TOKEN", "MUSTER_RUN_ID",     "RANK",
-                                             "LOCAL_RANK", "WORLD_SIZE",       "LOCAL_WORLD_SIZE",  "GROUP_RANK",
-                                             "ROLE_RANK",  "ROLE_WORLD_SIZE",  "MUSTER_STATUS_PORT"};
+constexpr const char* kPlanOwnVariables[] = {"OUTPUT_DIR", "EXPERIMENT_ID",    "JOB_NAME",      "PROJECT",
+                                             "TF_CONFIG",  "MUSTER_JOB_TOKEN", "MUSTER_RUN_ID", "MUSTER_STATUS_PORT"};
 
 // The role of the file that a task has: counts, resources, restarts.
 RoleSpec RoleOfTask(const ExperimentFile& file, const TaskId& task) {

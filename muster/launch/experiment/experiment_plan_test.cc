@@ -181,10 +181,10 @@ TEST(ExperimentPlan, WhereTasksRunAndWhatTheySeeAndMayUse) {
   ExperimentFile file = Distributed();
   file.volumes = {{.host = "/data", .path = "/mnt/data"}, {.host = "/scratch", .path = "/scratch", .writable = true}};
   ExperimentPlanRequest request = RequestFor(file);
-  request.work_folder = "/home/work";
+  request.work_folder = "/runs/4/files";
   const ExperimentPlan plan = Plan(file, request);
   for (const PlannedTask& task : plan.tasks) {
-    EXPECT_EQ(task.process.directory, "/home/work");
+    EXPECT_EQ(task.process.directory, "/runs/4/files");
     ASSERT_EQ(task.process.mounts.size(), 2u);
     EXPECT_EQ(task.process.mounts[0].host, "/data");
     EXPECT_EQ(task.process.mounts[0].path, "/mnt/data");

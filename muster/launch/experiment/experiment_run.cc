@@ -20,6 +20,7 @@
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/random_hex.h"
 #include "muster/launch/spec/resources.h"
+#include "muster/launch/watch/usage.h"
 
 namespace muster {
 namespace {
@@ -107,7 +108,11 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
                   RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
                   return registry_.SetRun(run);
                 }),
-      backend_({.run_id = run_id_, .environment = OutsideVariables(order_.environment)}, loop_, *this) {}
+      backend_({.run_id = run_id_,
+                .environment = OutsideVariables(order_.environment),
+                .resident_bytes = ResidentBytes,
+                .note = [this](const std::string& line) { logs_.Say(line); }},
+               loop_, *this) {}
 
 int ExperimentRun::Run() {
   loop_.Watch(signals_.fd(), POLLIN, [this](short) {
@@ -284,7 +289,11 @@ absl::Status ExperimentRun::Launch(size_t index) {
   return absl::OkStatus();
 }
 
-void ExperimentRun::NoteLaunched(const TaskId& task) { progress_.task(task).pid = backend_.Pid(task); }
+void ExperimentRun::NoteLaunched(const TaskId& task) {
+  TaskRecord& record = progress_.task(task);
+  record.pid = backend_.Pid(task);
+  record.cgroup = backend_.CgroupOf(task);
+}
 
 // Beside the tasks, with what they have of the virtual environment, and without their GPUs. A grid has none: it would
 // be as many as there are runs.
@@ -356,6 +365,7 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
   TaskRecord& record = progress_.task(task);
   record.exit = status;
   record.pid = 0;
+  record.cgroup.clear();
   if (change == TaskChange::kRunning) NoteLaunched(task);
   record.restarts = supervisor_->restarts(task);
   if (status.over_memory > 0)
@@ -390,6 +400,7 @@ void ExperimentRun::End(const absl::Status& went) {
     TaskRecord& record = progress_.task(task);
     const bool had_started = record.pid != 0;
     record.pid = 0;
+    record.cgroup.clear();
     record.reason = run.reason;
     progress_.SetTask(task, had_started ? RunState::kKilled : state);
   }
@@ -418,7 +429,8 @@ void ExperimentRun::Wait(absl::Time deadline) {
   changed_ = false;
   logs_.Flush();
   if (supervisor_.has_value()) deadline = std::min(deadline, supervisor_->deadline());
-  loop_.RunOnce(std::min(deadline, progress_.deadline()));
+  loop_.RunOnce(std::min({deadline, progress_.deadline(), backend_.deadline()}));
+  backend_.OnTime();
   if (supervisor_.has_value()) supervisor_->OnTime();
   progress_.OnTime();
 }

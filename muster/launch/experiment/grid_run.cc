@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,6 +40,58 @@ std::vector<int> OpenRuns(const std::vector<RunRecord>& runs) {
     if (!HasEnded(run.state)) open.push_back(run.id.run);
   return open;
 }
+
+// Writes the end of a run that never had a supervisor.
+absl::Status EndWithoutSupervisor(Registry& registry, const ExperimentId& id, RunState state,
+                                  const std::string& reason) {
+  ASSIGN_OR_RETURN(RunRecord run, registry.Run(id));
+  run.state = state;
+  run.reason = reason;
+  run.exit_code = state == RunState::kKilled ? kGridKilledCode : 1;
+  return registry.SetRun(run);
+}
+
+// The runs' supervisors as children of this process.
+class GridSupervisors {
+ public:
+  // Borrows the loop, which must outlive it. `ended` is called once for each, when its process is gone.
+  GridSupervisors(FdLoop& loop, std::function<void(int run)> ended) : loop_(loop), ended_(std::move(ended)) {}
+
+  // Watches a child. An error, and it is killed, if that can't be.
+  absl::Status Add(int run, pid_t pid) {
+    const int pid_fd = OpenPidFd(pid);
+    if (pid_fd < 0) {
+      const absl::Status why = absl::ErrnoToStatus(errno, "cannot watch a process");
+      kill(pid, SIGKILL);  // nobody has waited for it, so the number is still its own
+      while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+      return why;
+    }
+    pid_fds_[run] = pid_fd;
+    loop_.Watch(pid_fd, POLLIN, [this, run](short) { OnEnd(run); });
+    return absl::OkStatus();
+  }
+
+  void AskToEnd() const {
+    for (const auto& [run, pid_fd] : pid_fds_) SignalPidFd(pid_fd, SIGTERM);
+  }
+
+ private:
+  void OnEnd(int run) {
+    const int pid_fd = pid_fds_.at(run);
+    siginfo_t info = {};
+    while (waitid(P_PIDFD, pid_fd, &info, WEXITED) < 0 && errno == EINTR) {
+    }
+    loop_.Forget(pid_fd);
+    close(pid_fd);
+    pid_fds_.erase(run);
+    ended_(run);
+  }
+
+  FdLoop& loop_;
+  const std::function<void(int run)> ended_;
+  std::map<int, int> pid_fds_;  // by run
+};
 
 class GridRun {
  public:
@@ -91,27 +144,10 @@ class GridRun {
     RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home_.folder(id)));
     ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(home_.lock(id)));
     ASSIGN_OR_RETURN(const pid_t pid, StartSupervisor(home_, id, std::move(lock), muster_command_, /*as_child=*/true));
-    const int pid_fd = OpenPidFd(pid);
-    if (pid_fd < 0) {
-      const absl::Status why = absl::ErrnoToStatus(errno, "cannot watch a process");
-      kill(pid, SIGKILL);  // still our child, so it is this process
-      while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-      }
-      return why;
-    }
-    supervisors_[run] = pid_fd;
-    loop_.Watch(pid_fd, POLLIN, [this, run](short) { OnEnd(run); });
-    return absl::OkStatus();
+    return supervisors_.Add(run, pid);
   }
 
   void OnEnd(int run) {
-    const int pid_fd = supervisors_.at(run);
-    siginfo_t info = {};
-    while (waitid(P_PIDFD, pid_fd, &info, WEXITED) < 0 && errno == EINTR) {
-    }
-    loop_.Forget(pid_fd);
-    close(pid_fd);
-    supervisors_.erase(run);
     const RunState state = StateOfEnded(run);
     logs_.Say(absl::StrCat("run ", IdOf(run).ToString(), ": ", std::string(Name(state))));
     schedule_.OnEnd(run, state);
@@ -128,26 +164,17 @@ class GridRun {
     return record.ok() && HasEnded(record->state) ? record->state : RunState::kFailed;
   }
 
-  // Of a run without a supervisor.
   void EndRun(int run, RunState state, const std::string& reason) {
-    absl::Status ended;
-    if (auto record = registry_.Run(IdOf(run)); record.ok()) {
-      record->state = state;
-      record->reason = reason;
-      record->exit_code = state == RunState::kKilled ? kGridKilledCode : 1;
-      ended = registry_.SetRun(*record);
-    } else {
-      ended = record.status();
-    }
     const std::string name = absl::StrCat("run ", IdOf(run).ToString());
     logs_.Say(absl::StrCat(name, ": ", std::string(Name(state)), ": ", reason));
+    const absl::Status ended = EndWithoutSupervisor(registry_, IdOf(run), state, reason);
     if (!ended.ok()) logs_.Say(absl::StrCat(name, ": the registry can't be written: ", std::string(ended.message())));
   }
 
   void Interrupt() {
     ++interrupts_;
     for (const int run : schedule_.Stop()) EndRun(run, RunState::kKilled, "its grid was killed before its turn");
-    for (const auto& [run, pid_fd] : supervisors_) SignalPidFd(pid_fd, SIGTERM);
+    supervisors_.AskToEnd();
   }
 
   void End() {
@@ -180,7 +207,7 @@ class GridRun {
   TaskLogs logs_;
   RunProgress progress_;
   GridSchedule schedule_;
-  std::map<int, int> supervisors_;  // pidfds, by run
+  GridSupervisors supervisors_{loop_, [this](int run) { OnEnd(run); }};
   int interrupts_ = 0;
 };
 
