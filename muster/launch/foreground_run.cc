@@ -1,13 +1,10 @@
 #include "muster/launch/foreground_run.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -16,8 +13,8 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/local_backend.h"
 #include "muster/launch/companion.h"
+#include "muster/launch/ending_signals.h"
 #include "muster/launch/output_queue.h"
-#include "muster/launch/signal_echo.h"
 #include "muster/launch/supervisor.h"
 
 namespace muster {
@@ -25,47 +22,6 @@ namespace {
 
 // Output that waits for its reader before the tasks have to wait too.
 constexpr size_t kMostWaitingBytes = 1 << 20;
-
-// The signals that end a run, as a descriptor; restores what was before when destroyed.
-class EndingSignals {
- public:
-  EndingSignals() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    struct sigaction hangup;
-    sigaction(SIGHUP, nullptr, &hangup);
-    if (hangup.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);  // ignored: nohup wants it so
-    sigprocmask(SIG_BLOCK, &set, &mask_before_);
-    pipe_before_ = signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error of write
-    fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  }
-  ~EndingSignals() {
-    close(fd_);
-    signal(SIGPIPE, pipe_before_);
-    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-  }
-  EndingSignals(const EndingSignals&) = delete;
-  EndingSignals& operator=(const EndingSignals&) = delete;
-
-  int fd() const { return fd_; }
-  // How many interrupts there were since the last time.
-  int Take() {
-    const absl::Time now = RealClock().Now();
-    int interrupts = 0;
-    signalfd_siginfo info;
-    while (read(fd_, &info, sizeof info) == sizeof info)
-      if (!echo_.IsEcho(info.ssi_signo, info.ssi_pid, now)) ++interrupts;
-    return interrupts;
-  }
-
- private:
-  int fd_;
-  SignalEcho echo_;
-  sigset_t mask_before_;
-  void (*pipe_before_)(int);
-};
 
 bool SameFile(int a, int b) {
   struct stat of_a, of_b;
@@ -226,7 +182,7 @@ class ForegroundRun final : public BackendEvents {
   OutputQueue stderr_;
   LogMux log_;
   LocalBackend backend_;
-  Companion companion_{options_.companion, backend_, log_};
+  Companion companion_{options_.companion, backend_, [this](const std::string& line) { log_.Say(line); }};
   std::optional<Supervisor> supervisor_;  // once all are started
 };
 

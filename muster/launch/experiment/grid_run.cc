@@ -1,0 +1,231 @@
+// RunGrid (run_experiment.h): a supervisor of supervisors.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/base/file_system.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/ending_signals.h"
+#include "muster/launch/experiment/detach.h"
+#include "muster/launch/experiment/grid_schedule.h"
+#include "muster/launch/experiment/run_experiment.h"
+#include "muster/launch/experiment/run_progress.h"
+#include "muster/launch/experiment/task_logs.h"
+#include "muster/launch/fd_loop.h"
+#include "muster/launch/registry/registry.h"
+#include "muster/launch/spec/experiment_file.h"
+
+namespace muster {
+namespace {
+
+constexpr int kGridKilledCode = 143;  // 128 + SIGTERM
+
+std::vector<int> OpenRuns(const std::vector<RunRecord>& runs) {
+  std::vector<int> open;
+  for (const RunRecord& run : runs)
+    if (!HasEnded(run.state)) open.push_back(run.id.run);
+  return open;
+}
+
+// Writes the end of a run that never had a supervisor.
+absl::Status EndWithoutSupervisor(Registry& registry, const ExperimentId& id, RunState state,
+                                  const std::string& reason) {
+  ASSIGN_OR_RETURN(RunRecord run, registry.Run(id));
+  run.state = state;
+  run.reason = reason;
+  run.exit_code = state == RunState::kKilled ? kGridKilledCode : 1;
+  return registry.SetRun(run);
+}
+
+// The runs' supervisors as children of this process.
+class GridSupervisors {
+ public:
+  // Borrows the loop, which must outlive it. `ended` is called once for each, when its process is gone.
+  GridSupervisors(FdLoop& loop, std::function<void(int run)> ended) : loop_(loop), ended_(std::move(ended)) {}
+
+  // Watches a child. An error, and it is killed, if that can't be.
+  absl::Status Add(int run, pid_t pid) {
+    const int pid_fd = OpenPidFd(pid);
+    if (pid_fd < 0) {
+      const absl::Status why = absl::ErrnoToStatus(errno, "cannot watch a process");
+      kill(pid, SIGKILL);  // nobody has waited for it, so the number is still its own
+      while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+      return why;
+    }
+    pid_fds_[run] = pid_fd;
+    loop_.Watch(pid_fd, POLLIN, [this, run](short) { OnEnd(run); });
+    return absl::OkStatus();
+  }
+
+  void AskToEnd() const {
+    for (const auto& [run, pid_fd] : pid_fds_) SignalPidFd(pid_fd, SIGTERM);
+  }
+
+ private:
+  void OnEnd(int run) {
+    const int pid_fd = pid_fds_.at(run);
+    siginfo_t info = {};
+    while (waitid(P_PIDFD, pid_fd, &info, WEXITED) < 0 && errno == EINTR) {
+    }
+    loop_.Forget(pid_fd);
+    close(pid_fd);
+    pid_fds_.erase(run);
+    ended_(run);
+  }
+
+  FdLoop& loop_;
+  const std::function<void(int run)> ended_;
+  std::map<int, int> pid_fds_;  // by run
+};
+
+class GridRun {
+ public:
+  // Borrows the registry, which must outlive it.
+  GridRun(const Home& home, const RunRecord& grid, const std::vector<int>& runs, int concurrency, Registry& registry,
+          std::string muster_command)
+      : home_(home),
+        muster_command_(std::move(muster_command)),
+        registry_(registry),
+        loop_(RealClock()),
+        logs_({.folder = home.logs(grid.id)}, RealClock()),
+        progress_(grid, logs_, RealClock(),
+                  [this](const RunRecord& run, const std::vector<TaskRecord>&) { return registry_.SetRun(run); }),
+        schedule_(runs, concurrency, [this](int run) { return StartRun(run); }) {}
+
+  int Run() {
+    loop_.Watch(signals_.fd(), POLLIN, [this](short) {
+      for (int more = signals_.Take(); more > 0; --more) Interrupt();
+    });
+    progress_.run().supervisor = getpid();
+    logs_.AddState(RunState::kCreated);
+    for (const RunState state : {RunState::kPending, RunState::kStarting}) {
+      progress_.SetRun(state);
+      progress_.Commit();
+    }
+    schedule_.Fill();
+    progress_.SetRun(RunState::kRunning);
+    progress_.Commit();
+    while (!schedule_.done()) {
+      Wait();
+      schedule_.Fill();
+    }
+    End();
+    loop_.Forget(signals_.fd());
+    return progress_.run().exit_code;
+  }
+
+ private:
+  ExperimentId IdOf(int run) const { return {.number = progress_.id().number, .run = run}; }
+
+  absl::Status StartRun(int run) {
+    const absl::Status started = StartSupervisorOf(run);
+    if (!started.ok())
+      EndRun(run, RunState::kFailed, absl::StrCat("it could not be started: ", std::string(started.message())));
+    return started;
+  }
+
+  absl::Status StartSupervisorOf(int run) {
+    const ExperimentId id = IdOf(run);
+    RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home_.folder(id)));
+    ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(home_.lock(id)));
+    ASSIGN_OR_RETURN(const pid_t pid, StartSupervisor(home_, id, std::move(lock), muster_command_, /*as_child=*/true));
+    return supervisors_.Add(run, pid);
+  }
+
+  void OnEnd(int run) {
+    const RunState state = StateOfEnded(run);
+    logs_.Say(absl::StrCat("run ", IdOf(run).ToString(), ": ", std::string(Name(state))));
+    schedule_.OnEnd(run, state);
+  }
+
+  // As the registry has it, to which a supervisor that was killed has said nothing.
+  RunState StateOfEnded(int run) {
+    auto record = registry_.Run(IdOf(run));
+    if (record.ok() && !HasEnded(record->state)) {
+      const auto lost = registry_.Reconcile(home_);
+      if (!lost.ok()) logs_.Say(std::string(lost.status().message()));
+      record = registry_.Run(IdOf(run));
+    }
+    return record.ok() && HasEnded(record->state) ? record->state : RunState::kFailed;
+  }
+
+  void EndRun(int run, RunState state, const std::string& reason) {
+    const std::string name = absl::StrCat("run ", IdOf(run).ToString());
+    logs_.Say(absl::StrCat(name, ": ", std::string(Name(state)), ": ", reason));
+    const absl::Status ended = EndWithoutSupervisor(registry_, IdOf(run), state, reason);
+    if (!ended.ok()) logs_.Say(absl::StrCat(name, ": the registry can't be written: ", std::string(ended.message())));
+  }
+
+  void Interrupt() {
+    ++interrupts_;
+    for (const int run : schedule_.Stop()) EndRun(run, RunState::kKilled, "its grid was killed before its turn");
+    supervisors_.AskToEnd();
+  }
+
+  void End() {
+    RunRecord& run = progress_.run();
+    const RunState state = schedule_.state();
+    run.reason = schedule_.reason();
+    run.exit_code = state == RunState::kFinished ? 0 : state == RunState::kKilled ? kGridKilledCode : 1;
+    run.supervisor = 0;
+    if (!run.reason.empty()) logs_.Say(run.reason);
+    progress_.SetRun(state);
+    progress_.Commit();
+    const int interrupts = interrupts_;
+    while (!progress_.written() && interrupts_ == interrupts) Wait();
+    logs_.Flush();
+  }
+
+  void Wait() {
+    logs_.Flush();
+    loop_.RunOnce(progress_.deadline());
+    progress_.OnTime();
+  }
+
+  // Constant after construction.
+  const Home home_;
+  const std::string muster_command_;
+  Registry& registry_;
+
+  EndingSignals signals_;  // first, so that all processes are forked with them blocked
+  FdLoop loop_;
+  TaskLogs logs_;
+  RunProgress progress_;
+  GridSchedule schedule_;
+  GridSupervisors supervisors_{loop_, [this](int run) { OnEnd(run); }};
+  int interrupts_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<int> RunGrid(const Home& home, int64_t number, RunLock lock, const std::string& muster_command) {
+  fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // each run's supervisor has a lock of its own
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
+  ASSIGN_OR_RETURN(const RunRecord grid, registry->Run({.number = number}));
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry->Runs(number));
+  int concurrency = 1;
+  {
+    ASSIGN_OR_RETURN(const NewExperiment experiment, registry->Specification(number));
+    // A file that can't be understood any more is what each of the runs will say.
+    const auto file = ParseExperimentFile(experiment.file_text, experiment.file_name);
+    if (file.ok()) concurrency = std::max(1, file->concurrency);
+  }
+  return GridRun(home, grid, OpenRuns(runs), concurrency, *registry, muster_command).Run();
+}
+
+}  // namespace muster
