@@ -31,7 +31,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/muster DESTINATION ${CMAKE_INSTALL_INCLU
         PATTERN "mathematics_comparison.h" EXCLUDE PATTERN "straight_line.h" EXCLUDE
         PATTERN "drawn_examples.h" EXCLUDE PATTERN "gzipped.h" EXCLUDE PATTERN "encoded_images.h" EXCLUDE
         PATTERN "estimator_test_model.h" EXCLUDE PATTERN "free_addresses.h" EXCLUDE PATTERN "sanitizer_stride.h" EXCLUDE
-        PATTERN "registry_fixture.h" EXCLUDE PATTERN "scratch_folder.h" EXCLUDE PATTERN "fake_proc.h" EXCLUDE)
+        PATTERN "registry_fixture.h" EXCLUDE PATTERN "scratch_folder.h" EXCLUDE PATTERN "fake_proc.h" EXCLUDE
         PATTERN "noting_backend.h" EXCLUDE)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
