@@ -8,9 +8,11 @@
 #include "apps/muster/checkpoint_command.h"
 #include "apps/muster/cluster_command.h"
 #include "apps/muster/device_command.h"
+#include "apps/muster/init_command.h"
 #include "apps/muster/place_command.h"
 #include "apps/muster/ps_command.h"
 #include "apps/muster/run_command.h"
+#include "apps/muster/schema_command.h"
 #include "apps/muster/trace_command.h"
 #include "apps/muster/usage_error.h"
 #include "muster/cluster/quoted.h"
@@ -21,6 +23,7 @@ namespace {
 constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
     muster::AddRunCommand,    muster::AddPsCommand,         muster::AddClusterCommand, muster::AddPlaceCommand,
     muster::AddDeviceCommand, muster::AddCheckpointCommand, muster::AddTraceCommand,   muster::AddAlgorithmsCommand,
+    muster::AddInitCommand,   muster::AddSchemaCommand,
 };
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";
