@@ -261,6 +261,11 @@ void ExperimentFileReader::ReadParameters(const YamlNode& parameters) {
       continue;
     }
     const auto [same, is_new] = variables.emplace(EnvironmentNameOf(name), name);
+    if (IsExperimentVariable(same->first, file_.torchrun.has_value()))
+      mistakes_.Add(node.line, absl::StrCat("train.parameters.", name),
+                    absl::StrCat("would be the environment variable ", same->first, ", which tells torchrun's tasks ",
+                                 "of each other"),
+                    "another name");
     if (!is_new && same->second != name)
       mistakes_.Add(node.line, absl::StrCat("train.parameters.", name),
                     absl::StrCat("is the environment variable ", same->first, ", as ", same->second, " is"),
@@ -326,6 +331,7 @@ void ExperimentFileReader::ReadVariables(const YamlNode& train) {
       AddVariable(item.line, env->keys[i], item.text);
     } else if (const size_t equals = item.text.find('='); equals != std::string::npos) {
       const std::string name = item.text.substr(0, equals);
+      if (!IsVariableName(name)) continue;  // which CheckKeys has said
       if (!listed.insert(name).second) mistakes_.Add(item.line, "train.env." + name, "is there twice", "each one once");
       AddVariable(item.line, name, item.text.substr(equals + 1));
     }
@@ -337,7 +343,7 @@ void ExperimentFileReader::AddVariable(int line, const std::string& name, const 
     return mistakes_.Add(line, "train.env", absl::StrCat(Quoted(name), " is no name of a variable"),
                          "letters, digits and '_', beginning with no digit");
   const std::string path = absl::StrCat("train.env.", name);
-  if (IsExperimentVariable(name))
+  if (IsExperimentVariable(name, file_.torchrun.has_value()))
     mistakes_.Add(line, path, "is what `muster train` sets itself, for each task", "other variables");
   for (const ParameterSpec& parameter : file_.parameters)
     if (EnvironmentNameOf(parameter.name) == name)

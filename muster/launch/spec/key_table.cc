@@ -172,12 +172,13 @@ KeySection DistributedKeys() {
 }
 
 KeySection TorchrunKeys() {
-  return {"torchrun",
-          "train.torchrun",
-          {{"workers", {WholeForm(1, kMostRoleTasks)}, "1", "groups of processes, what torchrun calls nodes"},
-           {"processes", {WholeForm(1, kMostRoleTasks)}, "1", "of each group"},
-           ResourcesRow("train.resources", "of each process; what isn't said here is as in train.resources"),
-           RestartRow("train.restart", "of each process; what isn't said here is as in train.restart")}};
+  return {
+      "torchrun",
+      "train.torchrun",
+      {{"workers", {WholeForm(1, kMostRoleTasks)}, "1", "groups of processes, what torchrun calls nodes"},
+       {"processes", {WholeForm(1, kMostRoleTasks)}, "1", "of each group"},
+       ResourcesRow("train.resources", "of each group: its processes share its GPUs, and have equal parts of the rest"),
+       RestartRow("train.restart", "of each process; what isn't said here is as in train.restart")}};
 }
 
 KeySection ResourceKeys() {

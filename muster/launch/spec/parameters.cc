@@ -27,15 +27,19 @@ constexpr size_t kLongestParameterName = 100;
 constexpr char kParameterNameRule[] =
     "letters, digits, '-' and '_', at most 100, beginning with a letter, as learning-rate";
 
-// What `muster train` says to tasks.
-constexpr absl::string_view kExperimentVariables[] = {
-    "OUTPUT_DIR",  "EXPERIMENT_ID",       "JOB_NAME",         "PROJECT",    "TF_CONFIG",   "RANK",
-    "LOCAL_RANK",  "WORLD_SIZE",          "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT",
-    "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES"};
-// What shells, the loader and Python read.
+// What `muster train` says to each task.
+constexpr absl::string_view kExperimentVariables[] = {"OUTPUT_DIR",    "EXPERIMENT_ID",     "JOB_NAME",
+                                                      "PROJECT",       "TF_CONFIG",         "MUSTER_JOB_TOKEN",
+                                                      "MUSTER_RUN_ID", "MUSTER_STATUS_PORT"};
+// With torchrun.
+constexpr absl::string_view kTorchrunVariables[] = {
+    "RANK",        "LOCAL_RANK",  "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK",     "GROUP_WORLD_SIZE",
+    "MASTER_ADDR", "MASTER_PORT", "ROLE_NAME",  "ROLE_RANK",        "ROLE_WORLD_SIZE"};
+// What shells, the loader, Python and CUDA read.
 constexpr absl::string_view kSystemVariables[] = {
-    "PATH",       "HOME",       "USER",      "LOGNAME", "SHELL", "PWD", "IFS", "TMPDIR", "BASH_ENV", "LD_LIBRARY_PATH",
-    "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME"};
+    "PATH",       "HOME",       "USER",       "LOGNAME",     "SHELL",
+    "PWD",        "IFS",        "TMPDIR",     "BASH_ENV",    "LD_LIBRARY_PATH",
+    "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES"};
 
 bool IsOneOf(std::span<const absl::string_view> names, absl::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -61,14 +65,15 @@ absl::Status CheckRange(const ParameterSpec::Range& range) {
 // 0.30000000000000004.
 std::string ShortNumber(double value, double tolerance) {
   const double size = std::abs(value);
-  const bool plain = size == 0 || (size >= 1e-4 && size < 1e15);
+  if (size <= tolerance) return "0";
+  const bool plain = size >= 1e-4 && size < 1e15;
   std::string text;
   for (int digits = 0; digits <= 17; ++digits) {
     text = plain ? absl::StrFormat("%.*f", digits, value) : absl::StrFormat("%.*e", digits, value);
     double read = 0;
     if (absl::SimpleAtod(text, &read) && std::abs(read - value) <= tolerance) break;
   }
-  return text == "-0" ? "0" : text;
+  return text;
 }
 
 // Rounds to six digits: enough for a search, and few enough that the last bits of a machine's log and exp don't show.
@@ -171,7 +176,10 @@ absl::StatusOr<ParameterSpec> OverrideOf(const std::string& text) {
 
 }  // namespace
 
-bool IsExperimentVariable(std::string_view variable) { return IsOneOf(kExperimentVariables, AbslView(variable)); }
+bool IsExperimentVariable(std::string_view variable, bool torchrun) {
+  return IsOneOf(kExperimentVariables, AbslView(variable)) ||
+         (torchrun && IsOneOf(kTorchrunVariables, AbslView(variable)));
+}
 
 absl::Status ValidateParameterName(std::string_view name) {
   const bool plain = !name.empty() && name.size() <= kLongestParameterName &&
@@ -183,7 +191,8 @@ absl::Status ValidateParameterName(std::string_view name) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(name), " is no name of a parameter; accepted: ", kParameterNameRule));
   const std::string variable = EnvironmentNameOf(name);
-  if (IsExperimentVariable(variable) || IsOneOf(kSystemVariables, variable) || absl::StartsWith(variable, "MUSTER_"))
+  if (IsExperimentVariable(variable, false) || IsOneOf(kSystemVariables, variable) ||
+      absl::StartsWith(variable, "MUSTER_"))
     return absl::InvalidArgumentError(absl::StrCat(Quoted(name), " would be the environment variable ", variable,
                                                    ", which means something already; accepted: another name"));
   return absl::OkStatus();

@@ -20,10 +20,11 @@ using ParameterValues = std::map<std::string, std::string>;
 // What a parameter may be called (ECMAScript), for the JSON schema; ValidateParameterName says the same and more.
 inline constexpr char kParameterNamePattern[] = "^[A-Za-z][A-Za-z0-9_-]{0,99}$";
 // InvalidArgument naming the name and what is accepted; also a name whose environment variable means something already
-// (PATH, RANK, OUTPUT_DIR, …).
+// (PATH, OUTPUT_DIR, …).
 [[nodiscard]] absl::Status ValidateParameterName(std::string_view name);
-// Whether `muster train` sets this environment variable itself, so that nobody else may.
-bool IsExperimentVariable(std::string_view variable);
+// Whether `muster train` sets this environment variable itself, so that nobody else may: OUTPUT_DIR, …; with torchrun
+// also RANK, ….
+bool IsExperimentVariable(std::string_view variable, bool torchrun);
 
 // "name=value" each (`muster train --param`): replaces the file's values by one, or by several if `value` is "a,b,c" in
 // brackets: "[a,b,c]". New names are taken too. InvalidArgument naming what is accepted.

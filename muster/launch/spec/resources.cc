@@ -64,7 +64,7 @@ int64_t TotalMemory(const MachineFolders& folders) {
 }
 
 // The folders of this process's cgroup and those that it lies in, up to the root.
-std::vector<std::string> CgroupFolders(const MachineFolders& folders) {
+std::vector<std::string> CgroupsOfMachine(const MachineFolders& folders) {
   std::vector<std::string> found = {folders.cgroups};
   for (const std::string& line : WordsOfMachine(folders.proc + "/self/cgroup")) {
     if (!absl::StartsWith(line, "0::/")) continue;  // of version 1
@@ -111,7 +111,7 @@ std::string MemoryText(int64_t bytes) {
 
 Machine ThisMachine(const MachineFolders& folders) {
   Machine machine{.cores = AvailableCores(), .mem_bytes = TotalMemory(folders), .gpus = CountGpus(folders.gpus)};
-  for (const std::string& cgroup : CgroupFolders(folders)) {
+  for (const std::string& cgroup : CgroupsOfMachine(folders)) {
     int64_t limit = 0;
     const std::vector<std::string> memory = WordsOfMachine(cgroup + "/memory.max");  // "max": none
     if (!memory.empty() && absl::SimpleAtoi(memory[0], &limit))

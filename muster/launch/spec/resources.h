@@ -25,7 +25,7 @@ Resources Merged(const Resources& own, const Resources& defaults);
 
 // What it accepts, for messages and as a pattern (ECMAScript) for the JSON schema.
 inline constexpr char kMemoryForms[] = "a number (MB) or one with a unit: 16384, 512MB, 16GB, 1.5GB";
-inline constexpr char kMemoryPattern[] = "^[0-9]+(\\.[0-9]+)? ?([kKmMgGtT]([iI]?[bB])?)?$";
+inline constexpr char kMemoryPattern[] = "^[0-9]+(\\.[0-9]+)?( ?[kKmMgGtT]([iI]?[bB])?)?$";
 // "16384" (MB, as RiseML's files have it), "16GB", "512MB", "1.5GB", "16GiB", "300KB", also without the B: MB and GB
 // are powers of 1024 here, like MiB and GiB. InvalidArgument saying what is accepted. `warning` (may be null) gets a
 // line if a bare number is below 64: GB meant?

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kDeepestYaml = 64;
 constexpr int kMostYamlValues = 100'000;
+// The library takes the end of the text for a closing quote if a line ends there; a comment ends no line.
+constexpr char kUnclosedQuotesShow[] = "\n#";
 constexpr char kTemplateAdvice[] = "; a value that begins with {{ must stand in quotes: \"{{ name }} …\"";
 
 absl::Status YamlMistake(const std::string& name, int line, absl::string_view what) {
@@ -84,8 +86,10 @@ class YamlCopier {
 
 // What the library found wrong, with the advice that its most frequent reason here calls for.
 absl::Status YamlSyntaxMistake(const std::string& name, std::string_view text, const YAML::Exception& exception) {
-  const int line = YamlLine(exception.mark, 1);
   const std::vector<std::string> lines = absl::StrSplit(AbslView(text), '\n');
+  const int line = std::min(YamlLine(exception.mark, 1), static_cast<int>(lines.size()));
+  if (exception.msg == YAML::ErrorMsg::EOF_IN_SCALAR)
+    return YamlMistake(name, line, "is no YAML: a quote that begins in this line or above it is never closed");
   bool has_template = false;
   for (int i : {line - 1, line - 2})  // the mark is where it noticed
     if (i >= 0 && i < static_cast<int>(lines.size()))
@@ -107,7 +111,7 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& nam
     return YamlMistake(name, static_cast<int>(lines) + 1, "is no text: it holds a zero byte");
   }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    const std::vector<YAML::Node> documents = YAML::LoadAll(absl::StrCat(AbslView(text), kUnclosedQuotesShow));
     if (documents.size() > 1)
       return YamlMistake(name, YamlLine(documents[1].Mark(), 1), "begins a second document; accepted is one");
     if (documents.empty()) return YamlNode();

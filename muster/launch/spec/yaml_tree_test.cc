@@ -48,7 +48,8 @@ TEST(YamlTree, KeepsTextKindsAndLines) {
 }
 
 TEST(YamlTree, BlocksAreText) {
-  const YamlNode tree = Parsed("folded: >-\n  one\n  two\nliteral: |\n  1\n");
+  const YamlNode tree = Parsed("folded: >-\n  one\n  two\nkept: |+\n  1\n\nliteral: |\n  1\n");
+  EXPECT_EQ(tree.Find("kept")->text, "1\n\n");
   EXPECT_EQ(tree.Find("folded")->text, "one two");
   EXPECT_TRUE(tree.Find("folded")->quoted);
   EXPECT_EQ(tree.Find("literal")->text, "1\n");
@@ -76,7 +77,8 @@ TEST(YamlTree, EmptyTextIsAnEmptyNode) {
 
 TEST(YamlTree, SaysWhereTheSyntaxIsWrong) {
   EXPECT_THAT(Mistake("a: 1\nb: [1, 2\nc: 3\n"), StartsWith("f.yml:"));
-  EXPECT_THAT(Mistake("a: 1\nb: \"never closed\n"), AllOf(StartsWith("f.yml:"), HasSubstr("is no YAML: ")));
+  for (const char* text : {"a: 1\nb: \"never closed\n", "a: 1\nb: \"never closed", "a: 1\nb: 'x\nc: 1\n"})
+    EXPECT_THAT(Mistake(text), AllOf(StartsWith("f.yml:"), HasSubstr("is no YAML: a quote that begins")));
   EXPECT_THAT(Mistake("a: 1\n\tb: 2\n"), StartsWith("f.yml:2: is no YAML: "));
   EXPECT_THAT(Mistake("a: 1\n  b: 2\n"), StartsWith("f.yml:2: is no YAML: "));
   EXPECT_THAT(Mistake("a: *nobody\n"), StartsWith("f.yml:1: is no YAML: "));
