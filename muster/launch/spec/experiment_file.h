@@ -3,6 +3,7 @@
 // files here. Plain values; functions are stateless and thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -80,10 +81,11 @@ struct ExperimentFile {
   std::vector<std::string> warnings;  // lines for the user
 };
 
-// InvalidArgument whose message has a line for each mistake: "muster.yml:7: train.resources.mem: …; accepted: …".
+// InvalidArgument whose message has a line for each mistake, all there are: "muster.yml:7: train.resources.mem: …;
+// accepted: …". `name` is the file's, for messages.
 absl::StatusOr<ExperimentFile> ParseExperimentFile(std::string_view text, const std::string& name);
 
-// The file in `folder`: muster.yml, else riseml.yml. NotFound naming both and `muster init`.
+// The path of the file in `folder`: muster.yml, else riseml.yml. NotFound naming both and `muster init`.
 absl::StatusOr<std::string> FindExperimentFile(const std::string& folder);
 
 }  // namespace muster
