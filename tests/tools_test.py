@@ -520,6 +520,20 @@ class ReportTest(unittest.TestCase):
                             "  def test_b(self): self.skipTest('no')\n  def test_c(self): pass\n", encoding="utf-8")
             self.assertEqual(sorted(c.outcome for c in check.python_cases(path)), ["failed", "passed", "skipped"])
 
+    def test_what_is_built_ahead_is_ended_with_all_it_started(self):
+        with tempfile.TemporaryDirectory(prefix="muster_tools_") as folder:
+            root = pathlib.Path(folder)
+            (root / "tools").mkdir()
+            os.mkfifo(root / "started")
+            (root / "tools/build.py").write_text(
+                "import pathlib, signal, sys\n"
+                f"pathlib.Path({str(root / 'started')!r}).write_text(' '.join(sys.argv[1:]))\nsignal.pause()\n")
+            with unittest.mock.patch.object(run_tests, "ROOT", root):
+                ahead = run_tests.BuildAhead(["asan", "tsan"])
+            self.assertEqual((root / "started").read_text(), "asan tests fuzzers", "the second waits for the first")
+            ahead.end()
+            self.assertEqual(ahead.process.returncode, -9)
+
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "release", "simulation", "tensorboard", "install",
                                                  "tutorial", "asan", "tsan"])

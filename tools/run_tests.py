@@ -11,6 +11,8 @@ import json
 import os
 import pathlib
 import platform
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,8 @@ SANITIZER_ENVIRONMENT = {
     "UBSAN_OPTIONS": "print_stacktrace=1:allow_addr2line=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allow_addr2line=1",
 }
+RELEASE_TARGETS = ["programs", "libraries", "tests", "benchmarks"]
+SANITIZER_TARGETS = {"asan": ["tests", "fuzzers"], "tsan": ["tests"]}
 # Of these the sanitizers' minutes would be one processor's alone: every processor gets a share of their cases, at once.
 LONGEST = ("store_test", "train_test")
 # Enough to walk through a parser's branches; a long search is what the preset fuzz is for.
@@ -88,6 +92,23 @@ def build_part(report, preset, targets):
     return status == 0
 
 
+class BuildAhead:
+    """Builds the sanitizers' presets while tests run that mostly wait, with what they leave of the processors."""
+
+    def __init__(self, presets):
+        steps = [[sys.executable, str(ROOT / "tools/build.py"), preset, *SANITIZER_TARGETS[preset]] for preset in presets]
+        script = " && ".join(" ".join(map(shlex.quote, step)) for step in steps)
+        # Idle processors only; where that can't be had, the tests come first at least.
+        idle = ["chrt", "--idle", "0"] if shutil.which("chrt") else ["nice", "-n", "19"]
+        self.process = subprocess.Popen([*idle, "sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def end(self):
+        """What is missing, or went wrong, is for the parts themselves, at full speed."""
+        test_programs.end_group(self.process)
+        self.process.wait()
+
+
 def programs_of(preset):
     """The tests that CMake knows of."""
     listing = subprocess.run(["ctest", "--test-dir", str(ROOT / "build" / preset), "--show-only=json-v1"],
@@ -123,7 +144,7 @@ def add_program(report, prefix, program, cases, seconds, gtest_filter):
 
 
 def release_part(report, wanted=""):
-    if not build_part(report, "release", ["programs", "libraries", "tests", "benchmarks"]):
+    if not build_part(report, "release", RELEASE_TARGETS):
         return
     report.title("release: running the tests")
     programs = list(programs_of("release"))
@@ -149,8 +170,7 @@ def in_shares(program, number):
 
 
 def sanitizer_part(report, preset):
-    targets = ["tests"] + (["fuzzers"] if preset == "asan" else [])
-    if not build_part(report, preset, targets):
+    if not build_part(report, preset, SANITIZER_TARGETS[preset]):
         return
     report.title(f"{preset}: running the tests that start no processes")
     prefix = without_address_randomisation() if preset == "tsan" else []
@@ -248,6 +268,17 @@ PARTS = {
 }
 
 
+def all_parts(report):
+    ahead = None
+    for name, part in PARTS.items():
+        if name == "release" and build_part(report, "release", RELEASE_TARGETS):
+            ahead = BuildAhead(list(SANITIZER_TARGETS))
+        if name in SANITIZER_TARGETS and ahead:
+            ahead.end()
+            ahead = None
+        part(report)
+
+
 def main(arguments):
     if len(arguments) > 1 or any(a.startswith("-") for a in arguments):
         print(f"test: one filter at most; accepted: a part ({', '.join(PARTS)}) or part of a test's name", file=sys.stderr)
@@ -255,8 +286,7 @@ def main(arguments):
     report = Report()
     wanted = arguments[0] if arguments else ""
     if not wanted:
-        for part in PARTS.values():
-            part(report)
+        all_parts(report)
     elif wanted in PARTS:
         PARTS[wanted](report)
     else:
