@@ -1,8 +1,15 @@
 #include "muster/launch/spec/yaml_tree.h"
 
-#include <yaml-cpp/yaml.h>
+#include <yaml-cpp/anchor.h>
+#include <yaml-cpp/emitterstyle.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -14,7 +21,7 @@
 namespace muster {
 namespace {
 
-constexpr int kDeepestYaml = 64;
+constexpr size_t kDeepestYaml = 64;
 constexpr int kMostYamlValues = 100'000;
 // The library takes the end of the text for a closing quote if a line ends there; a comment ends no line.
 constexpr char kUnclosedQuotesShow[] = "\n#";
@@ -26,62 +33,119 @@ absl::Status YamlMistake(const std::string& name, int line, absl::string_view wh
 
 int YamlLine(const YAML::Mark& mark, int otherwise) { return mark.is_null() ? otherwise : mark.line + 1; }
 
-// Copies the library's nodes. Aliases are written out, which is why size and depth are bounded: a node may contain
-// itself.
-class YamlCopier {
+// Builds the tree from what the parser tells. (The library's own, behind YAML::LoadAll, takes no keys twice for what
+// they are, and never ends where a text begins with a comma.) Aliases are written out, which is why size and depth are
+// bounded. What is refused here is in status(); an exception gets it past the parser.
+class YamlTreeBuilder : public YAML::EventHandler {
  public:
-  explicit YamlCopier(const std::string& name) : name_(name) {}
+  explicit YamlTreeBuilder(const std::string& name) : name_(name) {}
 
-  absl::StatusOr<YamlNode> Copy(const YAML::Node& from, int line, int depth) {
-    if (++values_ > kMostYamlValues)
-      return YamlMistake(name_, line, absl::StrCat("has more than ", kMostYamlValues, " values, aliases written out"));
-    if (depth > kDeepestYaml)
-      return YamlMistake(name_, line, absl::StrCat("is nested more than ", kDeepestYaml, " deep"));
-    YamlNode node{.line = line};
-    switch (from.Type()) {
-      case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null:
-        break;
-      case YAML::NodeType::Scalar:
-        node.kind = YamlKind::kScalar;
-        node.text = from.Scalar();
-        node.quoted = from.Tag() != "?" && !from.Tag().empty();
-        break;
-      case YAML::NodeType::Sequence:
-        RETURN_IF_ERROR(CopyList(from, depth, node));
-        break;
-      case YAML::NodeType::Map:
-        RETURN_IF_ERROR(CopyMap(from, depth, node));
-        break;
-    }
-    return node;
+  void OnDocumentStart(const YAML::Mark& mark) override { line_ = YamlLine(mark, line_); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { Add(NodeAt(mark), anchor, 1); }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    YamlNode node = NodeAt(mark);
+    node.kind = YamlKind::kScalar;
+    node.text = value;
+    node.quoted = tag != "?" && !tag.empty();
+    Add(std::move(node), anchor, 1);
   }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto meant = anchored_.find(anchor);
+    const int line = NodeAt(mark).line;
+    if (meant == anchored_.end()) Refuse("is an alias of what it stands in");
+    YamlNode node = meant->second.node;
+    node.line = line;
+    Add(std::move(node), YAML::NullAnchor, meant->second.values);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    Open(mark, YamlKind::kList, anchor);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    Open(mark, YamlKind::kMap, anchor);
+  }
+  void OnMapEnd() override { Close(); }
+
+  const YamlNode& root() const { return root_; }
+  int line() const { return line_; }  // of what came last
+  const absl::Status& status() const { return status_; }
 
  private:
-  absl::Status CopyList(const YAML::Node& from, int depth, YamlNode& to) {
-    to.kind = YamlKind::kList;
-    for (const YAML::Node& item : from) {
-      ASSIGN_OR_RETURN(YamlNode copy, Copy(item, YamlLine(item.Mark(), to.line), depth + 1));
-      to.items.push_back(std::move(copy));
-    }
-    return absl::OkStatus();
+  // A list or map whose end hasn't come.
+  struct Unfinished {
+    YamlNode node;
+    YAML::anchor_t anchor = YAML::NullAnchor;
+    int values_before = 0;
+    std::optional<std::string> key;  // of a map, whose value comes next
+    int key_line = 0;
+  };
+  struct Anchored {
+    YamlNode node;
+    int values = 0;  // it and all in it
+  };
+
+  [[noreturn]] void Refuse(absl::string_view what) {
+    status_ = YamlMistake(name_, line_, what);
+    throw YAML::ParserException(YAML::Mark::null_mark(), "refused");
   }
 
-  absl::Status CopyMap(const YAML::Node& from, int depth, YamlNode& to) {
-    to.kind = YamlKind::kMap;
-    for (const auto& entry : from) {
-      const int line = YamlLine(entry.first.Mark(), to.line);
-      if (!entry.first.IsScalar())
-        return YamlMistake(name_, line, absl::StrCat("a key must be a word, not a list or a map", kTemplateAdvice));
-      ASSIGN_OR_RETURN(YamlNode copy, Copy(entry.second, line, depth + 1));
-      to.keys.push_back(entry.first.Scalar());
-      to.items.push_back(std::move(copy));
+  YamlNode NodeAt(const YAML::Mark& mark) {
+    line_ = YamlLine(mark, line_);
+    return {.line = line_};
+  }
+
+  void Open(const YAML::Mark& mark, YamlKind kind, YAML::anchor_t anchor) {
+    YamlNode node = NodeAt(mark);
+    node.kind = kind;
+    if (unfinished_.size() >= kDeepestYaml) Refuse(absl::StrCat("is nested more than ", kDeepestYaml, " deep"));
+    unfinished_.push_back({.node = std::move(node), .anchor = anchor, .values_before = values_});
+  }
+
+  void Close() {
+    Unfinished finished = std::move(unfinished_.back());
+    unfinished_.pop_back();
+    const int values = values_ - finished.values_before + 1;
+    values_ = finished.values_before;
+    Add(std::move(finished.node), finished.anchor, values);
+  }
+
+  // `values`: how many it is, with all in it.
+  void Add(YamlNode node, YAML::anchor_t anchor, int values) {
+    values_ += values;
+    if (values_ > kMostYamlValues)
+      Refuse(absl::StrCat("has more than ", kMostYamlValues, " values, aliases written out"));
+    if (anchor != YAML::NullAnchor) anchored_[anchor] = {node, values};
+    if (unfinished_.empty()) {
+      root_ = std::move(node);
+      return;
     }
-    return absl::OkStatus();
+    Unfinished& parent = unfinished_.back();
+    if (parent.node.kind == YamlKind::kList) {
+      parent.node.items.push_back(std::move(node));
+    } else if (parent.key) {
+      node.line = parent.key_line;
+      parent.node.keys.push_back(*std::exchange(parent.key, std::nullopt));
+      parent.node.items.push_back(std::move(node));
+    } else {
+      line_ = node.line;
+      if (node.kind != YamlKind::kScalar)
+        Refuse(absl::StrCat("a key must be a word, not a list or a map", kTemplateAdvice));
+      parent.key_line = node.line;
+      parent.key = std::move(node.text);
+    }
   }
 
   const std::string& name_;
+  absl::Status status_;
+  YamlNode root_;
+  int line_ = 1;
   int values_ = 0;
+  std::vector<Unfinished> unfinished_;  // from the outermost
+  std::map<YAML::anchor_t, Anchored> anchored_;
 };
 
 // What the library found wrong, with the advice that its most frequent reason here calls for.
@@ -110,13 +174,17 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& nam
     const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n');
     return YamlMistake(name, static_cast<int>(lines) + 1, "is no text: it holds a zero byte");
   }
+  std::istringstream stream(absl::StrCat(AbslView(text), kUnclosedQuotesShow));
+  YamlTreeBuilder tree(name);
+  YamlTreeBuilder rest(name);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(absl::StrCat(AbslView(text), kUnclosedQuotesShow));
-    if (documents.size() > 1)
-      return YamlMistake(name, YamlLine(documents[1].Mark(), 1), "begins a second document; accepted is one");
-    if (documents.empty()) return YamlNode();
-    return YamlCopier(name).Copy(documents[0], YamlLine(documents[0].Mark(), 1), 0);
+    YAML::Parser parser(stream);
+    parser.HandleNextDocument(tree);
+    if (parser.HandleNextDocument(rest))
+      return YamlMistake(name, rest.line(), "is behind the end: a second document, or a comma or bracket too many");
+    return tree.root();
   } catch (const YAML::Exception& exception) {
+    for (const YamlTreeBuilder* builder : {&tree, &rest}) RETURN_IF_ERROR(builder->status());
     return YamlSyntaxMistake(name, text, exception);
   }
 }

@@ -97,13 +97,18 @@ TEST(YamlTree, RefusesWhatCouldFillTheMemory) {
     absl::StrAppend(&bomb, "]\n");
   }
   EXPECT_THAT(Mistake(bomb), HasSubstr("more than 100000 values"));
-  EXPECT_THAT(Mistake("a: &a [*a]\n"), HasSubstr("nested more than 64 deep"));
+  EXPECT_THAT(Mistake("a: &a [*a]\n"), HasSubstr("an alias of what it stands in"));
   EXPECT_THAT(Mistake("a: " + std::string(100, '[') + std::string(100, ']')), HasSubstr("nested more than 64 deep"));
   EXPECT_THAT(Mistake("a: " + std::string(100'000, '[')), StartsWith("f.yml:1: "));
 }
 
+TEST(YamlTree, EndsWhateverComesFirstOrLast) {
+  for (const char* text : {",", "]", "}", ", a: 1\n", "a: 1\n, b: 2\n", "{a: 1}]\n", "- a\n)\n,\n", "[:", "{:", "[[:"})
+    EXPECT_THAT(Mistake(text), StartsWith("f.yml:")) << text;
+}
+
 TEST(YamlTree, RefusesOtherThings) {
-  EXPECT_THAT(Mistake("a: 1\n---\nb: 2\n"), StartsWith("f.yml:3: begins a second document"));
+  EXPECT_THAT(Mistake("a: 1\n---\nb: 2\n"), StartsWith("f.yml:3: is behind the end: a second document"));
   EXPECT_THAT(Mistake("a: 1\n[x]: 2\n"), StartsWith("f.yml:2: a key must be a word"));
   EXPECT_THAT(Mistake(std::string("a: 1\nb: \0\n", 10)), StartsWith("f.yml:2: is no text"));
 }
