@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "muster/base/check.h"
+#include "muster/base/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/cluster_spec.h"
 #include "muster/launch/cluster_plan.h"
@@ -184,6 +185,12 @@ int AddressesNeeded(const ExperimentFile& file) {
       std::count_if(tasks.begin(), tasks.end(), [&](const TaskId& task) { return HasPlanServer(file, task); }));
 }
 
+std::string OutputFolder(const ExperimentFile& file, const Home& home, const ExperimentId& id, bool grid) {
+  if (file.output.empty()) return grid ? absl::StrCat(home.folder(id), "/runs") : home.output(id);
+  const std::string folder = JoinPath(file.output, absl::StrCat(id.number));
+  return id.run == 0 ? folder : absl::StrCat(folder, "/", id.run);
+}
+
 absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const ExperimentPlanRequest& request) {
   const std::vector<TaskId> tasks = TasksOfFile(file);
   MUSTER_CHECK(request.addresses.size() == static_cast<size_t>(AddressesNeeded(file)));
@@ -252,16 +259,16 @@ std::string VisibleGpus(const PlannedTask& task) {
   return gpus;
 }
 
-// The shell notes SIGTERM, which its whole process group gets, and waits for the command to end in its own way: it may
-// want to save a checkpoint, and its group is killed when the shell has ended. Its code is the shell's, nothing more is
-// run, and what was started in the background is waited for, too. `eval` keeps a command with a syntax error from
-// reaching into the lines behind it.
+// SIGTERM comes to the whole process group. A shell runs its trap only when the program that it waits for has ended, in
+// its own way (it may want to save a checkpoint); then it waits for what was started in the background, too, and ends
+// with that program's code, whatever stands behind it in the command. `eval` keeps a command with a syntax error from
+// reaching into the lines behind it. (A program that the shell starts at the very moment of the signal hasn't got it,
+// and is killed when its time is over.)
 std::string ShellScript(const std::vector<std::string>& commands) {
-  std::string script = "muster_stop=\ntrap 'muster_stop=1' TERM\n";
+  std::string script = "trap 'muster_code=$?; wait; exit $muster_code' TERM\n";
   for (const std::string& command : commands)
     absl::StrAppend(&script, "eval ", ShellWord(command),
                     "\nmuster_code=$?\n"
-                    "[ -z \"$muster_stop\" ] || { wait; exit $muster_code; }\n"
                     "[ $muster_code -eq 0 ] || exit $muster_code\n");
   return script;
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "muster/launch/backend.h"
 #include "muster/launch/registry/experiment_id.h"
+#include "muster/launch/registry/home.h"
 #include "muster/launch/restart_policy.h"
 #include "muster/launch/spec/experiment_file.h"
 #include "muster/launch/spec/parameters.h"
@@ -47,6 +48,10 @@ struct ExperimentPlanRequest {
 std::vector<TaskId> TasksOfFile(const ExperimentFile& file);
 // Tasks with a server: all of `distributed` but the evaluator, the first of torchrun.
 int AddressesNeeded(const ExperimentFile& file);
+
+// OUTPUT_DIR: below the file's `output`, ROOT/4 and for a run of a grid ROOT/4/3; without one below `home`. A grid's
+// own is the folder that has those of its runs.
+std::string OutputFolder(const ExperimentFile& file, const Home& home, const ExperimentId& id, bool grid);
 
 // Every task's environment: its parameters in capitals, `env`, OUTPUT_DIR, EXPERIMENT_ID, JOB_NAME, PROJECT, TF_CONFIG
 // (with distributed), RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and what else torchrun sets, PATH and VIRTUAL_ENV:

@@ -100,6 +100,18 @@ TEST(ExperimentPlan, TasksOfAFile) {
   EXPECT_EQ(AddressesNeeded(Torchrun()), 1);
 }
 
+TEST(ExperimentPlan, OutputFolders) {
+  const Home home("/m");
+  ExperimentFile file = OneTask();
+  EXPECT_EQ(OutputFolder(file, home, {.number = 4}, false), home.output({.number = 4}));
+  EXPECT_EQ(OutputFolder(file, home, {.number = 4, .run = 3}, false), home.output({.number = 4, .run = 3}));
+  EXPECT_EQ(OutputFolder(file, home, {.number = 4}, true), "/m/experiments/4/runs");
+  file.output = "/data/out";
+  EXPECT_EQ(OutputFolder(file, home, {.number = 4}, false), "/data/out/4");
+  EXPECT_EQ(OutputFolder(file, home, {.number = 4}, true), "/data/out/4");
+  EXPECT_EQ(OutputFolder(file, home, {.number = 4, .run = 3}, false), "/data/out/4/3");
+}
+
 TEST(ExperimentPlan, OneTaskFindsItsEnvironment) {
   ExperimentFile file = OneTask();
   file.env = {{"DATA", "/data"}, {"NUM_LAYERS", "9"}};

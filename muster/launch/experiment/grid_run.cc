@@ -21,6 +21,7 @@
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/ending_signals.h"
 #include "muster/launch/experiment/detach.h"
+#include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/grid_schedule.h"
 #include "muster/launch/experiment/run_experiment.h"
 #include "muster/launch/experiment/run_progress.h"
@@ -216,7 +217,7 @@ class GridRun {
 absl::StatusOr<int> RunGrid(const Home& home, int64_t number, RunLock lock, const std::string& muster_command) {
   fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // each run's supervisor has a lock of its own
   ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
-  ASSIGN_OR_RETURN(const RunRecord grid, registry->Run({.number = number}));
+  ASSIGN_OR_RETURN(RunRecord grid, registry->Run({.number = number}));
   ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry->Runs(number));
   int concurrency = 1;
   {
@@ -224,6 +225,7 @@ absl::StatusOr<int> RunGrid(const Home& home, int64_t number, RunLock lock, cons
     // A file that can't be understood any more is what each of the runs will say.
     const auto file = ParseExperimentFile(experiment.file_text, experiment.file_name);
     if (file.ok()) concurrency = std::max(1, file->concurrency);
+    if (file.ok() && grid.output_dir.empty()) grid.output_dir = OutputFolder(*file, home, grid.id, /*grid=*/true);
   }
   return GridRun(home, grid, OpenRuns(runs), concurrency, *registry, muster_command).Run();
 }

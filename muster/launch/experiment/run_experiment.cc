@@ -7,6 +7,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/experiment_run.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/spec/experiment_file.h"
@@ -33,6 +34,8 @@ absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunL
   ASSIGN_OR_RETURN(NewExperiment experiment, registry->Specification(id.number));
   absl::StatusOr<ExperimentFile> file = ParseExperimentFile(experiment.file_text, experiment.file_name);
   if (!file.ok()) return FailBeforeTheStart(*registry, std::move(run), file.status());
+  // Another attempt finds what the one before has left.
+  if (run.output_dir.empty()) run.output_dir = OutputFolder(*file, home, id, /*grid=*/false);
   ExperimentRun running({.home = home,
                          .run = std::move(run),
                          .file = *std::move(file),

@@ -111,7 +111,7 @@ TEST(ShellScript, WaitsForACommandThatEndsInItsOwnWay) {
 }
 
 TEST(ShellScript, RunsNothingMoreOnceAskedToEnd) {
-  Shell shell({"sh -c 'trap \"exit 0\" TERM; echo up; while :; do sleep 0.01; done'", "echo never"});
+  Shell shell({"sh -c 'trap \"exit 0\" TERM; echo up; while :; do sleep 0.01; done'; echo never", "echo never"});
   shell.ReadUntil("up");
   shell.EndGroup();
   EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 0}));
