@@ -34,7 +34,14 @@ namespace {
 
 // Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
 constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
-    muster::AddInitCommand, muster::AddTrainCommand, muster::AddStatusCommand, muster::AddMonitorCommand, muster::AddLogsCommand, muster::AddKillCommand, muster::AddLsCommand, muster::AddShowCommand, muster::AddResultsCommand, muster::AddRerunCommand, muster::AddTensorboardCommand, muster::AddGcCommand, muster::AddSchemaCommand, muster::AddRunCommand, muster::AddPsCommand, muster::AddClusterCommand, muster::AddPlaceCommand, muster::AddDeviceCommand, muster::AddCheckpointCommand, muster::AddTraceCommand, muster::AddAlgorithmsCommand, muster::AddCompletionCommand, muster::AddSuperviseCommand,
+    muster::AddInitCommand,       muster::AddTrainCommand,       muster::AddStatusCommand,
+    muster::AddMonitorCommand,    muster::AddLogsCommand,        muster::AddKillCommand,
+    muster::AddLsCommand,         muster::AddShowCommand,        muster::AddResultsCommand,
+    muster::AddRerunCommand,      muster::AddTensorboardCommand, muster::AddGcCommand,
+    muster::AddSchemaCommand,     muster::AddRunCommand,         muster::AddPsCommand,
+    muster::AddClusterCommand,    muster::AddPlaceCommand,       muster::AddDeviceCommand,
+    muster::AddCheckpointCommand, muster::AddTraceCommand,       muster::AddAlgorithmsCommand,
+    muster::AddCompletionCommand, muster::AddSuperviseCommand,
 };
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";

@@ -29,14 +29,16 @@ class SupervisorLook {
 
  private:
   bool GridIsHeld(int64_t number) {
-    if (!last_grid_ || last_grid_->first != number) {
-      last_grid_ = {number, RunLock::IsHeld(home_.lock({number, 0}))};
+    if (last_grid_ != number) {
+      last_grid_ = number;
+      last_is_held_ = RunLock::IsHeld(home_.lock({number, 0}));
     }
-    return last_grid_->second;
+    return last_is_held_;
   }
 
   const Home& home_;
-  std::optional<std::pair<int64_t, bool>> last_grid_;
+  int64_t last_grid_ = 0;  // 0: none yet
+  bool last_is_held_ = false;
 };
 
 // `boot`: of the machine now; `its_boot`: when the run was last heard of.

@@ -8,6 +8,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -24,9 +25,26 @@ namespace {
 // A killed process is gone within milliseconds unless it hangs in a broken disk or network; then it is left behind.
 constexpr int kGoneWithinMs = 10000;
 
-bool HasVariable(const std::string& environment_file, const std::string& variable) {
-  std::ifstream in(environment_file, std::ios::binary);
-  const std::string environment{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+std::string WholeFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// Of a process, by its folder below /proc. One that is just being replaced by another program (execve) has none for a
+// moment, but memory; a zombie or a thread of the kernel has neither. What this user may not look into reads as empty.
+std::string EnvironmentOfProcess(const std::string& folder) {
+  constexpr int kLooks = 20;
+  constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 1'000'000};
+  for (int look = 1;; ++look) {
+    std::string environment = WholeFile(folder + "/environ");
+    if (!environment.empty() || look == kLooks) return environment;
+    if (access((folder + "/environ").c_str(), R_OK) != 0 || WholeFile(folder + "/statm").starts_with("0 ")) return "";
+    nanosleep(&kPause, nullptr);
+  }
+}
+
+bool HasVariable(const std::string& folder, const std::string& variable) {
+  const std::string environment = EnvironmentOfProcess(folder);
   for (size_t at = 0; at < environment.size();) {
     const size_t end = environment.find('\0', at);
     if (std::string_view(environment).substr(at, end - at) == variable) return true;
@@ -38,8 +56,7 @@ bool HasVariable(const std::string& environment_file, const std::string& variabl
 
 // proc(5): "PID (NAME) STATE PARENT GROUP …", where the name may hold anything.
 bool RunsInGroup(const std::string& stat_file, pid_t group) {
-  std::ifstream in(stat_file);
-  const std::string line{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string line = WholeFile(stat_file);
   const size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return false;
   std::istringstream rest(line.substr(name_end + 1));
@@ -69,7 +86,7 @@ std::vector<pid_t> ProcessesThat(const std::function<bool(const std::string& fol
 bool Kill(pid_t pid, const std::string& run_id) {
   const int fd = OpenPidFd(pid);
   if (fd < 0) return false;
-  const bool still = HasVariable("/proc/" + std::to_string(pid) + "/environ", kRunIdVariable + ("=" + run_id));
+  const bool still = HasVariable("/proc/" + std::to_string(pid), kRunIdVariable + ("=" + run_id));
   if (still && SignalPidFd(fd, SIGKILL) == 0) {
     pollfd gone = {fd, POLLIN, 0};
     poll(&gone, 1, kGoneWithinMs);
@@ -82,8 +99,7 @@ bool Kill(pid_t pid, const std::string& run_id) {
 
 std::vector<pid_t> ProcessesOfRun(const std::string& run_id) {
   const std::string variable = std::string(kRunIdVariable) + "=" + run_id;
-  // A zombie's environment reads as empty.
-  return ProcessesThat([&](const std::string& folder) { return HasVariable(folder + "/environ", variable); });
+  return ProcessesThat([&](const std::string& folder) { return HasVariable(folder, variable); });
 }
 
 std::vector<pid_t> ProcessesOfGroup(pid_t group) {
