@@ -427,7 +427,7 @@ TEST_F(RegistryTest, ListsTheNewestOfTenThousand) {
   registry.reset();
   Sql("INSERT INTO experiments (number, project, folder, tree, runs, file_name, options, environment, file_text)"
       " WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
-      " SELECT i, 'p' || (i % 7), '/f', 't', (i % 100 == 0) * 3, 'f', '{}', '', '' FROM n;"
+      " SELECT i, 'p' || (i % 7), '/f', 't', (i % 100 == 0) * 3, 'f', '{}', x'', '' FROM n;"
       "INSERT INTO runs SELECT number, 0, CASE number % 11 WHEN 0 THEN 'RUNNING' ELSE 'FINISHED' END, 1, 0, '', 1,"
       " CASE number % 11 WHEN 0 THEN NULL ELSE 2 END, 0, 't', '', '', '{}' FROM experiments WHERE number > 1;"
       "INSERT INTO runs SELECT e.number, k.value, 'RUNNING', 1, 0, '', 1, NULL, 0, 't', '', '', '{}'"

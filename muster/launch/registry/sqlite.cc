@@ -173,10 +173,12 @@ int64_t SqliteDatabase::last_row() const { return sqlite3_last_insert_rowid(data
 int64_t SqliteDatabase::changes() const { return sqlite3_changes64(database_); }
 
 absl::Status SqliteDatabase::Error(int code) const {
+  const int last_error = errno;  // SQLite keeps none of a commit that failed
   const std::string what = database_ == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database_);
   const int primary = code & 0xff;
   const bool of_system = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN;
-  const int system_error = of_system && database_ != nullptr ? sqlite3_system_errno(database_) : 0;
+  const int kept_error = of_system && database_ != nullptr ? sqlite3_system_errno(database_) : 0;
+  const int system_error = kept_error == 0 && primary == SQLITE_IOERR ? last_error : kept_error;
   const std::string because = system_error == 0 ? what : absl::StrCat(what, ": ", strerror(system_error));
   if (primary == SQLITE_FULL || IsFullDisk(system_error)) {
     return absl::ResourceExhaustedError(

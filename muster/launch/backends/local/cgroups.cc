@@ -156,7 +156,7 @@ std::vector<std::string> CgroupFolders(const std::string& mountinfo, const std::
   std::string root, mount;
   for (const std::string& line : ControlLines(mountinfo)) {
     const std::vector<std::string> fields = absl::StrSplit(line, ' ');
-    if (fields.size() < 5 || line.find(" - cgroup2 ") == std::string::npos) continue;
+    if (fields.size() < 10 || line.find(" - cgroup2 ") == std::string::npos) continue;
     root = fields[3];
     mount = fields[4];
     break;
