@@ -54,7 +54,7 @@ TEST_F(DescriptorPassingTest, ASignalDoesNotEndTheWaiting) {
     interrupted_sender = ends_[0];
     struct sigaction action {
     }, before{};
-    action.sa_handler = [](int) { SendDescriptor(interrupted_sender, STDIN_FILENO); };
+    action.sa_handler = [](int) { static_cast<void>(SendDescriptor(interrupted_sender, STDIN_FILENO)); };
     ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
     const timeval patience = {.tv_sec = 60, .tv_usec = 0};
     ASSERT_EQ(setsockopt(ends_[1], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
