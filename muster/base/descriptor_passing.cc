@@ -5,6 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include "muster/base/uninterrupted.h"
+
 namespace muster {
 namespace {
 
@@ -34,12 +36,12 @@ bool SendDescriptor(int socket, int fd) {
   beside->cmsg_type = SCM_RIGHTS;
   beside->cmsg_len = CMSG_LEN(sizeof fd);
   std::memcpy(CMSG_DATA(beside), &fd, sizeof fd);
-  return sendmsg(socket, &message.header, MSG_NOSIGNAL) == 1;
+  return Uninterrupted([&] { return sendmsg(socket, &message.header, MSG_NOSIGNAL); }) == 1;
 }
 
 int ReceiveDescriptor(int socket) {
   Message message;
-  if (recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC) != 1) return -1;
+  if (Uninterrupted([&] { return recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC); }) != 1) return -1;
   const cmsghdr* beside = CMSG_FIRSTHDR(&message.header);
   int fd = -1;
   if (beside == nullptr || beside->cmsg_level != SOL_SOCKET || beside->cmsg_type != SCM_RIGHTS ||

@@ -15,6 +15,7 @@
 #include "muster/base/descriptor_passing.h"
 #include "muster/base/process_identity.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/uninterrupted.h"
 #include "muster/store/arena_hello.h"
 
 namespace muster {
@@ -37,7 +38,7 @@ absl::StatusOr<std::unique_ptr<ArenaGuest>> ArenaGuest::Visit(const std::string&
   if (connection < 0)
     return absl::ResourceExhaustedError(absl::StrCat("no socket to fetch its memory by: ", std::strerror(errno)));
   const AbstractAddress address(socket_name);
-  if (connect(connection, address.get(), address.length) != 0) {
+  if (Uninterrupted([&] { return connect(connection, address.get(), address.length); }) != 0) {
     const int error = errno;
     close(connection);
     return absl::UnavailableError(absl::StrCat("it is not on this host (", std::strerror(error), ")"));
@@ -50,7 +51,7 @@ absl::StatusOr<std::unique_ptr<ArenaGuest>> ArenaGuest::Visit(const std::string&
   int fd = -1;
   // Whoever else might have taken that name: this user's ps is the only one to be believed.
   if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid() &&
-      send(connection, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello)
+      Uninterrupted([&] { return send(connection, &hello, sizeof hello, MSG_NOSIGNAL); }) == sizeof hello)
     fd = ReceiveDescriptor(connection);
   if (fd < 0) {
     close(connection);

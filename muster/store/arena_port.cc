@@ -18,6 +18,7 @@
 #include "muster/base/accept_again.h"
 #include "muster/base/descriptor_passing.h"
 #include "muster/base/log.h"
+#include "muster/base/uninterrupted.h"
 #include "muster/store/arena_hello.h"
 
 namespace muster {
@@ -147,7 +148,7 @@ bool ArenaPort::Receive(int visitor) {
   setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &kHelloPatience, sizeof kHelloPatience);
   ArenaHello hello;
   const ArenaHello expected;
-  if (recv(visitor, &hello, sizeof hello, 0) != sizeof hello) return false;
+  if (Uninterrupted([&] { return recv(visitor, &hello, sizeof hello, 0); }) != sizeof hello) return false;
   if (std::memcmp(hello.magic, expected.magic, sizeof hello.magic) != 0) return false;
   if (hello.pid_namespace != PidNamespace()) return false;
   const auto bearer = IdentifyProcess(peer.pid);

@@ -212,7 +212,7 @@ TEST_P(FailureTest, WhoIsInterruptedWhileAPsIsGoneEndsAndNamesIt) {
   ps1.Signal(SIGKILL);
   EXPECT_EQ(ps1.Reap(), 128 + SIGKILL);
   chief.Signal(SIGTERM);
-  EXPECT_EQ(chief.Wait(), 130);
+  EXPECT_EQ(chief.Wait(), 130) << chief.err;
   const std::vector<std::string> errors = After(chief.err, "error: ");
   ASSERT_EQ(errors.size(), 1) << chief.err;
   EXPECT_THAT(errors[0], HasSubstr("interrupted, and ended without a ps that is gone: ps:1 (" + cluster.ps_address(1)));

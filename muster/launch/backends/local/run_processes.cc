@@ -8,6 +8,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -22,9 +23,26 @@ namespace {
 // A killed process is gone within milliseconds unless it hangs in a broken disk or network; then it is left behind.
 constexpr int kGoneWithinMs = 10000;
 
-bool HasVariable(const std::string& environment_file, const std::string& variable) {
-  std::ifstream in(environment_file, std::ios::binary);
-  const std::string environment{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+std::string WholeFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// Of a process, by its folder below /proc. One that is just being replaced by another program (execve) has none for a
+// moment, but memory; a zombie or a thread of the kernel has neither. What this user may not look into reads as empty.
+std::string EnvironmentOfProcess(const std::string& folder) {
+  constexpr int kLooks = 20;
+  constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 1'000'000};
+  for (int look = 1;; ++look) {
+    std::string environment = WholeFile(folder + "/environ");
+    if (!environment.empty() || look == kLooks) return environment;
+    if (access((folder + "/environ").c_str(), R_OK) != 0 || WholeFile(folder + "/statm").starts_with("0 ")) return "";
+    nanosleep(&kPause, nullptr);
+  }
+}
+
+bool HasVariable(const std::string& folder, const std::string& variable) {
+  const std::string environment = EnvironmentOfProcess(folder);
   for (size_t at = 0; at < environment.size();) {
     const size_t end = environment.find('\0', at);
     if (std::string_view(environment).substr(at, end - at) == variable) return true;
@@ -39,7 +57,7 @@ bool HasVariable(const std::string& environment_file, const std::string& variabl
 bool Kill(pid_t pid, const std::string& run_id) {
   const int fd = OpenPidFd(pid);
   if (fd < 0) return false;
-  const bool still = HasVariable("/proc/" + std::to_string(pid) + "/environ", kRunIdVariable + ("=" + run_id));
+  const bool still = HasVariable("/proc/" + std::to_string(pid), kRunIdVariable + ("=" + run_id));
   if (still && SignalPidFd(fd, SIGKILL) == 0) {
     pollfd gone = {fd, POLLIN, 0};
     poll(&gone, 1, kGoneWithinMs);
@@ -52,15 +70,14 @@ bool Kill(pid_t pid, const std::string& run_id) {
 
 std::vector<pid_t> ProcessesOfRun(const std::string& run_id) {
   std::vector<pid_t> found;
+  const std::string variable = std::string(kRunIdVariable) + "=" + run_id;
   DIR* directory = opendir("/proc");
   if (directory == nullptr) return found;
-  const std::string variable = std::string(kRunIdVariable) + "=" + run_id;
   while (const dirent* entry = readdir(directory)) {
     pid_t pid = 0;
     const char* end = entry->d_name + std::strlen(entry->d_name);
     if (std::from_chars(entry->d_name, end, pid).ptr != end) continue;
-    // A zombie's environment reads as empty.
-    if (HasVariable(std::string("/proc/") + entry->d_name + "/environ", variable)) found.push_back(pid);
+    if (HasVariable(std::string("/proc/") + entry->d_name, variable)) found.push_back(pid);
   }
   closedir(directory);
   return found;
