@@ -11,7 +11,7 @@ namespace {
 
 // The tasks as they would be started, at addresses that nobody uses.
 absl::StatusOr<ExperimentPlan> PlanForCheck(const ExperimentFile& file, const ParameterValues& parameters,
-                                            const TrainOptions& options) {
+                                            const SubmitOptions& options) {
   ExperimentPlanRequest request;
   request.id = {.number = 1};
   request.parameters = parameters;
@@ -30,7 +30,7 @@ absl::StatusOr<ExperimentPlan> PlanForCheck(const ExperimentFile& file, const Pa
 }  // namespace
 
 absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
-                             const TrainOptions& options, const Machine& machine) {
+                             const SubmitOptions& options, const Machine& machine) {
   if (runs.empty())
     return absl::InvalidArgumentError(
         absl::StrCat(file.name, ": its parameters have no combination: each needs at least one value"));

@@ -14,6 +14,6 @@ namespace muster {
 // InvalidArgument: no run at all, a `{{ name }}` without a value, a task that wants more than the machine has, more
 // GPUs than it has for all tasks of a run together.
 [[nodiscard]] absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
-                                           const TrainOptions& options, const Machine& machine);
+                                           const SubmitOptions& options, const Machine& machine);
 
 }  // namespace muster

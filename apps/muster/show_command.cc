@@ -70,7 +70,7 @@ struct Shown {
   RunRecord run;
   std::vector<TaskRecord> tasks;
   std::vector<RunRecord> runs;  // of a grid
-  std::map<std::string, Metric> metrics;
+  std::map<std::string, ResultMetric> metrics;
   std::vector<OutputFile> files;
   std::string experiment_folder, logs;
 };

@@ -53,7 +53,7 @@ struct TrainFlags {
   std::string random, seed;
   std::string experiment;
   std::string stop_grace = "30";
-  TrainOptions options;
+  SubmitOptions options;
   ShowFlags show;
 };
 

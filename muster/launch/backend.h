@@ -1,6 +1,6 @@
 // Where the processes of a run live: this machine, later other hosts. A backend starts processes, ends them and tells
-// what they write and how they end; what follows from that is the Supervisor's business, not its own. One thread: every
-// call, and every call of BackendEvents, is made by the thread that runs the FdLoop which the backend watches its
+// what they write and how they end; what follows from that is the TaskSupervisor's business, not its own. One thread:
+// every call, and every call of BackendEvents, is made by the thread that runs the FdLoop which the backend watches its
 // descriptors with.
 #pragma once
 

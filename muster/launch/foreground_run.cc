@@ -15,7 +15,7 @@
 #include "muster/launch/companion.h"
 #include "muster/launch/ending_signals.h"
 #include "muster/launch/output_queue.h"
-#include "muster/launch/supervisor.h"
+#include "muster/launch/task_supervisor.h"
 
 namespace muster {
 namespace {
@@ -58,7 +58,7 @@ absl::Status AddToLog(const TaskId& task, LogMux& log) {
   return absl::InvalidArgumentError(absl::StrCat("--log-dir: ", std::string(added.message())));
 }
 
-void SayFirstFailure(const Supervisor::Failure& failure, LogMux& log) {
+void SayFirstFailure(const TaskSupervisor::Failure& failure, LogMux& log) {
   const auto& lines = log.LastLines(failure.task);
   log.Say(absl::StrCat("first failure: ", failure.task.ToString(), " ", failure.status.ToString(),
                        lines.empty() ? "; it wrote nothing" : " — its last lines:"));
@@ -116,7 +116,7 @@ class ForegroundRun final : public BackendEvents {
       running.push_back(process.task);
       log_.Say(StartedLine(process, process.task == plan_.chief, backend_.Pid(process.task)));
     }
-    SupervisorOptions options{
+    TaskSupervisorOptions options{
         .chief = plan_.chief,
         .stop_grace = options_.stop_grace,
         .restart_policy = [limit = options_.max_restarts](const TaskId&) { return RestartPolicy{.limit = limit}; },
@@ -183,7 +183,7 @@ class ForegroundRun final : public BackendEvents {
   LogMux log_;
   LocalBackend backend_;
   Companion companion_{options_.companion, backend_, [this](const std::string& line) { log_.Say(line); }};
-  std::optional<Supervisor> supervisor_;  // once all are started
+  std::optional<TaskSupervisor> supervisor_;  // once all are started
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // One run in the foreground of a terminal, from the first process to the last: starts the processes of a plan, shows
-// what they write, does what the Supervisor decides, and returns when all have ended. Everything happens in the calling
-// thread, which must be the process's only one.
+// what they write, does what the TaskSupervisor decides, and returns when all have ended. Everything happens in the
+// calling thread, which must be the process's only one.
 #pragma once
 
 #include <optional>

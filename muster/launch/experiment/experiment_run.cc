@@ -326,7 +326,7 @@ absl::Status ExperimentRun::Supervise(const std::vector<TaskId>& running, const 
     return std::find_if(plan_.tasks.begin(), plan_.tasks.end(),
                         [&](const PlannedTask& one) { return one.process.task == task; });
   };
-  SupervisorOptions options;
+  TaskSupervisorOptions options;
   options.chief = chief;
   options.rule = EndRule::kAllDecide;
   options.stop_grace = absl::Seconds(order_.options.stop_grace_seconds);

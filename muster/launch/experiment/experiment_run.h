@@ -1,6 +1,6 @@
 // One run of an experiment, from CREATED to its end: what RunExperiment does once it knows what is to be run. Builds,
-// waits for GPUs, starts the tasks, and then does what the Supervisor decides; all in one thread, waiting in one place.
-// The process must have no other threads, since it forks.
+// waits for GPUs, starts the tasks, and then does what the TaskSupervisor decides; all in one thread, waiting in one
+// place. The process must have no other threads, since it forks.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@
 #include "muster/launch/fd_loop.h"
 #include "muster/launch/project/build.h"
 #include "muster/launch/registry/registry.h"
-#include "muster/launch/supervisor.h"
+#include "muster/launch/task_supervisor.h"
 
 namespace muster {
 
@@ -28,7 +28,7 @@ struct RunOrder {
   Home home;
   RunRecord run;
   ExperimentFile file;
-  TrainOptions options;
+  SubmitOptions options;
   std::vector<std::string> environment;  // "NAME=VALUE", of the user's shell
   std::string muster_command;            // this program
 };
@@ -88,7 +88,7 @@ class ExperimentRun final : public BackendEvents {
   ExperimentPlan plan_;
   std::optional<FreePorts> ports_, status_ports_, board_port_;
   std::optional<Companion> companion_;
-  std::optional<Supervisor> supervisor_;  // of the build, then of the tasks
+  std::optional<TaskSupervisor> supervisor_;  // of the build, then of the tasks
 };
 
 }  // namespace muster

@@ -60,7 +60,7 @@ bool IsBuildVersion(const std::string& version) {
 }
 
 absl::StatusOr<std::optional<FrameworkEnvironment>> EnvironmentOfFile(const ExperimentFile& file,
-                                                                      const TrainOptions& options) {
+                                                                      const SubmitOptions& options) {
   const bool tensorflow = file.framework == Framework::kTensorflow;
   if (options.no_venv || file.version.empty() || (!tensorflow && file.framework != Framework::kPytorch))
     return std::optional<FrameworkEnvironment>();
@@ -96,7 +96,7 @@ struct BuildPlaces {
 };
 
 absl::StatusOr<BuildPlaces> PlacesOfBuild(const ExperimentFile& file, const std::string& tree,
-                                          const TrainOptions& options, const Home& home) {
+                                          const SubmitOptions& options, const Home& home) {
   BuildPlaces places;
   ASSIGN_OR_RETURN(places.environment, EnvironmentOfFile(file, options));
   const std::string name = places.environment.has_value() ? places.environment->name : "";
@@ -200,7 +200,7 @@ std::string SyncBuildCommand(const std::string& folder) {
 
 }  // namespace
 
-absl::StatusOr<BuildPlan> PlanBuild(const ExperimentFile& file, const std::string& tree, const TrainOptions& options,
+absl::StatusOr<BuildPlan> PlanBuild(const ExperimentFile& file, const std::string& tree, const SubmitOptions& options,
                                     const Home& home) {
   ASSIGN_OR_RETURN(const BuildPlaces places, PlacesOfBuild(file, tree, options, home));
   const bool installs = !places.build_folder.empty();
@@ -260,7 +260,7 @@ absl::StatusOr<std::vector<FolderLock>> PrepareBuild(const BuildPlan& plan, cons
 absl::Status MarkBuilt(const BuildPlan& plan) { return WriteFileAtomically(PosixFileSystem(), plan.done_mark, {}); }
 
 absl::StatusOr<std::vector<std::string>> BuildFoldersOf(const ExperimentFile& file, const std::string& tree,
-                                                        const TrainOptions& options, const Home& home) {
+                                                        const SubmitOptions& options, const Home& home) {
   ASSIGN_OR_RETURN(const BuildPlaces places, PlacesOfBuild(file, tree, options, home));
   std::vector<std::string> folders;
   for (const std::string& folder : {places.environment_folder, places.build_folder})

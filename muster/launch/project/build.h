@@ -33,7 +33,7 @@ inline constexpr char kBuildDoneName[] = ".muster-done";
 
 // `tree`: hash. A build is known by tree, install, framework and version; an environment by framework and version. What
 // is there is safe from `muster gc` for an hour from now. InvalidArgument: a version that is none.
-absl::StatusOr<BuildPlan> PlanBuild(const ExperimentFile& file, const std::string& tree, const TrainOptions& options,
+absl::StatusOr<BuildPlan> PlanBuild(const ExperimentFile& file, const std::string& tree, const SubmitOptions& options,
                                     const Home& home);
 // Makes the folders for a build that is needed: a fresh copy of the tree. The right to build lasts as long as what is
 // returned, or this process. Unavailable: another has it, or it has been built since it was planned.
@@ -43,6 +43,6 @@ absl::StatusOr<std::vector<FolderLock>> PrepareBuild(const BuildPlan& plan, cons
 // The folders below Home::builds and Home::environments that an experiment of this file uses or would make. Touches
 // nothing.
 absl::StatusOr<std::vector<std::string>> BuildFoldersOf(const ExperimentFile& file, const std::string& tree,
-                                                        const TrainOptions& options, const Home& home);
+                                                        const SubmitOptions& options, const Home& home);
 
 }  // namespace muster

@@ -58,7 +58,7 @@ class BuildTest : public ::testing::Test {
     file_.name = "muster.yml";
   }
 
-  BuildPlan Plan(const TrainOptions& options = {}) {
+  BuildPlan Plan(const SubmitOptions& options = {}) {
     const auto plan = PlanBuild(file_, kTree, options, home_);
     EXPECT_TRUE(plan.ok()) << plan.status();
     return plan.value_or(BuildPlan());
@@ -138,7 +138,7 @@ TEST_F(BuildTest, InstallEndsWithTheFirstThatFails) {
 
 TEST_F(BuildTest, BuildsAreKnownByAllThatCounts) {
   file_.install = {"make"};
-  const auto code = [&](const std::string& tree, const TrainOptions& options = {}) {
+  const auto code = [&](const std::string& tree, const SubmitOptions& options = {}) {
     return PlanBuild(file_, tree, options, home_)->code;
   };
   const std::string first = code(kTree);

@@ -36,7 +36,7 @@ class SqliteDatabase;
 class SqliteStatement;
 
 // How an experiment was asked for, besides its file: kept, so that its supervisor and `rerun` do the same.
-struct TrainOptions {
+struct SubmitOptions {
   bool no_gpus = false;
   bool no_venv = false;  // the python on PATH, whatever the file says of a version
   int stop_grace_seconds = 30;
@@ -47,7 +47,7 @@ struct NewExperiment {
   std::string folder;                // of the file, absolute
   std::string file_name, file_text;  // as it was
   std::string tree;                  // content hash of the code
-  TrainOptions options;
+  SubmitOptions options;
   std::vector<ParameterValues> runs;  // one, and it isn't a grid; more, and each is a run
   bool grid = false;
   std::vector<std::string> environment;  // "NAME=VALUE", of the user's shell

@@ -54,15 +54,15 @@ absl::StatusOr<ParameterValues> ParseParametersText(std::string_view text) {
   return parameters;
 }
 
-std::string OptionsText(const TrainOptions& options) {
+std::string OptionsText(const SubmitOptions& options) {
   return nlohmann::json{
       {"no_gpus", options.no_gpus}, {"no_venv", options.no_venv}, {"stop_grace_seconds", options.stop_grace_seconds}}
       .dump();
 }
 
-absl::StatusOr<TrainOptions> ParseOptionsText(std::string_view text) {
+absl::StatusOr<SubmitOptions> ParseOptionsText(std::string_view text) {
   ASSIGN_OR_RETURN(const nlohmann::json object, ObjectOfColumn("options", text));
-  TrainOptions options;
+  SubmitOptions options;
   try {
     options.no_gpus = object.value("no_gpus", options.no_gpus);
     options.no_venv = object.value("no_venv", options.no_venv);

@@ -17,8 +17,8 @@ absl::StatusOr<std::string> ParametersText(const ParameterValues& parameters);
 absl::StatusOr<ParameterValues> ParseParametersText(std::string_view text);
 
 // {"no_gpus":false,…}. Keys that aren't there have their defaults.
-std::string OptionsText(const TrainOptions& options);
-absl::StatusOr<TrainOptions> ParseOptionsText(std::string_view text);
+std::string OptionsText(const SubmitOptions& options);
+absl::StatusOr<SubmitOptions> ParseOptionsText(std::string_view text);
 
 // Each "NAME=VALUE" ends with a zero byte, as the kernel has them: their bytes needn't be text.
 std::string EnvironmentBytes(const std::vector<std::string>& environment);

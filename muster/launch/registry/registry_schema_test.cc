@@ -111,7 +111,7 @@ TEST_F(RegistrySchemaTest, OptionsThatAreNotThereHaveTheirDefaults) {
   const auto experiment = Open()->Specification(1);
   ASSERT_TRUE(experiment.ok()) << experiment.status();
   EXPECT_TRUE(experiment->options.no_gpus);
-  EXPECT_EQ(experiment->options.stop_grace_seconds, TrainOptions().stop_grace_seconds);
+  EXPECT_EQ(experiment->options.stop_grace_seconds, SubmitOptions().stop_grace_seconds);
 }
 
 // However many there have been: they search by an index, in its order, and sort nothing.

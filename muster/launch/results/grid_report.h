@@ -14,7 +14,7 @@ namespace muster {
 
 struct GridRow {
   RunRecord run;
-  std::map<std::string, Metric> metrics;
+  std::map<std::string, ResultMetric> metrics;
 };
 
 struct GridReportOptions {

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-GridRow Row(int run, const ParameterValues& parameters, const std::map<std::string, Metric>& metrics) {
+GridRow Row(int run, const ParameterValues& parameters, const std::map<std::string, ResultMetric>& metrics) {
   GridRow row;
   row.run.id = {.number = 4, .run = run};
   row.run.state = metrics.empty() ? RunState::kFailed : RunState::kFinished;

@@ -22,7 +22,7 @@ constexpr uint64_t kMostMetricBytes = 4 << 20;
 // Deeper below an OUTPUT_DIR nobody's results are; a program's whole data set may be.
 constexpr int kMostMetricFolders = 16;
 
-using MetricMap = std::map<std::string, Metric>;
+using MetricMap = std::map<std::string, ResultMetric>;
 
 // Of one folder. A later event of a scalar replaces an earlier one, whichever file it is in: a task that was started
 // again has written another.
@@ -99,7 +99,7 @@ void ReadMetricFolder(const std::filesystem::path& folder, const std::string& pr
 
 }  // namespace
 
-std::map<std::string, Metric> ReadMetrics(const std::string& output_dir) {
+std::map<std::string, ResultMetric> ReadMetrics(const std::string& output_dir) {
   MetricMap metrics;
   ReadMetricFolder(output_dir, "", 0, metrics);
   return metrics;

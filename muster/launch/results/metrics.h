@@ -9,16 +9,16 @@
 
 namespace muster {
 
-struct Metric {
+struct ResultMetric {
   double value = 0;
   int64_t step = -1;  // -1: not said
 
-  bool operator==(const Metric&) const = default;
+  bool operator==(const ResultMetric&) const = default;
 };
 
 // By name: a scalar's tag, or a member; "eval/accuracy" for those of the folder eval. "global_step" and "step" of an
 // object are the step of its numbers, "wall_time" is none. Broken files are read as far as they are whole; what can't
 // be read isn't there.
-std::map<std::string, Metric> ReadMetrics(const std::string& output_dir);
+std::map<std::string, ResultMetric> ReadMetrics(const std::string& output_dir);
 
 }  // namespace muster

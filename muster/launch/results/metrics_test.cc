@@ -53,8 +53,9 @@ TEST_F(MetricsTest, TheLastValueOfEachScalarByFolder) {
   ASSERT_TRUE(writer->AddScalar("rate", 3, 1).ok());
   ASSERT_TRUE(writer->Close().ok());
   ASSERT_TRUE(Writer("eval/first", "host")->AddScalar("accuracy", 0.75, 9).ok());
-  EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", Metric{0.5, 9}), Pair("rate", Metric{3, 1}),
-                                                       Pair("eval/first/accuracy", Metric{0.75, 9})));
+  EXPECT_THAT(ReadMetrics(path_),
+              UnorderedElementsAre(Pair("loss", ResultMetric{0.5, 9}), Pair("rate", ResultMetric{3, 1}),
+                                   Pair("eval/first/accuracy", ResultMetric{0.75, 9})));
 }
 
 TEST_F(MetricsTest, OfSeveralFilesTheOneThatWasWrittenLastCounts) {
@@ -67,24 +68,26 @@ TEST_F(MetricsTest, OfSeveralFilesTheOneThatWasWrittenLastCounts) {
   ASSERT_TRUE((*writer)->Close().ok());
   // By its name the last, by its time the first.
   std::filesystem::rename((*writer)->path(), path_ + "/z.tfevents");
-  EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", Metric{1, 5})));
+  EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", ResultMetric{1, 5})));
 }
 
 TEST_F(MetricsTest, ObjectsOfNumbersWin) {
   ASSERT_TRUE(Writer(".", "host")->AddScalar("loss", 2, 1).ok());
   Write("metrics.jsonl", "{\"global_step\":10,\"loss\":3}\n{\"global_step\":20,\"wall_time\":5,\"loss\":1,\"a\":7}\n");
-  EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", Metric{1, 20}), Pair("a", Metric{7, 20})));
+  EXPECT_THAT(ReadMetrics(path_),
+              UnorderedElementsAre(Pair("loss", ResultMetric{1, 20}), Pair("a", ResultMetric{7, 20})));
   Write("metrics.json", R"({"loss": 0.25, "name": "words", "none": null, "deep": {"b": 1}})");
-  EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", Metric{0.25, -1}), Pair("a", Metric{7, 20})));
+  EXPECT_THAT(ReadMetrics(path_),
+              UnorderedElementsAre(Pair("loss", ResultMetric{0.25, -1}), Pair("a", ResultMetric{7, 20})));
   Write("eval/metrics.jsonl", "{\"step\":3,\"accuracy\":0.5}");
-  EXPECT_EQ(ReadMetrics(path_)["eval/accuracy"], (Metric{0.5, 3}));
+  EXPECT_EQ(ReadMetrics(path_)["eval/accuracy"], (ResultMetric{0.5, 3}));
 }
 
 TEST_F(MetricsTest, BrokenFilesAreReadAsFarAsTheyAreWhole) {
   Write("metrics.jsonl", "{\"loss\":3}\n{\"lo");
   Write("metrics.json", "{\"loss\": ");
   Write("events.out.tfevents.1.host", std::string(100, '\xff'));
-  EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", Metric{3, -1})));
+  EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", ResultMetric{3, -1})));
   Write("metrics.jsonl", "\n\nno JSON\n[1]\n");
   EXPECT_THAT(ReadMetrics(path_), IsEmpty());
 }
@@ -92,7 +95,7 @@ TEST_F(MetricsTest, BrokenFilesAreReadAsFarAsTheyAreWhole) {
 TEST_F(MetricsTest, LinksToFoldersAreNotFollowed) {
   Write("metrics.json", "{\"loss\": 1}");
   std::filesystem::create_directory_symlink(path_, path_ + "/self");
-  EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", Metric{1, -1})));
+  EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", ResultMetric{1, -1})));
 }
 
 }  // namespace

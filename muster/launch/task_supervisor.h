@@ -51,7 +51,7 @@ enum class TaskChange {
   kKilled,    // was ended, or isn't started again because the run is over
 };
 
-struct SupervisorOptions {
+struct TaskSupervisorOptions {
   // Whose exit code is the run's; with kChiefDecides its end decides.
   TaskId chief;
   EndRule rule = EndRule::kChiefDecides;
@@ -76,7 +76,7 @@ struct SupervisorOptions {
   std::function<std::string(const TaskId& task)> name;
 };
 
-class Supervisor {
+class TaskSupervisor {
  public:
   struct Failure {
     TaskId task;
@@ -86,8 +86,8 @@ class Supervisor {
   using Report = std::function<void(const std::string& line)>;
 
   // `running` has been started. Borrows `backend` and `clock`, which must outlive it.
-  Supervisor(const std::vector<TaskId>& running, const SupervisorOptions& options, Backend& backend, const Clock& clock,
-             Report report);
+  TaskSupervisor(const std::vector<TaskId>& running, const TaskSupervisorOptions& options, Backend& backend,
+                 const Clock& clock, Report report);
 
   void OnExit(const TaskId& task, const ExitStatus& status);
   // SIGINT, SIGTERM, SIGHUP.
@@ -153,7 +153,7 @@ class Supervisor {
   void KillAll();
 
   // Constant after construction.
-  const SupervisorOptions options_;
+  const TaskSupervisorOptions options_;
   Backend& backend_;
   const Clock& clock_;
   const Report report_;

@@ -1,4 +1,4 @@
-#include "muster/launch/supervisor.h"
+#include "muster/launch/task_supervisor.h"
 
 #include <algorithm>
 #include <utility>
@@ -18,8 +18,8 @@ constexpr absl::Duration kLongestPause = absl::Seconds(10);
 
 }  // namespace
 
-Supervisor::Supervisor(const std::vector<TaskId>& running, const SupervisorOptions& options, Backend& backend,
-                       const Clock& clock, Report report)
+TaskSupervisor::TaskSupervisor(const std::vector<TaskId>& running, const TaskSupervisorOptions& options,
+                               Backend& backend, const Clock& clock, Report report)
     : options_(options),
       backend_(backend),
       clock_(clock),
@@ -28,7 +28,7 @@ Supervisor::Supervisor(const std::vector<TaskId>& running, const SupervisorOptio
   for (const TaskId& task : running) lives_[task].began = clock.Now();
 }
 
-void Supervisor::OnExit(const TaskId& task, const ExitStatus& status) {
+void TaskSupervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   if (running_.erase(task) == 0) return;
   lives_.at(task).last = status;
   const bool by_itself = phase_ == Phase::kTraining || phase_ == Phase::kTrained;
@@ -49,17 +49,17 @@ void Supervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   if (done()) deadline_ = absl::InfiniteFuture();
 }
 
-RestartPolicy Supervisor::PolicyOf(const TaskId& task) const {
+RestartPolicy TaskSupervisor::PolicyOf(const TaskId& task) const {
   return options_.restart_policy ? options_.restart_policy(task) : RestartPolicy{.when = RestartWhen::kNever};
 }
 
-bool Supervisor::MayHeal(const TaskId& task, const ExitStatus& status) const {
+bool TaskSupervisor::MayHeal(const TaskId& task, const ExitStatus& status) const {
   const RestartPolicy policy = PolicyOf(task);
   if (server_lost_ || succeeded_ || lives_.at(task).restarts >= policy.limit) return false;
   return policy.when == RestartWhen::kAlways || (policy.when == RestartWhen::kOnFailure && options_.retryable(status));
 }
 
-bool Supervisor::Heal(const TaskId& task, const ExitStatus& status) {
+bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
   if (!MayHeal(task, status)) return false;
   const RestartPolicy policy = PolicyOf(task);
   Life& life = lives_.at(task);
@@ -77,13 +77,13 @@ bool Supervisor::Heal(const TaskId& task, const ExitStatus& status) {
   return true;
 }
 
-std::string Supervisor::HowItEnded(const TaskId& task, const ExitStatus& status) const {
+std::string TaskSupervisor::HowItEnded(const TaskId& task, const ExitStatus& status) const {
   const int restarts = lives_.at(task).restarts;
   return absl::StrCat(NameOf(task), " ", status.ToString(),
                       restarts > 0 ? absl::StrCat(" after ", restarts, " of ", PolicyOf(task).limit, " restarts") : "");
 }
 
-void Supervisor::Restart(const TaskId& task) {
+void TaskSupervisor::Restart(const TaskId& task) {
   restarts_due_.erase(task);
   lives_.at(task).began = clock_.Now();
   running_.insert(task);
@@ -94,7 +94,7 @@ void Supervisor::Restart(const TaskId& task) {
 }
 
 // The run is over: who waits to be started again isn't.
-void Supervisor::DropRestarts() {
+void TaskSupervisor::DropRestarts() {
   const std::map<TaskId, absl::Time> dropped = std::exchange(restarts_due_, {});
   for (const auto& [task, due] : dropped) {
     if (task == options_.chief) chief_code_ = lives_.at(task).last.ShellCode();
@@ -102,37 +102,37 @@ void Supervisor::DropRestarts() {
   }
 }
 
-void Supervisor::Tell(const TaskId& task, TaskChange change) {
+void TaskSupervisor::Tell(const TaskId& task, TaskChange change) {
   if (options_.changed) options_.changed(task, change, lives_.at(task).last);
 }
 
-std::string Supervisor::NameOf(const TaskId& task) const {
+std::string TaskSupervisor::NameOf(const TaskId& task) const {
   return options_.name ? options_.name(task) : task.ToString();
 }
 
-std::string Supervisor::NamesOf(const std::set<TaskId>& tasks) const {
+std::string TaskSupervisor::NamesOf(const std::set<TaskId>& tasks) const {
   return absl::StrJoin(tasks, ", ", [this](std::string* out, const TaskId& task) { out->append(NameOf(task)); });
 }
 
-std::set<TaskId> Supervisor::TheRest() const {
+std::set<TaskId> TaskSupervisor::TheRest() const {
   std::set<TaskId> rest = running_;
   for (const auto& [task, due] : restarts_due_) rest.insert(task);
   return rest;
 }
 
-absl::Time Supervisor::deadline() const {
+absl::Time TaskSupervisor::deadline() const {
   absl::Time next = deadline_;
   for (const auto& [task, due] : restarts_due_) next = std::min(next, due);
   return next;
 }
 
-int Supervisor::exit_code() const {
+int TaskSupervisor::exit_code() const {
   if (options_.rule == EndRule::kChiefDecides) return chief_code_;
   if (succeeded_) return 0;
   return first_failure_.has_value() ? first_failure_->status.ShellCode() : chief_code_;
 }
 
-void Supervisor::FollowTheChief(const TaskId& task, const ExitStatus& status, bool by_itself) {
+void TaskSupervisor::FollowTheChief(const TaskId& task, const ExitStatus& status, bool by_itself) {
   if (by_itself && !status.ok() && IsServer(task)) server_lost_ = true;
   if (task == options_.chief) {
     OnChiefExit(status);
@@ -142,41 +142,41 @@ void Supervisor::FollowTheChief(const TaskId& task, const ExitStatus& status, bo
   if (phase_ == Phase::kTrained) EndServersOfTheLost();
 }
 
-void Supervisor::OnChiefExit(const ExitStatus& status) {
+void TaskSupervisor::OnChiefExit(const ExitStatus& status) {
   if (phase_ != Phase::kTraining || done()) return;
   if (!status.ok()) return EndTheRest(options_.chief, status);
   phase_ = Phase::kTrained;
   deadline_ = clock_.Now() + options_.stop_grace;
 }
 
-void Supervisor::FollowAll(const TaskId& task, const ExitStatus& status) {
+void TaskSupervisor::FollowAll(const TaskId& task, const ExitStatus& status) {
   if (!status.ok() && !succeeded_) return EndTheRest(task, status);
   if (!status.ok() && !running_.empty()) ReportFailure(task, status);
   if (!succeeded_ && TrainersAreDone()) Succeed();
   if (succeeded_ && OnlyServersRun()) deadline_ = std::min(deadline_, clock_.Now() + options_.server_grace);
 }
 
-void Supervisor::Succeed() {
+void TaskSupervisor::Succeed() {
   succeeded_ = true;
   DropRestarts();
   phase_ = Phase::kTrained;
   deadline_ = clock_.Now() + options_.stop_grace;
 }
 
-void Supervisor::EndTheRest(const TaskId& because_of, const ExitStatus& status) {
+void TaskSupervisor::EndTheRest(const TaskId& because_of, const ExitStatus& status) {
   if (done()) return;
   report_(absl::StrCat(HowItEnded(because_of, status), ": ending the others (", NamesOf(TheRest()), ")"));
   BeginEnding(options_.stop_grace);
 }
 
-void Supervisor::ReportFailure(const TaskId& task, const ExitStatus& status) {
+void TaskSupervisor::ReportFailure(const TaskId& task, const ExitStatus& status) {
   const bool fatal = phase_ == Phase::kTraining && IsServer(task);
   report_(absl::StrCat(
       HowItEnded(task, status),
       fatal ? ": training can't go on without it, the others will find out (Ctrl-C ends them)" : "; the others go on"));
 }
 
-void Supervisor::OnInterrupt() {
+void TaskSupervisor::OnInterrupt() {
   ++interrupts_;
   DropRestarts();
   if (running_.empty()) return;
@@ -190,7 +190,7 @@ void Supervisor::OnInterrupt() {
   if (phase_ == Phase::kTraining || phase_ == Phase::kTrained) BeginEnding(options_.stop_grace);
 }
 
-void Supervisor::OnTime() {
+void TaskSupervisor::OnTime() {
   const std::map<TaskId, absl::Time> due = restarts_due_;
   for (const auto& [task, when] : due)
     if (when <= clock_.Now() && restarts_due_.count(task) > 0) Restart(task);
@@ -210,7 +210,7 @@ void Supervisor::OnTime() {
   }
 }
 
-void Supervisor::BeginEnding(absl::Duration grace) {
+void TaskSupervisor::BeginEnding(absl::Duration grace) {
   phase_ = Phase::kEnding;
   DropRestarts();
   deadline_ = done() ? absl::InfiniteFuture() : clock_.Now() + grace;
@@ -222,26 +222,26 @@ void Supervisor::BeginEnding(absl::Duration grace) {
 
 // When everybody has trained to the end, the ps know, and end by themselves. But of one who died before it had joined
 // they know nothing, and would wait for it.
-void Supervisor::EndServersOfTheLost() {
+void TaskSupervisor::EndServersOfTheLost() {
   if (!first_failure_.has_value() || running_.empty() || !restarts_due_.empty() || !OnlyServersRun()) return;
   report_(absl::StrCat("nobody is left who trains: ending ", NamesOf(running_)));
   BeginEnding(options_.stop_grace);
 }
 
-bool Supervisor::TrainersAreDone() const {
+bool TaskSupervisor::TrainersAreDone() const {
   const std::set<TaskId> rest = TheRest();
   return std::none_of(rest.begin(), rest.end(), IsTrainer);
 }
 
-bool Supervisor::OnlyServersRun() const { return std::all_of(running_.begin(), running_.end(), IsServer); }
+bool TaskSupervisor::OnlyServersRun() const { return std::all_of(running_.begin(), running_.end(), IsServer); }
 
-void Supervisor::AskServersToEnd() {
+void TaskSupervisor::AskServersToEnd() {
   if (servers_asked_ || !OnlyServersRun()) return;
   servers_asked_ = true;
   for (const TaskId& task : running_) backend_.End(task, EndMode::kGently);
 }
 
-void Supervisor::KillAll() {
+void TaskSupervisor::KillAll() {
   phase_ = Phase::kKilling;
   deadline_ = absl::InfiniteFuture();
   for (const TaskId& task : running_) backend_.End(task, EndMode::kAtOnce);

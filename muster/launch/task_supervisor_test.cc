@@ -1,4 +1,4 @@
-#include "muster/launch/supervisor.h"
+#include "muster/launch/task_supervisor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "muster/launch/noting_backend.h"
 
-namespace muster::supervisor_test {
+namespace muster::task_supervisor_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -40,11 +40,11 @@ class SupervisorTest : public testing::Test {
   SimulatedClock clock_;
   NotingBackend backend_;
   std::vector<std::string> lines_;
-  Supervisor supervisor_{{kPs, kChief, kWorker0, kWorker1},
-                         {.chief = kChief, .stop_grace = kGrace, .last_grace = kLastGrace},
-                         backend_,
-                         clock_,
-                         [this](const std::string& line) { lines_.push_back(line); }};
+  TaskSupervisor supervisor_{{kPs, kChief, kWorker0, kWorker1},
+                             {.chief = kChief, .stop_grace = kGrace, .last_grace = kLastGrace},
+                             backend_,
+                             clock_,
+                             [this](const std::string& line) { lines_.push_back(line); }};
 };
 
 TEST_F(SupervisorTest, AllEndWell) {
@@ -213,18 +213,18 @@ class HealingTest : public testing::Test {
   std::vector<std::string> lines_;
   std::vector<std::string> relaunched_;
   absl::Status can_launch_;
-  Supervisor supervisor_{{kPs, kChief, kWorker0},
-                         {.chief = kChief,
-                          .restart_policy = [](const TaskId&) { return RestartPolicy{.limit = 3}; },
-                          .retryable = IsRetryableInForeground,
-                          .relaunch =
-                              [this](const TaskId& task) {
-                                relaunched_.push_back(task.ToString());
-                                return can_launch_;
-                              }},
-                         backend_,
-                         clock_,
-                         [this](const std::string& line) { lines_.push_back(line); }};
+  TaskSupervisor supervisor_{{kPs, kChief, kWorker0},
+                             {.chief = kChief,
+                              .restart_policy = [](const TaskId&) { return RestartPolicy{.limit = 3}; },
+                              .retryable = IsRetryableInForeground,
+                              .relaunch =
+                                  [this](const TaskId& task) {
+                                    relaunched_.push_back(task.ToString());
+                                    return can_launch_;
+                                  }},
+                             backend_,
+                             clock_,
+                             [this](const std::string& line) { lines_.push_back(line); }};
 };
 
 TEST_F(HealingTest, WhoIsKilledIsStartedAgainAtOnceTheFirstTime) {
@@ -354,4 +354,4 @@ TEST_F(HealingTest, WhoWaitsToBeStartedAgainIsWaitedForAfterTheChief) {
 }
 
 }  // namespace
-}  // namespace muster::supervisor_test
+}  // namespace muster::task_supervisor_test

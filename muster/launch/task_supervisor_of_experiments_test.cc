@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "muster/launch/noting_backend.h"
-#include "muster/launch/supervisor.h"
+#include "muster/launch/task_supervisor.h"
 
-namespace muster::supervisor_of_experiments_test {
+namespace muster::task_supervisor_of_experiments_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -56,7 +56,7 @@ class ExperimentTest : public testing::Test {
     supervisor().OnTime();
   }
   // Made at first use, of tasks_ and policies_.
-  Supervisor& supervisor() {
+  TaskSupervisor& supervisor() {
     if (!supervisor_.has_value()) Make();
     return *supervisor_;
   }
@@ -70,7 +70,7 @@ class ExperimentTest : public testing::Test {
 
  private:
   void Make() {
-    SupervisorOptions options{.chief = chief_, .rule = EndRule::kAllDecide};
+    TaskSupervisorOptions options{.chief = chief_, .rule = EndRule::kAllDecide};
     options.restart_policy = [this](const TaskId& task) {
       const auto found = policies_.find(task);
       return found == policies_.end() ? RestartPolicy{.when = RestartWhen::kNever} : found->second;
@@ -87,7 +87,7 @@ class ExperimentTest : public testing::Test {
   }
 
   std::vector<std::string> lines_, relaunched_, changes_;
-  std::optional<Supervisor> supervisor_;
+  std::optional<TaskSupervisor> supervisor_;
 };
 
 TEST_F(ExperimentTest, WhenMasterAndWorkersHaveFinishedTheEvaluatorHasItsGraceAndThePsAreEnded) {
@@ -303,4 +303,4 @@ TEST_F(ExperimentTest, LinesCallTasksAsTheyAreToldTo) {
 }
 
 }  // namespace
-}  // namespace muster::supervisor_of_experiments_test
+}  // namespace muster::task_supervisor_of_experiments_test
