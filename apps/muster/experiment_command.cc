@@ -20,6 +20,7 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/cluster/environment.h"
 #include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/registry/run_state.h"
 #include "muster/launch/spec/experiment_file.h"
@@ -100,7 +101,6 @@ class ShownLog {
 
   LogReader reader_;
   LogOutput output_;
-  bool knows_names_ = false;
   size_t width_ = 0;  // of names
   bool look_ = true;  // at the state, whenever that was done last
   absl::Time looked_ = absl::InfinitePast();
@@ -111,6 +111,7 @@ class ShownLog {
 };
 
 absl::StatusOr<bool> ShownLog::Show() {
+  RETURN_IF_ERROR(FindNames());
   for (;;) {
     // First, so that whatever was written before the end is read.
     RETURN_IF_ERROR(LookAtState());
@@ -137,7 +138,7 @@ absl::Status ShownLog::LookAtState() {
   }
   ended_ = lost || (HasEnded(run.state) && !RunLock::IsHeld(home_.lock(id_)));
   WatchSupervisor(run.supervisor);
-  return FindNames();
+  return absl::OkStatus();
 }
 
 // Until a run of a grid has its turn, only the grid's supervisor is there.
@@ -159,17 +160,18 @@ void ShownLog::ForgetSupervisor() {
   supervisor_fd_ = -1;
 }
 
-// Which names lines will have, as soon as the registry knows the tasks. Those of a grid's last run are the longest.
+// Which names lines will have: those of the file's tasks, of a grid the last run's, which are the longest.
 absl::Status ShownLog::FindNames() {
-  if (knows_names_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const NewExperiment asked, registry_.Specification(id_.number));
+  ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(asked.file_text, asked.file_name));
   const ExperimentId longest = runs_ > 0 ? ExperimentId{id_.number, runs_} : id_;
-  ASSIGN_OR_RETURN(const std::vector<TaskRecord> tasks, registry_.Tasks(longest));
-  knows_names_ = !tasks.empty();
+  std::vector<TaskId> tasks = TasksOfFile(file);
+  if (!file.install.empty()) tasks.push_back({kBuildJob, 0});
   const std::vector<std::string>& only = options_.only;
-  if (only.empty()) width_ = std::max(width_, longest.ToString().size());
-  for (const TaskRecord& task : tasks) {
-    const bool wanted = only.empty() || std::find(only.begin(), only.end(), LabelOf(task.task)) != only.end();
-    if (wanted) width_ = std::max(width_, FullName(longest, task.task).size());
+  if (only.empty()) width_ = longest.ToString().size();
+  for (const TaskId& task : tasks) {
+    const bool wanted = only.empty() || std::find(only.begin(), only.end(), LabelOf(task)) != only.end();
+    if (wanted) width_ = std::max(width_, FullName(longest, task).size());
   }
   return absl::OkStatus();
 }

@@ -111,8 +111,8 @@ TEST_F(ExperimentBadInput, IdsThatDoNotExist) {
   for (const std::string command : {"kill", "show", "rerun"}) EXPECT_THAT(Mistake({command}), HasSubstr("toy"));
   Out({"train"});
   EXPECT_THAT(Mistake({"status", "1.worker.7"}), HasSubstr("1.worker.7"));
-  EXPECT_THAT(Mistake({"show", "1.3"}), HasSubstr("1.3"));
-  EXPECT_THAT(Mistake({"kill", "1.3"}), HasSubstr("1.3"));
+  EXPECT_THAT(Mistake({"show", "1.3"}), HasSubstr("experiment 1 isn't a grid: it has no run 3"));
+  EXPECT_THAT(Mistake({"kill", "1.3"}), HasSubstr("it has no run 3"));
 }
 
 TEST_F(ExperimentBadInput, FlagsOfTheOthers) {

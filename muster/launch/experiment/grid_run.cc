@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -133,17 +134,33 @@ class GridRun {
  private:
   ExperimentId IdOf(int run) const { return {.number = progress_.id().number, .run = run}; }
 
-  absl::Status StartRun(int run) {
+  // Nothing: it runs. Otherwise what it has ended with.
+  std::optional<RunState> StartRun(int run) {
     const absl::Status started = StartSupervisorOf(run);
-    if (!started.ok())
-      EndRun(run, RunState::kFailed, absl::StrCat("it could not be started: ", std::string(started.message())));
-    return started;
+    if (started.ok()) return std::nullopt;
+    const auto record = registry_.Run(IdOf(run));
+    if (record.ok() && HasEnded(record->state)) return record->state;
+    EndRun(run, RunState::kFailed, absl::StrCat("it could not be started: ", std::string(started.message())));
+    return RunState::kFailed;
+  }
+
+  // `muster kill` holds it for a moment, when it ends a run before its turn.
+  absl::StatusOr<RunLock> TakeLock(const ExperimentId& id) {
+    constexpr int kLockPauseMs = 10;
+    for (int tries = 100;; --tries) {
+      absl::StatusOr<RunLock> lock = RunLock::Take(home_.lock(id));
+      if (tries == 0 || !absl::IsFailedPrecondition(lock.status())) return lock;
+      poll(nullptr, 0, kLockPauseMs);
+    }
   }
 
   absl::Status StartSupervisorOf(int run) {
     const ExperimentId id = IdOf(run);
     RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home_.folder(id)));
-    ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(home_.lock(id)));
+    ASSIGN_OR_RETURN(RunLock lock, TakeLock(id));
+    // `muster kill` may have come before its turn.
+    ASSIGN_OR_RETURN(const RunRecord record, registry_.Run(id));
+    if (HasEnded(record.state)) return absl::CancelledError("it has ended before its turn");
     ASSIGN_OR_RETURN(const pid_t pid, StartSupervisor(home_, id, std::move(lock), muster_command_, /*as_child=*/true));
     return supervisors_.Add(run, pid);
   }

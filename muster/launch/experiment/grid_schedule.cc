@@ -19,20 +19,24 @@ void GridSchedule::Fill() {
   while (!waiting_.empty() && running_.size() < concurrency_) {
     const int run = waiting_.front();
     waiting_.pop_front();
-    if (start_(run).ok()) {
-      running_.insert(run);
+    const std::optional<RunState> ended = start_(run);
+    if (ended.has_value()) {
+      Count(*ended);
     } else {
-      ++failed_;
+      running_.insert(run);
     }
   }
 }
 
 void GridSchedule::OnEnd(int run, RunState state) {
-  if (running_.erase(run) == 0) return;
-  if (state == RunState::kFinished) {
+  if (running_.erase(run) > 0) Count(state);
+}
+
+void GridSchedule::Count(RunState end) {
+  if (end == RunState::kFinished) {
     ++finished_;
   } else {
-    ++(state == RunState::kKilled ? killed_ : failed_);
+    ++(end == RunState::kKilled ? killed_ : failed_);
   }
 }
 

@@ -4,19 +4,19 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "muster/launch/registry/run_state.h"
 
 namespace muster {
 
 class GridSchedule {
  public:
-  // Starts one; an error is the end of this run alone.
-  using Start = std::function<absl::Status(int run)>;
+  // Starts one. Nothing: it runs; otherwise what it has ended with at once, which is the end of this run alone.
+  using Start = std::function<std::optional<RunState>(int run)>;
 
   // `runs`: those to be started. `concurrency` >= 1.
   GridSchedule(const std::vector<int>& runs, int concurrency, Start start);
@@ -36,6 +36,8 @@ class GridSchedule {
   std::string reason() const;
 
  private:
+  void Count(RunState end);
+
   // Constant after construction.
   const size_t runs_;
   const size_t concurrency_;

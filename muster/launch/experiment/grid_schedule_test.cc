@@ -17,12 +17,13 @@ class GridScheduleTest : public testing::Test {
   GridSchedule Make(const std::vector<int>& runs, int concurrency) {
     return {runs, concurrency, [this](int run) {
               started_.push_back(run);
-              return run == broken_ ? absl::UnavailableError("no process") : absl::OkStatus();
+              return run == broken_ ? std::optional(ends_with_) : std::nullopt;
             }};
   }
 
   std::vector<int> started_;
   int broken_ = 0;  // can't be started
+  RunState ends_with_ = RunState::kFailed;
 };
 
 TEST_F(GridScheduleTest, SoManyAtATimeInTheirOrder) {
@@ -69,6 +70,18 @@ TEST_F(GridScheduleTest, ARunThatCannotBeStartedLeavesItsPlaceToTheNext) {
   EXPECT_TRUE(schedule.done());
   EXPECT_EQ(schedule.state(), RunState::kFailed);
   EXPECT_EQ(schedule.reason(), "1 of 2 runs failed");
+}
+
+TEST_F(GridScheduleTest, ARunThatWasKilledBeforeItsTurnIsPassedOver) {
+  broken_ = 2;
+  ends_with_ = RunState::kKilled;
+  GridSchedule schedule = Make({1, 2, 3}, 1);
+  schedule.Fill();
+  schedule.OnEnd(1, RunState::kFinished);
+  schedule.Fill();
+  EXPECT_THAT(schedule.running(), ElementsAre(3));
+  schedule.OnEnd(3, RunState::kFinished);
+  EXPECT_EQ(schedule.reason(), "1 of 3 was killed");
 }
 
 TEST_F(GridScheduleTest, StoppedItStartsNoneAnyMore) {
