@@ -23,9 +23,12 @@ RUN_MARK = re.compile(r"^<!-- run\b", re.MULTILINE)
 CONSOLE = re.compile(r"^```console$", re.MULTILINE)
 TOGETHER = re.compile(r"<!-- together with: (?P<pages>[^>]*?) -->")
 
-# What another run prints otherwise. Times of the log, rates, decimals, process ids, ports that nobody asked for.
+# What another run prints otherwise. Times of the log, sizes of checkpoints, rates, decimals, process ids, ports that
+# nobody asked for.
 VOLATILE = [
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "DATE"),
+    # A checkpoint's size, which `muster checkpoint ls` prints behind its date: its manifest has checksums in decimal.
+    (re.compile(r"(?<=DATE) +\d+\b"), " BYTES"),
     (re.compile(r"\b\d\d:\d\d:\d\d\.\d+"), "TIME"),
     (re.compile(r"global_step/sec: \S+"), "global_step/sec: RATE"),
     (re.compile(r"\bpid \d+"), "pid PID"),
