@@ -13,8 +13,8 @@
 #include "apps/muster/experiment_command.h"
 #include "apps/muster/experiment_folder.h"
 #include "apps/muster/experiment_json.h"
-#include "apps/muster/text_table.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/aligned_lines.h"
 
 namespace muster {
 namespace {
@@ -58,7 +58,7 @@ std::string TableOf(const std::vector<RunRecord>& runs) {
   for (const RunRecord& run : runs)
     rows.push_back({run.id.ToString(), run.project, std::string(Name(run.state)), ShownTime(run.created),
                     DurationOf(run), HasEnded(run.state) ? absl::StrCat(run.exit_code) : "", ParametersOf(run)});
-  return TextTable(std::move(rows));
+  return AlignedText(std::move(rows));
 }
 
 std::string JsonListOf(const std::vector<RunRecord>& runs) {

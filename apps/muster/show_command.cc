@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "apps/muster/experiment_command.h"
 #include "apps/muster/experiment_json.h"
-#include "apps/muster/text_table.h"
+#include "muster/base/one_line.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/results/metrics.h"
 

@@ -13,8 +13,9 @@
 #include "apps/muster/experiment_command.h"
 #include "apps/muster/experiment_folder.h"
 #include "apps/muster/experiment_json.h"
-#include "apps/muster/text_table.h"
+#include "muster/base/one_line.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/aligned_lines.h"
 
 namespace muster {
 namespace {
@@ -83,7 +84,7 @@ absl::Status ShowExperiments(Registry& registry, const StatusFlags& flags) {
   std::vector<std::vector<std::string>> rows = {{"ID", "PROJECT", "STATE", "AGE"}};
   for (const RunRecord& run : runs)
     rows.push_back({run.id.ToString(), run.project, std::string(Name(run.state)), AgeOf(run)});
-  std::fputs(TextTable(std::move(rows)).c_str(), stdout);
+  std::fputs(AlignedText(std::move(rows)).c_str(), stdout);
   return absl::OkStatus();
 }
 
@@ -107,7 +108,7 @@ absl::Status ShowRuns(Registry& registry, const RunRecord& grid, bool json) {
   std::vector<std::vector<std::string>> rows = {{"ID", "STATE", "PARAMETERS", "WHY"}};
   for (const RunRecord& run : runs)
     rows.push_back({run.id.ToString(), std::string(Name(run.state)), ParametersText(run.parameters), run.reason});
-  std::fputs(TextTable(std::move(rows)).c_str(), stdout);
+  std::fputs(AlignedText(std::move(rows)).c_str(), stdout);
   return absl::OkStatus();
 }
 
@@ -137,7 +138,7 @@ absl::Status ShowTasks(Registry& registry, const RunRecord& run, const Experimen
   for (const TaskRecord& task : tasks)
     rows.push_back({FullName(run.id, task.task), std::string(Name(task.state)), ShownTime(task.since),
                     task.pid > 0 ? absl::StrCat(task.pid) : "", absl::StrCat(task.restarts), WhyText(task)});
-  std::fputs(TextTable(std::move(rows)).c_str(), stdout);
+  std::fputs(AlignedText(std::move(rows)).c_str(), stdout);
   return absl::OkStatus();
 }
 

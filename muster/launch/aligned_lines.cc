@@ -1,9 +1,11 @@
 #include "muster/launch/aligned_lines.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/one_line.h"
 
 namespace muster {
 namespace {
@@ -15,11 +17,14 @@ size_t CharactersOf(const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> AlignedLines(const std::vector<std::vector<std::string>>& cells, size_t left) {
+std::vector<std::string> AlignedLines(std::vector<std::vector<std::string>> cells, size_t left) {
   std::vector<size_t> widths;
-  for (const auto& row : cells) {
+  for (auto& row : cells) {
     widths.resize(std::max(widths.size(), row.size()), 0);
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], CharactersOf(row[i]));
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = OneLine(row[i]);
+      widths[i] = std::max(widths[i], CharactersOf(row[i]));
+    }
   }
   std::vector<std::string> lines;
   for (const auto& row : cells) {
@@ -32,6 +37,12 @@ std::vector<std::string> AlignedLines(const std::vector<std::vector<std::string>
     lines.push_back(std::move(line));
   }
   return lines;
+}
+
+std::string AlignedText(std::vector<std::vector<std::string>> cells, size_t left) {
+  std::string text;
+  for (const std::string& line : AlignedLines(std::move(cells), left)) absl::StrAppend(&text, line, "\n");
+  return text;
 }
 
 }  // namespace muster

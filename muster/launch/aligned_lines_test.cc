@@ -19,5 +19,14 @@ TEST(AlignedLines, NothingBehindALine) {
   EXPECT_THAT(AlignedLines({}, 1), IsEmpty());
 }
 
+TEST(AlignedLines, NoCellBreaksItsLine) {
+  EXPECT_THAT(AlignedLines({{"A", "B"}, {"x\ny", "1"}}), ElementsAre("A       B", "x\\x0ay  1"));
+}
+
+TEST(AlignedText, EachLineHasItsEnd) {
+  EXPECT_EQ(AlignedText({{"A", "B"}, {"long", "x"}}), "A     B\nlong  x\n");
+  EXPECT_EQ(AlignedText({}), "");
+}
+
 }  // namespace
 }  // namespace muster::aligned_lines_test

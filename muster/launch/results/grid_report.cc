@@ -100,7 +100,7 @@ std::string GridTable(std::vector<GridRow> rows, const GridReportOptions& option
     }
     cells.push_back(std::move(line));
   }
-  return absl::StrCat(absl::StrJoin(AlignedLines(cells, 2), "\n"), "\n");
+  return AlignedText(std::move(cells), 2);
 }
 
 std::string GridJson(std::vector<GridRow> rows, const GridReportOptions& options) {

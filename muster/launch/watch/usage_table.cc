@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -82,7 +83,7 @@ std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows) {
   std::vector<std::vector<std::string>> cells = {{kUsageHeadings.begin(), kUsageHeadings.end()}};
   if (with_progress) cells[0].insert(cells[0].end(), kProgressHeadings.begin(), kProgressHeadings.end());
   for (const UsageRow& row : rows) cells.push_back(UsageCells(row, with_progress));
-  return AlignedLines(cells, kLeftAligned);
+  return AlignedLines(std::move(cells), kLeftAligned);
 }
 
 std::string UsageJson(const std::vector<UsageRow>& rows, absl::Time now) {
