@@ -34,11 +34,14 @@ void TaskLogs::Say(std::string_view text) {
 }
 
 void TaskLogs::Flush() {
-  for (auto& [folder, log] : logs_) {
-    if (!log.unflushed) continue;
-    log.file->Flush();
-    log.unflushed = false;
-  }
+  for (auto& [folder, log] : logs_)
+    if (folder != kExperimentLog) FlushOne(log);
+  if (const auto own = logs_.find(kExperimentLog); own != logs_.end()) FlushOne(own->second);
+}
+
+void TaskLogs::FlushOne(Log& log) {
+  if (log.unflushed) log.file->Flush();
+  log.unflushed = false;
 }
 
 std::deque<std::string> TaskLogs::LastLines(const TaskId& task) const {

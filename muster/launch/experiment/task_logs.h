@@ -39,7 +39,8 @@ class TaskLogs {
   void AddState(RunState state);
   // A line of muster's own, or several, in the run's log.
   void Say(std::string_view text);
-  // Makes what was added visible to readers.
+  // Makes what was added visible to readers, the run's own lines last: who sees there that it has ended, sees all that
+  // its tasks have written.
   void Flush();
 
   // Of both streams, oldest first. Empty: it has written nothing.
@@ -54,6 +55,7 @@ class TaskLogs {
   };
 
   Log& Of(const std::string& folder);
+  static void FlushOne(Log& log);
   void Add(Log& log, LogKind kind, std::string_view text);
   void AddLine(Log& log, OutputStream stream, std::string_view line);
 

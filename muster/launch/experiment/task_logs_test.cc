@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/base/file_system.h"
+#include "muster/launch/task_log/log_watch.h"
 
 namespace muster::task_logs_test {
 namespace {
@@ -71,6 +72,22 @@ TEST_F(TaskLogsTest, TheLastLinesAreKept) {
   EXPECT_THAT(logs_.LastLines(kMaster), ElementsAre("a", "b"));
   logs_.Finish(kMaster);
   EXPECT_THAT(logs_.LastLines(kMaster), ElementsAre("b", "c"));
+}
+
+TEST_F(TaskLogsTest, TheRunsOwnLinesAreSeenLast) {
+  logs_.AddState(kMaster, RunState::kRunning);
+  logs_.AddState(RunState::kRunning);
+  logs_.Flush();
+  LogWatch watch;
+  enum Keys : size_t { kOwn, kTask };
+  ASSERT_EQ(watch.Add(folder_ + "/experiment", kOwn, /*files=*/true), LogWatch::Seen::kWatched);
+  ASSERT_EQ(watch.Add(folder_ + "/master", kTask, /*files=*/true), LogWatch::Seen::kWatched);
+  logs_.AddState(RunState::kFinished);
+  logs_.Take(kMaster, OutputStream::kStdout, "done\n");
+  logs_.Flush();
+  std::vector<size_t> keys;
+  ASSERT_TRUE(watch.Changed(keys));
+  EXPECT_THAT(keys, ElementsAre(kTask, kOwn));
 }
 
 }  // namespace
