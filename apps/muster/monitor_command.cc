@@ -21,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "apps/muster/experiment_command.h"
-#include "apps/muster/own_variable.h"
+#include "apps/muster/own_environment.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/spec/resources.h"

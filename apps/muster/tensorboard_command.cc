@@ -13,11 +13,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "apps/muster/experiment_command.h"
-#include "apps/muster/own_variable.h"
+#include "apps/muster/own_environment.h"
 #include "muster/base/free_ports.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
@@ -66,10 +65,9 @@ absl::StatusOr<std::string> FindTensorboard(Registry& registry, const Experiment
   const std::string environment_folder = EnvironmentFolder(experiment, home);
   if (!environment_folder.empty()) search_paths.push_back(environment_folder + "/bin");
   search_paths.push_back(OwnVariable("PATH"));
-  for (const std::string& variable : experiment.environment)
-    if (absl::StartsWith(variable, "PATH=")) search_paths.push_back(variable.substr(5));
+  search_paths.push_back(VariableIn(experiment.environment, "PATH"));
   for (const std::string& search_path : search_paths)
-    if (auto program = FindProgram("tensorboard", search_path); program.ok()) return program;
+    if (auto program = FindProgram("tensorboard", search_path); !search_path.empty() && program.ok()) return program;
   return WrongConfigurationError(absl::StrCat("TensorBoard isn't installed: neither on PATH nor where experiment ",
                                               id.ToString(), " runs; pip install tensorboard",
                                               environment_folder.empty() ? ""
@@ -121,8 +119,8 @@ absl::Status StartTensorboard(const TensorboardFlags& flags) {
                                                    ": accepted is an experiment or a run of a grid, here ",
                                                    name.id.ToString(), "; all its tasks share one OUTPUT_DIR"));
   ASSIGN_OR_RETURN(const std::string folder, FolderOf(*opened.registry, name.id));
-  ASSIGN_OR_RETURN(const std::string program, FindTensorboard(*opened.registry, name.id, opened.home));
   ASSIGN_OR_RETURN(FreePorts port, PortFor(flags.port));
+  ASSIGN_OR_RETURN(const std::string program, FindTensorboard(*opened.registry, name.id, opened.home));
   opened.registry.reset();  // this process goes on as TensorBoard
   const std::string number = absl::StrCat(port.port(0));
   const std::string url = absl::StrCat("http://127.0.0.1:", number, "/");

@@ -17,6 +17,7 @@
 #include "apps/muster/check_experiment.h"
 #include "apps/muster/experiment_command.h"
 #include "apps/muster/experiment_folder.h"
+#include "apps/muster/own_environment.h"
 #include "apps/muster/submit_experiment.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/spec/resources.h"
