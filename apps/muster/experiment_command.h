@@ -17,8 +17,11 @@ struct OpenedHome {
   std::unique_ptr<Registry> registry;
 };
 
-// MUSTER_HOME (~/.muster) and its registry, after Registry::Reconcile, whose finds it says on stderr.
+// MUSTER_HOME (~/.muster) and its registry, after ReconcileAloud.
 absl::StatusOr<OpenedHome> OpenHome();
+
+// Registry::Reconcile, whose finds it says on stderr: of a grid in one line, not of each run that waited.
+absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, const Home& home);
 
 // What the user means: `text`, or without one the last experiment of the project in the working directory (or, with no
 // file there, the last of all). NotFound.
@@ -32,20 +35,5 @@ int ReportError(const std::string& command, const absl::Status& status);
 std::string ShownTime(absl::Time time);
 // "12 s", "4 min", "3 h", "2 d".
 std::string ShownAge(absl::Duration age);
-
-// Shows an experiment's lines as they come, from the beginning or (`last_lines`) from its end, until it has ended, all
-// of it has been shown, and its supervisor is gone; or a signal ends this process (a caller that wants to detach
-// catches SIGINT with `stop_fd`, readable when it is to return early). In a grid the lines of all runs. `only`: these
-// tasks.
-struct FollowOptions {
-  std::vector<std::string> only;
-  bool follow = true;   // false: what is there, and no more
-  int last_lines = -1;  // of each task; -1: all
-  bool json = false;    // an object a line: id, time, kind, text
-  bool color = false;
-  int stop_fd = -1;
-};
-// True if the experiment has ended.
-absl::StatusOr<bool> ShowLog(const OpenedHome& opened, const ExperimentId& id, const FollowOptions& options);
 
 }  // namespace muster

@@ -14,16 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "apps/muster/experiment_command.h"
 #include "apps/muster/experiment_json.h"
 #include "apps/muster/interrupt_fd.h"
+#include "apps/muster/shown_log.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/registry/run_lock.h"
-#include "muster/launch/task_log/log_reader.h"
 #include "muster/launch/task_log/shown_line.h"
 
 namespace muster {
@@ -59,9 +58,9 @@ struct KillFlags {
 // A supervisor that is being ended, held by a descriptor, so that a later process with its number isn't taken for it.
 class Victim {
  public:
-  Victim(const ExperimentId& id, int pid_fd, std::vector<LogReader::Source> logs, size_t width)
-      : id_(id), pid_fd_(pid_fd), reader_(std::move(logs), {}), width_(width) {
-    reader_.StartAtLast(0);
+  Victim(const ExperimentId& id, int pid_fd, std::unique_ptr<LogReader> reader, size_t width)
+      : id_(id), pid_fd_(pid_fd), reader_(std::move(reader)), width_(width) {
+    reader_->StartAtLast(0);
   }
   ~Victim() { close(pid_fd_); }
   Victim(const Victim&) = delete;
@@ -69,7 +68,7 @@ class Victim {
 
   const ExperimentId& id() const { return id_; }
   int pid_fd() const { return pid_fd_; }
-  int wake_fd() const { return reader_.wake_fd(); }
+  int wake_fd() const { return reader_->wake_fd(); }
   // That it has ended meanwhile is no mistake.
   void Signal(int number) const { (void)SignalPidFd(pid_fd_, number); }
 
@@ -80,12 +79,9 @@ class Victim {
 
   // What has come to the logs about its tasks, not of them.
   absl::Status ShowStates() {
-    RETURN_IF_ERROR(reader_.ReadMore([this](const LogLineRecord& line) {
+    RETURN_IF_ERROR(reader_->ReadMore([this](const LogLineRecord& line) {
       if (line.kind != LogKind::kState && line.kind != LogKind::kMuster) return;
-      std::string name = absl::StrCat(id_.ToString(), ".", std::string(line.task));
-      const std::string own = absl::StrCat(".", kExperimentLog);
-      if (absl::EndsWith(name, own)) name.resize(name.size() - own.size());
-      std::printf("%s\n", ShownLine(name, width_, line, false).c_str());
+      std::printf("%s\n", ShownLine(NameOfLine(id_, line), width_, line, false).c_str());
     }));
     std::fflush(stdout);
     return absl::OkStatus();
@@ -94,7 +90,7 @@ class Victim {
  private:
   const ExperimentId id_;
   const int pid_fd_;
-  LogReader reader_;
+  const std::unique_ptr<LogReader> reader_;
   const size_t width_;
 };
 
@@ -120,13 +116,6 @@ absl::StatusOr<std::vector<ExperimentId>> Wanted(Registry& registry, const KillF
     if (std::find(ids.begin(), ids.end(), name.id) == ids.end()) ids.push_back(name.id);
   }
   return ids;
-}
-
-std::vector<LogReader::Source> LogsOf(const Home& home, const RunRecord& run) {
-  std::vector<LogReader::Source> logs = {{home.logs(run.id), ""}};
-  for (int i = 1; i <= run.runs; ++i)
-    logs.push_back({home.logs({.number = run.id.number, .run = i}), absl::StrCat(i, ".")});
-  return logs;
 }
 
 absl::StatusOr<size_t> WidthOf(Registry& registry, const RunRecord& run) {
@@ -166,7 +155,7 @@ absl::StatusOr<std::unique_ptr<Victim>> Hold(const OpenedHome& opened, const Exp
     // A supervisor holds its lock to its end: it was the one with that number all the time.
     if (pid_fd >= 0 && RunLock::IsHeld(lock) && still.supervisor == run.supervisor && !HasEnded(still.state)) {
       ASSIGN_OR_RETURN(const size_t width, WidthOf(*opened.registry, run));
-      auto victim = std::make_unique<Victim>(id, pid_fd, LogsOf(opened.home, run), width);
+      auto victim = std::make_unique<Victim>(id, pid_fd, OpenLog(opened.home, run), width);
       RETURN_IF_ERROR(victim->ShowStates());  // from here on
       return victim;
     }

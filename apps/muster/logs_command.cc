@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "apps/muster/color_flag.h"
 #include "apps/muster/experiment_command.h"
+#include "apps/muster/shown_log.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {

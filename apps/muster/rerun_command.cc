@@ -10,6 +10,7 @@
 #include "apps/muster/experiment_command.h"
 #include "apps/muster/submit_experiment.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/project/project_tree.h"
 #include "muster/launch/spec/resources.h"
 
 namespace muster {
@@ -49,11 +50,12 @@ absl::StatusOr<int> Rerun(const RerunFlags& flags) {
     submission.experiment.grid = false;
   }
   if (flags.no_gpus) submission.experiment.options.no_gpus = true;
-  const std::string tree = opened.home.trees() + "/" + submission.experiment.tree;
-  if (!PosixFileSystem().Exists(tree))
-    return absl::FailedPreconditionError(absl::StrCat("the code of experiment ", name.id.ToString(),
-                                                      " isn't kept any more (", tree, "); muster train in ",
-                                                      submission.experiment.folder, " takes what is there now"));
+  const absl::Status kept = KeepTree(opened.home.trees(), submission.experiment.tree);
+  if (absl::IsNotFound(kept))
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the code of experiment ", name.id.ToString(), " isn't kept any more (", opened.home.trees(), "/",
+        submission.experiment.tree, "); muster train in ", submission.experiment.folder, " takes what is there now"));
+  RETURN_IF_ERROR(kept);
   ASSIGN_OR_RETURN(const ExperimentFile file,
                    ParseExperimentFile(submission.experiment.file_text, submission.experiment.file_name));
   RETURN_IF_ERROR(CheckExperiment(file, submission.experiment.runs, submission.experiment.options, ThisMachine()));

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "apps/muster/color_flag.h"
 #include "apps/muster/experiment_json.h"
 #include "apps/muster/interrupt_fd.h"
+#include "apps/muster/shown_log.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/project/project_tree.h"
@@ -33,19 +35,27 @@ std::string OwnProgram() {
   return std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
 }
 
-absl::StatusOr<ExperimentId> StartAgain(const OpenedHome& opened, const Submission& submission) {
+struct Started {
+  ExperimentId id;
+  std::unique_ptr<LogReader> log;  // where this attempt's lines begin
+};
+
+absl::StatusOr<Started> StartAgain(const OpenedHome& opened, const Submission& submission) {
   const ExperimentId id = *submission.again;
   const absl::Status goes_on = absl::FailedPreconditionError(
       absl::StrCat("experiment ", id.ToString(), " goes on; muster kill ", id.ToString(), " ends it"));
   absl::StatusOr<RunLock> lock = RunLock::Take(opened.home.lock(id));
   if (absl::IsFailedPrecondition(lock.status())) return goes_on;
   RETURN_IF_ERROR(lock.status());
+  ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
+  std::unique_ptr<LogReader> log = OpenLog(opened.home, former);
+  RETURN_IF_ERROR(PassOverAll(*log));
   RETURN_IF_ERROR(opened.registry->Restart(id, submission.experiment));
   RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), OwnProgram()).status());
-  return id;
+  return Started{id, std::move(log)};
 }
 
-absl::StatusOr<ExperimentId> Start(const OpenedHome& opened, const Submission& submission) {
+absl::StatusOr<Started> Start(const OpenedHome& opened, const Submission& submission) {
   if (submission.again.has_value()) return StartAgain(opened, submission);
   std::optional<RunLock> lock;
   const auto take_lock = [&](const ExperimentId& id) -> absl::Status {
@@ -57,7 +67,8 @@ absl::StatusOr<ExperimentId> Start(const OpenedHome& opened, const Submission& s
   ASSIGN_OR_RETURN(const int64_t number, opened.registry->Create(submission.experiment, take_lock));
   const ExperimentId id = {.number = number};
   RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), OwnProgram()).status());
-  return id;
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  return Started{id, OpenLog(opened.home, run)};
 }
 
 std::string GoesOnText(const ExperimentId& id) {
@@ -92,9 +103,10 @@ absl::Status PrintResults(const OpenedHome& opened, const RunRecord& grid, const
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const ExperimentId& id, const ShowFlags& flags,
+absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started, const ShowFlags& flags,
                                 const InterruptFd& interrupt) {
-  FollowOptions options = {.json = flags.json, .stop_fd = interrupt.fd()};
+  const ExperimentId& id = started.id;
+  FollowOptions options = {.reader = started.log.get(), .json = flags.json, .stop_fd = interrupt.fd()};
   ASSIGN_OR_RETURN(options.color, WantsColor("auto", STDOUT_FILENO));
   ASSIGN_OR_RETURN(const bool ended, ShowLog(opened, id, options));
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
@@ -120,14 +132,8 @@ void AddShowFlags(CLI::App& command, ShowFlags& flags) {
   command.add_flag("--json", flags.json, "An object a line: each line of the logs, the experiment itself last");
 }
 
-std::vector<std::string> OwnEnvironment() {
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
-  return environment;
-}
-
 absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& home, bool quiet) {
-  ASSIGN_OR_RETURN(const ProjectFiles files, ListProject(folder));
+  ASSIGN_OR_RETURN(const ProjectFiles files, ListProject(folder, {home.path()}));
   const std::string title = SyncTitle(files) + "...";
   if (!quiet) Print(title);
   const bool terminal = !quiet && isatty(STDOUT_FILENO);
@@ -144,12 +150,13 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
 absl::StatusOr<int> Submit(const OpenedHome& opened, const Submission& submission, const ShowFlags& flags) {
   // From here on Ctrl-C ends the showing alone: an experiment never is without its supervisor because of it.
   const InterruptFd interrupt;
-  ASSIGN_OR_RETURN(const ExperimentId id, Start(opened, submission));
+  ASSIGN_OR_RETURN(const Started started, Start(opened, submission));
+  const ExperimentId& id = started.id;
   if (!flags.detach) {
     if (submission.experiment.grid && !flags.json)
       Print(absl::StrCat("Experiment ", id.ToString(), ": ", submission.experiment.runs.size(), " runs, ",
                          submission.concurrency, " at a time\n"));
-    return FollowToEnd(opened, id, flags, interrupt);
+    return FollowToEnd(opened, started, flags, interrupt);
   }
   if (!flags.json) {
     Print(GoesOnText(id));

@@ -39,7 +39,4 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
 // Returns the exit code: 0 finished or left to itself; the chief's if it failed; 130 if it was killed.
 absl::StatusOr<int> Submit(const OpenedHome& opened, const Submission& submission, const ShowFlags& flags);
 
-// "NAME=VALUE", of this process.
-std::vector<std::string> OwnEnvironment();
-
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -268,6 +269,30 @@ TEST_F(ExperimentLife, AnotherAttemptGoesOnWhereTheLastOneEnded) {
   EXPECT_EQ(Json({"ls"}).size(), 1) << "no new one";
 }
 
+TEST_F(ExperimentLife, AnotherAttemptShowsItsOwnLinesOnly) {
+  WriteExperiment("run: echo first");
+  Out({"train"});
+  WriteExperiment("run: echo second");
+  const std::string shown = Out({"train", "--experiment", "1"});
+  const std::vector<std::string> states = {"CREATED", "PENDING", "STARTING", "RUNNING", "FINISHED"};
+  EXPECT_EQ(StatesOf(shown, "1"), states);
+  EXPECT_EQ(StatesOf(shown, "1.master"), states);
+  EXPECT_THAT(LinesOf(shown, "1.master"), AllOf(Contains("second"), Not(Contains("first"))));
+  EXPECT_THAT(LinesOf(Out({"logs", "1"}), "1.master"), AllOf(Contains("second"), Contains("first"))) << "both there";
+}
+
+TEST_F(ExperimentLife, AnotherAttemptOfAGridShowsItsOwnLinesOnly) {
+  WriteExperiment("parameters: {step: [1, 2]}\nrun: echo first $STEP");
+  Out({"train"});
+  WriteExperiment("parameters: {step: [1, 2]}\nrun: echo second $STEP");
+  const std::string grid = Out({"train", "--experiment", "1"});
+  EXPECT_THAT(grid, Not(HasSubstr("first")));
+  EXPECT_THAT(LinesOf(grid, "1.1.master"), Contains("second 1"));
+  EXPECT_THAT(LinesOf(grid, "1.2.master"), Contains("second 2"));
+  const std::string run = Out({"train", "--experiment", "1.2"});
+  EXPECT_EQ(StatesOf(run, "1.2.master").size(), 5) << run;
+}
+
 TEST_F(ExperimentLife, AnotherAttemptIsRefusedWhileItGoesOn) {
   const ScriptGate gate(Aside("gate"));
   WriteExperiment("run: read line < " + gate.path());
@@ -292,6 +317,12 @@ TEST_F(ExperimentLife, RerunIsANewOneOfTheOldFileCodeAndParameters) {
   EXPECT_NE(Json({"show", "3"})["output_dir"], Json({"show", "1"})["output_dir"]);
   EXPECT_THAT(LinesOf(Out({"rerun", "2.2"}), "4.master"), Contains("old 2"));
   EXPECT_THAT(LinesOf(Out({"rerun", "2"}), "5.1.master"), Contains("old 1"));
+  // So that `muster gc`, which goes by this time, leaves it alone.
+  const std::string tree = home() + "/code/" + Json({"show", "1"})["tree"].get<std::string>();
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(48);
+  std::filesystem::last_write_time(tree, long_ago);
+  Out({"rerun", "1"});
+  EXPECT_GT(std::filesystem::last_write_time(tree), long_ago);
   std::filesystem::remove_all(home() + "/code");
   const Said gone = Muster({"rerun", "1"});
   EXPECT_EQ(gone.exit_code, 2);
