@@ -17,10 +17,10 @@ namespace muster {
 constexpr size_t kShmTicketBytes = 32;
 
 // Rank 0's side.
-class ShmDoor {
+class ShmGroupDoor {
  public:
   // Unavailable: the system gives no socket.
-  static absl::StatusOr<std::unique_ptr<ShmDoor>> Open(int size);
+  static absl::StatusOr<std::unique_ptr<ShmGroupDoor>> Open(int size);
 
   const std::string& name() const { return name_; }
   const std::string& ticket() const { return ticket_; }
@@ -31,7 +31,7 @@ class ShmDoor {
   absl::StatusOr<std::unique_ptr<ShmMember>> GiveOut();
 
  private:
-  ShmDoor(std::string name, Socket listener, int size);
+  ShmGroupDoor(std::string name, Socket listener, int size);
   void Admit(Socket visitor);
 
   const std::string name_;
@@ -41,15 +41,16 @@ class ShmDoor {
 };
 
 // Another rank's side.
-class ShmVisit {
+class ShmGroupVisit {
  public:
   // Doesn't block. Unavailable: there is no such door on this host. PermissionDenied: it is another user's.
-  static absl::StatusOr<std::unique_ptr<ShmVisit>> Knock(const std::string& name, const std::string& ticket, int rank);
+  static absl::StatusOr<std::unique_ptr<ShmGroupVisit>> Knock(const std::string& name, const std::string& ticket,
+                                                              int rank);
   // Once rank 0 has said that it gives out. Blocks for a few seconds at most.
   absl::StatusOr<std::unique_ptr<ShmMember>> Receive(int rank, int size);
 
  private:
-  explicit ShmVisit(Socket connection) : connection_(std::move(connection)) {}
+  explicit ShmGroupVisit(Socket connection) : connection_(std::move(connection)) {}
   const Socket connection_;
 };
 
