@@ -48,6 +48,10 @@ absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string&
   return ExperimentName{last, std::nullopt};
 }
 
+std::string RefuseEmptyId(const std::string& id) {
+  return id.empty() ? "an empty id is none; left out, it is the last experiment" : "";
+}
+
 int ReportError(const std::string& command, const absl::Status& status) {
   // An experiment file may have several mistakes, a line each.
   const std::vector<std::string> lines = absl::StrSplit(status.message(), '\n', absl::SkipEmpty());

@@ -27,6 +27,10 @@ absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, con
 // file there, the last of all). NotFound.
 absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string& text);
 
+// Checks an ID of the command line: what is wrong with it, or "". An empty one, as "$id" is where no such variable is
+// set, would mean the last experiment.
+std::string RefuseEmptyId(const std::string& id);
+
 // Prints "muster COMMAND: message" and returns the exit code: 2 for what the user said wrong (InvalidArgument,
 // NotFound, FailedPrecondition, IsWrongConfiguration), 1 otherwise.
 int ReportError(const std::string& command, const absl::Status& status);

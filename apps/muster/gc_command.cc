@@ -57,7 +57,7 @@ std::string JsonText(const GarbageReport& report, bool dry_run) {
                               {"dry_run", dry_run},
                               {"notes", report.notes},
                               {"problems", report.problems}};
-  return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string PlainText(const GarbageReport& report, bool dry_run) {

@@ -253,7 +253,7 @@ int KillAndReport(const KillFlags& flags) {
 void AddKillCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<KillFlags>();
   CLI::App* command = app.add_subcommand("kill", kDescription);
-  command->add_option("ID", flags->ids, "Experiments, or runs of grids")->type_name("");
+  command->add_option("ID", flags->ids, "Experiments, or runs of grids")->type_name("")->check(RefuseEmptyId);
   command->add_flag("--all", flags->all, "All that go on, of all projects");
   command->add_flag("--now", flags->now, "Kill at once, without asking");
   command->add_flag("--json", flags->json, "The ended experiments as JSON, instead of lines");

@@ -78,7 +78,8 @@ void AddLogsCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<LogsOptions>();
   CLI::App* command = app.add_subcommand("logs", kDescription);
   command->add_option("ID", options->name, "An experiment, a run or a task: 4, 4.3, 4.worker.2, 4.3.worker.2")
-      ->type_name("");
+      ->type_name("")
+      ->check(RefuseEmptyId);
   command->add_flag("-f,--follow", options->follow, "Go on with what comes, until the experiment has ended");
   command->add_option("--last", options->last, "Only so many of the last lines of each task")->type_name("N");
   command->add_flag("--json", options->json, "An object a line");

@@ -64,7 +64,8 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
   }
   const std::string help = "see muster " + name + (name.empty() ? "--help" : " --help");
   std::string names;
-  for (const CLI::App* below : command->get_subcommands({})) names += (names.empty() ? "" : ", ") + below->get_name();
+  for (const CLI::App* below : command->get_subcommands({}))
+    if (!below->get_group().empty()) names += (names.empty() ? "" : ", ") + below->get_name();
   if (!names.empty()) {
     const std::string what = unknown.empty() ? "no command" : "unknown command " + muster::Quoted(unknown[0]);
     return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + names + "; " + help));

@@ -227,7 +227,8 @@ void AddMonitorCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<MonitorFlags>();
   CLI::App* command = app.add_subcommand("monitor", kDescription);
   command->add_option("ID", flags->id, "An experiment, a run of a grid or a task; the project's last one without")
-      ->type_name("");
+      ->type_name("")
+      ->check(RefuseEmptyId);
   command->add_flag("--once", flags->once, "One table, and no more");
   command->add_option("--interval", flags->interval, "How long from one to the next (default 2)")->type_name("SECONDS");
   command->add_flag("--json", flags->json, "An object a line");

@@ -73,7 +73,7 @@ int RerunAndReport(const RerunFlags& flags) {
 void AddRerunCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<RerunFlags>();
   CLI::App* command = app.add_subcommand("rerun", kDescription);
-  command->add_option("ID", flags->id, "An experiment, or a run of a grid")->type_name("");
+  command->add_option("ID", flags->id, "An experiment, or a run of a grid")->type_name("")->check(RefuseEmptyId);
   command->add_flag("--no-gpus", flags->no_gpus, "Go on without the GPUs that the file asks for");
   AddShowFlags(*command, flags->show);
   command->footer(kFooter);

@@ -89,7 +89,8 @@ void AddResultsCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ResultsFlags>();
   CLI::App* command = app.add_subcommand("results", kDescription);
   command->add_option("ID", flags->id, "An experiment or a run of a grid; the project's last experiment without")
-      ->type_name("");
+      ->type_name("")
+      ->check(RefuseEmptyId);
   command->add_option("--metric", flags->metric, "To sort by")->type_name("NAME");
   command->add_flag("--lowest", flags->lowest, "The lowest first; otherwise the greatest");
   command->add_option("--html", flags->html, "Also write a page with plots")->type_name("FILE");

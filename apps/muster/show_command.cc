@@ -185,7 +185,7 @@ absl::Status Show(const ShowCommandFlags& flags) {
 void AddShowCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ShowCommandFlags>();
   CLI::App* command = app.add_subcommand("show", kDescription);
-  command->add_option("ID", flags->id, "An experiment, or a run of a grid")->type_name("");
+  command->add_option("ID", flags->id, "An experiment, or a run of a grid")->type_name("")->check(RefuseEmptyId);
   command->add_flag("--json", flags->json, "As JSON, on one line");
   command->footer(kFooter);
   command->callback([flags, &exit_code] {

@@ -157,7 +157,9 @@ absl::Status Status(const StatusFlags& flags) {
 void AddStatusCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<StatusFlags>();
   CLI::App* command = app.add_subcommand("status", kDescription);
-  command->add_option("ID", flags->id, "An experiment, a run of a grid, or a task")->type_name("");
+  command->add_option("ID", flags->id, "An experiment, a run of a grid, or a task")
+      ->type_name("")
+      ->check(RefuseEmptyId);
   command->add_flag("--all", flags->all, "Of all projects");
   command->add_flag("--json", flags->json, "As JSON, on one line");
   command->footer(kFooter);

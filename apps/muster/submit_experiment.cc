@@ -84,9 +84,10 @@ int ExitCodeOf(const RunRecord& run) {
 }
 
 std::string EndText(const RunRecord& run) {
-  return absl::StrCat("experiment ", run.id.ToString(), ": ", std::string(Name(run.state)), " after ",
-                      ShownAge(run.ended - run.created), run.reason.empty() ? "" : ": ", run.reason,
-                      "\n  output: ", run.output_dir, "\n");
+  // Another attempt's beginning isn't known: `created` is the first one's.
+  const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
+  return absl::StrCat("experiment ", run.id.ToString(), ": ", std::string(Name(run.state)), after,
+                      run.reason.empty() ? "" : ": ", run.reason, "\n  output: ", run.output_dir, "\n");
 }
 
 absl::Status PrintResults(const OpenedHome& opened, const RunRecord& grid, const std::string& metric) {
@@ -96,7 +97,7 @@ absl::Status PrintResults(const OpenedHome& opened, const RunRecord& grid, const
   for (const RunRecord& run : runs) rows.push_back({run, ReadMetrics(run.output_dir)});
   absl::StatusOr<GridReportOptions> options = ResolveMetric(rows, {.metric = metric});
   if (!options.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(options.status().message()).c_str());
+    std::fprintf(stderr, "muster: %s\n", std::string(options.status().message()).c_str());
     options = GridReportOptions();
   }
   Print(absl::StrCat("\n", GridTable(std::move(rows), *options)));

@@ -146,7 +146,8 @@ void AddTensorboardCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<TensorboardFlags>();
   CLI::App* command = app.add_subcommand("tensorboard", kDescription);
   command->add_option("ID", flags->id, "An experiment or a run of a grid; the project's last experiment without")
-      ->type_name("");
+      ->type_name("")
+      ->check(RefuseEmptyId);
   command->add_option("--port", flags->port, "Where it listens; 0: any free one (default 6006, or a free one)")
       ->type_name("PORT");
   command->add_flag("--json", flags->json, "Say where it is as JSON");

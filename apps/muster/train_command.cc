@@ -19,6 +19,7 @@
 #include "apps/muster/experiment_folder.h"
 #include "apps/muster/own_environment.h"
 #include "apps/muster/submit_experiment.h"
+#include "muster/base/nearest_name.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/spec/resources.h"
 
@@ -136,6 +137,23 @@ absl::StatusOr<std::vector<ParameterValues>> RunsOfAgain(Registry& registry, con
   return runs;
 }
 
+// A parameter of the command line that neither the file has nor its commands mention may be a mistyped one.
+void WarnOfUnknown(const ExperimentFile& file, const ParameterValues& values) {
+  std::vector<std::string> known;
+  for (const ParameterSpec& parameter : file.parameters) known.push_back(parameter.name);
+  for (const auto& [name, value] : values) {
+    ParameterValues others = values;
+    others.erase(name);
+    const bool mentioned = std::any_of(file.run.begin(), file.run.end(), [&others](const std::string& command) {
+      return !FillTemplate(command, others).ok();
+    });
+    if (mentioned || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::fprintf(stderr,
+                 "muster train: parameter '%s' is neither in %s nor in its commands%s: only the environment has it\n",
+                 name.c_str(), file.name.c_str(), NearestHint(name, known).c_str());
+  }
+}
+
 absl::StatusOr<int> Train(TrainFlags flags) {
   if (!absl::SimpleAtoi(flags.stop_grace, &flags.options.stop_grace_seconds) || flags.options.stop_grace_seconds < 0)
     return absl::InvalidArgumentError(
@@ -158,6 +176,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   }
   // What can't run leaves nothing behind, the home included.
   RETURN_IF_ERROR(CheckExperiment(folder.file, experiment.runs, flags.options, ThisMachine()));
+  WarnOfUnknown(folder.file, experiment.runs.front());
   if (!opened.has_value()) {
     ASSIGN_OR_RETURN(opened, OpenHome());
   }
@@ -193,7 +212,8 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
   command->add_option("--seed", flags->seed, "Of --random: the same values for the same seed (default 0)")
       ->type_name("S");
   command->add_option("--experiment", flags->experiment, "Another attempt of this experiment, or run of a grid")
-      ->type_name("ID");
+      ->type_name("ID")
+      ->check(RefuseEmptyId);
   command->add_flag("--no-gpus", flags->options.no_gpus, "Go on without the GPUs that the file asks for");
   command->add_flag("--no-venv", flags->options.no_venv,
                     "Take the python on PATH, whatever version of a framework the file asks for");

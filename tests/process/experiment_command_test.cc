@@ -255,6 +255,15 @@ TEST_F(ExperimentCommand, ParametersOfTheCommandLineReplaceTheFiles) {
   EXPECT_THAT(LinesOf(grid, "2.2.master"), Contains("8 x"));
 }
 
+TEST_F(ExperimentCommand, AParameterThatNothingMentionsIsSaid) {
+  WriteExperiment("parameters: {learning-rate: 0.1}\nrun: echo $LERNING_RATE $LEARNING_RATE");
+  const Said said = Muster({"train", "--param", "lerning-rate=7"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.err, HasSubstr("parameter 'lerning-rate' is neither in muster.yml nor in its commands (nearest: "
+                                  "learning-rate)"));
+  EXPECT_THAT(LinesOf(said.out, "1.master"), Contains("7 0.1"));
+}
+
 TEST_F(ExperimentCommand, TwoAtOnceHaveIdsOfTheirOwn) {
   WriteExperiment("run: echo $EXPERIMENT_ID > $OUTPUT_DIR/id");
   const auto one = StartMuster({"train"});

@@ -128,7 +128,7 @@ std::string GridJson(std::vector<GridRow> rows, const GridReportOptions& options
   report["metric"] = options.metric.empty() ? Json() : Json(options.metric);
   report["lowest_first"] = options.lowest_first;
   report["runs"] = std::move(runs);
-  return absl::StrCat(report.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
+  return absl::StrCat(report.dump(-1, ' ', false, Json::error_handler_t::replace), "\n");
 }
 
 }  // namespace muster

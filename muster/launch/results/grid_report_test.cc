@@ -88,7 +88,9 @@ TEST(GridReport, Table) {
 }
 
 TEST(GridReport, Json) {
-  const auto report = nlohmann::json::parse(GridJson(Rows(), {.metric = "loss", .lowest_first = true}));
+  const std::string text = GridJson(Rows(), {.metric = "loss", .lowest_first = true});
+  EXPECT_EQ(text.find('\n'), text.size() - 1) << "one line";
+  const auto report = nlohmann::json::parse(text);
   EXPECT_EQ(report["metric"], "loss");
   EXPECT_EQ(report["lowest_first"], true);
   const auto& best = report["runs"][0];
