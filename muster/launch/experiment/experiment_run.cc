@@ -110,7 +110,7 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
                 }),
       backend_({.run_id = run_id_,
                 .environment = OutsideVariables(order_.environment),
-                .resident_bytes = ResidentBytes,
+                .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
                 .note = [this](const std::string& line) { logs_.Say(line); }},
                loop_, *this) {}
 

@@ -30,8 +30,7 @@ struct LocalBackendOptions {
   std::string run_id;
   // "NAME=VALUE": what all processes have, mostly this one's own environment.
   std::vector<std::string> environment;
-  // What the processes have of the group that `pid` leads, in bytes: for limits without control groups. Empty: such
-  // limits aren't kept.
+  // For limits without control groups. Empty: such limits aren't kept.
   MemoryWatch::Reader resident_bytes = nullptr;
   // Takes a line for the user about what can't be had here. Empty: nobody is told.
   std::function<void(const std::string& line)> note = nullptr;

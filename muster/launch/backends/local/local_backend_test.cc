@@ -67,7 +67,12 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
   explicit LocalBackendTest(bool control_groups = true)
       : backend_({.run_id = run_id_,
                   .environment = {"PATH=/usr/bin:/bin", "KEPT=own", "ADDED=own"},
-                  .resident_bytes = [this](pid_t) { return resident_; },
+                  .resident_bytes =
+                      [this](const std::vector<pid_t>& pids) {
+                        std::map<pid_t, int64_t> bytes;
+                        for (const pid_t pid : pids) bytes[pid] = resident_;
+                        return bytes;
+                      },
                   .note = [this](const std::string& line) { notes_.push_back(line); },
                   .control_groups = control_groups,
                   .clock = &clock_},
