@@ -21,6 +21,7 @@
 #include "muster/launch/backends/local/child.h"
 #include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/memory_watch.h"
+#include "muster/launch/backends/local/orphans.h"
 #include "muster/launch/fd_loop.h"
 
 namespace muster {
@@ -93,13 +94,16 @@ class LocalBackend final : public Backend {
   bool AwaitMember(const TaskId& task);
   void ForgetMember(Running& running);
   void Finish(const TaskId& task);
+  // Whether it is a task's first process, whose end is OnEnd's.
+  bool IsTask(pid_t pid) const;
 
   // Constant after construction.
   const LocalBackendOptions options_;
   FdLoop& loop_;
   BackendEvents& events_;
 
-  std::unique_ptr<Guard> guard_;  // while started
+  std::unique_ptr<Guard> guard_;      // while started
+  std::unique_ptr<Orphans> orphans_;  // likewise
   std::map<TaskId, Running> running_;
   std::map<TaskId, int> memories_;
   MemoryWatch memory_watch_;
