@@ -19,6 +19,8 @@ namespace muster {
 
 class RunProgress {
  public:
+  // How long a supervisor tries to get the last state written when everything else is over.
+  static constexpr absl::Duration kLastPatience = absl::Minutes(10);
   // Writes both into the registry, blocking.
   using Write = std::function<absl::Status(const RunRecord& run, const std::vector<TaskRecord>& tasks)>;
 
