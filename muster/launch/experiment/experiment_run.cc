@@ -103,7 +103,7 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
       logs_({.folder = order_.home.logs(order_.run.id), .most_bytes = order_.file.log_bytes}, RealClock()),
       progress_(order_.run, logs_, RealClock(),
                 [this](const RunRecord& run, const std::vector<TaskRecord>& tasks) {
-                  RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
+                  if (!tasks.empty()) RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
                   return registry_.SetRun(run);
                 }),
       backend_({.run_id = run_id_,
