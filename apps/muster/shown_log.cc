@@ -113,14 +113,20 @@ void ShownLog::ForgetSupervisor() {
   supervisor_fd_ = -1;
 }
 
-// Which names lines will have: those of the file's tasks, of a grid the last run's, which are the longest.
+// Which names lines will have: those of the file's tasks, of a grid the last run's, which are the longest, and of the
+// tasks that were. A file that can't be read (another muster's) costs the alignment only.
 absl::Status ShownLog::FindNames() {
-  ASSIGN_OR_RETURN(const NewExperiment asked, registry_.Specification(id_.number));
-  ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(asked.file_text, asked.file_name));
   ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
   const ExperimentId longest = run.runs > 0 ? ExperimentId{id_.number, run.runs} : id_;
-  std::vector<TaskId> tasks = TasksOfFile(file);
-  if (!file.install.empty()) tasks.push_back({kBuildJob, 0});
+  std::vector<TaskId> tasks;
+  ASSIGN_OR_RETURN(const std::vector<TaskRecord> known, registry_.Tasks(longest));
+  for (const TaskRecord& task : known) tasks.push_back(task.task);
+  ASSIGN_OR_RETURN(const NewExperiment asked, registry_.Specification(id_.number));
+  const absl::StatusOr<ExperimentFile> file = ParseExperimentFile(asked.file_text, asked.file_name);
+  if (file.ok()) {
+    for (TaskId& task : TasksOfFile(*file)) tasks.push_back(std::move(task));
+    if (!file->install.empty()) tasks.push_back({kBuildJob, 0});
+  }
   const std::vector<std::string>& only = options_.only;
   if (only.empty()) width_ = longest.ToString().size();
   for (const TaskId& task : tasks) {

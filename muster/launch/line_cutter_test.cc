@@ -36,6 +36,19 @@ TEST(LineCutter, LongLinesAreCut) {
   EXPECT_THAT(Cut({"ab\r", "cd"}, 3), ElementsAre("ab\r", "cd"));
 }
 
+TEST(LineCutter, LongLinesAreCutBetweenCharacters) {
+  EXPECT_THAT(Cut({"a\u20AC\u20AC\n"}, 3), ElementsAre("a", "\u20AC", "\u20AC"));
+  EXPECT_THAT(Cut({"ab\xE2", "\x82",
+                   "\xAC"
+                   "cde\n"},
+                  4),
+              ElementsAre("ab",
+                          "\u20AC"
+                          "c",
+                          "de"));
+  EXPECT_THAT(Cut({"\xAC\xAC\xAC\xAC\xAC\xAC\n"}, 4), ElementsAre("\xAC\xAC\xAC\xAC", "\xAC\xAC"));
+}
+
 TEST(LineCutter, BytesAreBytes) {
   EXPECT_THAT(Cut({std::string("a\0b\xff\n", 5)}), ElementsAre(std::string("a\0b\xff", 4)));
 }

@@ -15,7 +15,8 @@ enum class RestartWhen {
 struct RestartPolicy {
   RestartWhen when = RestartWhen::kOnFailure;
   int limit = 3;  // lives after the first
-  // Before the second restart in a row; doubles with every life shorter than TaskSupervisorOptions::steady_life.
+  // Before the second restart in a row; doubles with every life shorter than TaskSupervisorOptions::steady_life, to 10
+  // s; a longer one stays as it is.
   absl::Duration pause = absl::Milliseconds(250);
 };
 

@@ -14,6 +14,7 @@ bool IsServer(const TaskId& task) { return task.job == kPsJob; }
 // Who has to have ended well for a run of experiments to have succeeded.
 bool IsTrainer(const TaskId& task) { return !IsServer(task) && task.job != kEvaluatorJob; }
 
+// Before another restart. A policy's own, if that is longer.
 constexpr absl::Duration kLongestPause = absl::Seconds(10);
 
 }  // namespace
@@ -65,9 +66,10 @@ bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
   Life& life = lives_.at(task);
   ++life.restarts;
   life.short_lives = clock_.Now() - life.began < options_.steady_life ? life.short_lives + 1 : 1;
-  const absl::Duration pause = life.short_lives == 1
-                                   ? absl::ZeroDuration()
-                                   : std::min(kLongestPause, policy.pause * (1 << std::min(life.short_lives - 2, 10)));
+  const absl::Duration pause =
+      life.short_lives == 1
+          ? absl::ZeroDuration()
+          : std::min(std::max(kLongestPause, policy.pause), policy.pause * (1 << std::min(life.short_lives - 2, 10)));
   report_(absl::StrCat(NameOf(task), " ", status.ToString(), ": starting it again",
                        pause > absl::ZeroDuration() ? absl::StrCat(" in ", absl::FormatDuration(pause)) : "",
                        " (restart ", life.restarts, " of ", policy.limit, ")"));

@@ -237,6 +237,21 @@ TEST_F(ExperimentTest, TheFirstPauseIsThePolicys) {
   EXPECT_EQ(supervisor().deadline(), clock_.Now() + absl::Seconds(2));
 }
 
+TEST_F(ExperimentTest, PausesDoubleToTenSecondsAndALongerOneStays) {
+  policies_ = {{kPs, {.limit = 3, .pause = absl::Seconds(8)}}, {kWorker0, {.limit = 3, .pause = absl::Minutes(1)}}};
+  for (const TaskId& task : {kPs, kWorker0}) {
+    supervisor().OnExit(task, {.signal = 9});
+    std::vector<absl::Duration> pauses;
+    for (int life = 0; life < 2; ++life) {
+      supervisor().OnExit(task, {.signal = 9});
+      pauses.push_back(supervisor().deadline() - clock_.Now());
+      AdvanceToDeadline();
+    }
+    EXPECT_THAT(pauses, task == kPs ? ElementsAre(absl::Seconds(8), absl::Seconds(10))
+                                    : ElementsAre(absl::Minutes(1), absl::Minutes(1)));
+  }
+}
+
 TEST_F(ExperimentTest, AlwaysStartsAgainWhateverItEndedWithUntilTheRunIsOver) {
   tasks_ = {kMaster, kEvaluator};
   policies_[kEvaluator] = {.when = RestartWhen::kAlways, .limit = 10};

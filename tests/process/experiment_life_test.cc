@@ -198,6 +198,37 @@ TEST_F(ExperimentLife, AKilledGridEndsAllItsRuns) {
   for (const std::string run : {"1", "1.1", "1.2", "1.3"}) EXPECT_EQ(StateOf(run), "KILLED") << run;
 }
 
+TEST_F(ExperimentLife, KillNowOfAGridDoesNotWaitForTheGraceOfItsRuns) {
+  WriteExperiment(
+      "parameters: {x: [1, 2]}\nconcurrency: 2\nrun: trap '' TERM; echo begun $X; while :; do sleep 1000; done");
+  const auto train = StartMuster({"train", "--stop-grace", "100000"});
+  train->WaitForOut("begun 1");
+  train->WaitForOut("begun 2");
+  EXPECT_EQ(Muster({"kill", "1", "--now"}).exit_code, 0);
+  EXPECT_EQ(train->Wait(), 130);
+  for (const std::string run : {"1.1", "1.2"}) EXPECT_EQ(StateOf(run), "KILLED") << run;
+}
+
+TEST_F(ExperimentLife, ARunOfAGridThatLosesItsSupervisorWhileItWaitsHasFailed) {
+  const ScriptGate gate(Aside("gate"));
+  WriteExperiment("parameters: {x: [1, 2]}\nconcurrency: 2\ninstall: read line < " + gate.path() + "\nrun: echo $X");
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("waiting for it\n");
+  // One of the two builds, the other waits for it.
+  const bool first_waits =
+      testing::Value(LinesOf(train->out, "1.1"), Contains("another experiment is building the same: waiting for it"));
+  const std::string waits = first_waits ? "1.1" : "1.2";
+  ASSERT_EQ(StateOf(waits), "PENDING");
+  ASSERT_EQ(kill(Json({"status", waits})["supervisor"].get<pid_t>(), SIGKILL), 0);
+  train->WaitForOut("run " + waits + ": FAILED");
+  const json status = Json({"status", waits});
+  EXPECT_EQ(status["state"], "FAILED");
+  EXPECT_EQ(status["reason"], "its supervisor was killed");
+  EXPECT_EQ(StateOf("1"), "RUNNING");
+  gate.LetThrough();
+  EXPECT_NE(train->Wait(), 0);
+}
+
 TEST_F(ExperimentLife, AFailedMasterEndsTheOthersAndIsNamedWithItsLastLines) {
   const ScriptGate gate(Aside("gate"));
   WriteCluster(absl::StrCat("if [ $type = master ]; then read line < ", gate.path(),

@@ -30,8 +30,6 @@ constexpr int kRunNameBytes = 8;
 // Between two looks whether another experiment has built, and whether there are GPUs now.
 constexpr absl::Duration kBuildPause = absl::Milliseconds(500);
 constexpr absl::Duration kGpuPause = absl::Seconds(1);
-// How long the last state of a run is tried to be written, when everything else is over.
-constexpr absl::Duration kLastWritePatience = absl::Minutes(10);
 constexpr int kKilledCode = 143;  // 128 + SIGTERM
 
 const TaskId kBuildTask{kBuildJob, 0};
@@ -105,12 +103,12 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
       logs_({.folder = order_.home.logs(order_.run.id), .most_bytes = order_.file.log_bytes}, RealClock()),
       progress_(order_.run, logs_, RealClock(),
                 [this](const RunRecord& run, const std::vector<TaskRecord>& tasks) {
-                  RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
+                  if (!tasks.empty()) RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
                   return registry_.SetRun(run);
                 }),
       backend_({.run_id = run_id_,
                 .environment = OutsideVariables(order_.environment),
-                .resident_bytes = ResidentBytes,
+                .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
                 .note = [this](const std::string& line) { logs_.Say(line); }},
                loop_, *this) {}
 
@@ -140,6 +138,7 @@ absl::Status ExperimentRun::Go() {
   RETURN_IF_ERROR(MakeFolders());
   RETURN_IF_ERROR(Plan());
   RETURN_IF_ERROR(TakeGpus());
+  Wait(absl::InfinitePast());  // hears an interrupt of meanwhile: copying files may have taken long
   if (interrupts_ > 0) return absl::CancelledError();
   return LaunchAll();
 }
@@ -413,7 +412,7 @@ void ExperimentRun::End(const absl::Status& went) {
 // Whoever kills it now, doesn't want it to wait any longer; the next command will find it without a supervisor.
 void ExperimentRun::WriteToTheEnd() {
   const int interrupts = interrupts_;
-  const absl::Time give_up = RealClock().Now() + kLastWritePatience;
+  const absl::Time give_up = RealClock().Now() + RunProgress::kLastPatience;
   logs_.Flush();
   while (!progress_.written() && interrupts_ == interrupts && RealClock().Now() < give_up) Wait(give_up);
 }

@@ -56,11 +56,43 @@ absl::Status EndWithoutSupervisor(Registry& registry, const ExperimentId& id, Ru
 // The runs' supervisors as children of this process.
 class GridSupervisors {
  public:
-  // Borrows the loop, which must outlive it. `ended` is called once for each, when its process is gone.
-  GridSupervisors(FdLoop& loop, std::function<void(int run)> ended) : loop_(loop), ended_(std::move(ended)) {}
+  // Borrows registry and loop, which must outlive it. `ended` is called once for each, when its process is gone.
+  GridSupervisors(const Home& home, std::string muster_command, Registry& registry, FdLoop& loop,
+                  std::function<void(const ExperimentId& id)> ended)
+      : home_(home),
+        muster_command_(std::move(muster_command)),
+        registry_(registry),
+        loop_(loop),
+        ended_(std::move(ended)) {}
 
-  // Watches a child. An error, and it is killed, if that can't be.
-  absl::Status Add(int run, pid_t pid) {
+  // Cancelled: the run has ended before its turn.
+  absl::Status Start(const ExperimentId& id) {
+    RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home_.folder(id)));
+    ASSIGN_OR_RETURN(RunLock lock, TakeLock(id));
+    // `muster kill` may have come before its turn.
+    ASSIGN_OR_RETURN(const RunRecord record, registry_.Run(id));
+    if (HasEnded(record.state)) return absl::CancelledError("it has ended before its turn");
+    ASSIGN_OR_RETURN(const pid_t pid, StartSupervisor(home_, id, std::move(lock), muster_command_, /*as_child=*/true));
+    return Watch(id, pid);
+  }
+
+  void Signal(int signal) const {
+    for (const auto& [id, pid_fd] : pid_fds_) SignalPidFd(pid_fd, signal);
+  }
+
+ private:
+  // `muster kill` holds it for a moment, when it ends a run before its turn.
+  absl::StatusOr<RunLock> TakeLock(const ExperimentId& id) {
+    constexpr int kLockPauseMs = 10;
+    for (int tries = 100;; --tries) {
+      absl::StatusOr<RunLock> lock = RunLock::Take(home_.lock(id));
+      if (tries == 0 || !absl::IsFailedPrecondition(lock.status())) return lock;
+      poll(nullptr, 0, kLockPauseMs);
+    }
+  }
+
+  // An error, and the child is killed, if it can't be watched.
+  absl::Status Watch(const ExperimentId& id, pid_t pid) {
     const int pid_fd = OpenPidFd(pid);
     if (pid_fd < 0) {
       const absl::Status why = absl::ErrnoToStatus(errno, "cannot watch a process");
@@ -69,45 +101,45 @@ class GridSupervisors {
       }
       return why;
     }
-    pid_fds_[run] = pid_fd;
-    loop_.Watch(pid_fd, POLLIN, [this, run](short) { OnEnd(run); });
+    pid_fds_[id] = pid_fd;
+    loop_.Watch(pid_fd, POLLIN, [this, id](short) { OnEnd(id); });
     return absl::OkStatus();
   }
 
-  void AskToEnd() const {
-    for (const auto& [run, pid_fd] : pid_fds_) SignalPidFd(pid_fd, SIGTERM);
-  }
-
- private:
-  void OnEnd(int run) {
-    const int pid_fd = pid_fds_.at(run);
+  void OnEnd(const ExperimentId& id) {
+    const int pid_fd = pid_fds_.at(id);
     siginfo_t info = {};
     while (waitid(P_PIDFD, pid_fd, &info, WEXITED) < 0 && errno == EINTR) {
     }
     loop_.Forget(pid_fd);
     close(pid_fd);
-    pid_fds_.erase(run);
-    ended_(run);
+    pid_fds_.erase(id);
+    ended_(id);
   }
 
+  // Constant after construction.
+  const Home home_;
+  const std::string muster_command_;
+  Registry& registry_;
   FdLoop& loop_;
-  const std::function<void(int run)> ended_;
-  std::map<int, int> pid_fds_;  // by run
+  const std::function<void(const ExperimentId& id)> ended_;
+
+  std::map<ExperimentId, int> pid_fds_;
 };
 
 class GridRun {
  public:
   // Borrows the registry, which must outlive it.
   GridRun(const Home& home, const RunRecord& grid, const std::vector<int>& runs, int concurrency, Registry& registry,
-          std::string muster_command)
+          const std::string& muster_command)
       : home_(home),
-        muster_command_(std::move(muster_command)),
         registry_(registry),
         loop_(RealClock()),
         logs_({.folder = home.logs(grid.id)}, RealClock()),
         progress_(grid, logs_, RealClock(),
                   [this](const RunRecord& run, const std::vector<TaskRecord>&) { return registry_.SetRun(run); }),
-        schedule_(runs, concurrency, [this](int run) { return StartRun(run); }) {}
+        schedule_(runs, concurrency, [this](int run) { return StartRun(run); }),
+        supervisors_(home, muster_command, registry, loop_, [this](const ExperimentId& id) { OnEnd(id); }) {}
 
   int Run() {
     loop_.Watch(signals_.fd(), POLLIN, [this](short) {
@@ -123,7 +155,7 @@ class GridRun {
     progress_.SetRun(RunState::kRunning);
     progress_.Commit();
     while (!schedule_.done()) {
-      Wait();
+      Wait(absl::InfiniteFuture());
       schedule_.Fill();
     }
     End();
@@ -136,7 +168,7 @@ class GridRun {
 
   // Nothing: it runs. Otherwise what it has ended with.
   std::optional<RunState> StartRun(int run) {
-    const absl::Status started = StartSupervisorOf(run);
+    const absl::Status started = supervisors_.Start(IdOf(run));
     if (started.ok()) return std::nullopt;
     const auto record = registry_.Run(IdOf(run));
     if (record.ok() && HasEnded(record->state)) return record->state;
@@ -144,42 +176,21 @@ class GridRun {
     return RunState::kFailed;
   }
 
-  // `muster kill` holds it for a moment, when it ends a run before its turn.
-  absl::StatusOr<RunLock> TakeLock(const ExperimentId& id) {
-    constexpr int kLockPauseMs = 10;
-    for (int tries = 100;; --tries) {
-      absl::StatusOr<RunLock> lock = RunLock::Take(home_.lock(id));
-      if (tries == 0 || !absl::IsFailedPrecondition(lock.status())) return lock;
-      poll(nullptr, 0, kLockPauseMs);
-    }
-  }
-
-  absl::Status StartSupervisorOf(int run) {
-    const ExperimentId id = IdOf(run);
-    RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home_.folder(id)));
-    ASSIGN_OR_RETURN(RunLock lock, TakeLock(id));
-    // `muster kill` may have come before its turn.
-    ASSIGN_OR_RETURN(const RunRecord record, registry_.Run(id));
-    if (HasEnded(record.state)) return absl::CancelledError("it has ended before its turn");
-    ASSIGN_OR_RETURN(const pid_t pid, StartSupervisor(home_, id, std::move(lock), muster_command_, /*as_child=*/true));
-    return supervisors_.Add(run, pid);
-  }
-
-  void OnEnd(int run) {
-    const RunState state = StateOfEnded(run);
-    logs_.Say(absl::StrCat("run ", IdOf(run).ToString(), ": ", std::string(Name(state))));
-    schedule_.OnEnd(run, state);
-  }
-
-  // As the registry has it, to which a supervisor that was killed has said nothing.
-  RunState StateOfEnded(int run) {
-    auto record = registry_.Run(IdOf(run));
+  // Its state is as the registry has it, to which a supervisor that was killed has said nothing.
+  void OnEnd(const ExperimentId& id) {
+    auto record = registry_.Run(id);
     if (record.ok() && !HasEnded(record->state)) {
       const auto lost = registry_.Reconcile(home_);
       if (!lost.ok()) logs_.Say(std::string(lost.status().message()));
-      record = registry_.Run(IdOf(run));
+      record = registry_.Run(id);
     }
-    return record.ok() && HasEnded(record->state) ? record->state : RunState::kFailed;
+    if (record.ok() && HasEnded(record->state)) {
+      logs_.Say(absl::StrCat("run ", id.ToString(), ": ", std::string(Name(record->state))));
+      return schedule_.OnEnd(id.run, record->state);
+    }
+    EndRun(id.run, RunState::kFailed,
+           absl::StrCat("its supervisor ended before it had begun; ", home_.supervisor_log(id), " may say why"));
+    schedule_.OnEnd(id.run, RunState::kFailed);
   }
 
   void EndRun(int run, RunState state, const std::string& reason) {
@@ -189,10 +200,10 @@ class GridRun {
     if (!ended.ok()) logs_.Say(absl::StrCat(name, ": the registry can't be written: ", std::string(ended.message())));
   }
 
+  // From the second on with another signal, as the same one again may be taken for an echo of the first (SignalEcho).
   void Interrupt() {
-    ++interrupts_;
+    supervisors_.Signal(++interrupts_ == 1 ? SIGTERM : SIGINT);
     for (const int run : schedule_.Stop()) EndRun(run, RunState::kKilled, "its grid was killed before its turn");
-    supervisors_.AskToEnd();
   }
 
   void End() {
@@ -205,19 +216,19 @@ class GridRun {
     progress_.SetRun(state);
     progress_.Commit();
     const int interrupts = interrupts_;
-    while (!progress_.written() && interrupts_ == interrupts) Wait();
+    const absl::Time give_up = RealClock().Now() + RunProgress::kLastPatience;
+    while (!progress_.written() && interrupts_ == interrupts && RealClock().Now() < give_up) Wait(give_up);
     logs_.Flush();
   }
 
-  void Wait() {
+  void Wait(absl::Time deadline) {
     logs_.Flush();
-    loop_.RunOnce(progress_.deadline());
+    loop_.RunOnce(std::min(deadline, progress_.deadline()));
     progress_.OnTime();
   }
 
   // Constant after construction.
   const Home home_;
-  const std::string muster_command_;
   Registry& registry_;
 
   EndingSignals signals_;  // first, so that all processes are forked with them blocked
@@ -225,7 +236,7 @@ class GridRun {
   TaskLogs logs_;
   RunProgress progress_;
   GridSchedule schedule_;
-  GridSupervisors supervisors_{loop_, [this](int run) { OnEnd(run); }};
+  GridSupervisors supervisors_;
   int interrupts_ = 0;
 };
 
@@ -235,16 +246,18 @@ absl::StatusOr<int> RunGrid(const Home& home, int64_t number, RunLock lock, cons
   fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // each run's supervisor has a lock of its own
   ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
   ASSIGN_OR_RETURN(RunRecord grid, registry->Run({.number = number}));
-  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry->Runs(number));
+  std::vector<int> open;
   int concurrency = 1;
-  {
+  {  // what isn't needed while the grid goes on: all that there is of its runs, of which there may be 10,000
+    ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry->Runs(number));
+    open = OpenRuns(runs);
     ASSIGN_OR_RETURN(const NewExperiment experiment, registry->Specification(number));
     // A file that can't be understood any more is what each of the runs will say.
     const auto file = ParseExperimentFile(experiment.file_text, experiment.file_name);
     if (file.ok()) concurrency = std::max(1, file->concurrency);
     if (file.ok() && grid.output_dir.empty()) grid.output_dir = OutputFolder(*file, home, grid.id, /*grid=*/true);
   }
-  return GridRun(home, grid, OpenRuns(runs), concurrency, *registry, muster_command).Run();
+  return GridRun(home, grid, open, concurrency, *registry, muster_command).Run();
 }
 
 }  // namespace muster

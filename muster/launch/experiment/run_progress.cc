@@ -73,9 +73,16 @@ bool RunProgress::Fits(const Snapshot& before, const Snapshot& after) {
                     [](const TaskRecord& a, const TaskRecord& b) { return StaysOrFollows(a.state, b.state); });
 }
 
+std::vector<TaskRecord> RunProgress::ChangedTasks(const Snapshot& snapshot) const {
+  std::vector<TaskRecord> changed;
+  for (size_t i = 0; i < snapshot.tasks.size(); ++i)
+    if (i >= written_tasks_.size() || snapshot.tasks[i] != written_tasks_[i]) changed.push_back(snapshot.tasks[i]);
+  return changed;
+}
+
 void RunProgress::WriteWaiting() {
   while (!waiting_.empty()) {
-    const absl::Status written = write_(waiting_.front().run, waiting_.front().tasks);
+    const absl::Status written = write_(waiting_.front().run, ChangedTasks(waiting_.front()));
     if (!written.ok() && !IsRefusal(written)) {
       if (retry_at_ == absl::InfiniteFuture())
         logs_.Say(absl::StrCat("the registry can't be written now, and will be tried again: ",
@@ -84,7 +91,11 @@ void RunProgress::WriteWaiting() {
       retry_at_ = clock_.Now() + pause_;
       return;
     }
-    if (!written.ok()) logs_.Say(absl::StrCat("the registry refuses a state: ", std::string(written.message())));
+    if (written.ok()) {
+      written_tasks_ = std::move(waiting_.front().tasks);
+    } else {
+      logs_.Say(absl::StrCat("the registry refuses a state: ", std::string(written.message())));
+    }
     waiting_.pop_front();
   }
   retry_at_ = absl::InfiniteFuture();

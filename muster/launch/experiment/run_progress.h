@@ -19,7 +19,10 @@ namespace muster {
 
 class RunProgress {
  public:
-  // Writes both into the registry, blocking.
+  // How long a supervisor tries to get the last state written when everything else is over.
+  static constexpr absl::Duration kLastPatience = absl::Minutes(10);
+  // Writes both into the registry, blocking. `tasks`: those that aren't as they were last written; of a thousand that
+  // end one after the other not all each time.
   using Write = std::function<absl::Status(const RunRecord& run, const std::vector<TaskRecord>& tasks)>;
 
   // `run` as the registry has it. Borrows `logs` and `clock`, which must outlive it.
@@ -56,6 +59,7 @@ class RunProgress {
 
   // Whether a registry that has `before` takes `after`.
   static bool Fits(const Snapshot& before, const Snapshot& after);
+  std::vector<TaskRecord> ChangedTasks(const Snapshot& snapshot) const;
   void WriteWaiting();
 
   RunRecord run_;
@@ -64,7 +68,8 @@ class RunProgress {
   const Clock& clock_;
   const Write write_;
 
-  std::deque<Snapshot> waiting_;  // oldest first
+  std::deque<Snapshot> waiting_;           // oldest first
+  std::vector<TaskRecord> written_tasks_;  // in the order of tasks_
   absl::Duration pause_;
   absl::Time retry_at_ = absl::InfiniteFuture();
 };

@@ -58,6 +58,31 @@ TEST_F(RunProgressTest, WhatIsSetIsWrittenTogether) {
   EXPECT_EQ(progress_.deadline(), absl::InfiniteFuture());
 }
 
+TEST_F(RunProgressTest, OnlyTasksThatHaveChangedAreWrittenAgain) {
+  progress_.Add(kMaster);
+  progress_.Add(kWorker);
+  progress_.Commit();
+  progress_.SetTask(kWorker, RunState::kPending);
+  progress_.Commit();
+  progress_.task(kMaster).pid = 77;
+  progress_.Commit();
+  progress_.Commit();
+  EXPECT_THAT(Written(), ElementsAre("CREATED: master CREATED worker.1 CREATED", "CREATED: worker.1 PENDING",
+                                     "CREATED: master CREATED", "CREATED:"));
+}
+
+TEST_F(RunProgressTest, WhatHasNotBeenWrittenHasStillChanged) {
+  progress_.Add(kMaster);
+  progress_.Commit();
+  Written();
+  answer_ = absl::InvalidArgumentError("may not follow");
+  progress_.SetTask(kMaster, RunState::kPending);
+  progress_.Commit();
+  answer_ = absl::OkStatus();
+  progress_.Commit();
+  EXPECT_THAT(Written(), ElementsAre("CREATED: master PENDING"));
+}
+
 TEST_F(RunProgressTest, OpenTasksAreThoseThatHaveNotEnded) {
   progress_.Add(kMaster);
   progress_.Add(kWorker);

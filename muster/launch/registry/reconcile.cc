@@ -13,7 +13,8 @@
 namespace muster {
 namespace {
 
-bool IsBeforeItsStart(RunState state) { return state == RunState::kCreated || state == RunState::kPending; }
+// Of a run of a grid. One that is PENDING, for a build or for GPUs, has a supervisor of its own, which says so.
+bool WaitsForItsTurn(const ExperimentId& id, RunState state) { return id.run > 0 && state == RunState::kCreated; }
 
 // Looks at locks; remembers the last grid's, as a grid may have thousands of runs that wait.
 class SupervisorLook {
@@ -23,7 +24,7 @@ class SupervisorLook {
   // Whether nobody sees to a run that says it goes on. A grid's supervisor sees to those of its runs that it hasn't
   // started yet; one that it has started has a supervisor, and a lock, of its own.
   bool FindsNone(const ExperimentId& id, RunState state) {
-    if (id.run > 0 && IsBeforeItsStart(state) && GridIsHeld(id.number)) return false;
+    if (WaitsForItsTurn(id, state) && GridIsHeld(id.number)) return false;
     return !RunLock::IsHeld(home_.lock(id));
   }
 
@@ -44,7 +45,7 @@ class SupervisorLook {
 // `boot`: of the machine now; `its_boot`: when the run was last heard of.
 std::string ReasonOfLoss(const RunRecord& run, const std::string& its_boot, const std::string& boot) {
   if (!boot.empty() && !its_boot.empty() && boot != its_boot) return "the machine was restarted";
-  if (run.id.run > 0 && IsBeforeItsStart(run.state)) return "the supervisor of its grid was killed";
+  if (WaitsForItsTurn(run.id, run.state)) return "the supervisor of its grid was killed";
   if (run.state == RunState::kCreated && run.supervisor == 0)
     return "`muster train` was killed before it had started the supervisor";
   return "its supervisor was killed";

@@ -66,6 +66,8 @@ struct TaskRecord {
   std::string reason;  // why it ended, where the exit status doesn't say: "used more than its 512 MB of memory"
   // When it came to this state. SetTasks: the epoch, which it is unless set, lets the registry's clock say it.
   absl::Time since;
+
+  bool operator==(const TaskRecord&) const = default;
 };
 
 struct RunRecord {

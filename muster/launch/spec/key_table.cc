@@ -197,7 +197,10 @@ KeySection RestartKeys() {
             "on-failure",
             "on-failure: when a signal ended it, or an exit code that says that trying again may help"},
            {"limit", {WholeForm(0, 1'000'000)}, "3", "restarts at most"},
-           {"backoff", {SecondsForm()}, "250ms", "before the second restart in a row; doubles from one to the next"}}};
+           {"backoff",
+            {SecondsForm()},
+            "250ms",
+            "before the second restart in a row; doubles from one to the next, up to 10s; a longer one stays"}}};
 }
 
 KeySection RangeKeys() {

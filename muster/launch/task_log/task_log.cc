@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/file_system.h"
+#include "muster/launch/character_cut.h"
 
 namespace muster {
 namespace {
@@ -24,14 +25,6 @@ std::string TaskLogErrorText(int error) {
   std::string text = std::generic_category().message(error);
   if (!text.empty()) text[0] = absl::ascii_tolower(static_cast<unsigned char>(text[0]));
   return text;
-}
-
-// Where to cut a text that is longer than `most`: not within a character, if the text is UTF-8.
-size_t TaskLogCut(std::string_view text, size_t most) {
-  constexpr size_t kLongestCharacter = 4;
-  for (size_t cut = most; cut > 0 && cut + kLongestCharacter > most; --cut)
-    if ((static_cast<unsigned char>(text[cut]) & 0xC0) != 0x80) return cut;
-  return most;
 }
 
 }  // namespace
@@ -221,7 +214,7 @@ void TaskLog::Add(absl::Time when, LogKind kind, std::string_view text) {
       impl_->AddLine(when, kind, text.substr(0, end));
       text.remove_prefix(end + 1);
     } else if (text.size() > impl_->line_bytes) {
-      const size_t cut = TaskLogCut(text, impl_->line_bytes);
+      const size_t cut = CharacterCut(text, impl_->line_bytes);
       impl_->AddLine(when, kind, text.substr(0, cut));
       text.remove_prefix(cut);
     } else {

@@ -71,8 +71,6 @@ std::map<pid_t, int64_t> ResidentBytesOf(const std::vector<pid_t>& pids, const s
   return bytes;
 }
 
-int64_t ResidentBytes(pid_t pid) { return ResidentBytesOf({pid})[pid]; }
-
 std::optional<double> UsageReader::CpuPercent(const std::string& name, const Before& present) {
   const auto [before, is_new] = before_.try_emplace(name, present);
   if (is_new) return std::nullopt;

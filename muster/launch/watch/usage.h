@@ -32,8 +32,6 @@ struct TaskUsage {
 // Memory of each of `pids`: all processes of the group that it leads, and their descendants, in one pass over /proc. 0
 // for one that there isn't. Pages that processes share are counted for each: a cgroup, where there is one, is exact.
 std::map<pid_t, int64_t> ResidentBytesOf(const std::vector<pid_t>& pids, const std::string& proc = "/proc");
-// Of one. Whoever watches several asks for all at once.
-int64_t ResidentBytes(pid_t pid);
 
 struct UsageSources {
   int64_t machine_mem_bytes = 0;  // of tasks without a limit

@@ -168,7 +168,7 @@ std::vector<std::string> CgroupFolders(const std::string& mountinfo, const std::
   // A container may see a part of the tree only; then its own group is named from the root of what it sees, or can't be
   // named at all ("/../..").
   if (root != "/") own = own.starts_with(root) ? own.substr(root.size()) : "";
-  if (own == "/" || !own.starts_with("/") || own.starts_with("/..")) own = "";
+  if (own == "/" || !own.starts_with('/') || own.starts_with("/..")) own = "";
   std::vector<std::string> folders;
   for (; !own.empty(); own.resize(own.rfind('/'))) folders.push_back(absl::StrCat(mount, own));
   folders.push_back(mount);

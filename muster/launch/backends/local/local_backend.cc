@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <utility>
@@ -61,6 +62,7 @@ LocalBackend::~LocalBackend() { MUSTER_CHECK(guard_ == nullptr); }
 absl::Status LocalBackend::Start() {
   MUSTER_CHECK(guard_ == nullptr);
   RETURN_IF_ERROR(PrepareProcess());
+  ASSIGN_OR_RETURN(orphans_, Orphans::Watch(loop_, [this](pid_t pid) { return IsTask(pid); }));
   ASSIGN_OR_RETURN(guard_, Guard::Fork(options_.run_id));
   return absl::OkStatus();
 }
@@ -85,8 +87,8 @@ int LocalBackend::Stop() {
   for (const auto& [task, fd] : memories_) close(fd);
   memories_.clear();
   const int strays = KillProcessesOfRun(options_.run_id);
-  while (waitpid(-1, nullptr, WNOHANG) > 0) {  // orphans that became this process's children
-  }
+  orphans_->Reap();
+  orphans_.reset();
   if (cgroups_ != nullptr) cgroups_->Remove();
   cgroups_.reset();
   guard_->Finish();
@@ -315,6 +317,10 @@ bool LocalBackend::AwaitMember(const TaskId& task) {
   return false;
 }
 
+bool LocalBackend::IsTask(pid_t pid) const {
+  return std::any_of(running_.begin(), running_.end(), [pid](const auto& one) { return one.second.child.pid == pid; });
+}
+
 void LocalBackend::ForgetMember(Running& running) {
   if (running.member_fd < 0) return;
   loop_.Forget(running.member_fd);
@@ -336,6 +342,7 @@ void LocalBackend::Finish(const TaskId& task) {
   close(child.pid_fd);
   memory_watch_.Remove(task);
   running_.erase(task);
+  orphans_->Reap();  // those behind it
   events_.OnExit(task, status);
 }
 

@@ -21,6 +21,7 @@
 #include "muster/launch/backends/local/child.h"
 #include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/memory_watch.h"
+#include "muster/launch/backends/local/orphans.h"
 #include "muster/launch/fd_loop.h"
 
 namespace muster {
@@ -30,8 +31,7 @@ struct LocalBackendOptions {
   std::string run_id;
   // "NAME=VALUE": what all processes have, mostly this one's own environment.
   std::vector<std::string> environment;
-  // What the processes have of the group that `pid` leads, in bytes: for limits without control groups. Empty: such
-  // limits aren't kept.
+  // For limits without control groups. Empty: such limits aren't kept.
   MemoryWatch::Reader resident_bytes = nullptr;
   // Takes a line for the user about what can't be had here. Empty: nobody is told.
   std::function<void(const std::string& line)> note = nullptr;
@@ -94,13 +94,16 @@ class LocalBackend final : public Backend {
   bool AwaitMember(const TaskId& task);
   void ForgetMember(Running& running);
   void Finish(const TaskId& task);
+  // Whether it is a task's first process, whose end is OnEnd's.
+  bool IsTask(pid_t pid) const;
 
   // Constant after construction.
   const LocalBackendOptions options_;
   FdLoop& loop_;
   BackendEvents& events_;
 
-  std::unique_ptr<Guard> guard_;  // while started
+  std::unique_ptr<Guard> guard_;      // while started
+  std::unique_ptr<Orphans> orphans_;  // likewise
   std::map<TaskId, Running> running_;
   std::map<TaskId, int> memories_;
   MemoryWatch memory_watch_;

@@ -67,7 +67,12 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
   explicit LocalBackendTest(bool control_groups = true)
       : backend_({.run_id = run_id_,
                   .environment = {"PATH=/usr/bin:/bin", "KEPT=own", "ADDED=own"},
-                  .resident_bytes = [this](pid_t) { return resident_; },
+                  .resident_bytes =
+                      [this](const std::vector<pid_t>& pids) {
+                        std::map<pid_t, int64_t> bytes;
+                        for (const pid_t pid : pids) bytes[pid] = resident_;
+                        return bytes;
+                      },
                   .note = [this](const std::string& line) { notes_.push_back(line); },
                   .control_groups = control_groups,
                   .clock = &clock_},
@@ -169,6 +174,32 @@ TEST_F(LocalBackendTest, WhatATaskLeavesBehindIsKilledWhenItEnds) {
   RunUntilExit(kTask);
   EXPECT_EQ(exits_[kTask], ExitStatus{.code = 0});
   child.WaitForEnd();
+}
+
+TEST_F(LocalBackendTest, WhoLosesItsParentDoesNotStayAsAZombie) {
+  ASSERT_TRUE(Shell(kTask, "(sh -c 'echo $$; exec sleep 1000' &); exec sleep 1000").ok());
+  RunUntilOutput(kTask, "\n");
+  const pid_t orphan = std::stoi(out_[kTask]);
+  kill(orphan, SIGKILL);
+  const absl::Time give_up = RealClock().Now() + absl::Milliseconds(kHangMs);
+  while (kill(orphan, 0) == 0 && RealClock().Now() < give_up) loop_.RunOnce(give_up);
+  EXPECT_EQ(kill(orphan, 0), -1) << "nobody has waited for it";
+  EXPECT_THAT(exits_, IsEmpty());
+  // The end of a task is still the task's.
+  kill(backend_.Pid(kTask), SIGKILL);
+  RunUntilExit(kTask);
+  EXPECT_EQ(exits_[kTask], ExitStatus{.signal = 9});
+}
+
+TEST_F(LocalBackendTest, SignalsAreAsBeforeOnceStopped) {
+  const auto blocked = [] {
+    sigset_t mask;
+    sigprocmask(SIG_BLOCK, nullptr, &mask);
+    return sigismember(&mask, SIGCHLD);
+  };
+  EXPECT_EQ(blocked(), 1);
+  backend_.Stop();
+  EXPECT_EQ(blocked(), 0);
 }
 
 TEST_F(LocalBackendTest, StopFindsWhoHasLeftTheGroup) {

@@ -11,8 +11,13 @@ std::vector<TaskId> MemoryWatch::Look() {
   std::vector<TaskId> over;
   if (clock_.Now() < deadline()) return over;
   next_ = clock_.Now() + kEvery;
-  for (const auto& [task, watched] : watched_)
-    if (read_(watched.pid) > watched.limit) over.push_back(task);
+  std::vector<pid_t> pids;
+  for (const auto& [task, watched] : watched_) pids.push_back(watched.pid);
+  const std::map<pid_t, int64_t> used = read_(pids);
+  for (const auto& [task, watched] : watched_) {
+    const auto bytes = used.find(watched.pid);
+    if (bytes != used.end() && bytes->second > watched.limit) over.push_back(task);
+  }
   return over;
 }
 

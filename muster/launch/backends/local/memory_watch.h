@@ -20,8 +20,9 @@ namespace muster {
 class MemoryWatch {
  public:
   static constexpr absl::Duration kEvery = absl::Seconds(1);
-  // Bytes of all processes of the group that `pid` leads.
-  using Reader = std::function<int64_t(pid_t pid)>;
+  // For each of `pids` the bytes of all processes of the group that it leads; for all at once, since that is one pass
+  // over /proc. One that isn't there has none.
+  using Reader = std::function<std::map<pid_t, int64_t>(const std::vector<pid_t>& pids)>;
 
   // Borrows `clock`, which must outlive it.
   MemoryWatch(const Clock& clock, Reader read) : clock_(clock), read_(std::move(read)) {}

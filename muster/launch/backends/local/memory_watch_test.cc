@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <vector>
 
 namespace muster::memory_watch_test {
 namespace {
@@ -20,9 +21,11 @@ class MemoryWatchTest : public testing::Test {
   SimulatedClock clock_;
   std::map<pid_t, int64_t> used_;
   int reads_ = 0;
-  MemoryWatch watch_{clock_, [this](pid_t pid) {
+  std::vector<pid_t> asked_;
+  MemoryWatch watch_{clock_, [this](const std::vector<pid_t>& pids) {
                        ++reads_;
-                       return used_[pid];
+                       asked_ = pids;
+                       return used_;
                      }};
 };
 
@@ -35,7 +38,17 @@ TEST_F(MemoryWatchTest, LooksOnceASecondAndTellsWhoUsesMoreThanItMay) {
   EXPECT_EQ(reads_, 0);
   AdvanceToDeadline();
   EXPECT_THAT(watch_.Look(), ElementsAre(kSmall));
+  EXPECT_EQ(reads_, 1) << "one pass for all";
+  EXPECT_THAT(asked_, ElementsAre(11, 12));
   EXPECT_EQ(watch_.deadline(), clock_.Now() + absl::Seconds(1));
+}
+
+TEST_F(MemoryWatchTest, WhoIsNotFoundUsesNothing) {
+  watch_.Add(kSmall, 11, 100);
+  watch_.Add(kLarge, 12, 100);
+  used_ = {{12, 500}};
+  AdvanceToDeadline();
+  EXPECT_THAT(watch_.Look(), ElementsAre(kLarge));
 }
 
 TEST_F(MemoryWatchTest, AllThatItMayIsNotMore) {
