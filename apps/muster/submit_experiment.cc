@@ -127,7 +127,7 @@ std::vector<std::string> OwnEnvironment() {
 }
 
 absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& home, bool quiet) {
-  ASSIGN_OR_RETURN(const ProjectFiles files, ListProject(folder));
+  ASSIGN_OR_RETURN(const ProjectFiles files, ListProject(folder, {home.path()}));
   const std::string title = SyncTitle(files) + "...";
   if (!quiet) Print(title);
   const bool terminal = !quiet && isatty(STDOUT_FILENO);
