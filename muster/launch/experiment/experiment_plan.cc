@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "muster/base/check.h"
 #include "muster/base/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/cluster_spec.h"
 #include "muster/launch/cluster_plan.h"
+#include "muster/launch/shell_word.h"
 
 namespace muster {
 namespace {
@@ -42,10 +42,6 @@ void AddPlanTasks(std::vector<TaskId>& tasks, const char* job, int count) {
 bool HasPlanServer(const ExperimentFile& file, const TaskId& task) {
   if (file.torchrun.has_value()) return task.index == 0;
   return file.distributed.has_value() && task.job != kEvaluatorJob;
-}
-
-std::string ShellWord(const std::string& text) {
-  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
 // As torchrun has them: docs/experiments.md says which. None without torchrun.
@@ -267,7 +263,7 @@ std::string VisibleGpus(const PlannedTask& task) {
 std::string ShellScript(const std::vector<std::string>& commands) {
   std::string script = "trap 'muster_code=$?; wait; exit $muster_code' TERM\n";
   for (const std::string& command : commands)
-    absl::StrAppend(&script, "eval ", ShellWord(command),
+    absl::StrAppend(&script, "eval ", QuotedWord(command),
                     "\nmuster_code=$?\n"
                     "[ $muster_code -eq 0 ] || exit $muster_code\n");
   return script;
