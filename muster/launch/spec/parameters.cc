@@ -173,7 +173,7 @@ absl::StatusOr<ParameterSpec> OverrideOf(const std::string& text) {
 
 bool IsExperimentVariable(std::string_view variable, bool torchrun) {
   return IsOneOf(kExperimentVariables, AbslView(variable)) ||
-         (torchrun && IsOneOf(kTorchrunVariables, AbslView(variable)));
+         (torchrun && (IsOneOf(kTorchrunVariables, AbslView(variable)) || variable.starts_with("TORCHELASTIC_")));
 }
 
 absl::Status ValidateParameterName(std::string_view name) {
