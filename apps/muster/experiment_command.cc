@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "apps/muster/experiment_folder.h"
 #include "apps/muster/log_output.h"
 #include "apps/muster/usage_error.h"
 #include "muster/base/absl_view.h"
@@ -43,18 +42,18 @@ absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, con
   return lost;
 }
 
-// Of the file in the working directory; "" if there is none.
-absl::StatusOr<std::string> ProjectHere() {
-  std::error_code error;
-  const std::string here = std::filesystem::current_path(error).string();
-  if (error) return "";
-  const absl::StatusOr<std::string> found = FindExperimentFile(here);
-  if (absl::IsNotFound(found.status())) return "";
-  RETURN_IF_ERROR(found.status());
-  const std::filesystem::path path = JoinPath(here, *found);
-  ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(path.string()));
-  ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(text, path.filename().string()));
-  return file.project;
+absl::StatusOr<std::string> PathOfHome() {
+  const std::optional<std::string> path = ReadEnvironment().home;
+  if (path.has_value()) return *path;
+  return WrongConfigurationError("neither MUSTER_HOME nor HOME is set: set MUSTER_HOME to a folder for experiments");
+}
+
+absl::StatusOr<OpenedHome> OpenRegistryOf(absl::StatusOr<Home> home) {
+  RETURN_IF_ERROR(home.status());
+  ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Open(*home, RealClock()));
+  const absl::Status reconciled = ReconcileAloud(*registry, *home).status();
+  if (!reconciled.ok()) UsageError("", reconciled);
+  return OpenedHome{*std::move(home), std::move(registry)};
 }
 
 std::vector<LogReader::Source> SourcesOf(const Home& home, const ExperimentId& id, const RunRecord& record) {
@@ -163,10 +162,12 @@ void ShownLog::ForgetSupervisor() {
 // Which names lines will have: those of the file's tasks, of a grid the last run's, which are the longest.
 absl::Status ShownLog::FindNames() {
   ASSIGN_OR_RETURN(const NewExperiment asked, registry_.Specification(id_.number));
-  ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(asked.file_text, asked.file_name));
   const ExperimentId longest = runs_ > 0 ? ExperimentId{id_.number, runs_} : id_;
-  std::vector<TaskId> tasks = TasksOfFile(file);
-  if (!file.install.empty()) tasks.push_back({kBuildJob, 0});
+  // One that another muster took and this one doesn't has logs all the same.
+  const absl::StatusOr<ExperimentFile> file = ParseExperimentFile(asked.file_text, asked.file_name);
+  std::vector<TaskId> tasks;
+  if (file.ok()) tasks = TasksOfFile(*file);
+  if (file.ok() && !file->install.empty()) tasks.push_back({kBuildJob, 0});
   const std::vector<std::string>& only = options_.only;
   if (only.empty()) width_ = longest.ToString().size();
   for (const TaskId& task : tasks) {
@@ -203,13 +204,13 @@ void ShownLog::Wait() {
 }  // namespace
 
 absl::StatusOr<OpenedHome> OpenHome() {
-  const std::optional<std::string> path = ReadEnvironment().home;
-  if (!path.has_value())
-    return WrongConfigurationError("neither MUSTER_HOME nor HOME is set: set MUSTER_HOME to a folder for experiments");
-  ASSIGN_OR_RETURN(Home home, Home::Open(*path, PosixFileSystem()));
-  ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
-  RETURN_IF_ERROR(ReconcileAloud(*registry, home).status());
-  return OpenedHome{std::move(home), std::move(registry)};
+  ASSIGN_OR_RETURN(const std::string path, PathOfHome());
+  return OpenRegistryOf(Home::Open(path, PosixFileSystem()));
+}
+
+absl::StatusOr<OpenedHome> OpenHomeToRead() {
+  ASSIGN_OR_RETURN(const std::string path, PathOfHome());
+  return OpenRegistryOf(Home::OpenToRead(path, PosixFileSystem()));
 }
 
 absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string& text) {

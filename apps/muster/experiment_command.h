@@ -17,8 +17,11 @@ struct OpenedHome {
   std::unique_ptr<Registry> registry;
 };
 
-// MUSTER_HOME (~/.muster) and its registry, after Registry::Reconcile, whose finds it says on stderr.
+// MUSTER_HOME (~/.muster) and its registry, after Registry::Reconcile, whose finds it says on stderr, as it does
+// what keeps it from writing them down (a full disk): nobody needs them to go on.
 absl::StatusOr<OpenedHome> OpenHome();
+// For commands that only read: also where this user may not write, as somebody else's.
+absl::StatusOr<OpenedHome> OpenHomeToRead();
 
 // What the user means: `text`, or without one the last experiment of the project in the working directory (or, with no
 // file there, the last of all). NotFound.

@@ -64,7 +64,7 @@ absl::Status ShowLogs(const LogsOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--last '", options.last, "': accepted is a number of lines, from 0"));
   ASSIGN_OR_RETURN(how.color, WantsColor(options.color, STDOUT_FILENO));
-  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, options.name));
   RETURN_IF_ERROR(CheckTask(*opened.registry, name));
   if (name.task.has_value()) how.only = {LabelOf(*name.task)};
