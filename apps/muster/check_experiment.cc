@@ -1,8 +1,10 @@
 #include "apps/muster/check_experiment.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/experiment_plan.h"
 
@@ -36,15 +38,21 @@ absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<Param
         absl::StrCat(file.name, ": its parameters have no combination: each needs at least one value"));
   // All runs have the same tasks and the same names of parameters.
   ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanForCheck(file, runs.front(), options));
+  std::vector<std::string> lacks;
   for (const PlannedTask& task : plan.tasks) {
     Resources wanted = task.resources;
     if (options.no_gpus) wanted.gpus.reset();
-    RETURN_IF_ERROR(CheckFits(task.process.task.job, wanted, machine));
+    const TaskId& id = task.process.task;
+    const absl::Status fits = CheckFits(id.job, wanted, machine);
+    if (fits.ok() || id.index > 0) continue;  // all tasks of a role want the same
+    lacks.push_back(absl::StrCat(RoleOfTask(file, id).resources_place, ": ", std::string(fits.message())));
   }
+  if (!lacks.empty()) return absl::InvalidArgumentError(absl::StrJoin(lacks, "\n"));
   const int gpus = options.no_gpus ? 0 : GpusNeeded(plan);
   if (gpus <= machine.gpus) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the tasks ask for ", gpus, " gpus together, this machine has ",
-                                                 machine.gpus, "; --no-gpus goes on without"));
+  return absl::InvalidArgumentError(absl::StrCat(file.name, ": the tasks ask for ", gpus,
+                                                 " gpus together, this machine has ", machine.gpus,
+                                                 "; --no-gpus goes on without"));
 }
 
 }  // namespace muster

@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// InvalidArgument: no run at all, a `{{ name }}` without a value, a task that wants more than the machine has, more
-// GPUs than it has for all tasks of a run together.
+// InvalidArgument, a line for each mistake: no run at all, a `{{ name }}` without a value, a task that wants more than
+// the machine has, more GPUs than it has for all tasks of a run together.
 [[nodiscard]] absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
                                            const SubmitOptions& options, const Machine& machine);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "apps/muster/usage_error.h"
+#include "muster/launch/shell_word.h"
 
 namespace muster {
 namespace {
@@ -65,10 +66,6 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Entry>& e
       Collect(*below, absl::StrCat(path, path.empty() ? "" : " ", below->get_name()), entries);
 }
 
-// As one word of a shell's.
-std::string Quoted(const std::string& text) {
-  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
-}
 std::string FishQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
 }
@@ -77,7 +74,7 @@ std::string FishQuoted(const std::string& text) {
 std::string Paths(const std::vector<Entry>& entries) {
   std::vector<std::string> paths;
   for (const Entry& entry : entries)
-    if (!entry.path.empty()) paths.push_back(Quoted(entry.path));
+    if (!entry.path.empty()) paths.push_back(QuotedWord(entry.path));
   return absl::StrJoin(paths, "|");
 }
 
@@ -115,8 +112,8 @@ std::string BashScript(const std::vector<Entry>& entries) {
     std::vector<std::string> flags;
     for (const Flag& flag : entry.flags)
       for (const std::string& word : FlagsOf(flag)) flags.push_back(word);
-    absl::StrAppend(&cases, "    ", Quoted(entry.path), ") words=", Quoted(absl::StrJoin(words, " ")),
-                    " flags=", Quoted(absl::StrJoin(flags, " ")), entry.takes_ids ? " ids=1" : "", " ;;\n");
+    absl::StrAppend(&cases, "    ", QuotedWord(entry.path), ") words=", QuotedWord(absl::StrJoin(words, " ")),
+                    " flags=", QuotedWord(absl::StrJoin(flags, " ")), entry.takes_ids ? " ids=1" : "", " ;;\n");
   }
   return absl::StrReplaceAll(kBashFrame, {{"$paths", Paths(entries)}, {"$cases", cases}});
 }
@@ -147,7 +144,7 @@ if [[ ${funcstack[1]} == _muster ]]; then _muster "$@"; else compdef _muster mus
 
 // 'name:description', as _describe has it.
 std::string Described(const std::string& name, const std::string& description) {
-  return Quoted(absl::StrCat(absl::StrReplaceAll(name, {{":", "\\:"}}), ":", description));
+  return QuotedWord(absl::StrCat(absl::StrReplaceAll(name, {{":", "\\:"}}), ":", description));
 }
 
 std::string ZshScript(const std::vector<Entry>& entries) {
@@ -158,7 +155,7 @@ std::string ZshScript(const std::vector<Entry>& entries) {
     std::vector<std::string> flags;
     for (const Flag& flag : entry.flags)
       for (const std::string& word : FlagsOf(flag)) flags.push_back(Described(word, flag.description));
-    absl::StrAppend(&cases, "    (", Quoted(entry.path), ") candidates=(", absl::StrJoin(words, " "), ") flags=(",
+    absl::StrAppend(&cases, "    (", QuotedWord(entry.path), ") candidates=(", absl::StrJoin(words, " "), ") flags=(",
                     absl::StrJoin(flags, " "), ")", entry.takes_ids ? " ids=(1)" : "", " ;;\n");
   }
   return absl::StrReplaceAll(kZshFrame, {{"$paths", Paths(entries)}, {"$cases", cases}});

@@ -27,14 +27,32 @@ absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, con
   return lost;
 }
 
-absl::StatusOr<OpenedHome> OpenHome() {
+namespace {
+
+absl::StatusOr<std::string> PathOfHome() {
   const std::optional<std::string> path = ReadEnvironment().home;
-  if (!path.has_value())
-    return WrongConfigurationError("neither MUSTER_HOME nor HOME is set: set MUSTER_HOME to a folder for experiments");
-  ASSIGN_OR_RETURN(Home home, Home::Open(*path, PosixFileSystem()));
-  ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
-  RETURN_IF_ERROR(ReconcileAloud(*registry, home).status());
-  return OpenedHome{std::move(home), std::move(registry)};
+  if (path.has_value()) return *path;
+  return WrongConfigurationError("neither MUSTER_HOME nor HOME is set: set MUSTER_HOME to a folder for experiments");
+}
+
+absl::StatusOr<OpenedHome> OpenRegistryOf(absl::StatusOr<Home> home) {
+  RETURN_IF_ERROR(home.status());
+  ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Open(*home, RealClock()));
+  const absl::Status reconciled = ReconcileAloud(*registry, *home).status();
+  if (!reconciled.ok()) UsageError("", reconciled);
+  return OpenedHome{*std::move(home), std::move(registry)};
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedHome> OpenHome() {
+  ASSIGN_OR_RETURN(const std::string path, PathOfHome());
+  return OpenRegistryOf(Home::Open(path, PosixFileSystem()));
+}
+
+absl::StatusOr<OpenedHome> OpenHomeToRead() {
+  ASSIGN_OR_RETURN(const std::string path, PathOfHome());
+  return OpenRegistryOf(Home::OpenToRead(path, PosixFileSystem()));
 }
 
 absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string& text) {

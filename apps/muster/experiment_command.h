@@ -17,8 +17,11 @@ struct OpenedHome {
   std::unique_ptr<Registry> registry;
 };
 
-// MUSTER_HOME (~/.muster) and its registry, after ReconcileAloud.
+// MUSTER_HOME (~/.muster) and its registry, after Registry::Reconcile, whose finds it says on stderr, as it does
+// what keeps it from writing them down (a full disk): nobody needs them to go on.
 absl::StatusOr<OpenedHome> OpenHome();
+// For commands that only read: also where this user may not write, as somebody else's.
+absl::StatusOr<OpenedHome> OpenHomeToRead();
 
 // Registry::Reconcile, whose finds it says on stderr: of a grid in one line, not of each run that waited.
 absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, const Home& home);

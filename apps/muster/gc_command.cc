@@ -1,5 +1,7 @@
 #include "apps/muster/gc_command.h"
 
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "apps/muster/experiment_command.h"
+#include "apps/muster/experiment_json.h"
 #include "apps/muster/usage_error.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/clock.h"
@@ -57,7 +60,7 @@ std::string JsonText(const GarbageReport& report, bool dry_run) {
                               {"dry_run", dry_run},
                               {"notes", report.notes},
                               {"problems", report.problems}};
-  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return OneLineJson(all) + "\n";
 }
 
 std::string PlainText(const GarbageReport& report, bool dry_run) {
@@ -70,7 +73,17 @@ std::string PlainText(const GarbageReport& report, bool dry_run) {
   return absl::StrCat(text, dry_run ? "Would free " : "Freed ", DecimalSize(report.bytes), ".\n");
 }
 
+// A grid is forgotten under the locks of all its runs, of which there may be 10,000. Where that isn't allowed, it is
+// said which can't be had.
+void AllowManyLocks() {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 absl::StatusOr<GarbageReport> Collect(const GarbageOptions& options) {
+  AllowManyLocks();
   const auto opened = OpenHome();
   if (!opened.ok()) return opened.status();
   return CollectGarbage(opened->home, *opened->registry, RealClock(), options);

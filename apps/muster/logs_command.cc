@@ -45,9 +45,12 @@ struct LogsOptions {
 
 // NotFound, naming those that there are.
 absl::Status CheckTask(Registry& registry, const ExperimentName& name) {
-  if (!name.task.has_value() || name.task->job == kBuildJob) return absl::OkStatus();
+  if (!name.task.has_value()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const RunRecord record, registry.Run(name.id));
-  const ExperimentId run = record.runs > 0 && name.id.run == 0 ? ExperimentId{name.id.number, 1} : name.id;
+  const bool whole_grid = record.runs > 0 && name.id.run == 0;
+  // Any of a grid's runs may be the one that builds, while all have the other tasks.
+  if (whole_grid && name.task->job == kBuildJob) return absl::OkStatus();
+  const ExperimentId run = whole_grid ? ExperimentId{name.id.number, 1} : name.id;
   ASSIGN_OR_RETURN(const std::vector<TaskRecord> tasks, registry.Tasks(run));
   std::vector<std::string> labels;
   for (const TaskRecord& task : tasks) {
@@ -65,7 +68,7 @@ absl::Status ShowLogs(const LogsOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--last '", options.last, "': accepted is a number of lines, from 0"));
   ASSIGN_OR_RETURN(how.color, WantsColor(options.color, STDOUT_FILENO));
-  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, options.name));
   RETURN_IF_ERROR(CheckTask(*opened.registry, name));
   if (name.task.has_value()) how.only = {LabelOf(*name.task)};

@@ -85,7 +85,7 @@ absl::Status List(const LsFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--last '", flags.last, "': accepted is a whole number; 0 shows all"));
   ASSIGN_OR_RETURN(const std::string project, ProjectOf(flags));
-  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
   // One more, to know whether there are older ones.
   ASSIGN_OR_RETURN(std::vector<RunRecord> runs,
                    opened.registry->List({.project = project, .last = last == 0 ? 0 : last + 1}));

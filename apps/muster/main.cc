@@ -1,6 +1,9 @@
 // The `muster` command: a table of subcommands, each in a file of its own.
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -74,6 +77,16 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
   return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + help));
 }
 
+// What couldn't be written (a full disk behind `>`) must not look like what there is.
+int WrittenOut(int exit_code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  if (errno == EPIPE) return exit_code;  // whoever read it has had enough
+  const std::string why = errno == 0 ? "" : ": " + std::generic_category().message(errno);
+  muster::UsageError("", absl::InternalError("not all could be written to standard output" + why));
+  return exit_code == 0 ? 1 : exit_code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,5 +102,5 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return Complain(app, error);
   }
-  return exit_code;
+  return WrittenOut(exit_code);
 }

@@ -208,7 +208,7 @@ absl::StatusOr<absl::Duration> IntervalOf(const std::string& text) {
 
 absl::Status Watch(const MonitorFlags& flags) {
   ASSIGN_OR_RETURN(const absl::Duration interval, IntervalOf(flags.interval));
-  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
   ASSIGN_OR_RETURN(ExperimentName name, NameOrLast(*opened.registry, flags.id));
   const Signals signals;
   Watched watched(opened, std::move(name));

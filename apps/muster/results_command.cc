@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<GridRow>> RowsOf(Registry& registry, const RunRecord&
 }
 
 absl::Status ShowResults(const ResultsFlags& flags) {
-  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, flags.id));
   if (name.task.has_value())
     return absl::InvalidArgumentError(absl::StrCat(FullName(name.id, *name.task),

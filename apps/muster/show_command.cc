@@ -170,7 +170,7 @@ std::string ToText(const Shown& shown) {
 }
 
 absl::Status Show(const ShowCommandFlags& flags) {
-  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, flags.id));
   if (name.task.has_value())
     return absl::InvalidArgumentError(absl::StrCat(flags.id, ": a task isn't shown alone; accepted: muster show ",

@@ -144,7 +144,7 @@ absl::Status ShowTasks(Registry& registry, const RunRecord& run, const Experimen
 
 absl::Status Status(const StatusFlags& flags) {
   if (flags.all && !flags.id.empty()) return absl::InvalidArgumentError("--all: accepted without an id");
-  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
   if (flags.id.empty()) return ShowExperiments(*opened.registry, flags);
   ASSIGN_OR_RETURN(const ExperimentName name, ExperimentName::Parse(flags.id));
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(name.id));

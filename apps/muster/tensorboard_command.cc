@@ -112,7 +112,7 @@ absl::StatusOr<FreePorts> PortFor(const std::string& wanted) {
 
 // Returns only if it failed.
 absl::Status StartTensorboard(const TensorboardFlags& flags) {
-  ASSIGN_OR_RETURN(OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(OpenedHome opened, OpenHomeToRead());
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, flags.id));
   if (name.task.has_value())
     return absl::InvalidArgumentError(absl::StrCat(FullName(name.id, *name.task),

@@ -43,7 +43,9 @@ class ExperimentBadInput : public ExperimentsTest {
 };
 
 TEST_F(ExperimentBadInput, UndefinedParameters) {
-  EXPECT_THAT(WrongTrain("run: echo {{ depth }}"), HasSubstr("depth"));
+  EXPECT_THAT(WrongTrain("run:\n- true\n- echo {{ depth }} {{ width }}"),
+              AllOf(HasSubstr("muster train: muster.yml:6: train.run[2]: {{ depth }}: there is no such parameter"),
+                    HasSubstr("muster train: muster.yml:6: train.run[2]: {{ width }}: there is no such parameter")));
   EXPECT_THAT(WrongTrain("parameters: {learning-rate: 1}\nrun: echo {{ lerning-rate }}"),
               AllOf(HasSubstr("lerning-rate"), HasSubstr("learning-rate")))
       << "names the nearest";
@@ -51,8 +53,9 @@ TEST_F(ExperimentBadInput, UndefinedParameters) {
 }
 
 TEST_F(ExperimentBadInput, MoreThanTheMachineHas) {
-  EXPECT_THAT(WrongTrain("resources: {mem: 100000GB}\nrun: echo hello"),
-              AllOf(HasSubstr("master"), HasSubstr("machine")));
+  EXPECT_THAT(
+      WrongTrain("resources: {mem: 100000GB}\nrun: echo hello"),
+      HasSubstr("muster train: muster.yml:4: train.resources: master asks for 100000.0 GB of memory, this machine"));
   EXPECT_THAT(WrongTrain("resources: {cpus: 100000}\nrun: echo hello"), AllOf(HasSubstr("cpus"), HasSubstr("machine")));
   const int gpus = ThisMachine().gpus;
   EXPECT_THAT(WrongTrain(absl::StrCat("resources: {gpus: ", gpus + 1, "}\nrun: echo hello")),

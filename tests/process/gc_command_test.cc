@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/clock.h"
+#include "muster/base/file_system.h"
+#include "muster/launch/registry/home.h"
+#include "muster/launch/registry/registry.h"
 #include "tests/process/experiments.h"
 
 namespace muster::gc_command_test {
@@ -39,6 +43,7 @@ TEST_F(GcCommandTest, SaysWhatItRemoves) {
   EXPECT_EQ(json.exit_code, 0) << json.err;
   const auto object = nlohmann::json::parse(json.out, nullptr, false);
   ASSERT_TRUE(object.is_object()) << json.out;
+  EXPECT_EQ(json.out.find('\n'), json.out.size() - 1) << "one line";
   EXPECT_EQ(object["removed"], nlohmann::json::parse(R"([{"kind": "code", "path": "code/0123", "bytes": 0}])"));
   EXPECT_EQ(object["bytes"], 0);
   EXPECT_EQ(object["dry_run"], false);
@@ -59,6 +64,30 @@ TEST_F(GcCommandTest, ForgetsExperimentsOnlyWhenAsked) {
   EXPECT_THAT(gc.out, HasSubstr("removed experiments/1 (experiment, "));
   EXPECT_EQ(Read("experiments/1/output/model"), "");
   EXPECT_EQ(Muster({"show", "1"}).exit_code, 2);
+}
+
+TEST_F(GcCommandTest, ForgetsAGridOfMoreRunsThanItMayHaveFilesOpenAtFirst) {
+  constexpr int kRuns = 80;
+  const auto opened = Home::Open(home(), PosixFileSystem());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto registry = Registry::Open(*opened, RealClock());
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  const auto grid = (*registry)->Create(
+      {.project = "toaster", .file_name = "muster.yml", .runs = std::vector<ParameterValues>(kRuns), .grid = true});
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  for (int run = 0; run <= kRuns; ++run) {
+    const ExperimentId id = {*grid, run};
+    ASSERT_TRUE(PosixFileSystem().CreateDirectory(opened->folder(id)).ok());
+    auto record = (*registry)->Run(id);
+    ASSERT_TRUE(record.ok()) << record.status();
+    record->state = RunState::kKilled;
+    ASSERT_TRUE((*registry)->SetRun(*record).ok());
+  }
+  Process gc(
+      {"/bin/sh", "-c", "ulimit -S -n 40 && exec \"$0\" gc --experiments-older-than 0", (MUSTER_BIN_DIR "/muster")},
+      {.environment = {{"MUSTER_HOME", home()}}});
+  EXPECT_EQ(gc.Wait(), 0) << gc.err;
+  EXPECT_THAT(gc.out, HasSubstr("removed experiments/1 ("));
 }
 
 TEST_F(GcCommandTest, WrongUsageIsOneLine) {

@@ -104,8 +104,16 @@ TEST_F(InitCommand, AFolderThatTakesNoFileIsSaid) {
 TEST_F(InitCommand, TheSchemaIsTheLibrarys) {
   EXPECT_EQ(Muster({"schema"}), 0) << err_;
   EXPECT_EQ(out_, ExperimentFileJsonSchema());
+  EXPECT_EQ(Muster({"schema", "--json"}), 0) << err_;
+  EXPECT_EQ(out_, ExperimentFileJsonSchema());
   EXPECT_EQ(Muster({"schema", "extra"}), 2);
   EXPECT_THAT(out_, IsEmpty());
+}
+
+TEST_F(InitCommand, WhatCannotBeWrittenOutIsNoSuccess) {
+  Process process({"/bin/sh", "-c", "exec \"$0\" schema > /dev/full", (MUSTER_BIN_DIR "/muster")});
+  EXPECT_EQ(process.Wait(), 1);
+  EXPECT_THAT(process.err, HasSubstr("muster: not all could be written to standard output"));
 }
 
 }  // namespace

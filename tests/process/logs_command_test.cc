@@ -190,6 +190,7 @@ TEST_F(LogsCommandTest, MistakesAreSaidInALine) {
   EXPECT_THAT(Mistake({"toaster"}), HasSubstr("toaster"));
   EXPECT_THAT(Mistake({"1.worker.3"}),
               HasSubstr("experiment 1 has no task worker.3; it has: master, worker.1, worker.2"));
+  EXPECT_THAT(Mistake({"1.build"}), HasSubstr("experiment 1 has no task build; it has: master, worker.1, worker.2"));
   EXPECT_THAT(Mistake({"1", "--last", "-1"}), HasSubstr("--last '-1': accepted is a number of lines, from 0"));
   EXPECT_THAT(Mistake({"1", "--last", "all"}), HasSubstr("--last 'all'"));
   EXPECT_THAT(Mistake({"1", "--color", "red"}), HasSubstr("accepted are auto, always, never"));

@@ -1,18 +1,18 @@
 #include "muster/launch/experiment/experiment_plan.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "muster/base/check.h"
 #include "muster/base/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/cluster_spec.h"
 #include "muster/launch/cluster_plan.h"
+#include "muster/launch/shell_word.h"
 
 namespace muster {
 namespace {
@@ -21,20 +21,6 @@ constexpr char kPlanShell[] = "/bin/sh";
 
 using PlanVariables = std::vector<std::pair<std::string, std::string>>;
 
-// Which a file can't set, since they say where and who the task is.
-constexpr const char* kPlanOwnVariables[] = {"OUTPUT_DIR", "EXPERIMENT_ID",    "JOB_NAME",      "PROJECT",
-                                             "TF_CONFIG",  "MUSTER_JOB_TOKEN", "MUSTER_RUN_ID", "MUSTER_STATUS_PORT"};
-
-// The role of the file that a task has: counts, resources, restarts.
-RoleSpec RoleOfTask(const ExperimentFile& file, const TaskId& task) {
-  if (file.torchrun.has_value()) return file.torchrun->workers;
-  if (!file.distributed.has_value()) return {.count = 1, .resources = file.resources, .restart = file.restart};
-  const DistributedSpec& distributed = *file.distributed;
-  if (task.job == kPsJob) return distributed.ps;
-  if (task.job == kMasterJob) return distributed.master;
-  return task.job == kEvaluatorJob ? distributed.evaluator : distributed.workers;
-}
-
 void AddPlanTasks(std::vector<TaskId>& tasks, const char* job, int count) {
   for (int i = 0; i < count; ++i) tasks.push_back({job, i});
 }
@@ -42,10 +28,6 @@ void AddPlanTasks(std::vector<TaskId>& tasks, const char* job, int count) {
 bool HasPlanServer(const ExperimentFile& file, const TaskId& task) {
   if (file.torchrun.has_value()) return task.index == 0;
   return file.distributed.has_value() && task.job != kEvaluatorJob;
-}
-
-std::string ShellWord(const std::string& text) {
-  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
 // As torchrun has them: docs/experiments.md says which. None without torchrun.
@@ -71,11 +53,8 @@ PlanVariables TorchrunVariables(const ExperimentFile& file, const ExperimentPlan
           {"TORCHELASTIC_MAX_RESTARTS", "0"}};
 }
 
-absl::Status CheckPlanVariable(const std::string& key, const std::string& variable, const PlanVariables& torchrun) {
-  const bool own =
-      std::find(std::begin(kPlanOwnVariables), std::end(kPlanOwnVariables), variable) != std::end(kPlanOwnVariables) ||
-      std::any_of(torchrun.begin(), torchrun.end(), [&](const auto& set) { return set.first == variable; });
-  if (!own) return absl::OkStatus();
+absl::Status CheckPlanVariable(const std::string& key, const std::string& variable, bool torchrun) {
+  if (!IsExperimentVariable(variable, torchrun)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(key, ": the variable ", variable, " is set by muster itself; accepted: another name"));
 }
@@ -84,7 +63,7 @@ absl::Status CheckPlanVariable(const std::string& key, const std::string& variab
 absl::StatusOr<PlanVariables> SharedPlanVariables(const ExperimentFile& file, const ExperimentPlanRequest& request) {
   PlanVariables variables = {{"PYTHONUNBUFFERED", "1"}};
   std::string search_path = request.search_path;
-  const PlanVariables torchrun = TorchrunVariables(file, request, 0);
+  const bool torchrun = file.torchrun.has_value();
   for (const auto& [name, value] : request.parameters) {
     const std::string variable = EnvironmentNameOf(name);
     const std::string key = absl::StrCat("train.parameters.", name);
@@ -125,16 +104,20 @@ std::string PlanTfConfig(const ClusterSpec& cluster, const TaskId& task) {
 }
 
 absl::StatusOr<std::vector<std::string>> FilledCommands(const ExperimentFile& file, const ParameterValues& parameters) {
+  MUSTER_CHECK(file.run_places.size() == file.run.size());
   std::vector<std::string> commands;
+  std::vector<std::string> mistakes;
   for (size_t i = 0; i < file.run.size(); ++i) {
     auto filled = FillTemplate(file.run[i], parameters);
-    if (!filled.ok()) {
-      const std::string key = file.run.size() == 1 ? "train.run" : absl::StrCat("train.run[", i, "]");
-      return absl::InvalidArgumentError(absl::StrCat(key, ": ", std::string(filled.status().message())));
+    if (filled.ok()) {
+      commands.push_back(*std::move(filled));
+      continue;
     }
-    commands.push_back(*std::move(filled));
+    const std::vector<std::string> lines = absl::StrSplit(filled.status().message(), '\n');
+    for (const std::string& line : lines) mistakes.push_back(absl::StrCat(file.run_places[i], ": ", line));
   }
-  return commands;
+  if (mistakes.empty()) return commands;
+  return absl::InvalidArgumentError(absl::StrJoin(mistakes, "\n"));
 }
 
 // Of a whole worker of torchrun, divided by its processes: each is limited by itself.
@@ -183,6 +166,16 @@ int AddressesNeeded(const ExperimentFile& file) {
   const std::vector<TaskId> tasks = TasksOfFile(file);
   return static_cast<int>(
       std::count_if(tasks.begin(), tasks.end(), [&](const TaskId& task) { return HasPlanServer(file, task); }));
+}
+
+RoleSpec RoleOfTask(const ExperimentFile& file, const TaskId& task) {
+  if (file.torchrun.has_value()) return file.torchrun->workers;
+  if (!file.distributed.has_value())
+    return {.count = 1, .resources = file.resources, .restart = file.restart, .resources_place = file.resources_place};
+  const DistributedSpec& distributed = *file.distributed;
+  if (task.job == kPsJob) return distributed.ps;
+  if (task.job == kMasterJob) return distributed.master;
+  return task.job == kEvaluatorJob ? distributed.evaluator : distributed.workers;
 }
 
 std::string OutputFolder(const ExperimentFile& file, const Home& home, const ExperimentId& id, bool grid) {
@@ -267,7 +260,7 @@ std::string VisibleGpus(const PlannedTask& task) {
 std::string ShellScript(const std::vector<std::string>& commands) {
   std::string script = "trap 'muster_code=$?; wait; exit $muster_code' TERM\n";
   for (const std::string& command : commands)
-    absl::StrAppend(&script, "eval ", ShellWord(command),
+    absl::StrAppend(&script, "eval ", QuotedWord(command),
                     "\nmuster_code=$?\n"
                     "[ $muster_code -eq 0 ] || exit $muster_code\n");
   return script;

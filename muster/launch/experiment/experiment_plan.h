@@ -46,6 +46,8 @@ struct ExperimentPlanRequest {
 // Tasks of the file, in order: ps.1…, master, worker.1…, evaluator; or worker.1… of torchrun, one a process; or the one
 // task "master".
 std::vector<TaskId> TasksOfFile(const ExperimentFile& file);
+// What the file says of the role that one of them has: counts, resources, restarts.
+RoleSpec RoleOfTask(const ExperimentFile& file, const TaskId& task);
 // Tasks with a server: all of `distributed` but the evaluator, the first of torchrun.
 int AddressesNeeded(const ExperimentFile& file);
 
@@ -57,7 +59,7 @@ std::string OutputFolder(const ExperimentFile& file, const Home& home, const Exp
 // (with distributed), RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and what else torchrun sets, PATH and VIRTUAL_ENV:
 // docs/experiments.md, "What a task finds in its environment". Its command: the file's `run`, filled in, by one /bin/sh
 // that hands SIGTERM on and stops at the first command that fails ("Commands" there); `muster ps` for a ps of framework
-// muster. InvalidArgument naming the file's key.
+// muster. InvalidArgument naming the file's key; of commands also its line, and a line for each mistake.
 absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const ExperimentPlanRequest& request);
 
 // How many GPUs the plan's tasks ask for together.

@@ -10,6 +10,7 @@
 namespace muster::experiment_plan_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -19,6 +20,7 @@ ExperimentFile OneTask() {
   file.name = "muster.yml";
   file.project = "toaster";
   file.run = {"python train.py --rate {{ learning-rate }}"};
+  file.run_places = {"muster.yml:3: train.run"};
   return file;
 }
 
@@ -150,12 +152,13 @@ TEST(ExperimentPlan, CommandsAreFilledAndRunByAShell) {
   EXPECT_THAT(arguments, ElementsAre("/bin/sh", "-c", HasSubstr("'python train.py --rate 0.1'")));
 }
 
-TEST(ExperimentPlan, AnUnknownNameInACommandIsSaidWithItsKey) {
+TEST(ExperimentPlan, EachUnknownNameInACommandIsSaidWithItsPlace) {
   ExperimentFile file = OneTask();
-  file.run = {"true", "echo {{ learning-rat }}"};
-  EXPECT_THAT(ErrorOf(file), HasSubstr("train.run[1]: "));
-  file.run = {"echo {{ learning-rat }}"};
-  EXPECT_THAT(ErrorOf(file), HasSubstr("train.run: "));
+  file.run = {"echo {{ learning-rat }} {{ x }}", "true", "echo {{ y }}"};
+  file.run_places = {"muster.yml:4: train.run[1]", "muster.yml:5: train.run[2]", "muster.yml:6: train.run[3]"};
+  EXPECT_THAT(ErrorOf(file), AllOf(HasSubstr("muster.yml:4: train.run[1]: {{ learning-rat }}: there is no"),
+                                   HasSubstr("\nmuster.yml:4: train.run[1]: {{ x }}: there is no"),
+                                   HasSubstr("\nmuster.yml:6: train.run[3]: {{ y }}: there is no")));
 }
 
 TEST(ExperimentPlan, TheClusterCountsFromZeroAndLeavesTheEvaluatorOut) {
@@ -265,6 +268,12 @@ TEST(ExperimentPlan, WhatMusterSetsItselfIsRefused) {
   request = RequestFor(OneTask());
   request.parameters["rank"] = "8";
   EXPECT_EQ(Variables(Plan(OneTask(), request).tasks[0]).at("RANK"), "8") << "nobody else says RANK here";
+}
+
+TEST(ExperimentPlan, AllThatTorchrunTellsATaskIsRefused) {
+  const auto alone = Variables(Plan(OneTask()).tasks[0]);
+  for (const auto& [name, value] : Variables(Plan(Torchrun()).tasks[0]))
+    EXPECT_TRUE(IsExperimentVariable(name, true) || alone.contains(name)) << name;
 }
 
 TEST(ExperimentPlan, EveryTaskHasGpusOfItsOwn) {

@@ -15,7 +15,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/file_system.h"
@@ -24,6 +23,7 @@
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/project/remove_folder.h"
 #include "muster/launch/project/sha256.h"
+#include "muster/launch/shell_word.h"
 
 namespace muster {
 namespace {
@@ -105,12 +105,8 @@ absl::StatusOr<BuildPlaces> PlacesOfBuild(const ExperimentFile& file, const std:
   return places;
 }
 
-std::string BuildWord(const std::string& text) {
-  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
-}
-
 // Not by echo, which some shells have change backslashes.
-std::string SayInBuild(const std::string& text) { return absl::StrCat("printf '%s\\n' ", BuildWord(text)); }
+std::string SayInBuild(const std::string& text) { return absl::StrCat("printf '%s\\n' ", QuotedWord(text)); }
 
 // `command`, and if it fails `lines` (each a word of the shell) and the end.
 std::string OrSayInBuild(const std::string& command, const std::vector<std::string>& lines) {
@@ -122,24 +118,24 @@ std::string OrSayInBuild(const std::string& command, const std::vector<std::stri
 void AddEnvironmentCommands(const ExperimentFile& file, const FrameworkEnvironment& environment,
                             const std::string& folder, std::vector<std::string>& commands) {
   constexpr char kAsItIs[] = "muster:   take the python on PATH as it is: muster train --no-venv";
-  const std::string python = BuildWord(folder + "/bin/python");
+  const std::string python = QuotedWord(folder + "/bin/python");
   commands.push_back(SayInBuild(absl::StrCat("muster: makes the virtual environment ", environment.name, " in ", folder,
                                              ", once for all experiments with this version")));
-  const std::string venv = absl::StrCat("python3 -m venv ", BuildWord(folder));
+  const std::string venv = absl::StrCat("python3 -m venv ", QuotedWord(folder));
   commands.push_back(SayInBuild("$ " + venv));
   commands.push_back(OrSayInBuild(
-      venv, {BuildWord("muster: no virtual environment can be made. What to do: install python3 with its module venv"),
-             BuildWord("muster:   (Debian: apt install python3-venv), or"), BuildWord(kAsItIs)}));
+      venv, {QuotedWord("muster: no virtual environment can be made. What to do: install python3 with its module venv"),
+             QuotedWord("muster:   (Debian: apt install python3-venv), or"), QuotedWord(kAsItIs)}));
   const std::string pip = absl::StrCat("-m pip install --disable-pip-version-check --no-input --progress-bar off ",
-                                       BuildWord(environment.package));
+                                       QuotedWord(environment.package));
   commands.push_back(SayInBuild("$ python " + pip));
   commands.push_back(OrSayInBuild(
       absl::StrCat(python, " ", pip),
       {absl::StrCat("\"muster: ", environment.package, " can't be had for $(", python,
                     " -V 2>&1): pip says above why\""),
-       BuildWord(absl::StrCat("muster: what to do: name a version that there is for this Python (", file.name, ", ",
-                              environment.key, "), or")),
-       BuildWord("muster:   put the python3 that the version was made for first on PATH, or"), BuildWord(kAsItIs)}));
+       QuotedWord(absl::StrCat("muster: what to do: name a version that there is for this Python (", file.name, ", ",
+                               environment.key, "), or")),
+       QuotedWord("muster:   put the python3 that the version was made for first on PATH, or"), QuotedWord(kAsItIs)}));
 }
 
 // What `install` adds to the environment must not reach other experiments, so a build has one of its own. It shares the
@@ -159,15 +155,15 @@ for entry in os.scandir(os.path.join(new, b"bin")):
 )";
 
 void AddOwnEnvironmentCommands(const std::string& from, const std::string& to, std::vector<std::string>& commands) {
-  const std::string both = absl::StrCat(BuildWord(from), " ", BuildWord(to));
+  const std::string both = absl::StrCat(QuotedWord(from), " ", QuotedWord(to));
   commands.push_back(SayInBuild("muster: copies the environment, for what install adds to it"));
   commands.push_back(
-      absl::StrCat("cp -al ", both, " 2>/dev/null || { rm -rf ", BuildWord(to), " && cp -a ", both, "; }"));
+      absl::StrCat("cp -al ", both, " 2>/dev/null || { rm -rf ", QuotedWord(to), " && cp -a ", both, "; }"));
   commands.push_back(
-      absl::StrCat("rm -f ", BuildWord(JoinPath(to, kFolderLockName)), " ", BuildWord(JoinPath(to, kBuildDoneName))));
-  commands.push_back(absl::StrCat(BuildWord(to + "/bin/python"), " -c ", BuildWord(kAdaptPrograms), " ", both));
+      absl::StrCat("rm -f ", QuotedWord(JoinPath(to, kFolderLockName)), " ", QuotedWord(JoinPath(to, kBuildDoneName))));
+  commands.push_back(absl::StrCat(QuotedWord(to + "/bin/python"), " -c ", QuotedWord(kAdaptPrograms), " ", both));
   commands.push_back(
-      absl::StrCat("export VIRTUAL_ENV=", BuildWord(to), " PATH=", BuildWord(to + "/bin"), ":\"$PATH\""));
+      absl::StrCat("export VIRTUAL_ENV=", QuotedWord(to), " PATH=", QuotedWord(to + "/bin"), ":\"$PATH\""));
   commands.emplace_back("unset PYTHONHOME");
 }
 
@@ -195,7 +191,7 @@ absl::Status EmptyBuildFolder(const std::string& folder) {
 
 // So that what is marked is there after a loss of power, too.
 std::string SyncBuildCommand(const std::string& folder) {
-  return absl::StrCat("sync -f ", BuildWord(folder), " 2>/dev/null || sync");
+  return absl::StrCat("sync -f ", QuotedWord(folder), " 2>/dev/null || sync");
 }
 
 }  // namespace
@@ -223,7 +219,7 @@ absl::StatusOr<BuildPlan> PlanBuild(const ExperimentFile& file, const std::strin
       plan.commands.push_back(SyncBuildCommand(places.environment_folder));
     }
     if (!made && installs)
-      plan.commands.push_back(absl::StrCat(": > ", BuildWord(JoinPath(places.environment_folder, kBuildDoneName))));
+      plan.commands.push_back(absl::StrCat(": > ", QuotedWord(JoinPath(places.environment_folder, kBuildDoneName))));
   }
   if (installs) {
     plan.folders.push_back(places.build_folder);

@@ -12,6 +12,19 @@
 namespace muster {
 namespace {
 
+// Supervisors and tasks have working directories of their own.
+absl::StatusOr<std::string> AbsoluteHome(const std::string& path) {
+  if (path.empty()) {
+    return WrongConfigurationError(
+        "no folder for experiments: neither MUSTER_HOME nor HOME is set; set MUSTER_HOME to a folder");
+  }
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();
+  if (!error) return absolute;
+  return WrongConfigurationError(
+      absl::StrCat("MUSTER_HOME ", path, " can't be made an absolute path: ", error.message()));
+}
+
 absl::Status TryToWriteHome(const std::string& path, FileSystem& files) {
   RETURN_IF_ERROR(files.CreateDirectory(path));
   // Commands try at the same time.
@@ -24,22 +37,24 @@ absl::Status TryToWriteHome(const std::string& path, FileSystem& files) {
 }  // namespace
 
 absl::StatusOr<Home> Home::Open(const std::string& path, FileSystem& files) {
-  if (path.empty()) {
-    return WrongConfigurationError(
-        "no folder for experiments: neither MUSTER_HOME nor HOME is set; set MUSTER_HOME to a folder");
-  }
-  // Supervisors and tasks have working directories of their own.
-  std::error_code error;
-  const std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();
-  if (error) {
-    return WrongConfigurationError(
-        absl::StrCat("MUSTER_HOME ", path, " can't be made an absolute path: ", error.message()));
-  }
+  ASSIGN_OR_RETURN(const std::string absolute, AbsoluteHome(path));
+  const bool is_new = !files.Exists(absolute);
   const absl::Status written = TryToWriteHome(absolute, files);
-  if (written.ok()) return Home(absolute);
+  if (written.ok()) {
+    std::error_code no_rights;  // of some file systems; then nobody's are other than the mount says
+    if (is_new) std::filesystem::permissions(absolute, std::filesystem::perms::owner_all, no_rights);
+    return Home(absolute);
+  }
   return WrongConfigurationError(absl::StrCat("experiments can't be kept in ", absolute, ": ",
                                               std::string(written.message()),
                                               "; make it writable, or set MUSTER_HOME to another folder"));
+}
+
+absl::StatusOr<Home> Home::OpenToRead(const std::string& path, FileSystem& files) {
+  ASSIGN_OR_RETURN(const std::string absolute, AbsoluteHome(path));
+  const Home home(absolute);
+  if (files.Exists(home.database())) return home;
+  return Open(path, files);
 }
 
 std::string Home::database() const { return JoinPath(path_, "registry.db"); }

@@ -13,11 +13,14 @@ namespace muster {
 
 class Home {
  public:
-  // As it is, whether it is there or not: for who only reads (Registry::Open can, where it may not write).
+  // As it is, whether it is there or not.
   explicit Home(std::string path) : path_(std::move(path)) {}
   // For who writes: made absolute, and made if it isn't there. IsWrongConfiguration naming the folder and MUSTER_HOME
-  // if it can't be made or written to.
+  // if it can't be made or written to. One that is made here is its owner's alone: the registry has environments.
   static absl::StatusOr<Home> Open(const std::string& path, FileSystem& files);
+  // For who only reads (Registry::Open can, where it may not write): where there is a registry nothing is tried;
+  // otherwise as Open.
+  static absl::StatusOr<Home> OpenToRead(const std::string& path, FileSystem& files);
 
   const std::string& path() const { return path_; }
   std::string database() const;                              // registry.db

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
+#include "muster/base/file_system.h"
 #include "muster/base/memory_file_system.h"
 #include "muster/base/wrong_configuration.h"
+#include "muster/launch/project/scratch_folder.h"
 
 namespace muster::home_test {
 namespace {
@@ -63,6 +66,29 @@ TEST(Home, WhatCannotBeWrittenIsAWrongConfiguration) {
   const auto nowhere = Home::Open("", files);
   EXPECT_TRUE(IsWrongConfiguration(nowhere.status())) << nowhere.status();
   EXPECT_THAT(std::string(nowhere.status().message()), HasSubstr("MUSTER_HOME"));
+}
+
+TEST(Home, WhoOnlyReadsNeedsNoMoreThanTheRegistry) {
+  MemoryFileSystem files;
+  ASSERT_TRUE(files.CreateDirectory("/there").ok());
+  ASSERT_TRUE(WriteFileAtomically(files, "/there/registry.db", {}).ok());
+  files.SetReadOnly(true);
+  const auto home = Home::OpenToRead("/there/./", files);
+  ASSERT_TRUE(home.ok()) << home.status();
+  EXPECT_EQ(home->database(), "/there/registry.db");
+  EXPECT_TRUE(IsWrongConfiguration(Home::OpenToRead("/not_there", files).status()));
+  EXPECT_TRUE(IsWrongConfiguration(Home::OpenToRead("", files).status()));
+}
+
+TEST(Home, ThatIsMadeIsItsOwnersAlone) {
+  const ScratchFolder scratch;
+  ASSERT_TRUE(Home::Open(scratch / "new", PosixFileSystem()).ok());
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(scratch / "new").permissions(), perms::owner_all);
+  std::filesystem::permissions(scratch / "new", perms::owner_all | perms::group_read);
+  ASSERT_TRUE(Home::Open(scratch / "new", PosixFileSystem()).ok());
+  EXPECT_EQ(std::filesystem::status(scratch / "new").permissions(), perms::owner_all | perms::group_read)
+      << "one that is there keeps its rights";
 }
 
 }  // namespace

@@ -41,13 +41,21 @@ YamlNode SectionAt(const YamlNode& map, std::string_view key) {
   return node != nullptr && node->kind == YamlKind::kMap ? *node : YamlNode{.kind = YamlKind::kMap, .line = map.line};
 }
 
-// One text or a list of texts.
-std::vector<std::string> TextsAt(const YamlNode& map, std::string_view key) {
-  const YamlNode* node = map.Find(key);
+struct LineOfText {
+  std::string text;
+  int line = 0;
+  std::string path;  // "train.run", "train.run[2]"
+};
+
+// Of `train`: one text or a list of texts.
+std::vector<LineOfText> TextsAt(const YamlNode& train, const std::string& key) {
+  const std::string path = absl::StrCat("train.", key);
+  const YamlNode* node = train.Find(key);
   if (node == nullptr) return {};
-  if (node->kind == YamlKind::kScalar) return {node->text};
-  std::vector<std::string> texts;
-  for (const YamlNode& item : node->items) texts.push_back(item.text);
+  if (node->kind == YamlKind::kScalar) return {{node->text, node->line, path}};
+  std::vector<LineOfText> texts;
+  for (const YamlNode& item : node->items)
+    texts.push_back({item.text, item.line, absl::StrCat(path, "[", texts.size() + 1, "]")});
   return texts;
 }
 
@@ -104,6 +112,9 @@ class ExperimentFileReader {
   void ReadTorchrun(const YamlNode& train);
   RoleSpec ReadRole(const YamlNode& distributed, const std::string& path, const std::string& role, int otherwise);
   Resources ReadResources(const YamlNode& map, const std::string& path);
+  // "muster.yml:4: train.resources"; `otherwise` where the map has none.
+  std::string ResourcesPlace(const YamlNode& map, const std::string& path, const std::string& otherwise) const;
+  std::string Place(int line, const std::string& path) const { return absl::StrCat(file_.name, ":", line, ": ", path); }
   void ReadCommands(const YamlNode& train);
   void ReadParameters(const YamlNode& parameters);
   ParameterSpec ReadParameter(const std::string& name, const YamlNode& node);
@@ -113,7 +124,7 @@ class ExperimentFileReader {
   void ReadVolumes(const YamlNode& train);
   void ReadLogLimit(const YamlNode& train);
   void Warn(int line, const std::string& path, const std::string& text) {
-    file_.warnings.push_back(absl::StrCat(file_.name, ":", line, ": ", path, ": ", text));
+    file_.warnings.push_back(absl::StrCat(Place(line, path), ": ", text));
   }
 
   ExperimentFile file_;
@@ -130,6 +141,7 @@ absl::StatusOr<ExperimentFile> ExperimentFileReader::Read(const YamlNode& tree) 
 
 void ExperimentFileReader::ReadTrain(const YamlNode& train) {
   file_.resources = ReadResources(train, "train");
+  file_.resources_place = ResourcesPlace(train, "train", "");
   file_.restart = RestartAt(train, {});
   ReadFramework(train);
   ReadTorchrun(train);
@@ -200,7 +212,10 @@ void ExperimentFileReader::ReadDistributed(const YamlNode& distributed, const st
 
 RoleSpec ExperimentFileReader::ReadRole(const YamlNode& distributed, const std::string& path, const std::string& role,
                                         int otherwise) {
-  RoleSpec spec{.count = otherwise, .resources = file_.resources, .restart = file_.restart};
+  RoleSpec spec{.count = otherwise,
+                .resources = file_.resources,
+                .restart = file_.restart,
+                .resources_place = file_.resources_place};
   const YamlNode* node = distributed.Find(role);
   if (node == nullptr) return spec;
   if (node->kind != YamlKind::kMap) {
@@ -208,7 +223,9 @@ RoleSpec ExperimentFileReader::ReadRole(const YamlNode& distributed, const std::
     return spec;
   }
   spec.count = CountAt(*node, "count", 1);
-  spec.resources = Merged(ReadResources(*node, absl::StrCat(path, ".", role)), file_.resources);
+  const std::string role_path = absl::StrCat(path, ".", role);
+  spec.resources = Merged(ReadResources(*node, role_path), file_.resources);
+  spec.resources_place = ResourcesPlace(*node, role_path, file_.resources_place);
   spec.restart = RestartAt(*node, file_.restart);
   return spec;
 }
@@ -219,6 +236,7 @@ void ExperimentFileReader::ReadTorchrun(const YamlNode& train) {
   TorchrunSpec spec;
   spec.workers.count = CountAt(section, "workers", 1);
   spec.workers.resources = Merged(ReadResources(section, "train.torchrun"), file_.resources);
+  spec.workers.resources_place = ResourcesPlace(section, "train.torchrun", file_.resources_place);
   spec.workers.restart = RestartAt(section, file_.restart);
   spec.processes = CountAt(section, "processes", 1);
   file_.torchrun = spec;
@@ -241,12 +259,27 @@ Resources ExperimentFileReader::ReadResources(const YamlNode& map, const std::st
   return resources;
 }
 
+std::string ExperimentFileReader::ResourcesPlace(const YamlNode& map, const std::string& path,
+                                                 const std::string& otherwise) const {
+  const YamlNode* node = map.Find("resources");
+  return node == nullptr ? otherwise : Place(node->line, absl::StrCat(path, ".resources"));
+}
+
 void ExperimentFileReader::ReadCommands(const YamlNode& train) {
-  file_.install = TextsAt(train, "install");
-  file_.run = TextsAt(train, "run");
-  for (const std::string& command : file_.run) {
-    const auto names = TemplateNames(command);
-    if (!names.ok()) mistakes_.Add(train.Find("run")->line, "train.run", names.status());
+  for (const LineOfText& command : TextsAt(train, "install")) {
+    file_.install.push_back(command.text);
+    const auto names = TemplateNames(command.text);  // anything else in braces is the command's own
+    if (names.ok() && !names->empty())
+      mistakes_.Add(
+          command.line, command.path,
+          absl::StrCat("has {{ ", names->front(), " }}, but is run once, whatever values the parameters have"),
+          "parameters in train.run");
+  }
+  for (const LineOfText& command : TextsAt(train, "run")) {
+    file_.run.push_back(command.text);
+    file_.run_places.push_back(Place(command.line, command.path));
+    const auto names = TemplateNames(command.text);
+    if (!names.ok()) mistakes_.Add(command.line, command.path, names.status());
   }
 }
 

@@ -22,6 +22,7 @@ struct RoleSpec {
   int count = 0;
   Resources resources;  // defaults of train.resources already merged in
   RestartPolicy restart;
+  std::string resources_place;  // where they are said, for messages: "muster.yml:4: train.resources"; empty: nowhere
 };
 
 // train.tensorflow.distributed or train.muster.distributed. `worker: 3` includes the master, unless `master` is given:
@@ -69,9 +70,11 @@ struct ExperimentFile {
   std::optional<TorchrunSpec> torchrun;
   std::string image;
   std::vector<std::string> install;
-  std::vector<std::string> run;  // with {{ name }} still in them
-  Resources resources;           // of the one task if neither distributed nor torchrun
-  RestartPolicy restart;         // of the one task
+  std::vector<std::string> run;         // with {{ name }} still in them
+  std::vector<std::string> run_places;  // of each, for messages: "muster.yml:9: train.run[2]"
+  Resources resources;                  // of the one task if neither distributed nor torchrun
+  std::string resources_place;          // likewise, as RoleSpec has it
+  RestartPolicy restart;                // of the one task
   std::vector<VolumeSpec> volumes;
   std::vector<ParameterSpec> parameters;
   int concurrency = 1;  // runs of a grid at a time

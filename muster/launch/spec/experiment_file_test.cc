@@ -269,7 +269,8 @@ TEST(ExperimentFileMistakes, AreSaidAllAtOnceByLine) {
                          "  rum: x\n"),
               ElementsAre(HasSubstr("muster.yml:1: project: is \"\"; accepted: a name of letters"),
                           "muster.yml:2: train.run: is missing; accepted: text, or a list of commands",
-                          "muster.yml:3: train.framework: is \"tensorflwo\"; accepted: one of muster, tensorflow, "
+                          "muster.yml:3: train.framework: is \"tensorflwo\" (nearest: tensorflow); accepted: one of "
+                          "muster, tensorflow, "
                           "pytorch, any",
                           "muster.yml:4: train.resources.cpus: is \"0\"; accepted: a number above 0",
                           "muster.yml:4: train.resources.mem: is \"lots\"; accepted: a number (MB) or one with a unit: "
@@ -288,9 +289,28 @@ TEST(ExperimentFileMistakes, NoKeysAtAll) {
 }
 
 TEST(ExperimentFileMistakes, WhatIsNoYaml) {
-  EXPECT_THAT(MistakesOf("project: p\ntrain:\n\trun: x\n"), ElementsAre(HasSubstr("muster.yml:3: is no YAML: ")));
+  EXPECT_THAT(MistakesOf("project: p\ntrain:\n\trun: x\n"),
+              ElementsAre(AllOf(HasSubstr("muster.yml:3: is no YAML: "), HasSubstr("blanks, not by tabs"))));
   EXPECT_THAT(MistakesOf("project: p\ntrain:\n  run: {{ program }}\n"),
               ElementsAre(AllOf(HasSubstr("muster.yml:3: "), HasSubstr("must stand in quotes"))));
+}
+
+TEST(ExperimentFileMistakes, ParametersInInstall) {
+  EXPECT_EQ(Mistake("install:\n- make\n- make {{ depth }}"),
+            "muster.yml:6: train.install[2]: has {{ depth }}, but is run once, whatever values the parameters have; "
+            "accepted: parameters in train.run");
+  EXPECT_THAT(Train("install: docker inspect -f '{{.Id}}'").install, ElementsAre("docker inspect -f '{{.Id}}'"));
+}
+
+TEST(ExperimentFile, CommandsAndResourcesKnowTheirPlaces) {
+  const ExperimentFile file = Train(
+      "resources: {cpus: 1}\nframework: tensorflow\n"
+      "tensorflow:\n  distributed:\n    worker: 2\n    ps: {resources: {mem: 1GB}}");
+  EXPECT_EQ(file.distributed->master.resources_place, file.resources_place);
+  EXPECT_THAT(file.resources_place, HasSubstr(": train.resources"));
+  EXPECT_THAT(file.distributed->ps.resources_place, HasSubstr(": train.tensorflow.distributed.ps.resources"));
+  ASSERT_EQ(file.run_places.size(), file.run.size());
+  EXPECT_THAT(file.run_places[0], HasSubstr(": train.run"));
 }
 
 TEST(ExperimentFileMistakes, WhatIsMissing) {

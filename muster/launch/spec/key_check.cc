@@ -116,7 +116,10 @@ void CheckForms(const YamlNode& node, const std::vector<KeyForm>& forms, const s
       CheckForms(node.items[i], names->of, BelowPath(path, node.keys[i]), mistakes);
     return;
   }
-  mistakes.Add(node.line, path, WhatItIs(node), AcceptedText(forms));
+  const KeyForm* words = FormOfKind(forms, FormKind::kWord);
+  const bool misspelt = words != nullptr && node.kind == YamlKind::kScalar;
+  mistakes.Add(node.line, path, absl::StrCat(WhatItIs(node), misspelt ? NearestHint(node.text, words->words) : ""),
+               AcceptedText(forms));
 }
 
 }  // namespace

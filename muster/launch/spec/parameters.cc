@@ -17,6 +17,7 @@
 #include "muster/base/split_mix64.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/quoted.h"
+#include "muster/launch/shell_word.h"
 #include "muster/launch/spec/yaml_tree.h"
 
 namespace muster {
@@ -105,24 +106,18 @@ std::optional<int> CombinationsOf(const std::vector<ParameterSpec>& parameters) 
   return static_cast<int>(count);
 }
 
-// Letters that a shell takes as they are, wherever they stand.
-bool IsPlainForShell(const std::string& value) {
-  return !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("_-+=.,:/@%", c);
-  });
-}
-
-std::string QuotedForShell(const std::string& value) {
-  if (IsPlainForShell(value)) return value;
-  std::string quoted = "'";
-  for (const char c : value) absl::StrAppend(&quoted, c == '\'' ? "'\\''" : std::string(1, c));
-  return quoted + "'";
-}
-
 // A piece of a command: text, and the parameter whose value comes behind it (empty at the end).
 struct TemplatePiece {
   std::string text, name;
 };
+
+std::string NoSuchParameter(const std::string& name, const ParameterValues& values) {
+  std::vector<std::string> names;
+  for (const auto& [known, unused] : values) names.push_back(known);
+  return absl::StrCat("{{ ", name, " }}: there is no such parameter", NearestHint(name, names),
+                      "; accepted: ", names.empty() ? "" : absl::StrJoin(names, ", ") + ", or ",
+                      "a new one, in train.parameters or by --param ", name, "=VALUE");
+}
 
 absl::StatusOr<std::vector<TemplatePiece>> TemplatePieces(std::string_view text) {
   std::vector<TemplatePiece> pieces;
@@ -178,7 +173,7 @@ absl::StatusOr<ParameterSpec> OverrideOf(const std::string& text) {
 
 bool IsExperimentVariable(std::string_view variable, bool torchrun) {
   return IsOneOf(kExperimentVariables, AbslView(variable)) ||
-         (torchrun && IsOneOf(kTorchrunVariables, AbslView(variable)));
+         (torchrun && (IsOneOf(kTorchrunVariables, AbslView(variable)) || variable.starts_with("TORCHELASTIC_")));
 }
 
 absl::Status ValidateParameterName(std::string_view name) {
@@ -291,22 +286,19 @@ absl::StatusOr<std::vector<std::string>> TemplateNames(std::string_view text) {
 
 absl::StatusOr<std::string> FillTemplate(std::string_view text, const ParameterValues& values) {
   ASSIGN_OR_RETURN(const std::vector<TemplatePiece> pieces, TemplatePieces(text));
-  std::string filled;
+  ShellText filled;
+  std::vector<std::string> mistakes;
   for (const TemplatePiece& piece : pieces) {
-    absl::StrAppend(&filled, piece.text);
-    if (piece.name.empty()) continue;
+    filled.Append(piece.text);
     const auto value = values.find(piece.name);
-    if (value == values.end()) {
-      std::vector<std::string> names;
-      for (const auto& [name, unused] : values) names.push_back(name);
-      return absl::InvalidArgumentError(
-          absl::StrCat("{{ ", piece.name, " }}: there is no such parameter", NearestHint(piece.name, names),
-                       "; accepted: ", names.empty() ? "" : absl::StrJoin(names, ", ") + ", or ",
-                       "a new one, in train.parameters or by --param ", piece.name, "=VALUE"));
+    if (value != values.end()) {
+      filled.AppendValue(value->second);
+    } else if (!piece.name.empty()) {
+      mistakes.push_back(NoSuchParameter(piece.name, values));
     }
-    absl::StrAppend(&filled, QuotedForShell(value->second));
   }
-  return filled;
+  if (mistakes.empty()) return filled.text();
+  return absl::InvalidArgumentError(absl::StrJoin(mistakes, "\n"));
 }
 
 std::string EnvironmentNameOf(std::string_view parameter) {

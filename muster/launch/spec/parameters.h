@@ -49,8 +49,8 @@ absl::StatusOr<std::vector<ParameterValues>> RandomCombinations(const std::vecto
 // The names in `{{ name }}`, in order. InvalidArgument: "{{" without "}}", or without a name between them.
 absl::StatusOr<std::vector<std::string>> TemplateNames(std::string_view text);
 
-// `{{ name }}` replaced by its value, quoted for a shell only if it needs that. InvalidArgument: a name that isn't
-// there, with the nearest that is; what TemplateNames refuses.
+// `{{ name }}` replaced by its value, which is text for a shell wherever it stands (ShellText). InvalidArgument: names
+// that aren't there, a line each, with the nearest that is; what TemplateNames refuses.
 absl::StatusOr<std::string> FillTemplate(std::string_view text, const ParameterValues& values);
 
 // NUM_LAYERS for num-layers.
