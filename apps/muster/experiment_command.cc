@@ -119,7 +119,7 @@ absl::StatusOr<bool> ShownLog::Show() {
     output_.Flush();
     RETURN_IF_ERROR(output_.status());
     if (!options_.follow || ended_ || stopped_ || output_.done()) return ended_;
-    Wait();
+    if (!look_) Wait();
   }
 }
 
@@ -177,6 +177,9 @@ absl::Status ShownLog::FindNames() {
 }
 
 void ShownLog::Take(const LogLineRecord& line) {
+  // A new state tells who supervises it now, and that is who tells the end: without it a short experiment would seem to
+  // last until the next look.
+  if (line.kind == LogKind::kState && line.task == kExperimentLog) look_ = true;
   // "4.worker.1"; of the experiment's own lines "4", or "4.3" of a run.
   std::string name = absl::StrCat(id_.ToString(), ".", AbslView(line.task));
   const std::string own = absl::StrCat(".", kExperimentLog);
