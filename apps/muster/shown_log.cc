@@ -72,7 +72,7 @@ absl::StatusOr<bool> ShownLog::Show() {
     output_.Flush();
     RETURN_IF_ERROR(output_.status());
     if (!options_.follow || ended_ || stopped_ || output_.done()) return ended_;
-    Wait();
+    if (!look_) Wait();
   }
 }
 
@@ -97,8 +97,7 @@ absl::Status ShownLog::LookAtState() {
 // Until a run of a grid has its turn, only the grid's supervisor is there.
 bool ShownLog::IsSupervised(RunState state) const {
   if (RunLock::IsHeld(home_.lock(id_))) return true;
-  const bool waits = id_.run != 0 && (state == RunState::kCreated || state == RunState::kPending);
-  return waits && RunLock::IsHeld(home_.lock({id_.number, 0}));
+  return id_.run != 0 && state == RunState::kCreated && RunLock::IsHeld(home_.lock({id_.number, 0}));
 }
 
 void ShownLog::WatchSupervisor(pid_t pid) {
@@ -137,6 +136,9 @@ absl::Status ShownLog::FindNames() {
 }
 
 void ShownLog::Take(const LogLineRecord& line) {
+  // A new state tells who supervises it now, and that is who tells the end: without it a short experiment would seem to
+  // last until the next look.
+  if (line.kind == LogKind::kState && line.task == kExperimentLog) look_ = true;
   const std::string name = NameOfLine(id_, line);
   width_ = std::max(width_, name.size());
   output_.Put(options_.json ? JsonLine(name, line) : ShownLine(name, width_, line, options_.color));

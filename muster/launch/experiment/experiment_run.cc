@@ -123,6 +123,7 @@ int ExperimentRun::Run() {
   logs_.AddState(RunState::kCreated);
   absl::Status went = backend_.Start();
   if (went.ok()) went = Go();
+  logs_.Flush();  // what the tasks wrote last can be read while the rest is ended
   if (companion_.has_value()) companion_->End(loop_);
   const int strays = backend_.Stop();
   if (strays > 0) logs_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
