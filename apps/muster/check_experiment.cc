@@ -1,6 +1,8 @@
 #include "apps/muster/check_experiment.h"
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -46,6 +48,12 @@ absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<Param
     const absl::Status fits = CheckFits(id.job, wanted, machine);
     if (fits.ok() || id.index > 0) continue;  // all tasks of a role want the same
     lacks.push_back(absl::StrCat(RoleOfTask(file, id).resources_place, ": ", std::string(fits.message())));
+  }
+  for (const VolumeSpec& volume : file.volumes) {
+    std::error_code error;
+    if (!std::filesystem::exists(volume.host, error))
+      lacks.push_back(absl::StrCat(file.name, ": train.volumes: ", volume.host,
+                                   " isn't there; accepted: a folder or a file of this machine"));
   }
   if (!lacks.empty()) return absl::InvalidArgumentError(absl::StrJoin(lacks, "\n"));
   const int gpus = options.no_gpus ? 0 : GpusNeeded(plan);

@@ -12,7 +12,7 @@
 namespace muster {
 
 // InvalidArgument, a line for each mistake: no run at all, a `{{ name }}` without a value, a task that wants more than
-// the machine has, more GPUs than it has for all tasks of a run together.
+// the machine has, a volume that isn't there, more GPUs than it has for all tasks of a run together.
 [[nodiscard]] absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
                                            const SubmitOptions& options, const Machine& machine);
 

@@ -228,17 +228,20 @@ absl::StatusOr<int> Kill(const KillFlags& flags) {
   if (ids.empty() && !flags.json) std::fputs("no experiment goes on\n", stdout);
   std::map<ExperimentId, RunState> before;
   Victims victims;
+  absl::Status failed;  // the others are ended all the same
   for (const ExperimentId& id : ids) {
     ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
     before[id] = run.state;
-    ASSIGN_OR_RETURN(std::unique_ptr<Victim> victim, Hold(opened, id));
-    if (victim == nullptr) continue;
-    victim->Signal(SIGTERM);
+    absl::StatusOr<std::unique_ptr<Victim>> victim = Hold(opened, id);
+    failed.Update(victim.status());
+    if (!victim.ok() || *victim == nullptr) continue;
+    (*victim)->Signal(SIGTERM);
     // Another signal, as the same one again may be taken for an echo of the first.
-    if (flags.now) victim->Signal(SIGINT);
-    victims.push_back(std::move(victim));
+    if (flags.now) (*victim)->Signal(SIGINT);
+    victims.push_back(*std::move(victim));
   }
   RETURN_IF_ERROR(AwaitEnds(victims, !flags.json));
+  RETURN_IF_ERROR(failed);
   ASSIGN_OR_RETURN(const bool all, Tell(*opened.registry, ids, before, flags.json));
   return all ? 0 : kExitEndedBefore;
 }

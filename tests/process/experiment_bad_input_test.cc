@@ -72,6 +72,11 @@ TEST_F(ExperimentBadInput, MoreGpusTogetherThanTheMachineHas) {
   EXPECT_THAT(Mistake({"train"}), HasSubstr("--no-gpus"));
 }
 
+TEST_F(ExperimentBadInput, AVolumeThatIsNotThere) {
+  EXPECT_THAT(WrongTrain("volumes: [/no/such/folder]\nrun: echo hello"),
+              HasSubstr("muster.yml: train.volumes: /no/such/folder isn't there"));
+}
+
 TEST_F(ExperimentBadInput, GridsOfNothing) {
   EXPECT_THAT(WrongTrain("parameters: {x: []}\nrun: echo hello"), HasSubstr("x"));
   EXPECT_THAT(WrongTrain("parameters: {x: {range: {min: 0, max: 1, step: 0}}}\nrun: echo hello"), HasSubstr("step"));

@@ -153,7 +153,7 @@ absl::StatusOr<ParameterSpec> OverrideOf(const std::string& text) {
   ParameterSpec parameter{.name = text.substr(0, equals)};
   RETURN_IF_ERROR(ValidateParameterName(parameter.name));
   const std::string value = text.substr(equals + 1);
-  if (!absl::StartsWith(value, "[") || !absl::EndsWith(value, "]")) {
+  if (!absl::StartsWith(value, "[")) {
     parameter.values.push_back(value);
     return parameter;
   }

@@ -248,6 +248,7 @@ TEST(WithOverrides, SaysWhatIsAccepted) {
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"=1"})), HasSubstr("no name of a parameter"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"path=1"})), HasSubstr("means something already"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=[]"})), HasSubstr("at least one"));
+  EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=[1"})), HasSubstr("NAME=[VALUE,VALUE]"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=[[1]]"})), HasSubstr("NAME=[VALUE,VALUE]"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=[1,{]"})), HasSubstr("NAME=[VALUE,VALUE]"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=1", "lr=2"})), AllOf(HasSubstr("twice"), HasSubstr("lr=[VALUE,VALUE]")));

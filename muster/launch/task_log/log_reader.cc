@@ -50,6 +50,8 @@ struct LogReader::Impl {
     std::unique_ptr<LogStream> stream;
   };
 
+  absl::Status Look();
+  absl::Status Advance(Task& task) const;
   void LookAtChanges();
   void WatchFolder(Folder& folder, size_t key, bool files);
   void FindTasks(Logs& logs);
@@ -114,7 +116,8 @@ void LogReader::Impl::AddTask(Logs& logs, const std::string& name) {
   tasks_.push_back(std::move(task));
 }
 
-absl::Status LogReader::Impl::ReadMore(const std::function<void(const LogLineRecord& line)>& take) {
+// Where there are new tasks, and those of their lines that can be seen now.
+absl::Status LogReader::Impl::Look() {
   LookAtChanges();
   for (size_t i = 0; i < logs_.size(); ++i) {
     Folder& folder = logs_[i].folder;
@@ -124,35 +127,49 @@ absl::Status LogReader::Impl::ReadMore(const std::function<void(const LogLineRec
     folder.look = folder.cannot_watch;
   }
   last_lines = -1;
+  absl::Status status;
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    Task& task = tasks_[i];
+    if (task.stream->has_line() || !task.folder.look) continue;
+    WatchFolder(task.folder, logs_.size() + i, /*files=*/true);
+    task.folder.look = task.folder.cannot_watch;
+    status.Update(Advance(task));
+  }
+  return status;
+}
 
-  const size_t piece =
-      std::clamp(kLogReaderMemory / std::max<size_t>(tasks_.size(), 1), kLogReaderLeastPiece, kLogReaderMostPiece);
+absl::Status LogReader::Impl::Advance(Task& task) const {
+  const size_t share = kLogReaderMemory / std::max<size_t>(tasks_.size(), 1);
+  const size_t piece = std::clamp(share, kLogReaderLeastPiece, kLogReaderMostPiece);
+  task.stream->Advance(piece);
+  if (!task.stream->status().ok()) task.folder.look = true;
+  return task.stream->status();
+}
+
+absl::Status LogReader::Impl::ReadMore(const std::function<void(const LogLineRecord& line)>& take) {
+  absl::Status status;
+  size_t known = 0;
+  // While lines of some were read, others may have come whose lines are earlier.
+  do {
+    known = tasks_.size();
+    status.Update(Look());
+  } while (tasks_.size() > known);
+
   // Of each task that has one its next line, the earliest on top.
   using Next = std::pair<absl::Time, size_t>;
   std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
-  absl::Status status;
-  const auto advance = [&](size_t i) {
-    LogStream& stream = *tasks_[i].stream;
-    if (stream.Advance(piece)) next.emplace(stream.line().when, i);
-    if (!stream.status().ok()) tasks_[i].folder.look = true;
-    status.Update(stream.status());
+  const auto add = [&](size_t i) {
+    const LogStream& stream = *tasks_[i].stream;
+    if (stream.has_line()) next.emplace(stream.line().when, i);
   };
-  for (size_t i = 0; i < tasks_.size(); ++i) {
-    Folder& folder = tasks_[i].folder;
-    if (tasks_[i].stream->has_line()) {
-      next.emplace(tasks_[i].stream->line().when, i);
-    } else if (folder.look) {
-      WatchFolder(folder, logs_.size() + i, /*files=*/true);
-      folder.look = folder.cannot_watch;
-      advance(i);
-    }
-  }
+  for (size_t i = 0; i < tasks_.size(); ++i) add(i);
   paused = false;
   while (!next.empty() && !paused) {
     const size_t i = next.top().second;
     next.pop();
     take(tasks_[i].stream->line());
-    advance(i);
+    status.Update(Advance(tasks_[i]));
+    add(i);
   }
   return status;
 }
