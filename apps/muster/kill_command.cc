@@ -241,6 +241,8 @@ absl::StatusOr<int> Kill(const KillFlags& flags) {
     victims.push_back(*std::move(victim));
   }
   RETURN_IF_ERROR(AwaitEnds(victims, !flags.json));
+  // A supervisor that somebody has killed meanwhile hasn't written its end.
+  RETURN_IF_ERROR(opened.registry->Reconcile(opened.home).status());
   RETURN_IF_ERROR(failed);
   ASSIGN_OR_RETURN(const bool all, Tell(*opened.registry, ids, before, flags.json));
   return all ? 0 : kExitEndedBefore;

@@ -170,6 +170,10 @@ TEST_F(ExperimentBadInput, AFloodIsBoundedAndBlocksNobody) {
     if (file.is_regular_file()) bytes += file.file_size();
   EXPECT_LE(bytes, 2 << 20);
   EXPECT_GE(bytes, 1 << 19) << "the newest are kept";
+  const std::vector<std::string> kept = After(Out({"logs", "1.master"}), "1.master | line ");
+  ASSERT_FALSE(kept.empty());
+  for (size_t i = 0; i < kept.size(); ++i)
+    ASSERT_EQ(std::stoul(kept[i]), 200000 - kept.size() + 1 + i) << "those are the last, and all of them";
   EXPECT_THAT(LinesOf(Out({"logs", "1"}), "1.master"), AllOf(Contains("last"), Contains("--> FINISHED")));
 }
 

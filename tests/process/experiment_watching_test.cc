@@ -179,6 +179,61 @@ TEST_F(ExperimentWatching, TensorboardTakesThePlaceOfTheCommand) {
   EXPECT_EQ(json::parse(run.out.substr(0, run.out.find('\n')))["folder"], runs + "/2/output");
 }
 
+TEST_F(ExperimentWatching, TheRealTensorboardBesideARun) {
+  const std::string bin = MUSTER_SOURCE_DIR "/.venv/bin";
+  if (!std::filesystem::exists(bin + "/tensorboard"))
+    GTEST_SKIP() << bin << " doesn't have tensorboard: './dev setup --tests' installs it";
+  const ScriptGate gate(Aside("gate"));
+  WriteExperiment("run: echo begun; read line < " + gate.path());
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("begun");
+  environment_.push_back(absl::StrCat("PATH=", bin, ":/usr/bin:/bin"));
+  const auto board = StartMuster({"tensorboard", "--port", "0"});
+  board->WaitForErr("Press CTRL+C to quit");
+  board->WaitForOut("\n");
+  const std::string output = home() + "/experiments/1/output";
+  const std::vector<std::string> said = After(board->out, absl::StrCat("TensorBoard on ", output, ": "));
+  ASSERT_EQ(said.size(), 1U) << board->out;
+  EXPECT_THAT(board->err, HasSubstr(absl::StrCat(" at ", said[0], " ")));
+  // Whatever proxy the machine has.
+  constexpr char kAsk[] =
+      "import sys, urllib.request as web\n"
+      "print(web.build_opener(web.ProxyHandler({})).open(sys.argv[1] + 'data/environment').read().decode())";
+  Process ask({bin + "/python", "-c", kAsk, said[0]});
+  ASSERT_EQ(ask.Wait(), 0) << ask.err;
+  EXPECT_EQ(json::parse(ask.out)["data_location"], output);
+  board->Signal(SIGTERM);
+  EXPECT_EQ(board->Wait(), 0) << board->err;
+  EXPECT_EQ(json::parse(Muster({"status", "1", "--json"}).out)["state"], "RUNNING") << "it is another process";
+  gate.LetThrough();
+  EXPECT_EQ(train->Wait(), 0);
+}
+
+TEST_F(ExperimentWatching, TensorboardOfTheFileRunsUntilTheTasksHaveEnded) {
+  const std::string folder = FakeTensorboard();
+  std::ofstream(folder + "/tensorboard")
+      << "#!/bin/sh\ntrap 'echo bye; exit 0' TERM\necho \"started $*\"\nwhile :; do sleep 1000 & wait; done\n";
+  environment_ = {absl::StrCat("PATH=", folder, ":/usr/bin:/bin")};
+  const ScriptGate gate(Aside("gate"));
+  Write("muster.yml",
+        "project: toy\ntrain:\n  framework: tensorflow\n  tensorflow: {tensorboard: true}\n  run: read line < " +
+            gate.path() + "\n");
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("started ");
+  gate.LetThrough();
+  EXPECT_EQ(train->Wait(), 0) << train->err;
+  const std::string output = home() + "/experiments/1/output";
+  EXPECT_THAT(train->out, AllOf(HasSubstr(absl::StrCat("TensorBoard on ", output, ": http://127.0.0.1:")),
+                                HasSubstr(absl::StrCat("started --logdir ", output, " --host 127.0.0.1 --port ")),
+                                HasSubstr("1.tensorboard | bye\n")));
+
+  environment_ = {"PATH=/usr/bin:/bin"};
+  gate.LetThrough();
+  const Said without = Muster({"train"});
+  EXPECT_EQ(without.exit_code, 0) << "it isn't what was asked for";
+  EXPECT_THAT(without.out, HasSubstr("TensorBoard isn't installed (pip install tensorboard)"));
+}
+
 TEST_F(ExperimentWatching, TensorboardOfTheShellThatStartedTheExperiment) {
   environment_ = {absl::StrCat("PATH=", FakeTensorboard(), ":/usr/bin:/bin")};
   TrainGrid();
