@@ -24,7 +24,7 @@ An editor that knows YAML schemas completes and checks muster.yml by it; its fir
 
 void AddSchemaCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("schema", kDescription);
-  command->add_flag("--json", "As JSON, which it is anyway");
+  command->add_flag("--json")->description("As JSON, which it is anyway");
   command->footer(kFooter);
   command->callback([&exit_code] {
     std::fputs(ExperimentFileJsonSchema().c_str(), stdout);  // what fails is found when all is written out

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -157,6 +158,37 @@ TEST_F(ExperimentCommand, CodeIsThatOfTheStartWhateverIsEditedLater) {
   EXPECT_THAT(LinesOf(train->out, "1.master"), AllOf(Contains("old"), Not(Contains("new"))));
   gate.LetThrough();
   EXPECT_THAT(LinesOf(Out({"train"}), "2.master"), Contains("new"));
+}
+
+TEST_F(ExperimentCommand, RisemlsFileIsTaken) {
+  Write("riseml.yml", "project: toy\ntrain:\n  framework: tensorflow\n  run: echo $PROJECT $JOB_NAME\n");
+  EXPECT_THAT(LinesOf(Out({"train", "--no-venv"}), "1.master"), Contains("toy 1.master"));
+}
+
+TEST_F(ExperimentCommand, AVolumeIsSeenAndOnlyRead) {
+  std::filesystem::create_directory(Aside("data"));
+  std::ofstream(Aside("data/digits")) << "0123456789\n";
+  WriteExperiment("volumes: ['" + Aside("data") + "']\nrun: cat " + Aside("data/digits") + "; echo x > " +
+                  Aside("data/mine") + " || echo refused");
+  const std::string shown = Out({"train"});
+  EXPECT_THAT(LinesOf(shown, "1.master"), Contains("0123456789"));
+  if (!absl::StrContains(shown, "volumes are not read-only")) {
+    EXPECT_THAT(LinesOf(shown, "1.master"), Contains("refused"));
+    EXPECT_FALSE(std::filesystem::exists(Aside("data/mine")));
+  }
+}
+
+TEST_F(ExperimentCommand, AnEvaluatorIsBesideTheCluster) {
+  Write("muster.yml",
+        "project: toy\ntrain:\n  framework: tensorflow\n  tensorflow:\n"
+        "    distributed: {worker: 2, evaluator: true}\n  run: echo $TF_CONFIG\n");
+  const std::vector<std::string> said = LinesOf(Out({"train", "--no-venv"}), "1.evaluator");
+  const auto line = std::find_if(said.begin(), said.end(), [](const auto& text) { return text.starts_with("{"); });
+  ASSERT_NE(line, said.end());
+  const json config = json::parse(*line);
+  EXPECT_EQ(config["task"], json({{"type", "evaluator"}, {"index", 0}}));
+  EXPECT_FALSE(config["cluster"].contains("evaluator"));
+  EXPECT_EQ(said.back(), "--> FINISHED");
 }
 
 TEST_F(ExperimentCommand, AHomeWithinTheProjectIsNoPartOfIt) {
