@@ -162,7 +162,7 @@ TEST_F(ExperimentCommand, CodeIsThatOfTheStartWhateverIsEditedLater) {
 
 TEST_F(ExperimentCommand, RisemlsFileIsTaken) {
   Write("riseml.yml", "project: toy\ntrain:\n  framework: tensorflow\n  run: echo $PROJECT $JOB_NAME\n");
-  EXPECT_THAT(LinesOf(Out({"train", "--no-venv"}), "1.master"), Contains("toy 1.master"));
+  EXPECT_THAT(LinesOf(Out({"train", "--no-venv"}), "1.master"), Contains("toy toy-1"));
 }
 
 TEST_F(ExperimentCommand, AVolumeIsSeenAndOnlyRead) {

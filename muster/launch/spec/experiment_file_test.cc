@@ -473,7 +473,7 @@ TEST(ExperimentFileMistakes, Parameters) {
 
 TEST(ExperimentFileMistakes, Templates) {
   EXPECT_THAT(MistakesOf("project: p\ntrain:\n  run: [a, 'x {{ lr']\n"),
-              ElementsAre(AllOf(HasSubstr("muster.yml:3: train.run: \"{{\" without \"}}\""))));
+              ElementsAre(AllOf(HasSubstr("muster.yml:3: train.run[2]: \"{{\" without \"}}\""))));
   EXPECT_THAT(MistakesOf("project: p\ntrain: {run: \"x {{ a b }}\"}\n"), ElementsAre(HasSubstr("no parameter's name")));
   // It may come from the command line.
   EXPECT_THAT(Parsed("project: p\ntrain: {run: \"x {{ undefined }}\"}\n").run, ElementsAre("x {{ undefined }}"));

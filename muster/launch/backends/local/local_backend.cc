@@ -214,12 +214,13 @@ void LocalBackend::End(const TaskId& task, EndMode mode) {
   if (found == running_.end()) return;
   Running& running = found->second;
   const Child& child = running.child;
-  running.asked = mode == EndMode::kGently;
   if (mode == EndMode::kGently) {
     kill(-child.pid, SIGTERM);
     kill(-child.pid, SIGCONT);  // who was stopped couldn't hear it
+    running.asked_at = TicksSinceBoot();
     return;
   }
+  running.asked_at = -1;
   kill(-child.pid, SIGKILL);
   if (running.member_fd < 0) return;
   ForgetMember(running);
@@ -295,7 +296,7 @@ void LocalBackend::ReadWhatIsThere(const TaskId& task, OutputStream stream) {
 void LocalBackend::OnEnd(const TaskId& task) {
   const Running& running = running_.at(task);
   loop_.Forget(running.child.pid_fd);
-  if (!running.asked || !AwaitMember(task)) Finish(task);
+  if (running.asked_at < 0 || !AwaitMember(task)) Finish(task);
 }
 
 void LocalBackend::OnMemberEnd(const TaskId& task) {
@@ -305,16 +306,21 @@ void LocalBackend::OnMemberEnd(const TaskId& task) {
 
 bool LocalBackend::AwaitMember(const TaskId& task) {
   Running& running = running_.at(task);
-  for (const pid_t pid : ProcessesOfGroup(running.child.pid)) {
-    running.member_fd = OpenPidFd(pid);
-    if (running.member_fd < 0) continue;
-    if (getpgid(pid) == running.child.pid) {
-      loop_.Watch(running.member_fd, POLLIN, [this, task](short) { OnMemberEnd(task); });
-      return true;
+  for (const GroupProcess& process : ProcessesOfGroup(running.child.pid)) {
+    const int fd = OpenPidFd(process.pid);
+    if (fd < 0) continue;
+    const bool is_member = getpgid(process.pid) == running.child.pid;  // else another has got the number meanwhile
+    // A shell may have started it before it was asked itself.
+    if (is_member && process.started >= running.asked_at) SignalPidFd(fd, SIGTERM);
+    if (!is_member || running.member_fd >= 0) {
+      close(fd);
+      continue;
     }
-    ForgetMember(running);  // another process has got the number meanwhile
+    running.member_fd = fd;
+    loop_.Watch(fd, POLLIN, [this, task](short) { OnMemberEnd(task); });
   }
-  return false;
+  running.asked_at = TicksSinceBoot();
+  return running.member_fd >= 0;
 }
 
 bool LocalBackend::IsTask(pid_t pid) const {

@@ -65,7 +65,7 @@ class LocalBackend final : public Backend {
   // A task that runs.
   struct Running {
     Child child;
-    bool asked = false;            // to end
+    int64_t asked_at = -1;         // to end; clock ticks since boot; -1: it wasn't
     int member_fd = -1;            // of who goes on in its group though its first process has ended
     int64_t mem_limit = 0;         // bytes; 0: none
     std::string cgroup;            // its folder

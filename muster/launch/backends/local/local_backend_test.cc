@@ -251,6 +251,14 @@ TEST_F(LocalBackendTest, WhatAShellHasStartedHasItsTimeToEnd) {
   unlink(fifo.c_str());
 }
 
+TEST_F(LocalBackendTest, WhatAShellStartsAfterItWasAskedToEndIsAskedToo) {
+  ASSERT_TRUE(Shell(kTask, "trap 'sleep 1000 & exit' TERM; echo ready; while :; do sleep 1000 & wait; done").ok());
+  RunUntilOutput(kTask, "ready");
+  backend_.End(kTask, EndMode::kGently);
+  RunUntilExit(kTask);
+  EXPECT_EQ(exits_[kTask], ExitStatus{});
+}
+
 TEST_F(LocalBackendTest, WhatAShellHasStartedAndWillNotEndIsKilled) {
   ASSERT_TRUE(Shell(kTask, "sh -c 'trap \"\" TERM; echo $$; sleep 1000 & wait'; true").ok());
   const Watched child = StartedBy(kTask);

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -56,31 +57,31 @@ bool HasVariable(const std::string& folder, const std::string& variable) {
   return false;
 }
 
-// proc(5): "PID (NAME) STATE PARENT GROUP …", where the name may hold anything.
-bool RunsInGroup(const std::string& stat_file, pid_t group) {
+// proc(5): "PID (NAME) STATE PARENT GROUP …", where the name may hold anything; the 22nd is the start.
+std::optional<GroupProcess> InGroup(pid_t pid, const std::string& stat_file, pid_t group) {
   const std::string line = WholeFile(stat_file);
   const size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return false;
+  if (name_end == std::string::npos) return std::nullopt;
   std::istringstream rest(line.substr(name_end + 1));
   char state = 'X';
   pid_t parent = 0, its_group = 0;
   rest >> state >> parent >> its_group;
-  return !rest.fail() && its_group == group && state != 'Z' && state != 'X';
+  if (its_group != group || state == 'Z' || state == 'X') return std::nullopt;
+  GroupProcess process = {.pid = pid, .started = 0};
+  for (int field = 6; field <= 22; ++field) rest >> process.started;
+  if (rest.fail()) return std::nullopt;
+  return process;
 }
 
-// By their folders below /proc.
-std::vector<pid_t> ProcessesThat(const std::function<bool(const std::string& folder)>& apply) {
-  std::vector<pid_t> found;
+void ForEachProcess(const std::function<void(pid_t pid, const std::string& folder)>& take) {
   DIR* directory = opendir("/proc");
-  if (directory == nullptr) return found;
+  if (directory == nullptr) return;
   while (const dirent* entry = readdir(directory)) {
     pid_t pid = 0;
     const char* end = entry->d_name + std::strlen(entry->d_name);
-    if (std::from_chars(entry->d_name, end, pid).ptr != end) continue;
-    if (apply(std::string("/proc/") + entry->d_name)) found.push_back(pid);
+    if (std::from_chars(entry->d_name, end, pid).ptr == end) take(pid, std::string("/proc/") + entry->d_name);
   }
   closedir(directory);
-  return found;
 }
 
 // Through a pidfd, so that a process that got the number meanwhile is not hit: the environment is looked at again once
@@ -101,11 +102,26 @@ bool Kill(pid_t pid, const std::string& run_id) {
 
 std::vector<pid_t> ProcessesOfRun(const std::string& run_id) {
   const std::string variable = std::string(kRunIdVariable) + "=" + run_id;
-  return ProcessesThat([&](const std::string& folder) { return HasVariable(folder, variable); });
+  std::vector<pid_t> found;
+  ForEachProcess([&](pid_t pid, const std::string& folder) {
+    if (HasVariable(folder, variable)) found.push_back(pid);
+  });
+  return found;
 }
 
-std::vector<pid_t> ProcessesOfGroup(pid_t group) {
-  return ProcessesThat([group](const std::string& folder) { return RunsInGroup(folder + "/stat", group); });
+std::vector<GroupProcess> ProcessesOfGroup(pid_t group) {
+  std::vector<GroupProcess> found;
+  ForEachProcess([&](pid_t pid, const std::string& folder) {
+    if (const auto process = InGroup(pid, folder + "/stat", group)) found.push_back(*process);
+  });
+  return found;
+}
+
+int64_t TicksSinceBoot() {
+  timespec now = {};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const int64_t ticks = sysconf(_SC_CLK_TCK);
+  return now.tv_sec * ticks + now.tv_nsec * ticks / 1'000'000'000;
 }
 
 int KillProcessesOfRun(const std::string& run_id) {
