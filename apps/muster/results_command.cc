@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,14 +25,14 @@ constexpr char kFooter[] = R"(
 A line a run, with its parameters and the metric's last value; an experiment that is no grid is one run. Metrics are the
 scalars of TensorBoard logs in a run's OUTPUT_DIR, and the numbers of metrics.json or of metrics.jsonl's last line there;
 those of a folder below it have its name before theirs: eval/accuracy. The end of a name will do where only one has it.
-Without --metric: test_accuracy, accuracy, loss (lowest first), or the only one that there is.
+Without --metric: test_accuracy, accuracy, loss, or the only one that there is. Losses and errors have the lowest first.
 --html writes a page with the metric against each parameter and a table that sorts by a click, in one file that needs no
 network.
 
 Examples:
   muster results 4
   muster results 4 --metric test_accuracy
-  muster results 4 --metric eval/loss --lowest --html results.html
+  muster results 4 --metric eval/loss --html results.html
   muster results 4 --json
 
 Exit codes: 0; 2 there is no such experiment or metric.)";
@@ -40,7 +41,7 @@ struct ResultsFlags {
   std::string id;
   std::string metric;
   std::string html;
-  bool lowest = false;
+  bool lowest = false, highest = false;
   bool json = false;
 };
 
@@ -68,10 +69,11 @@ absl::Status ShowResults(const ResultsFlags& flags) {
                                                    name.id.ToString(), "; tasks have no results of their own"));
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(name.id));
   ASSIGN_OR_RETURN(std::vector<GridRow> rows, RowsOf(*opened.registry, run));
-  ASSIGN_OR_RETURN(const GridReportOptions options,
-                   ResolveMetric(rows, {.metric = flags.metric, .lowest_first = flags.lowest}));
+  const std::optional<bool> lowest_first = flags.lowest || flags.highest ? std::optional(flags.lowest) : std::nullopt;
+  ASSIGN_OR_RETURN(const GridReportOptions options, ResolveMetric(rows, flags.metric, lowest_first));
   if (options.metric.empty())
-    std::fprintf(stderr, "muster results: no metrics yet: neither TensorBoard logs nor metrics.json in OUTPUT_DIR\n");
+    std::fprintf(stderr,
+                 "muster results: no metrics yet: no TensorBoard logs, metrics.json or metrics.jsonl in OUTPUT_DIR\n");
   if (!flags.html.empty()) {
     const std::string page =
         GridHtml(absl::StrCat("Experiment ", run.id.ToString(), " of ", run.project), rows, options);
@@ -92,7 +94,8 @@ void AddResultsCommand(CLI::App& app, int& exit_code) {
       ->type_name("")
       ->check(RefuseEmptyId);
   command->add_option("--metric", flags->metric, "To sort by")->type_name("NAME");
-  command->add_flag("--lowest", flags->lowest, "The lowest first; otherwise the greatest");
+  CLI::Option* lowest = command->add_flag("--lowest", flags->lowest, "The lowest first, as for losses and errors");
+  command->add_flag("--highest", flags->highest, "The greatest first, as for all others")->excludes(lowest);
   command->add_option("--html", flags->html, "Also write a page with plots")->type_name("FILE");
   command->add_flag("--json", flags->json, "As JSON, with all metrics");
   command->footer(kFooter);

@@ -81,9 +81,9 @@ absl::Status ShowExperiments(Registry& registry, const StatusFlags& flags) {
                 project.empty() ? "" : absl::StrCat(" of project ", OneLine(project)).c_str());
     return absl::OkStatus();
   }
-  std::vector<std::vector<std::string>> rows = {{"ID", "PROJECT", "STATE", "AGE"}};
+  std::vector<std::vector<std::string>> rows = {{"ID", "PROJECT", "STATE", "AGE", "WHY"}};
   for (const RunRecord& run : runs)
-    rows.push_back({run.id.ToString(), run.project, std::string(Name(run.state)), AgeOf(run)});
+    rows.push_back({run.id.ToString(), run.project, std::string(Name(run.state)), AgeOf(run), run.reason});
   std::fputs(AlignedText(std::move(rows)).c_str(), stdout);
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -95,7 +96,7 @@ absl::Status PrintResults(const OpenedHome& opened, const RunRecord& grid, const
   std::vector<GridRow> rows;
   rows.reserve(runs.size());
   for (const RunRecord& run : runs) rows.push_back({run, ReadMetrics(run.output_dir)});
-  absl::StatusOr<GridReportOptions> options = ResolveMetric(rows, {.metric = metric});
+  absl::StatusOr<GridReportOptions> options = ResolveMetric(rows, metric, std::nullopt);
   if (!options.ok()) {
     std::fprintf(stderr, "muster: %s\n", std::string(options.status().message()).c_str());
     options = GridReportOptions();

@@ -8,12 +8,14 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "apps/muster/check_experiment.h"
 #include "apps/muster/experiment_command.h"
 #include "apps/muster/experiment_folder.h"
@@ -154,6 +156,24 @@ void WarnOfUnknown(const ExperimentFile& file, const ParameterValues& values) {
   }
 }
 
+// Another attempt has the values of the first one, though the file may say others now.
+void WarnOfOldValues(const ExperimentFile& file, const std::vector<ParameterValues>& runs, const TrainFlags& flags) {
+  for (const ParameterSpec& parameter : file.parameters) {
+    const auto is_given = [&](const std::string& text) { return text.starts_with(parameter.name + "="); };
+    if (parameter.range.has_value() || std::any_of(flags.parameters.begin(), flags.parameters.end(), is_given))
+      continue;
+    const std::set<std::string> now(parameter.values.begin(), parameter.values.end());
+    for (const ParameterValues& values : runs) {
+      const auto old = values.find(parameter.name);
+      if (old == values.end() || now.contains(old->second)) continue;
+      std::fprintf(stderr, "muster train: %s is %s as before, not %s as in %s now; --param %s=VALUE changes it\n",
+                   parameter.name.c_str(), old->second.c_str(), absl::StrJoin(parameter.values, ", ").c_str(),
+                   file.name.c_str(), parameter.name.c_str());
+      break;
+    }
+  }
+}
+
 absl::StatusOr<int> Train(TrainFlags flags) {
   if (!absl::SimpleAtoi(flags.stop_grace, &flags.options.stop_grace_seconds) || flags.options.stop_grace_seconds < 0)
     return absl::InvalidArgumentError(
@@ -171,6 +191,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
     ASSIGN_OR_RETURN(opened, OpenHome());
     ASSIGN_OR_RETURN(const RunRecord former, FormerAttempt(*opened->registry, folder.file, flags.experiment));
     ASSIGN_OR_RETURN(experiment.runs, RunsOfAgain(*opened->registry, former, folder.file, flags));
+    WarnOfOldValues(folder.file, experiment.runs, flags);
     submission.again = former.id;
     experiment.grid = former.runs > 0;
   }

@@ -320,9 +320,9 @@ TEST_F(ExperimentCommand, WhatIsKnownIsShownAsTablesAndJson) {
   EXPECT_EQ(Muster({"train"}).exit_code, 4);
   const std::vector<std::string> status = absl::StrSplit(Out({"status"}), '\n', absl::SkipEmpty());
   ASSERT_EQ(status.size(), 3);
-  EXPECT_THAT(status[0], ContainsRegex("^ID +PROJECT +STATE +AGE$"));
+  EXPECT_THAT(status[0], ContainsRegex("^ID +PROJECT +STATE +AGE +WHY$"));
   EXPECT_THAT(status[1], ContainsRegex("^1 +toy +FINISHED +[0-9]+ (s|min)$"));
-  EXPECT_THAT(status[2], ContainsRegex("^2 +toy +FAILED +[0-9]+ (s|min)$"));
+  EXPECT_THAT(status[2], ContainsRegex("^2 +toy +FAILED +[0-9]+ (s|min) +master exited with 4$"));
   EXPECT_THAT(Out({"status", "2"}), ContainsRegex("\n2\\.master +FAILED .*exited with 4\n"));
   const std::vector<std::string> ls = absl::StrSplit(Out({"ls"}), '\n', absl::SkipEmpty());
   ASSERT_EQ(ls.size(), 3);

@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/status_macros.h"
 #include "muster/launch/aligned_lines.h"
 
 namespace muster {
@@ -34,37 +36,43 @@ std::pair<int, double> GridSortKey(const GridRow& row, const GridReportOptions& 
   return {0, options.lowest_first ? value : -value};
 }
 
-}  // namespace
+std::string TheseMetrics(const std::set<std::string>& all) {
+  return all.empty() ? "none yet" : absl::StrJoin(all, ", ");
+}
 
-absl::StatusOr<GridReportOptions> ResolveMetric(const std::vector<GridRow>& rows, const GridReportOptions& wanted) {
-  std::set<std::string> all;
-  for (const GridRow& row : rows)
-    for (const auto& [name, metric] : row.metrics) all.insert(name);
-  GridReportOptions resolved = wanted;
-  const std::string there = all.empty() ? "none yet" : absl::StrJoin(all, ", ");
-  if (!wanted.metric.empty()) {
-    const std::vector<std::string> found = MetricsThatEndWith(all, wanted.metric);
-    if (found.size() == 1) {
-      resolved.metric = found[0];
-      return resolved;
-    }
-    return absl::InvalidArgumentError(
-        found.empty()
-            ? absl::StrCat("--metric ", wanted.metric, ": no run has a metric of that name; accepted: ", there)
-            : absl::StrCat("--metric ", wanted.metric, ": which of ", absl::StrJoin(found, ", "), "?"));
-  }
-  if (all.empty()) return resolved;
+absl::StatusOr<std::string> MetricNamed(const std::set<std::string>& all, const std::string& wanted) {
+  const std::vector<std::string> found = MetricsThatEndWith(all, wanted);
+  if (found.size() == 1) return found[0];
+  return absl::InvalidArgumentError(
+      found.empty()
+          ? absl::StrCat("--metric ", wanted, ": no run has a metric of that name; accepted: ", TheseMetrics(all))
+          : absl::StrCat("--metric ", wanted, ": which of ", absl::StrJoin(found, ", "), "?"));
+}
+
+absl::StatusOr<std::string> UsualMetric(const std::set<std::string>& all) {
   for (const char* usual : {"test_accuracy", "accuracy", "loss"}) {
     const std::vector<std::string> found = MetricsThatEndWith(all, usual);
-    if (found.size() != 1) continue;
-    resolved.metric = found[0];
-    resolved.lowest_first = wanted.lowest_first || std::string(usual) == "loss";
-    return resolved;
+    if (found.size() == 1) return found[0];
   }
-  if (all.size() > 1)
-    return absl::InvalidArgumentError(absl::StrCat("say by which metric: --metric NAME; accepted: ", there));
-  resolved.metric = *all.begin();
-  return resolved;
+  if (all.size() == 1) return *all.begin();
+  return absl::InvalidArgumentError(absl::StrCat("say by which metric: --metric NAME; accepted: ", TheseMetrics(all)));
+}
+
+bool IsBetterLow(const std::string& metric) {
+  const std::string name = absl::AsciiStrToLower(metric.substr(metric.rfind('/') + 1));
+  return absl::StrContains(name, "loss") || absl::StrContains(name, "error");
+}
+
+}  // namespace
+
+absl::StatusOr<GridReportOptions> ResolveMetric(const std::vector<GridRow>& rows, const std::string& metric,
+                                                std::optional<bool> lowest_first) {
+  std::set<std::string> all;
+  for (const GridRow& row : rows)
+    for (const auto& [name, value] : row.metrics) all.insert(name);
+  if (metric.empty() && all.empty()) return GridReportOptions{.lowest_first = lowest_first.value_or(false)};
+  ASSIGN_OR_RETURN(const std::string name, metric.empty() ? UsualMetric(all) : MetricNamed(all, metric));
+  return GridReportOptions{.metric = name, .lowest_first = lowest_first.value_or(IsBetterLow(name))};
 }
 
 std::vector<GridRow> Sorted(std::vector<GridRow> rows, const GridReportOptions& options) {

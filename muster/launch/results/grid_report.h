@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,11 @@ struct GridReportOptions {
 };
 
 // The full name of the metric. InvalidArgument naming those there are. Without a name: "test_accuracy", "accuracy",
-// "loss" (lowest first) or the only one; none (the reports are in the order of the runs then) if no run has any.
-absl::StatusOr<GridReportOptions> ResolveMetric(const std::vector<GridRow>& rows, const GridReportOptions& wanted);
+// "loss" or the only one; none (the reports are in the order of the runs then) if no run has any. Unless
+// `lowest_first` says which, a loss or an error has its lowest first: whose name, without folders, has "loss" or
+// "error" in it.
+absl::StatusOr<GridReportOptions> ResolveMetric(const std::vector<GridRow>& rows, const std::string& metric,
+                                                std::optional<bool> lowest_first);
 
 // As the reports have them.
 std::vector<GridRow> Sorted(std::vector<GridRow> rows, const GridReportOptions& options);

@@ -42,31 +42,32 @@ std::vector<int> Order(const GridReportOptions& options) {
 }
 
 TEST(ResolveMetric, ANameThatIsUniqueByItsEnd) {
-  const auto resolved = ResolveMetric(Rows(), {.metric = "accuracy"});
+  const auto resolved = ResolveMetric(Rows(), "accuracy", {});
   ASSERT_TRUE(resolved.ok()) << resolved.status();
   EXPECT_EQ(resolved->metric, "eval/accuracy");
-  EXPECT_EQ(ResolveMetric(Rows(), {.metric = "loss", .lowest_first = true})->lowest_first, true);
+  EXPECT_EQ(ResolveMetric(Rows(), "loss", {})->lowest_first, true) << "as without a name";
+  EXPECT_EQ(ResolveMetric(Rows(), "loss", false)->lowest_first, false);
+  EXPECT_EQ(ResolveMetric(Rows(), "accuracy", true)->lowest_first, true);
 }
 
 TEST(ResolveMetric, OtherNamesAreErrorsThatNameWhatThereIs) {
-  const absl::Status unknown = ResolveMetric(Rows(), {.metric = "curacy"}).status();
+  const absl::Status unknown = ResolveMetric(Rows(), "curacy", {}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(unknown));
   EXPECT_THAT(std::string(unknown.message()), AllOf(HasSubstr("curacy"), HasSubstr("accepted: eval/accuracy, loss")));
   std::vector<GridRow> rows = {Row(1, {}, {{"a/loss", {}}, {"b/loss", {}}})};
-  EXPECT_THAT(std::string(ResolveMetric(rows, {.metric = "loss"}).status().message()),
-              HasSubstr("which of a/loss, b/loss?"));
-  EXPECT_THAT(std::string(ResolveMetric(rows, {}).status().message()), HasSubstr("accepted: a/loss, b/loss"));
-  EXPECT_THAT(std::string(ResolveMetric({}, {.metric = "loss"}).status().message()), HasSubstr("none yet"));
+  EXPECT_THAT(std::string(ResolveMetric(rows, "loss", {}).status().message()), HasSubstr("which of a/loss, b/loss?"));
+  EXPECT_THAT(std::string(ResolveMetric(rows, "", {}).status().message()), HasSubstr("accepted: a/loss, b/loss"));
+  EXPECT_THAT(std::string(ResolveMetric({}, "loss", {}).status().message()), HasSubstr("none yet"));
 }
 
 TEST(ResolveMetric, WithoutANameTheUsualOnes) {
-  EXPECT_EQ(ResolveMetric(Rows(), {})->metric, "eval/accuracy");
-  EXPECT_FALSE(ResolveMetric(Rows(), {})->lowest_first);
+  EXPECT_EQ(ResolveMetric(Rows(), "", {})->metric, "eval/accuracy");
+  EXPECT_FALSE(ResolveMetric(Rows(), "", {})->lowest_first);
   const std::vector<GridRow> losses = {Row(1, {}, {{"loss", {}}, {"rate", {}}})};
-  EXPECT_EQ(ResolveMetric(losses, {})->metric, "loss");
-  EXPECT_TRUE(ResolveMetric(losses, {})->lowest_first);
-  EXPECT_EQ(ResolveMetric({Row(1, {}, {{"perplexity", {}}})}, {})->metric, "perplexity");
-  EXPECT_EQ(ResolveMetric({Row(1, {}, {})}, {})->metric, "") << "nobody has any yet";
+  EXPECT_EQ(ResolveMetric(losses, "", {})->metric, "loss");
+  EXPECT_TRUE(ResolveMetric(losses, "", {})->lowest_first);
+  EXPECT_EQ(ResolveMetric({Row(1, {}, {{"perplexity", {}}})}, "", {})->metric, "perplexity");
+  EXPECT_EQ(ResolveMetric({Row(1, {}, {})}, "", {})->metric, "") << "nobody has any yet";
 }
 
 TEST(GridReport, SortsWithWhatIsMissingLast) {

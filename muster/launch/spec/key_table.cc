@@ -120,7 +120,11 @@ KeySection TrainKeys() {
             {TextForm(), commands},
             "",
             "run once for the same code and version, before the first task, in order, up to the first that fails"},
-           {"run", {TextForm(), commands}, "required", "of each task; in order, up to the first that fails"},
+           {"run",
+            {TextForm(), commands},
+            "required",
+            "of each task, by a shell; of a list in order, up to the first that fails (a text of several lines is one "
+            "command)"},
            ResourcesRow("no limits, no GPUs", "of each task"),
            {"parameters",
             {NamesForm(kParameterNamePattern,

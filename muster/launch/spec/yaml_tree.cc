@@ -158,10 +158,12 @@ absl::Status YamlSyntaxMistake(const std::string& name, std::string_view text, c
   for (int i : {line - 1, line - 2})  // the mark is where it noticed
     if (i >= 0 && i < static_cast<int>(lines.size()))
       has_template = has_template || absl::StrContains(lines[i], ": {{") || absl::StrContains(lines[i], "- {{");
+  const bool has_colon = exception.msg == YAML::ErrorMsg::MAP_VALUE;
   const size_t text_at = lines[line - 1].find_first_not_of(" \t");
   const bool has_tab = absl::StrContains(lines[line - 1].substr(0, text_at), '\t');
   return YamlMistake(name, line,
                      absl::StrCat("is no YAML: ", exception.msg, has_template ? kTemplateAdvice : "",
+                                  has_colon ? "; text with ': ' in it is put between quotes" : "",
                                   has_tab ? "; lines are indented by blanks, not by tabs" : ""));
 }
 

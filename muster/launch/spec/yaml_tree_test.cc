@@ -79,6 +79,7 @@ TEST(YamlTree, SaysWhereTheSyntaxIsWrong) {
   EXPECT_THAT(Mistake("a: 1\nb: [1, 2\nc: 3\n"), StartsWith("f.yml:"));
   for (const char* text : {"a: 1\nb: \"never closed\n", "a: 1\nb: \"never closed", "a: 1\nb: 'x\nc: 1\n"})
     EXPECT_THAT(Mistake(text), AllOf(StartsWith("f.yml:"), HasSubstr("is no YAML: a quote that begins")));
+  EXPECT_THAT(Mistake("run: echo a: b\n"), AllOf(StartsWith("f.yml:1: is no YAML: "), HasSubstr("between quotes")));
   EXPECT_THAT(Mistake("a: 1\n\tb: 2\n"), StartsWith("f.yml:2: is no YAML: "));
   EXPECT_THAT(Mistake("a: 1\n  b: 2\n"), StartsWith("f.yml:2: is no YAML: "));
   EXPECT_THAT(Mistake("a: *nobody\n"), StartsWith("f.yml:1: is no YAML: "));

@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/mounts.h"
@@ -161,12 +162,13 @@ absl::StatusOr<int> LocalBackend::GroupOf(const ProcessSpec& process) {
 }
 
 void LocalBackend::NoteWithoutGroups(const ProcessLimits& limits) {
-  if (limits.cpus.has_value()) Note(absl::StrCat("tasks' cpus are not limited (", *no_cgroups_, ")"));
-  if (!limits.mem_bytes.has_value()) return;
-  Note(absl::StrCat(options_.resident_bytes != nullptr
-                        ? "tasks' memory is looked at once a second, and who uses more than its limit is killed ("
-                        : "tasks' memory is not limited (",
-                    *no_cgroups_, ")"));
+  std::vector<std::string> facts;
+  if (limits.cpus.has_value()) facts.emplace_back("tasks' cpus are not limited");
+  if (limits.mem_bytes.has_value())
+    facts.emplace_back(options_.resident_bytes != nullptr
+                           ? "tasks' memory is looked at once a second, and who uses more than its limit is killed"
+                           : "tasks' memory is not limited");
+  if (!facts.empty()) Note(absl::StrCat(absl::StrJoin(facts, "; "), " (", *no_cgroups_, ")"));
 }
 
 void LocalBackend::Note(const std::string& line) {

@@ -406,9 +406,8 @@ TEST_F(WithoutControlGroupsTest, WhatCannotBeHadIsSaidOnce) {
   for (const TaskId& task : {kTask, kOther}) {
     ASSERT_TRUE(Limited(task, "true", {.cpus = 2, .mem_bytes = 1 << 20}).ok());
   }
-  EXPECT_THAT(notes_, ElementsAre("tasks' cpus are not limited (control groups are not used)",
-                                  "tasks' memory is looked at once a second, and who uses more than its limit is "
-                                  "killed (control groups are not used)"));
+  EXPECT_THAT(notes_, ElementsAre("tasks' cpus are not limited; tasks' memory is looked at once a second, and who uses "
+                                  "more than its limit is killed (control groups are not used)"));
 }
 
 TEST_F(WithoutControlGroupsTest, WhereNothingIsAskedForNothingIsSaid) {
