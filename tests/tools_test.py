@@ -20,6 +20,7 @@ import check_docs  # noqa: E402
 import check_forbidden  # noqa: E402
 import check_headers  # noqa: E402
 import check_layers  # noqa: E402
+import check_names  # noqa: E402
 import check_sizes  # noqa: E402
 import check_tidy  # noqa: E402
 import compile_commands  # noqa: E402
@@ -149,6 +150,34 @@ class SizesTest(Tree):
         self.write("muster/base/f.cc", self.function(6))
         self.write(check_sizes.EXCEPTIONS, "muster/base/f.cc F: a table\n")
         self.assert_one(self.check(), "delete this line")
+
+
+class NamesTest(Tree):
+    def check(self):
+        return check_names.problems(self.root)
+
+    def test_two_of_one_name_in_two_layers(self):
+        for one, other in (("struct A {};", "class A final : public B<C> {};"), ("enum class A : int { kA };", "struct A {};"),
+                           ("template <typename T>\nclass A {};", "class alignas(64) A {};")):
+            self.write("muster/base/a.h", f"namespace muster {{\n{one}\n}}\n")
+            self.write("muster/store/b.cc", f"namespace muster {{\n{other}\n}}\n")
+            self.assert_one(self.check(), "muster/store/b.cc:2: muster::A is defined in muster/base/a.h:", "rename one")
+
+    def test_a_program_and_a_layer(self):
+        self.write("muster/base/a.h", "namespace muster {\nstruct A {};\n}\n")
+        self.write("apps/muster/b.cc", "namespace muster {\nstruct A {};\n}\n")
+        self.assert_one(self.check(), "muster::A")
+
+    def test_names_that_never_meet(self):
+        self.write("muster/base/a.h", "namespace muster {\nstruct A { struct D {}; };\ntemplate <>\nstruct A<int> {};\n}\n")
+        self.write("muster/base/b.h", "namespace muster {\nclass A;\nstruct B { struct D {}; };\ntemplate <>\nstruct A<long> {};\n}\n")
+        self.write("muster/store/anonymous.cc", "namespace muster {\nnamespace {\nstruct A {};\n}\n}\n")
+        self.write("muster/store/a_test.cc", "namespace muster::a_test {\nstruct A {};\n}\n")
+        self.write("muster/store/local.cc", "namespace muster {\nint F() {\n  struct A {};\n  return 0;\n}\n}\n")
+        self.write("muster/store/other.cc", "namespace muster::other {\nenum A { kA };\n}\nnamespace its {\nstruct A {};\n}\n")
+        for program in ("bench/c.cc", "bench/d.cc"):  # each with a main of its own
+            self.write(program, "namespace muster {\nstruct C {};\n}\nint main() {}\n")
+        self.assertEqual(list(self.check()), [])
 
 
 class ForbiddenTest(Tree):

@@ -50,6 +50,7 @@ def parts(how_much):
         Part("format", "clang-format-14 has nothing to change", tool("check_format.py")),
         Part("layers", "who includes whom (muster/LAYERS)", tool("check_layers.py")),
         Part("sizes", "headers, sources, classes, functions", tool("check_sizes.py")),
+        Part("names", "types of one name that may meet in one program", tool("check_names.py")),
         Part("forbidden", "what has no place here", tool("check_forbidden.py")),
         Part("docs", "snippets and links", tool("check_docs.py")),
         Part("headers", "each compiles by itself", tool("check_headers.py", *how_much)),

@@ -15,12 +15,16 @@ HEADER_LINES, SOURCE_LINES, CLASS_LINES, FUNCTION_LINES = 250, 600, 120, 60
 EXCEPTIONS = "tools/size_exceptions.txt"
 
 CLASS = re.compile(r"\b(?:class|struct|union)\s+(?:\[\[.*?\]\]\s*|alignas\s*\([^)]*\)\s*|[A-Z][A-Z_]+(?:\([^)]*\))?\s+)*([\w:]+)")
+ENUM = re.compile(r"\benum\b\s*(?:class\b|struct\b)?\s*(?:\[\[.*?\]\]\s*)?([\w:]+)?")
+SPECIALIZED = re.compile(r"(?:\s*<.*>)?", re.DOTALL)
+NAMESPACE = re.compile(r"\bnamespace\b\s*(?:\[\[.*?\]\]\s*)?([\w:]+)?\s*$")
 NOT_OF_THE_HEAD = re.compile(r"^\s*(public|private|protected)\s*:|__attribute__\s*\(\(.*?\)\)")
 NOT_A_FUNCTION = {"if", "for", "while", "switch", "catch", "return", "do", "else", "try", "sizeof", "alignof", "decltype"}
 
 
 def blocks(text):
-    """(kind, name, first line, last line) of each class and function. Lambdas and inner blocks count for what holds them."""
+    """(kind, name, first line, last line, what it stands in) of each class, enum and function; the last is [(kind, name)]
+    from the outermost on, namespaces included. Lambdas and inner blocks count for what holds them."""
     text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m.group().count("\n"),
                   sources.without_comments(text, keep_strings=False), flags=re.MULTILINE)
     stack, start = [], 0
@@ -47,18 +51,22 @@ def blocks(text):
             if kind == "initialiser":
                 start = before  # what it stands in goes on
                 continue
-            if kind != "block":
-                yield kind, name, first, text.count("\n", 0, at) + 1
+            if kind not in ("block", "namespace"):
+                yield kind, name, first, text.count("\n", 0, at) + 1, [(outer[0], outer[1]) for outer in stack]
         start = match.end()
 
 
 def opened_by(head):
     head = head.strip()
-    if re.search(r"\bnamespace\b|\bextern\s*$|\benum\b", head) or head.endswith("="):
+    if namespace := NAMESPACE.search(head):
+        return "namespace", namespace.group(1) or ""
+    if enum := ENUM.search(head):
+        return "enum", enum.group(1) or ""
+    if re.search(r"\bextern\s*$", head) or head.endswith("="):
         return "block", ""
     found = CLASS.search(re.sub(r"\btemplate\s*<[^{]*?>\s*(?=class|struct|union)", "", head))
     if found and not re.search(r"\)\s*(const|override|final|noexcept)*\s*$", head):
-        return "class", found.group(1)
+        return "class", found.group(1) + SPECIALIZED.match(head[found.end():]).group()
     called = re.search(r"([~\w:]+|operator\s*[^\s(]+)\s*\(", head)
     if called and called.group(1) not in NOT_A_FUNCTION:
         return "function", called.group(1)
@@ -72,7 +80,9 @@ def alarms(root):
         lines, limit = text.count("\n"), HEADER_LINES if path.suffix == ".h" else SOURCE_LINES
         if lines > limit:
             yield path, "", f"{path}: {lines} lines; the limit for a {'header' if path.suffix == '.h' else 'source'} is {limit}"
-        for kind, name, first, last in blocks(text):
+        for kind, name, first, last, _ in blocks(text):
+            if kind == "enum":
+                continue
             limit = CLASS_LINES if kind == "class" else FUNCTION_LINES
             if last - first + 1 > limit:
                 yield path, name, f"{path}:{first}: {kind} {name} has {last - first + 1} lines; the limit is {limit}"

@@ -10,7 +10,7 @@ GENERATED = {"build", ".venv", ".git", "__pycache__"}
 CODE_FOLDERS = ("muster", "apps", "bench", "examples", "tests")
 # What due_files() takes: everything younger than this, and of the rest one file in DUE_SHARE.
 RECENT_SECONDS = 4 * 3600
-DUE_SHARE = 8
+DUE_SHARE = 16
 
 
 def git(root, *arguments):

@@ -1,17 +1,35 @@
 // The `muster` command: a table of subcommands, each in a file of its own.
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "apps/muster/algorithms_command.h"
 #include "apps/muster/checkpoint_command.h"
 #include "apps/muster/cluster_command.h"
+#include "apps/muster/completion_command.h"
 #include "apps/muster/device_command.h"
+#include "apps/muster/gc_command.h"
+#include "apps/muster/init_command.h"
+#include "apps/muster/kill_command.h"
+#include "apps/muster/logs_command.h"
+#include "apps/muster/ls_command.h"
+#include "apps/muster/monitor_command.h"
 #include "apps/muster/place_command.h"
 #include "apps/muster/ps_command.h"
+#include "apps/muster/rerun_command.h"
+#include "apps/muster/results_command.h"
 #include "apps/muster/run_command.h"
+#include "apps/muster/schema_command.h"
+#include "apps/muster/show_command.h"
+#include "apps/muster/status_command.h"
+#include "apps/muster/supervise_command.h"
+#include "apps/muster/tensorboard_command.h"
 #include "apps/muster/trace_command.h"
+#include "apps/muster/train_command.h"
 #include "apps/muster/usage_error.h"
 #include "muster/cluster/quoted.h"
 
@@ -19,8 +37,14 @@ namespace {
 
 // Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
 constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
-    muster::AddRunCommand,    muster::AddPsCommand,         muster::AddClusterCommand, muster::AddPlaceCommand,
-    muster::AddDeviceCommand, muster::AddCheckpointCommand, muster::AddTraceCommand,   muster::AddAlgorithmsCommand,
+    muster::AddInitCommand,       muster::AddTrainCommand,       muster::AddStatusCommand,
+    muster::AddMonitorCommand,    muster::AddLogsCommand,        muster::AddKillCommand,
+    muster::AddLsCommand,         muster::AddShowCommand,        muster::AddResultsCommand,
+    muster::AddRerunCommand,      muster::AddTensorboardCommand, muster::AddGcCommand,
+    muster::AddSchemaCommand,     muster::AddRunCommand,         muster::AddPsCommand,
+    muster::AddClusterCommand,    muster::AddPlaceCommand,       muster::AddDeviceCommand,
+    muster::AddCheckpointCommand, muster::AddTraceCommand,       muster::AddAlgorithmsCommand,
+    muster::AddCompletionCommand, muster::AddSuperviseCommand,
 };
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";
@@ -43,13 +67,24 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
   }
   const std::string help = "see muster " + name + (name.empty() ? "--help" : " --help");
   std::string names;
-  for (const CLI::App* below : command->get_subcommands({})) names += (names.empty() ? "" : ", ") + below->get_name();
+  for (const CLI::App* below : command->get_subcommands({}))
+    if (!below->get_group().empty()) names += (names.empty() ? "" : ", ") + below->get_name();
   if (!names.empty()) {
     const std::string what = unknown.empty() ? "no command" : "unknown command " + muster::Quoted(unknown[0]);
     return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + names + "; " + help));
   }
   const std::string what = unknown.empty() ? error.what() : "unknown argument " + muster::Quoted(unknown[0]);
   return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + help));
+}
+
+// What couldn't be written (a full disk behind `>`) must not look like what there is.
+int WrittenOut(int exit_code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  if (errno == EPIPE) return exit_code;  // whoever read it has had enough
+  const std::string why = errno == 0 ? "" : ": " + std::generic_category().message(errno);
+  muster::UsageError("", absl::InternalError("not all could be written to standard output" + why));
+  return exit_code == 0 ? 1 : exit_code;
 }
 
 }  // namespace
@@ -67,5 +102,5 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return Complain(app, error);
   }
-  return exit_code;
+  return WrittenOut(exit_code);
 }

@@ -16,10 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "apps/muster/color_flag.h"
+#include "apps/muster/own_environment.h"
 #include "apps/muster/usage_error.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/environment.h"
@@ -97,29 +98,6 @@ absl::StatusOr<absl::Duration> ParseSeconds(const char* flag, const std::string&
   return absl::InvalidArgumentError(absl::StrCat(flag, " '", text, "': accepted is a number of seconds from 0"));
 }
 
-std::vector<std::string> OwnEnvironment() {
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
-  return environment;
-}
-
-std::string Find(const std::vector<std::string>& environment, const std::string& name) {
-  for (const std::string& variable : environment) {
-    if (absl::StartsWith(variable, name + "=")) return variable.substr(name.size() + 1);
-  }
-  return "";
-}
-
-// `color` is --color. A terminal gets colours unless NO_COLOR (no-color.org) or TERM say otherwise.
-absl::StatusOr<bool> WantsColor(const std::string& color, int fd, const std::vector<std::string>& environment) {
-  if (color == "always") return true;
-  if (color == "never") return false;
-  if (color == "auto") {
-    return isatty(fd) && Find(environment, "NO_COLOR").empty() && Find(environment, "TERM") != "dumb";
-  }
-  return absl::InvalidArgumentError(absl::StrCat("--color '", color, "': accepted are auto, always, never"));
-}
-
 // What follows "--". Anything before it that no flag of ours took is a mistake.
 absl::StatusOr<std::vector<std::string>> ProgramOf(std::vector<std::string> remaining) {
   const auto marker = std::find(remaining.begin(), remaining.end(), "--");
@@ -133,7 +111,7 @@ absl::StatusOr<std::vector<std::string>> ProgramOf(std::vector<std::string> rema
 }
 
 absl::Status CheckPrograms(const ClusterPlan& plan, const std::vector<std::string>& environment) {
-  std::string search_path = Find(environment, "PATH");
+  std::string search_path = VariableIn(environment, "PATH");
   for (const ProcessSpec& process : plan.processes) {
     for (const auto& [name, value] : process.environment) {
       if (name == "PATH") search_path = value;
@@ -160,7 +138,7 @@ absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& e
   wanted.nodes = {"localhost"};
   if (!flags.nodes.empty()) wanted.nodes = absl::StrSplit(flags.nodes, ',');
   ASSIGN_OR_RETURN(request.layout, PlaceByNode(wanted));
-  request.visible_devices = Find(environment, kDevicesVariable);
+  request.visible_devices = VariableIn(environment, kDevicesVariable);
   if (flags.dry_run) return absl::OkStatus();
   if (wanted.nodes.size() > 1)
     return absl::InvalidArgumentError(absl::StrCat("--nodes ", flags.nodes, ": one node is started, this machine; ",
@@ -195,11 +173,11 @@ absl::StatusOr<std::optional<FreePorts>> AddTensorBoard(const RunFlags& flags, F
   if (flags.no_tensorboard || (!flags.tensorboard && flags.layout.empty())) return std::nullopt;
   std::string root = flags.request.output_root;
   if (root.empty() && flags.layout.empty()) root = flags.request.model_dir;
-  if (root.empty()) root = Find(options.environment, kOutputRootVariable);  // which the tasks have, too
+  if (root.empty()) root = VariableIn(options.environment, kOutputRootVariable);  // which the tasks have, too
   if (root.empty() && !flags.layout.empty()) root = kDefaultOutputRoot;
   if (root.empty())
     return absl::InvalidArgumentError("--tensorboard: of which folder? accepted with --output_root or --model_dir");
-  if (!FindProgram("tensorboard", Find(options.environment, "PATH")).ok()) {
+  if (!FindProgram("tensorboard", VariableIn(options.environment, "PATH")).ok()) {
     options.notes.push_back("TensorBoard isn't installed (pip install tensorboard): the run goes on without it");
     return std::nullopt;
   }
@@ -273,13 +251,13 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   RETURN_IF_ERROR(TakeLayout(flags, options.environment, request));
   RETURN_IF_ERROR(ValidateRequest(request));
   if (AsksForHelp(request.program) && !flags.dry_run)
-    return BecomeProgram(request.program, Find(options.environment, "PATH"));
+    return BecomeProgram(request.program, VariableIn(options.environment, "PATH"));
   options.run_id = RandomHex(kRunIdBytes);
   options.log.log_dir = flags.log_dir;
   ASSIGN_OR_RETURN(options.stop_grace, ParseSeconds("--stop-grace", flags.stop_grace));
   RETURN_IF_ERROR(ParseCount("--max-restarts", flags.max_restarts, options.max_restarts));
-  ASSIGN_OR_RETURN(options.log.color_stdout, WantsColor(flags.color, STDOUT_FILENO, options.environment));
-  ASSIGN_OR_RETURN(options.log.color_stderr, WantsColor(flags.color, STDERR_FILENO, options.environment));
+  ASSIGN_OR_RETURN(options.log.color_stdout, WantsColor(flags.color, STDOUT_FILENO));
+  ASSIGN_OR_RETURN(options.log.color_stderr, WantsColor(flags.color, STDERR_FILENO));
 
   std::error_code no_proc;
   request.muster_command = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
@@ -294,7 +272,7 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(AddressesNeeded(request)));
   const std::vector<std::string> addresses = AddressesOf(request, ports);
   // A secret that the user has chosen lets him ask the run's ps from another terminal.
-  const std::string exported = Find(options.environment, kJobTokenVariable);
+  const std::string exported = VariableIn(options.environment, kJobTokenVariable);
   const std::string token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
   // For the tasks to listen there; the addresses above are others.
   for (size_t i = 0; for_status && i < request.status_ports.size(); ++i) for_status->Release(i);

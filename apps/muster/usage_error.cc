@@ -3,23 +3,13 @@
 #include <cstdio>
 #include <string>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_format.h"
+#include "muster/base/one_line.h"
 
 namespace muster {
 
 int UsageError(std::string_view command, const absl::Status& status) {
-  std::string line = "muster";
-  if (!command.empty()) line.append(" ").append(command);
-  line += ": ";
-  for (char c : status.message()) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-      absl::StrAppendFormat(&line, "\\x%02x", static_cast<unsigned char>(c));
-    } else {
-      line += c;
-    }
-  }
-  std::fprintf(stderr, "%s\n", line.c_str());
+  const std::string line = OneLine(std::string(status.message()));
+  std::fprintf(stderr, "muster%s%s: %s\n", command.empty() ? "" : " ", std::string(command).c_str(), line.c_str());
   return kExitUsage;
 }
 

@@ -22,8 +22,8 @@
 
 namespace {
 
-using muster::Reduction;
 using muster::Schedule;
+using muster::ScheduleReduction;
 
 struct Options {
   std::optional<double> minutes;
@@ -34,7 +34,7 @@ struct Options {
   bool shrink = false;
   bool all = false;
   bool verbose = false;
-  Reduction reduction;
+  ScheduleReduction reduction;
 };
 
 // What a CHECK of our own that fails leaves behind: which schedule it was.
@@ -75,12 +75,12 @@ class Simulator {
   }
 
  private:
-  std::string Command(uint64_t seed, const Reduction& reduction) const {
+  std::string Command(uint64_t seed, const ScheduleReduction& reduction) const {
     return absl::StrCat("./dev simulate --seed ", seed, reduction.ToFlags(),
                         options_.plant.empty() ? "" : absl::StrCat(" --plant ", options_.plant));
   }
 
-  bool Fails(const Schedule& schedule, const Reduction& reduction) {
+  bool Fails(const Schedule& schedule, const ScheduleReduction& reduction) {
     const std::string words =
         absl::StrCat("\nsimulate: the program failed in: ", Command(schedule.seed, reduction), "\n");
     words.copy(dying_words, sizeof dying_words - 1);
@@ -104,10 +104,10 @@ class Simulator {
 
   int Found(uint64_t seed) {
     const Schedule drawn = muster::DrawSchedule(seed);
-    Reduction reduction = options_.reduction;
+    ScheduleReduction reduction = options_.reduction;
     if (options_.shrink) {
       Say(absl::StrCat("simulate: seed ", seed, " fails; looking for less that fails"));
-      reduction = muster::Shrink(drawn, reduction, [&](const Reduction& less) { return Fails(drawn, less); });
+      reduction = muster::Shrink(drawn, reduction, [&](const ScheduleReduction& less) { return Fails(drawn, less); });
     }
     const Schedule schedule = reduction.Apply(drawn);
     Say(schedule.ToString());
@@ -144,7 +144,7 @@ int Complain(const std::string& what) {
 }
 
 // "none", or "0,3".
-bool ParseFaults(const std::string& text, Reduction& reduction) {
+bool ParseFaults(const std::string& text, ScheduleReduction& reduction) {
   if (text.empty()) return true;
   reduction.faults.emplace();
   if (text == "none") return true;

@@ -17,6 +17,7 @@
 #include "muster/base/log.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/muster.h"
+#include "muster/summary/event_file_writer.h"
 
 namespace {
 
@@ -111,6 +112,15 @@ void Evaluate(muster::Server& server, Net& net, const Flags& flags, const Exampl
   }
 }
 
+// For TensorBoard, and for `muster results --metric test_accuracy`.
+void WriteTestAccuracy(const std::string& model_dir, const RunReport& report) {
+  const auto summaries = muster::EventFileWriter::Open(muster::PosixFileSystem(), muster::RealClock(), model_dir, {});
+  muster::ThrowIfError(summaries.status());
+  const auto accuracy = static_cast<float>(report.accuracy);
+  muster::ThrowIfError((*summaries)->AddScalar("test_accuracy", accuracy, report.global_steps));
+  muster::ThrowIfError((*summaries)->Close());
+}
+
 void Train(muster::Server& server, Net& net, const muster::AlgorithmChoice& choice, const Flags& flags,
            const muster::ImageData& data) {
   const muster::TaskConfig& task = server.task();
@@ -148,6 +158,7 @@ void Train(muster::Server& server, Net& net, const muster::AlgorithmChoice& choi
   muster::LogInfo("Test accuracy ", absl::StrFormat("%.4f", report.accuracy), " after ", report.global_steps,
                   " steps, ", absl::StrFormat("%.1f", static_cast<double>(report.steps_in_that_time) / report.seconds),
                   " steps/s");
+  if (!task.model_dir().empty()) WriteTestAccuracy(task.model_dir(), report);
   if (!flags.report.empty()) WriteReport(flags.report, report);
 }
 

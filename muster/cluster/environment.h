@@ -18,6 +18,9 @@ struct Environment {
   std::optional<std::string> trace;        // MUSTER_TRACE: --trace, unless the flag is given
   std::optional<std::string> status_port;  // MUSTER_STATUS_PORT: --status_port, likewise
 
+  // MUSTER_HOME, where experiments are kept; else HOME/.muster; nothing if neither is set.
+  std::optional<std::string> home;
+
   // Where results go, as those who run many experiments say it: estimator/output_dir.h.
   std::optional<std::string> output_dir;     // OUTPUT_DIR, the folder
   std::optional<std::string> experiment_id;  // EXPERIMENT_ID, its name below a root

@@ -1,9 +1,11 @@
 // Where the processes of a run live: this machine, later other hosts. A backend starts processes, ends them and tells
-// what they write and how they end; what follows from that is the Supervisor's business, not its own. One thread: every
-// call, and every call of BackendEvents, is made by the thread that runs the FdLoop which the backend watches its
+// what they write and how they end; what follows from that is the TaskSupervisor's business, not its own. One thread:
+// every call, and every call of BackendEvents, is made by the thread that runs the FdLoop which the backend watches its
 // descriptors with.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +17,19 @@
 
 namespace muster {
 
+// Unset: no limit.
+struct ProcessLimits {
+  std::optional<double> cpus;        // of one core, > 0
+  std::optional<int64_t> mem_bytes;  // > 0; of the task and all that it starts
+};
+
+// A file or folder of the machine that a process sees at a path, maybe another one.
+struct ProcessMount {
+  std::string host;  // absolute
+  std::string path;  // absolute, and there already
+  bool writable = false;
+};
+
 // One process to be started.
 struct ProcessSpec {
   TaskId task;
@@ -23,6 +38,9 @@ struct ProcessSpec {
   std::vector<std::string> arguments;  // [0] is the program
   // On top of what the backend's processes have anyway; wins over it.
   std::vector<std::pair<std::string, std::string>> environment;
+  std::string directory;  // where it runs, absolute; empty: where the backend does
+  ProcessLimits limits;
+  std::vector<ProcessMount> mounts;  // in this order
 };
 
 enum class OutputStream { kStdout, kStderr };
@@ -50,10 +68,11 @@ class Backend {
   // processes that tasks had left behind. Without effect if not started.
   virtual int Stop() = 0;
 
-  // Returns once the program runs. NotFound or PermissionDenied if it can't be executed; the task's name must not be
-  // running already.
+  // Returns once the program runs. NotFound or PermissionDenied if it can't be executed, if its directory isn't there,
+  // or if what it is to see can't be mounted; the task's name must not be running already.
   [[nodiscard]] virtual absl::Status Launch(const ProcessSpec& process) = 0;
-  // Returns at once, OnExit tells the rest. Without effect on a task that doesn't run.
+  // Returns at once, OnExit tells the rest: after kGently once all of the task have ended, the children of a shell that
+  // is gone already too, so that they have the same time for it. Without effect on a task that doesn't run.
   virtual void End(const TaskId& task, EndMode mode) = 0;
   // While paused, output stays where it is and the processes that write wait: memory stays bounded when nobody reads
   // ours.

@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/cluster_spec.h"
+#include "muster/launch/shell_word.h"
 
 namespace muster {
 namespace {
@@ -54,14 +54,6 @@ std::string TfConfig(const ClusterSpec& cluster, const TaskId& task, const std::
   config["task"] = {{"type", task.job}, {"index", task.index}};
   if (!model_dir.empty()) config["model_dir"] = model_dir;
   return config.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string ShellQuoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_-+=./:,@%") == std::string::npos;
-  if (plain) return word;
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
 }  // namespace
@@ -128,11 +120,11 @@ std::string DryRunText(const ClusterPlan& plan) {
     absl::StrAppend(&text, "# ", process.task.ToString(), process.task == plan.chief ? " (the chief)" : "",
                     process.node.empty() ? "" : " on ", process.node, "\n");
     for (const auto& [name, value] : process.environment) {
-      absl::StrAppend(&text, name, "=", name == kJobTokenVariable ? "…" : ShellQuoted(value), " ");
+      absl::StrAppend(&text, name, "=", name == kJobTokenVariable ? "…" : ShellWord(value), " ");
     }
     std::string_view space;
     for (const std::string& argument : process.arguments) {
-      absl::StrAppend(&text, std::string(space), ShellQuoted(argument));
+      absl::StrAppend(&text, std::string(space), ShellWord(argument));
       space = " ";
     }
     absl::StrAppend(&text, "\n");

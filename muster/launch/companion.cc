@@ -15,13 +15,13 @@ void Companion::Launch() {
   const absl::Status launched = backend_.Launch(*process_);
   runs_ = launched.ok();
   if (!runs_)
-    log_.Say(absl::StrCat(process_->task.ToString(), " could not be started: ", std::string(launched.message()),
-                          "; the run goes on without it"));
+    say_(absl::StrCat(process_->task.ToString(), " could not be started: ", std::string(launched.message()),
+                      "; the run goes on without it"));
 }
 
 void Companion::OnExit(const ExitStatus& status, bool early) {
   runs_ = false;
-  if (early) log_.Say(absl::StrCat(process_->task.ToString(), " ", status.ToString(), "; the run goes on without it"));
+  if (early) say_(absl::StrCat(process_->task.ToString(), " ", status.ToString(), "; the run goes on without it"));
 }
 
 void Companion::End(FdLoop& loop) {

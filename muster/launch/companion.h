@@ -2,19 +2,22 @@
 // Used by the thread that runs the loop.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "muster/launch/backends/local/local_backend.h"
 #include "muster/launch/fd_loop.h"
-#include "muster/launch/log_mux.h"
 
 namespace muster {
 
 class Companion {
  public:
-  // `process`: nothing, and there is none. Borrows the others, which must outlive it.
-  Companion(const std::optional<ProcessSpec>& process, LocalBackend& backend, LogMux& log)
-      : process_(process), backend_(backend), log_(log) {}
+  // `process`: nothing, and there is none. Borrows the backend, which must outlive it.
+  // `say` takes lines for the user.
+  Companion(std::optional<ProcessSpec> process, LocalBackend& backend, std::function<void(const std::string&)> say)
+      : process_(std::move(process)), backend_(backend), say_(std::move(say)) {}
 
   // Whether `task` is it.
   bool Is(const TaskId& task) const { return process_.has_value() && process_->task == task; }
@@ -28,7 +31,7 @@ class Companion {
  private:
   const std::optional<ProcessSpec> process_;
   LocalBackend& backend_;
-  LogMux& log_;
+  const std::function<void(const std::string& line)> say_;
   bool runs_ = false;
 };
 

@@ -1,6 +1,7 @@
 // How a process ended. A plain value.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace muster {
@@ -8,11 +9,14 @@ namespace muster {
 struct ExitStatus {
   int code = 0;    // what it exited with, if `signal` is 0
   int signal = 0;  // what killed it, if anything
+  // If it ended for using more memory than it may: how much it may, in bytes. Otherwise 0.
+  int64_t over_memory = 0;
 
   bool ok() const { return code == 0 && signal == 0; }
   // As a shell has it in $?: 128 + the signal for a process that was killed.
   int ShellCode() const { return signal != 0 ? 128 + signal : code; }
-  // "exited with 1", "was killed by signal 9 (Killed)".
+  // "exited with 1", "was killed by signal 9 (Killed)", "was killed by signal 9 (Killed): it used more than its 512 MB
+  // of memory".
   std::string ToString() const;
 
   bool operator==(const ExitStatus&) const = default;

@@ -1,13 +1,10 @@
 #include "muster/launch/foreground_run.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -16,56 +13,15 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/local_backend.h"
 #include "muster/launch/companion.h"
+#include "muster/launch/ending_signals.h"
 #include "muster/launch/output_queue.h"
-#include "muster/launch/signal_echo.h"
-#include "muster/launch/supervisor.h"
+#include "muster/launch/task_supervisor.h"
 
 namespace muster {
 namespace {
 
 // Output that waits for its reader before the tasks have to wait too.
 constexpr size_t kMostWaitingBytes = 1 << 20;
-
-// The signals that end a run, as a descriptor; restores what was before when destroyed.
-class EndingSignals {
- public:
-  EndingSignals() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    struct sigaction hangup;
-    sigaction(SIGHUP, nullptr, &hangup);
-    if (hangup.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);  // ignored: nohup wants it so
-    sigprocmask(SIG_BLOCK, &set, &mask_before_);
-    pipe_before_ = signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error of write
-    fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  }
-  ~EndingSignals() {
-    close(fd_);
-    signal(SIGPIPE, pipe_before_);
-    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-  }
-  EndingSignals(const EndingSignals&) = delete;
-  EndingSignals& operator=(const EndingSignals&) = delete;
-
-  int fd() const { return fd_; }
-  // How many interrupts there were since the last time.
-  int Take() {
-    const absl::Time now = RealClock().Now();
-    int interrupts = 0;
-    signalfd_siginfo info;
-    while (read(fd_, &info, sizeof info) == sizeof info)
-      if (!echo_.IsEcho(info.ssi_signo, info.ssi_pid, now)) ++interrupts;
-    return interrupts;
-  }
-
- private:
-  int fd_;
-  SignalEcho echo_;
-  sigset_t mask_before_;
-  void (*pipe_before_)(int);
-};
 
 bool SameFile(int a, int b) {
   struct stat of_a, of_b;
@@ -102,7 +58,7 @@ absl::Status AddToLog(const TaskId& task, LogMux& log) {
   return absl::InvalidArgumentError(absl::StrCat("--log-dir: ", std::string(added.message())));
 }
 
-void SayFirstFailure(const Supervisor::Failure& failure, LogMux& log) {
+void SayFirstFailure(const TaskSupervisor::Failure& failure, LogMux& log) {
   const auto& lines = log.LastLines(failure.task);
   log.Say(absl::StrCat("first failure: ", failure.task.ToString(), " ", failure.status.ToString(),
                        lines.empty() ? "; it wrote nothing" : " — its last lines:"));
@@ -160,10 +116,12 @@ class ForegroundRun final : public BackendEvents {
       running.push_back(process.task);
       log_.Say(StartedLine(process, process.task == plan_.chief, backend_.Pid(process.task)));
     }
-    SupervisorOptions options{.chief = plan_.chief,
-                              .stop_grace = options_.stop_grace,
-                              .max_restarts = options_.max_restarts,
-                              .relaunch = [this](const TaskId& task) { return LaunchAgain(task); }};
+    TaskSupervisorOptions options{
+        .chief = plan_.chief,
+        .stop_grace = options_.stop_grace,
+        .restart_policy = [limit = options_.max_restarts](const TaskId&) { return RestartPolicy{.limit = limit}; },
+        .retryable = IsRetryableInForeground,
+        .relaunch = [this](const TaskId& task) { return LaunchAgain(task); }};
     supervisor_.emplace(running, std::move(options), backend_, RealClock(),
                         [this](const std::string& line) { log_.Say(line); });
     for (const std::string& note : options_.notes) log_.Say(note);
@@ -224,8 +182,8 @@ class ForegroundRun final : public BackendEvents {
   OutputQueue stderr_;
   LogMux log_;
   LocalBackend backend_;
-  Companion companion_{options_.companion, backend_, log_};
-  std::optional<Supervisor> supervisor_;  // once all are started
+  Companion companion_{options_.companion, backend_, [this](const std::string& line) { log_.Say(line); }};
+  std::optional<TaskSupervisor> supervisor_;  // once all are started
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // One run in the foreground of a terminal, from the first process to the last: starts the processes of a plan, shows
-// what they write, does what the Supervisor decides, and returns when all have ended. Everything happens in the calling
-// thread, which must be the process's only one.
+// what they write, does what the TaskSupervisor decides, and returns when all have ended. Everything happens in the
+// calling thread, which must be the process's only one.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct ForegroundOptions {
   // "NAME=VALUE", what every process has besides the plan's.
   std::vector<std::string> environment;
   absl::Duration stop_grace = absl::Seconds(30);
-  int max_restarts = 0;  // see SupervisorOptions
+  int max_restarts = 0;  // of each task, of ends that IsRetryableInForeground says are worth it
   LogMuxOptions log;
   RunTrace* trace = nullptr;  // borrowed; null: there is to be none
   // Runs beside the tasks until they have ended; whatever becomes of it, they go on.

@@ -28,6 +28,7 @@ absl::Status LogMux::AddTask(const TaskId& task) {
   const std::string name = task.ToString();
   const char* color = kColors[tasks_.size() % std::size(kColors)];
   Task added;
+  for (LineCutter& lines : added.lines) lines = LineCutter(options_.max_line_bytes);
   added.prefix[0] = Prefix(name, options_.color_stdout ? color : nullptr);
   added.prefix[1] = Prefix(name, options_.color_stderr ? color : nullptr);
   if (!options_.log_dir.empty()) {
@@ -41,36 +42,19 @@ absl::Status LogMux::AddTask(const TaskId& task) {
 
 void LogMux::Take(const TaskId& task, OutputStream stream, std::string_view bytes) {
   Task& from = tasks_.at(task);
-  std::string& unfinished = from.unfinished[IndexOf(stream)];
   const std::string& prefix = from.prefix[IndexOf(stream)];
   std::string out;
-  while (!bytes.empty()) {
-    const size_t room = options_.max_line_bytes - unfinished.size();
-    const size_t end = bytes.substr(0, room + 1).find('\n');
-    if (end != std::string_view::npos) {
-      unfinished += bytes.substr(0, end);
-      bytes.remove_prefix(end + 1);
-    } else if (bytes.size() > room) {
-      unfinished += bytes.substr(0, room);
-      bytes.remove_prefix(room);
-    } else {
-      unfinished += bytes;
-      break;
-    }
-    TakeLine(from, unfinished, prefix, out);
-    unfinished.clear();
-  }
+  from.lines[IndexOf(stream)].Add(bytes, [&](std::string_view line) { TakeLine(from, line, prefix, out); });
   if (!out.empty()) sink_(stream, out);
 }
 
 void LogMux::Finish(const TaskId& task) {
   Task& from = tasks_.at(task);
   for (const OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr}) {
-    std::string& unfinished = from.unfinished[IndexOf(stream)];
-    if (unfinished.empty()) continue;
     std::string out;
-    TakeLine(from, unfinished, from.prefix[IndexOf(stream)], out);
-    unfinished.clear();
+    const std::string& prefix = from.prefix[IndexOf(stream)];
+    from.lines[IndexOf(stream)].Finish([&](std::string_view line) { TakeLine(from, line, prefix, out); });
+    if (out.empty()) continue;
     sink_(stream, out);
   }
   if (from.log == nullptr) return;
@@ -85,7 +69,6 @@ void LogMux::Say(std::string_view line) {
 }
 
 void LogMux::TakeLine(Task& task, std::string_view line, const std::string& prefix, std::string& out) {
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   out.append(prefix).append(line).append("\n");
   task.last_lines.emplace_back(line);
   if (task.last_lines.size() > options_.last_lines) task.last_lines.pop_front();

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "muster/base/file_system.h"
 #include "muster/launch/backend.h"
+#include "muster/launch/line_cutter.h"
 
 namespace muster {
 
@@ -49,8 +50,8 @@ class LogMux {
 
  private:
   struct Task {
-    std::string prefix[2];      // by stream
-    std::string unfinished[2];  // the beginning of a line, by stream
+    std::string prefix[2];  // by stream
+    LineCutter lines[2];    // by stream
     std::deque<std::string> last_lines;
     std::unique_ptr<WritableFile> log;
   };

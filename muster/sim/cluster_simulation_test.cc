@@ -197,10 +197,10 @@ TEST_F(ClusterSimulationTest, WhatIsFoundGetsSmaller) {
   const std::optional<uint64_t> found = FindPlanted(**plant, 28);
   ASSERT_TRUE(found);
   const Schedule schedule = DrawSchedule(*found);
-  const auto fails = [&](const Reduction& less) {
+  const auto fails = [&](const ScheduleReduction& less) {
     return Run(less.Apply(schedule), plant->get()).violation.has_value();
   };
-  const Reduction reduction = Shrink(schedule, {}, fails);
+  const ScheduleReduction reduction = Shrink(schedule, {}, fails);
   const Schedule smallest = reduction.Apply(schedule);
   EXPECT_TRUE(fails(reduction));
   EXPECT_LE(smallest.faults.size(), schedule.faults.size());
@@ -209,7 +209,7 @@ TEST_F(ClusterSimulationTest, WhatIsFoundGetsSmaller) {
   for (size_t i = 0; i < reduction.faults->size(); ++i) {
     std::vector<int> others = *reduction.faults;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    Reduction without = reduction;
+    ScheduleReduction without = reduction;
     without.faults = std::move(others);
     EXPECT_FALSE(fails(without)) << "fault " << i << " is not needed";
   }

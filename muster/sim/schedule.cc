@@ -260,7 +260,7 @@ Schedule DrawSchedule(uint64_t seed) {
   return schedule;
 }
 
-Schedule Reduction::Apply(Schedule schedule) const {
+Schedule ScheduleReduction::Apply(Schedule schedule) const {
   if (faults) {
     std::vector<ScheduledFault> kept;
     for (const int fault : *faults)
@@ -278,7 +278,7 @@ Schedule Reduction::Apply(Schedule schedule) const {
   return schedule;
 }
 
-std::string Reduction::ToFlags() const {
+std::string ScheduleReduction::ToFlags() const {
   std::string flags;
   if (num_ps) absl::StrAppend(&flags, " --ps ", *num_ps);
   if (num_workers) absl::StrAppend(&flags, " --workers ", *num_workers);

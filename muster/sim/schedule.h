@@ -89,7 +89,7 @@ struct Schedule {
 Schedule DrawSchedule(uint64_t seed);
 
 // What is left of a schedule: the options of `muster_simulate`.
-struct Reduction {
+struct ScheduleReduction {
   std::optional<int> num_ps;
   std::optional<int> num_workers;
   std::optional<int64_t> last_step;

@@ -6,9 +6,10 @@
 
 namespace muster {
 
-Reduction Shrink(const Schedule& schedule, const Reduction& start, const std::function<bool(const Reduction&)>& fails) {
-  Reduction smallest = start;
-  const auto try_this = [&](const Reduction& candidate) {
+ScheduleReduction Shrink(const Schedule& schedule, const ScheduleReduction& start,
+                         const std::function<bool(const ScheduleReduction&)>& fails) {
+  ScheduleReduction smallest = start;
+  const auto try_this = [&](const ScheduleReduction& candidate) {
     if (!fails(candidate)) return false;
     smallest = candidate;
     return true;
@@ -22,13 +23,13 @@ Reduction Shrink(const Schedule& schedule, const Reduction& start, const std::fu
     for (size_t i = faults.size(); i-- > 0;) {
       std::vector<int> others = faults;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-      Reduction without = smallest;
+      ScheduleReduction without = smallest;
       without.faults = others;
       if (!try_this(without)) continue;
       faults = std::move(others);
       shrunk = true;
     }
-    Reduction fewer = smallest;
+    ScheduleReduction fewer = smallest;
     const int workers = smallest.num_workers.value_or(schedule.num_workers);
     if (workers > 1) {
       fewer.num_workers = workers - 1;

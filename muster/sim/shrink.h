@@ -9,6 +9,7 @@
 namespace muster {
 
 // `fails` runs what a reduction leaves of `schedule`; `start` fails. Returns what can't be made smaller.
-Reduction Shrink(const Schedule& schedule, const Reduction& start, const std::function<bool(const Reduction&)>& fails);
+ScheduleReduction Shrink(const Schedule& schedule, const ScheduleReduction& start,
+                         const std::function<bool(const ScheduleReduction&)>& fails);
 
 }  // namespace muster

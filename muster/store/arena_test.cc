@@ -228,7 +228,7 @@ TEST(ArenaTest, ManyThreadsLoseNoUpdateAndTearNoStripe) {
 
 // Alone in its process an arena saves nothing for the case of a death, and computes the same.
 TEST(ArenaTest, WhatEndsWithItsProcessSavesNothingToUndo) {
-  DeadlyProbe probe;
+  ScriptedDeath probe;
   const auto push = [&](bool one_process) {
     const StoreModel model = ModelOn({{.name = "w", .shape = {5000}}}, {.kind = RuleKind::kSgd});
     auto arena = *Arena::Create(model, 1, nullptr, &probe);

@@ -129,7 +129,7 @@ class DividedRoundTest : public ::testing::Test {
     return w[i];
   }
 
-  DeadlyProbe probe_;
+  ScriptedDeath probe_;
   std::vector<std::shared_ptr<ArenaMemory>> memories_;
   std::vector<std::unique_ptr<Arena>> arenas_;
   std::vector<ArenaRounds> rounds_;

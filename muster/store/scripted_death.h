@@ -11,7 +11,7 @@
 namespace muster {
 
 // Dies at the n-th point (of that kind, if one is named) from when it was armed.
-class DeadlyProbe final : public ArenaProbe {
+class ScriptedDeath final : public ArenaProbe {
  public:
   struct Death {};
   void KillAt(uint64_t point, std::optional<ArenaPoint> kind = {}) {
@@ -47,7 +47,7 @@ inline bool Survives(absl::FunctionRef<void()> what) {
   std::thread([&] {
     try {
       what();
-    } catch (const DeadlyProbe::Death&) {
+    } catch (const ScriptedDeath::Death&) {
       survived = false;
     }
   }).join();

@@ -459,7 +459,7 @@ class DeadlyRun {
 
   const int ps_;
   const std::vector<Push> pushes_;
-  DeadlyProbe probe_;
+  ScriptedDeath probe_;
   // ps 0 holds b, ps 1 holds w.
   SimulatedStore store_{2, kTasks, kLease, &probe_};
   WorkerModel model_{{kVariables[1], kVariables[0]}, RuleSpec{.kind = RuleKind::kAdam, .learning_rate = 0.1}, 2};
@@ -470,7 +470,7 @@ class DeadlyRun {
 // The ps dies within the push of worker 0, which never comes again: what has arrived of it is in the mean of the
 // stripes that it reached, and in that of no later round.
 TEST_F(SynchronousGateTest, APushThatIsGivenUpCountsWhereItHasArrived) {
-  DeadlyProbe probe;
+  ScriptedDeath probe;
   Start(Gate(2, 3), 1, &probe);
   worker(0).Contribute(1, 0);
   constexpr int kPointsOfAStripe = 4 + 3 * (kStripeElements / kUndoBlockElements) + 3;

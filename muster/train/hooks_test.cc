@@ -17,7 +17,7 @@
 #include "muster/base/memory_file_system.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/optim/rule_options.h"
-#include "muster/train/event_file_reader.h"
+#include "muster/summary/event_file_reader.h"
 #include "muster/train/hook_driver.h"
 
 namespace muster::hooks_test {

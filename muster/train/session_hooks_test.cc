@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/summary/event_file_reader.h"
 #include "muster/train/error.h"
-#include "muster/train/event_file_reader.h"
 #include "muster/train/hook_call.h"
 #include "muster/train/hooks.h"
 #include "muster/train/hooks/early_stopping.h"

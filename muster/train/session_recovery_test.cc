@@ -9,7 +9,7 @@
 
 #include "muster/store/last_wait.h"
 #include "muster/store/store_status.h"
-#include "muster/train/event_file_reader.h"
+#include "muster/summary/event_file_reader.h"
 #include "muster/train/hooks.h"
 #include "muster/train/session.h"
 #include "muster/train/training_process.h"

@@ -11,8 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/wrong_configuration.h"
+#include "muster/summary/event_file_reader.h"
 #include "muster/summary/summary_values.h"
-#include "muster/train/event_file_reader.h"
 #include "muster/train/hooks.h"
 #include "muster/train/training_process.h"
 
@@ -30,7 +30,7 @@ std::map<int64_t, float> SeriesOf(FileSystem& files, const std::string& director
     if (event.session_status == static_cast<int>(SessionStatus::kStart))
       series.erase(series.lower_bound(event.step), series.end());
     for (const auto& [name, value] : event.scalars)
-      if (name == tag) series[event.step] = value;
+      if (name == tag) series[event.step] = static_cast<float>(value);
   }
   return series;
 }

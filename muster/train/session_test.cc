@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
-#include "muster/train/event_file_reader.h"
+#include "muster/summary/event_file_reader.h"
 #include "muster/train/hooks.h"
 #include "muster/train/saver.h"
 #include "muster/train/training_process.h"

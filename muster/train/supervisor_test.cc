@@ -16,7 +16,7 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/last_wait.h"
-#include "muster/train/event_file_reader.h"
+#include "muster/summary/event_file_reader.h"
 #include "muster/train/training_process.h"
 
 namespace muster::supervisor_test {

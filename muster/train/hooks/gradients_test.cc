@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/algo/bounded_staleness.h"
 #include "muster/algo/synchronous.h"
-#include "muster/train/event_file_reader.h"
+#include "muster/summary/event_file_reader.h"
 #include "muster/train/hook_driver.h"
 #include "muster/train/training_process.h"
 

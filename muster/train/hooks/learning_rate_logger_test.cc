@@ -5,7 +5,7 @@
 
 #include "muster/base/memory_file_system.h"
 #include "muster/optim/rule_options.h"
-#include "muster/train/event_file_reader.h"
+#include "muster/summary/event_file_reader.h"
 #include "muster/train/hook_driver.h"
 #include "muster/train/training_process.h"
 

@@ -370,7 +370,7 @@ class RawClientTest : public ShmTest {
 
   // Through the handshake and the door.
   std::unique_ptr<ByteStream> Move() {
-    const Endpoint endpoint = Resolve(*ParseHostPort(listener_->address()), /*numeric_only=*/true)->front();
+    const Endpoint endpoint = Resolve(*ParseTcpAddress(listener_->address()), /*numeric_only=*/true)->front();
     tcp_ = Socket(socket(endpoint.family(), SOCK_STREAM, 0));
     EXPECT_EQ(connect(tcp_.fd(), endpoint.get(), endpoint.length), 0);
     ClientHandshake handshake({.offers = kOfferSharedMemory}, RandomNonce());

@@ -16,7 +16,7 @@ namespace {
 class AcceptorTest : public ::testing::Test {
  protected:
   AcceptorTest() {
-    const Endpoint any = Resolve(*ParseHostPort("127.0.0.1:0"), /*numeric_only=*/true)->front();
+    const Endpoint any = Resolve(*ParseTcpAddress("127.0.0.1:0"), /*numeric_only=*/true)->front();
     EXPECT_EQ(bind(listening_.fd(), any.get(), any.length), 0);
     EXPECT_EQ(listen(listening_.fd(), 10), 0);
   }

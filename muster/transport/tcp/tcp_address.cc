@@ -14,12 +14,12 @@
 
 namespace muster {
 
-absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
+absl::StatusOr<TcpAddress> ParseTcpAddress(const std::string& address) {
   const absl::Status bad = absl::InvalidArgumentError(
       absl::StrCat("'", address, "' is not an address: host:port or [IPv6]:port with a port of 0 to 65535 is"));
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0) return bad;
-  HostPort result{address.substr(0, colon), address.substr(colon + 1)};
+  TcpAddress result{address.substr(0, colon), address.substr(colon + 1)};
   const bool brackets = result.host.size() > 2 && result.host.front() == '[' && result.host.back() == ']';
   if (brackets) {
     result.host = result.host.substr(1, result.host.size() - 2);
@@ -50,7 +50,7 @@ std::string Endpoint::ToString() const {
   return family() == AF_INET6 ? absl::StrCat("[", host, "]:", port()) : absl::StrCat(host, ":", port());
 }
 
-absl::StatusOr<std::vector<Endpoint>> Resolve(const HostPort& target, bool numeric_only) {
+absl::StatusOr<std::vector<Endpoint>> Resolve(const TcpAddress& target, bool numeric_only) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;

@@ -10,13 +10,13 @@
 
 namespace muster {
 
-struct HostPort {
+struct TcpAddress {
   std::string host;  // without the brackets of IPv6
   std::string port;  // decimal, 0…65535
 };
 
 // "host:port" or "[v6]:port". InvalidArgument names the address and says what is accepted.
-absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
+absl::StatusOr<TcpAddress> ParseTcpAddress(const std::string& address);
 
 struct Endpoint {
   sockaddr_storage storage{};
@@ -31,7 +31,7 @@ struct Endpoint {
 };
 
 // At least one. `numeric_only`: doesn't block, and fails for a name. Unavailable says in the resolver's words why not.
-absl::StatusOr<std::vector<Endpoint>> Resolve(const HostPort& target, bool numeric_only);
+absl::StatusOr<std::vector<Endpoint>> Resolve(const TcpAddress& target, bool numeric_only);
 
 Endpoint LocalEndpoint(int fd);
 Endpoint RemoteEndpoint(int fd);

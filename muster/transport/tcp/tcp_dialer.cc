@@ -20,7 +20,7 @@ class TcpDialer::Attempt final : public std::enable_shared_from_this<Attempt>, p
     timer_ = loop_.CallAt(loop_.Now() + timeout, [self = shared_from_this(), timeout] {
       self->End(absl::UnavailableError(absl::StrCat("no answer within ", absl::FormatDuration(timeout))));
     });
-    const absl::StatusOr<HostPort> target = ParseHostPort(address);
+    const absl::StatusOr<TcpAddress> target = ParseTcpAddress(address);
     if (!target.ok()) {
       loop_.Post([self = shared_from_this(), why = target.status()] { self->End(why); });
       return;

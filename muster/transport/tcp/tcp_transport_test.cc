@@ -30,7 +30,7 @@ using Method = ScriptedHandler::Method;
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address) {
-    const std::vector<Endpoint> endpoints = *Resolve(*ParseHostPort(address), /*numeric_only=*/true);
+    const std::vector<Endpoint> endpoints = *Resolve(*ParseTcpAddress(address), /*numeric_only=*/true);
     socket_ = Socket(socket(endpoints[0].family(), SOCK_STREAM, 0));
     EXPECT_EQ(connect(socket_.fd(), endpoints[0].get(), endpoints[0].length), 0);
   }
@@ -316,7 +316,7 @@ class TcpChannelTest : public TcpTransportTest {
  protected:
   void StartRaw() {
     transport_ = std::make_unique<TcpTransport>(loop_, token_, options_);
-    const std::vector<Endpoint> endpoints = *Resolve(HostPort{"127.0.0.1", "0"}, /*numeric_only=*/true);
+    const std::vector<Endpoint> endpoints = *Resolve(TcpAddress{"127.0.0.1", "0"}, /*numeric_only=*/true);
     listening_ = Socket(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
     ASSERT_EQ(bind(listening_.fd(), endpoints[0].get(), endpoints[0].length), 0);
     ASSERT_EQ(listen(listening_.fd(), 10), 0);

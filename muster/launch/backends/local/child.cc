@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/guard.h"
+#include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/backends/local/pid_fd.h"
 
 namespace muster {
@@ -49,12 +51,20 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
+// What the child couldn't do. One write, which a pipe doesn't divide.
+struct ChildError {
+  enum Step : int32_t { kNone, kGroup, kMount, kDirectory, kProgram };
+  int32_t step;
+  int32_t error;  // errno
+  int32_t mount;  // which, from 0; -1: the namespace for them
+};
+
 // All that happens between fork and exec; only what is allowed there (signal-safety(7)), hence made ready before.
 struct Execution {
-  const char* program;
+  const ChildSpec& spec;
   char** arguments;
   char** environment;
-  int empty_stdin, stdout_fd, stderr_fd, guard_fd, memory_fd, error_fd;
+  int empty_stdin, stdout_fd, stderr_fd, error_fd;
   pid_t parent;
 
   [[noreturn]] void Run() const {
@@ -64,29 +74,55 @@ struct Execution {
     dup2(empty_stdin, 0);
     dup2(stdout_fd, 1);
     dup2(stderr_fd, 2);
-    if (memory_fd >= 0) fcntl(memory_fd, F_SETFD, 0);
+    if (spec.memory_fd >= 0) fcntl(spec.memory_fd, F_SETFD, 0);
     const Guard::Record record = {getpid(), 1};
-    [[maybe_unused]] ssize_t written = write(guard_fd, &record, sizeof record);
+    [[maybe_unused]] const ssize_t written = write(spec.guard_fd, &record, sizeof record);
+    EnterSurroundings();
     // The program finds signals as a shell would have left them. SIGHUP stays as it is: nohup.
     for (const int signal_number : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD}) signal(signal_number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    execve(program, arguments, environment);
-    const int error = errno;
-    written = write(error_fd, &error, sizeof error);
+    execve(spec.program.c_str(), arguments, environment);
+    Fail(ChildError::kProgram, errno);
+  }
+
+  void EnterSurroundings() const {
+    if (spec.cgroup_fd >= 0 && write(spec.cgroup_fd, "0", 1) != 1) Fail(ChildError::kGroup, errno);
+    if (!spec.mounts.empty()) {
+      int failed = -1;
+      if (const int error = EnterMounts(spec.mounts, &failed); error != 0) Fail(ChildError::kMount, error, failed);
+    }
+    if (!spec.directory.empty() && chdir(spec.directory.c_str()) != 0) Fail(ChildError::kDirectory, errno);
+  }
+
+  [[noreturn]] void Fail(ChildError::Step step, int error, int mount = -1) const {
+    const ChildError failure = {step, error, mount};
+    [[maybe_unused]] const ssize_t written = write(error_fd, &failure, sizeof failure);
     _exit(127);
   }
 };
 
-// The error that execve failed with in the child; 0 once the program runs, which closes the pipe.
-int ExecError(int error_fd) {
-  int error = 0;
+// What has gone wrong in the child; OK once the program runs, which closes the pipe.
+absl::Status ErrorOfChild(int error_fd, const ChildSpec& spec) {
+  ChildError failure = {};
   ssize_t got;
   do {
-    got = read(error_fd, &error, sizeof error);
+    got = read(error_fd, &failure, sizeof failure);
   } while (got < 0 && errno == EINTR);
-  return got == sizeof error ? error : 0;
+  if (got != sizeof failure) return absl::OkStatus();
+  switch (failure.step) {
+    case ChildError::kGroup:
+      return absl::ErrnoToStatus(failure.error, "cannot enter a control group");
+    case ChildError::kMount:
+      if (failure.mount < 0) return absl::ErrnoToStatus(failure.error, "cannot make a mount namespace");
+      return absl::ErrnoToStatus(failure.error, absl::StrCat("cannot mount '", spec.mounts[failure.mount].host,
+                                                             "' at '", spec.mounts[failure.mount].path, "'"));
+    case ChildError::kDirectory:
+      return absl::ErrnoToStatus(failure.error, absl::StrCat("cannot run in the directory '", spec.directory, "'"));
+    default:
+      return absl::ErrnoToStatus(failure.error, absl::StrCat("cannot execute '", spec.program, "'"));
+  }
 }
 
 void Reap(pid_t pid) {
@@ -105,9 +141,8 @@ absl::StatusOr<Child> StartChild(const ChildSpec& spec) {
   if (empty_stdin < 0) return absl::ErrnoToStatus(errno, "cannot open /dev/null");
   std::vector<char*> arguments = Pointers(spec.arguments);
   std::vector<char*> environment = Pointers(spec.environment);
-  const Execution execution = {spec.program.c_str(), arguments.data(), environment.data(), empty_stdin,
-                               out.writing(),        err.writing(),    spec.guard_fd,      spec.memory_fd,
-                               error.writing(),      getpid()};
+  const Execution execution = {spec,          arguments.data(), environment.data(), empty_stdin,
+                               out.writing(), err.writing(),    error.writing(),    getpid()};
   Child child;
   child.pid = fork();
   if (child.pid == 0) execution.Run();
@@ -116,9 +151,12 @@ absl::StatusOr<Child> StartChild(const ChildSpec& spec) {
   if (child.pid < 0) return absl::ErrnoToStatus(fork_error, "cannot start a process");
 
   error.CloseWriting();
-  if (const int exec_error = ExecError(error.reading()); exec_error != 0) {
+  if (const absl::Status failed = ErrorOfChild(error.reading(), spec); !failed.ok()) {
+    // The guard forgets its group while the number is still its own.
+    const Guard::Record record = {child.pid, 0};
+    [[maybe_unused]] const ssize_t written = write(spec.guard_fd, &record, sizeof record);
     Reap(child.pid);
-    return absl::ErrnoToStatus(exec_error, absl::StrCat("cannot execute '", spec.program, "'"));
+    return failed;
   }
   child.pid_fd = OpenPidFd(child.pid);
   if (child.pid_fd < 0) {

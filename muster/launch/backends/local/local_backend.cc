@@ -8,14 +8,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/backends/local/mounts.h"
+#include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/cluster_plan.h"
 #include "muster/launch/find_program.h"
@@ -52,21 +56,25 @@ ExitStatus WaitFor(int pid_fd) {
 }  // namespace
 
 LocalBackend::LocalBackend(const LocalBackendOptions& options, FdLoop& loop, BackendEvents& events)
-    : options_(options), loop_(loop), events_(events) {}
+    : options_(options), loop_(loop), events_(events), memory_watch_(*options.clock, options.resident_bytes) {}
 
 LocalBackend::~LocalBackend() { MUSTER_CHECK(guard_ == nullptr); }
 
 absl::Status LocalBackend::Start() {
   MUSTER_CHECK(guard_ == nullptr);
   RETURN_IF_ERROR(PrepareProcess());
+  ASSIGN_OR_RETURN(orphans_, Orphans::Watch(loop_, [this](pid_t pid) { return IsTask(pid); }));
   ASSIGN_OR_RETURN(guard_, Guard::Fork(options_.run_id));
   return absl::OkStatus();
 }
 
 int LocalBackend::Stop() {
   if (guard_ == nullptr) return 0;
-  for (auto& [task, child] : children_) {
+  for (auto& [task, running] : running_) {
+    const Child& child = running.child;
     kill(-child.pid, SIGKILL);
+    ForgetMember(running);
+    memory_watch_.Remove(task);
     for (const int fd : {child.pid_fd, child.stdout_fd, child.stderr_fd}) {
       if (fd < 0) continue;
       loop_.Forget(fd);
@@ -76,32 +84,103 @@ int LocalBackend::Stop() {
     WaitFor(child.pid_fd);
     close(child.pid_fd);
   }
-  children_.clear();
+  running_.clear();
   for (const auto& [task, fd] : memories_) close(fd);
   memories_.clear();
   const int strays = KillProcessesOfRun(options_.run_id);
-  while (waitpid(-1, nullptr, WNOHANG) > 0) {  // orphans that became this process's children
-  }
+  orphans_->Reap();
+  orphans_.reset();
+  if (cgroups_ != nullptr) cgroups_->Remove();
+  cgroups_.reset();
   guard_->Finish();
   guard_.reset();
   return strays;
 }
 
 absl::Status LocalBackend::Launch(const ProcessSpec& process) {
-  MUSTER_CHECK(guard_ != nullptr && children_.count(process.task) == 0);
+  MUSTER_CHECK(guard_ != nullptr && running_.count(process.task) == 0);
   ChildSpec spec;
   spec.arguments = process.arguments;
   spec.environment = EnvironmentOf(process);
   spec.memory_fd = MemoryFd(process.task);
   if (spec.memory_fd >= 0) spec.environment.push_back(absl::StrCat(kArenaFdVariable, "=", spec.memory_fd));
   spec.guard_fd = guard_->fd();
-  ASSIGN_OR_RETURN(spec.program, FindProgram(process.arguments.at(0), SearchPath(spec.environment)));
-  ASSIGN_OR_RETURN(children_[process.task], StartChild(spec));
+  spec.directory = process.directory;
+  ASSIGN_OR_RETURN(spec.program, FindProgram(ProgramOf(process), SearchPath(spec.environment)));
+  ASSIGN_OR_RETURN(spec.mounts, MountsOf(process));
+  ASSIGN_OR_RETURN(spec.cgroup_fd, GroupOf(process));
+  const auto child = StartChild(spec);
+  if (spec.cgroup_fd >= 0) close(spec.cgroup_fd);
+  RETURN_IF_ERROR(child.status());
   const TaskId task = process.task;
+  running_[task] = {.child = *child, .mem_limit = process.limits.mem_bytes.value_or(0)};
+  if (spec.cgroup_fd >= 0) running_[task].cgroup = cgroups_->Folder(task.ToString());
   WatchOutput(task, OutputStream::kStdout);
   WatchOutput(task, OutputStream::kStderr);
-  loop_.Watch(children_[task].pid_fd, POLLIN, [this, task](short) { OnEnd(task); });
+  loop_.Watch(child->pid_fd, POLLIN, [this, task](short) { OnEnd(task); });
+  if (process.limits.mem_bytes.has_value() && cgroups_ == nullptr && options_.resident_bytes != nullptr) {
+    memory_watch_.Add(task, child->pid, *process.limits.mem_bytes);
+  }
   return absl::OkStatus();
+}
+
+// A path is meant from where the process runs.
+std::string LocalBackend::ProgramOf(const ProcessSpec& process) const {
+  const std::string& program = process.arguments.at(0);
+  const bool relative = program.find('/') != std::string::npos && program[0] != '/';
+  return relative && !process.directory.empty() ? absl::StrCat(process.directory, "/", program) : program;
+}
+
+absl::StatusOr<std::vector<ProcessMount>> LocalBackend::MountsOf(const ProcessSpec& process) {
+  if (process.mounts.empty()) return process.mounts;
+  if (!may_mount_.has_value()) may_mount_ = TryMounts();
+  std::string note;
+  ASSIGN_OR_RETURN(std::vector<ProcessMount> mounts, MountsFor(process.mounts, *may_mount_, &note));
+  if (!note.empty()) Note(note);
+  return mounts;
+}
+
+absl::StatusOr<int> LocalBackend::GroupOf(const ProcessSpec& process) {
+  if (!process.limits.cpus.has_value() && !process.limits.mem_bytes.has_value()) return -1;
+  if (!options_.control_groups) no_cgroups_ = "control groups are not used";
+  if (cgroups_ == nullptr && !no_cgroups_.has_value()) {
+    auto opened = Cgroups::Open(options_.run_id);
+    if (opened.ok()) {
+      cgroups_ = *std::move(opened);
+    } else {
+      no_cgroups_ = absl::StrCat("no control groups for this process: ", std::string(opened.status().message()));
+    }
+  }
+  if (cgroups_ == nullptr) {
+    NoteWithoutGroups(process.limits);
+    return -1;
+  }
+  if (process.limits.cpus.has_value() && !cgroups_->limits_cpus()) {
+    Note("tasks' cpus are not limited (the control groups here have no cpu controller)");
+  }
+  return cgroups_->Enter(process.task.ToString(), process.limits);
+}
+
+void LocalBackend::NoteWithoutGroups(const ProcessLimits& limits) {
+  std::vector<std::string> facts;
+  if (limits.cpus.has_value()) facts.emplace_back("tasks' cpus are not limited");
+  if (limits.mem_bytes.has_value())
+    facts.emplace_back(options_.resident_bytes != nullptr
+                           ? "tasks' memory is looked at once a second, and who uses more than its limit is killed"
+                           : "tasks' memory is not limited");
+  if (!facts.empty()) Note(absl::StrCat(absl::StrJoin(facts, "; "), " (", *no_cgroups_, ")"));
+}
+
+void LocalBackend::Note(const std::string& line) {
+  if (noted_.insert(line).second && options_.note) options_.note(line);
+}
+
+void LocalBackend::OnTime() {
+  for (const TaskId& task : memory_watch_.Look()) {
+    Running& running = running_.at(task);
+    running.too_much_memory = true;
+    kill(-running.child.pid, SIGKILL);
+  }
 }
 
 int LocalBackend::MemoryFd(const TaskId& task) {
@@ -118,6 +197,7 @@ std::vector<std::string> LocalBackend::EnvironmentOf(const ProcessSpec& process)
     const size_t equals = variable.find('=');
     if (equals != std::string::npos) variables[variable.substr(0, equals)] = variable.substr(equals + 1);
   }
+  if (!process.directory.empty()) variables["PWD"] = process.directory;
   for (const auto& [name, value] : process.environment) variables[name] = value;
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(absl::StrCat(name, "=", value));
@@ -132,33 +212,45 @@ std::string LocalBackend::SearchPath(const std::vector<std::string>& environment
 }
 
 void LocalBackend::End(const TaskId& task, EndMode mode) {
-  const auto child = children_.find(task);
-  if (child == children_.end()) return;
-  if (mode == EndMode::kAtOnce) {
-    kill(-child->second.pid, SIGKILL);
+  const auto found = running_.find(task);
+  if (found == running_.end()) return;
+  Running& running = found->second;
+  const Child& child = running.child;
+  if (mode == EndMode::kGently) {
+    kill(-child.pid, SIGTERM);
+    kill(-child.pid, SIGCONT);  // who was stopped couldn't hear it
+    running.asked_at = TicksSinceBoot();
     return;
   }
-  kill(-child->second.pid, SIGTERM);
-  kill(-child->second.pid, SIGCONT);  // who was stopped couldn't hear it
+  running.asked_at = -1;
+  kill(-child.pid, SIGKILL);
+  if (running.member_fd < 0) return;
+  ForgetMember(running);
+  loop_.Watch(child.pid_fd, POLLIN, [this, task](short) { OnEnd(task); });
 }
 
 void LocalBackend::PauseOutput(bool paused) {
   if (paused == paused_) return;
   paused_ = paused;
-  for (const auto& [task, child] : children_) {
-    for (const int fd : {child.stdout_fd, child.stderr_fd}) {
+  for (const auto& [task, running] : running_) {
+    for (const int fd : {running.child.stdout_fd, running.child.stderr_fd}) {
       if (fd >= 0) loop_.SetEvents(fd, paused ? 0 : POLLIN);
     }
   }
 }
 
 pid_t LocalBackend::Pid(const TaskId& task) const {
-  const auto child = children_.find(task);
-  return child == children_.end() ? 0 : child->second.pid;
+  const auto running = running_.find(task);
+  return running == running_.end() ? 0 : running->second.child.pid;
+}
+
+std::string LocalBackend::CgroupOf(const TaskId& task) const {
+  const auto running = running_.find(task);
+  return running == running_.end() ? "" : running->second.cgroup;
 }
 
 int& LocalBackend::OutputFd(const TaskId& task, OutputStream stream) {
-  Child& child = children_.at(task);
+  Child& child = running_.at(task).child;
   return stream == OutputStream::kStdout ? child.stdout_fd : child.stderr_fd;
 }
 
@@ -201,18 +293,64 @@ void LocalBackend::ReadWhatIsThere(const TaskId& task, OutputStream stream) {
   close(std::exchange(OutputFd(task, stream), -1));
 }
 
+// A shell that is asked to end does so at once, while what it has started still saves its model: that has its time,
+// too.
+void LocalBackend::OnEnd(const TaskId& task) {
+  const Running& running = running_.at(task);
+  loop_.Forget(running.child.pid_fd);
+  if (running.asked_at < 0 || !AwaitMember(task)) Finish(task);
+}
+
+void LocalBackend::OnMemberEnd(const TaskId& task) {
+  ForgetMember(running_.at(task));
+  if (!AwaitMember(task)) Finish(task);
+}
+
+bool LocalBackend::AwaitMember(const TaskId& task) {
+  Running& running = running_.at(task);
+  for (const GroupProcess& process : ProcessesOfGroup(running.child.pid)) {
+    const int fd = OpenPidFd(process.pid);
+    if (fd < 0) continue;
+    const bool is_member = getpgid(process.pid) == running.child.pid;  // else another has got the number meanwhile
+    // A shell may have started it before it was asked itself.
+    if (is_member && process.started >= running.asked_at) SignalPidFd(fd, SIGTERM);
+    if (!is_member || running.member_fd >= 0) {
+      close(fd);
+      continue;
+    }
+    running.member_fd = fd;
+    loop_.Watch(fd, POLLIN, [this, task](short) { OnMemberEnd(task); });
+  }
+  running.asked_at = TicksSinceBoot();
+  return running.member_fd >= 0;
+}
+
+bool LocalBackend::IsTask(pid_t pid) const {
+  return std::any_of(running_.begin(), running_.end(), [pid](const auto& one) { return one.second.child.pid == pid; });
+}
+
+void LocalBackend::ForgetMember(Running& running) {
+  if (running.member_fd < 0) return;
+  loop_.Forget(running.member_fd);
+  close(std::exchange(running.member_fd, -1));
+}
+
 // The group is killed while the ended process still holds its number, and forgotten by the guard before it gives it up:
 // at no moment can a signal reach a later process of the same number.
-void LocalBackend::OnEnd(const TaskId& task) {
-  const Child child = children_.at(task);
+void LocalBackend::Finish(const TaskId& task) {
+  const Child child = running_.at(task).child;
   kill(-child.pid, SIGKILL);
   ReadWhatIsThere(task, OutputStream::kStdout);
   ReadWhatIsThere(task, OutputStream::kStderr);
   guard_->Forget(child.pid);
-  const ExitStatus status = WaitFor(child.pid_fd);
-  loop_.Forget(child.pid_fd);
+  ExitStatus status = WaitFor(child.pid_fd);
+  const Running& running = running_.at(task);
+  const bool too_much = running.too_much_memory || (cgroups_ != nullptr && cgroups_->WasOverMemory(task.ToString()));
+  if (too_much && !status.ok()) status.over_memory = running.mem_limit;
   close(child.pid_fd);
-  children_.erase(task);
+  memory_watch_.Remove(task);
+  running_.erase(task);
+  orphans_->Reap();  // those behind it
   events_.OnExit(task, status);
 }
 

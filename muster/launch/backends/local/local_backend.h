@@ -2,16 +2,26 @@
 // run: a task's process group is killed when the task has ended, and Stop kills whatever has left its group. A ps gets
 // a memory file (MUSTER_ARENA_FD) that stays here when its process dies: launched again, it finds its model there. Not
 // thread-safe; the process must have no other threads, since it forks.
+//
+// Limits are kept by control groups (cgroups.h) where this process may make some. Where not, it looks at the tasks'
+// memory itself and kills who has too much (memory_watch.h), and cpus aren't limited. What is asked for and can't be
+// had is said once.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "muster/launch/backend.h"
+#include "muster/launch/backends/local/cgroups.h"
 #include "muster/launch/backends/local/child.h"
 #include "muster/launch/backends/local/guard.h"
+#include "muster/launch/backends/local/memory_watch.h"
+#include "muster/launch/backends/local/orphans.h"
 #include "muster/launch/fd_loop.h"
 
 namespace muster {
@@ -21,6 +31,12 @@ struct LocalBackendOptions {
   std::string run_id;
   // "NAME=VALUE": what all processes have, mostly this one's own environment.
   std::vector<std::string> environment;
+  // For limits without control groups. Empty: such limits aren't kept.
+  MemoryWatch::Reader resident_bytes = nullptr;
+  // Takes a line for the user about what can't be had here. Empty: nobody is told.
+  std::function<void(const std::string& line)> note = nullptr;
+  bool control_groups = true;         // use them if that is permitted
+  const Clock* clock = &RealClock();  // borrowed; when to look at memory
 };
 
 class LocalBackend final : public Backend {
@@ -35,12 +51,35 @@ class LocalBackend final : public Backend {
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
 
+  // When OnTime has something to do; InfiniteFuture if never: as long as no task has limits, for one.
+  absl::Time deadline() const { return memory_watch_.deadline(); }
+  // To be called at deadline(), and whenever.
+  void OnTime();
+
   // 0 if it doesn't run.
   pid_t Pid(const TaskId& task) const;
+  // The folder of its control group; empty if it has none or doesn't run.
+  std::string CgroupOf(const TaskId& task) const;
 
  private:
+  // A task that runs.
+  struct Running {
+    Child child;
+    int64_t asked_at = -1;         // to end; clock ticks since boot; -1: it wasn't
+    int member_fd = -1;            // of who goes on in its group though its first process has ended
+    int64_t mem_limit = 0;         // bytes; 0: none
+    std::string cgroup;            // its folder
+    bool too_much_memory = false;  // killed for it by us
+  };
+
   std::vector<std::string> EnvironmentOf(const ProcessSpec& process) const;
   std::string SearchPath(const std::vector<std::string>& environment) const;
+  std::string ProgramOf(const ProcessSpec& process) const;
+  absl::StatusOr<std::vector<ProcessMount>> MountsOf(const ProcessSpec& process);
+  // The descriptor by which its process enters its control group; -1: it has none.
+  absl::StatusOr<int> GroupOf(const ProcessSpec& process);
+  void NoteWithoutGroups(const ProcessLimits& limits);
+  void Note(const std::string& line);
   // The memory that outlives the process of a ps; -1 for other tasks.
   int MemoryFd(const TaskId& task);
   int& OutputFd(const TaskId& task, OutputStream stream);
@@ -48,16 +87,30 @@ class LocalBackend final : public Backend {
   // Returns how many bytes there were; closes the descriptor at its end.
   size_t ReadOnce(const TaskId& task, OutputStream stream);
   void ReadWhatIsThere(const TaskId& task, OutputStream stream);
+  // Its first process has ended.
   void OnEnd(const TaskId& task);
+  void OnMemberEnd(const TaskId& task);
+  // Waits for one more process of its group; false: there is none.
+  bool AwaitMember(const TaskId& task);
+  void ForgetMember(Running& running);
+  void Finish(const TaskId& task);
+  // Whether it is a task's first process, whose end is OnEnd's.
+  bool IsTask(pid_t pid) const;
 
   // Constant after construction.
   const LocalBackendOptions options_;
   FdLoop& loop_;
   BackendEvents& events_;
 
-  std::unique_ptr<Guard> guard_;  // while started
-  std::map<TaskId, Child> children_;
+  std::unique_ptr<Guard> guard_;      // while started
+  std::unique_ptr<Orphans> orphans_;  // likewise
+  std::map<TaskId, Running> running_;
   std::map<TaskId, int> memories_;
+  MemoryWatch memory_watch_;
+  std::unique_ptr<Cgroups> cgroups_;       // from the first limit on, where they are permitted
+  std::optional<std::string> no_cgroups_;  // why not, once that is known
+  std::optional<absl::Status> may_mount_;  // once that is known
+  std::set<std::string> noted_;
   bool paused_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "muster/launch/backends/local/local_backend.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -8,10 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "muster/base/file_system.h"
+#include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/cluster_plan.h"
@@ -20,7 +24,9 @@
 namespace muster::local_backend_test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // So that what never ends is a red test and not a hanging one.
 constexpr int kHangMs = 60000;
@@ -57,11 +63,27 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
     EXPECT_TRUE(exits_.emplace(task, status).second);
   }
 
-  absl::Status Shell(const TaskId& task, const std::string& script) {
-    return backend_.Launch({.task = task,
-                            .arguments = {"sh", "-c", script},
-                            .environment = {{kRunIdVariable, run_id_}, {"ADDED", "task's"}}});
+  // With the memory watch by a clock that is moved by hand, and all processes using resident_ bytes.
+  explicit LocalBackendTest(bool control_groups = true)
+      : backend_({.run_id = run_id_,
+                  .environment = {"PATH=/usr/bin:/bin", "KEPT=own", "ADDED=own"},
+                  .resident_bytes =
+                      [this](const std::vector<pid_t>& pids) {
+                        std::map<pid_t, int64_t> bytes;
+                        for (const pid_t pid : pids) bytes[pid] = resident_;
+                        return bytes;
+                      },
+                  .note = [this](const std::string& line) { notes_.push_back(line); },
+                  .control_groups = control_groups,
+                  .clock = &clock_},
+                 loop_, *this) {}
+
+  ProcessSpec ShellSpec(const TaskId& task, const std::string& script) const {
+    return {.task = task,
+            .arguments = {"sh", "-c", script},
+            .environment = {{kRunIdVariable, run_id_}, {"ADDED", "task's"}}};
   }
+  absl::Status Shell(const TaskId& task, const std::string& script) { return backend_.Launch(ShellSpec(task, script)); }
   void RunUntilExit(const TaskId& task) {
     while (exits_.count(task) == 0) loop_.RunOnce(absl::InfiniteFuture());
   }
@@ -69,6 +91,12 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
   void WaitUntilStopped(const TaskId& task) {
     siginfo_t stopped;
     EXPECT_EQ(waitid(P_PID, backend_.Pid(task), &stopped, WSTOPPED | WNOWAIT), 0);
+  }
+  // Until its first process has ended, which the backend has seen.
+  void RunUntilShellHasEnded(const TaskId& task) {
+    siginfo_t ended;
+    EXPECT_EQ(waitid(P_PID, backend_.Pid(task), &ended, WEXITED | WNOWAIT), 0);
+    loop_.RunOnce(RealClock().Now());
   }
   // The process whose number the task has written as its first line.
   Watched StartedBy(const TaskId& task) {
@@ -81,8 +109,10 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
 
   const std::string run_id_ = RandomHex(8);
   FdLoop loop_{RealClock()};
-  LocalBackend backend_{
-      {.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin", "KEPT=own", "ADDED=own"}}, loop_, *this};
+  SimulatedClock clock_;
+  int64_t resident_ = 0;
+  std::vector<std::string> notes_;
+  LocalBackend backend_;
   std::map<TaskId, std::string> out_, err_;
   std::map<TaskId, ExitStatus> exits_;
 };
@@ -146,6 +176,32 @@ TEST_F(LocalBackendTest, WhatATaskLeavesBehindIsKilledWhenItEnds) {
   child.WaitForEnd();
 }
 
+TEST_F(LocalBackendTest, WhoLosesItsParentDoesNotStayAsAZombie) {
+  ASSERT_TRUE(Shell(kTask, "(sh -c 'echo $$; exec sleep 1000' &); exec sleep 1000").ok());
+  RunUntilOutput(kTask, "\n");
+  const pid_t orphan = std::stoi(out_[kTask]);
+  kill(orphan, SIGKILL);
+  const absl::Time give_up = RealClock().Now() + absl::Milliseconds(kHangMs);
+  while (kill(orphan, 0) == 0 && RealClock().Now() < give_up) loop_.RunOnce(give_up);
+  EXPECT_EQ(kill(orphan, 0), -1) << "nobody has waited for it";
+  EXPECT_THAT(exits_, IsEmpty());
+  // The end of a task is still the task's.
+  kill(backend_.Pid(kTask), SIGKILL);
+  RunUntilExit(kTask);
+  EXPECT_EQ(exits_[kTask], ExitStatus{.signal = 9});
+}
+
+TEST_F(LocalBackendTest, SignalsAreAsBeforeOnceStopped) {
+  const auto blocked = [] {
+    sigset_t mask;
+    sigprocmask(SIG_BLOCK, nullptr, &mask);
+    return sigismember(&mask, SIGCHLD);
+  };
+  EXPECT_EQ(blocked(), 1);
+  backend_.Stop();
+  EXPECT_EQ(blocked(), 0);
+}
+
 TEST_F(LocalBackendTest, StopFindsWhoHasLeftTheGroup) {
   ASSERT_TRUE(Shell(kTask, "setsid sh -c 'echo $$; exec sleep 1000' & wait").ok());
   const Watched stray = StartedBy(kTask);
@@ -173,6 +229,191 @@ TEST_F(LocalBackendTest, OutputOfATaskThatEndsWhilePausedIsNotLost) {
   ASSERT_TRUE(Shell(kTask, "echo last words").ok());
   RunUntilExit(kTask);
   EXPECT_EQ(out_[kTask], "last words\n");
+}
+
+// The shell has no trap and dies of the signal at once; what it has started ends when it is told so.
+TEST_F(LocalBackendTest, WhatAShellHasStartedHasItsTimeToEnd) {
+  const std::string fifo = testing::TempDir() + "local_backend_test_" + run_id_;
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const int go = open(fifo.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_TRUE(Shell(kTask, "sh -c 'trap \"asked=1\" TERM; echo ready; until read x; do :; done <" + fifo +
+                               "; echo saved $asked'; true")
+                  .ok());
+  RunUntilOutput(kTask, "ready");
+  backend_.End(kTask, EndMode::kGently);
+  RunUntilShellHasEnded(kTask);
+  EXPECT_THAT(exits_, IsEmpty());
+  EXPECT_EQ(write(go, "go\n", 3), 3);
+  RunUntilExit(kTask);
+  EXPECT_EQ(out_[kTask], "ready\nsaved 1\n");
+  EXPECT_EQ(exits_[kTask], ExitStatus{.signal = 15});
+  close(go);
+  unlink(fifo.c_str());
+}
+
+TEST_F(LocalBackendTest, WhatAShellStartsAfterItWasAskedToEndIsAskedToo) {
+  ASSERT_TRUE(Shell(kTask, "trap 'sleep 1000 & exit' TERM; echo ready; while :; do sleep 1000 & wait; done").ok());
+  RunUntilOutput(kTask, "ready");
+  backend_.End(kTask, EndMode::kGently);
+  RunUntilExit(kTask);
+  EXPECT_EQ(exits_[kTask], ExitStatus{});
+}
+
+TEST_F(LocalBackendTest, WhatAShellHasStartedAndWillNotEndIsKilled) {
+  ASSERT_TRUE(Shell(kTask, "sh -c 'trap \"\" TERM; echo $$; sleep 1000 & wait'; true").ok());
+  const Watched child = StartedBy(kTask);
+  backend_.End(kTask, EndMode::kGently);
+  RunUntilShellHasEnded(kTask);
+  EXPECT_THAT(exits_, IsEmpty());
+  backend_.End(kTask, EndMode::kAtOnce);
+  RunUntilExit(kTask);
+  EXPECT_EQ(exits_[kTask], ExitStatus{.signal = 15});
+  child.WaitForEnd();
+}
+
+// Of what a task may see and use.
+class SurroundingsTest : public LocalBackendTest {
+ protected:
+  explicit SurroundingsTest(bool control_groups = true) : LocalBackendTest(control_groups) {}
+  void SetUp() override {
+    LocalBackendTest::SetUp();
+    for (const std::string& folder : {data_, elsewhere_}) {
+      ASSERT_TRUE(PosixFileSystem().CreateDirectory(folder).ok());
+    }
+    std::ofstream(data_ + "/file") << "text\n";
+  }
+  void TearDown() override {
+    LocalBackendTest::TearDown();
+    EXPECT_TRUE(PosixFileSystem().RemoveTree(folder_).ok());
+  }
+  // What it writes until it ends.
+  std::string OutputOf(const ProcessSpec& process) {
+    const absl::Status launched = backend_.Launch(process);
+    EXPECT_TRUE(launched.ok()) << launched;
+    if (launched.ok()) RunUntilExit(process.task);
+    return out_[process.task];
+  }
+
+  const std::string folder_ = testing::TempDir() + "local_backend_test_" + RandomHex(8);
+  const std::string data_ = folder_ + "/data", elsewhere_ = folder_ + "/elsewhere";
+};
+
+TEST_F(SurroundingsTest, ATaskRunsInItsDirectory) {
+  ProcessSpec process = ShellSpec(kTask, "cat file; echo $PWD");
+  process.directory = data_;
+  EXPECT_EQ(OutputOf(process), "text\n" + data_ + "\n");
+}
+
+TEST_F(SurroundingsTest, AProgramsPathIsMeantFromItsDirectory) {
+  std::ofstream(data_ + "/program") << "#!/bin/sh\necho it runs\n";
+  ASSERT_EQ(chmod((data_ + "/program").c_str(), 0755), 0);
+  EXPECT_EQ(OutputOf({.task = kTask, .arguments = {"./program"}, .directory = data_}), "it runs\n");
+}
+
+TEST_F(SurroundingsTest, ADirectoryThatIsNotThereIsNamed) {
+  ProcessSpec process = ShellSpec(kTask, "true");
+  process.directory = folder_ + "/none";
+  const absl::Status launched = backend_.Launch(process);
+  EXPECT_EQ(launched.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(launched.message()), HasSubstr("cannot run in the directory '" + folder_ + "/none'"));
+  EXPECT_EQ(backend_.Pid(kTask), 0);
+}
+
+TEST_F(SurroundingsTest, MountsAreSeenElsewhereAndReadOnlyByTheTaskAlone) {
+  if (const absl::Status may = TryMounts(); !may.ok()) GTEST_SKIP() << "this process may not mount: " << may.message();
+  ProcessSpec process =
+      ShellSpec(kTask, "cat elsewhere/file; echo 1 >data/new || echo no; echo 2 >elsewhere/new && echo yes");
+  process.directory = folder_;
+  process.mounts = {{.host = data_, .path = elsewhere_, .writable = true}, {.host = data_, .path = data_}};
+  EXPECT_EQ(OutputOf(process), "text\nno\nyes\n");
+  EXPECT_TRUE(PosixFileSystem().Exists(data_ + "/new"));
+  EXPECT_FALSE(PosixFileSystem().Exists(elsewhere_ + "/new"));
+  EXPECT_THAT(notes_, IsEmpty());
+}
+
+TEST_F(SurroundingsTest, AMountOfWhatIsNotThereIsAnError) {
+  ProcessSpec process = ShellSpec(kTask, "true");
+  process.mounts = {{.host = folder_ + "/none", .path = data_}};
+  EXPECT_EQ(backend_.Launch(process).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SurroundingsTest, LimitsAreThoseOfAControlGroupThatIsGoneAfterwards) {
+  ProcessSpec process = ShellSpec(kTask, "exec sleep 1000");
+  process.limits = {.cpus = 0.5, .mem_bytes = 64 << 20};
+  ASSERT_TRUE(backend_.Launch(process).ok());
+  const std::string group = backend_.CgroupOf(kTask);
+  if (group.empty()) GTEST_SKIP() << notes_.at(0);
+  EXPECT_EQ(backend_.deadline(), absl::InfiniteFuture()) << "no need to look at memory";
+  std::string memory, members;
+  std::getline(std::ifstream(group + "/memory.max"), memory);
+  EXPECT_EQ(memory, "67108864");
+  std::getline(std::ifstream(group + "/cgroup.procs"), members);
+  EXPECT_EQ(members, std::to_string(backend_.Pid(kTask)));
+  backend_.Stop();
+  EXPECT_NE(access(group.c_str(), F_OK), 0);
+}
+
+TEST_F(SurroundingsTest, WhoUsesMoreMemoryThanItsControlGroupHasIsReportedAsSuch) {
+  ProcessSpec process = ShellSpec(kTask, "test -n \"$(head -c 300000000 /dev/zero | tail | head -c 1)\"; exit 1");
+  process.limits = {.mem_bytes = 64 << 20};
+  ASSERT_TRUE(backend_.Launch(process).ok());
+  if (backend_.CgroupOf(kTask).empty()) GTEST_SKIP() << notes_.at(0);
+  RunUntilExit(kTask);
+  EXPECT_EQ(exits_[kTask], (ExitStatus{.signal = 9, .over_memory = 64 << 20}));
+}
+
+class WithoutControlGroupsTest : public SurroundingsTest {
+ protected:
+  WithoutControlGroupsTest() : SurroundingsTest(/*control_groups=*/false) {}
+  void Look() {
+    clock_.AdvanceTo(backend_.deadline());
+    backend_.OnTime();
+  }
+  absl::Status Limited(const TaskId& task, const std::string& script, const ProcessLimits& limits) {
+    ProcessSpec process = ShellSpec(task, script);
+    process.limits = limits;
+    return backend_.Launch(process);
+  }
+};
+
+TEST_F(WithoutControlGroupsTest, WhoUsesMoreMemoryThanItMayIsKilledWithAllThatItHasStarted) {
+  ASSERT_TRUE(Limited(kTask, "sleep 1000 & echo $!; wait", {.mem_bytes = 1 << 20}).ok());
+  ASSERT_TRUE(Shell(kOther, "echo ready; sleep 1000 & wait").ok());
+  const Watched child = StartedBy(kTask);
+  resident_ = 1 << 20;
+  Look();
+  loop_.RunOnce(RealClock().Now());
+  EXPECT_THAT(exits_, IsEmpty());
+  resident_ = 2 << 20;
+  Look();
+  RunUntilExit(kTask);
+  EXPECT_EQ(exits_[kTask], (ExitStatus{.signal = 9, .over_memory = 1 << 20}));
+  child.WaitForEnd();
+  EXPECT_EQ(exits_.count(kOther), 0) << "it has no limit";
+  EXPECT_EQ(backend_.deadline(), absl::InfiniteFuture());
+}
+
+TEST_F(WithoutControlGroupsTest, ANewLifeBeginsAnew) {
+  for (int life = 0; life < 2; ++life) {
+    ASSERT_TRUE(Limited(kTask, "kill -9 $$", {.mem_bytes = 1 << 20}).ok());
+    RunUntilExit(kTask);
+    EXPECT_EQ(exits_[kTask], ExitStatus{.signal = 9});
+    exits_.clear();
+  }
+}
+
+TEST_F(WithoutControlGroupsTest, WhatCannotBeHadIsSaidOnce) {
+  for (const TaskId& task : {kTask, kOther}) {
+    ASSERT_TRUE(Limited(task, "true", {.cpus = 2, .mem_bytes = 1 << 20}).ok());
+  }
+  EXPECT_THAT(notes_, ElementsAre("tasks' cpus are not limited; tasks' memory is looked at once a second, and who uses "
+                                  "more than its limit is killed (control groups are not used)"));
+}
+
+TEST_F(WithoutControlGroupsTest, WhereNothingIsAskedForNothingIsSaid) {
+  ASSERT_TRUE(Shell(kTask, "true").ok());
+  EXPECT_THAT(notes_, IsEmpty());
+  EXPECT_EQ(backend_.deadline(), absl::InfiniteFuture());
 }
 
 }  // namespace

@@ -10,8 +10,11 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 #include "muster/launch/backends/local/pid_fd.h"
@@ -29,14 +32,16 @@ std::string WholeFile(const std::string& path) {
 }
 
 // Of a process, by its folder below /proc. One that is just being replaced by another program (execve) has none for a
-// moment, but memory; a zombie or a thread of the kernel has neither. What this user may not look into reads as empty.
+// moment, but memory; a zombie or a thread of the kernel has neither. What this user may not look into reads as empty:
+// that is told by open alone, since access says of the superuser in a container that he may.
 std::string EnvironmentOfProcess(const std::string& folder) {
   constexpr int kLooks = 20;
   constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 1'000'000};
   for (int look = 1;; ++look) {
-    std::string environment = WholeFile(folder + "/environ");
-    if (!environment.empty() || look == kLooks) return environment;
-    if (access((folder + "/environ").c_str(), R_OK) != 0 || WholeFile(folder + "/statm").starts_with("0 ")) return "";
+    std::ifstream in(folder + "/environ", std::ios::binary);
+    if (!in.is_open()) return "";
+    std::string environment = {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    if (!environment.empty() || look == kLooks || WholeFile(folder + "/statm").starts_with("0 ")) return environment;
     nanosleep(&kPause, nullptr);
   }
 }
@@ -50,6 +55,33 @@ bool HasVariable(const std::string& folder, const std::string& variable) {
     at = end + 1;
   }
   return false;
+}
+
+// proc(5): "PID (NAME) STATE PARENT GROUP …", where the name may hold anything; the 22nd is the start.
+std::optional<GroupProcess> InGroup(pid_t pid, const std::string& stat_file, pid_t group) {
+  const std::string line = WholeFile(stat_file);
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream rest(line.substr(name_end + 1));
+  char state = 'X';
+  pid_t parent = 0, its_group = 0;
+  rest >> state >> parent >> its_group;
+  if (its_group != group || state == 'Z' || state == 'X') return std::nullopt;
+  GroupProcess process = {.pid = pid, .started = 0};
+  for (int field = 6; field <= 22; ++field) rest >> process.started;
+  if (rest.fail()) return std::nullopt;
+  return process;
+}
+
+void ForEachProcess(const std::function<void(pid_t pid, const std::string& folder)>& take) {
+  DIR* directory = opendir("/proc");
+  if (directory == nullptr) return;
+  while (const dirent* entry = readdir(directory)) {
+    pid_t pid = 0;
+    const char* end = entry->d_name + std::strlen(entry->d_name);
+    if (std::from_chars(entry->d_name, end, pid).ptr == end) take(pid, std::string("/proc/") + entry->d_name);
+  }
+  closedir(directory);
 }
 
 // Through a pidfd, so that a process that got the number meanwhile is not hit: the environment is looked at again once
@@ -69,18 +101,27 @@ bool Kill(pid_t pid, const std::string& run_id) {
 }  // namespace
 
 std::vector<pid_t> ProcessesOfRun(const std::string& run_id) {
-  std::vector<pid_t> found;
   const std::string variable = std::string(kRunIdVariable) + "=" + run_id;
-  DIR* directory = opendir("/proc");
-  if (directory == nullptr) return found;
-  while (const dirent* entry = readdir(directory)) {
-    pid_t pid = 0;
-    const char* end = entry->d_name + std::strlen(entry->d_name);
-    if (std::from_chars(entry->d_name, end, pid).ptr != end) continue;
-    if (HasVariable(std::string("/proc/") + entry->d_name, variable)) found.push_back(pid);
-  }
-  closedir(directory);
+  std::vector<pid_t> found;
+  ForEachProcess([&](pid_t pid, const std::string& folder) {
+    if (HasVariable(folder, variable)) found.push_back(pid);
+  });
   return found;
+}
+
+std::vector<GroupProcess> ProcessesOfGroup(pid_t group) {
+  std::vector<GroupProcess> found;
+  ForEachProcess([&](pid_t pid, const std::string& folder) {
+    if (const auto process = InGroup(pid, folder + "/stat", group)) found.push_back(*process);
+  });
+  return found;
+}
+
+int64_t TicksSinceBoot() {
+  timespec now = {};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const int64_t ticks = sysconf(_SC_CLK_TCK);
+  return now.tv_sec * ticks + now.tv_nsec * ticks / 1'000'000'000;
 }
 
 int KillProcessesOfRun(const std::string& run_id) {

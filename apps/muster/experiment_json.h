@@ -1,0 +1,17 @@
+// Experiments, runs and tasks as JSON: docs/experiments.md, "JSON", has the fields. Pure.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "muster/launch/registry/registry.h"
+
+namespace muster {
+
+nlohmann::json JsonOf(const RunRecord& run);
+nlohmann::json JsonOf(const ExperimentId& id, const TaskRecord& task);
+
+// On one line, whatever bytes are in its strings.
+std::string OneLineJson(const nlohmann::json& value);
+
+}  // namespace muster

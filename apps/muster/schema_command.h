@@ -1,0 +1,13 @@
+// `muster schema`: the keys of muster.yml, as JSON schema.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace muster {
+
+// Adds the subcommand. When it was given on the command line, parsing runs it and `exit_code` is its result.
+void AddSchemaCommand(CLI::App& app, int& exit_code);
+
+}  // namespace muster

@@ -1,0 +1,60 @@
+#include "muster/launch/backends/local/orphans.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/status/status.h"
+
+namespace muster {
+namespace {
+
+sigset_t ChildEnds() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  return set;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Orphans>> Orphans::Watch(FdLoop& loop, std::function<bool(pid_t pid)> is_own) {
+  const sigset_t ends = ChildEnds();
+  const int fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd < 0) return absl::ErrnoToStatus(errno, "cannot watch for the ends of child processes");
+  return std::unique_ptr<Orphans>(new Orphans(loop, fd, std::move(is_own)));
+}
+
+Orphans::Orphans(FdLoop& loop, int fd, std::function<bool(pid_t pid)> is_own)
+    : loop_(loop), fd_(fd), is_own_(std::move(is_own)) {
+  const sigset_t ends = ChildEnds();
+  sigprocmask(SIG_BLOCK, &ends, &mask_before_);
+  loop_.Watch(fd_, POLLIN, [this](short) { OnSignal(); });
+}
+
+Orphans::~Orphans() {
+  loop_.Forget(fd_);
+  close(fd_);
+  sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+void Orphans::OnSignal() const {
+  signalfd_siginfo info;
+  while (read(fd_, &info, sizeof info) == sizeof info) {  // one for several ends
+  }
+  Reap();
+}
+
+void Orphans::Reap() const {
+  for (;;) {
+    siginfo_t ended = {};
+    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0 || is_own_(ended.si_pid))
+      return;
+    waitpid(ended.si_pid, nullptr, WNOHANG);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,182 @@
+#include "muster/launch/experiment/detach.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "muster/launch/cluster_plan.h"
+
+namespace muster {
+namespace {
+
+constexpr char kHomeVariable[] = "MUSTER_HOME";
+
+// What the processes on the way to the supervisor report through a pipe that exec closes.
+struct DetachNews {
+  pid_t pid;  // of the supervisor, 0: it couldn't be started
+  int error;  // errno then
+};
+
+class DetachFd {
+ public:
+  explicit DetachFd(int fd) : fd_(fd) {}
+  ~DetachFd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  DetachFd(const DetachFd&) = delete;
+  DetachFd& operator=(const DetachFd&) = delete;
+  int get() const { return fd_; }
+  void Close() { close(std::exchange(fd_, -1)); }
+
+ private:
+  int fd_;
+};
+
+// The same file at another number, so that it isn't one of the three that the supervisor gets anew. Closes `fd`.
+int AboveStderr(int fd) {
+  if (fd < 0) return fd;
+  const int above = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  close(fd);
+  return above;
+}
+
+// The user's, which `git` and the like may need, but for the run that this command is itself a part of: a supervisor
+// outlives it.
+std::vector<std::string> SupervisorEnvironment(const Home& home) {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    if (absl::StartsWith(text, absl::StrCat(kRunIdVariable, "=")) ||
+        absl::StartsWith(text, absl::StrCat(kHomeVariable, "=")))
+      continue;
+    environment.push_back(text);
+  }
+  std::error_code no_folder;
+  const std::string folder = std::filesystem::absolute(home.path(), no_folder).string();
+  environment.push_back(absl::StrCat(kHomeVariable, "=", no_folder ? home.path() : folder));
+  return environment;
+}
+
+std::vector<char*> DetachPointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// All that happens behind a fork; only what is allowed there (signal-safety(7)), hence made ready before.
+struct Detaching {
+  const char* program;
+  char** arguments;
+  char** environment;
+  int nothing, log, lock, news;  // descriptors, none below 3
+  bool as_child;
+  pid_t parent;
+
+  // In the first child: the second one has no parent but init, so nobody has to wait for it, and, not leading its
+  // session, it can never get a terminal.
+  [[noreturn]] void Run() const {
+    if (as_child) prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (as_child && getppid() != parent) _exit(0);  // it died before the line above
+    setsid();
+    signal(SIGHUP, SIG_IGN);
+    if (!as_child) {
+      const pid_t pid = fork();
+      if (pid > 0) _exit(0);
+      if (pid < 0) Fail(errno);
+    }
+    Become();
+  }
+
+  [[noreturn]] void Become() const {
+    dup2(nothing, 0);
+    dup2(log, 1);
+    dup2(log, 2);
+    const unsigned first = static_cast<unsigned>(std::min(lock, news));
+    const unsigned second = static_cast<unsigned>(std::max(lock, news));
+    if (first > 3) close_range(3, first - 1, 0);
+    if (second > first + 1) close_range(first + 1, second - 1, 0);
+    close_range(second + 1, ~0U, 0);
+    for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD}) signal(number, SIG_DFL);
+    // Who kills it before it can hear that (EndingSignals) must not kill it as if it had died: it will hear it then.
+    sigset_t heard_later;
+    sigemptyset(&heard_later);
+    sigaddset(&heard_later, SIGINT);
+    sigaddset(&heard_later, SIGTERM);
+    sigprocmask(SIG_SETMASK, &heard_later, nullptr);
+    if (chdir("/") != 0) Fail(errno);  // the user's folder may be removed, its disk unmounted
+    const DetachNews there = {getpid(), 0};
+    [[maybe_unused]] const ssize_t written = write(news, &there, sizeof there);
+    execve(program, arguments, environment);
+    Fail(errno);
+  }
+
+  [[noreturn]] void Fail(int error) const {
+    const DetachNews failed = {0, error};
+    [[maybe_unused]] const ssize_t written = write(news, &failed, sizeof failed);
+    _exit(127);
+  }
+};
+
+// All of it, to the end of the pipe: the program runs then, or never will.
+DetachNews ReadNews(int fd) {
+  DetachNews last = {0, EPIPE};
+  for (;;) {
+    DetachNews news;
+    const ssize_t got = read(fd, &news, sizeof news);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof news) return last;
+    last = news;
+  }
+}
+
+void ReapDetaching(pid_t pid) {
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, RunLock lock,
+                                      const std::string& muster_command, bool as_child) {
+  const DetachFd lock_fd(fcntl(lock.fd(), F_DUPFD, 3));
+  const std::string log_path = home.supervisor_log(id);
+  const DetachFd log(AboveStderr(open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)));
+  if (log.get() < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", log_path));
+  const DetachFd nothing(AboveStderr(open("/dev/null", O_RDONLY | O_CLOEXEC)));
+  int ends[2];
+  if (lock_fd.get() < 0 || nothing.get() < 0 || pipe2(ends, O_CLOEXEC) != 0)
+    return absl::ErrnoToStatus(errno, "cannot start a supervisor");
+  const DetachFd reading(ends[0]);
+  DetachFd writing(AboveStderr(ends[1]));
+
+  std::vector<std::string> words = {muster_command, "supervise", id.ToString(), "--lock-fd",
+                                    absl::StrCat(lock_fd.get())};
+  std::vector<std::string> variables = SupervisorEnvironment(home);
+  std::vector<char*> arguments = DetachPointers(words);
+  std::vector<char*> environment = DetachPointers(variables);
+  const Detaching detaching = {muster_command.c_str(), arguments.data(), environment.data(), nothing.get(), log.get(),
+                               lock_fd.get(),          writing.get(),    as_child,           getpid()};
+  const pid_t child = fork();
+  if (child == 0) detaching.Run();
+  if (child < 0) return absl::ErrnoToStatus(errno, "cannot start a supervisor");
+  writing.Close();
+  const DetachNews news = ReadNews(reading.get());
+  if (!as_child || news.pid == 0) ReapDetaching(child);
+  if (news.pid != 0) return news.pid;
+  return absl::ErrnoToStatus(news.error, absl::StrCat("cannot start the supervisor '", muster_command, "'"));
+}
+
+}  // namespace muster

@@ -1,0 +1,123 @@
+#include "muster/launch/experiment/detach.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "muster/base/file_system.h"
+
+namespace muster::detach_test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kOpenFd = 77;  // of this process, not the supervisor's business
+
+// A home with experiment 4, and instead of `muster` a script that tells on stdout how it finds itself.
+class DetachTest : public testing::Test {
+ protected:
+  DetachTest() : home_(testing::TempDir() + "detach_test") {
+    prctl(PR_SET_CHILD_SUBREAPER, 0);  // which a LocalBackend may have made of the process
+    FileSystem& files = PosixFileSystem();
+    EXPECT_TRUE(files.RemoveTree(home_.path()).ok());
+    EXPECT_TRUE(files.CreateDirectory(home_.folder(kId)).ok());
+  }
+  ~DetachTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(home_.path()).ok()); }
+
+  std::string Script(const std::string& text) {
+    const std::string path = home_.path() + "/program";
+    std::ofstream(path) << "#!/bin/sh\n" << text;
+    EXPECT_EQ(chmod(path.c_str(), 0755), 0);
+    return path;
+  }
+  absl::StatusOr<pid_t> Start(const std::string& program, bool as_child = false) {
+    auto lock = RunLock::Take(home_.lock(kId));
+    EXPECT_TRUE(lock.ok()) << lock.status();
+    return StartSupervisor(home_, kId, *std::move(lock), program, as_child);
+  }
+  // Waits until nobody holds the lock, which the supervisor does for as long as it lives; then its log.
+  std::string LogAtTheEnd() {
+    const int fd = open(home_.lock(kId).c_str(), O_RDWR | O_CLOEXEC);
+    while (flock(fd, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    close(fd);
+    std::ifstream in(home_.supervisor_log(kId));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  static constexpr ExperimentId kId{.number = 4};
+  const Home home_;
+};
+
+TEST_F(DetachTest, TheSupervisorIsNobodysChildAndHasNoTerminal) {
+  const std::string program = Script(
+      "echo \"said $*\"; echo \"home $MUSTER_HOME\"; pwd\n"
+      "read -r pid name state parent group session terminal rest < /proc/$$/stat\n"
+      "echo \"session $session terminal $terminal\"\n"
+      "[ -e /proc/$$/fd/77 ] && echo leaked\n"
+      "echo trouble >&2; wc -c\n");
+  ASSERT_EQ(dup2(STDERR_FILENO, kOpenFd), kOpenFd);
+  const auto pid = Start(program);
+  close(kOpenFd);
+  ASSERT_TRUE(pid.ok()) << pid.status();
+  const std::string log = LogAtTheEnd();
+  EXPECT_THAT(log, HasSubstr("said supervise 4 --lock-fd "));
+  EXPECT_THAT(log, HasSubstr("home " + home_.path() + "\n/\n"));
+  EXPECT_THAT(log, HasSubstr(" terminal 0\n"));
+  EXPECT_THAT(log, Not(HasSubstr("session " + std::to_string(getsid(0)) + " ")));
+  EXPECT_THAT(log, Not(HasSubstr("leaked")));
+  EXPECT_THAT(log, HasSubstr("trouble\n0\n")) << "its stdin is empty";
+  EXPECT_EQ(waitpid(*pid, nullptr, 0), -1) << "not a child";
+}
+
+TEST_F(DetachTest, ItHoldsTheLockForAsLongAsItLives) {
+  // Blocked signals are its program's to listen to: a script can only be killed.
+  const auto pid = Start(Script("sleep 100\n"));
+  ASSERT_TRUE(pid.ok()) << pid.status();
+  EXPECT_TRUE(RunLock::IsHeld(home_.lock(kId)));
+  EXPECT_EQ(RunLock::Take(home_.lock(kId)).status().code(), absl::StatusCode::kFailedPrecondition);
+  // The script leads its session, or is led by nobody: its group is the one that its sleep is in, too.
+  EXPECT_EQ(kill(-getpgid(*pid), SIGKILL), 0);
+  LogAtTheEnd();
+  EXPECT_FALSE(RunLock::IsHeld(home_.lock(kId)));
+}
+
+TEST_F(DetachTest, AsAChildItIsWaitedFor) {
+  const auto pid = Start(Script("exit 7\n"), /*as_child=*/true);
+  ASSERT_TRUE(pid.ok()) << pid.status();
+  int status = 0;
+  ASSERT_EQ(waitpid(*pid, &status, 0), *pid);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST_F(DetachTest, WhatCannotBeStartedLeavesNothingBehind) {
+  for (const bool as_child : {false, true}) {
+    const auto pid = Start(home_.path() + "/nothing", as_child);
+    EXPECT_EQ(pid.status().code(), absl::StatusCode::kNotFound) << pid.status();
+    EXPECT_THAT(std::string(pid.status().message()), HasSubstr("/nothing"));
+    EXPECT_FALSE(RunLock::IsHeld(home_.lock(kId)));
+  }
+}
+
+TEST_F(DetachTest, ALogThatCannotBeWrittenIsNamed) {
+  ASSERT_EQ(mkdir(home_.supervisor_log(kId).c_str(), 0777), 0);
+  const auto pid = Start(Script("exit 0\n"));
+  EXPECT_FALSE(pid.ok());
+  EXPECT_THAT(std::string(pid.status().message()), HasSubstr(home_.supervisor_log(kId)));
+}
+
+}  // namespace
+}  // namespace muster::detach_test

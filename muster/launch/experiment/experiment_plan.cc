@@ -1,0 +1,269 @@
+#include "muster/launch/experiment/experiment_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/check.h"
+#include "muster/base/file_system.h"
+#include "muster/base/status_macros.h"
+#include "muster/cluster/cluster_spec.h"
+#include "muster/launch/cluster_plan.h"
+#include "muster/launch/shell_word.h"
+
+namespace muster {
+namespace {
+
+constexpr char kPlanShell[] = "/bin/sh";
+
+using PlanVariables = std::vector<std::pair<std::string, std::string>>;
+
+void AddPlanTasks(std::vector<TaskId>& tasks, const char* job, int count) {
+  for (int i = 0; i < count; ++i) tasks.push_back({job, i});
+}
+
+bool HasPlanServer(const ExperimentFile& file, const TaskId& task) {
+  if (file.torchrun.has_value()) return task.index == 0;
+  return file.distributed.has_value() && task.job != kEvaluatorJob;
+}
+
+// As torchrun has them: docs/experiments.md says which. None without torchrun.
+PlanVariables TorchrunVariables(const ExperimentFile& file, const ExperimentPlanRequest& request, int rank) {
+  if (!file.torchrun.has_value()) return {};
+  const TorchrunSpec& torchrun = *file.torchrun;
+  const std::string& address = request.addresses.front();
+  const size_t colon = address.rfind(':');
+  const int world = torchrun.workers.count * torchrun.processes;
+  return {{"RANK", absl::StrCat(rank)},
+          {"LOCAL_RANK", absl::StrCat(rank % torchrun.processes)},
+          {"WORLD_SIZE", absl::StrCat(world)},
+          {"LOCAL_WORLD_SIZE", absl::StrCat(torchrun.processes)},
+          {"GROUP_RANK", absl::StrCat(rank / torchrun.processes)},
+          {"GROUP_WORLD_SIZE", absl::StrCat(torchrun.workers.count)},
+          {"ROLE_NAME", "default"},
+          {"ROLE_RANK", absl::StrCat(rank)},
+          {"ROLE_WORLD_SIZE", absl::StrCat(world)},
+          {"MASTER_ADDR", address.substr(0, colon)},
+          {"MASTER_PORT", address.substr(colon + 1)},
+          {"TORCHELASTIC_RUN_ID", request.id.ToString()},
+          {"TORCHELASTIC_RESTART_COUNT", "0"},
+          {"TORCHELASTIC_MAX_RESTARTS", "0"}};
+}
+
+absl::Status CheckPlanVariable(const std::string& key, const std::string& variable, bool torchrun) {
+  if (!IsExperimentVariable(variable, torchrun)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(key, ": the variable ", variable, " is set by muster itself; accepted: another name"));
+}
+
+// What all tasks have. Later ones win.
+absl::StatusOr<PlanVariables> SharedPlanVariables(const ExperimentFile& file, const ExperimentPlanRequest& request) {
+  PlanVariables variables = {{"PYTHONUNBUFFERED", "1"}};
+  std::string search_path = request.search_path;
+  const bool torchrun = file.torchrun.has_value();
+  for (const auto& [name, value] : request.parameters) {
+    const std::string variable = EnvironmentNameOf(name);
+    const std::string key = absl::StrCat("train.parameters.", name);
+    RETURN_IF_ERROR(CheckPlanVariable(key, variable, torchrun));
+    if (variable == "PATH")
+      return absl::InvalidArgumentError(
+          absl::StrCat(key, ": as a variable it would be PATH, by which programs are found; accepted: another name"));
+    variables.emplace_back(variable, value);
+  }
+  for (const auto& [name, value] : file.env) {
+    RETURN_IF_ERROR(CheckPlanVariable(absl::StrCat("train.env.", name), name, torchrun));
+    if (name == "PATH") search_path = value;
+    variables.emplace_back(name, value);
+  }
+  const std::string id = request.id.ToString();
+  variables.emplace_back("OUTPUT_DIR", request.output_dir);
+  variables.emplace_back("EXPERIMENT_ID", id);
+  variables.emplace_back("JOB_NAME", absl::StrCat(file.project, "-", id));
+  variables.emplace_back("PROJECT", file.project);
+  variables.emplace_back(kJobTokenVariable, request.job_token);
+  variables.emplace_back(kRunIdVariable, request.run_id);
+  if (!request.environment_folder.empty()) {
+    variables.emplace_back("VIRTUAL_ENV", request.environment_folder);
+    variables.emplace_back(
+        "PATH", absl::StrCat(request.environment_folder, "/bin", search_path.empty() ? "" : ":", search_path));
+  }
+  return variables;
+}
+
+// As TensorFlow 1.x reads it: the task counts from 0, "cloud" makes the master the chief, and the evaluator is no part
+// of the cluster.
+std::string PlanTfConfig(const ClusterSpec& cluster, const TaskId& task) {
+  nlohmann::json config;
+  config["cluster"] = nlohmann::json::parse(cluster.ToJson());
+  config["task"] = {{"type", task.job}, {"index", task.index}};
+  config["environment"] = "cloud";
+  return config.dump();
+}
+
+absl::StatusOr<std::vector<std::string>> FilledCommands(const ExperimentFile& file, const ParameterValues& parameters) {
+  MUSTER_CHECK(file.run_places.size() == file.run.size());
+  std::vector<std::string> commands;
+  std::vector<std::string> mistakes;
+  for (size_t i = 0; i < file.run.size(); ++i) {
+    auto filled = FillTemplate(file.run[i], parameters);
+    if (filled.ok()) {
+      commands.push_back(*std::move(filled));
+      continue;
+    }
+    const std::vector<std::string> lines = absl::StrSplit(filled.status().message(), '\n');
+    for (const std::string& line : lines) mistakes.push_back(absl::StrCat(file.run_places[i], ": ", line));
+  }
+  if (mistakes.empty()) return commands;
+  return absl::InvalidArgumentError(absl::StrJoin(mistakes, "\n"));
+}
+
+// Of a whole worker of torchrun, divided by its processes: each is limited by itself.
+Resources ResourcesOfTask(const ExperimentFile& file, const TaskId& task, bool no_gpus) {
+  Resources resources = RoleOfTask(file, task).resources;
+  if (no_gpus) resources.gpus = 0;
+  if (!file.torchrun.has_value()) return resources;
+  const int processes = file.torchrun->processes;
+  if (resources.cpus.has_value()) *resources.cpus /= processes;
+  if (resources.mem_bytes.has_value()) *resources.mem_bytes /= processes;
+  return resources;
+}
+
+TaskId ChiefOfFile(const ExperimentFile& file) {
+  return file.torchrun.has_value() ? TaskId{kWorkerJob, 0} : TaskId{kMasterJob, 0};
+}
+
+// The first task of each group that has GPUs.
+std::vector<const PlannedTask*> GpuGroups(const ExperimentPlan& plan) {
+  std::map<int, const PlannedTask*> groups;
+  for (const PlannedTask& task : plan.tasks)
+    if (task.resources.gpus.value_or(0) > 0) groups.try_emplace(task.gpu_group, &task);
+  std::vector<const PlannedTask*> first;
+  for (const auto& [group, task] : groups) first.push_back(task);
+  return first;
+}
+
+}  // namespace
+
+std::vector<TaskId> TasksOfFile(const ExperimentFile& file) {
+  std::vector<TaskId> tasks;
+  if (file.torchrun.has_value()) {
+    AddPlanTasks(tasks, kWorkerJob, file.torchrun->workers.count * file.torchrun->processes);
+  } else if (file.distributed.has_value()) {
+    AddPlanTasks(tasks, kPsJob, file.distributed->ps.count);
+    AddPlanTasks(tasks, kMasterJob, file.distributed->master.count);
+    AddPlanTasks(tasks, kWorkerJob, file.distributed->workers.count);
+    AddPlanTasks(tasks, kEvaluatorJob, file.distributed->evaluator.count);
+  } else {
+    AddPlanTasks(tasks, kMasterJob, 1);
+  }
+  return tasks;
+}
+
+int AddressesNeeded(const ExperimentFile& file) {
+  const std::vector<TaskId> tasks = TasksOfFile(file);
+  return static_cast<int>(
+      std::count_if(tasks.begin(), tasks.end(), [&](const TaskId& task) { return HasPlanServer(file, task); }));
+}
+
+RoleSpec RoleOfTask(const ExperimentFile& file, const TaskId& task) {
+  if (file.torchrun.has_value()) return file.torchrun->workers;
+  if (!file.distributed.has_value())
+    return {.count = 1, .resources = file.resources, .restart = file.restart, .resources_place = file.resources_place};
+  const DistributedSpec& distributed = *file.distributed;
+  if (task.job == kPsJob) return distributed.ps;
+  if (task.job == kMasterJob) return distributed.master;
+  return task.job == kEvaluatorJob ? distributed.evaluator : distributed.workers;
+}
+
+std::string OutputFolder(const ExperimentFile& file, const Home& home, const ExperimentId& id, bool grid) {
+  if (file.output.empty()) return grid ? absl::StrCat(home.folder(id), "/runs") : home.output(id);
+  const std::string folder = JoinPath(file.output, absl::StrCat(id.number));
+  return id.run == 0 ? folder : absl::StrCat(folder, "/", id.run);
+}
+
+absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const ExperimentPlanRequest& request) {
+  const std::vector<TaskId> tasks = TasksOfFile(file);
+  MUSTER_CHECK(request.addresses.size() == static_cast<size_t>(AddressesNeeded(file)));
+  MUSTER_CHECK(request.status_ports.empty() || request.status_ports.size() == tasks.size());
+  ASSIGN_OR_RETURN(const PlanVariables shared, SharedPlanVariables(file, request));
+  ASSIGN_OR_RETURN(const std::vector<std::string> commands, FilledCommands(file, request.parameters));
+  const std::vector<std::string> program = {kPlanShell, "-c", ShellScript(commands)};
+
+  ClusterSpec cluster;
+  ExperimentPlan plan;
+  plan.chief = ChiefOfFile(file);
+  size_t servers = 0;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    PlannedTask planned;
+    planned.process.task = tasks[i];
+    if (HasPlanServer(file, tasks[i])) planned.process.address = request.addresses[servers++];
+    if (file.distributed.has_value() && !planned.process.address.empty())
+      RETURN_IF_ERROR(cluster.AddTask(tasks[i], planned.process.address));
+    const bool muster_ps = file.framework == Framework::kMuster && tasks[i].job == kPsJob;
+    planned.process.arguments = muster_ps ? std::vector<std::string>{request.muster_command, "ps"} : program;
+    planned.process.environment = shared;
+    if (!request.status_ports.empty())
+      planned.process.environment.emplace_back(kStatusPortVariable, absl::StrCat(request.status_ports[i]));
+    planned.resources = ResourcesOfTask(file, tasks[i], request.no_gpus);
+    planned.process.directory = request.work_folder;
+    planned.process.limits = {.cpus = planned.resources.cpus, .mem_bytes = planned.resources.mem_bytes};
+    for (const VolumeSpec& volume : file.volumes)
+      planned.process.mounts.push_back({.host = volume.host, .path = volume.path, .writable = volume.writable});
+    planned.restart = RoleOfTask(file, tasks[i]).restart;
+    planned.gpu_group = file.torchrun.has_value() ? tasks[i].index / file.torchrun->processes : static_cast<int>(i);
+    plan.tasks.push_back(std::move(planned));
+  }
+  for (PlannedTask& planned : plan.tasks) {
+    PlanVariables& variables = planned.process.environment;
+    if (file.distributed.has_value())
+      variables.emplace_back(kTfConfigVariable, PlanTfConfig(cluster, planned.process.task));
+    for (auto& variable : TorchrunVariables(file, request, planned.process.task.index))
+      variables.push_back(std::move(variable));
+  }
+  return plan;
+}
+
+int GpusNeeded(const ExperimentPlan& plan) {
+  int gpus = 0;
+  for (const PlannedTask* task : GpuGroups(plan)) gpus += *task->resources.gpus;
+  return gpus;
+}
+
+void GiveGpus(ExperimentPlan& plan, const std::vector<int>& gpus, bool no_gpus) {
+  MUSTER_CHECK(gpus.size() == static_cast<size_t>(GpusNeeded(plan)));
+  std::map<int, std::string> devices;
+  auto next = gpus.begin();
+  for (const PlannedTask* task : GpuGroups(plan)) {
+    const auto end = next + *task->resources.gpus;
+    devices[task->gpu_group] = absl::StrJoin(next, end, ",");
+    next = end;
+  }
+  if (devices.empty() && !no_gpus) return;
+  for (PlannedTask& task : plan.tasks) task.process.environment.emplace_back(kDevicesVariable, devices[task.gpu_group]);
+}
+
+std::string VisibleGpus(const PlannedTask& task) {
+  std::string gpus;
+  for (const auto& [name, value] : task.process.environment)
+    if (name == kDevicesVariable) gpus = value;
+  return gpus;
+}
+
+// SIGTERM comes to the whole process group. A shell runs its trap only when the program that it waits for has ended, in
+// its own way (it may want to save a checkpoint); then it waits for what was started in the background, too, and ends
+// with that program's code, whatever stands behind it in the command. `eval` keeps a command with a syntax error from
+// reaching into the lines behind it. (A program that the shell starts at the very moment of the signal hasn't got it,
+// and is killed when its time is over.)
+std::string ShellScript(const std::vector<std::string>& commands) {
+  std::string script = "trap 'muster_code=$?; wait; exit $muster_code' TERM\n";
+  for (const std::string& command : commands)
+    absl::StrAppend(&script, "eval ", QuotedWord(command),
+                    "\nmuster_code=$?\n"
+                    "[ $muster_code -eq 0 ] || exit $muster_code\n");
+  return script;
+}
+
+}  // namespace muster

@@ -1,0 +1,438 @@
+#include "muster/launch/experiment/experiment_run.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/clock.h"
+#include "muster/base/file_system.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/cluster_plan.h"
+#include "muster/launch/find_program.h"
+#include "muster/launch/node_layout.h"
+#include "muster/launch/project/project_tree.h"
+#include "muster/launch/random_hex.h"
+#include "muster/launch/spec/resources.h"
+#include "muster/launch/watch/usage.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRunTokenBytes = 32;
+constexpr int kRunNameBytes = 8;
+// Between two looks whether another experiment has built, and whether there are GPUs now.
+constexpr absl::Duration kBuildPause = absl::Milliseconds(500);
+constexpr absl::Duration kGpuPause = absl::Seconds(1);
+constexpr int kKilledCode = 143;  // 128 + SIGTERM
+
+const TaskId kBuildTask{kBuildJob, 0};
+const TaskId kBoardTask{"tensorboard", 0};
+
+std::string ValueIn(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& variable : environment)
+    if (absl::StartsWith(variable, absl::StrCat(name, "="))) return variable.substr(name.size() + 1);
+  return "";
+}
+
+// The user's, without what would tell a task that it is one of another run.
+std::vector<std::string> OutsideVariables(std::vector<std::string> environment) {
+  const auto of_another_run = [](const std::string& variable) {
+    for (const char* name : {kTfConfigVariable, kArenaFdVariable, kStatusPortVariable})
+      if (absl::StartsWith(variable, absl::StrCat(name, "="))) return true;
+    return false;
+  };
+  environment.erase(std::remove_if(environment.begin(), environment.end(), of_another_run), environment.end());
+  return environment;
+}
+
+// Those of the machine; of them only those that the user's own CUDA_VISIBLE_DEVICES names by number, if it does.
+std::vector<int> GpusOfMachine(const std::string& visible) {
+  const int count = CountGpus();
+  std::vector<int> all, named;
+  for (int i = 0; i < count; ++i) all.push_back(i);
+  if (visible.empty()) return all;
+  for (const std::string& word : std::vector<std::string>(absl::StrSplit(visible, ','))) {
+    int number = 0;
+    if (!absl::SimpleAtoi(word, &number) || number < 0 || number >= count) return all;
+    named.push_back(number);
+  }
+  return named;
+}
+
+// Exit codes of a shell that every user of one meets, in words.
+std::string_view WhatTheShellMeant(const ExitStatus& status) {
+  if (status.signal == 0 && status.code == 127) return " (a program of its command wasn't found)";
+  if (status.signal == 0 && status.code == 126) return " (a program of its command can't be executed)";
+  return "";
+}
+
+RunState StateAfter(TaskChange change) {
+  switch (change) {
+    case TaskChange::kStarting:
+      return RunState::kStarting;
+    case TaskChange::kRunning:
+      return RunState::kRunning;
+    case TaskChange::kFinished:
+      return RunState::kFinished;
+    case TaskChange::kFailed:
+      return RunState::kFailed;
+    case TaskChange::kKilled:
+      break;
+  }
+  return RunState::kKilled;
+}
+
+bool CanBeTriedAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
+}  // namespace
+
+ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
+    : order_(std::move(order)),
+      registry_(registry),
+      run_id_(RandomHex(kRunNameBytes)),
+      loop_(RealClock()),
+      logs_({.folder = order_.home.logs(order_.run.id), .most_bytes = order_.file.log_bytes}, RealClock()),
+      progress_(order_.run, logs_, RealClock(),
+                [this](const RunRecord& run, const std::vector<TaskRecord>& tasks) {
+                  if (!tasks.empty()) RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
+                  return registry_.SetRun(run);
+                }),
+      backend_({.run_id = run_id_,
+                .environment = OutsideVariables(order_.environment),
+                .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
+                .note = [this](const std::string& line) { logs_.Say(line); }},
+               loop_, *this) {}
+
+int ExperimentRun::Run() {
+  loop_.Watch(signals_.fd(), POLLIN, [this](short) {
+    for (int more = signals_.Take(); more > 0; --more) {
+      ++interrupts_;
+      if (supervisor_.has_value()) supervisor_->OnInterrupt();
+    }
+  });
+  progress_.run().supervisor = getpid();
+  logs_.AddState(RunState::kCreated);
+  absl::Status went = backend_.Start();
+  if (went.ok()) went = Go();
+  logs_.Flush();  // what the tasks wrote last can be read while the rest is ended
+  if (companion_.has_value()) companion_->End(loop_);
+  const int strays = backend_.Stop();
+  if (strays > 0) logs_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
+  End(went);
+  loop_.Forget(signals_.fd());
+  return progress_.run().exit_code;
+}
+
+absl::Status ExperimentRun::Go() {
+  ASSIGN_OR_RETURN(build_, PlanBuild(order_.file, order_.run.tree, order_.options, order_.home));
+  AddTasks();
+  RETURN_IF_ERROR(Build());
+  RETURN_IF_ERROR(MakeFolders());
+  RETURN_IF_ERROR(Plan());
+  RETURN_IF_ERROR(TakeGpus());
+  Wait(absl::InfinitePast());  // hears an interrupt of meanwhile: copying files may have taken long
+  if (interrupts_ > 0) return absl::CancelledError();
+  return LaunchAll();
+}
+
+void ExperimentRun::AddTasks() {
+  const std::vector<TaskId> tasks = TasksOfFile(order_.file);
+  if (build_.needed) progress_.Add(kBuildTask);
+  for (const TaskId& task : tasks) progress_.Add(task);
+  progress_.Commit();
+  progress_.SetRun(RunState::kPending);
+  for (const TaskId& task : tasks) progress_.SetTask(task, RunState::kPending);
+  progress_.Commit();
+}
+
+absl::Status ExperimentRun::Build() {
+  const bool was_needed = build_.needed;
+  for (bool said = false; build_.needed; said = true) {
+    // The right to build, until this returns.
+    const auto right = PrepareBuild(build_, order_.home, order_.run.tree);
+    if (right.ok()) return RunBuild();
+    if (!absl::IsUnavailable(right.status())) return right.status();
+    if (!said) logs_.Say("another experiment is building the same: waiting for it");
+    RETURN_IF_ERROR(Pause(kBuildPause));
+    ASSIGN_OR_RETURN(build_, PlanBuild(order_.file, order_.run.tree, order_.options, order_.home));
+  }
+  if (was_needed) progress_.SetTask(kBuildTask, RunState::kFinished);  // by somebody else
+  return absl::OkStatus();
+}
+
+absl::Status ExperimentRun::RunBuild() {
+  progress_.SetRun(RunState::kBuilding);
+  progress_.SetTask(kBuildTask, RunState::kBuilding);
+  ProcessSpec process;
+  process.task = kBuildTask;
+  process.arguments = {"/bin/sh", "-c", ShellScript(build_.commands)};
+  process.directory = build_.directory;
+  for (const auto& variable : order_.file.env) process.environment.push_back(variable);
+  process.environment.emplace_back(kRunIdVariable, run_id_);
+  const absl::Status launched = backend_.Launch(process);
+  if (!launched.ok()) return absl::InternalError(absl::StrCat("the build failed: ", std::string(launched.message())));
+  NoteLaunched(kBuildTask);
+  progress_.Commit();
+  const absl::Status built = Supervise({kBuildTask}, kBuildTask);
+  supervisor_.reset();
+  if (absl::IsCancelled(built)) return built;
+  if (!built.ok()) return absl::InternalError(absl::StrCat("the build failed: ", std::string(built.message())));
+  RETURN_IF_ERROR(MarkBuilt(build_));
+  progress_.SetRun(RunState::kPending);
+  progress_.Commit();
+  return absl::OkStatus();
+}
+
+absl::Status ExperimentRun::MakeFolders() {
+  FileSystem& files = PosixFileSystem();
+  const std::string work = order_.home.work(order_.run.id);
+  RETURN_IF_ERROR(files.RemoveTree(work));  // of an earlier attempt
+  RETURN_IF_ERROR(CopyTree(build_.code, work));
+  return files.CreateDirectory(order_.run.output_dir);
+}
+
+absl::Status ExperimentRun::Plan() {
+  const int addresses = AddressesNeeded(order_.file);
+  ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(addresses));
+  ports_.emplace(std::move(ports));
+  const std::string users_token = ValueIn(order_.environment, kJobTokenVariable);
+  ExperimentPlanRequest request;
+  request.id = order_.run.id;
+  request.parameters = order_.run.parameters;
+  request.work_folder = order_.home.work(order_.run.id);
+  request.output_dir = order_.run.output_dir;
+  request.environment_folder = build_.environment_folder;
+  request.search_path = ValueIn(order_.environment, "PATH");
+  request.muster_command = order_.muster_command;
+  // A secret that the user has chosen lets him ask the run's ps from a terminal.
+  request.job_token = users_token.empty() ? RandomHex(kRunTokenBytes) : users_token;
+  request.run_id = run_id_;
+  request.no_gpus = order_.options.no_gpus;
+  for (int i = 0; i < addresses; ++i) request.addresses.push_back(absl::StrCat("127.0.0.1:", ports_->port(i)));
+  if (order_.file.framework == Framework::kMuster) {
+    const int tasks = static_cast<int>(TasksOfFile(order_.file).size());
+    ASSIGN_OR_RETURN(FreePorts status_ports, FreePorts::Reserve(tasks));
+    status_ports_.emplace(std::move(status_ports));
+    for (int i = 0; i < tasks; ++i) request.status_ports.push_back(status_ports_->port(i));
+  }
+  ASSIGN_OR_RETURN(plan_, PlanExperiment(order_.file, request));
+  return absl::OkStatus();
+}
+
+absl::Status ExperimentRun::TakeGpus() {
+  const int count = GpusNeeded(plan_);
+  std::vector<int> gpus;
+  if (count > 0) {
+    const std::vector<int> all = GpusOfMachine(ValueIn(order_.environment, kDevicesVariable));
+    if (static_cast<size_t>(count) > all.size())
+      return absl::FailedPreconditionError(absl::StrCat("its tasks ask for ", count,
+                                                        " gpus together, this machine has ", all.size(),
+                                                        " for them; --no-gpus goes on without"));
+    for (bool said = false; gpus.empty(); said = true) {
+      auto taken = registry_.TakeGpus(order_.run.id, count, all);
+      if (!taken.ok() && !CanBeTriedAgain(taken.status())) return taken.status();
+      if (taken.ok()) gpus = *std::move(taken);
+      if (!gpus.empty()) break;
+      if (!said) logs_.Say(absl::StrCat("waiting for ", count, " of the machine's ", all.size(), " gpus"));
+      RETURN_IF_ERROR(Pause(kGpuPause));
+    }
+  }
+  GiveGpus(plan_, gpus, order_.options.no_gpus);
+  return absl::OkStatus();
+}
+
+absl::Status ExperimentRun::LaunchAll() {
+  std::vector<TaskId> running;
+  progress_.SetRun(RunState::kStarting);
+  for (const PlannedTask& planned : plan_.tasks) progress_.SetTask(planned.process.task, RunState::kStarting);
+  progress_.Commit();
+  for (size_t i = 0; i < plan_.tasks.size(); ++i) {
+    RETURN_IF_ERROR(Launch(i));
+    running.push_back(plan_.tasks[i].process.task);
+  }
+  progress_.SetRun(RunState::kRunning);
+  progress_.Commit();
+  logs_.Flush();
+  LaunchTensorBoard();
+  return Supervise(running, plan_.chief);
+}
+
+absl::Status ExperimentRun::Launch(size_t index) {
+  const PlannedTask& planned = plan_.tasks[index];
+  const TaskId& task = planned.process.task;
+  const size_t servers_before = std::count_if(plan_.tasks.begin(), plan_.tasks.begin() + index,
+                                              [](const PlannedTask& one) { return !one.process.address.empty(); });
+  // At the last moment, for the task to listen there.
+  if (!planned.process.address.empty()) ports_->Release(servers_before);
+  if (status_ports_.has_value()) status_ports_->Release(index);
+  const absl::Status launched = backend_.Launch(planned.process);
+  TaskRecord& record = progress_.task(task);
+  if (!launched.ok()) {
+    record.reason = std::string(launched.message());
+    progress_.SetTask(task, RunState::kFailed);
+    return absl::InternalError(absl::StrCat(LabelOf(task), " could not be started: ", record.reason));
+  }
+  NoteLaunched(task);
+  record.gpus = VisibleGpus(planned);
+  record.mem_limit = planned.resources.mem_bytes.value_or(0);
+  if (status_ports_.has_value()) record.status_address = absl::StrCat("127.0.0.1:", status_ports_->port(index));
+  progress_.SetTask(task, RunState::kRunning);
+  return absl::OkStatus();
+}
+
+void ExperimentRun::NoteLaunched(const TaskId& task) {
+  TaskRecord& record = progress_.task(task);
+  record.pid = backend_.Pid(task);
+  record.cgroup = backend_.CgroupOf(task);
+}
+
+// Beside the tasks, with what they have of the virtual environment, and without their GPUs. A grid has none: it would
+// be as many as there are runs.
+void ExperimentRun::LaunchTensorBoard() {
+  if (!order_.file.tensorboard || IsPartOfGrid()) return;
+  ProcessSpec board;
+  board.task = kBoardTask;
+  std::string search_path = ValueIn(order_.environment, "PATH");
+  for (const auto& [name, value] : plan_.tasks.front().process.environment) {
+    if (name == "PATH") search_path = value;
+    if (name == "PATH" || name == "VIRTUAL_ENV" || name == kRunIdVariable) board.environment.emplace_back(name, value);
+  }
+  board.environment.emplace_back(kDevicesVariable, "");
+  if (!FindProgram("tensorboard", search_path).ok())
+    return logs_.Say("TensorBoard isn't installed (pip install tensorboard): the experiment goes on without it");
+  auto port = FreePorts::Reserve(1);
+  if (!port.ok()) return logs_.Say(absl::StrCat("no TensorBoard: ", std::string(port.status().message())));
+  board_port_.emplace(*std::move(port));
+  board_port_->Release(0);
+  const std::string& folder = order_.run.output_dir;
+  const std::string number = absl::StrCat(board_port_->port(0));
+  board.arguments = {"tensorboard", "--logdir", folder, "--host", "127.0.0.1", "--port", number};
+  companion_.emplace(std::move(board), backend_, [this](const std::string& line) { logs_.Say(line); });
+  companion_->Launch();
+  logs_.Say(absl::StrCat("TensorBoard on ", folder, ": http://127.0.0.1:", number, "/"));
+}
+
+absl::Status ExperimentRun::Supervise(const std::vector<TaskId>& running, const TaskId& chief) {
+  const auto planned = [this](const TaskId& task) {
+    return std::find_if(plan_.tasks.begin(), plan_.tasks.end(),
+                        [&](const PlannedTask& one) { return one.process.task == task; });
+  };
+  TaskSupervisorOptions options;
+  options.chief = chief;
+  options.rule = EndRule::kAllDecide;
+  options.stop_grace = absl::Seconds(order_.options.stop_grace_seconds);
+  options.restart_policy = [this, planned](const TaskId& task) {
+    const auto found = planned(task);
+    return found == plan_.tasks.end() ? RestartPolicy{.when = RestartWhen::kNever} : found->restart;
+  };
+  options.relaunch = [this, planned](const TaskId& task) { return backend_.Launch(planned(task)->process); };
+  options.changed = [this](const TaskId& task, TaskChange change, const ExitStatus& status) {
+    OnChange(task, change, status);
+  };
+  options.name = LabelOf;
+  supervisor_.emplace(running, options, backend_, RealClock(), [this](const std::string& line) { logs_.Say(line); });
+  for (int i = 0; i < interrupts_; ++i) supervisor_->OnInterrupt();
+  while (!supervisor_->done()) Wait(absl::InfiniteFuture());
+  if (supervisor_->succeeded()) return absl::OkStatus();
+  return WhyItFailed();
+}
+
+absl::Status ExperimentRun::WhyItFailed() {
+  if (!supervisor_->first_failure().has_value())
+    return interrupts_ > 0 ? absl::CancelledError() : absl::InternalError("its tasks ended without having finished");
+  const auto& [task, status] = *supervisor_->first_failure();
+  const int restarts = supervisor_->restarts(task);
+  const std::string what =
+      absl::StrCat(LabelOf(task), " ", status.ToString(), std::string(WhatTheShellMeant(status)),
+                   restarts > 0 ? absl::StrCat(" after ", restarts, restarts == 1 ? " restart" : " restarts") : "");
+  const std::deque<std::string> lines = logs_.LastLines(task);
+  logs_.Say(absl::StrCat("first failure: ", what, lines.empty() ? "; it wrote nothing" : "; its last lines:"));
+  for (const std::string& line : lines) logs_.Say(absl::StrCat("  ", line));
+  progress_.run().exit_code = status.ShellCode();
+  return absl::InternalError(what);
+}
+
+void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitStatus& status) {
+  TaskRecord& record = progress_.task(task);
+  record.exit = status;
+  record.pid = 0;
+  record.cgroup.clear();
+  if (change == TaskChange::kRunning) NoteLaunched(task);
+  record.restarts = supervisor_->restarts(task);
+  if (status.over_memory > 0)
+    record.reason = absl::StrCat("used more than its ", MemoryText(status.over_memory), " of memory");
+  progress_.SetTask(task, StateAfter(change));
+  changed_ = true;
+}
+
+void ExperimentRun::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
+  logs_.Take(task, stream, bytes);
+}
+
+void ExperimentRun::OnExit(const TaskId& task, const ExitStatus& status) {
+  logs_.Finish(task);
+  if (companion_.has_value() && companion_->Is(task)) return companion_->OnExit(status, !supervisor_->done());
+  supervisor_->OnExit(task, status);
+}
+
+void ExperimentRun::End(const absl::Status& went) {
+  RunRecord& run = progress_.run();
+  const bool killed = absl::IsCancelled(went);
+  const RunState state = went.ok() ? RunState::kFinished : killed ? RunState::kKilled : RunState::kFailed;
+  if (killed) {
+    run.reason = "it was killed";
+    run.exit_code = supervisor_.has_value() ? supervisor_->exit_code() : kKilledCode;
+  } else if (!went.ok()) {
+    run.reason = std::string(went.message());
+    run.exit_code = std::max(1, run.exit_code);
+    if (!supervisor_.has_value()) logs_.Say(run.reason);
+  }
+  for (const TaskId& task : progress_.OpenTasks()) {
+    TaskRecord& record = progress_.task(task);
+    const bool had_started = record.pid != 0;
+    record.pid = 0;
+    record.cgroup.clear();
+    record.reason = run.reason;
+    progress_.SetTask(task, had_started ? RunState::kKilled : state);
+  }
+  run.supervisor = 0;
+  progress_.SetRun(state);
+  progress_.Commit();
+  WriteToTheEnd();
+}
+
+// Whoever kills it now, doesn't want it to wait any longer; the next command will find it without a supervisor.
+void ExperimentRun::WriteToTheEnd() {
+  const int interrupts = interrupts_;
+  const absl::Time give_up = RealClock().Now() + RunProgress::kLastPatience;
+  logs_.Flush();
+  while (!progress_.written() && interrupts_ == interrupts && RealClock().Now() < give_up) Wait(give_up);
+}
+
+absl::Status ExperimentRun::Pause(absl::Duration time) {
+  const absl::Time until = RealClock().Now() + time;
+  while (interrupts_ == 0 && RealClock().Now() < until) Wait(until);
+  return interrupts_ == 0 ? absl::OkStatus() : absl::CancelledError();
+}
+
+void ExperimentRun::Wait(absl::Time deadline) {
+  if (changed_) progress_.Commit();
+  changed_ = false;
+  logs_.Flush();
+  if (supervisor_.has_value()) deadline = std::min(deadline, supervisor_->deadline());
+  loop_.RunOnce(std::min({deadline, progress_.deadline(), backend_.deadline()}));
+  backend_.OnTime();
+  if (supervisor_.has_value()) supervisor_->OnTime();
+  progress_.OnTime();
+}
+
+}  // namespace muster

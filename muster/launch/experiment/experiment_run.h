@@ -1,0 +1,94 @@
+// One run of an experiment, from CREATED to its end: what RunExperiment does once it knows what is to be run. Builds,
+// waits for GPUs, starts the tasks, and then does what the TaskSupervisor decides; all in one thread, waiting in one
+// place. The process must have no other threads, since it forks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/base/free_ports.h"
+#include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/companion.h"
+#include "muster/launch/ending_signals.h"
+#include "muster/launch/experiment/experiment_plan.h"
+#include "muster/launch/experiment/run_progress.h"
+#include "muster/launch/experiment/task_logs.h"
+#include "muster/launch/fd_loop.h"
+#include "muster/launch/project/build.h"
+#include "muster/launch/registry/registry.h"
+#include "muster/launch/task_supervisor.h"
+
+namespace muster {
+
+struct RunOrder {
+  Home home;
+  RunRecord run;
+  ExperimentFile file;
+  SubmitOptions options;
+  std::vector<std::string> environment;  // "NAME=VALUE", of the user's shell
+  std::string muster_command;            // this program
+};
+
+class ExperimentRun final : public BackendEvents {
+ public:
+  // Borrows `registry`, which must outlive it.
+  ExperimentRun(RunOrder order, Registry& registry);
+
+  // To its end, which is in the registry and the logs when this returns. The run's exit code.
+  int Run();
+
+  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
+  void OnExit(const TaskId& task, const ExitStatus& status) override;
+
+ private:
+  // In this order. An error is why the run fails; Cancelled: it was interrupted.
+  [[nodiscard]] absl::Status Go();
+  void AddTasks();
+  [[nodiscard]] absl::Status Build();
+  [[nodiscard]] absl::Status RunBuild();
+  [[nodiscard]] absl::Status MakeFolders();
+  [[nodiscard]] absl::Status Plan();
+  [[nodiscard]] absl::Status TakeGpus();
+  [[nodiscard]] absl::Status LaunchAll();
+  [[nodiscard]] absl::Status Launch(size_t index);
+  void LaunchTensorBoard();
+  void End(const absl::Status& went);
+
+  // Until all of `running` have ended; an error names the first that failed.
+  [[nodiscard]] absl::Status Supervise(const std::vector<TaskId>& running, const TaskId& chief);
+  [[nodiscard]] absl::Status WhyItFailed();
+  void OnChange(const TaskId& task, TaskChange change, const ExitStatus& status);
+  void NoteLaunched(const TaskId& task);
+  // Goes on waiting for so long; Cancelled once interrupted.
+  [[nodiscard]] absl::Status Pause(absl::Duration time);
+  // The one place where the supervisor waits: one round of the loop, and what is due then.
+  void Wait(absl::Time deadline);
+  void WriteToTheEnd();
+
+  bool IsPartOfGrid() const { return order_.run.id.run > 0; }
+
+  // Constant after construction.
+  const RunOrder order_;
+  Registry& registry_;
+  const std::string run_id_;
+
+  EndingSignals signals_;  // first, so that all processes are forked with them blocked
+  FdLoop loop_;
+  TaskLogs logs_;
+  RunProgress progress_;
+  LocalBackend backend_;
+  int interrupts_ = 0;
+  bool changed_ = false;  // since the last Commit
+
+  BuildPlan build_;
+  ExperimentPlan plan_;
+  std::optional<FreePorts> ports_, status_ports_, board_port_;
+  std::optional<Companion> companion_;
+  std::optional<TaskSupervisor> supervisor_;  // of the build, then of the tasks
+};
+
+}  // namespace muster

@@ -1,0 +1,263 @@
+// RunGrid (run_experiment.h): a supervisor of supervisors.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/base/file_system.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/ending_signals.h"
+#include "muster/launch/experiment/detach.h"
+#include "muster/launch/experiment/experiment_plan.h"
+#include "muster/launch/experiment/grid_schedule.h"
+#include "muster/launch/experiment/run_experiment.h"
+#include "muster/launch/experiment/run_progress.h"
+#include "muster/launch/experiment/task_logs.h"
+#include "muster/launch/fd_loop.h"
+#include "muster/launch/registry/registry.h"
+#include "muster/launch/spec/experiment_file.h"
+
+namespace muster {
+namespace {
+
+constexpr int kGridKilledCode = 143;  // 128 + SIGTERM
+
+std::vector<int> OpenRuns(const std::vector<RunRecord>& runs) {
+  std::vector<int> open;
+  for (const RunRecord& run : runs)
+    if (!HasEnded(run.state)) open.push_back(run.id.run);
+  return open;
+}
+
+// Writes the end of a run that never had a supervisor.
+absl::Status EndWithoutSupervisor(Registry& registry, const ExperimentId& id, RunState state,
+                                  const std::string& reason) {
+  ASSIGN_OR_RETURN(RunRecord run, registry.Run(id));
+  run.state = state;
+  run.reason = reason;
+  run.exit_code = state == RunState::kKilled ? kGridKilledCode : 1;
+  return registry.SetRun(run);
+}
+
+// The runs' supervisors as children of this process.
+class GridSupervisors {
+ public:
+  // Borrows registry and loop, which must outlive it. `ended` is called once for each, when its process is gone.
+  GridSupervisors(const Home& home, std::string muster_command, Registry& registry, FdLoop& loop,
+                  std::function<void(const ExperimentId& id)> ended)
+      : home_(home),
+        muster_command_(std::move(muster_command)),
+        registry_(registry),
+        loop_(loop),
+        ended_(std::move(ended)) {}
+
+  // Cancelled: the run has ended before its turn.
+  absl::Status Start(const ExperimentId& id) {
+    RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home_.folder(id)));
+    ASSIGN_OR_RETURN(RunLock lock, TakeLock(id));
+    // `muster kill` may have come before its turn.
+    ASSIGN_OR_RETURN(const RunRecord record, registry_.Run(id));
+    if (HasEnded(record.state)) return absl::CancelledError("it has ended before its turn");
+    ASSIGN_OR_RETURN(const pid_t pid, StartSupervisor(home_, id, std::move(lock), muster_command_, /*as_child=*/true));
+    return Watch(id, pid);
+  }
+
+  void Signal(int signal) const {
+    for (const auto& [id, pid_fd] : pid_fds_) SignalPidFd(pid_fd, signal);
+  }
+
+ private:
+  // `muster kill` holds it for a moment, when it ends a run before its turn.
+  absl::StatusOr<RunLock> TakeLock(const ExperimentId& id) {
+    constexpr int kLockPauseMs = 10;
+    for (int tries = 100;; --tries) {
+      absl::StatusOr<RunLock> lock = RunLock::Take(home_.lock(id));
+      if (tries == 0 || !absl::IsFailedPrecondition(lock.status())) return lock;
+      poll(nullptr, 0, kLockPauseMs);
+    }
+  }
+
+  // An error, and the child is killed, if it can't be watched.
+  absl::Status Watch(const ExperimentId& id, pid_t pid) {
+    const int pid_fd = OpenPidFd(pid);
+    if (pid_fd < 0) {
+      const absl::Status why = absl::ErrnoToStatus(errno, "cannot watch a process");
+      kill(pid, SIGKILL);  // nobody has waited for it, so the number is still its own
+      while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+      return why;
+    }
+    pid_fds_[id] = pid_fd;
+    loop_.Watch(pid_fd, POLLIN, [this, id](short) { OnEnd(id); });
+    return absl::OkStatus();
+  }
+
+  void OnEnd(const ExperimentId& id) {
+    const int pid_fd = pid_fds_.at(id);
+    siginfo_t info = {};
+    while (waitid(P_PIDFD, pid_fd, &info, WEXITED) < 0 && errno == EINTR) {
+    }
+    loop_.Forget(pid_fd);
+    close(pid_fd);
+    pid_fds_.erase(id);
+    ended_(id);
+  }
+
+  // Constant after construction.
+  const Home home_;
+  const std::string muster_command_;
+  Registry& registry_;
+  FdLoop& loop_;
+  const std::function<void(const ExperimentId& id)> ended_;
+
+  std::map<ExperimentId, int> pid_fds_;
+};
+
+class GridRun {
+ public:
+  // Borrows the registry, which must outlive it.
+  GridRun(const Home& home, const RunRecord& grid, const std::vector<int>& runs, int concurrency, Registry& registry,
+          const std::string& muster_command)
+      : home_(home),
+        registry_(registry),
+        loop_(RealClock()),
+        logs_({.folder = home.logs(grid.id)}, RealClock()),
+        progress_(grid, logs_, RealClock(),
+                  [this](const RunRecord& run, const std::vector<TaskRecord>&) { return registry_.SetRun(run); }),
+        schedule_(runs, concurrency, [this](int run) { return StartRun(run); }),
+        supervisors_(home, muster_command, registry, loop_, [this](const ExperimentId& id) { OnEnd(id); }) {}
+
+  int Run() {
+    loop_.Watch(signals_.fd(), POLLIN, [this](short) {
+      for (int more = signals_.Take(); more > 0; --more) Interrupt();
+    });
+    progress_.run().supervisor = getpid();
+    logs_.AddState(RunState::kCreated);
+    for (const RunState state : {RunState::kPending, RunState::kStarting}) {
+      progress_.SetRun(state);
+      progress_.Commit();
+    }
+    schedule_.Fill();
+    progress_.SetRun(RunState::kRunning);
+    progress_.Commit();
+    while (!schedule_.done()) {
+      Wait(absl::InfiniteFuture());
+      schedule_.Fill();
+    }
+    End();
+    loop_.Forget(signals_.fd());
+    return progress_.run().exit_code;
+  }
+
+ private:
+  ExperimentId IdOf(int run) const { return {.number = progress_.id().number, .run = run}; }
+
+  // Nothing: it runs. Otherwise what it has ended with.
+  std::optional<RunState> StartRun(int run) {
+    const absl::Status started = supervisors_.Start(IdOf(run));
+    if (started.ok()) return std::nullopt;
+    const auto record = registry_.Run(IdOf(run));
+    if (record.ok() && HasEnded(record->state)) return record->state;
+    EndRun(run, RunState::kFailed, absl::StrCat("it could not be started: ", std::string(started.message())));
+    return RunState::kFailed;
+  }
+
+  // Its state is as the registry has it, to which a supervisor that was killed has said nothing.
+  void OnEnd(const ExperimentId& id) {
+    auto record = registry_.Run(id);
+    if (record.ok() && !HasEnded(record->state)) {
+      const auto lost = registry_.Reconcile(home_);
+      if (!lost.ok()) logs_.Say(std::string(lost.status().message()));
+      record = registry_.Run(id);
+    }
+    if (record.ok() && HasEnded(record->state)) {
+      logs_.Say(absl::StrCat("run ", id.ToString(), ": ", std::string(Name(record->state))));
+      return schedule_.OnEnd(id.run, record->state);
+    }
+    EndRun(id.run, RunState::kFailed,
+           absl::StrCat("its supervisor ended before it had begun; ", home_.supervisor_log(id), " may say why"));
+    schedule_.OnEnd(id.run, RunState::kFailed);
+  }
+
+  void EndRun(int run, RunState state, const std::string& reason) {
+    const std::string name = absl::StrCat("run ", IdOf(run).ToString());
+    logs_.Say(absl::StrCat(name, ": ", std::string(Name(state)), ": ", reason));
+    const absl::Status ended = EndWithoutSupervisor(registry_, IdOf(run), state, reason);
+    if (!ended.ok()) logs_.Say(absl::StrCat(name, ": the registry can't be written: ", std::string(ended.message())));
+  }
+
+  // From the second on with another signal, as the same one again may be taken for an echo of the first (SignalEcho).
+  void Interrupt() {
+    supervisors_.Signal(++interrupts_ == 1 ? SIGTERM : SIGINT);
+    for (const int run : schedule_.Stop()) EndRun(run, RunState::kKilled, "its grid was killed before its turn");
+  }
+
+  void End() {
+    RunRecord& run = progress_.run();
+    const RunState state = schedule_.state();
+    run.reason = schedule_.reason();
+    run.exit_code = state == RunState::kFinished ? 0 : state == RunState::kKilled ? kGridKilledCode : 1;
+    run.supervisor = 0;
+    if (!run.reason.empty()) logs_.Say(run.reason);
+    progress_.SetRun(state);
+    progress_.Commit();
+    const int interrupts = interrupts_;
+    const absl::Time give_up = RealClock().Now() + RunProgress::kLastPatience;
+    while (!progress_.written() && interrupts_ == interrupts && RealClock().Now() < give_up) Wait(give_up);
+    logs_.Flush();
+  }
+
+  void Wait(absl::Time deadline) {
+    logs_.Flush();
+    loop_.RunOnce(std::min(deadline, progress_.deadline()));
+    progress_.OnTime();
+  }
+
+  // Constant after construction.
+  const Home home_;
+  Registry& registry_;
+
+  EndingSignals signals_;  // first, so that all processes are forked with them blocked
+  FdLoop loop_;
+  TaskLogs logs_;
+  RunProgress progress_;
+  GridSchedule schedule_;
+  GridSupervisors supervisors_;
+  int interrupts_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<int> RunGrid(const Home& home, int64_t number, RunLock lock, const std::string& muster_command) {
+  fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // each run's supervisor has a lock of its own
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
+  ASSIGN_OR_RETURN(RunRecord grid, registry->Run({.number = number}));
+  std::vector<int> open;
+  int concurrency = 1;
+  {  // what isn't needed while the grid goes on: all that there is of its runs, of which there may be 10,000
+    ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry->Runs(number));
+    open = OpenRuns(runs);
+    ASSIGN_OR_RETURN(const NewExperiment experiment, registry->Specification(number));
+    // A file that can't be understood any more is what each of the runs will say.
+    const auto file = ParseExperimentFile(experiment.file_text, experiment.file_name);
+    if (file.ok()) concurrency = std::max(1, file->concurrency);
+    if (file.ok() && grid.output_dir.empty()) grid.output_dir = OutputFolder(*file, home, grid.id, /*grid=*/true);
+  }
+  return GridRun(home, grid, open, concurrency, *registry, muster_command).Run();
+}
+
+}  // namespace muster

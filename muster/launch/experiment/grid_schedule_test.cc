@@ -1,0 +1,121 @@
+#include "muster/launch/experiment/grid_schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace muster::grid_schedule_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class GridScheduleTest : public testing::Test {
+ protected:
+  GridSchedule Make(const std::vector<int>& runs, int concurrency) {
+    return {runs, concurrency, [this](int run) {
+              started_.push_back(run);
+              return run == broken_ ? std::optional(ends_with_) : std::nullopt;
+            }};
+  }
+
+  std::vector<int> started_;
+  int broken_ = 0;  // can't be started
+  RunState ends_with_ = RunState::kFailed;
+};
+
+TEST_F(GridScheduleTest, SoManyAtATimeInTheirOrder) {
+  GridSchedule schedule = Make({1, 2, 3, 5}, 2);
+  schedule.Fill();
+  EXPECT_THAT(started_, ElementsAre(1, 2));
+  schedule.Fill();
+  EXPECT_THAT(started_, ElementsAre(1, 2)) << "nobody has ended";
+  schedule.OnEnd(2, RunState::kFinished);
+  schedule.Fill();
+  EXPECT_THAT(started_, ElementsAre(1, 2, 3));
+  EXPECT_THAT(schedule.running(), ElementsAre(1, 3));
+  schedule.OnEnd(1, RunState::kFinished);
+  schedule.OnEnd(3, RunState::kFinished);
+  schedule.Fill();
+  EXPECT_THAT(started_, ElementsAre(1, 2, 3, 5));
+  EXPECT_FALSE(schedule.done());
+  schedule.OnEnd(5, RunState::kFinished);
+  EXPECT_TRUE(schedule.done());
+  EXPECT_EQ(schedule.state(), RunState::kFinished);
+  EXPECT_EQ(schedule.reason(), "");
+}
+
+TEST_F(GridScheduleTest, AFailedRunStopsNobody) {
+  GridSchedule schedule = Make({1, 2, 3}, 1);
+  schedule.Fill();
+  schedule.OnEnd(1, RunState::kFailed);
+  schedule.Fill();
+  schedule.OnEnd(2, RunState::kFinished);
+  schedule.Fill();
+  schedule.OnEnd(3, RunState::kKilled);
+  EXPECT_TRUE(schedule.done());
+  EXPECT_EQ(schedule.state(), RunState::kFailed);
+  EXPECT_EQ(schedule.reason(), "1 of 3 runs failed, 1 of 3 was killed");
+}
+
+TEST_F(GridScheduleTest, ARunThatCannotBeStartedLeavesItsPlaceToTheNext) {
+  broken_ = 1;
+  GridSchedule schedule = Make({1, 2}, 1);
+  schedule.Fill();
+  EXPECT_THAT(started_, ElementsAre(1, 2));
+  EXPECT_THAT(schedule.running(), ElementsAre(2));
+  schedule.OnEnd(2, RunState::kFinished);
+  EXPECT_TRUE(schedule.done());
+  EXPECT_EQ(schedule.state(), RunState::kFailed);
+  EXPECT_EQ(schedule.reason(), "1 of 2 runs failed");
+}
+
+TEST_F(GridScheduleTest, ARunThatWasKilledBeforeItsTurnIsPassedOver) {
+  broken_ = 2;
+  ends_with_ = RunState::kKilled;
+  GridSchedule schedule = Make({1, 2, 3}, 1);
+  schedule.Fill();
+  schedule.OnEnd(1, RunState::kFinished);
+  schedule.Fill();
+  EXPECT_THAT(schedule.running(), ElementsAre(3));
+  schedule.OnEnd(3, RunState::kFinished);
+  EXPECT_EQ(schedule.reason(), "1 of 3 was killed");
+}
+
+TEST_F(GridScheduleTest, StoppedItStartsNoneAnyMore) {
+  GridSchedule schedule = Make({1, 2, 3, 4}, 2);
+  schedule.Fill();
+  schedule.OnEnd(1, RunState::kFinished);
+  EXPECT_THAT(schedule.Stop(), ElementsAre(3, 4));
+  EXPECT_THAT(schedule.Stop(), IsEmpty());
+  schedule.Fill();
+  EXPECT_THAT(started_, ElementsAre(1, 2));
+  EXPECT_FALSE(schedule.done()) << "2 runs still";
+  schedule.OnEnd(2, RunState::kKilled);
+  EXPECT_TRUE(schedule.done());
+  EXPECT_EQ(schedule.state(), RunState::kKilled);
+  EXPECT_EQ(schedule.reason(), "3 of 4 were killed");
+}
+
+// The signal came when there was nothing left to be killed.
+TEST_F(GridScheduleTest, StoppedWhenAllHaveFinishedItIsFinished) {
+  GridSchedule schedule = Make({1}, 2);
+  schedule.Fill();
+  schedule.Stop();
+  schedule.OnEnd(1, RunState::kFinished);
+  EXPECT_EQ(schedule.state(), RunState::kFinished);
+}
+
+TEST_F(GridScheduleTest, TheEndOfARunThatDoesNotRunIsNoEnd) {
+  GridSchedule schedule = Make({1, 2}, 1);
+  schedule.Fill();
+  schedule.OnEnd(1, RunState::kFinished);
+  schedule.OnEnd(1, RunState::kFinished);
+  schedule.OnEnd(2, RunState::kFinished);
+  EXPECT_NE(schedule.state(), RunState::kFinished);
+}
+
+}  // namespace
+}  // namespace muster::grid_schedule_test

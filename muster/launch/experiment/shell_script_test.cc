@@ -1,0 +1,138 @@
+// What the script of ShellScript does is tried with the real /bin/sh.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "muster/launch/exit_status.h"
+#include "muster/launch/experiment/experiment_plan.h"
+
+namespace muster::shell_script_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A shell in a process group of its own, as a task has it.
+class Shell {
+ public:
+  explicit Shell(const std::vector<std::string>& commands) {
+    const std::string script = ShellScript(commands);
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      setpgid(0, 0);
+      dup2(ends[1], STDOUT_FILENO);
+      dup2(ends[1], STDERR_FILENO);
+      close(ends[0]);
+      close(ends[1]);
+      execl("/bin/sh", "/bin/sh", "-c", script.c_str(), nullptr);
+      _exit(127);
+    }
+    setpgid(pid_, pid_);
+    close(ends[1]);
+    out_fd_ = ends[0];
+  }
+  ~Shell() {
+    kill(-pid_, SIGKILL);
+    if (!waited_) waitpid(pid_, nullptr, 0);
+    close(out_fd_);
+  }
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+
+  // Reads until `text` has come, or all.
+  void ReadUntil(const std::string& text) {
+    while (text.empty() || out.find(text) == std::string::npos) {
+      char buffer[4096];
+      const ssize_t got = read(out_fd_, buffer, sizeof buffer);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      out.append(buffer, got);
+    }
+    EXPECT_THAT(out, HasSubstr(text));
+  }
+  void EndGroup() const { kill(-pid_, SIGTERM); }
+  ExitStatus Wait() {
+    ReadUntil("");
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    waited_ = true;
+    if (WIFSIGNALED(status)) return {.signal = WTERMSIG(status)};
+    return {.code = WEXITSTATUS(status)};
+  }
+
+  std::string out;
+
+ private:
+  pid_t pid_ = 0;
+  int out_fd_ = -1;
+  bool waited_ = false;
+};
+
+TEST(ShellScript, RunsCommandsInOrder) {
+  Shell shell({"echo one; cd /", "pwd", "echo \"it's\" three"});
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 0}));
+  EXPECT_EQ(shell.out, "one\n/\nit's three\n");
+}
+
+TEST(ShellScript, StopsAtTheFirstFailureWithItsCode) {
+  Shell shell({"echo one", "exit 3", "echo never"});
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 3}));
+  Shell other({"sh -c 'exit 7'", "echo never"});
+  EXPECT_EQ(other.Wait(), (ExitStatus{.code = 7}));
+  EXPECT_EQ(shell.out + other.out, "one\n");
+}
+
+TEST(ShellScript, ABrokenCommandEndsItBeforeTheNext) {
+  Shell shell({"echo 'unfinished", "echo never'"});
+  EXPECT_FALSE(shell.Wait().ok());
+  EXPECT_THAT(shell.out, testing::Not(HasSubstr("\nnever")));
+}
+
+TEST(ShellScript, AProgramThatIsNotThereIs127) {
+  Shell shell({"no-such-program-of-muster"});
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 127}));
+}
+
+// The command takes its time to end after SIGTERM, and the shell waits for it: what it ends with is the shell's code.
+TEST(ShellScript, WaitsForACommandThatEndsInItsOwnWay) {
+  Shell shell({"sh -c 'trap \"echo saved; exit 5\" TERM; echo up; while :; do sleep 0.01; done'", "echo never"});
+  shell.ReadUntil("up");
+  shell.EndGroup();
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 5}));
+  EXPECT_THAT(shell.out, HasSubstr("saved"));
+  EXPECT_THAT(shell.out, testing::Not(HasSubstr("never")));
+}
+
+TEST(ShellScript, RunsNothingMoreOnceAskedToEnd) {
+  Shell shell({"sh -c 'trap \"exit 0\" TERM; echo up; while :; do sleep 0.01; done'; echo never", "echo never"});
+  shell.ReadUntil("up");
+  shell.EndGroup();
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 0}));
+  EXPECT_THAT(shell.out, testing::Not(HasSubstr("never")));
+}
+
+TEST(ShellScript, WaitsForWhatRunsInTheBackground) {
+  Shell shell({"sh -c 'trap \"sleep 0.1; echo saved; exit 0\" TERM; echo up; while :; do sleep 0.01; done' & wait"});
+  shell.ReadUntil("up");
+  shell.EndGroup();
+  shell.Wait();  // with 143 if the signal came while it waited, else with the command's own code
+  EXPECT_THAT(shell.out, HasSubstr("saved"));
+}
+
+// Its commands hear SIGTERM as if there were no shell.
+TEST(ShellScript, ACommandThatDoesNothingAboutSigtermDiesOfIt) {
+  Shell shell({"sh -c 'echo up; exec sleep 100'"});
+  shell.ReadUntil("up");
+  shell.EndGroup();
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 143}));
+}
+
+}  // namespace
+}  // namespace muster::shell_script_test

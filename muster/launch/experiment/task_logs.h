@@ -1,0 +1,69 @@
+// The logs of one run as its supervisor writes them: a TaskLog for each task and one for the run itself
+// (kExperimentLog), made when there is something to write. Cuts what the tasks write into lines and keeps the last of
+// each. Nothing here fails or waits; what a log can't take is counted in it. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "muster/base/clock.h"
+#include "muster/launch/backend.h"
+#include "muster/launch/line_cutter.h"
+#include "muster/launch/registry/run_state.h"
+#include "muster/launch/task_log/log_format.h"
+#include "muster/launch/task_log/task_log.h"
+
+namespace muster {
+
+struct TaskLogsOptions {
+  std::string folder;              // Home::logs
+  int64_t most_bytes = 256 << 20;  // of each log
+  size_t last_lines = 10;
+};
+
+class TaskLogs {
+ public:
+  // Borrows `clock`, which must outlive it.
+  TaskLogs(const TaskLogsOptions& options, const Clock& clock) : options_(options), clock_(clock) {}
+
+  // Any piece of output of a task.
+  void Take(const TaskId& task, OutputStream stream, std::string_view bytes);
+  // Its process has ended: an unfinished line counts as one. It may begin to write again.
+  void Finish(const TaskId& task);
+  void AddState(const TaskId& task, RunState state);
+  // Of the run.
+  void AddState(RunState state);
+  // A line of muster's own, or several, in the run's log.
+  void Say(std::string_view text);
+  // Makes what was added visible to readers, the run's own lines last: who sees there that it has ended, sees all that
+  // its tasks have written.
+  void Flush();
+
+  // Of both streams, oldest first. Empty: it has written nothing.
+  std::deque<std::string> LastLines(const TaskId& task) const;
+
+ private:
+  struct Log {
+    std::unique_ptr<TaskLog> file;
+    LineCutter lines[2];  // by stream
+    std::deque<std::string> last_lines;
+    bool unflushed = false;
+  };
+
+  Log& Of(const std::string& folder);
+  static void FlushOne(Log& log);
+  void Add(Log& log, LogKind kind, std::string_view text);
+  void AddLine(Log& log, OutputStream stream, std::string_view line);
+
+  // Constant after construction.
+  const TaskLogsOptions options_;
+  const Clock& clock_;
+
+  std::map<std::string, Log> logs_;  // by folder: "worker.1"
+};
+
+}  // namespace muster

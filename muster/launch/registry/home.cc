@@ -1,0 +1,76 @@
+#include "muster/launch/registry/home.h"
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
+#include "muster/launch/random_hex.h"
+
+namespace muster {
+namespace {
+
+// Supervisors and tasks have working directories of their own.
+absl::StatusOr<std::string> AbsoluteHome(const std::string& path) {
+  if (path.empty()) {
+    return WrongConfigurationError(
+        "no folder for experiments: neither MUSTER_HOME nor HOME is set; set MUSTER_HOME to a folder");
+  }
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();
+  if (!error) return absolute;
+  return WrongConfigurationError(
+      absl::StrCat("MUSTER_HOME ", path, " can't be made an absolute path: ", error.message()));
+}
+
+absl::Status TryToWriteHome(const std::string& path, FileSystem& files) {
+  RETURN_IF_ERROR(files.CreateDirectory(path));
+  // Commands try at the same time.
+  const std::string trial = JoinPath(path, absl::StrCat(".writable.tmp", RandomHex(8)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.OpenForWriting(trial));
+  RETURN_IF_ERROR(file->Close());
+  return files.Remove(trial);
+}
+
+}  // namespace
+
+absl::StatusOr<Home> Home::Open(const std::string& path, FileSystem& files) {
+  ASSIGN_OR_RETURN(const std::string absolute, AbsoluteHome(path));
+  const bool is_new = !files.Exists(absolute);
+  const absl::Status written = TryToWriteHome(absolute, files);
+  if (written.ok()) {
+    std::error_code no_rights;  // of some file systems; then nobody's are other than the mount says
+    if (is_new) std::filesystem::permissions(absolute, std::filesystem::perms::owner_all, no_rights);
+    return Home(absolute);
+  }
+  return WrongConfigurationError(absl::StrCat("experiments can't be kept in ", absolute, ": ",
+                                              std::string(written.message()),
+                                              "; make it writable, or set MUSTER_HOME to another folder"));
+}
+
+absl::StatusOr<Home> Home::OpenToRead(const std::string& path, FileSystem& files) {
+  ASSIGN_OR_RETURN(const std::string absolute, AbsoluteHome(path));
+  const Home home(absolute);
+  if (files.Exists(home.database())) return home;
+  return Open(path, files);
+}
+
+std::string Home::database() const { return JoinPath(path_, "registry.db"); }
+std::string Home::trees() const { return JoinPath(path_, "code"); }
+std::string Home::builds() const { return JoinPath(path_, "builds"); }
+std::string Home::environments() const { return JoinPath(path_, "environments"); }
+
+std::string Home::folder(const ExperimentId& id) const {
+  const std::string whole = JoinPath(path_, absl::StrCat("experiments/", id.number));
+  return id.run == 0 ? whole : JoinPath(whole, absl::StrCat("runs/", id.run));
+}
+
+std::string Home::work(const ExperimentId& id) const { return JoinPath(folder(id), "work"); }
+std::string Home::logs(const ExperimentId& id) const { return JoinPath(folder(id), "logs"); }
+std::string Home::output(const ExperimentId& id) const { return JoinPath(folder(id), "output"); }
+std::string Home::lock(const ExperimentId& id) const { return JoinPath(folder(id), "lock"); }
+std::string Home::supervisor_log(const ExperimentId& id) const { return JoinPath(folder(id), "supervisor.log"); }
+
+}  // namespace muster

@@ -1,0 +1,95 @@
+#include "muster/launch/registry/home.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "muster/base/file_system.h"
+#include "muster/base/memory_file_system.h"
+#include "muster/base/wrong_configuration.h"
+#include "muster/launch/project/scratch_folder.h"
+
+namespace muster::home_test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(Home, IsMadeAndLeftEmpty) {
+  MemoryFileSystem files;
+  const auto home = Home::Open("/data/muster", files);
+  ASSERT_TRUE(home.ok()) << home.status();
+  EXPECT_EQ(home->path(), "/data/muster");
+  const auto names = files.ListDirectory("/data/muster");
+  ASSERT_TRUE(names.ok()) << names.status();
+  EXPECT_THAT(*names, IsEmpty());
+  EXPECT_TRUE(Home::Open("/data/muster", files).ok());  // it is there
+}
+
+TEST(Home, LiesWhereTheLayoutSays) {
+  const Home home("/h");
+  const ExperimentId own{4, 0}, run{4, 3};
+  EXPECT_EQ(home.database(), "/h/registry.db");
+  EXPECT_EQ(home.trees(), "/h/code");
+  EXPECT_EQ(home.builds(), "/h/builds");
+  EXPECT_EQ(home.environments(), "/h/environments");
+  EXPECT_EQ(home.folder(own), "/h/experiments/4");
+  EXPECT_EQ(home.folder(run), "/h/experiments/4/runs/3");
+  EXPECT_EQ(home.work(own), "/h/experiments/4/work");
+  EXPECT_EQ(home.logs(run), "/h/experiments/4/runs/3/logs");
+  EXPECT_EQ(home.output(run), "/h/experiments/4/runs/3/output");
+  EXPECT_EQ(home.lock(own), "/h/experiments/4/lock");
+  EXPECT_EQ(home.supervisor_log(run), "/h/experiments/4/runs/3/supervisor.log");
+}
+
+TEST(Home, IsAnAbsolutePath) {
+  MemoryFileSystem files;
+  const auto home = Home::Open("some/../folder", files);
+  ASSERT_TRUE(home.ok()) << home.status();
+  EXPECT_EQ(home->path().front(), '/');
+  EXPECT_EQ(home->path().find(".."), std::string::npos);
+  EXPECT_TRUE(files.Exists(home->path()));
+}
+
+TEST(Home, WhatCannotBeWrittenIsAWrongConfiguration) {
+  MemoryFileSystem files;
+  ASSERT_TRUE(files.CreateDirectory("/there").ok());
+  files.SetReadOnly(true);
+  for (const char* path : {"/there", "/not_there"}) {
+    const auto home = Home::Open(path, files);
+    EXPECT_TRUE(IsWrongConfiguration(home.status())) << home.status();
+    EXPECT_THAT(std::string(home.status().message()), HasSubstr(path));
+    EXPECT_THAT(std::string(home.status().message()), HasSubstr("set MUSTER_HOME to another folder"));
+  }
+  const auto nowhere = Home::Open("", files);
+  EXPECT_TRUE(IsWrongConfiguration(nowhere.status())) << nowhere.status();
+  EXPECT_THAT(std::string(nowhere.status().message()), HasSubstr("MUSTER_HOME"));
+}
+
+TEST(Home, WhoOnlyReadsNeedsNoMoreThanTheRegistry) {
+  MemoryFileSystem files;
+  ASSERT_TRUE(files.CreateDirectory("/there").ok());
+  ASSERT_TRUE(WriteFileAtomically(files, "/there/registry.db", {}).ok());
+  files.SetReadOnly(true);
+  const auto home = Home::OpenToRead("/there/./", files);
+  ASSERT_TRUE(home.ok()) << home.status();
+  EXPECT_EQ(home->database(), "/there/registry.db");
+  EXPECT_TRUE(IsWrongConfiguration(Home::OpenToRead("/not_there", files).status()));
+  EXPECT_TRUE(IsWrongConfiguration(Home::OpenToRead("", files).status()));
+}
+
+TEST(Home, ThatIsMadeIsItsOwnersAlone) {
+  const ScratchFolder scratch;
+  ASSERT_TRUE(Home::Open(scratch / "new", PosixFileSystem()).ok());
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(scratch / "new").permissions(), perms::owner_all);
+  std::filesystem::permissions(scratch / "new", perms::owner_all | perms::group_read);
+  ASSERT_TRUE(Home::Open(scratch / "new", PosixFileSystem()).ok());
+  EXPECT_EQ(std::filesystem::status(scratch / "new").permissions(), perms::owner_all | perms::group_read)
+      << "one that is there keeps its rights";
+}
+
+}  // namespace
+}  // namespace muster::home_test

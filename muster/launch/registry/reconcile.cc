@@ -1,0 +1,112 @@
+// Registry::Reconcile: what becomes of experiments whose supervisor is gone.
+#include <csignal>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/registry/registry.h"
+#include "muster/launch/registry/registry_schema.h"
+#include "muster/launch/registry/run_lock.h"
+#include "muster/launch/registry/sqlite.h"
+
+namespace muster {
+namespace {
+
+// Of a run of a grid. One that is PENDING, for a build or for GPUs, has a supervisor of its own, which says so.
+bool WaitsForItsTurn(const ExperimentId& id, RunState state) { return id.run > 0 && state == RunState::kCreated; }
+
+// Looks at locks; remembers the last grid's, as a grid may have thousands of runs that wait.
+class SupervisorLook {
+ public:
+  explicit SupervisorLook(const Home& home) : home_(home) {}
+
+  // Whether nobody sees to a run that says it goes on. A grid's supervisor sees to those of its runs that it hasn't
+  // started yet; one that it has started has a supervisor, and a lock, of its own.
+  bool FindsNone(const ExperimentId& id, RunState state) {
+    if (WaitsForItsTurn(id, state) && GridIsHeld(id.number)) return false;
+    return !RunLock::IsHeld(home_.lock(id));
+  }
+
+ private:
+  bool GridIsHeld(int64_t number) {
+    if (last_grid_ != number) {
+      last_grid_ = number;
+      last_is_held_ = RunLock::IsHeld(home_.lock({number, 0}));
+    }
+    return last_is_held_;
+  }
+
+  const Home& home_;
+  int64_t last_grid_ = 0;  // 0: none yet
+  bool last_is_held_ = false;
+};
+
+// `boot`: of the machine now; `its_boot`: when the run was last heard of.
+std::string ReasonOfLoss(const RunRecord& run, const std::string& its_boot, const std::string& boot) {
+  if (!boot.empty() && !its_boot.empty() && boot != its_boot) return "the machine was restarted";
+  if (WaitsForItsTurn(run.id, run.state)) return "the supervisor of its grid was killed";
+  if (run.state == RunState::kCreated && run.supervisor == 0)
+    return "`muster train` was killed before it had started the supervisor";
+  return "its supervisor was killed";
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ExperimentId>> Registry::Reconcile(const Home& home) {
+  // First without keeping others from writing, as mostly there is nothing to be written.
+  std::vector<ExperimentId> suspects;
+  SupervisorLook look(home);
+  ASSIGN_OR_RETURN(SqliteStatement open, database_->Prepare(kOpenRunsQuery));
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, open.Step());
+    if (!row) break;
+    const ExperimentId id{open.Int(0), static_cast<int>(open.Int(1))};
+    ASSIGN_OR_RETURN(const RunState state, ParseRunState(open.Text(2)));
+    if (look.FindsNone(id, state)) suspects.push_back(id);
+  }
+  if (suspects.empty() || database_->read_only()) return suspects;
+
+  const absl::Time now = clock_.Now();
+  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kProcess));
+  std::vector<ExperimentId> lost;
+  SupervisorLook second_look(home);
+  for (const ExperimentId& id : suspects) {
+    const absl::StatusOr<RunRecord> run = Run(id);
+    if (absl::IsNotFound(run.status())) continue;  // forgotten meanwhile
+    RETURN_IF_ERROR(run.status());
+    // A supervisor writes its last state and then lets go of the lock, and who starts another attempt takes the lock
+    // and then writes CREATED. Nobody else writes now, so what hasn't ended and isn't held now is lost.
+    if (HasEnded(run->state) || !second_look.FindsNone(id, run->state)) continue;
+    RETURN_IF_ERROR(MarkLost(*run, now));
+    lost.push_back(id);
+  }
+  RETURN_IF_ERROR(transaction.Commit());
+  return lost;
+}
+
+absl::Status Registry::MarkLost(const RunRecord& run, absl::Time now) {
+  ASSIGN_OR_RETURN(SqliteStatement select, database_->Prepare("SELECT boot FROM runs WHERE number = ? AND run = ?"));
+  RETURN_IF_ERROR(select.BindInt(run.id.number).BindInt(run.id.run).Step().status());
+  const std::string reason = ReasonOfLoss(run, select.Text(0), boot_);
+  const int64_t now_us = absl::ToUnixMicros(now);
+
+  ASSIGN_OR_RETURN(SqliteStatement update_run,
+                   database_->Prepare("UPDATE runs SET state = ?, reason = ?, exit_code = ?, supervisor = 0,"
+                                      " ended_us = ? WHERE number = ? AND run = ?"));
+  update_run.BindText(Name(RunState::kFailed)).BindText(reason).BindInt(128 + SIGKILL).BindInt(now_us);
+  RETURN_IF_ERROR(update_run.BindInt(run.id.number).BindInt(run.id.run).Run());
+
+  ASSIGN_OR_RETURN(SqliteStatement update_tasks,
+                   database_->Prepare("UPDATE tasks SET state = ?, reason = ?, since_us = ?, pid = 0"
+                                      " WHERE number = ? AND run = ? AND state NOT IN (?, ?, ?)"));
+  update_tasks.BindText(Name(RunState::kFailed)).BindText(reason).BindInt(now_us);
+  update_tasks.BindInt(run.id.number).BindInt(run.id.run);
+  for (const RunState end : {RunState::kFinished, RunState::kFailed, RunState::kKilled}) {
+    update_tasks.BindText(Name(end));
+  }
+  RETURN_IF_ERROR(update_tasks.Run());
+  return DropLeases(run.id);
+}
+
+}  // namespace muster

@@ -1,0 +1,126 @@
+#include "muster/launch/registry/registry_rows.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/absl_view.h"
+#include "muster/base/status_macros.h"
+#include "muster/cluster/quoted.h"
+
+namespace muster {
+namespace {
+
+absl::Status RegistryRowError(const std::string& what, std::string_view text) {
+  return absl::DataLossError(absl::StrCat("the registry holds ", what, " that muster doesn't write: ", Quoted(text)));
+}
+
+absl::StatusOr<RunState> StateOfColumn(const std::string& text) {
+  absl::StatusOr<RunState> state = ParseRunState(text);
+  return state.ok() ? state : RegistryRowError("a state", text);
+}
+
+absl::StatusOr<nlohmann::json> ObjectOfColumn(const std::string& what, std::string_view text) {
+  nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return RegistryRowError(what, text);
+  return object;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ParametersText(const ParameterValues& parameters) {
+  nlohmann::json object = nlohmann::json::object();
+  for (const auto& [name, value] : parameters) {
+    try {
+      // Bytes that aren't text are found when it is written.
+      static_cast<void>(nlohmann::json(absl::StrCat(name, "=", value)).dump());
+    } catch (const nlohmann::json::type_error&) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameter ", Quoted(name), " with value ", Quoted(value), " isn't text; accepted: UTF-8"));
+    }
+    object[name] = value;
+  }
+  return object.dump();
+}
+
+absl::StatusOr<ParameterValues> ParseParametersText(std::string_view text) {
+  ASSIGN_OR_RETURN(const nlohmann::json object, ObjectOfColumn("parameters", text));
+  ParameterValues parameters;
+  for (const auto& [name, value] : object.items()) {
+    if (!value.is_string()) return RegistryRowError("parameters", text);
+    parameters.emplace(name, value.get<std::string>());
+  }
+  return parameters;
+}
+
+std::string OptionsText(const SubmitOptions& options) {
+  return nlohmann::json{
+      {"no_gpus", options.no_gpus}, {"no_venv", options.no_venv}, {"stop_grace_seconds", options.stop_grace_seconds}}
+      .dump();
+}
+
+absl::StatusOr<SubmitOptions> ParseOptionsText(std::string_view text) {
+  ASSIGN_OR_RETURN(const nlohmann::json object, ObjectOfColumn("options", text));
+  SubmitOptions options;
+  try {
+    options.no_gpus = object.value("no_gpus", options.no_gpus);
+    options.no_venv = object.value("no_venv", options.no_venv);
+    options.stop_grace_seconds = object.value("stop_grace_seconds", options.stop_grace_seconds);
+  } catch (const nlohmann::json::type_error&) {
+    return RegistryRowError("options", text);
+  }
+  return options;
+}
+
+std::string EnvironmentBytes(const std::vector<std::string>& environment) {
+  std::string bytes;
+  for (const std::string& variable : environment) {
+    bytes += variable;
+    bytes += '\0';
+  }
+  return bytes;
+}
+
+std::vector<std::string> ParseEnvironmentBytes(std::string_view bytes) {
+  std::vector<std::string> environment = absl::StrSplit(AbslView(bytes), '\0');
+  environment.pop_back();  // behind the last zero byte
+  return environment;
+}
+
+absl::StatusOr<RunRecord> RunOfRow(const SqliteStatement& row) {
+  RunRecord run;
+  run.id = {row.Int(0), static_cast<int>(row.Int(1))};
+  run.project = row.Text(2);
+  ASSIGN_OR_RETURN(run.state, StateOfColumn(row.Text(3)));
+  run.reason = row.Text(4);
+  ASSIGN_OR_RETURN(run.parameters, ParseParametersText(row.Text(5)));
+  run.output_dir = row.Text(6);
+  run.tree = row.Text(7);
+  run.folder = row.Text(8);
+  run.attempt = static_cast<int>(row.Int(9));
+  run.runs = static_cast<int>(row.Int(10));
+  run.exit_code = static_cast<int>(row.Int(11));
+  run.supervisor = static_cast<pid_t>(row.Int(12));
+  run.created = absl::FromUnixMicros(row.Int(13));
+  run.ended = row.IsNull(14) ? absl::InfinitePast() : absl::FromUnixMicros(row.Int(14));
+  return run;
+}
+
+absl::StatusOr<TaskRecord> TaskOfRow(const SqliteStatement& row) {
+  TaskRecord task;
+  task.task = {row.Text(0), static_cast<int>(row.Int(1))};
+  ASSIGN_OR_RETURN(task.state, StateOfColumn(row.Text(2)));
+  task.since = absl::FromUnixMicros(row.Int(3));
+  task.pid = static_cast<pid_t>(row.Int(4));
+  task.cgroup = row.Text(5);
+  task.status_address = row.Text(6);
+  task.gpus = row.Text(7);
+  task.mem_limit = row.Int(8);
+  task.restarts = static_cast<int>(row.Int(9));
+  if (!row.IsNull(10)) task.exit = ExitStatus{static_cast<int>(row.Int(10)), static_cast<int>(row.Int(11))};
+  task.reason = row.Text(12);
+  return task;
+}
+
+}  // namespace muster

@@ -1,0 +1,137 @@
+#include "muster/launch/registry/registry_schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <string>
+#include <vector>
+
+#include "muster/launch/registry/registry_fixture.h"
+
+namespace muster::registry_schema_test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class RegistrySchemaTest : public RegistryFixture {
+ protected:
+  absl::Status OpenStatus() { return Registry::Open(home_, clock_).status(); }
+  std::string OpenMessage() { return std::string(OpenStatus().message()); }
+
+  // The lines of EXPLAIN QUERY PLAN.
+  std::vector<std::string> Plan(const std::string& sql) {
+    sqlite3* database = nullptr;
+    EXPECT_EQ(sqlite3_open(home_.database().c_str(), &database), SQLITE_OK);
+    std::vector<std::string> lines;
+    char* error = nullptr;
+    const auto take = [](void* to, int columns, char** values, char** /*names*/) {
+      static_cast<std::vector<std::string>*>(to)->push_back(values[columns - 1]);
+      return 0;
+    };
+    EXPECT_EQ(sqlite3_exec(database, ("EXPLAIN QUERY PLAN " + sql).c_str(), take, &lines, &error), SQLITE_OK)
+        << (error == nullptr ? "" : error);
+    sqlite3_free(error);
+    EXPECT_EQ(sqlite3_close(database), SQLITE_OK);
+    return lines;
+  }
+};
+
+TEST_F(RegistrySchemaTest, IsMadeOnceInWalModeAndMarked) {
+  ASSERT_TRUE(OpenStatus().ok()) << OpenStatus();
+  EXPECT_THAT(Sql("PRAGMA journal_mode"), ElementsAre("wal"));
+  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre(std::to_string(kRegistryFormat)));
+  EXPECT_THAT(Sql("PRAGMA application_id"), ElementsAre(std::to_string(kRegistryApplication)));
+  const auto made = Sql("SELECT sql FROM sqlite_schema");
+  ASSERT_TRUE(OpenStatus().ok()) << OpenStatus();
+  EXPECT_EQ(Sql("SELECT sql FROM sqlite_schema"), made);
+}
+
+TEST_F(RegistrySchemaTest, AnEmptyFileBecomesARegistry) {
+  ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), home_.database(), {}).ok());
+  EXPECT_TRUE(OpenStatus().ok()) << OpenStatus();
+}
+
+// A registry that was moved away or removed leaves the folders behind: their checkpoints are not another experiment's.
+TEST_F(RegistrySchemaTest, NumbersGoOnAfterTheFoldersThatAreThere) {
+  for (const char* name : {"experiments/7", "experiments/40", "experiments/39/runs/99", "experiments/100x"})
+    ASSERT_TRUE(PosixFileSystem().CreateDirectory(JoinPath(home_.path(), name)).ok());
+  EXPECT_EQ(Create(*Open(), Single()), 41);
+  EXPECT_EQ(Create(*Open(), Single()), 42);
+}
+
+TEST_F(RegistrySchemaTest, ANewerFormatIsRefusedAndLeftAsItIs) {
+  Create(*Open(), Single());
+  Sql("PRAGMA user_version = " + std::to_string(kRegistryFormat + 1));
+  EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(OpenMessage(), HasSubstr(home_.database() + " was made by a newer muster (format 2; this one knows 1)"));
+  EXPECT_THAT(OpenMessage(), HasSubstr("use that one, or set MUSTER_HOME to another folder"));
+  Sql("PRAGMA user_version = " + std::to_string(kRegistryFormat));
+  EXPECT_EQ(Open()->List({})->size(), 1U);
+}
+
+TEST_F(RegistrySchemaTest, AnotherProgramsDatabaseIsRefusedAndLeftAsItIs) {
+  Sql("CREATE TABLE notes (text); INSERT INTO notes VALUES ('mine')");
+  EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(OpenMessage(), HasSubstr("is a database of another program"));
+  EXPECT_THAT(Sql("PRAGMA journal_mode"), ElementsAre("delete"));
+  EXPECT_THAT(Sql("SELECT name FROM sqlite_schema"), ElementsAre("notes"));
+}
+
+TEST_F(RegistrySchemaTest, WhatIsNoDatabaseIsRefused) {
+  const std::string text(5000, 'x');
+  ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), home_.database(), AsBytes(text.data(), text.size())).ok());
+  EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(OpenMessage(), HasSubstr(home_.database() + " is not a database; move it away"));
+}
+
+TEST_F(RegistrySchemaTest, AValueThatNobodyWritesIsDataLoss) {
+  Create(*Open(), Single());
+  ASSERT_TRUE(Open()->SetTasks({1, 0}, {TaskRecord{.task = {kWorkerJob, 0}}}).ok());
+  for (const char* sql : {"UPDATE runs SET state = 'ASLEEP'", "UPDATE runs SET state = 'CREATED', parameters = '[1]'",
+                          "UPDATE runs SET parameters = '{\"a\":1}'", "UPDATE runs SET parameters = '{'"}) {
+    Sql(sql);
+    EXPECT_EQ(Open()->Run({1, 0}).status().code(), absl::StatusCode::kDataLoss) << sql;
+  }
+  Sql("UPDATE runs SET parameters = '{}'; UPDATE experiments SET options = '{\"no_gpus\":\"yes\"}';"
+      "UPDATE tasks SET state = ''");
+  EXPECT_TRUE(Open()->Run({1, 0}).ok());
+  EXPECT_EQ(Open()->Specification(1).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Open()->Tasks({1, 0}).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(RegistrySchemaTest, OptionsThatAreNotThereHaveTheirDefaults) {
+  Create(*Open(), Single());
+  Sql("UPDATE experiments SET options = '{\"no_gpus\":true,\"of_later\":1}'");
+  const auto experiment = Open()->Specification(1);
+  ASSERT_TRUE(experiment.ok()) << experiment.status();
+  EXPECT_TRUE(experiment->options.no_gpus);
+  EXPECT_EQ(experiment->options.stop_grace_seconds, SubmitOptions().stop_grace_seconds);
+}
+
+// However many there have been: they search by an index, in its order, and sort nothing.
+TEST_F(RegistrySchemaTest, WhatIsAskedOftenReadsNoMoreThanItNeeds) {
+  ASSERT_TRUE(OpenStatus().ok());
+  for (const bool of_project : {false, true}) {
+    for (const bool only_open : {false, true}) {
+      const auto plan = Plan(ListQuery(of_project, only_open));
+      EXPECT_THAT(plan, Not(Contains(HasSubstr("TEMP B-TREE")))) << of_project << only_open;
+      EXPECT_THAT(plan, Not(Contains(HasSubstr("SCAN r")))) << of_project << only_open;
+      EXPECT_THAT(plan, Contains(HasSubstr(only_open    ? "INDEX runs_open (run=?)"
+                                           : of_project ? "INDEX experiments_of_project (project=?)"
+                                                        : "SCAN e")))  // from its end, up to the limit
+          << of_project << only_open;
+    }
+    EXPECT_THAT(Plan(LastQuery(of_project)), Each(Not(HasSubstr("TEMP B-TREE"))));
+  }
+  EXPECT_THAT(Plan(LastQuery(true)), ElementsAre(HasSubstr("INDEX experiments_of_project (project=?)")));
+  EXPECT_THAT(Plan(kOpenRunsQuery), Contains(HasSubstr("runs_open")));
+}
+
+}  // namespace
+}  // namespace muster::registry_schema_test

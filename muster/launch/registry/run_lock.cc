@@ -1,0 +1,68 @@
+#include "muster/launch/registry/run_lock.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+// How often Take tries to get past those who only look, a millisecond apart: they have it for microseconds, unless one
+// was stopped just then.
+constexpr int kLockTries = 2000;
+
+// 0, or errno.
+int LockAtOnce(int fd, int operation) {
+  for (;;) {
+    if (flock(fd, operation | LOCK_NB) == 0) return 0;
+    if (errno != EINTR) return errno;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<RunLock> RunLock::Take(const std::string& path) {
+  RunLock lock(open(path.c_str(), O_RDWR | O_CREAT, 0666));  // without O_CLOEXEC: a supervisor inherits it
+  if (lock.fd_ < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make the lock file ", path));
+  for (int tries = 0; tries < kLockTries; ++tries) {
+    int error = LockAtOnce(lock.fd_, LOCK_EX);
+    if (error == 0) return lock;
+    // Can it be shared? Then those who have it only look whether it is held, and are done in a moment.
+    if (error == EWOULDBLOCK) error = LockAtOnce(lock.fd_, LOCK_SH);
+    if (error == EWOULDBLOCK) break;
+    if (error == ENOLCK || error == ENOTSUP || error == ENOSYS || error == EINVAL) {
+      return absl::UnimplementedError(absl::StrCat("cannot lock ", path,
+                                                   ": this file system has no locks; set "
+                                                   "MUSTER_HOME to a folder of a local disk"));
+    }
+    if (error == 0) error = LockAtOnce(lock.fd_, LOCK_UN);
+    if (error != 0) return absl::ErrnoToStatus(error, absl::StrCat("cannot lock ", path));
+    poll(nullptr, 0, 1);
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " is locked: another supervisor of this experiment is running; wait for it, or end it"));
+}
+
+bool RunLock::IsHeld(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno != ENOENT && errno != ENOTDIR;
+  // Shared, so that two who look don't see each other; closing gives it back.
+  const bool held = LockAtOnce(fd, LOCK_SH) != 0;
+  close(fd);
+  return held;
+}
+
+RunLock::~RunLock() {
+  // No LOCK_UN: that would take it from a child that has inherited the descriptor.
+  if (fd_ >= 0) close(fd_);
+}
+
+RunLock::RunLock(RunLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+}  // namespace muster

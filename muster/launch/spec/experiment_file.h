@@ -1,0 +1,94 @@
+// The file that says what an experiment is: muster.yml, or riseml.yml as it is. docs/experiment_file.md has every key,
+// its type and default; `muster schema` prints the same as JSON schema, from the same table (schema.h) that checks
+// files here. Plain values; functions are stateless and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/launch/restart_policy.h"
+#include "muster/launch/spec/resources.h"
+
+namespace muster {
+
+enum class Framework { kMuster, kTensorflow, kPytorch, kAny };
+
+struct RoleSpec {
+  int count = 0;
+  Resources resources;  // defaults of train.resources already merged in
+  RestartPolicy restart;
+  std::string resources_place;  // where they are said, for messages: "muster.yml:4: train.resources"; empty: nowhere
+};
+
+// train.tensorflow.distributed or train.muster.distributed. `worker: 3` includes the master, unless `master` is given:
+// here `workers.count` is always without it.
+struct DistributedSpec {
+  RoleSpec master{.count = 1};
+  RoleSpec workers;
+  RoleSpec ps;
+  RoleSpec evaluator;  // count 0 or 1
+};
+
+// train.torchrun: `workers` groups (what torchrun calls nodes) of `processes` each.
+struct TorchrunSpec {
+  RoleSpec workers{.count = 1};
+  int processes = 1;
+};
+
+struct VolumeSpec {
+  std::string host;  // an absolute path of the machine
+  std::string path;  // where tasks see it; the same by default
+  bool writable = false;
+};
+
+// One value or several: a grid has every combination of the values of its parameters.
+struct ParameterSpec {
+  std::string name;                 // "learning-rate"
+  std::vector<std::string> values;  // as they go into commands and environment; at least one
+  // Of a range with real bounds: random search draws from it instead of from `values`. Logarithmic where said.
+  struct Range {
+    double min, max, step;
+    bool logarithmic = false;
+    bool whole = false;  // numbers
+  };
+  std::optional<Range> range;
+};
+
+struct ExperimentFile {
+  std::string name;  // of the file, for messages: "muster.yml"
+  std::string project;
+  Framework framework = Framework::kAny;
+  std::string version;       // of the framework, without "-gpu"; empty: whatever there is
+  bool gpu_version = false;  // "1.2.1-gpu"
+  bool tensorboard = false;  // beside the experiment
+  std::optional<DistributedSpec> distributed;
+  std::optional<TorchrunSpec> torchrun;
+  std::string image;
+  std::vector<std::string> install;
+  std::vector<std::string> run;         // with {{ name }} still in them
+  std::vector<std::string> run_places;  // of each, for messages: "muster.yml:9: train.run[2]"
+  Resources resources;                  // of the one task if neither distributed nor torchrun
+  std::string resources_place;          // likewise, as RoleSpec has it
+  RestartPolicy restart;                // of the one task
+  std::vector<VolumeSpec> volumes;
+  std::vector<ParameterSpec> parameters;
+  int concurrency = 1;  // runs of a grid at a time
+  std::vector<std::pair<std::string, std::string>> env;
+  std::string output;                 // root of OUTPUT_DIRs; empty: below MUSTER_HOME
+  int64_t log_bytes = 256 << 20;      // most that is kept of one task's log
+  std::vector<std::string> warnings;  // lines for the user
+};
+
+// InvalidArgument whose message has a line for each mistake, all there are: "muster.yml:7: train.resources.mem: …;
+// accepted: …". `name` is the file's, for messages.
+absl::StatusOr<ExperimentFile> ParseExperimentFile(std::string_view text, const std::string& name);
+
+// The path of the file in `folder`: muster.yml, else riseml.yml. NotFound naming both and `muster init`.
+absl::StatusOr<std::string> FindExperimentFile(const std::string& folder);
+
+}  // namespace muster

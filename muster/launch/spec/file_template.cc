@@ -1,0 +1,149 @@
+#include "muster/launch/spec/file_template.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "muster/base/absl_view.h"
+
+namespace muster {
+namespace {
+
+constexpr char kTemplateBegin[] = R"(# What `muster train` runs. All keys: `muster schema`.
+# Lines that begin with # and no blank are examples: take the # away.
+
+project: PROJECT
+
+train:
+  # What the program is written for: muster, tensorflow, pytorch or any.
+  framework: FRAMEWORK
+)";
+
+constexpr char kTemplateMuster[] = R"(
+  # Several tasks, which find each other by TF_CONFIG. Without this it is one.
+  muster:
+    distributed:
+      # The first worker is the master.
+      worker: 2
+      # Parameter servers: `muster ps`, not the program.
+      ps: 1
+      #evaluator: true
+    # A TensorBoard beside the experiment.
+    #tensorboard: true
+
+  # Once for the same code, before the first task.
+  #install: cmake -B build && cmake --build build
+  # In each task, up to the first command that fails; {{ name }} is a parameter's value.
+  run: ./train --learning_rate {{ learning-rate }}
+)";
+
+constexpr char kTemplateTensorflow[] = R"(
+  tensorflow:
+    # Installed in a virtual environment; without it the one that there is.
+    #version: 2.15.0
+    # A TensorBoard beside the experiment.
+    #tensorboard: true
+    # Several tasks, which find each other by TF_CONFIG. Without this it is one.
+    distributed:
+      # The first worker is the master. Each role may have resources of its own.
+      worker: {count: 3}
+      ps: 1
+      #evaluator: true
+
+  # Once for the same code and version, before the first task.
+  #install: pip install -r requirements.txt
+  # In each task, up to the first command that fails; {{ name }} is a parameter's value.
+  run: python train.py --learning-rate {{ learning-rate }}
+)";
+
+constexpr char kTemplatePytorch[] = R"(
+  # Installed in a virtual environment; without it the one that there is.
+  #pytorch: {version: 2.3.0}
+  # Processes that find each other as those that torchrun starts do. Without this it is one.
+  torchrun: {workers: 1, processes: 2}
+
+  # Once for the same code and version, before the first task.
+  #install: pip install -r requirements.txt
+  # In each task, up to the first command that fails; {{ name }} is a parameter's value.
+  run: python train.py --learning-rate {{ learning-rate }}
+)";
+
+constexpr char kTemplateAny[] = R"(
+  # Once for the same code, before the first command.
+  #install: pip install -r requirements.txt
+  # One or a list, up to the first that fails; {{ name }} is a parameter's value.
+  run:
+    - echo "learning rate {{ learning-rate }}, results to $OUTPUT_DIR"
+)";
+
+constexpr char kTemplateEnd[] = R"(
+  # Several values of one or more make a grid: a run for each combination. They are environment variables too
+  # (LEARNING_RATE).
+  parameters:
+    learning-rate: 0.1
+    #batch-size: [32, 64, 128]
+    #dropout: {range: {min: 0.1, max: 0.5, step: 0.1}}
+    #decay: {range: {min: 0.0001, max: 0.1, logarithmic: true}}
+  # Runs of a grid at a time.
+  #concurrency: 2
+
+  # Of each task: cores, memory (a bare number is MB), GPUs.
+  #resources: {cpus: 2, mem: 4GB, gpus: 0}
+  # When a task that failed is started again.
+  #restart: {policy: on-failure, limit: 3, backoff: 250ms}
+
+  #env: {OMP_NUM_THREADS: 2}
+  # Folders of this machine that the tasks may read (rw: and write).
+  #volumes: ["/data", "/scratch:/tmp/scratch:rw"]
+  # Below it each experiment's OUTPUT_DIR.
+  #output: /data/results
+  # Most that is kept of a task's output.
+  #log_limit: 256MB
+)";
+
+const char* TemplateOf(Framework framework) {
+  switch (framework) {
+    case Framework::kMuster:
+      return kTemplateMuster;
+    case Framework::kTensorflow:
+      return kTemplateTensorflow;
+    case Framework::kPytorch:
+      return kTemplatePytorch;
+    case Framework::kAny:
+      break;
+  }
+  return kTemplateAny;
+}
+
+}  // namespace
+
+std::string ExperimentFileTemplate(Framework framework, const std::string& project) {
+  return absl::StrCat(
+      absl::StrReplaceAll(kTemplateBegin, {{"PROJECT", project}, {"FRAMEWORK", AbslView(Name(framework))}}),
+      TemplateOf(framework), kTemplateEnd);
+}
+
+std::string ProjectNameOf(std::string_view folder) {
+  std::string name;
+  for (const char c : folder.substr(0, 100)) {
+    const bool alphanumeric = absl::ascii_isalnum(static_cast<unsigned char>(c));
+    if (name.empty() && !alphanumeric) continue;  // a name begins with a letter or digit
+    name += alphanumeric || c == '-' || c == '_' || c == '.' ? c : '-';
+  }
+  return name.empty() ? "project" : name;
+}
+
+std::string_view Name(Framework framework) {
+  switch (framework) {
+    case Framework::kMuster:
+      return "muster";
+    case Framework::kTensorflow:
+      return "tensorflow";
+    case Framework::kPytorch:
+      return "pytorch";
+    case Framework::kAny:
+      break;
+  }
+  return "any";
+}
+
+}  // namespace muster

@@ -1,0 +1,277 @@
+#include "muster/launch/spec/key_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/check.h"
+#include "muster/launch/spec/parameters.h"
+#include "muster/launch/spec/resources.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kMostRoleTasks = 1000;  // of a role
+constexpr char kVersionPattern[] = "^(latest|[0-9][0-9A-Za-z.+]*)(-gpu|-py3)*$";
+constexpr char kVariablePattern[] = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+KeyForm TextForm() { return {.kind = FormKind::kText, .text = "text"}; }
+KeyForm AnyTextForm() { return {.kind = FormKind::kAnyText, .text = "text"}; }
+KeyForm TruthForm() { return {.kind = FormKind::kTruth, .text = "true or false"}; }
+KeyForm PositiveForm() { return {.kind = FormKind::kPositive, .text = "a number above 0"}; }
+KeyForm NumberForm() { return {.kind = FormKind::kNumber, .text = "a number"}; }
+KeyForm MemoryForm() { return {.kind = FormKind::kMemory, .text = kMemoryForms}; }
+KeyForm SecondsForm() { return {.kind = FormKind::kDuration, .text = "a duration: 250ms, 2s, 1m"}; }
+
+KeyForm PatternForm(const std::string& pattern, const std::string& text) {
+  return {.kind = FormKind::kPattern, .text = text, .pattern = pattern};
+}
+
+KeyForm WordForm(const std::vector<std::string>& words) {
+  return {.kind = FormKind::kWord, .text = absl::StrCat("one of ", absl::StrJoin(words, ", ")), .words = words};
+}
+
+KeyForm WholeForm(int64_t least, int64_t most) {
+  const std::string text =
+      least == most ? absl::StrCat(least) : absl::StrCat("a whole number from ", least, " to ", most);
+  return {.kind = FormKind::kWhole, .text = text, .least = least, .most = most};
+}
+
+KeyForm ListOf(std::vector<KeyForm> of, const std::string& text) {
+  return {.kind = FormKind::kList, .text = text, .of = std::move(of)};
+}
+
+KeyForm NamesForm(const std::string& pattern, std::vector<KeyForm> of, const std::string& text) {
+  return {.kind = FormKind::kNames, .text = text, .pattern = pattern, .of = std::move(of)};
+}
+
+KeyForm SectionForm(const std::string& section, const std::string& text) {
+  return {.kind = FormKind::kSection, .text = text, .section = section};
+}
+
+KeyForm AbsolutePathForm() { return PatternForm("^/[^:]*$", "an absolute path without a colon"); }
+
+KeyRow ResourcesRow(const std::string& standard, const std::string& meaning) {
+  return {"resources", {SectionForm("resources", "{cpus, mem, gpus}")}, standard, meaning};
+}
+
+KeyRow RestartRow(const std::string& standard, const std::string& meaning) {
+  return {"restart", {SectionForm("restart", "{policy, limit, backoff}")}, standard, meaning};
+}
+
+// ps, worker, master and evaluator, where they have more to say than a count.
+KeySection RoleKeys(const std::string& name, int64_t least, int64_t most) {
+  const std::string where = absl::StrCat("distributed.", name);
+  return {name,
+          where,
+          {{"count", {WholeForm(least, most)}, "1", "how many tasks"},
+           ResourcesRow("train.resources", "of each of them; what isn't said here is as in train.resources"),
+           RestartRow("train.restart", "of each of them; what isn't said here is as in train.restart")}};
+}
+
+KeyRow RoleRow(const std::string& name, int64_t least, int64_t most, const std::string& standard,
+               const std::string& meaning) {
+  return {name, {WholeForm(least, most), SectionForm(name, "{count, resources, restart}")}, standard, meaning};
+}
+
+KeyRow VersionRow(const std::string& meaning) {
+  return {"version",
+          {PatternForm(kVersionPattern, "a version such as 2.15.0 or latest, maybe with -gpu")},
+          "whatever there is",
+          meaning};
+}
+
+KeySection FileKeys() {
+  return {kFileSection,
+          "the file",
+          {{"project",
+            {PatternForm("^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
+                         "a name of letters, digits, '-', '_' and '.', at most 100, beginning with a letter or digit")},
+            "required",
+            "what the experiments belong to; commands without an id mean its last one"},
+           {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};
+}
+
+KeySection TrainKeys() {
+  const KeyForm commands = ListOf({TextForm()}, "a list of commands");
+  const KeyForm variable = PatternForm("^[A-Za-z_][A-Za-z0-9_]*=", "NAME=VALUE");
+  return {"train",
+          "train",
+          {{"framework",
+            {WordForm({"muster", "tensorflow", "pytorch", "any"})},
+            "any",
+            "what the program is written for; any: the commands are run as they are"},
+           {"tensorflow",
+            {SectionForm("tensorflow", "{version, tensorboard, distributed}")},
+            "",
+            "for framework: tensorflow only"},
+           {"muster", {SectionForm("muster", "{version, tensorboard, distributed}")}, "", "for framework: muster only"},
+           {"pytorch", {SectionForm("pytorch", "{version}")}, "", "for framework: pytorch only"},
+           {"torchrun",
+            {SectionForm("torchrun", "{workers, processes, resources, restart}")},
+            "",
+            "for framework: pytorch or any; tasks find each other as those that torchrun starts do"},
+           {"image",
+            {TextForm()},
+            "",
+            "for backends that run images; on this machine the version is installed in a virtual environment instead"},
+           {"install",
+            {TextForm(), commands},
+            "",
+            "run once for the same code and version, before the first task, in order, up to the first that fails"},
+           {"run",
+            {TextForm(), commands},
+            "required",
+            "of each task, by a shell; of a list in order, up to the first that fails (a text of several lines is one "
+            "command)"},
+           ResourcesRow("no limits, no GPUs", "of each task"),
+           {"parameters",
+            {NamesForm(kParameterNamePattern,
+                       {AnyTextForm(), ListOf({AnyTextForm()}, "a list of values, at least one"),
+                        SectionForm("parameter", "{range}")},
+                       "a map from names to values")},
+            "",
+            "what {{ name }} in commands stands for; several values of one or more make a grid"},
+           {"concurrency", {WholeForm(1, kMostRoleTasks)}, "1", "runs of a grid at a time"},
+           {"env",
+            {NamesForm(kVariablePattern, {AnyTextForm()}, "a map from names to values"),
+             ListOf({variable}, "a list of NAME=VALUE")},
+            "",
+            "environment variables of the tasks and of install"},
+           {"volumes",
+            {ListOf({PatternForm("^/[^:]*(:/[^:]*)?(:(ro|rw))?$", "/host, /host:/path, or either with :ro or :rw"),
+                     SectionForm("volume", "{host, path, writable}")},
+                    "a list of volumes")},
+            "",
+            "folders of the machine that every task sees; read-only unless rw is said"},
+           {"output", {AbsolutePathForm()}, "below MUSTER_HOME", "root of the experiments' OUTPUT_DIRs"},
+           {"log_limit", {MemoryForm()}, "256MB", "most that is kept of one task's log"},
+           RestartRow("on-failure, 3 times", "of each task")}};
+}
+
+KeySection FrameworkKeys(const std::string& name) {
+  return {name,
+          absl::StrCat("train.", name),
+          {VersionRow(name == "muster" ? "for images; on this machine it is this program's own"
+                                       : "installed in a virtual environment; -gpu: the build for GPUs"),
+           {"tensorboard", {TruthForm()}, "false", "one beside the experiment"},
+           {"distributed",
+            {SectionForm("distributed", "{worker, ps, master, evaluator}")},
+            "one task",
+            "several tasks, which find each other by TF_CONFIG"}}};
+}
+
+KeySection DistributedKeys() {
+  return {
+      "distributed",
+      "train.tensorflow.distributed, train.muster.distributed",
+      {RoleRow("worker", 1, kMostRoleTasks, "1", "workers; the first of them is the master, unless master is given"),
+       RoleRow("ps", 0, kMostRoleTasks, "0", "parameter servers"),
+       RoleRow("master", 1, 1, "the first worker", "a master besides the workers"),
+       {"evaluator",
+        {TruthForm(), WholeForm(0, 1), SectionForm("evaluator", "{count, resources, restart}")},
+        "false",
+        "a task that evaluates, outside the cluster"}}};
+}
+
+KeySection TorchrunKeys() {
+  return {
+      "torchrun",
+      "train.torchrun",
+      {{"workers", {WholeForm(1, kMostRoleTasks)}, "1", "groups of processes, what torchrun calls nodes"},
+       {"processes", {WholeForm(1, kMostRoleTasks)}, "1", "of each group"},
+       ResourcesRow("train.resources", "of each group: its processes share its GPUs, and have equal parts of the rest"),
+       RestartRow("train.restart", "of each process; what isn't said here is as in train.restart")}};
+}
+
+KeySection ResourceKeys() {
+  return {"resources",
+          "train.resources, those of a role and of torchrun",
+          {{"cpus", {PositiveForm()}, "no limit", "of one core: 0.5 is half of one"},
+           {"mem", {MemoryForm()}, "no limit", "a task that takes more is ended, and that is said"},
+           {"gpus", {WholeForm(0, 64)}, "0", "that it sees, of those that are free"}}};
+}
+
+KeySection RestartKeys() {
+  return {"restart",
+          "train.restart, those of a role and of torchrun",
+          {{"policy",
+            {WordForm({"never", "on-failure", "always"})},
+            "on-failure",
+            "on-failure: when a signal ended it, or an exit code that says that trying again may help"},
+           {"limit", {WholeForm(0, 1'000'000)}, "3", "restarts at most"},
+           {"backoff",
+            {SecondsForm()},
+            "250ms",
+            "before the second restart in a row; doubles from one to the next, up to 10s; a longer one stays"}}};
+}
+
+KeySection RangeKeys() {
+  return {"range",
+          "train.parameters.NAME.range",
+          {{"min", {NumberForm()}, "required", "the first value"},
+           {"max", {NumberForm()}, "required", "the last value, if it falls on the step"},
+           {"step",
+            {PositiveForm()},
+            "10 if logarithmic",
+            "from one value to the next; needed unless logarithmic, and then a factor above 1"},
+           {"logarithmic", {TruthForm()}, "false", "each value is step times the one before; random values likewise"}}};
+}
+
+std::vector<KeySection> AllExperimentKeys() {
+  return {FileKeys(),
+          TrainKeys(),
+          FrameworkKeys("tensorflow"),
+          FrameworkKeys("muster"),
+          {"pytorch", "train.pytorch", {VersionRow("installed in a virtual environment; -gpu: the build for GPUs")}},
+          DistributedKeys(),
+          RoleKeys("worker", 1, kMostRoleTasks),
+          RoleKeys("ps", 0, kMostRoleTasks),
+          RoleKeys("master", 1, 1),
+          RoleKeys("evaluator", 0, 1),
+          TorchrunKeys(),
+          ResourceKeys(),
+          RestartKeys(),
+          {"parameter",
+           "train.parameters.NAME",
+           {{"range", {SectionForm("range", "{min, max, step, logarithmic}")}, "required", "evenly spaced numbers"}}},
+          RangeKeys(),
+          {"volume",
+           "train.volumes, an item",
+           {{"host", {AbsolutePathForm()}, "required", "a folder or file of the machine"},
+            {"path", {AbsolutePathForm()}, "as host", "where tasks see it"},
+            {"writable", {TruthForm()}, "false", "whether they may write there"}}}};
+}
+
+}  // namespace
+
+std::string AcceptedText(const std::vector<KeyForm>& forms) {
+  std::string text;
+  for (size_t i = 0; i < forms.size(); ++i)
+    absl::StrAppend(&text, i == 0 ? "" : i + 1 == forms.size() ? ", or " : ", ", forms[i].text);
+  return text;
+}
+
+std::string KeyRow::Accepted() const { return AcceptedText(forms); }
+
+std::vector<std::string> KeySection::Names() const {
+  std::vector<std::string> names;
+  for (const KeyRow& row : keys) names.push_back(row.name);
+  return names;
+}
+
+const std::vector<KeySection>& ExperimentKeys() {
+  static const std::vector<KeySection> table = AllExperimentKeys();
+  return table;
+}
+
+const KeySection& ExperimentKeySection(std::string_view name) {
+  const std::vector<KeySection>& table = ExperimentKeys();
+  const auto found =
+      std::find_if(table.begin(), table.end(), [name](const KeySection& section) { return section.name == name; });
+  MUSTER_CHECK(found != table.end());  // the table's own
+  return *found;
+}
+
+}  // namespace muster

@@ -1,0 +1,118 @@
+#include "muster/launch/spec/yaml_tree.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::yaml_tree_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+YamlNode Parsed(const std::string& text) {
+  auto tree = ParseYaml(text, "f.yml");
+  EXPECT_TRUE(tree.ok()) << tree.status();
+  return tree.ok() ? *tree : YamlNode();
+}
+
+std::string Mistake(const std::string& text) {
+  const auto tree = ParseYaml(text, "f.yml");
+  EXPECT_EQ(tree.status().code(), absl::StatusCode::kInvalidArgument) << text;
+  return std::string(tree.status().message());
+}
+
+TEST(YamlTree, KeepsTextKindsAndLines) {
+  const YamlNode tree = Parsed("a: 0.10\nb:\n  - 'x'\n  - y\n\nc: {d: 1e-4,\n    e: ~}\nf:\n");
+  ASSERT_EQ(tree.kind, YamlKind::kMap);
+  EXPECT_THAT(tree.keys, ElementsAre("a", "b", "c", "f"));
+  EXPECT_EQ(tree.Find("a")->text, "0.10");
+  EXPECT_FALSE(tree.Find("a")->quoted);
+  const YamlNode& b = *tree.Find("b");
+  ASSERT_EQ(b.kind, YamlKind::kList);
+  EXPECT_EQ(b.line, 2);
+  EXPECT_TRUE(b.items[0].quoted);
+  EXPECT_EQ(b.items[0].line, 3);
+  EXPECT_FALSE(b.items[1].quoted);
+  EXPECT_EQ(b.items[1].line, 4);
+  const YamlNode& c = *tree.Find("c");
+  EXPECT_EQ(c.line, 6);
+  EXPECT_EQ(c.Find("e")->line, 7);
+  EXPECT_EQ(c.Find("e")->kind, YamlKind::kEmpty);
+  EXPECT_EQ(tree.Find("f")->kind, YamlKind::kEmpty);
+  EXPECT_EQ(tree.Find("g"), nullptr);
+  EXPECT_EQ(tree.Find("a")->Find("b"), nullptr);
+}
+
+TEST(YamlTree, BlocksAreText) {
+  const YamlNode tree = Parsed("folded: >-\n  one\n  two\nkept: |+\n  1\n\nliteral: |\n  1\n");
+  EXPECT_EQ(tree.Find("kept")->text, "1\n\n");
+  EXPECT_EQ(tree.Find("folded")->text, "one two");
+  EXPECT_TRUE(tree.Find("folded")->quoted);
+  EXPECT_EQ(tree.Find("literal")->text, "1\n");
+  EXPECT_TRUE(tree.Find("literal")->quoted);
+}
+
+TEST(YamlTree, KeepsKeysThatAreThereTwice) {
+  const YamlNode tree = Parsed("a: 1\nb: 2\na: 3\n");
+  EXPECT_THAT(tree.keys, ElementsAre("a", "b", "a"));
+  EXPECT_EQ(tree.items[2].text, "3");
+  EXPECT_EQ(tree.items[2].line, 3);
+  EXPECT_EQ(tree.Find("a")->text, "1");
+}
+
+TEST(YamlTree, WritesAliasesOut) {
+  const YamlNode tree = Parsed("a: &x {cpus: 2}\nb: *x\n");
+  EXPECT_EQ(tree.Find("b")->Find("cpus")->text, "2");
+}
+
+TEST(YamlTree, EmptyTextIsAnEmptyNode) {
+  EXPECT_EQ(Parsed("").kind, YamlKind::kEmpty);
+  EXPECT_EQ(Parsed("# nothing\n").kind, YamlKind::kEmpty);
+  EXPECT_EQ(Parsed("---\n").kind, YamlKind::kEmpty);
+}
+
+TEST(YamlTree, SaysWhereTheSyntaxIsWrong) {
+  EXPECT_THAT(Mistake("a: 1\nb: [1, 2\nc: 3\n"), StartsWith("f.yml:"));
+  for (const char* text : {"a: 1\nb: \"never closed\n", "a: 1\nb: \"never closed", "a: 1\nb: 'x\nc: 1\n"})
+    EXPECT_THAT(Mistake(text), AllOf(StartsWith("f.yml:"), HasSubstr("is no YAML: a quote that begins")));
+  EXPECT_THAT(Mistake("run: echo a: b\n"), AllOf(StartsWith("f.yml:1: is no YAML: "), HasSubstr("between quotes")));
+  EXPECT_THAT(Mistake("a: 1\n\tb: 2\n"), StartsWith("f.yml:2: is no YAML: "));
+  EXPECT_THAT(Mistake("a: 1\n  b: 2\n"), StartsWith("f.yml:2: is no YAML: "));
+  EXPECT_THAT(Mistake("a: *nobody\n"), StartsWith("f.yml:1: is no YAML: "));
+}
+
+TEST(YamlTree, AdvisesQuotesForTemplatesAtTheBeginning) {
+  EXPECT_THAT(Mistake("a: 1\nrun: {{ program }} --x\n"), HasSubstr("must stand in quotes"));
+  EXPECT_THAT(Mistake("a: 1\nrun: {{ program }}\n"), AllOf(StartsWith("f.yml:2: "), HasSubstr("must stand in quotes")));
+}
+
+TEST(YamlTree, RefusesWhatCouldFillTheMemory) {
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 9; ++i) {
+    absl::StrAppend(&bomb, "a", i, ": &a", i, " [");
+    for (int j = 0; j < 10; ++j) absl::StrAppend(&bomb, j == 0 ? "" : ", ", "*a", i - 1);
+    absl::StrAppend(&bomb, "]\n");
+  }
+  EXPECT_THAT(Mistake(bomb), HasSubstr("more than 100000 values"));
+  EXPECT_THAT(Mistake("a: &a [*a]\n"), HasSubstr("an alias of what it stands in"));
+  EXPECT_THAT(Mistake("a: " + std::string(100, '[') + std::string(100, ']')), HasSubstr("nested more than 64 deep"));
+  EXPECT_THAT(Mistake("a: " + std::string(100'000, '[')), StartsWith("f.yml:1: "));
+}
+
+TEST(YamlTree, EndsWhateverComesFirstOrLast) {
+  for (const char* text : {",", "]", "}", ", a: 1\n", "a: 1\n, b: 2\n", "{a: 1}]\n", "- a\n)\n,\n", "[:", "{:", "[[:"})
+    EXPECT_THAT(Mistake(text), StartsWith("f.yml:")) << text;
+}
+
+TEST(YamlTree, RefusesOtherThings) {
+  EXPECT_THAT(Mistake("a: 1\n---\nb: 2\n"), StartsWith("f.yml:3: is behind the end: a second document"));
+  EXPECT_THAT(Mistake("a: 1\n[x]: 2\n"), StartsWith("f.yml:2: a key must be a word"));
+  EXPECT_THAT(Mistake(std::string("a: 1\nb: \0\n", 10)), StartsWith("f.yml:2: is no text"));
+}
+
+}  // namespace
+}  // namespace muster::yaml_tree_test

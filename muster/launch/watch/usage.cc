@@ -1,0 +1,139 @@
+#include "muster/launch/watch/usage.h"
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace muster {
+namespace {
+
+// The number in a cgroup's file: all of it, or (`key`) what stands behind that word.
+std::optional<int64_t> CgroupNumber(const std::string& folder, const char* file, std::string_view key = {}) {
+  std::ifstream lines(absl::StrCat(folder, "/", file));
+  std::string word;
+  int64_t number = 0;
+  if (key.empty()) {
+    if (lines >> number) return number;
+    return std::nullopt;
+  }
+  while (lines >> word >> number)
+    if (word == key) return number;
+  return std::nullopt;
+}
+
+// Of cgroup v2, else of v1's memory controller. Without what the kernel would drop first, files read once: a task that
+// reads its input doesn't seem to run full by that.
+std::optional<int64_t> CgroupMemory(const std::string& folder) {
+  std::optional<int64_t> used = CgroupNumber(folder, "memory.current");
+  std::optional<int64_t> cached = CgroupNumber(folder, "memory.stat", "inactive_file");
+  if (!used.has_value()) {
+    used = CgroupNumber(folder, "memory.usage_in_bytes");
+    cached = CgroupNumber(folder, "memory.stat", "total_inactive_file");
+  }
+  if (!used.has_value()) return std::nullopt;
+  return std::max<int64_t>(0, *used - cached.value_or(0));
+}
+
+std::optional<double> CgroupCpuSeconds(const std::string& folder) {
+  if (const auto micros = CgroupNumber(folder, "cpu.stat", "usage_usec")) return static_cast<double>(*micros) / 1e6;
+  if (const auto nanos = CgroupNumber(folder, "cpuacct.usage")) return static_cast<double>(*nanos) / 1e9;
+  return std::nullopt;
+}
+
+void AddGpusOf(const std::string& visible, const std::vector<GpuUsage>& gpus, TaskUsage& usage) {
+  double percent = 0;
+  int with_percent = 0;
+  for (const absl::string_view name : absl::StrSplit(visible, ',', absl::SkipWhitespace())) {
+    const GpuUsage* gpu = FindGpu(gpus, std::string_view(name.data(), name.size()));
+    if (gpu == nullptr) continue;
+    ++usage.gpus;
+    if (gpu->percent.has_value()) {
+      percent += *gpu->percent;
+      ++with_percent;
+    }
+    if (gpu->mem_bytes.has_value()) usage.gpu_mem_bytes = usage.gpu_mem_bytes.value_or(0) + *gpu->mem_bytes;
+    if (gpu->mem_total.has_value()) usage.gpu_mem_total = usage.gpu_mem_total.value_or(0) + *gpu->mem_total;
+  }
+  if (with_percent > 0) usage.gpu_percent = percent / with_percent;
+}
+
+}  // namespace
+
+std::map<pid_t, int64_t> ResidentBytesOf(const std::vector<pid_t>& pids, const std::string& proc) {
+  std::map<pid_t, int64_t> bytes;
+  for (const pid_t pid : pids) bytes[pid] = 0;
+  for (const auto& [pid, sums] : SumsByLeader(ReadProcesses(proc), pids)) bytes[pid] = sums.resident_bytes;
+  return bytes;
+}
+
+std::optional<double> UsageReader::CpuPercent(const std::string& name, const Before& present) {
+  const auto [before, is_new] = before_.try_emplace(name, present);
+  if (is_new) return std::nullopt;
+  const Before last = std::exchange(before->second, present);
+  const double seconds = absl::ToDoubleSeconds(present.when - last.when);
+  if (last.pid != present.pid || seconds <= 0) return std::nullopt;
+  // Less than before: a process has gone whose time nobody of the task has taken over.
+  return std::max(0.0, (present.cpu_seconds - last.cpu_seconds) / seconds * 100);
+}
+
+std::map<std::string, TaskUsage> UsageReader::Read(const std::vector<std::pair<std::string, TaskRecord>>& tasks,
+                                                   absl::Time now) {
+  std::vector<pid_t> pids;
+  bool any_gpu = false;
+  for (const auto& [name, task] : tasks) {
+    if (task.pid > 0) pids.push_back(task.pid);
+    any_gpu |= !task.gpus.empty();
+  }
+  const std::map<pid_t, ProcessSums> sums = SumsByLeader(ReadProcesses(sources_.proc), pids);
+  const std::vector<GpuUsage> gpus = any_gpu ? ReadGpuUsage(sources_.gpu_program) : std::vector<GpuUsage>();
+  std::map<std::string, TaskUsage> usages;
+  for (const auto& [name, task] : tasks) {
+    const auto found = sums.find(task.pid);
+    const ProcessSums of_processes = found == sums.end() ? ProcessSums() : found->second;
+    std::optional<int64_t> mem;
+    std::optional<double> cpu_seconds;
+    if (!task.cgroup.empty()) {
+      mem = CgroupMemory(task.cgroup);
+      cpu_seconds = CgroupCpuSeconds(task.cgroup);
+    }
+    TaskUsage& usage = usages[name];
+    usage.mem_bytes = mem.value_or(of_processes.resident_bytes);
+    usage.mem_limit = task.mem_limit > 0 ? task.mem_limit : sources_.machine_mem_bytes;
+    usage.cpu_percent = CpuPercent(name, {task.pid, cpu_seconds.value_or(of_processes.cpu_seconds), now});
+    AddGpusOf(task.gpus, gpus, usage);
+  }
+  std::erase_if(before_, [&usages](const auto& before) { return !usages.contains(before.first); });
+  return usages;
+}
+
+TaskUsage TotalUsage(const std::map<std::string, TaskUsage>& tasks, int64_t machine_mem_bytes) {
+  TaskUsage total;
+  double gpu_percent = 0;
+  int with_percent = 0;
+  const auto add = [](const auto& some, auto& sum) {
+    if (some.has_value()) sum = sum.value_or(0) + *some;
+  };
+  for (const auto& [name, usage] : tasks) {
+    add(usage.cpu_percent, total.cpu_percent);
+    total.mem_bytes += usage.mem_bytes;
+    total.mem_limit += usage.mem_limit;
+    total.gpus += usage.gpus;
+    if (usage.gpu_percent.has_value()) {
+      gpu_percent += *usage.gpu_percent * usage.gpus;
+      with_percent += usage.gpus;
+    }
+    add(usage.gpu_mem_bytes, total.gpu_mem_bytes);
+    add(usage.gpu_mem_total, total.gpu_mem_total);
+  }
+  if (with_percent > 0) total.gpu_percent = gpu_percent / with_percent;
+  if (machine_mem_bytes > 0) total.mem_limit = std::min(total.mem_limit, machine_mem_bytes);
+  if (tasks.empty()) total.mem_limit = machine_mem_bytes;
+  return total;
+}
+
+}  // namespace muster

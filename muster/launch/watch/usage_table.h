@@ -1,0 +1,32 @@
+// What `muster monitor` shows of an experiment's tasks, as lines of a table and as JSON. Pure, thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/launch/registry/run_state.h"
+#include "muster/launch/watch/progress.h"
+#include "muster/launch/watch/usage.h"
+
+namespace muster {
+
+struct UsageRow {
+  std::string name;  // "4.worker.1"
+  std::string project;
+  RunState state = RunState::kCreated;
+  std::optional<TaskUsage> usage;  // while it runs
+  TaskProgress progress;
+};
+
+// The headings, then a line a row. Without a GPU its columns say N/A, what isn't known "-". The columns of the
+// training's progress are there if any row has some.
+std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows);
+
+// One line: {"time": …, "tasks": [{"id", "project", "state", "cpu_percent", …}]}, with null for what isn't known.
+// Memory in bytes.
+std::string UsageJson(const std::vector<UsageRow>& rows, absl::Time now);
+
+}  // namespace muster
