@@ -118,16 +118,6 @@ absl::StatusOr<std::vector<ExperimentId>> Wanted(Registry& registry, const KillF
   return ids;
 }
 
-absl::StatusOr<size_t> WidthOf(Registry& registry, const RunRecord& run) {
-  size_t width = FullName(run.id, {kBuildJob, 0}).size();
-  for (int i = run.runs > 0 ? 1 : 0; i <= run.runs; ++i) {
-    const ExperimentId id = run.runs > 0 ? ExperimentId{.number = run.id.number, .run = i} : run.id;
-    ASSIGN_OR_RETURN(const std::vector<TaskRecord> tasks, registry.Tasks(id));
-    for (const TaskRecord& task : tasks) width = std::max(width, FullName(id, task.task).size());
-  }
-  return width;
-}
-
 // A run of a grid that waits for its turn has no supervisor: with its lock in hand nobody else writes its state.
 absl::Status EndBeforeItBegins(const OpenedHome& opened, RunRecord run) {
   RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(opened.home.folder(run.id)));
@@ -154,7 +144,7 @@ absl::StatusOr<std::unique_ptr<Victim>> Hold(const OpenedHome& opened, const Exp
     ASSIGN_OR_RETURN(const RunRecord still, opened.registry->Run(id));
     // A supervisor holds its lock to its end: it was the one with that number all the time.
     if (pid_fd >= 0 && RunLock::IsHeld(lock) && still.supervisor == run.supervisor && !HasEnded(still.state)) {
-      ASSIGN_OR_RETURN(const size_t width, WidthOf(*opened.registry, run));
+      ASSIGN_OR_RETURN(const size_t width, WidthOfNames(*opened.registry, run));
       auto victim = std::make_unique<Victim>(id, pid_fd, OpenLog(opened.home, run), width);
       RETURN_IF_ERROR(victim->ShowStates());  // from here on
       return victim;
