@@ -114,8 +114,8 @@ absl::Status ShowRuns(Registry& registry, const RunRecord& grid, bool json) {
 
 // Why a task is as it is, for the table.
 std::string WhyText(const TaskRecord& task) {
-  if (!task.reason.empty()) return task.reason;
-  return task.exit.has_value() && HasEnded(task.state) ? task.exit->ToString() : "";
+  const std::string end = !task.reason.empty() ? task.reason : task.exit.has_value() ? task.exit->ToString() : "";
+  return end.empty() || HasEnded(task.state) ? end : "was started again: " + end;
 }
 
 absl::Status ShowTasks(Registry& registry, const RunRecord& run, const ExperimentName& name, bool json) {

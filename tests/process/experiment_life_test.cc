@@ -21,6 +21,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -251,12 +252,16 @@ TEST_F(ExperimentLife, AFailedMasterEndsTheOthersAndIsNamedWithItsLastLines) {
 TEST_F(ExperimentLife, AKilledWorkerIsStartedAgain) {
   const ScriptGate gate(Aside("gate"));
   WriteCluster(absl::StrCat("case $type in master) read line < ", gate.path(),
-                            ";; ps) sleep 1000;; *) if [ -e $OUTPUT_DIR/was ]; then echo again; echo > ", gate.path(),
-                            "; else touch $OUTPUT_DIR/was; kill -9 $$; fi;; esac"));
-  const std::string shown = Out({"train", "--no-venv"});
-  EXPECT_THAT(StatesOf(shown, "1.worker.1"),
+                            ";; ps) sleep 1000;; *) if [ -e $OUTPUT_DIR/was ]; then echo again; read line < ",
+                            gate.path(), "; else touch $OUTPUT_DIR/was; kill -9 $$; fi;; esac"));
+  const auto train = StartMuster({"train", "--no-venv"});
+  AwaitLines(*train, "1.worker.1", 7);
+  EXPECT_THAT(Out({"status", "1"}), ContainsRegex("1\\.worker\\.1 +RUNNING .*was started again: .*signal 9"));
+  gate.LetThrough(2);
+  EXPECT_EQ(train->Wait(), 0);
+  EXPECT_THAT(StatesOf(train->out, "1.worker.1"),
               ElementsAre("CREATED", "PENDING", "STARTING", "RUNNING", "STARTING", "RUNNING", "FINISHED"));
-  EXPECT_THAT(LinesOf(shown, "1.worker.1"), Contains("again"));
+  EXPECT_THAT(LinesOf(train->out, "1.worker.1"), Contains("again"));
   EXPECT_EQ(TasksOf("1")["1.worker.1"]["restarts"], 1);
 }
 
