@@ -28,9 +28,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "End experiments, or runs of grids, and wait until they have ended";
+constexpr char kKillDescription[] = "End experiments, or runs of grids, and wait until they have ended";
 
-constexpr char kFooter[] = R"(
+constexpr char kKillFooter[] = R"(
 All tasks are asked to end (SIGTERM), parameter servers last, and killed when their time is over (--stop-grace of muster
 train). With --now, or when Ctrl-C is pressed while this command waits, they are killed at once.
 
@@ -247,12 +247,12 @@ int KillAndReport(const KillFlags& flags) {
 
 void AddKillCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<KillFlags>();
-  CLI::App* command = app.add_subcommand("kill", kDescription);
+  CLI::App* command = app.add_subcommand("kill", kKillDescription);
   command->add_option("ID", flags->ids, "Experiments, or runs of grids")->type_name("")->check(RefuseEmptyId);
   command->add_flag("--all", flags->all, "All that go on, of all projects");
   command->add_flag("--now", flags->now, "Kill at once, without asking");
   command->add_flag("--json", flags->json, "The ended experiments as JSON, instead of lines");
-  command->footer(kFooter);
+  command->footer(kKillFooter);
   command->callback([flags, &exit_code] { exit_code = KillAndReport(*flags); });
 }
 
