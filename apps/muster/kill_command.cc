@@ -170,6 +170,7 @@ bool WaitForNews(const Victims& victims, int interrupt_fd) {
     fds.push_back({victim->wake_fd(), POLLIN, 0});
     if (victim->wake_fd() < 0) patience = 100;
   }
+  if (fds.size() == 1) return false;  // all have ended meanwhile
   (void)poll(fds.data(), fds.size(), patience);
   return fds[0].revents != 0;
 }
