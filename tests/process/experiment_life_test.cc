@@ -294,14 +294,20 @@ TEST_F(ExperimentLife, AnotherAttemptGoesOnWhereTheLastOneEnded) {
   const json before = Json({"show", "1"});
   WriteExperiment(
       "parameters: {step: 1, other: 2}\nrun: echo edited; test -e $OUTPUT_DIR/saved && echo resumed $STEP $OTHER");
-  const std::string shown = Out({"train", "--experiment", "1"});
-  EXPECT_THAT(LinesOf(shown, "1.master"), AllOf(Contains("edited"), Contains("resumed 5 2")));
+  const Said again = Muster({"train", "--experiment", "1"});
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(LinesOf(again.out, "1.master"), AllOf(Contains("edited"), Contains("resumed 5 2")));
+  EXPECT_THAT(again.err,
+              HasSubstr("muster train: step is 5 as before, not 1 as in muster.yml now; --param step=VALUE"));
+  EXPECT_THAT(again.err, Not(HasSubstr("other is")));
   const json after = Json({"show", "1"});
   EXPECT_EQ(after["state"], "FINISHED");
   EXPECT_EQ(after["attempt"], 2);
   EXPECT_EQ(after["output_dir"], before["output_dir"]);
   EXPECT_EQ(after["exit_code"], 0);
-  EXPECT_THAT(LinesOf(Out({"train", "--experiment", "1", "--param", "other=3"}), "1.master"), Contains("resumed 5 3"));
+  const Said other = Muster({"train", "--experiment", "1", "--param", "other=3"});
+  EXPECT_THAT(LinesOf(other.out, "1.master"), Contains("resumed 5 3"));
+  EXPECT_THAT(other.err, Not(HasSubstr("other is"))) << "the user has just said so";
   EXPECT_EQ(Json({"ls"}).size(), 1) << "no new one";
 }
 
