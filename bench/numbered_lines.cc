@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/string_view.h"
+#include "muster/base/absl_view.h"
 
 namespace muster::bench {
 namespace {
@@ -53,7 +53,7 @@ int PrintNumberedLines(int64_t count, const std::string& gate) {
 bool LineCount::Take(std::string_view task, std::string_view line) {
   int64_t number = 0;
   if (line.size() != kDigits + kBehindNumber.size() || line.substr(kDigits) != kBehindNumber ||
-      !absl::SimpleAtoi(absl::string_view(line.data(), kDigits), &number))
+      !absl::SimpleAtoi(AbslView(line.substr(0, kDigits)), &number))
     return false;
   auto found = next_.find(task);
   if (found == next_.end()) found = next_.emplace(std::string(task), 0).first;

@@ -39,6 +39,25 @@ function(muster_layer name)
   endif()
 endfunction()
 
+# What nearly every test includes, compiled once. Only where several files are compiled as one anyway: the presets that
+# compile each by itself (dev, notorch) find out what a file forgets to include.
+function(muster_share_test_header name)
+  if(NOT CMAKE_UNITY_BUILD)
+    return()
+  endif()
+  if(NOT TARGET muster_test_header)
+    file(WRITE ${CMAKE_BINARY_DIR}/test_header.cc.new "// Exists so that the tests' header is precompiled once.\n")
+    file(COPY_FILE ${CMAKE_BINARY_DIR}/test_header.cc.new ${CMAKE_BINARY_DIR}/test_header.cc ONLY_IF_DIFFERENT)
+    add_library(muster_test_header OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_header.cc)
+    target_link_libraries(muster_test_header PRIVATE muster_options GTest::gmock absl::statusor absl::strings)
+    target_compile_options(muster_test_header PRIVATE -O0)
+    target_precompile_headers(muster_test_header PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
+      <algorithm> <filesystem> <fstream> <functional> <map> <memory> <optional> <set> <string> <thread> <vector>
+      <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_split.h> <absl/time/time.h>)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM muster_test_header)
+endfunction()
+
 # muster_test(NAME SOURCES file... LIBS library... [LABELS label...] [TIMEOUT seconds]): a GoogleTest program, run whole by
 # `./dev test`. Label `process`: it starts programs and looks at the machine, so it runs alone and not under sanitizers.
 # The tests' own files are not optimised, what they test is: they are half of what is compiled, and compile in 5/8 of the
@@ -50,6 +69,7 @@ function(muster_test name)
   target_compile_definitions(${name} PRIVATE MUSTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}" MUSTER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   if(NOT "${T_LIBS}" MATCHES "torch|estimator")
     target_compile_options(${name} PRIVATE -O0)
+    muster_share_test_header(${name})
   endif()
   set_property(GLOBAL APPEND PROPERTY MUSTER_TEST_TARGETS ${name})
   add_test(NAME ${name} COMMAND ${name})

@@ -18,9 +18,10 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "How the workers' updates can be combined: --algorithm=NAME of a training program";
+constexpr char kAlgorithmsDescription[] =
+    "How the workers' updates can be combined: --algorithm=NAME of a training program";
 
-constexpr char kFooter[] = R"(
+constexpr char kAlgorithmsFooter[] = R"(
 Examples:
   muster algorithms              all names, a line each
   muster algorithms downpour     its formula, parameters with their defaults, where it comes from, when to take it
@@ -129,9 +130,9 @@ int Run(const CLI::Option& given, const std::string& name) {
 
 void AddAlgorithmsCommand(CLI::App& app, int& exit_code) {
   auto name = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("algorithms", kDescription);
+  CLI::App* command = app.add_subcommand("algorithms", kAlgorithmsDescription);
   const CLI::Option* option = command->add_option("NAME", *name, "One of them, by its name or an alias")->type_name("");
-  command->footer(kFooter);
+  command->footer(kAlgorithmsFooter);
   command->callback([name, option, &exit_code] { exit_code = Run(*option, *name); });
 }
 

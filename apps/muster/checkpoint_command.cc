@@ -31,9 +31,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "List, show, compare, verify, reshard and load checkpoints";
+constexpr char kCheckpointDescription[] = "List, show, compare, verify, reshard and load checkpoints";
 
-constexpr char kFooter[] = R"(
+constexpr char kCheckpointFooter[] = R"(
 PATH is a checkpoint ("model_dir/model.ckpt-100"), or a model_dir, of which the newest checkpoint is meant.
 
 Examples:
@@ -47,7 +47,7 @@ Examples:
 `muster checkpoint COMMAND --help` explains one of them. A mistake in the words is one line on stderr and exit code 2; a
 checkpoint that is damaged or can't be read is exit code 1, and the line names the file.)";
 
-constexpr char kLsFooter[] = R"(
+constexpr char kCheckpointLsFooter[] = R"(
 Oldest first, in order of commits. Sizes are looked at, contents are not (`verify` does that).
 
 Example:
@@ -61,7 +61,7 @@ preserved: kept for ever (keep_checkpoint_every_n_hours). DAMAGED: the manifest 
 has another size. With --json one line: a list of {"name", "global_step", "time", "bytes", "parts", "rule", "newest",
 "preserved", "damage"}; damage is null for a good one.)";
 
-constexpr char kShowFooter[] = R"(
+constexpr char kCheckpointShowFooter[] = R"(
 Without NAME: global step, rule, parts, variables with their slots and slices ("part 0@50[2,10]": rows from element 50 on
 in part 0), names and sizes of the extras. A NAME is a variable, or a variable and its slot ("fc.weight/momentum"): then
 number of values, least, largest, mean, Euclidean norm of those that are numbers, and how many are NaN.
@@ -99,7 +99,7 @@ Example:
 
 Prints the path of the new checkpoint.)";
 
-struct Options {
+struct CheckpointOptions {
   std::string path;
   std::string other;  // diff's second
   std::vector<std::string> names;
@@ -149,7 +149,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& path, 
   return reader;
 }
 
-int Ls(const Options& options) {
+int Ls(const CheckpointOptions& options) {
   const auto list = ListWithContents(PosixFileSystem(), options.path);
   if (!list.ok()) return Complain("ls", list);
   std::fputs((options.json ? ListingJson(*list) : ListingTable(*list)).c_str(), stdout);
@@ -173,7 +173,7 @@ absl::StatusOr<NamedStatistics> StatisticsNamed(const CheckpointReader& checkpoi
   return NamedStatistics{name, *statistics};
 }
 
-int Show(const Options& options) {
+int Show(const CheckpointOptions& options) {
   const auto checkpoint = Open(options.path, /*verify_checksums=*/false);
   if (!checkpoint.ok()) return Complain("show", checkpoint);
   const Manifest& manifest = (*checkpoint)->manifest();
@@ -197,7 +197,7 @@ absl::StatusOr<double> ParseTolerance(const std::string& text) {
   return absl::InvalidArgumentError(absl::StrCat("--tolerance: ", Quoted(text), "; accepted: a number from 0"));
 }
 
-int Diff(const Options& options) {
+int Diff(const CheckpointOptions& options) {
   const auto tolerance = ParseTolerance(options.tolerance);
   if (!tolerance.ok()) return Complain("diff", tolerance);
   const auto a = Open(options.path, /*verify_checksums=*/true);
@@ -210,7 +210,7 @@ int Diff(const Options& options) {
   return lines->empty() ? 0 : 1;
 }
 
-absl::StatusOr<std::vector<std::string>> ToVerify(const Options& options) {
+absl::StatusOr<std::vector<std::string>> ToVerify(const CheckpointOptions& options) {
   const std::string& path = options.path;
   if (!options.all) {
     ASSIGN_OR_RETURN(const std::string newest, FindCheckpoint(PosixFileSystem(), path));
@@ -222,7 +222,7 @@ absl::StatusOr<std::vector<std::string>> ToVerify(const Options& options) {
   return paths;
 }
 
-int Verify(const Options& options) {
+int Verify(const CheckpointOptions& options) {
   const auto paths = ToVerify(options);
   if (!paths.ok()) return Complain("verify", paths);
   int exit_code = 0;
@@ -236,7 +236,7 @@ int Verify(const Options& options) {
   return exit_code;
 }
 
-int Reshard(const Options& options) {
+int Reshard(const CheckpointOptions& options) {
   const auto chosen = ParsePlacementFlags(options.placement);
   if (!chosen.ok()) return Complain("reshard", chosen);
   const auto from = Open(options.path, /*verify_checksums=*/true);
@@ -252,7 +252,7 @@ int Reshard(const Options& options) {
   return 0;
 }
 
-int Load(const Options& options) {
+int Load(const CheckpointOptions& options) {
   if (const auto parsed = ParseHostPort(options.ps); !parsed.ok())
     return Complain("load", absl::StatusOr<std::string>(
                                 absl::InvalidArgumentError(absl::StrCat("--ps: ", parsed.status().message()))));
@@ -275,8 +275,8 @@ constexpr char kPathHelp[] = "A checkpoint, or a model_dir (its newest)";
 
 // A command on `options.path`, called `path_name` in its help.
 CLI::App* AddOne(CLI::App& parent, const char* name, const char* description, const char* footer,
-                 const std::shared_ptr<Options>& options, int (*run)(const Options&), int& exit_code,
-                 const char* path_name = "PATH", const char* path_help = kPathHelp) {
+                 const std::shared_ptr<CheckpointOptions>& options, int (*run)(const CheckpointOptions&),
+                 int& exit_code, const char* path_name = "PATH", const char* path_help = kPathHelp) {
   CLI::App* command = parent.add_subcommand(name, description);
   command->add_option(path_name, options->path, path_help)->required()->type_name("");
   command->footer(footer);
@@ -287,16 +287,16 @@ CLI::App* AddOne(CLI::App& parent, const char* name, const char* description, co
 }  // namespace
 
 void AddCheckpointCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("checkpoint", kDescription);
+  auto options = std::make_shared<CheckpointOptions>();
+  CLI::App* command = app.add_subcommand("checkpoint", kCheckpointDescription);
   command->require_subcommand(1);
-  command->footer(kFooter);
+  command->footer(kCheckpointFooter);
 
-  CLI::App* ls =
-      AddOne(*command, "ls", "The checkpoints of a model_dir", kLsFooter, options, Ls, exit_code, "DIR", "A model_dir");
+  CLI::App* ls = AddOne(*command, "ls", "The checkpoints of a model_dir", kCheckpointLsFooter, options, Ls, exit_code,
+                        "DIR", "A model_dir");
   ls->add_flag("--json", options->json, "One line of JSON");
 
-  CLI::App* show = AddOne(*command, "show", "What a checkpoint holds", kShowFooter, options, Show, exit_code);
+  CLI::App* show = AddOne(*command, "show", "What a checkpoint holds", kCheckpointShowFooter, options, Show, exit_code);
   show->add_option("NAME", options->names, "Variables or slots whose values are summed up")->type_name("");
   show->add_flag("--json", options->json, "One line of JSON");
 

@@ -15,9 +15,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Show what TF_CONFIG and the cluster flags make of a process";
+constexpr char kClusterDescription[] = "Show what TF_CONFIG and the cluster flags make of a process";
 
-constexpr char kFooter[] = R"(
+constexpr char kClusterFooter[] = R"(
 Without flags and TF_CONFIG the process is alone: worker 0, its own chief. Flags win
 over TF_CONFIG. A cluster has one chief, or one master (its old name), or worker 0 is it.
 
@@ -42,7 +42,7 @@ std::string ToJson(const TaskConfig& config) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-int Run(std::vector<std::string> arguments) {
+int RunCluster(std::vector<std::string> arguments) {
   absl::StatusOr<TaskConfig> config = TaskConfig::FromArguments(arguments, ReadEnvironment());
   if (!config.ok()) return UsageError("cluster", config.status());
   if (!arguments.empty()) {
@@ -58,11 +58,11 @@ int Run(std::vector<std::string> arguments) {
 }  // namespace
 
 void AddClusterCommand(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("cluster", kDescription);
+  CLI::App* command = app.add_subcommand("cluster", kClusterDescription);
   // The flags are taken by the library, exactly as a training program's are, so that what is shown is what happens.
   command->allow_extras();
-  command->footer("Flags, each as --flag=value or --flag value:\n" + TaskFlagsHelp() + kFooter);
-  command->callback([command, &exit_code] { exit_code = Run(command->remaining()); });
+  command->footer("Flags, each as --flag=value or --flag value:\n" + TaskFlagsHelp() + kClusterFooter);
+  command->callback([command, &exit_code] { exit_code = RunCluster(command->remaining()); });
 }
 
 }  // namespace muster

@@ -15,9 +15,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Print what makes bash, zsh or fish complete the words of this command";
+constexpr char kCompletionDescription[] = "Print what makes bash, zsh or fish complete the words of this command";
 
-constexpr char kFooter[] = R"(
+constexpr char kCompletionFooter[] = R"(
 Commands, flags and ids of experiments are completed; anything else as files.
 
 Examples:
@@ -216,9 +216,9 @@ int Print(const CLI::App& app, const std::string& shell) {
 
 void AddCompletionCommand(CLI::App& app, int& exit_code) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("completion", kDescription);
+  CLI::App* command = app.add_subcommand("completion", kCompletionDescription);
   command->add_option("SHELL", *shell, "bash, zsh or fish")->type_name("")->required();
-  command->footer(kFooter);
+  command->footer(kCompletionFooter);
   command->callback([&app, shell, &exit_code] { exit_code = Print(app, *shell); });
 }
 

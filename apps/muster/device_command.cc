@@ -13,9 +13,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Show the canonical form of device strings";
+constexpr char kDeviceDescription[] = "Show the canonical form of device strings";
 
-constexpr char kFooter[] = R"(
+constexpr char kDeviceFooter[] = R"(
 Several strings are merged as nested scopes are: outer first, the innermost set field wins.
 
 Examples:
@@ -24,7 +24,7 @@ Examples:
 
 Prints the canonical form as a JSON string. A mistake is one line on stderr and exit code 2.)";
 
-int Run(const std::vector<std::string>& strings) {
+int ShowDevice(const std::vector<std::string>& strings) {
   DeviceSpec merged;
   for (const std::string& text : strings) {
     absl::StatusOr<DeviceSpec> device = DeviceSpec::Parse(text);
@@ -40,10 +40,10 @@ int Run(const std::vector<std::string>& strings) {
 
 void AddDeviceCommand(CLI::App& app, int& exit_code) {
   auto strings = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("device", kDescription);
+  CLI::App* command = app.add_subcommand("device", kDeviceDescription);
   command->add_option("STRING", *strings, "Device strings, outer to inner")->required()->type_name("");
-  command->footer(kFooter);
-  command->callback([strings, &exit_code] { exit_code = Run(*strings); });
+  command->footer(kDeviceFooter);
+  command->callback([strings, &exit_code] { exit_code = ShowDevice(*strings); });
 }
 
 }  // namespace muster

@@ -7,11 +7,11 @@
 namespace muster {
 namespace {
 
-using Json = nlohmann::json;
-
 // Null for what there isn't.
-Json TimeOrNull(absl::Time time) { return time == absl::InfinitePast() ? Json() : Json(ShownTime(time)); }
-Json PidOrNull(pid_t pid) { return pid == 0 ? Json() : Json(pid); }
+nlohmann::json TimeOrNull(absl::Time time) {
+  return time == absl::InfinitePast() ? nlohmann::json() : nlohmann::json(ShownTime(time));
+}
+nlohmann::json PidOrNull(pid_t pid) { return pid == 0 ? nlohmann::json() : nlohmann::json(pid); }
 
 }  // namespace
 
@@ -27,8 +27,8 @@ nlohmann::json JsonOf(const RunRecord& run) {
       {"runs", run.runs},
       {"created", ShownTime(run.created)},
       {"ended", TimeOrNull(run.ended)},
-      {"seconds", ended ? Json(absl::ToDoubleSeconds(run.ended - run.created)) : Json()},
-      {"exit_code", ended ? Json(run.exit_code) : Json()},
+      {"seconds", ended ? nlohmann::json(absl::ToDoubleSeconds(run.ended - run.created)) : nlohmann::json()},
+      {"exit_code", ended ? nlohmann::json(run.exit_code) : nlohmann::json()},
       {"supervisor", PidOrNull(run.supervisor)},
       {"folder", run.folder},
       {"tree", run.tree},
@@ -43,7 +43,7 @@ nlohmann::json JsonOf(const ExperimentId& id, const TaskRecord& task) {
       {"since", TimeOrNull(task.since)},
       {"pid", PidOrNull(task.pid)},
       {"restarts", task.restarts},
-      {"exit_code", task.exit.has_value() ? Json(task.exit->ShellCode()) : Json()},
+      {"exit_code", task.exit.has_value() ? nlohmann::json(task.exit->ShellCode()) : nlohmann::json()},
       {"reason", task.reason},
       {"gpus", task.gpus},
       {"status_address", task.status_address},

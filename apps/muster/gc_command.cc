@@ -22,9 +22,10 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Remove what no experiment needs any more from MUSTER_HOME: code, builds, environments";
+constexpr char kGcDescription[] =
+    "Remove what no experiment needs any more from MUSTER_HOME: code, builds, environments";
 
-constexpr char kFooter[] = R"(
+constexpr char kGcFooter[] = R"(
 Without flags it removes what can be had again: copies of code, builds and virtual environments that no experiment
 (`muster ls`, ended ones too) uses and nobody has used for an hour, builds that failed, and what killed processes left.
 Experiments stay, with all that they wrote.
@@ -108,7 +109,7 @@ int Run(const GcFlags& flags, bool experiments, bool keep) {
 
 void AddGcCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<GcFlags>();
-  CLI::App* command = app.add_subcommand("gc", kDescription);
+  CLI::App* command = app.add_subcommand("gc", kGcDescription);
   command->add_option("--older-than", flags->older_than_days, "Only what nobody has used for so many days (an hour)")
       ->type_name("DAYS")
       ->check(CLI::Range(0.0, 1e6));
@@ -124,7 +125,7 @@ void AddGcCommand(CLI::App& app, int& exit_code) {
           ->check(CLI::Range(0, 1000000000));
   command->add_flag("--dry-run", flags->dry_run, "Only say what would be removed");
   command->add_flag("--json", flags->json, "One JSON object instead of lines");
-  command->footer(kFooter);
+  command->footer(kGcFooter);
   command->callback(
       [flags, experiments, keep, &exit_code] { exit_code = Run(*flags, experiments->count() > 0, keep->count() > 0); });
 }

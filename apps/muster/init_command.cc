@@ -21,9 +21,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Write a commented muster.yml to begin with";
+constexpr char kInitDescription[] = "Write a commented muster.yml to begin with";
 
-constexpr char kFooter[] = R"(
+constexpr char kInitFooter[] = R"(
 Examples:
   muster init                              for a program of any kind, one task
   muster init --framework tensorflow       workers and a parameter server, which find each other by TF_CONFIG
@@ -90,13 +90,13 @@ int Run(const InitOptions& options) {
 
 void AddInitCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<InitOptions>();
-  CLI::App* command = app.add_subcommand("init", kDescription);
+  CLI::App* command = app.add_subcommand("init", kInitDescription);
   command->add_option("--framework", options->framework, "muster, tensorflow, pytorch or any")
       ->type_name("NAME")
       ->capture_default_str();
   command->add_flag("--force", options->force, "Write it whatever is there");
   command->add_flag("--json", options->json, "Say on stdout what was written, as JSON");
-  command->footer(kFooter);
+  command->footer(kInitFooter);
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }
 

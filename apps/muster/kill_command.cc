@@ -28,9 +28,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "End experiments, or runs of grids, and wait until they have ended";
+constexpr char kKillDescription[] = "End experiments, or runs of grids, and wait until they have ended";
 
-constexpr char kFooter[] = R"(
+constexpr char kKillFooter[] = R"(
 All tasks are asked to end (SIGTERM), parameter servers last, and killed when their time is over (--stop-grace of muster
 train). With --now, or when Ctrl-C is pressed while this command waits, they are killed at once.
 
@@ -118,16 +118,6 @@ absl::StatusOr<std::vector<ExperimentId>> Wanted(Registry& registry, const KillF
   return ids;
 }
 
-absl::StatusOr<size_t> WidthOf(Registry& registry, const RunRecord& run) {
-  size_t width = FullName(run.id, {kBuildJob, 0}).size();
-  for (int i = run.runs > 0 ? 1 : 0; i <= run.runs; ++i) {
-    const ExperimentId id = run.runs > 0 ? ExperimentId{.number = run.id.number, .run = i} : run.id;
-    ASSIGN_OR_RETURN(const std::vector<TaskRecord> tasks, registry.Tasks(id));
-    for (const TaskRecord& task : tasks) width = std::max(width, FullName(id, task.task).size());
-  }
-  return width;
-}
-
 // A run of a grid that waits for its turn has no supervisor: with its lock in hand nobody else writes its state.
 absl::Status EndBeforeItBegins(const OpenedHome& opened, RunRecord run) {
   RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(opened.home.folder(run.id)));
@@ -154,7 +144,7 @@ absl::StatusOr<std::unique_ptr<Victim>> Hold(const OpenedHome& opened, const Exp
     ASSIGN_OR_RETURN(const RunRecord still, opened.registry->Run(id));
     // A supervisor holds its lock to its end: it was the one with that number all the time.
     if (pid_fd >= 0 && RunLock::IsHeld(lock) && still.supervisor == run.supervisor && !HasEnded(still.state)) {
-      ASSIGN_OR_RETURN(const size_t width, WidthOf(*opened.registry, run));
+      ASSIGN_OR_RETURN(const size_t width, WidthOfNames(*opened.registry, run));
       auto victim = std::make_unique<Victim>(id, pid_fd, OpenLog(opened.home, run), width);
       RETURN_IF_ERROR(victim->ShowStates());  // from here on
       return victim;
@@ -180,6 +170,7 @@ bool WaitForNews(const Victims& victims, int interrupt_fd) {
     fds.push_back({victim->wake_fd(), POLLIN, 0});
     if (victim->wake_fd() < 0) patience = 100;
   }
+  if (fds.size() == 1) return false;  // all have ended meanwhile
   (void)poll(fds.data(), fds.size(), patience);
   return fds[0].revents != 0;
 }
@@ -257,12 +248,12 @@ int KillAndReport(const KillFlags& flags) {
 
 void AddKillCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<KillFlags>();
-  CLI::App* command = app.add_subcommand("kill", kDescription);
+  CLI::App* command = app.add_subcommand("kill", kKillDescription);
   command->add_option("ID", flags->ids, "Experiments, or runs of grids")->type_name("")->check(RefuseEmptyId);
   command->add_flag("--all", flags->all, "All that go on, of all projects");
   command->add_flag("--now", flags->now, "Kill at once, without asking");
   command->add_flag("--json", flags->json, "The ended experiments as JSON, instead of lines");
-  command->footer(kFooter);
+  command->footer(kKillFooter);
   command->callback([flags, &exit_code] { exit_code = KillAndReport(*flags); });
 }
 

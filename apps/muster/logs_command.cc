@@ -19,9 +19,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "What an experiment's tasks have written, all in one, by time";
+constexpr char kLogsDescription[] = "What an experiment's tasks have written, all in one, by time";
 
-constexpr char kFooter[] = R"(
+constexpr char kLogsFooter[] = R"(
 Without ID: the last experiment of the project in this folder. In a grid the lines of all runs.
 
 Examples:
@@ -79,7 +79,7 @@ absl::Status ShowLogs(const LogsOptions& options) {
 
 void AddLogsCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<LogsOptions>();
-  CLI::App* command = app.add_subcommand("logs", kDescription);
+  CLI::App* command = app.add_subcommand("logs", kLogsDescription);
   command->add_option("ID", options->name, "An experiment, a run or a task: 4, 4.3, 4.worker.2, 4.3.worker.2")
       ->type_name("")
       ->check(RefuseEmptyId);
@@ -88,7 +88,7 @@ void AddLogsCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "An object a line");
   command->add_option("--color", options->color, "auto (default), always, never: colours that tasks write")
       ->type_name("WHEN");
-  command->footer(kFooter);
+  command->footer(kLogsFooter);
   command->callback([options, &exit_code] {
     const absl::Status shown = ShowLogs(*options);
     exit_code = shown.ok() ? 0 : ReportError("logs", shown);

@@ -19,9 +19,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Experiments with their parameters and how they ended";
+constexpr char kLsDescription[] = "Experiments with their parameters and how they ended";
 
-constexpr char kFooter[] = R"(
+constexpr char kLsFooter[] = R"(
 Newest last. Those of the project here (of its muster.yml); where there is no file, or with --all, those of all projects.
 
 Examples:
@@ -100,13 +100,13 @@ absl::Status List(const LsFlags& flags) {
 
 void AddLsCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<LsFlags>();
-  CLI::App* command = app.add_subcommand("ls", kDescription);
+  CLI::App* command = app.add_subcommand("ls", kLsDescription);
   command->add_option("--project", flags->project, "Of this project")->type_name("NAME");
   command->add_flag("--all", flags->all, "Of all projects");
   command->add_option("--last", flags->last, "So many of the newest (default 20); 0: all")->type_name("N");
   command->add_flag("--ids", flags->ids, "Only ids, a line each");
   command->add_flag("--json", flags->json, "As JSON, on one line");
-  command->footer(kFooter);
+  command->footer(kLsFooter);
   command->callback([flags, &exit_code] {
     const absl::Status done = List(*flags);
     exit_code = done.ok() ? 0 : ReportError("ls", done);

@@ -33,9 +33,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "What the tasks of an experiment use of the machine, while they run";
+constexpr char kMonitorDescription[] = "What the tasks of an experiment use of the machine, while they run";
 
-constexpr char kFooter[] = R"(
+constexpr char kMonitorFooter[] = R"(
 A row a task and one for all of them together; of a grid those of the runs that go on. CPU is in percent of one core, so
 that four busy cores are 400; memory is what a task may have at most, else the machine's. N/A: no GPU. Programs of
 framework muster also have their steps a second, loss and staleness.
@@ -225,14 +225,14 @@ absl::Status Watch(const MonitorFlags& flags) {
 
 void AddMonitorCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<MonitorFlags>();
-  CLI::App* command = app.add_subcommand("monitor", kDescription);
+  CLI::App* command = app.add_subcommand("monitor", kMonitorDescription);
   command->add_option("ID", flags->id, "An experiment, a run of a grid or a task; the project's last one without")
       ->type_name("")
       ->check(RefuseEmptyId);
   command->add_flag("--once", flags->once, "One table, and no more");
   command->add_option("--interval", flags->interval, "How long from one to the next (default 2)")->type_name("SECONDS");
   command->add_flag("--json", flags->json, "An object a line");
-  command->footer(kFooter);
+  command->footer(kMonitorFooter);
   command->callback([flags, &exit_code] {
     const absl::Status done = Watch(*flags);
     exit_code = done.ok() ? 0 : ReportError("monitor", done);

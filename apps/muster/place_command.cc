@@ -18,9 +18,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Show which parameter server each variable would go to";
+constexpr char kPlaceDescription[] = "Show which parameter server each variable would go to";
 
-constexpr char kFooter[] = R"(
+constexpr char kPlaceFooter[] = R"(
 FILE is JSON: [{"name": "w", "shape": [784, 100], "dtype": "float32"}, {"name": "b", "shape": [100], "dtype": "float32"}]
 Scalars (shape []) are never partitioned.
 
@@ -60,10 +60,10 @@ int Run(const PlaceOptions& options) {
 
 void AddPlaceCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<PlaceOptions>();
-  CLI::App* command = app.add_subcommand("place", kDescription);
+  CLI::App* command = app.add_subcommand("place", kPlaceDescription);
   AddPlacementFlags(*command, options->placement);
   command->add_option("FILE", options->file, "The variables, as JSON")->required()->type_name("");
-  command->footer(kFooter);
+  command->footer(kPlaceFooter);
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }
 

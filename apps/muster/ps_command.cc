@@ -20,9 +20,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Run a parameter server, or ask a running one (--status, --shutdown)";
+constexpr char kPsDescription[] = "Run a parameter server, or ask a running one (--status, --shutdown)";
 
-constexpr char kFooter[] = R"(
+constexpr char kPsFooter[] = R"(
 A ps needs no code of yours: the chief tells it the variables and the update rule. It ends by itself when training has
 ended. The job's token is read from MUSTER_JOB_TOKEN; without one only loopback addresses are served.
 
@@ -89,7 +89,7 @@ int Shutdown(const std::string& address) {
   return answer.ok() ? 0 : Fail(answer.status());
 }
 
-struct Options {
+struct PsOptions {
   std::string status;
   std::string shutdown;
   std::string apply = "auto";
@@ -97,7 +97,7 @@ struct Options {
   bool json = false;
 };
 
-int AskAsTold(const Options& options, const std::vector<std::string>& remaining) {
+int AskAsTold(const PsOptions& options, const std::vector<std::string>& remaining) {
   if (!remaining.empty())
     return UsageError("ps", absl::InvalidArgumentError(absl::StrCat("unknown argument ", Quoted(remaining[0]))));
   const bool wants_status = !options.status.empty();
@@ -111,8 +111,8 @@ int AskAsTold(const Options& options, const std::vector<std::string>& remaining)
 }  // namespace
 
 void AddPsCommand(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("ps", kDescription);
-  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("ps", kPsDescription);
+  auto options = std::make_shared<PsOptions>();
   CLI::Option* status = command->add_option("--status", options->status, "show what the ps at ADDRESS holds and does")
                             ->type_name("ADDRESS");
   command->add_option("--shutdown", options->shutdown, "ask the ps at ADDRESS to end")
@@ -131,7 +131,7 @@ void AddPsCommand(CLI::App& app, int& exit_code) {
       ->excludes(status);
   command->add_flag("--json", options->json, "with --status: the whole page as JSON")->needs(status);
   command->allow_extras();
-  command->footer("To serve, each as --flag=value or --flag value:\n" + TaskFlagsHelp() + kFooter);
+  command->footer("To serve, each as --flag=value or --flag value:\n" + TaskFlagsHelp() + kPsFooter);
   command->callback([command, options, &exit_code] {
     const bool serves = options->status.empty() && options->shutdown.empty();
     exit_code = serves ? Serve(command->remaining(), options->apply, options->transport)

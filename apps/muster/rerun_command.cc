@@ -16,9 +16,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "A new experiment with the file, the code and the parameters of another";
+constexpr char kRerunDescription[] = "A new experiment with the file, the code and the parameters of another";
 
-constexpr char kFooter[] = R"(
+constexpr char kRerunFooter[] = R"(
 What the folder holds by now doesn't matter: the copy of the code is used that the experiment had, and the environment of
 the shell that it was started from. The new one has an id and an OUTPUT_DIR of its own. To go on with the old ones, from
 a checkpoint say: muster train --experiment ID.
@@ -72,11 +72,11 @@ int RerunAndReport(const RerunFlags& flags) {
 
 void AddRerunCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<RerunFlags>();
-  CLI::App* command = app.add_subcommand("rerun", kDescription);
+  CLI::App* command = app.add_subcommand("rerun", kRerunDescription);
   command->add_option("ID", flags->id, "An experiment, or a run of a grid")->type_name("")->check(RefuseEmptyId);
   command->add_flag("--no-gpus", flags->no_gpus, "Go on without the GPUs that the file asks for");
   AddShowFlags(*command, flags->show);
-  command->footer(kFooter);
+  command->footer(kRerunFooter);
   command->callback([flags, &exit_code] { exit_code = RerunAndReport(*flags); });
 }
 

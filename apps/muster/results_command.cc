@@ -19,9 +19,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "What the runs of a grid came to, sorted by a metric";
+constexpr char kResultsDescription[] = "What the runs of a grid came to, sorted by a metric";
 
-constexpr char kFooter[] = R"(
+constexpr char kResultsFooter[] = R"(
 A line a run, with its parameters and the metric's last value; an experiment that is no grid is one run. Metrics are the
 scalars of TensorBoard logs in a run's OUTPUT_DIR, and the numbers of metrics.json or of metrics.jsonl's last line there;
 those of a folder below it have its name before theirs: eval/accuracy. The end of a name will do where only one has it.
@@ -89,7 +89,7 @@ absl::Status ShowResults(const ResultsFlags& flags) {
 
 void AddResultsCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ResultsFlags>();
-  CLI::App* command = app.add_subcommand("results", kDescription);
+  CLI::App* command = app.add_subcommand("results", kResultsDescription);
   command->add_option("ID", flags->id, "An experiment or a run of a grid; the project's last experiment without")
       ->type_name("")
       ->check(RefuseEmptyId);
@@ -98,7 +98,7 @@ void AddResultsCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--highest", flags->highest, "The greatest first, as for all others")->excludes(lowest);
   command->add_option("--html", flags->html, "Also write a page with plots")->type_name("FILE");
   command->add_flag("--json", flags->json, "As JSON, with all metrics");
-  command->footer(kFooter);
+  command->footer(kResultsFooter);
   command->callback([flags, &exit_code] {
     const absl::Status done = ShowResults(*flags);
     exit_code = done.ok() ? 0 : ReportError("results", done);

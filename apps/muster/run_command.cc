@@ -34,9 +34,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Run a program as a cluster of processes on this machine, in the foreground";
+constexpr char kRunDescription[] = "Run a program as a cluster of processes on this machine, in the foreground";
 
-constexpr char kFooter[] = R"(
+constexpr char kRunFooter[] = R"(
 Usage: muster run [FLAGS] -- PROGRAM [ARGUMENTS]
 
 Every process gets TF_CONFIG (who it is), MUSTER_JOB_TOKEN (the secret of this job: yours if you have exported one, which
@@ -316,7 +316,7 @@ void AddLayoutFlags(CLI::App* command, RunFlags& flags) {
 
 void AddRunCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* command = app.add_subcommand("run", kDescription);
+  CLI::App* command = app.add_subcommand("run", kRunDescription);
   command->add_option("--ps", flags->ps, "How many parameter servers (default 1)")->type_name("N");
   command->add_option("--workers", flags->workers, "How many workers (default 1)")->type_name("N");
   command->add_option("--chief", flags->chiefs, "1: a chief besides the workers; 0 (default): worker 0")
@@ -357,7 +357,7 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   command->add_option("PROGRAM")->check([](const std::string&) { return "taken from the extras"; });
   command->validate_positionals();
   command->allow_extras();
-  command->footer(kFooter);
+  command->footer(kRunFooter);
   command->callback([command, flags, &exit_code] { exit_code = RunAndReport(*flags, command->remaining()); });
 }
 

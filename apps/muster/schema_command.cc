@@ -8,9 +8,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Print what muster.yml may say, as JSON schema";
+constexpr char kSchemaDescription[] = "Print what muster.yml may say, as JSON schema";
 
-constexpr char kFooter[] = R"(
+constexpr char kSchemaFooter[] = R"(
 Examples:
   muster schema > muster.schema.json
   muster schema | jq '."$defs".train.properties | keys'
@@ -23,9 +23,9 @@ An editor that knows YAML schemas completes and checks muster.yml by it; its fir
 }  // namespace
 
 void AddSchemaCommand(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("schema", kDescription);
+  CLI::App* command = app.add_subcommand("schema", kSchemaDescription);
   command->add_flag("--json")->description("As JSON, which it is anyway");
-  command->footer(kFooter);
+  command->footer(kSchemaFooter);
   command->callback([&exit_code] {
     std::fputs(ExperimentFileJsonSchema().c_str(), stdout);  // what fails is found when all is written out
     exit_code = 0;

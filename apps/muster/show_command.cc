@@ -23,9 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kDescription[] = "All that is known of an experiment, its results included";
+constexpr char kShowDescription[] = "All that is known of an experiment, its results included";
 
-constexpr char kFooter[] = R"(
+constexpr char kShowFooter[] = R"(
 Its parameters; the metrics it has left in OUTPUT_DIR (the last value of each scalar of its TensorBoard logs, the numbers
 of metrics.json) and the files there; each task's exit code and why it ended; where its folder, its logs and its code are.
 
@@ -184,10 +184,10 @@ absl::Status Show(const ShowCommandFlags& flags) {
 
 void AddShowCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ShowCommandFlags>();
-  CLI::App* command = app.add_subcommand("show", kDescription);
+  CLI::App* command = app.add_subcommand("show", kShowDescription);
   command->add_option("ID", flags->id, "An experiment, or a run of a grid")->type_name("")->check(RefuseEmptyId);
   command->add_flag("--json", flags->json, "As JSON, on one line");
-  command->footer(kFooter);
+  command->footer(kShowFooter);
   command->callback([flags, &exit_code] {
     const absl::Status done = Show(*flags);
     exit_code = done.ok() ? 0 : ReportError("show", done);

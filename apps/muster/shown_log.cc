@@ -42,7 +42,6 @@ class ShownLog {
   bool IsSupervised(RunState state) const;
   void WatchSupervisor(pid_t pid);
   void ForgetSupervisor();
-  absl::Status FindNames();
   void Take(const LogLineRecord& line);
   void Wait();
 
@@ -64,7 +63,8 @@ class ShownLog {
 };
 
 absl::StatusOr<bool> ShownLog::Show() {
-  RETURN_IF_ERROR(FindNames());
+  ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
+  ASSIGN_OR_RETURN(width_, WidthOfNames(registry_, run, options_.only));
   for (;;) {
     // First, so that whatever was written before the end is read.
     RETURN_IF_ERROR(LookAtState());
@@ -112,29 +112,6 @@ void ShownLog::ForgetSupervisor() {
   supervisor_fd_ = -1;
 }
 
-// Which names lines will have: those of the file's tasks, of a grid the last run's, which are the longest, and of the
-// tasks that were. A file that can't be read (another muster's) costs the alignment only.
-absl::Status ShownLog::FindNames() {
-  ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
-  const ExperimentId longest = run.runs > 0 ? ExperimentId{id_.number, run.runs} : id_;
-  std::vector<TaskId> tasks;
-  ASSIGN_OR_RETURN(const std::vector<TaskRecord> known, registry_.Tasks(longest));
-  for (const TaskRecord& task : known) tasks.push_back(task.task);
-  ASSIGN_OR_RETURN(const NewExperiment asked, registry_.Specification(id_.number));
-  const absl::StatusOr<ExperimentFile> file = ParseExperimentFile(asked.file_text, asked.file_name);
-  if (file.ok()) {
-    for (TaskId& task : TasksOfFile(*file)) tasks.push_back(std::move(task));
-    if (!file->install.empty()) tasks.push_back({kBuildJob, 0});
-  }
-  const std::vector<std::string>& only = options_.only;
-  if (only.empty()) width_ = longest.ToString().size();
-  for (const TaskId& task : tasks) {
-    const bool wanted = only.empty() || std::find(only.begin(), only.end(), LabelOf(task)) != only.end();
-    if (wanted) width_ = std::max(width_, FullName(longest, task).size());
-  }
-  return absl::OkStatus();
-}
-
 void ShownLog::Take(const LogLineRecord& line) {
   // A new state tells who supervises it now, and that is who tells the end: without it a short experiment would seem to
   // last until the next look.
@@ -177,6 +154,27 @@ std::string NameOfLine(const ExperimentId& id, const LogLineRecord& line) {
   const std::string own = absl::StrCat(".", kExperimentLog);
   if (absl::EndsWith(name, own)) name.resize(name.size() - own.size());
   return name;
+}
+
+// Names of the file's tasks, of a grid the last run's, which are the longest, and of the tasks that were. A file that
+// can't be read (another muster's) costs the alignment only.
+absl::StatusOr<size_t> WidthOfNames(Registry& registry, const RunRecord& run, const std::vector<std::string>& only) {
+  const ExperimentId longest = run.runs > 0 ? ExperimentId{run.id.number, run.runs} : run.id;
+  std::vector<TaskId> tasks;
+  ASSIGN_OR_RETURN(const std::vector<TaskRecord> known, registry.Tasks(longest));
+  for (const TaskRecord& task : known) tasks.push_back(task.task);
+  ASSIGN_OR_RETURN(const NewExperiment asked, registry.Specification(run.id.number));
+  const absl::StatusOr<ExperimentFile> file = ParseExperimentFile(asked.file_text, asked.file_name);
+  if (file.ok()) {
+    for (TaskId& task : TasksOfFile(*file)) tasks.push_back(std::move(task));
+    if (!file->install.empty()) tasks.push_back({kBuildJob, 0});
+  }
+  size_t width = only.empty() ? longest.ToString().size() : 0;
+  for (const TaskId& task : tasks) {
+    const bool wanted = only.empty() || std::find(only.begin(), only.end(), LabelOf(task)) != only.end();
+    if (wanted) width = std::max(width, FullName(longest, task).size());
+  }
+  return width;
 }
 
 absl::StatusOr<bool> ShowLog(const OpenedHome& opened, const ExperimentId& id, const FollowOptions& options) {

@@ -22,6 +22,10 @@ std::unique_ptr<LogReader> OpenLog(const Home& home, const RunRecord& run, const
 // Of a line that a reader of `id` gives: "4.worker.1"; of the experiment's own lines "4", of a run's "4.3".
 std::string NameOfLine(const ExperimentId& id, const LogLineRecord& line);
 
+// To how many characters those names are filled up: the longest that may come. `only`: of these tasks.
+absl::StatusOr<size_t> WidthOfNames(Registry& registry, const RunRecord& run,
+                                    const std::vector<std::string>& only = {});
+
 struct FollowOptions {
   std::vector<std::string> only;  // these tasks; empty: all
   bool follow = true;             // false: what is there, and no more

@@ -20,9 +20,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "The experiments that go on and the last few; or the tasks of one";
+constexpr char kStatusDescription[] = "The experiments that go on and the last few; or the tasks of one";
 
-constexpr char kFooter[] = R"(
+constexpr char kStatusFooter[] = R"(
 Without an id those of the project here (of its muster.yml); where there is no file, or with --all, those of all.
 An experiment whose supervisor was killed, or that was there when the machine went down, is FAILED, and says so.
 
@@ -114,8 +114,8 @@ absl::Status ShowRuns(Registry& registry, const RunRecord& grid, bool json) {
 
 // Why a task is as it is, for the table.
 std::string WhyText(const TaskRecord& task) {
-  if (!task.reason.empty()) return task.reason;
-  return task.exit.has_value() && HasEnded(task.state) ? task.exit->ToString() : "";
+  const std::string end = !task.reason.empty() ? task.reason : task.exit.has_value() ? task.exit->ToString() : "";
+  return end.empty() || HasEnded(task.state) ? end : "was started again: " + end;
 }
 
 absl::Status ShowTasks(Registry& registry, const RunRecord& run, const ExperimentName& name, bool json) {
@@ -156,13 +156,13 @@ absl::Status Status(const StatusFlags& flags) {
 
 void AddStatusCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<StatusFlags>();
-  CLI::App* command = app.add_subcommand("status", kDescription);
+  CLI::App* command = app.add_subcommand("status", kStatusDescription);
   command->add_option("ID", flags->id, "An experiment, a run of a grid, or a task")
       ->type_name("")
       ->check(RefuseEmptyId);
   command->add_flag("--all", flags->all, "Of all projects");
   command->add_flag("--json", flags->json, "As JSON, on one line");
-  command->footer(kFooter);
+  command->footer(kStatusFooter);
   command->callback([flags, &exit_code] {
     const absl::Status done = Status(*flags);
     exit_code = done.ok() ? 0 : ReportError("status", done);

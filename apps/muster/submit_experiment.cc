@@ -24,7 +24,7 @@
 namespace muster {
 namespace {
 
-constexpr int kExitKilled = 130;
+constexpr int kExitOfKilled = 130;
 
 void Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -80,7 +80,7 @@ std::string GoesOnText(const ExperimentId& id) {
 
 int ExitCodeOf(const RunRecord& run) {
   if (run.state == RunState::kFinished) return 0;
-  if (run.state == RunState::kKilled) return kExitKilled;
+  if (run.state == RunState::kKilled) return kExitOfKilled;
   return run.exit_code != 0 ? run.exit_code : 1;
 }
 

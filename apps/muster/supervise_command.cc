@@ -23,7 +23,7 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "See to an experiment until it has ended (started by muster train)";
+constexpr char kSuperviseDescription[] = "See to an experiment until it has ended (started by muster train)";
 
 struct SuperviseFlags {
   std::string id;
@@ -66,7 +66,7 @@ int SuperviseAndReport(const SuperviseFlags& flags) {
 
 void AddSuperviseCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<SuperviseFlags>();
-  CLI::App* command = app.add_subcommand("supervise", kDescription);
+  CLI::App* command = app.add_subcommand("supervise", kSuperviseDescription);
   command->group("");  // not in --help
   command->add_option("ID", flags->id, "Experiment, or run of a grid")->required();
   command->add_option("--lock-fd", flags->lock_fd, "Open descriptor of its lock, held")->type_name("N")->required();

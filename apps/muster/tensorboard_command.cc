@@ -27,9 +27,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "TensorBoard on what an experiment has written";
+constexpr char kTensorboardDescription[] = "TensorBoard on what an experiment has written";
 
-constexpr char kFooter[] = R"(
+constexpr char kTensorboardFooter[] = R"(
 Shows the experiment's OUTPUT_DIR, of a grid the folder with those of all runs, until Ctrl-C. TensorBoard is the one of the
 experiment's virtual environment if it has one, else the one on PATH, here or where the experiment was started. It
 answers at 127.0.0.1 only.
@@ -43,7 +43,7 @@ Exit codes: TensorBoard's; 2 there is no such experiment, no TensorBoard, or the
 
 // What TensorBoard itself takes, and people's ssh tunnels with it.
 constexpr uint16_t kUsualPort = 6006;
-constexpr int kLargestPort = 65535;
+constexpr int kLargestTensorboardPort = 65535;
 
 struct TensorboardFlags {
   std::string id;
@@ -103,9 +103,9 @@ absl::StatusOr<FreePorts> PortFor(const std::string& wanted) {
     return usual.ok() ? std::move(usual) : FreePorts::Reserve(1);
   }
   int port = 0;
-  if (!absl::SimpleAtoi(wanted, &port) || port < 0 || port > kLargestPort)
+  if (!absl::SimpleAtoi(wanted, &port) || port < 0 || port > kLargestTensorboardPort)
     return absl::InvalidArgumentError(
-        absl::StrCat("--port '", wanted, "': accepted are 1 to ", kLargestPort, ", or 0 for a free one"));
+        absl::StrCat("--port '", wanted, "': accepted are 1 to ", kLargestTensorboardPort, ", or 0 for a free one"));
   if (port == 0) return FreePorts::Reserve(1);
   return FreePorts::Take({.first = static_cast<uint16_t>(port), .count = 1});
 }
@@ -144,14 +144,14 @@ absl::Status StartTensorboard(const TensorboardFlags& flags) {
 
 void AddTensorboardCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<TensorboardFlags>();
-  CLI::App* command = app.add_subcommand("tensorboard", kDescription);
+  CLI::App* command = app.add_subcommand("tensorboard", kTensorboardDescription);
   command->add_option("ID", flags->id, "An experiment or a run of a grid; the project's last experiment without")
       ->type_name("")
       ->check(RefuseEmptyId);
   command->add_option("--port", flags->port, "Where it listens; 0: any free one (default 6006, or a free one)")
       ->type_name("PORT");
   command->add_flag("--json", flags->json, "Say where it is as JSON");
-  command->footer(kFooter);
+  command->footer(kTensorboardFooter);
   command->callback([flags, &exit_code] { exit_code = ReportError("tensorboard", StartTensorboard(*flags)); });
 }
 

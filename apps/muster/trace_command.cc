@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-constexpr char kFooter[] = R"(
+constexpr char kTraceFooter[] = R"(
 `muster run --trace FILE` does both by itself when a run has ended. By hand, each task that is started with
 --trace=run.json writes a part, run.json.worker-0 say, which a viewer of traces opens too. A run that is killed itself
 leaves its parts in a folder, run.json.parts-RUN, which is merged just so.
@@ -88,7 +88,7 @@ void AddTraceCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("trace", "Put the traces of tasks together; where the steps' time went");
   command->require_subcommand(1);
-  command->footer(kFooter);
+  command->footer(kTraceFooter);
   CLI::App* merge = command->add_subcommand("merge", "One trace on one clock from the parts of tasks");
   merge->add_option("OUT", flags->output, "the file to write")->required();
   merge->add_option("PART", flags->parts, "what --trace has written in each task; or a folder of such files")

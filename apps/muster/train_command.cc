@@ -28,9 +28,9 @@
 namespace muster {
 namespace {
 
-constexpr char kDescription[] = "Run what muster.yml says, one experiment or a grid, and show its logs";
+constexpr char kTrainDescription[] = "Run what muster.yml says, one experiment or a grid, and show its logs";
 
-constexpr char kFooter[] = R"(
+constexpr char kTrainFooter[] = R"(
 Copies the folder's files, so that later edits don't change what runs, gives the experiment an id, starts it under a
 supervisor of its own and shows the lines of all its tasks. Ctrl-C ends only the showing: the experiment goes on, also
 when the terminal is closed. muster kill ends it.
@@ -221,7 +221,7 @@ int TrainAndReport(const TrainFlags& flags) {
 
 void AddTrainCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<TrainFlags>();
-  CLI::App* command = app.add_subcommand("train", kDescription);
+  CLI::App* command = app.add_subcommand("train", kTrainDescription);
   command
       ->add_option("-f,--file", flags->file,
                    "The experiment file, or a folder with one (default: muster.yml or riseml.yml here)")
@@ -243,7 +243,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
                    "How long tasks have to end when they are asked to, before they are killed (default 30)")
       ->type_name("SECONDS");
   AddShowFlags(*command, flags->show);
-  command->footer(kFooter);
+  command->footer(kTrainFooter);
   command->callback([flags, &exit_code] { exit_code = TrainAndReport(*flags); });
 }
 

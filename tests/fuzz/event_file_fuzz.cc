@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "muster/base/crc32c.h"
 #include "muster/summary/event_file_reader.h"
 
@@ -19,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const muster::SummaryEvent& event : muster::ReadEventFile(bytes)) event.ToString();
   const uint64_t length = size;
   const std::string header(reinterpret_cast<const char*>(&length), sizeof length);
-  for (const muster::SummaryEvent& event : muster::ReadEventFile(header + Masked(header) + bytes + Masked(bytes)))
-    event.ToString();
+  const std::string record = absl::StrCat(header, Masked(header), bytes, Masked(bytes));
+  for (const muster::SummaryEvent& event : muster::ReadEventFile(record)) event.ToString();
   return 0;
 }

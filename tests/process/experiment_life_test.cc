@@ -21,6 +21,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -251,12 +252,16 @@ TEST_F(ExperimentLife, AFailedMasterEndsTheOthersAndIsNamedWithItsLastLines) {
 TEST_F(ExperimentLife, AKilledWorkerIsStartedAgain) {
   const ScriptGate gate(Aside("gate"));
   WriteCluster(absl::StrCat("case $type in master) read line < ", gate.path(),
-                            ";; ps) sleep 1000;; *) if [ -e $OUTPUT_DIR/was ]; then echo again; echo > ", gate.path(),
-                            "; else touch $OUTPUT_DIR/was; kill -9 $$; fi;; esac"));
-  const std::string shown = Out({"train", "--no-venv"});
-  EXPECT_THAT(StatesOf(shown, "1.worker.1"),
+                            ";; ps) sleep 1000;; *) if [ -e $OUTPUT_DIR/was ]; then echo again; read line < ",
+                            gate.path(), "; else touch $OUTPUT_DIR/was; kill -9 $$; fi;; esac"));
+  const auto train = StartMuster({"train", "--no-venv"});
+  AwaitLines(*train, "1.worker.1", 7);
+  EXPECT_THAT(Out({"status", "1"}), ContainsRegex("1\\.worker\\.1 +RUNNING .*was started again: .*signal 9"));
+  gate.LetThrough(2);
+  EXPECT_EQ(train->Wait(), 0);
+  EXPECT_THAT(StatesOf(train->out, "1.worker.1"),
               ElementsAre("CREATED", "PENDING", "STARTING", "RUNNING", "STARTING", "RUNNING", "FINISHED"));
-  EXPECT_THAT(LinesOf(shown, "1.worker.1"), Contains("again"));
+  EXPECT_THAT(LinesOf(train->out, "1.worker.1"), Contains("again"));
   EXPECT_EQ(TasksOf("1")["1.worker.1"]["restarts"], 1);
 }
 
@@ -289,14 +294,20 @@ TEST_F(ExperimentLife, AnotherAttemptGoesOnWhereTheLastOneEnded) {
   const json before = Json({"show", "1"});
   WriteExperiment(
       "parameters: {step: 1, other: 2}\nrun: echo edited; test -e $OUTPUT_DIR/saved && echo resumed $STEP $OTHER");
-  const std::string shown = Out({"train", "--experiment", "1"});
-  EXPECT_THAT(LinesOf(shown, "1.master"), AllOf(Contains("edited"), Contains("resumed 5 2")));
+  const Said again = Muster({"train", "--experiment", "1"});
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(LinesOf(again.out, "1.master"), AllOf(Contains("edited"), Contains("resumed 5 2")));
+  EXPECT_THAT(again.err,
+              HasSubstr("muster train: step is 5 as before, not 1 as in muster.yml now; --param step=VALUE"));
+  EXPECT_THAT(again.err, Not(HasSubstr("other is")));
   const json after = Json({"show", "1"});
   EXPECT_EQ(after["state"], "FINISHED");
   EXPECT_EQ(after["attempt"], 2);
   EXPECT_EQ(after["output_dir"], before["output_dir"]);
   EXPECT_EQ(after["exit_code"], 0);
-  EXPECT_THAT(LinesOf(Out({"train", "--experiment", "1", "--param", "other=3"}), "1.master"), Contains("resumed 5 3"));
+  const Said other = Muster({"train", "--experiment", "1", "--param", "other=3"});
+  EXPECT_THAT(LinesOf(other.out, "1.master"), Contains("resumed 5 3"));
+  EXPECT_THAT(other.err, Not(HasSubstr("other is"))) << "the user has just said so";
   EXPECT_EQ(Json({"ls"}).size(), 1) << "no new one";
 }
 

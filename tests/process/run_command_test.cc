@@ -123,8 +123,8 @@ TEST(RunCommand, WhoOutlivesTheChiefTooLongIsEnded) {
 
 TEST(RunCommand, InterruptedOnceAllEndGracefullyServersLast) {
   MusterRun run({"--ps", "1", "--workers", "1", "--chief", "1"},
-                "code=0; [ $task = chief:0 ] && code=5; trap 'echo bye; exit $code' TERM; echo ready; "
-                "while :; do sleep 1000 & wait; done");
+                "code=0; [ $task = chief:0 ] && code=5; trap 'echo bye; exit $code' TERM; sleep 1000 & "
+                "echo ready; while :; do wait; done");
   for (const std::string task : {"ps:0", "chief:0", "worker:0"}) run.WaitForOut("[" + task + "] ready");
   run.Signal(SIGINT);
   EXPECT_EQ(run.Wait(), 5);

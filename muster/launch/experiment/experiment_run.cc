@@ -368,8 +368,8 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
   record.cgroup.clear();
   if (change == TaskChange::kRunning) NoteLaunched(task);
   record.restarts = supervisor_->restarts(task);
-  if (status.over_memory > 0)
-    record.reason = absl::StrCat("used more than its ", MemoryText(status.over_memory), " of memory");
+  record.reason =
+      status.over_memory > 0 ? absl::StrCat("used more than its ", MemoryText(status.over_memory), " of memory") : "";
   progress_.SetTask(task, StateAfter(change));
   changed_ = true;
 }

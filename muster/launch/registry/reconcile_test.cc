@@ -24,10 +24,10 @@ using ::testing::IsEmpty;
 class EventfulClock final : public Clock {
  public:
   absl::Time Now() const override {
-    if (event_) std::exchange(event_, nullptr)();
+    if (event) std::exchange(event, nullptr)();
     return absl::FromUnixSeconds(1000);
   }
-  mutable std::function<void()> event_;
+  mutable std::function<void()> event;
 };
 
 class ReconcileTest : public RegistryFixture {
@@ -170,9 +170,9 @@ TEST_F(ReconcileTest, WhoEndsProperlyMeanwhileIsNotLost) {
   auto supervisor = Open();
   const ExperimentId id{Create(*supervisor, Single()), 0};
   Bring(*supervisor, id, RunState::kRunning);
-  eventful.event_ = [&] { EXPECT_TRUE(SetState(*supervisor, id, RunState::kFinished).ok()); };
+  eventful.event = [&] { EXPECT_TRUE(SetState(*supervisor, id, RunState::kFinished).ok()); };
   EXPECT_THAT(Reconcile(**registry), IsEmpty());
-  EXPECT_FALSE(eventful.event_) << "Reconcile doesn't ask for the time where this test needs it";
+  EXPECT_FALSE(eventful.event) << "Reconcile doesn't ask for the time where this test needs it";
   Expect(*supervisor, id, RunState::kFinished, "");
 }
 
@@ -184,7 +184,7 @@ TEST_F(ReconcileTest, WhoIsStartedAgainMeanwhileIsNotLost) {
   const ExperimentId id{Create(*other, Single()), 0};
   Bring(*other, id, RunState::kRunning);
   std::optional<RunLock> lock;
-  eventful.event_ = [&] {
+  eventful.event = [&] {
     EXPECT_TRUE(SetState(*other, id, RunState::kFinished).ok());
     lock.emplace(TakeLock(id));
     EXPECT_TRUE(other->Restart(id, Single()).ok());
@@ -200,7 +200,7 @@ TEST_F(ReconcileTest, WhatIsForgottenMeanwhileIsPassedOver) {
   ASSERT_TRUE(registry.ok()) << registry.status();
   auto other = Open();
   const ExperimentId gone{Create(*other, Single()), 0}, lost{Create(*other, Single()), 0};
-  eventful.event_ = [&] {
+  eventful.event = [&] {
     Bring(*other, gone, RunState::kFinished);
     EXPECT_TRUE(other->Forget(gone.number).ok());
   };

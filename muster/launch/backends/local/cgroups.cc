@@ -13,8 +13,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/backends/local/kernel_file.h"
 
 namespace muster {
 namespace {
@@ -37,10 +36,7 @@ constexpr int64_t kLeastQuotaUs = 1'000;  // the kernel takes no less
 constexpr int kEmptyWithinTries = 20;
 constexpr int kTryMs = 100;
 
-std::string ReadControl(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
+std::string ReadControl(const std::string& path) { return ReadKernelFile(path).value_or(""); }
 
 std::vector<std::string> ControlLines(const std::string& text) { return absl::StrSplit(text, '\n'); }
 

@@ -217,9 +217,9 @@ void LocalBackend::End(const TaskId& task, EndMode mode) {
   Running& running = found->second;
   const Child& child = running.child;
   if (mode == EndMode::kGently) {
+    running.asked_at = TicksSinceBoot();  // before, so that nobody is passed over who starts meanwhile
     kill(-child.pid, SIGTERM);
     kill(-child.pid, SIGCONT);  // who was stopped couldn't hear it
-    running.asked_at = TicksSinceBoot();
     return;
   }
   running.asked_at = -1;
@@ -308,6 +308,7 @@ void LocalBackend::OnMemberEnd(const TaskId& task) {
 
 bool LocalBackend::AwaitMember(const TaskId& task) {
   Running& running = running_.at(task);
+  const int64_t now = TicksSinceBoot();
   for (const GroupProcess& process : ProcessesOfGroup(running.child.pid)) {
     const int fd = OpenPidFd(process.pid);
     if (fd < 0) continue;
@@ -321,7 +322,7 @@ bool LocalBackend::AwaitMember(const TaskId& task) {
     running.member_fd = fd;
     loop_.Watch(fd, POLLIN, [this, task](short) { OnMemberEnd(task); });
   }
-  running.asked_at = TicksSinceBoot();
+  running.asked_at = now;
   return running.member_fd >= 0;
 }
 

@@ -252,11 +252,21 @@ TEST_F(LocalBackendTest, WhatAShellHasStartedHasItsTimeToEnd) {
 }
 
 TEST_F(LocalBackendTest, WhatAShellStartsAfterItWasAskedToEndIsAskedToo) {
-  ASSERT_TRUE(Shell(kTask, "trap 'sleep 1000 & exit' TERM; echo ready; while :; do sleep 1000 & wait; done").ok());
+  const std::string fifo = testing::TempDir() + "local_backend_test_" + run_id_;
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const int go = open(fifo.c_str(), O_RDWR | O_CLOEXEC);
+  // Until its program runs, a signal might be lost on what the shell has started.
+  ASSERT_TRUE(Shell(kTask,
+                    "trap 'sleep 1000 & until read name </proc/$!/comm && [ $name = sleep ]; do :; done; exit 0' "
+                    "TERM; echo ready; until read x; do :; done <" +
+                        fifo)
+                  .ok());
   RunUntilOutput(kTask, "ready");
   backend_.End(kTask, EndMode::kGently);
   RunUntilExit(kTask);
   EXPECT_EQ(exits_[kTask], ExitStatus{});
+  close(go);
+  unlink(fifo.c_str());
 }
 
 TEST_F(LocalBackendTest, WhatAShellHasStartedAndWillNotEndIsKilled) {

@@ -1,7 +1,6 @@
 #include "muster/launch/backends/local/run_processes.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -9,14 +8,13 @@
 #include <charconv>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>
 
+#include "muster/launch/backends/local/kernel_file.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/cluster_plan.h"
 
@@ -26,11 +24,6 @@ namespace {
 // A killed process is gone within milliseconds unless it hangs in a broken disk or network; then it is left behind.
 constexpr int kGoneWithinMs = 10000;
 
-std::string WholeFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
 // Of a process, by its folder below /proc. One that is just being replaced by another program (execve) has none for a
 // moment, but memory; a zombie or a thread of the kernel has neither. What this user may not look into reads as empty:
 // that is told by open alone, since access says of the superuser in a container that he may.
@@ -38,10 +31,10 @@ std::string EnvironmentOfProcess(const std::string& folder) {
   constexpr int kLooks = 20;
   constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 1'000'000};
   for (int look = 1;; ++look) {
-    std::ifstream in(folder + "/environ", std::ios::binary);
-    if (!in.is_open()) return "";
-    std::string environment = {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (!environment.empty() || look == kLooks || WholeFile(folder + "/statm").starts_with("0 ")) return environment;
+    const std::optional<std::string> environment = ReadKernelFile(folder + "/environ");
+    if (!environment.has_value()) return "";
+    if (!environment->empty() || look == kLooks) return *environment;
+    if (ReadKernelFile(folder + "/statm").value_or("0 ").starts_with("0 ")) return "";
     nanosleep(&kPause, nullptr);
   }
 }
@@ -59,7 +52,7 @@ bool HasVariable(const std::string& folder, const std::string& variable) {
 
 // proc(5): "PID (NAME) STATE PARENT GROUP …", where the name may hold anything; the 22nd is the start.
 std::optional<GroupProcess> InGroup(pid_t pid, const std::string& stat_file, pid_t group) {
-  const std::string line = WholeFile(stat_file);
+  const std::string line = ReadKernelFile(stat_file).value_or("");
   const size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream rest(line.substr(name_end + 1));

@@ -1,0 +1,31 @@
+// Files that the kernel makes while they are read, below /proc and /sys: what they are about may be gone at any moment,
+// and reading then fails in the middle (a stream of the library throws there). Stateless, thread-safe.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "muster/base/uninterrupted.h"
+
+namespace muster {
+
+// What could be read of it; nullopt if it can't be opened.
+inline std::optional<std::string> ReadKernelFile(const std::string& path) {
+  const int fd = Uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+  if (fd < 0) return std::nullopt;
+  std::string text;
+  std::array<char, 4096> piece;
+  for (;;) {
+    const ssize_t got = Uninterrupted([&] { return read(fd, piece.data(), piece.size()); });
+    if (got <= 0) break;
+    text.append(piece.data(), static_cast<size_t>(got));
+  }
+  close(fd);
+  return text;
+}
+
+}  // namespace muster
