@@ -15,7 +15,6 @@ import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-import check  # noqa: E402
 import check_docs  # noqa: E402
 import check_forbidden  # noqa: E402
 import check_headers  # noqa: E402
@@ -472,100 +471,6 @@ class CompilersTest(unittest.TestCase):
         done = subprocess.run(["clang-format-14", f"--style=file:{ROOT}/.clang-format", "--dry-run", "-Werror", self.file],
                               capture_output=True)
         self.assertNotEqual(done.returncode, 0)
-
-
-class TestProgramsTest(unittest.TestCase):
-    """The runner, with shell scripts that behave like GoogleTest programs."""
-
-    def run_script(self, script, gtest=True, timeout=300):
-        program = test_programs.Program("p", ["bash", "-c", script, "p"], timeout=timeout, is_gtest=gtest)
-        return test_programs.run(program)[0]
-
-    def report(self, body):
-        return f'for a in "$@"; do case $a in --gtest_output=xml:*) echo \'<r>{body}</r>\' >"${{a#*xml:}}";; esac; done; '
-
-    def outcomes(self, cases):
-        return [(c.name, c.outcome) for c in cases]
-
-    def test_passed_failed_skipped(self):
-        cases = self.run_script(self.report(
-            '<testcase classname="A" name="a" status="run"/>'
-            '<testcase classname="A" name="b" status="run"><failure message="1 != 2"/></testcase>'
-            '<testcase classname="A" name="c" status="run"><skipped message="no network"/></testcase>') + "exit 1")
-        self.assertEqual(self.outcomes(cases), [("p: A.a", "passed"), ("p: A.b", "failed"), ("p: A.c", "skipped")])
-        self.assertIn("1 != 2", cases[1].detail)
-        self.assertIn("no network", cases[2].detail)
-
-    def test_a_crash_names_the_case_it_was_in(self):
-        cases = self.run_script('echo "[ RUN      ] A.a"; echo "[       OK ] A.a (0 ms)"; echo "[ RUN      ] A.b"; kill -SEGV $$')
-        self.assertEqual(self.outcomes(cases), [("p: A.a", "passed"), ("p: A.b", "failed")])
-        self.assertIn("SIGSEGV", cases[1].detail)
-
-    def test_a_hang_is_ended_and_named(self):
-        cases = self.run_script('echo "[ RUN      ] A.a"; read -r line < <(tail -f /dev/null)', timeout=1)
-        self.assertEqual(self.outcomes(cases), [("p: A.a", "failed")])
-        self.assertIn("ran longer than 1 s", cases[0].detail)
-
-    def test_a_complaint_at_exit_counts(self):
-        cases = self.run_script(self.report('<testcase classname="A" name="a" status="run"/>') + "echo leak; exit 23")
-        self.assertEqual([c.outcome for c in cases], ["passed", "failed"])
-        self.assertIn("exit status 23", cases[1].detail)
-
-    def test_a_program_without_cases_fails(self):
-        self.assertEqual([c.outcome for c in self.run_script(self.report(""))], ["failed"])
-
-    def test_a_program_that_isnt_there_fails(self):
-        cases = test_programs.run(test_programs.Program("p", ["./no_such_program"]))[0]
-        self.assertEqual([c.outcome for c in cases], ["failed"])
-
-    def test_shares_are_told_apart_and_keep_the_environment(self):
-        program = test_programs.Program("p", ["p"], environment={"OPTIONS": "x"})
-        shares = list(run_tests.in_shares(program, 2))
-        self.assertEqual([(s.environment["GTEST_TOTAL_SHARDS"], s.environment["GTEST_SHARD_INDEX"]) for s in shares],
-                         [("2", "0"), ("2", "1")])
-        self.assertEqual({s.environment["OPTIONS"] for s in shares}, {"x"})
-        self.assertEqual(program.environment, {"OPTIONS": "x"})
-        for name in run_tests.LONGEST:
-            self.assertTrue((ROOT / "muster" / name.removesuffix("_test")).is_dir(), f"{name} is no layer's test")
-
-    def test_plain_programs_speak_by_their_status(self):
-        for status, outcome in ((0, "passed"), (1, "failed"), (77, "skipped")):
-            self.assertEqual(self.run_script(f"exit {status}", gtest=False)[0].outcome, outcome)
-
-
-class ReportTest(unittest.TestCase):
-    def test_the_last_line_and_the_exit_status(self):
-        script = ("import run_tests as r; p = r.Report(); "
-                  "p.add('x', [r.Case('a', 'passed'), r.Case('b', 'failed', 'why'), r.Case('c', 'skipped', 'no')], 0); "
-                  "raise SystemExit(p.finish())")
-        done = subprocess.run([sys.executable, "-c", script], cwd=ROOT / "tools", capture_output=True, text=True)
-        self.assertEqual(done.returncode, 1)
-        self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed, 1 skipped")
-
-    def test_a_failing_python_test_is_seen(self):
-        with tempfile.TemporaryDirectory(prefix="muster_tools_") as folder:
-            path = pathlib.Path(folder) / "planted_cases.py"
-            path.write_text("import unittest\nclass T(unittest.TestCase):\n  def test_a(self): self.fail('planted')\n"
-                            "  def test_b(self): self.skipTest('no')\n  def test_c(self): pass\n", encoding="utf-8")
-            self.assertEqual(sorted(c.outcome for c in check.python_cases(path)), ["failed", "passed", "skipped"])
-
-    def test_what_is_built_ahead_is_ended_with_all_it_started(self):
-        with tempfile.TemporaryDirectory(prefix="muster_tools_") as folder:
-            root = pathlib.Path(folder)
-            (root / "tools").mkdir()
-            os.mkfifo(root / "started")
-            (root / "tools/build.py").write_text(
-                "import pathlib, signal, sys\n"
-                f"pathlib.Path({str(root / 'started')!r}).write_text(' '.join(sys.argv[1:]))\nsignal.pause()\n")
-            with unittest.mock.patch.object(run_tests, "ROOT", root):
-                ahead = run_tests.BuildAhead(["asan", "tsan"])
-            self.assertEqual((root / "started").read_text(), "asan tests fuzzers", "the second waits for the first")
-            ahead.end()
-            self.assertEqual(ahead.process.returncode, -9)
-
-    def test_every_part_can_be_named(self):
-        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "release", "simulation", "tensorboard", "install",
-                                                 "tutorial", "asan", "tsan"])
 
 
 class NoThreadsTest(unittest.TestCase):

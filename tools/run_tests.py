@@ -33,8 +33,8 @@ SANITIZER_ENVIRONMENT = {
 RELEASE_TARGETS = ["programs", "libraries", "tests", "benchmarks"]
 SANITIZER_TARGETS = {"asan": ["tests", "fuzzers"], "tsan": ["tests"]}
 # Of these the sanitizers' minutes would be one processor's alone: every processor gets a share of their cases, at once.
-# They do without the search for uses of frames that have returned, which takes five times as long as their own work:
-# frames that exceptions leave behind, here simulated deaths, fill its tables.
+# They do without the search for uses of frames that have returned: after some thousand simulated deaths, which are
+# exceptions, its tables are full of frames, and nearly all of the time goes into looking for a free one.
 LONGEST = ("store_test", "train_test")
 LONGEST_ASAN_OPTIONS = SANITIZER_ENVIRONMENT["ASAN_OPTIONS"].replace("detect_stack_use_after_return=1",
                                                                      "detect_stack_use_after_return=0")
@@ -241,6 +241,7 @@ def tutorial_part(report):
 
 def tools_part(report):
     python_part(report, "tools: the tools' own tests", "tests/tools_test.py")
+    python_part(report, "tools: what runs the tests", "tests/runner_test.py")
     python_part(report, "tools: bench peers", "tests/bench_peers_test.py")
 
 

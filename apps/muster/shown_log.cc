@@ -39,7 +39,6 @@ class ShownLog {
 
  private:
   absl::Status LookAtState();
-  bool IsSupervised(RunState state) const;
   void WatchSupervisor(pid_t pid);
   void ForgetSupervisor();
   void Take(const LogLineRecord& line);
@@ -84,7 +83,7 @@ absl::Status ShownLog::LookAtState() {
   looked_ = now;
   ASSIGN_OR_RETURN(RunRecord run, registry_.Run(id_));
   bool lost = false;
-  if (!HasEnded(run.state) && !IsSupervised(run.state)) {
+  if (!HasEnded(run.state) && !RunLock::IsHeld(home_.lock(id_))) {  // lost, or it waits for its turn in a grid
     ASSIGN_OR_RETURN(const std::vector<ExperimentId> all, ReconcileAloud(registry_, home_));
     lost = std::find(all.begin(), all.end(), id_) != all.end();
     ASSIGN_OR_RETURN(run, registry_.Run(id_));  // it may just have ended
@@ -92,12 +91,6 @@ absl::Status ShownLog::LookAtState() {
   ended_ = lost || (HasEnded(run.state) && !RunLock::IsHeld(home_.lock(id_)));
   WatchSupervisor(run.supervisor);
   return absl::OkStatus();
-}
-
-// Until a run of a grid has its turn, only the grid's supervisor is there.
-bool ShownLog::IsSupervised(RunState state) const {
-  if (RunLock::IsHeld(home_.lock(id_))) return true;
-  return id_.run != 0 && state == RunState::kCreated && RunLock::IsHeld(home_.lock({id_.number, 0}));
 }
 
 void ShownLog::WatchSupervisor(pid_t pid) {
