@@ -15,16 +15,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/median.h"
-#include "bench/pipeline_cost.h"
-#include "bench/processor.h"
-#include "bench/steps_lines.h"
-#include "bench/steps_measurement.h"
-#include "bench/steps_process.h"
-#include "muster/algo/algorithm_choice.h"
-#include "muster/algo/algorithm_table.h"
+#include "bench/steps/steps_lines.h"
+#include "bench/steps/steps_measurement.h"
+#include "bench/steps/steps_process.h"
+#include "bench/support/median.h"
+#include "bench/support/pipeline_cost.h"
+#include "bench/support/processor.h"
+#include "muster/algo/choice/algorithm_choice.h"
+#include "muster/algo/choice/algorithm_table.h"
 #include "muster/base/log.h"
-#include "muster/cluster/task_config.h"
+#include "muster/cluster/identity/task_config.h"
 
 namespace muster::bench {
 namespace {

@@ -25,11 +25,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "bench/median.h"
-#include "bench/process.h"
+#include "bench/support/median.h"
+#include "bench/support/process.h"
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
-#include "muster/collective/join_group.h"
+#include "muster/collective/group/join_group.h"
 #include "muster/collective/rank_sum.h"
 #include "muster/collective/share.h"
 

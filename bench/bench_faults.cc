@@ -20,13 +20,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "bench/median.h"
-#include "bench/process.h"
+#include "bench/support/median.h"
+#include "bench/support/process.h"
 #include "muster/base/check.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/optim/rule_options.h"
-#include "muster/store/checkpoint_cut.h"
-#include "muster/store/store_client.h"
+#include "muster/store/client/checkpoint_cut.h"
+#include "muster/store/client/store_client.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster::bench {

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "bench/median.h"
-#include "muster/algo/quadratic_source.h"
+#include "bench/support/median.h"
+#include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/log.h"
 #include "muster/observe/tracer.h"
-#include "muster/store/simulated_store.h"
-#include "muster/train/hooks.h"
-#include "muster/train/session.h"
+#include "muster/store/testing/simulated_store.h"
+#include "muster/train/hooks/hooks.h"
+#include "muster/train/session/session.h"
 
 namespace muster {
 namespace {

@@ -16,11 +16,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/local_loop.h"
-#include "bench/median.h"
-#include "muster/base/memory_file_system.h"
+#include "bench/support/local_loop.h"
+#include "bench/support/median.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/base/status_macros.h"
-#include "muster/data/dataset.h"
+#include "muster/data/dataset/dataset.h"
 
 namespace muster {
 namespace {

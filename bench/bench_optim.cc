@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/median.h"
-#include "muster/optim/kernel.h"
+#include "bench/support/median.h"
+#include "muster/optim/kernels/kernel.h"
 #include "muster/optim/rule_options.h"
 #include "muster/optim/sparse_rows.h"
 

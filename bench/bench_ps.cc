@@ -15,10 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/median.h"
-#include "bench/process.h"
-#include "bench/waiting_worker.h"
-#include "muster/store/messages.h"
+#include "bench/support/median.h"
+#include "bench/support/process.h"
+#include "bench/support/waiting_worker.h"
+#include "muster/store/messages/messages.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster::bench {

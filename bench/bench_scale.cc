@@ -18,13 +18,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/process.h"
-#include "muster/algo/asynchronous.h"
+#include "bench/support/process.h"
+#include "muster/algo/methods/asynchronous.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/cluster/task_config.h"
+#include "muster/cluster/identity/task_config.h"
 #include "muster/sim/scale_prediction.h"
-#include "muster/train/node.h"
+#include "muster/train/node/node.h"
 
 namespace muster::bench {
 namespace {

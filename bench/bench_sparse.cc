@@ -21,11 +21,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "bench/median.h"
-#include "bench/process.h"
+#include "bench/support/median.h"
+#include "bench/support/process.h"
 #include "muster/base/check.h"
 #include "muster/optim/rule_options.h"
-#include "muster/store/row_client.h"
+#include "muster/store/client/row_client.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster::bench {

@@ -20,12 +20,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/median.h"
-#include "bench/mlp.h"
-#include "bench/process.h"
-#include "bench/whole_file.h"
+#include "bench/support/median.h"
+#include "bench/support/mlp.h"
+#include "bench/support/process.h"
+#include "bench/support/whole_file.h"
 #include "muster/base/monotonic.h"
-#include "muster/cluster/environment.h"
+#include "muster/cluster/identity/environment.h"
 #include "muster/muster.h"
 
 namespace muster::bench {

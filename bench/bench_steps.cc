@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "bench/processor.h"
-#include "bench/steps_goals.h"
-#include "bench/steps_lines.h"
-#include "bench/steps_measurement.h"
-#include "bench/steps_process.h"
-#include "bench/steps_table.h"
-#include "muster/cluster/task_config.h"
+#include "bench/steps/steps_goals.h"
+#include "bench/steps/steps_lines.h"
+#include "bench/steps/steps_measurement.h"
+#include "bench/steps/steps_process.h"
+#include "bench/steps/steps_table.h"
+#include "bench/support/processor.h"
+#include "muster/cluster/identity/task_config.h"
 
 namespace muster::bench {
 namespace {

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/median.h"
+#include "bench/support/median.h"
 #include "muster/base/check.h"
 #include "muster/transport/tcp/tcp_transport.h"
 

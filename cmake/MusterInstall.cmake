@@ -18,21 +18,8 @@ install(TARGETS muster_options muster_all ${targets} EXPORT musterTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         OBJECTS DESTINATION ${CMAKE_INSTALL_LIBDIR}/muster)
 install(TARGETS muster_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-# What only the tests beside the files include stays here.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/muster DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-        PATTERN "training_process.h" EXCLUDE PATTERN "simulated_store.h" EXCLUDE PATTERN "scripted_handler.h" EXCLUDE
-        PATTERN "quadratic_source.h" EXCLUDE PATTERN "numbered_examples.h" EXCLUDE
-        PATTERN "checkpoint_test_data.h" EXCLUDE PATTERN "plain_protobuf.h" EXCLUDE
-        PATTERN "hook_driver.h" EXCLUDE PATTERN "group_in_threads.h" EXCLUDE
-        PATTERN "way.h" EXCLUDE PATTERN "way_push.h" EXCLUDE PATTERN "scripted_worker.h" EXCLUDE
-        PATTERN "direct_worker.h" EXCLUDE PATTERN "scripted_process.h" EXCLUDE PATTERN "scripted_source.h" EXCLUDE
-        PATTERN "scripted_training.h" EXCLUDE PATTERN "reference_rules.h" EXCLUDE PATTERN "reference_training.h" EXCLUDE
-        PATTERN "reference_algorithms.h" EXCLUDE PATTERN "mathematics_cases.h" EXCLUDE
-        PATTERN "mathematics_comparison.h" EXCLUDE PATTERN "straight_line.h" EXCLUDE
-        PATTERN "drawn_examples.h" EXCLUDE PATTERN "gzipped.h" EXCLUDE PATTERN "encoded_images.h" EXCLUDE
-        PATTERN "estimator_test_model.h" EXCLUDE PATTERN "free_addresses.h" EXCLUDE PATTERN "sanitizer_stride.h" EXCLUDE
-        PATTERN "registry_fixture.h" EXCLUDE PATTERN "scratch_folder.h" EXCLUDE PATTERN "fake_proc.h" EXCLUDE
-        PATTERN "noting_backend.h" EXCLUDE)
+        PATTERN "testing" EXCLUDE)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
 install(EXPORT musterTargets NAMESPACE muster:: DESTINATION ${package_folder})

@@ -1,16 +1,16 @@
-# muster_layer(NAME DEPS layer... [LIBS library...] [PRIVATE_LIBS library...] [TEST_LIBS library...] [OBJECTS folder...]
+# muster_layer(NAME DEPS layer... [LIBS library...] [PRIVATE_LIBS library...] [TEST_LIBS library...] [OBJECTS file...]
 #              [NO_THREADS])
 #
 # One folder of muster/ as one static library muster_NAME (alias muster::NAME), made of every *.cc below the folder, and
 # one test program NAME_test, made of every *_test.cc. DEPS are other layers; tools/check_layers.py holds the includes
-# against muster/LAYERS, so that what is linked and what is included are the same graph. OBJECTS are folders below the
-# layer's whose files go whole into every program that links the layer, referred to or not: object libraries muster_FOLDER.
+# against muster/LAYERS, so that what is linked and what is included are the same graph. OBJECTS are files of
+# the layer that go whole into every program that links it, referred to or not: each is an object library muster_FILE.
 # NO_THREADS: nothing in the folder has threads (tests/tools_test.py looks), so the thread sanitizer doesn't get its tests.
 function(muster_layer name)
   cmake_parse_arguments(L "NO_THREADS" "" "DEPS;LIBS;PRIVATE_LIBS;TEST_LIBS;OBJECTS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
-  foreach(folder IN LISTS L_OBJECTS)
-    list(FILTER sources EXCLUDE REGEX "/${name}/${folder}/")
+  foreach(file IN LISTS L_OBJECTS)
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${file})
   endforeach()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -23,13 +23,13 @@ function(muster_layer name)
     add_library(muster_${name} INTERFACE)
     target_link_libraries(muster_${name} INTERFACE muster_options ${L_DEPS} ${L_LIBS})
   endif()
-  foreach(folder IN LISTS L_OBJECTS)
-    file(GLOB objects CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${folder}/*.cc)
-    add_library(muster_${folder} OBJECT ${objects})
-    set_target_properties(muster_${folder} PROPERTIES EXPORT_NAME ${folder})
-    target_link_libraries(muster_${folder} PRIVATE muster_options)
+  foreach(file IN LISTS L_OBJECTS)
+    get_filename_component(object ${file} NAME_WE)
+    add_library(muster_${object} OBJECT ${name}/${file})
+    set_target_properties(muster_${object} PROPERTIES EXPORT_NAME ${object})
+    target_link_libraries(muster_${object} PRIVATE muster_options)
     # TARGET_NAME is what lets an installed package find the objects under their exported name.
-    target_link_libraries(muster_${name} INTERFACE $<TARGET_OBJECTS:$<TARGET_NAME:muster_${folder}>>)
+    target_link_libraries(muster_${name} INTERFACE $<TARGET_OBJECTS:$<TARGET_NAME:muster_${object}>>)
   endforeach()
   add_library(muster::${name} ALIAS muster_${name})
   set_target_properties(muster_${name} PROPERTIES EXPORT_NAME ${name})

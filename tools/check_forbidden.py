@@ -41,7 +41,7 @@ RULES = [
     Rule(r"\bgetenv\s*\(", "the environment is read by main and by one config loader, so that a test can hold ten nodes",
          is_library,
          # The first is that loader; MKL asks the second before main begins.
-         allowed=("muster/cluster/environment.cc", "muster/torch_bridge/mkl_amd/mkl_amd.cc")),
+         allowed=("muster/cluster/identity/environment.cc", "muster/torch_bridge/module/mkl_amd.cc")),
     Rule(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|(?<![\w.>:])sleep\s*\(|\btime\.sleep\s*\(",
          "a test waits for what it waits for, with a deadline; it doesn't sleep", is_test),
     Rule(r"\b(pkill|killall)\b", "it ends processes of others; end the process that you started, by its id",

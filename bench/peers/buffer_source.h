@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/algo/gradient_source.h"
+#include "muster/algo/sources/gradient_source.h"
 
 namespace muster::bench {
 

@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "bench/mlp.h"
-#include "muster/torch_bridge/embedding.h"
+#include "bench/support/mlp.h"
+#include "muster/torch_bridge/module/embedding.h"
 
 namespace muster::bench {
 

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/meter.h"
 #include "bench/peers/buffer_source.h"
 #include "bench/peers/data.h"
-#include "muster/algo/asynchronous.h"
+#include "bench/support/meter.h"
+#include "muster/algo/methods/asynchronous.h"
 #include "muster/muster.h"
 
 namespace muster::bench {

@@ -10,11 +10,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "muster/algo/algorithm_choice.h"
-#include "muster/base/nearest_name.h"
+#include "muster/algo/choice/algorithm_choice.h"
+#include "muster/base/text/nearest_name.h"
+#include "muster/cluster/identity/task_flags.h"
 #include "muster/cluster/quoted.h"
-#include "muster/cluster/task_flags.h"
-#include "muster/train/error.h"
+#include "muster/train/threads/error.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <system_error>
 #include <utility>
 
-#include "muster/data/dataset.h"
+#include "muster/data/dataset/dataset.h"
 #include "muster/data/images.h"
-#include "muster/train/error.h"
+#include "muster/train/threads/error.h"
 
 namespace {
 

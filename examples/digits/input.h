@@ -8,7 +8,7 @@
 
 #include "muster/data/example_stream.h"
 #include "muster/data/labelled_rows.h"
-#include "muster/train/saver.h"
+#include "muster/train/saving/saver.h"
 
 struct Examples {
   torch::Tensor images;  // [batch, 1, height, width]

@@ -13,7 +13,7 @@
 #include "examples/digits/input.h"
 #include "examples/digits/net.h"
 #include "examples/digits/report.h"
-#include "muster/algo/algorithm_table.h"
+#include "muster/algo/choice/algorithm_table.h"
 #include "muster/base/log.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/muster.h"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 
 void WriteReport(const std::string& path, const RunReport& report) {
   nlohmann::ordered_json json = {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "muster/data/dataset.h"
+#include "muster/data/dataset/dataset.h"
 
 // All 100 rows as one batch, again and again: "feature" float32 [100, 4], labels int32 [100, 1] (0: setosa, 1:
 // versicolor).

@@ -8,8 +8,8 @@
 #include "examples/digits/input.h"
 #include "examples/digits/net.h"
 #include "examples/train_and_evaluate/flags.h"
-#include "muster/estimator/early_stopping.h"
-#include "muster/estimator/train_and_evaluate.h"
+#include "muster/estimator/distributed/early_stopping.h"
+#include "muster/estimator/distributed/train_and_evaluate.h"
 #include "muster/muster.h"
 
 namespace {

@@ -8,9 +8,9 @@
 #include <limits>
 #include <memory>
 
-#include "muster/base/memory_file_system.h"
-#include "muster/checkpoint/checkpoint_test_data.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/checkpoint/tensor_statistics.h"
+#include "muster/checkpoint/testing/checkpoint_test_data.h"
 
 namespace muster::checkpoint_diff_test {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/checkpoint/manifest.h"
 
 namespace muster {

@@ -6,9 +6,9 @@
 #include <functional>
 
 #include "absl/strings/match.h"
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/checkpoint/checkpoint_reader.h"
-#include "muster/checkpoint/checkpoint_test_data.h"
+#include "muster/checkpoint/testing/checkpoint_test_data.h"
 
 namespace muster::checkpoint_directory_test {
 namespace {

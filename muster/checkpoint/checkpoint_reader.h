@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "muster/base/bytes.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/checkpoint/manifest.h"
 #include "muster/checkpoint/tensor_file.h"
 

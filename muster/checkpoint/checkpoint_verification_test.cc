@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/checkpoint/checkpoint_listing.h"
-#include "muster/checkpoint/checkpoint_test_data.h"
+#include "muster/checkpoint/testing/checkpoint_test_data.h"
 
 namespace muster::checkpoint_verification_test {
 namespace {

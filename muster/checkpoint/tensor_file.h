@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "muster/base/bytes.h"
 #include "muster/base/dtype.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 
 namespace muster {
 

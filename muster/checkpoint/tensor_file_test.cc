@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/crc32c.h"
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 
 namespace muster::tensor_file_test {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "muster/base/check.h"
-#include "muster/optim/half.h"
-#include "muster/optim/kernel.h"
+#include "muster/optim/kernels/half.h"
+#include "muster/optim/kernels/kernel.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 
 namespace muster {
 

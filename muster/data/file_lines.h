@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 
 namespace muster {
 

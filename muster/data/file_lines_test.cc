@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 
 namespace muster::file_lines_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/data/gzipped.h"
+#include "muster/data/testing/gzipped.h"
 
 namespace muster::idx_test {
 namespace {

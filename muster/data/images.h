@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/data/labelled_rows.h"
 
 namespace muster {

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/checkpoint/checkpoint_directory.h"
-#include "muster/torch_bridge/load_checkpoint.h"
-#include "muster/torch_bridge/torch_status.h"
-#include "muster/train/error.h"
+#include "muster/torch_bridge/module/load_checkpoint.h"
+#include "muster/torch_bridge/module/torch_status.h"
+#include "muster/train/threads/error.h"
 
 namespace muster {
 namespace {

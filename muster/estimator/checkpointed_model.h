@@ -9,9 +9,9 @@
 #include <string>
 
 #include "muster/checkpoint/checkpoint_reader.h"
-#include "muster/estimator/model_fn.h"
-#include "muster/estimator/run_config.h"
-#include "muster/torch_bridge/module_source.h"
+#include "muster/estimator/model/model_fn.h"
+#include "muster/estimator/model/run_config.h"
+#include "muster/torch_bridge/module/module_source.h"
 
 namespace muster {
 

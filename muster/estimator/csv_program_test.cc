@@ -4,9 +4,9 @@
 #include <fstream>
 #include <string>
 
-#include "muster/estimator/canned.h"
-#include "muster/estimator/estimator_test_model.h"
-#include "muster/estimator/train_and_evaluate.h"
+#include "muster/estimator/canned/canned.h"
+#include "muster/estimator/distributed/train_and_evaluate.h"
+#include "muster/estimator/testing/estimator_test_model.h"
 
 namespace muster::csv_program_test {
 namespace {

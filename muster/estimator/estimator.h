@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "muster/estimator/export.h"
-#include "muster/estimator/input_fn.h"
-#include "muster/estimator/model_fn.h"
+#include "muster/estimator/model/input_fn.h"
+#include "muster/estimator/model/model_fn.h"
 #include "muster/estimator/warm_start.h"
 #include "muster/train/hooks/checkpoint_saver_listener.h"
 

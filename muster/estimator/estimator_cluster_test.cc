@@ -6,11 +6,11 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "muster/base/free_addresses.h"
+#include "muster/base/testing/free_addresses.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/estimator/estimator.h"
-#include "muster/estimator/estimator_test_model.h"
-#include "muster/torch_bridge/training.h"
+#include "muster/estimator/testing/estimator_test_model.h"
+#include "muster/torch_bridge/facade/training.h"
 
 namespace muster::estimator_cluster_test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "muster/base/wrong_configuration.h"
 #include "muster/estimator/estimator.h"
-#include "muster/estimator/estimator_test_model.h"
+#include "muster/estimator/testing/estimator_test_model.h"
 
 namespace muster::estimator_mistakes_test {
 namespace {

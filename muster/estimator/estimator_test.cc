@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "muster/estimator/estimator_test_model.h"
-#include "muster/torch_bridge/random_state.h"
+#include "muster/estimator/testing/estimator_test_model.h"
+#include "muster/torch_bridge/module/random_state.h"
 
 namespace muster::estimator_test {
 namespace {

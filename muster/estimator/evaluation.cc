@@ -14,9 +14,9 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/cluster/quoted.h"
 #include "muster/summary/step_summaries.h"
-#include "muster/torch_bridge/torch_status.h"
-#include "muster/train/error.h"
-#include "muster/train/hook_call.h"
+#include "muster/torch_bridge/module/torch_status.h"
+#include "muster/train/hook/hook_call.h"
+#include "muster/train/threads/error.h"
 
 namespace muster {
 namespace {

@@ -8,10 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/base/clock.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/estimator/checkpointed_model.h"
 #include "muster/estimator/estimator.h"
-#include "muster/estimator/input_fn.h"
+#include "muster/estimator/model/input_fn.h"
 #include "muster/summary/event_file_writer.h"
 
 namespace muster {

@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/base/dtype.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/checkpoint/checkpoint_reader.h"
-#include "muster/estimator/model_fn.h"
+#include "muster/estimator/model/model_fn.h"
 
 namespace muster {
 

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "muster/checkpoint/tensor_file.h"
 #include "muster/optim/rule_options.h"
-#include "muster/torch_bridge/training.h"
-#include "muster/train/hooks.h"
+#include "muster/torch_bridge/facade/training.h"
+#include "muster/train/hooks/hooks.h"
 
 namespace muster::export_test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "muster/torch_bridge/random_state.h"
+#include "muster/torch_bridge/module/random_state.h"
 
 namespace muster {
 namespace {

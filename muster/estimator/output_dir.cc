@@ -10,7 +10,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/cluster/quoted.h"
-#include "muster/train/error.h"
+#include "muster/train/threads/error.h"
 
 namespace muster {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "muster/base/file_system.h"
-#include "muster/cluster/environment.h"
-#include "muster/cluster/task_config.h"
+#include "muster/base/files/file_system.h"
+#include "muster/cluster/identity/environment.h"
+#include "muster/cluster/identity/task_config.h"
 
 namespace muster {
 

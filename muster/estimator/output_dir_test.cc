@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/base/wrong_configuration.h"
 
 namespace muster::output_dir_test {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "muster/data/numbered_examples.h"
 #include "muster/data/shuffle.h"
+#include "muster/data/testing/numbered_examples.h"
 #include "muster/estimator/estimator.h"
-#include "muster/estimator/estimator_test_model.h"
+#include "muster/estimator/testing/estimator_test_model.h"
 
 namespace muster::shared_input_test {
 namespace {

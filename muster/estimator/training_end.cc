@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
+#include "muster/base/os/stop_signal.h"
 #include "muster/base/status_macros.h"
-#include "muster/base/stop_signal.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/strict_json.h"
-#include "muster/train/error.h"
+#include "muster/train/threads/error.h"
 
 namespace muster {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/estimator/estimator.h"
 
 namespace muster {

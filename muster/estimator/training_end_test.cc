@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "muster/base/memory_file_system.h"
-#include "muster/estimator/straight_line.h"
-#include "muster/train/error.h"
-#include "muster/train/hooks.h"
+#include "muster/base/files/memory_file_system.h"
+#include "muster/estimator/testing/straight_line.h"
+#include "muster/train/hooks/hooks.h"
+#include "muster/train/threads/error.h"
 
 namespace muster::training_end_test {
 namespace {

@@ -12,8 +12,8 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/torch_bridge/algorithms.h"
-#include "muster/train/hooks.h"
+#include "muster/torch_bridge/facade/algorithms.h"
+#include "muster/train/hooks/hooks.h"
 
 namespace muster {
 namespace {

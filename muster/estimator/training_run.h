@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "muster/estimator/estimator.h"
-#include "muster/estimator/input_fn.h"
-#include "muster/estimator/model_fn.h"
-#include "muster/estimator/run_config.h"
+#include "muster/estimator/model/input_fn.h"
+#include "muster/estimator/model/model_fn.h"
+#include "muster/estimator/model/run_config.h"
 #include "muster/estimator/warm_start.h"
-#include "muster/torch_bridge/training.h"
+#include "muster/torch_bridge/facade/training.h"
 
 namespace muster {
 

@@ -11,7 +11,7 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
-#include "muster/store/model.h"
+#include "muster/store/model/model.h"
 
 namespace muster {
 namespace {

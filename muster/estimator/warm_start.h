@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "muster/torch_bridge/module_source.h"
+#include "muster/torch_bridge/module/module_source.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/estimator/estimator_test_model.h"
+#include "muster/estimator/testing/estimator_test_model.h"
 
 namespace muster::warm_start_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "muster/base/status_address.h"
+#include "muster/base/net/status_address.h"
 
 namespace muster {
 

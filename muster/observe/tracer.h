@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/mutex.h"
 #include "muster/observe/trace_clock.h"
 #include "muster/observe/trace_part.h"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "muster/optim/half.h"
+#include "muster/optim/kernels/half.h"
 
 namespace muster::adaptive_delta_test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "muster/base/check.h"
 #include "muster/optim/gradient_change.h"
-#include "muster/optim/half.h"
+#include "muster/optim/kernels/half.h"
 
 namespace muster {
 

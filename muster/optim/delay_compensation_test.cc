@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "muster/optim/half.h"
+#include "muster/optim/kernels/half.h"
 
 namespace muster::delay_compensation_test {
 namespace {

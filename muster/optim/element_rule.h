@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "muster/base/check.h"
-#include "muster/optim/half.h"
-#include "muster/optim/kernel.h"
+#include "muster/optim/kernels/half.h"
+#include "muster/optim/kernels/kernel.h"
 #include "muster/optim/update_rule.h"
 
 namespace muster {

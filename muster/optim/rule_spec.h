@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "muster/base/dtype.h"
-#include "muster/optim/clip.h"
+#include "muster/optim/kernels/clip.h"
 #include "muster/optim/schedule.h"
 
 namespace muster {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
-#include "muster/optim/half.h"
-#include "muster/optim/kernel.h"
+#include "muster/optim/kernels/half.h"
+#include "muster/optim/kernels/kernel.h"
 
 namespace muster {
 namespace {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <random>
 
-#include "muster/optim/half.h"
-#include "muster/optim/reference_rule.h"
+#include "muster/optim/kernels/half.h"
 #include "muster/optim/rule_options.h"
+#include "muster/optim/testing/reference_rule.h"
 
 namespace muster::sparse_rows_test {
 namespace {

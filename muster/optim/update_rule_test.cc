@@ -7,9 +7,9 @@
 #include <cstring>
 #include <limits>
 
-#include "muster/optim/half.h"
-#include "muster/optim/reference_rule.h"
+#include "muster/optim/kernels/half.h"
 #include "muster/optim/rule_options.h"
+#include "muster/optim/testing/reference_rule.h"
 
 namespace muster::update_rule_test {
 namespace {

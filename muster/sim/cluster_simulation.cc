@@ -9,9 +9,9 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/sim/simulated_transport.h"
-#include "muster/store/last_wait.h"
-#include "muster/store/lease_beat.h"
-#include "muster/train/hooks.h"
+#include "muster/store/client/last_wait.h"
+#include "muster/store/client/lease_beat.h"
+#include "muster/train/hooks/hooks.h"
 
 namespace muster {
 namespace {

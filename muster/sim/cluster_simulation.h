@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/sim/deadly_probe.h"
 #include "muster/sim/ledger_source.h"
 #include "muster/sim/schedule.h"
@@ -18,7 +18,7 @@
 #include "muster/sim/simulation_plant.h"
 #include "muster/sim/slow_disk.h"
 #include "muster/sim/store_watch.h"
-#include "muster/train/session.h"
+#include "muster/train/session/session.h"
 
 namespace muster {
 

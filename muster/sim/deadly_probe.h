@@ -8,7 +8,7 @@
 
 #include "muster/sim/simulated_process.h"
 #include "muster/sim/simulation_plant.h"
-#include "muster/store/arena_probe.h"
+#include "muster/store/arena/arena_probe.h"
 
 namespace muster {
 

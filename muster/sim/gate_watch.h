@@ -14,7 +14,7 @@
 
 #include "muster/sim/checkpoint_truth.h"
 #include "muster/sim/push_ledger.h"
-#include "muster/store/store_service.h"
+#include "muster/store/service/store_service.h"
 
 namespace muster {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "muster/algo/algorithm.h"
-#include "muster/algo/commit_pipeline.h"
-#include "muster/algo/synchronous.h"
+#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/methods/commit_pipeline.h"
+#include "muster/algo/methods/synchronous.h"
 #include "muster/sim/push_ledger.h"
 #include "muster/sim/schedule.h"
 #include "muster/sim/simulated_process.h"

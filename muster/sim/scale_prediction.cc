@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/algo/asynchronous.h"
-#include "muster/algo/quadratic_source.h"
+#include "muster/algo/methods/asynchronous.h"
+#include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/check.h"
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/sim/simulated_network.h"
 #include "muster/sim/simulated_transport.h"
-#include "muster/store/store_client.h"
-#include "muster/store/store_service.h"
+#include "muster/store/client/store_client.h"
+#include "muster/store/service/store_service.h"
 
 namespace muster {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "muster/sim/push_ledger.h"
-#include "muster/store/store_service.h"
+#include "muster/store/service/store_service.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "muster/store/passing_handler.h"
+#include "muster/store/service/passing_handler.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "muster/store/store_service.h"
+#include "muster/store/service/store_service.h"
 #include "muster/transport/channel.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "muster/base/forwarding_file_system.h"
+#include "muster/base/files/forwarding_file_system.h"
 #include "muster/sim/simulated_process.h"
 
 namespace muster {

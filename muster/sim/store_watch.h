@@ -16,7 +16,7 @@
 #include "muster/sim/push_ledger.h"
 #include "muster/sim/scale_watch.h"
 #include "muster/sim/turn_watch.h"
-#include "muster/store/store_service.h"
+#include "muster/store/service/store_service.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/store/store_service.h"
+#include "muster/store/service/store_service.h"
 
 namespace muster {
 

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
 #include "muster/base/crc32c.h"
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/summary/event_file_writer.h"
-#include "muster/summary/plain_protobuf.h"
 #include "muster/summary/summary_values.h"
+#include "muster/summary/testing/plain_protobuf.h"
 
 namespace muster::event_file_reader_test {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/crc32c.h"
-#include "muster/base/forwarding_file_system.h"
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/forwarding_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/base/wrong_configuration.h"
 
 namespace muster::event_file_writer_test {

@@ -4,7 +4,7 @@
 
 #include "muster/summary/graph_def.h"
 #include "muster/summary/hparams.h"
-#include "muster/summary/plain_protobuf.h"
+#include "muster/summary/testing/plain_protobuf.h"
 
 namespace muster::summary_values_test {
 namespace {

@@ -11,9 +11,9 @@
 #include "gtest/gtest.h"
 #include "muster/base/clock.h"
 #include "muster/transport/loopback/loopback_transport.h"
-#include "muster/transport/scripted_handler.h"
 #include "muster/transport/simulated_event_loop.h"
 #include "muster/transport/tcp/tcp_transport.h"
+#include "muster/transport/testing/scripted_handler.h"
 
 namespace muster::transport_contract_test {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "gtest/gtest.h"
 #include "muster/transport/loopback/loopback_transport.h"
-#include "muster/transport/scripted_handler.h"
 #include "muster/transport/tcp/tcp_transport.h"
+#include "muster/transport/testing/scripted_handler.h"
 
 namespace muster::transport_threads_test {
 namespace {

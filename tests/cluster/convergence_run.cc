@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "muster/algo/algorithm_choice.h"
-#include "muster/algo/make_algorithm.h"
-#include "muster/algo/pipelined.h"
+#include "muster/algo/choice/algorithm_choice.h"
+#include "muster/algo/choice/make_algorithm.h"
+#include "muster/algo/methods/pipelined.h"
 #include "muster/base/status_macros.h"
-#include "muster/collective/group_in_threads.h"
-#include "muster/store/simulated_store.h"
+#include "muster/collective/testing/group_in_threads.h"
+#include "muster/store/testing/simulated_store.h"
 #include "tests/cluster/digits_network.h"
 
 namespace muster {

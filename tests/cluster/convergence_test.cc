@@ -16,8 +16,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "muster/algo/algorithm_table.h"
-#include "muster/base/file_system.h"
+#include "muster/algo/choice/algorithm_table.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/log.h"
 #include "muster/data/csv.h"
 #include "muster/data/images.h"

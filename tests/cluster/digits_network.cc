@@ -8,7 +8,7 @@
 
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
-#include "muster/data/dataset.h"
+#include "muster/data/dataset/dataset.h"
 
 namespace muster {
 namespace {

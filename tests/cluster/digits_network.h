@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "muster/algo/gradient_source.h"
+#include "muster/algo/sources/gradient_source.h"
 #include "muster/data/example_stream.h"
 #include "muster/data/labelled_rows.h"
 

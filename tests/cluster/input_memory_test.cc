@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "muster/data/dataset.h"
-#include "muster/data/numbered_examples.h"
+#include "muster/data/dataset/dataset.h"
+#include "muster/data/testing/numbered_examples.h"
 #include "tests/cluster/counted_memory.h"
 
 namespace muster::input_memory_test {

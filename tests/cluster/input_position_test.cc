@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "muster/data/dataset.h"
-#include "muster/train/training_process.h"
+#include "muster/data/dataset/dataset.h"
+#include "muster/train/testing/training_process.h"
 
 namespace muster::input_position_test {
 namespace {

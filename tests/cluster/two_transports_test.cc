@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/base/file_system.h"
-#include "muster/store/joining.h"
-#include "muster/store/store_client.h"
-#include "muster/store/store_service.h"
+#include "muster/base/files/file_system.h"
+#include "muster/store/client/store_client.h"
+#include "muster/store/service/store_service.h"
+#include "muster/store/testing/joining.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster::two_transports_test {

@@ -1,6 +1,6 @@
 // Gradients and parameters that travel as halves over real connections, through TCP and through shared memory, whole
 // and in parts: to the bit what a plain reference makes of them.
-#include "muster/store/wire_precision.h"
+#include "muster/store/model/wire_precision.h"
 
 #include <gtest/gtest.h>
 
@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "muster/base/file_system.h"
-#include "muster/store/half_reference.h"
-#include "muster/store/joining.h"
-#include "muster/store/simulated_store.h"
-#include "muster/store/way.h"
-#include "muster/store/way_push.h"
+#include "muster/base/files/file_system.h"
+#include "muster/store/testing/half_reference.h"
+#include "muster/store/testing/joining.h"
+#include "muster/store/testing/simulated_store.h"
+#include "muster/store/testing/way.h"
+#include "muster/store/testing/way_push.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster::wire_precision_test {

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "muster/base/check.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/base/log.h"
-#include "muster/base/memory_file_system.h"
-#include "muster/store/arena_port.h"
-#include "muster/store/checkpoint_part.h"
-#include "muster/store/simulated_store.h"
-#include "muster/store/store_service.h"
-#include "muster/store/store_status.h"
+#include "muster/store/checkpoints/checkpoint_part.h"
+#include "muster/store/direct/arena_port.h"
+#include "muster/store/service/store_service.h"
+#include "muster/store/service/store_status.h"
+#include "muster/store/testing/simulated_store.h"
 #include "muster/transport/simulated_event_loop.h"
 
 namespace muster {

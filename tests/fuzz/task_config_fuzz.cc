@@ -8,8 +8,8 @@
 #include "muster/base/check.h"
 #include "muster/cluster/address.h"
 #include "muster/cluster/device.h"
-#include "muster/cluster/placement_text.h"
-#include "muster/cluster/task_config.h"
+#include "muster/cluster/identity/task_config.h"
+#include "muster/cluster/placement/placement_text.h"
 
 namespace muster {
 namespace {

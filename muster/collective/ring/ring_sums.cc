@@ -4,7 +4,7 @@
 
 #include "muster/collective/rank_sum.h"
 #include "muster/collective/segment_range.h"
-#include "muster/optim/half.h"
+#include "muster/optim/kernels/half.h"
 
 namespace muster {
 namespace {

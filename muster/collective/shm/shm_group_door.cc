@@ -13,7 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "muster/base/abstract_address.h"
+#include "muster/base/net/abstract_address.h"
 #include "muster/base/status_macros.h"
 #include "muster/transport/handshake.h"
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "muster/collective/shm/shm_member.h"
-#include "muster/transport/tcp/socket.h"
+#include "muster/transport/io/socket.h"
 
 namespace muster {
 

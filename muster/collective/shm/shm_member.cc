@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "muster/base/descriptor_passing.h"
+#include "muster/base/net/descriptor_passing.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "muster/data/image_files/encoded_images.h"
+#include "muster/data/testing/encoded_images.h"
 
 namespace muster::image_file_test {
 namespace {

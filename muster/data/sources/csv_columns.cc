@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "muster/base/nearest_name.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/nearest_name.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/data/csv_rows.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/data/file_sources.h"
+#include "muster/data/sources/file_sources.h"
 
 namespace muster {
 

@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/base/file_system.h"
-#include "muster/data/dataset_stage.h"
-#include "muster/data/file_sources.h"
+#include "muster/base/files/file_system.h"
+#include "muster/data/sources/file_sources.h"
+#include "muster/data/stages/dataset_stage.h"
 
 namespace muster {
 

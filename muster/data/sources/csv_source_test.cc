@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/base/forwarding_file_system.h"
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/forwarding_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/data/dataset.h"
-#include "muster/data/sources/drawn_examples.h"
+#include "muster/data/dataset/dataset.h"
+#include "muster/data/testing/drawn_examples.h"
 
 namespace muster::csv_source_test {
 namespace {

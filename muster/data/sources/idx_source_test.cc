@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "muster/base/forwarding_file_system.h"
-#include "muster/base/memory_file_system.h"
-#include "muster/data/dataset.h"
-#include "muster/data/gzipped.h"
-#include "muster/data/sources/drawn_examples.h"
+#include "muster/base/files/forwarding_file_system.h"
+#include "muster/base/files/memory_file_system.h"
+#include "muster/data/dataset/dataset.h"
+#include "muster/data/testing/drawn_examples.h"
+#include "muster/data/testing/gzipped.h"
 
 namespace muster::idx_source_test {
 namespace {

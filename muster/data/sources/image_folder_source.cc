@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
-#include "muster/base/nearest_name.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/nearest_name.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/data/image_files/image_file.h"
 #include "muster/data/sources/file_example.h"

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/base/file_system.h"
-#include "muster/data/file_sources.h"
+#include "muster/base/files/file_system.h"
+#include "muster/data/sources/file_sources.h"
 #include "muster/data/sources/loaded_source.h"
 
 namespace muster {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "muster/base/mutex.h"
 #include "muster/base/status_macros.h"
-#include "muster/data/dataset_stage.h"
+#include "muster/data/stages/dataset_stage.h"
 
 namespace muster {
 

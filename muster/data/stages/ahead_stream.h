@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "muster/data/dataset_stage.h"
+#include "muster/data/stages/dataset_stage.h"
 
 namespace muster {
 

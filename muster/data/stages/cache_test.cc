@@ -1,8 +1,8 @@
 // Cache: what comes before it is made once.
 #include <gtest/gtest.h>
 
-#include "muster/data/dataset.h"
-#include "muster/data/numbered_examples.h"
+#include "muster/data/dataset/dataset.h"
+#include "muster/data/testing/numbered_examples.h"
 
 namespace muster::cache_test {
 namespace {

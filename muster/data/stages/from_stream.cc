@@ -10,7 +10,7 @@ namespace {
 
 class FromStreamStream final : public SequentialStream {
  public:
-  explicit FromStreamStream(const Dataset::OpenFunction& open) : open_(open) {}
+  explicit FromStreamStream(const OpenStreamFunction& open) : open_(open) {}
 
   void Stop() override {
     std::shared_ptr<ExampleStream> stream;
@@ -41,7 +41,7 @@ class FromStreamStream final : public SequentialStream {
   }
 
  private:
-  const Dataset::OpenFunction& open_;  // the stage's
+  const OpenStreamFunction& open_;  // the stage's
   Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<ExampleStream> stream_ ABSL_GUARDED_BY(mutex_);  // another one from each Rewind on
@@ -49,7 +49,7 @@ class FromStreamStream final : public SequentialStream {
 
 class FromStreamStage final : public DatasetStage {
  public:
-  FromStreamStage(std::string description, Dataset::OpenFunction open)
+  FromStreamStage(std::string description, OpenStreamFunction open)
       : description_(std::move(description)), open_(std::move(open)) {}
 
   std::string Name() const override { return description_; }
@@ -62,12 +62,12 @@ class FromStreamStage final : public DatasetStage {
 
  private:
   const std::string description_;
-  const Dataset::OpenFunction open_;
+  const OpenStreamFunction open_;
 };
 
 }  // namespace
 
-StagePtr MakeFromStreamStage(std::string description, Dataset::OpenFunction open) {
+StagePtr MakeFromStreamStage(std::string description, OpenStreamFunction open) {
   return std::make_shared<FromStreamStage>(std::move(description), std::move(open));
 }
 

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "muster/data/dataset.h"
-#include "muster/data/numbered_examples.h"
+#include "muster/data/dataset/dataset.h"
+#include "muster/data/testing/numbered_examples.h"
 
 namespace muster::interleave_test {
 namespace {

@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "muster/base/mutex.h"
-#include "muster/data/dataset.h"
-#include "muster/data/numbered_examples.h"
+#include "muster/data/dataset/dataset.h"
+#include "muster/data/testing/numbered_examples.h"
 
 namespace muster::map_test {
 namespace {

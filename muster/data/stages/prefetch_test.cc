@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "muster/base/mutex.h"
-#include "muster/data/dataset.h"
-#include "muster/data/numbered_examples.h"
+#include "muster/data/dataset/dataset.h"
+#include "muster/data/testing/numbered_examples.h"
 
 namespace muster::prefetch_test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/data/dataset_stage.h"
+#include "muster/data/stages/dataset_stage.h"
 
 namespace muster {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "muster/base/mutex.h"
-#include "muster/data/dataset.h"
-#include "muster/data/numbered_examples.h"
+#include "muster/data/dataset/dataset.h"
 #include "muster/data/shuffle.h"
+#include "muster/data/testing/numbered_examples.h"
 
 namespace muster::share_by_test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "muster/data/dataset.h"
-#include "muster/data/numbered_examples.h"
+#include "muster/data/dataset/dataset.h"
+#include "muster/data/testing/numbered_examples.h"
 
 namespace muster::shuffle_stage_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "muster/data/dataset_stage.h"
+#include "muster/data/stages/dataset_stage.h"
 
 namespace muster {
 

@@ -1,5 +1,5 @@
 // Makes the stages of a Dataset. Each has its file in this folder; what they do is written at Dataset's methods
-// (muster/data/dataset.h), and how they fit together in muster/data/dataset_stage.h.
+// (muster/data/dataset/dataset.h), and how they fit together in muster/data/stages/dataset_stage.h.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "muster/data/dataset.h"
-#include "muster/data/dataset_stage.h"
+#include "muster/data/labelled_rows.h"
+#include "muster/data/stages/dataset_stage.h"
+#include "muster/data/stages/stage_options.h"
+#include "muster/data/work_source.h"
 
 namespace muster {
 
@@ -17,7 +19,7 @@ using StagePtr = std::shared_ptr<const DatasetStage>;
 
 StagePtr MakeMemoryStage(Example rows);
 StagePtr MakeRowsStage(std::shared_ptr<const LabelledRows> rows);
-StagePtr MakeFromStreamStage(std::string description, Dataset::OpenFunction open);
+StagePtr MakeFromStreamStage(std::string description, OpenStreamFunction open);
 StagePtr MakeInterleaveStage(std::vector<StagePtr> sources, InterleaveOptions options);
 
 StagePtr MakeMapStage(StagePtr before, MapFunction function, MapOptions options);

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "muster/launch/cluster_plan.h"
+#include "muster/launch/foreground/cluster_plan.h"
 
 namespace muster {
 namespace {

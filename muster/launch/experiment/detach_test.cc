@@ -15,7 +15,7 @@
 #include <iterator>
 #include <string>
 
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 
 namespace muster::detach_test {
 namespace {

@@ -8,11 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/check.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/cluster_spec.h"
-#include "muster/launch/cluster_plan.h"
-#include "muster/launch/shell_word.h"
+#include "muster/launch/foreground/cluster_plan.h"
+#include "muster/launch/system/shell_word.h"
 
 namespace muster {
 namespace {

@@ -7,12 +7,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/launch/backend.h"
+#include "muster/launch/backends/backend.h"
 #include "muster/launch/registry/experiment_id.h"
 #include "muster/launch/registry/home.h"
-#include "muster/launch/restart_policy.h"
 #include "muster/launch/spec/experiment_file.h"
 #include "muster/launch/spec/parameters.h"
+#include "muster/launch/task/restart_policy.h"
 
 namespace muster {
 

@@ -10,17 +10,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "muster/base/free_ports.h"
+#include "muster/base/net/free_ports.h"
 #include "muster/launch/backends/local/local_backend.h"
-#include "muster/launch/companion.h"
-#include "muster/launch/ending_signals.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/run_progress.h"
 #include "muster/launch/experiment/task_logs.h"
-#include "muster/launch/fd_loop.h"
 #include "muster/launch/project/build.h"
 #include "muster/launch/registry/registry.h"
-#include "muster/launch/task_supervisor.h"
+#include "muster/launch/supervise/companion.h"
+#include "muster/launch/supervise/ending_signals.h"
+#include "muster/launch/supervise/task_supervisor.h"
+#include "muster/launch/system/fd_loop.h"
 
 namespace muster {
 

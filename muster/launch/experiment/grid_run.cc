@@ -17,19 +17,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/pid_fd.h"
-#include "muster/launch/ending_signals.h"
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/grid_schedule.h"
 #include "muster/launch/experiment/run_experiment.h"
 #include "muster/launch/experiment/run_progress.h"
 #include "muster/launch/experiment/task_logs.h"
-#include "muster/launch/fd_loop.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/spec/experiment_file.h"
+#include "muster/launch/supervise/ending_signals.h"
+#include "muster/launch/system/fd_loop.h"
 
 namespace muster {
 namespace {

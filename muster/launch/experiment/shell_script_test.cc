@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "muster/launch/exit_status.h"
 #include "muster/launch/experiment/experiment_plan.h"
+#include "muster/launch/task/exit_status.h"
 
 namespace muster::shell_script_test {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "muster/base/clock.h"
-#include "muster/launch/backend.h"
-#include "muster/launch/line_cutter.h"
+#include "muster/launch/backends/backend.h"
+#include "muster/launch/output/line_cutter.h"
 #include "muster/launch/registry/run_state.h"
 #include "muster/launch/task_log/log_format.h"
 #include "muster/launch/task_log/task_log.h"

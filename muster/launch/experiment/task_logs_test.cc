@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/launch/task_log/log_watch.h"
 
 namespace muster::task_logs_test {

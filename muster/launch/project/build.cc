@@ -17,13 +17,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/absl_view.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/quoted.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/project/remove_folder.h"
 #include "muster/launch/project/sha256.h"
-#include "muster/launch/shell_word.h"
+#include "muster/launch/system/shell_word.h"
 
 namespace muster {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/absl_view.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/project/file_copy.h"
 #include "muster/launch/project/folder_lock.h"

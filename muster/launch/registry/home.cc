@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/launch/random_hex.h"
+#include "muster/launch/system/random_hex.h"
 
 namespace muster {
 namespace {

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <string>
 
-#include "muster/base/file_system.h"
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/launch/project/scratch_folder.h"
+#include "muster/launch/testing/scratch_folder.h"
 
 namespace muster::home_test {
 namespace {

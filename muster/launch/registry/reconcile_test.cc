@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "muster/launch/registry/registry.h"
-#include "muster/launch/registry/registry_fixture.h"
+#include "muster/launch/testing/registry_fixture.h"
 
 namespace muster::reconcile_test {
 namespace {

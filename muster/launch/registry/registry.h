@@ -24,11 +24,11 @@
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
 #include "muster/cluster/task_id.h"
-#include "muster/launch/exit_status.h"
 #include "muster/launch/registry/experiment_id.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/run_state.h"
 #include "muster/launch/spec/parameters.h"
+#include "muster/launch/task/exit_status.h"
 
 namespace muster {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "muster/launch/registry/registry.h"
-#include "muster/launch/registry/registry_fixture.h"
+#include "muster/launch/testing/registry_fixture.h"
 
 namespace muster::registry_processes_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/launch/registry/registry_fixture.h"
+#include "muster/launch/testing/registry_fixture.h"
 
 namespace muster::registry_schema_test {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/launch/registry/registry_fixture.h"
+#include "muster/launch/testing/registry_fixture.h"
 
 namespace muster::registry_test {
 namespace {

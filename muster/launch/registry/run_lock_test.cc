@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 
 namespace muster::run_lock_test {
 namespace {

@@ -12,7 +12,7 @@
 #include <functional>
 #include <string>
 
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 
 namespace muster::sqlite_test {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/aligned_lines.h"
+#include "muster/launch/output/aligned_lines.h"
 
 namespace muster {
 namespace {

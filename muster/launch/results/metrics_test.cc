@@ -9,7 +9,7 @@
 #include <string>
 
 #include "muster/base/clock.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/summary/event_file_writer.h"
 
 namespace muster::metrics_test {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "muster/launch/restart_policy.h"
-#include "muster/launch/spec/resources.h"
+#include "muster/launch/task/resources.h"
+#include "muster/launch/task/restart_policy.h"
 
 namespace muster {
 

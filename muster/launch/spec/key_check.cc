@@ -9,9 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "muster/base/nearest_name.h"
+#include "muster/base/text/nearest_name.h"
 #include "muster/cluster/quoted.h"
-#include "muster/launch/spec/resources.h"
+#include "muster/launch/task/resources.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/check.h"
 #include "muster/launch/spec/parameters.h"
-#include "muster/launch/spec/resources.h"
+#include "muster/launch/task/resources.h"
 
 namespace muster {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 
 namespace muster::key_table_test {
 namespace {

@@ -13,12 +13,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/absl_view.h"
-#include "muster/base/nearest_name.h"
 #include "muster/base/split_mix64.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/nearest_name.h"
 #include "muster/cluster/quoted.h"
-#include "muster/launch/shell_word.h"
 #include "muster/launch/spec/yaml_tree.h"
+#include "muster/launch/system/shell_word.h"
 
 namespace muster {
 namespace {

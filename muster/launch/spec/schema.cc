@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/launch/spec/key_table.h"
-#include "muster/launch/spec/resources.h"
+#include "muster/launch/task/resources.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/civil_time.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/launch/task_log/log_stream.h"
 #include "muster/launch/task_log/log_watch.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 
 namespace muster {
 namespace {

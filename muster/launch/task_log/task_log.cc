@@ -11,8 +11,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "muster/base/file_system.h"
-#include "muster/launch/character_cut.h"
+#include "muster/base/files/file_system.h"
+#include "muster/launch/output/character_cut.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "muster/launch/watch/fake_proc.h"
+#include "muster/launch/testing/fake_proc.h"
 
 namespace muster::gpu_usage_test {
 namespace {

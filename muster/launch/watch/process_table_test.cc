@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "muster/launch/watch/fake_proc.h"
+#include "muster/launch/testing/fake_proc.h"
 
 namespace muster::process_table_test {
 namespace {

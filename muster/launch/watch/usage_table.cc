@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "muster/launch/aligned_lines.h"
+#include "muster/launch/output/aligned_lines.h"
 
 namespace muster {
 namespace {

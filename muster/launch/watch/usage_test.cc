@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "muster/launch/watch/fake_proc.h"
+#include "muster/launch/testing/fake_proc.h"
 
 namespace muster::usage_test {
 namespace {

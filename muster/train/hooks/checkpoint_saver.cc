@@ -1,9 +1,9 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/train/hooks.h"
+#include "muster/train/hooks/hooks.h"
 #include "muster/train/hooks/options.h"
-#include "muster/train/saver.h"
+#include "muster/train/saving/saver.h"
 
 namespace muster {
 namespace {

@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/checkpoint/checkpoint_directory.h"
-#include "muster/store/passing_handler.h"
-#include "muster/train/hook_driver.h"
-#include "muster/train/hooks.h"
-#include "muster/train/training_process.h"
+#include "muster/store/service/passing_handler.h"
+#include "muster/train/hooks/hooks.h"
+#include "muster/train/testing/hook_driver.h"
+#include "muster/train/testing/training_process.h"
 
 namespace muster::checkpoint_saver_test {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "muster/algo/algorithm.h"
+#include "muster/algo/methods/algorithm.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/store/store_client.h"
+#include "muster/store/client/store_client.h"
 #include "muster/train/hooks/options.h"
 
 namespace muster {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "muster/train/hook_driver.h"
-#include "muster/train/training_process.h"
+#include "muster/train/testing/hook_driver.h"
+#include "muster/train/testing/training_process.h"
 
 namespace muster::early_stopping_test {
 namespace {

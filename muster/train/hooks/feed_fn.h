@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "muster/train/session_hook.h"
+#include "muster/train/hook/session_hook.h"
 
 namespace muster {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "muster/train/error.h"
-#include "muster/train/training_process.h"
+#include "muster/train/testing/training_process.h"
+#include "muster/train/threads/error.h"
 
 namespace muster::feed_fn_test {
 namespace {

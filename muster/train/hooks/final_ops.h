@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "muster/train/session_hook.h"
+#include "muster/train/hook/session_hook.h"
 
 namespace muster {
 

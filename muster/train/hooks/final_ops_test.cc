@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "muster/train/hook_driver.h"
-#include "muster/train/training_process.h"
+#include "muster/train/testing/hook_driver.h"
+#include "muster/train/testing/training_process.h"
 
 namespace muster::final_ops_test {
 namespace {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/store_client.h"
+#include "muster/store/client/store_client.h"
 #include "muster/transport/event_loop.h"
 
 namespace muster {

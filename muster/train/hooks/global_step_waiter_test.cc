@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <string>
 
-#include "muster/train/hook_driver.h"
-#include "muster/train/training_process.h"
+#include "muster/train/testing/hook_driver.h"
+#include "muster/train/testing/training_process.h"
 
 namespace muster::global_step_waiter_test {
 namespace {

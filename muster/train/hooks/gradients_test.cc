@@ -12,11 +12,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "muster/algo/bounded_staleness.h"
-#include "muster/algo/synchronous.h"
+#include "muster/algo/methods/bounded_staleness.h"
+#include "muster/algo/methods/synchronous.h"
 #include "muster/summary/event_file_reader.h"
-#include "muster/train/hook_driver.h"
-#include "muster/train/training_process.h"
+#include "muster/train/testing/hook_driver.h"
+#include "muster/train/testing/training_process.h"
 
 namespace muster::gradients_test {
 namespace {

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "muster/base/memory_file_system.h"
+#include "muster/base/files/memory_file_system.h"
 #include "muster/optim/rule_options.h"
 #include "muster/summary/event_file_reader.h"
-#include "muster/train/hook_driver.h"
-#include "muster/train/training_process.h"
+#include "muster/train/testing/hook_driver.h"
+#include "muster/train/testing/training_process.h"
 
 namespace muster::learning_rate_logger_test {
 namespace {

@@ -4,7 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/train/hooks.h"
+#include "muster/train/hooks/hooks.h"
 #include "muster/train/hooks/options.h"
 
 namespace muster {

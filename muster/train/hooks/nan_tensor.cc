@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/train/hooks.h"
+#include "muster/train/hooks/hooks.h"
 #include "muster/train/hooks/options.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/train/hooks.h"
+#include "muster/train/hooks/hooks.h"
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "muster/observe/tracer.h"
-#include "muster/train/training_process.h"
+#include "muster/train/testing/training_process.h"
 
 namespace muster::profiler_test {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/train/hook_driver.h"
+#include "muster/train/testing/hook_driver.h"
 
 namespace muster::progress_bar_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/train/hooks.h"
+#include "muster/train/hooks/hooks.h"
 
 namespace muster {
 

@@ -1,8 +1,8 @@
 #include "absl/strings/str_format.h"
-#include "muster/algo/algorithm.h"
+#include "muster/algo/methods/algorithm.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/train/hooks.h"
+#include "muster/train/hooks/hooks.h"
 #include "muster/train/hooks/options.h"
 
 namespace muster {

@@ -1,6 +1,6 @@
 #include "muster/base/log.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/train/hooks.h"
+#include "muster/train/hooks/hooks.h"
 
 namespace muster {
 namespace {

@@ -1,9 +1,9 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/summary/summary_values.h"
-#include "muster/train/hooks.h"
+#include "muster/train/hooks/hooks.h"
 #include "muster/train/hooks/options.h"
-#include "muster/train/run_summary.h"
+#include "muster/train/hooks/run_summary.h"
 
 namespace muster {
 namespace {

@@ -11,8 +11,8 @@
 #include "gtest/gtest.h"
 #include "muster/base/clock.h"
 #include "muster/transport/loopback/loopback_transport.h"
-#include "muster/transport/scripted_handler.h"
 #include "muster/transport/simulated_event_loop.h"
+#include "muster/transport/testing/scripted_handler.h"
 
 namespace muster::fault_transport_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "muster/transport/shm/shared_memory.h"
+#include "muster/transport/io/shared_memory.h"
 
 namespace muster {
 

@@ -8,12 +8,12 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "muster/base/abstract_address.h"
-#include "muster/base/descriptor_passing.h"
-#include "muster/transport/shm/shared_memory.h"
+#include "muster/base/net/abstract_address.h"
+#include "muster/base/net/descriptor_passing.h"
+#include "muster/transport/io/poller.h"
+#include "muster/transport/io/shared_memory.h"
 #include "muster/transport/shm/shm_hello.h"
 #include "muster/transport/shm/shm_stream.h"
-#include "muster/transport/tcp/poller.h"
 
 namespace muster {
 namespace {

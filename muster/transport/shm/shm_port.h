@@ -13,11 +13,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/transport/handshake.h"
-#include "muster/transport/shm/shared_memory_options.h"
-#include "muster/transport/tcp/acceptor.h"
-#include "muster/transport/tcp/byte_stream.h"
-#include "muster/transport/tcp/socket.h"
-#include "muster/transport/tcp/tcp_event_loop.h"
+#include "muster/transport/io/acceptor.h"
+#include "muster/transport/io/byte_stream.h"
+#include "muster/transport/io/shared_memory_options.h"
+#include "muster/transport/io/socket.h"
+#include "muster/transport/io/tcp_event_loop.h"
 
 namespace muster {
 

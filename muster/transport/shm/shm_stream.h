@@ -6,13 +6,13 @@
 #include <memory>
 #include <optional>
 
-#include "muster/transport/shm/bulk_area.h"
+#include "muster/transport/io/bulk_area.h"
+#include "muster/transport/io/byte_stream.h"
+#include "muster/transport/io/poller.h"
+#include "muster/transport/io/shared_memory.h"
+#include "muster/transport/io/shared_memory_options.h"
+#include "muster/transport/io/socket.h"
 #include "muster/transport/shm/byte_ring.h"
-#include "muster/transport/shm/shared_memory.h"
-#include "muster/transport/shm/shared_memory_options.h"
-#include "muster/transport/tcp/byte_stream.h"
-#include "muster/transport/tcp/poller.h"
-#include "muster/transport/tcp/socket.h"
 
 namespace muster {
 

@@ -17,19 +17,19 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "muster/base/abstract_address.h"
-#include "muster/base/descriptor_passing.h"
-#include "muster/base/no_free_descriptors.h"
+#include "muster/base/net/abstract_address.h"
+#include "muster/base/net/descriptor_passing.h"
+#include "muster/base/testing/no_free_descriptors.h"
+#include "muster/transport/io/shared_memory.h"
+#include "muster/transport/io/socket.h"
+#include "muster/transport/io/tcp_address.h"
 #include "muster/transport/little_endian.h"
-#include "muster/transport/scripted_handler.h"
-#include "muster/transport/shm/shared_memory.h"
 #include "muster/transport/shm/shm_hello.h"
 #include "muster/transport/shm/shm_port.h"
 #include "muster/transport/shm/shm_stream.h"
 #include "muster/transport/shm/shm_visit.h"
-#include "muster/transport/tcp/socket.h"
-#include "muster/transport/tcp/tcp_address.h"
 #include "muster/transport/tcp/tcp_transport.h"
+#include "muster/transport/testing/scripted_handler.h"
 
 namespace muster::shm_transport_test {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "muster/base/abstract_address.h"
-#include "muster/base/descriptor_passing.h"
+#include "muster/base/net/abstract_address.h"
+#include "muster/base/net/descriptor_passing.h"
 #include "muster/base/status_macros.h"
-#include "muster/transport/shm/shared_memory.h"
+#include "muster/transport/io/shared_memory.h"
 #include "muster/transport/shm/shm_hello.h"
 #include "muster/transport/shm/shm_stream.h"
 

@@ -13,7 +13,7 @@
 
 #include "muster/base/bytes.h"
 #include "muster/transport/frame.h"
-#include "muster/transport/shm/bulk_area.h"
+#include "muster/transport/io/bulk_area.h"
 
 namespace muster {
 

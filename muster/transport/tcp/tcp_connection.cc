@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/transport/io/socket_stream.h"
+#include "muster/transport/io/tcp_address.h"
 #include "muster/transport/little_endian.h"
-#include "muster/transport/tcp/socket_stream.h"
-#include "muster/transport/tcp/tcp_address.h"
 
 namespace muster {
 namespace {

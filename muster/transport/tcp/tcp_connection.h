@@ -20,14 +20,14 @@
 #include "muster/base/bytes.h"
 #include "muster/transport/frame.h"
 #include "muster/transport/handshake.h"
-#include "muster/transport/tcp/byte_stream.h"
+#include "muster/transport/io/byte_stream.h"
+#include "muster/transport/io/poller.h"
+#include "muster/transport/io/socket.h"
+#include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/tcp/connection_owner.h"
 #include "muster/transport/tcp/incoming_bulk.h"
 #include "muster/transport/tcp/outgoing_queue.h"
-#include "muster/transport/tcp/poller.h"
 #include "muster/transport/tcp/progress.h"
-#include "muster/transport/tcp/socket.h"
-#include "muster/transport/tcp/tcp_event_loop.h"
 #include "muster/transport/tcp/tcp_options.h"
 
 namespace muster {

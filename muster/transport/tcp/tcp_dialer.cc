@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/transport/tcp/tcp_address.h"
+#include "muster/transport/io/tcp_address.h"
 
 namespace muster {
 

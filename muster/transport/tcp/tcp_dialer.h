@@ -8,8 +8,8 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "muster/transport/tcp/socket.h"
-#include "muster/transport/tcp/tcp_event_loop.h"
+#include "muster/transport/io/socket.h"
+#include "muster/transport/io/tcp_event_loop.h"
 
 namespace muster {
 

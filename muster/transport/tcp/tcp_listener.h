@@ -9,12 +9,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "muster/transport/io/acceptor.h"
+#include "muster/transport/io/socket.h"
+#include "muster/transport/io/tcp_address.h"
+#include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/listener.h"
 #include "muster/transport/shm/shm_port.h"
-#include "muster/transport/tcp/acceptor.h"
-#include "muster/transport/tcp/socket.h"
-#include "muster/transport/tcp/tcp_address.h"
-#include "muster/transport/tcp/tcp_event_loop.h"
 #include "muster/transport/tcp/tcp_options.h"
 #include "muster/transport/tcp/tcp_server_connection.h"
 

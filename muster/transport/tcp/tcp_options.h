@@ -9,7 +9,7 @@
 #include "muster/transport/backoff.h"
 #include "muster/transport/frame.h"
 #include "muster/transport/handshake.h"
-#include "muster/transport/shm/shared_memory_options.h"
+#include "muster/transport/io/shared_memory_options.h"
 
 namespace muster {
 

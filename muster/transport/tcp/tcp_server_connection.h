@@ -9,10 +9,10 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/listener.h"
 #include "muster/transport/shm/shm_port.h"
 #include "muster/transport/tcp/tcp_connection.h"
-#include "muster/transport/tcp/tcp_event_loop.h"
 #include "muster/transport/tcp/tcp_options.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "muster/transport/tcp/tcp_event_loop.h"
+#include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/tcp/tcp_options.h"
 #include "muster/transport/transport.h"
 

@@ -16,9 +16,9 @@
 #include "gtest/gtest.h"
 #include "muster/transport/frame.h"
 #include "muster/transport/handshake.h"
-#include "muster/transport/scripted_handler.h"
-#include "muster/transport/tcp/socket.h"
-#include "muster/transport/tcp/tcp_address.h"
+#include "muster/transport/io/socket.h"
+#include "muster/transport/io/tcp_address.h"
+#include "muster/transport/testing/scripted_handler.h"
 
 namespace muster::tcp_transport_test {
 namespace {

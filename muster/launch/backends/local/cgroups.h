@@ -21,7 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/launch/backend.h"
+#include "muster/launch/backends/backend.h"
 
 namespace muster {
 

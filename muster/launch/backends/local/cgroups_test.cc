@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "muster/base/file_system.h"
-#include "muster/launch/random_hex.h"
+#include "muster/base/files/file_system.h"
+#include "muster/launch/system/random_hex.h"
 
 namespace muster::cgroups_test {
 namespace {

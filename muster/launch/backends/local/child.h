@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "muster/launch/backend.h"
+#include "muster/launch/backends/backend.h"
 
 namespace muster {
 

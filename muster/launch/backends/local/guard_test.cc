@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "muster/launch/backends/local/pid_fd.h"
-#include "muster/launch/random_hex.h"
+#include "muster/launch/system/random_hex.h"
 
 namespace muster::guard_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "muster/base/uninterrupted.h"
+#include "muster/base/os/uninterrupted.h"
 
 namespace muster {
 

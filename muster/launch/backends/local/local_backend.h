@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "muster/launch/backend.h"
+#include "muster/launch/backends/backend.h"
 #include "muster/launch/backends/local/cgroups.h"
 #include "muster/launch/backends/local/child.h"
 #include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/memory_watch.h"
 #include "muster/launch/backends/local/orphans.h"
-#include "muster/launch/fd_loop.h"
+#include "muster/launch/system/fd_loop.h"
 
 namespace muster {
 

@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "muster/base/file_system.h"
+#include "muster/base/files/file_system.h"
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/backends/local/run_processes.h"
-#include "muster/launch/cluster_plan.h"
-#include "muster/launch/random_hex.h"
+#include "muster/launch/task/task_environment.h"
+#include "muster/launch/system/random_hex.h"
 
 namespace muster::local_backend_test {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "muster/base/file_system.h"
-#include "muster/launch/random_hex.h"
+#include "muster/base/files/file_system.h"
+#include "muster/launch/system/random_hex.h"
 
 namespace muster::mounts_test {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "muster/launch/fd_loop.h"
+#include "muster/launch/system/fd_loop.h"
 
 namespace muster {
 

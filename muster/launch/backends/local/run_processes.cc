@@ -16,7 +16,7 @@
 
 #include "muster/launch/backends/local/kernel_file.h"
 #include "muster/launch/backends/local/pid_fd.h"
-#include "muster/launch/cluster_plan.h"
+#include "muster/launch/task/task_environment.h"
 
 namespace muster {
 namespace {

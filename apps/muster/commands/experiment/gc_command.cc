@@ -1,0 +1,133 @@
+#include "apps/muster/commands/experiment/gc_command.h"
+
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "apps/muster/experiment/experiment_command.h"
+#include "apps/muster/experiment/experiment_json.h"
+#include "apps/muster/terminal/usage_error.h"
+#include "muster/base/absl_view.h"
+#include "muster/base/clock.h"
+#include "muster/launch/project/decimal_size.h"
+#include "muster/launch/project/garbage.h"
+
+namespace muster {
+namespace {
+
+constexpr char kGcDescription[] =
+    "Remove what no experiment needs any more from MUSTER_HOME: code, builds, environments";
+
+constexpr char kGcFooter[] = R"(
+Without flags it removes what can be had again: copies of code, builds and virtual environments that no experiment
+(`muster ls`, ended ones too) uses and nobody has used for an hour, builds that failed, and what killed processes left.
+Experiments stay, with all that they wrote.
+
+With --experiments-older-than it forgets experiments too, with all that lies in MUSTER_HOME/experiments/ID: logs, the
+working folder, and OUTPUT_DIR, CHECKPOINTS AND MODELS INCLUDED, unless `output:` of the file named a folder outside
+MUSTER_HOME, which is never touched. Experiments that go on stay always.
+
+It may run while experiments run or are being started.
+
+Examples:
+  muster gc --dry-run                                     what would go, and how much
+  muster gc --older-than 7                                keep what was used in the last week
+  muster gc --experiments-older-than 30 --keep 20         forget what ended a month ago, but not the last 20
+  muster gc --json                                        one object: removed (kind, path, bytes), bytes, notes, problems
+
+Exit codes: 0 done; 1 something couldn't be removed (said on stderr); 2 wrong usage.)";
+
+struct GcFlags {
+  double older_than_days = 0;
+  double experiments_days = 0;
+  int keep = 0;
+  bool dry_run = false;
+  bool json = false;
+};
+
+std::string JsonText(const GarbageReport& report, bool dry_run) {
+  nlohmann::json removed = nlohmann::json::array();
+  for (const Garbage& garbage : report.removed)
+    removed.push_back({{"kind", std::string(Name(garbage.kind))}, {"path", garbage.path}, {"bytes", garbage.bytes}});
+  const nlohmann::json all = {{"removed", removed},
+                              {"bytes", report.bytes},
+                              {"dry_run", dry_run},
+                              {"notes", report.notes},
+                              {"problems", report.problems}};
+  return OneLineJson(all) + "\n";
+}
+
+std::string PlainText(const GarbageReport& report, bool dry_run) {
+  std::string text;
+  for (const Garbage& garbage : report.removed)
+    absl::StrAppend(&text, dry_run ? "would remove " : "removed ", garbage.path, " (", AbslView(Name(garbage.kind)),
+                    ", ", DecimalSize(garbage.bytes), ")\n");
+  for (const std::string& note : report.notes) absl::StrAppend(&text, "note: ", note, "\n");
+  if (report.removed.empty()) return text + "Nothing to remove.\n";
+  return absl::StrCat(text, dry_run ? "Would free " : "Freed ", DecimalSize(report.bytes), ".\n");
+}
+
+// A grid is forgotten under the locks of all its runs, of which there may be 10,000. Where that isn't allowed, it is
+// said which can't be had.
+void AllowManyLocks() {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+absl::StatusOr<GarbageReport> Collect(const GarbageOptions& options) {
+  AllowManyLocks();
+  const auto opened = OpenHome();
+  if (!opened.ok()) return opened.status();
+  return CollectGarbage(opened->home, *opened->registry, RealClock(), options);
+}
+
+int Run(const GcFlags& flags, bool experiments, bool keep) {
+  if (keep && !experiments)
+    return UsageError("gc", absl::InvalidArgumentError(
+                                "--keep says how many experiments stay; accepted: with --experiments-older-than DAYS "
+                                "(0: all that have ended)"));
+  GarbageOptions options{
+      .older_than = absl::Hours(24) * flags.older_than_days, .keep = flags.keep, .dry_run = flags.dry_run};
+  if (experiments) options.experiments_older_than = absl::Hours(24) * flags.experiments_days;
+  const auto report = Collect(options);
+  if (!report.ok()) return ReportError("gc", report.status());
+  std::fputs((flags.json ? JsonText(*report, flags.dry_run) : PlainText(*report, flags.dry_run)).c_str(), stdout);
+  for (const std::string& problem : report->problems) ReportError("gc", absl::InternalError(problem));
+  return report->problems.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddGcCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<GcFlags>();
+  CLI::App* command = app.add_subcommand("gc", kGcDescription);
+  command->add_option("--older-than", flags->older_than_days, "Only what nobody has used for so many days (an hour)")
+      ->type_name("DAYS")
+      ->check(CLI::Range(0.0, 1e6));
+  const CLI::Option* experiments =
+      command
+          ->add_option("--experiments-older-than", flags->experiments_days,
+                       "Forget experiments that ended so many days ago, with their folders and what they put out there")
+          ->type_name("DAYS")
+          ->check(CLI::Range(0.0, 1e6));
+  const CLI::Option* keep =
+      command->add_option("--keep", flags->keep, "So many of the experiments that ended last stay, however old")
+          ->type_name("N")
+          ->check(CLI::Range(0, 1000000000));
+  command->add_flag("--dry-run", flags->dry_run, "Only say what would be removed");
+  command->add_flag("--json", flags->json, "One JSON object instead of lines");
+  command->footer(kGcFooter);
+  command->callback(
+      [flags, experiments, keep, &exit_code] { exit_code = Run(*flags, experiments->count() > 0, keep->count() > 0); });
+}
+
+}  // namespace muster

@@ -1,0 +1,103 @@
+#include "apps/muster/commands/experiment/init_command.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "apps/muster/terminal/usage_error.h"
+#include "muster/base/bytes.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/text/nearest_name.h"
+#include "muster/cluster/quoted.h"
+#include "muster/launch/spec/file_template.h"
+
+namespace muster {
+namespace {
+
+constexpr char kInitDescription[] = "Write a commented muster.yml to begin with";
+
+constexpr char kInitFooter[] = R"(
+Examples:
+  muster init                              for a program of any kind, one task
+  muster init --framework tensorflow       workers and a parameter server, which find each other by TF_CONFIG
+  muster init --framework pytorch          processes that find each other as torchrun's do
+  muster init && muster train
+
+The project is called as the folder. A muster.yml or riseml.yml that is there stays, unless --force is given.)";
+
+constexpr Framework kFrameworks[] = {Framework::kMuster, Framework::kTensorflow, Framework::kPytorch, Framework::kAny};
+
+struct InitOptions {
+  std::string framework = "any";
+  bool force = false;
+  bool json = false;
+};
+
+absl::StatusOr<Framework> FrameworkNamed(const std::string& text) {
+  std::vector<std::string> names;
+  for (const Framework framework : kFrameworks) {
+    if (text == Name(framework)) return framework;
+    names.emplace_back(Name(framework));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--framework: there is no ", Quoted(text), NearestHint(text, names),
+                                                 "; accepted: ", absl::StrJoin(names, ", ")));
+}
+
+absl::Status CheckNothingThere(const std::string& folder) {
+  const auto there = FindExperimentFile(folder);
+  if (!there.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      *there,
+      " is there; accepted: a folder without muster.yml and riseml.yml, or --force to write muster.yml anyway"));
+}
+
+int Run(const InitOptions& options) {
+  const auto framework = FrameworkNamed(options.framework);
+  if (!framework.ok()) return UsageError("init", framework.status());
+  std::error_code failed;
+  const std::string folder = std::filesystem::current_path(failed).string();
+  if (failed)
+    return UsageError("init", absl::InvalidArgumentError("the working directory is gone; accepted: one that is there"));
+  if (!options.force) {
+    const absl::Status nothing = CheckNothingThere(folder);
+    if (!nothing.ok()) return UsageError("init", nothing);
+  }
+  const std::string project = ProjectNameOf(std::filesystem::path(folder).filename().string());
+  const std::string text = ExperimentFileTemplate(*framework, project);
+  const std::string path = JoinPath(folder, "muster.yml");
+  const absl::Status written = WriteFileAtomically(PosixFileSystem(), path, AsBytes(text.data(), text.size()));
+  if (!written.ok()) {
+    UsageError("init", written);
+    return 1;  // the disk's fault, not the user's
+  }
+  if (options.json) {
+    const nlohmann::ordered_json said = {{"file", path}, {"project", project}, {"framework", options.framework}};
+    std::printf("%s\n", said.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("wrote muster.yml for project %s; edit it, then `muster train`\n", project.c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddInitCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<InitOptions>();
+  CLI::App* command = app.add_subcommand("init", kInitDescription);
+  command->add_option("--framework", options->framework, "muster, tensorflow, pytorch or any")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_flag("--force", options->force, "Write it whatever is there");
+  command->add_flag("--json", options->json, "Say on stdout what was written, as JSON");
+  command->footer(kInitFooter);
+  command->callback([options, &exit_code] { exit_code = Run(*options); });
+}
+
+}  // namespace muster

@@ -1,0 +1,260 @@
+#include "apps/muster/commands/experiment/kill_command.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "apps/muster/experiment/experiment_command.h"
+#include "apps/muster/experiment/experiment_json.h"
+#include "apps/muster/experiment/shown_log.h"
+#include "apps/muster/terminal/interrupt_fd.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/registry/run_lock.h"
+#include "muster/launch/task_log/shown_line.h"
+
+namespace muster {
+namespace {
+
+constexpr char kKillDescription[] = "End experiments, or runs of grids, and wait until they have ended";
+
+constexpr char kKillFooter[] = R"(
+All tasks are asked to end (SIGTERM), parameter servers last, and killed when their time is over (--stop-grace of muster
+train). With --now, or when Ctrl-C is pressed while this command waits, they are killed at once.
+
+Examples:
+  muster kill 4
+  muster kill 4.3 5          a run of a grid, and an experiment
+  muster kill                the last experiment of the project here
+  muster kill --all          all that go on, of all projects
+
+Exit codes: 0 they have ended; 1 one of them had ended before; 2 wrong usage, or there is no such experiment.)";
+
+constexpr int kExitEndedBefore = 1;
+constexpr int kExitKilled = 143;  // 128 + SIGTERM, as an experiment that was asked to end
+// From the registry's first row of an experiment to its supervisor's pid in it: the time of a program's start.
+constexpr absl::Duration kStartWait = absl::Seconds(10);
+constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
+
+struct KillFlags {
+  std::vector<std::string> ids;
+  bool all = false;
+  bool now = false;
+  bool json = false;
+};
+
+// A supervisor that is being ended, held by a descriptor, so that a later process with its number isn't taken for it.
+class Victim {
+ public:
+  Victim(const ExperimentId& id, int pid_fd, std::unique_ptr<LogReader> reader, size_t width)
+      : id_(id), pid_fd_(pid_fd), reader_(std::move(reader)), width_(width) {
+    reader_->StartAtLast(0);
+  }
+  ~Victim() { close(pid_fd_); }
+  Victim(const Victim&) = delete;
+  Victim& operator=(const Victim&) = delete;
+
+  const ExperimentId& id() const { return id_; }
+  int pid_fd() const { return pid_fd_; }
+  int wake_fd() const { return reader_->wake_fd(); }
+  // That it has ended meanwhile is no mistake.
+  void Signal(int number) const { (void)SignalPidFd(pid_fd_, number); }
+
+  bool HasEnded() const {
+    pollfd end = {pid_fd_, POLLIN, 0};
+    return poll(&end, 1, 0) == 1;
+  }
+
+  // What has come to the logs about its tasks, not of them.
+  absl::Status ShowStates() {
+    RETURN_IF_ERROR(reader_->ReadMore([this](const LogLineRecord& line) {
+      if (line.kind != LogKind::kState && line.kind != LogKind::kMuster) return;
+      std::printf("%s\n", ShownLine(NameOfLine(id_, line), width_, line, false).c_str());
+    }));
+    std::fflush(stdout);
+    return absl::OkStatus();
+  }
+
+ private:
+  const ExperimentId id_;
+  const int pid_fd_;
+  const std::unique_ptr<LogReader> reader_;
+  const size_t width_;
+};
+
+using Victims = std::vector<std::unique_ptr<Victim>>;
+
+absl::StatusOr<std::vector<ExperimentId>> Wanted(Registry& registry, const KillFlags& flags) {
+  std::vector<ExperimentId> ids;
+  if (flags.all) {
+    if (!flags.ids.empty()) return absl::InvalidArgumentError("--all: accepted without ids");
+    ASSIGN_OR_RETURN(const std::vector<RunRecord> open, registry.List({.only_open = true}));
+    for (const RunRecord& run : open) ids.push_back(run.id);
+    return ids;
+  }
+  std::vector<std::string> texts = flags.ids;
+  if (texts.empty()) texts.emplace_back();
+  for (const std::string& text : texts) {
+    ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(registry, text));
+    if (name.task.has_value())
+      return absl::InvalidArgumentError(absl::StrCat(text,
+                                                     ": a task isn't killed alone, its experiment would start it ",
+                                                     "again or end; accepted: ", name.id.ToString()));
+    RETURN_IF_ERROR(registry.Run(name.id).status());
+    if (std::find(ids.begin(), ids.end(), name.id) == ids.end()) ids.push_back(name.id);
+  }
+  return ids;
+}
+
+// A run of a grid that waits for its turn has no supervisor: with its lock in hand nobody else writes its state.
+absl::Status EndBeforeItBegins(const OpenedHome& opened, RunRecord run) {
+  RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(opened.home.folder(run.id)));
+  ASSIGN_OR_RETURN(const RunLock lock, RunLock::Take(opened.home.lock(run.id)));
+  run.state = RunState::kKilled;
+  run.reason = "killed before it began";
+  run.exit_code = kExitKilled;
+  return opened.registry->SetRun(run);
+}
+
+// Nothing if there is no supervisor to end: the run has ended, or hasn't begun and now never will.
+absl::StatusOr<std::unique_ptr<Victim>> Hold(const OpenedHome& opened, const ExperimentId& id) {
+  const absl::Time deadline = RealClock().Now() + kStartWait;
+  for (;; absl::SleepFor(kLookAgain)) {
+    ASSIGN_OR_RETURN(RunRecord run, opened.registry->Run(id));
+    if (HasEnded(run.state)) return nullptr;
+    const std::string lock = opened.home.lock(id);
+    if (!RunLock::IsHeld(lock) && id.run > 0) {
+      const absl::Status ended = EndBeforeItBegins(opened, run);
+      if (ended.ok()) return nullptr;
+      if (!absl::IsFailedPrecondition(ended)) return ended;  // else its supervisor has just begun
+    }
+    const int pid_fd = run.supervisor > 0 ? OpenPidFd(run.supervisor) : -1;
+    ASSIGN_OR_RETURN(const RunRecord still, opened.registry->Run(id));
+    // A supervisor holds its lock to its end: it was the one with that number all the time.
+    if (pid_fd >= 0 && RunLock::IsHeld(lock) && still.supervisor == run.supervisor && !HasEnded(still.state)) {
+      ASSIGN_OR_RETURN(const size_t width, WidthOfNames(*opened.registry, run));
+      auto victim = std::make_unique<Victim>(id, pid_fd, OpenLog(opened.home, run), width);
+      RETURN_IF_ERROR(victim->ShowStates());  // from here on
+      return victim;
+    }
+    if (pid_fd >= 0) close(pid_fd);
+    if (RealClock().Now() > deadline)
+      return absl::DeadlineExceededError(absl::StrCat("experiment ", id.ToString(), ": its supervisor doesn't start; ",
+                                                      opened.home.supervisor_log(id), " may say why"));
+  }
+}
+
+void SignalAll(const Victims& victims, int number) {
+  for (const auto& victim : victims) victim->Signal(number);
+}
+
+// Blocks until an end, a line, or Ctrl-C; true for that.
+bool WaitForNews(const Victims& victims, int interrupt_fd) {
+  std::vector<pollfd> fds = {{interrupt_fd, POLLIN, 0}};
+  int patience = -1;  // milliseconds
+  for (const auto& victim : victims) {
+    if (victim->HasEnded()) continue;
+    fds.push_back({victim->pid_fd(), POLLIN, 0});
+    fds.push_back({victim->wake_fd(), POLLIN, 0});
+    if (victim->wake_fd() < 0) patience = 100;
+  }
+  if (fds.size() == 1) return false;  // all have ended meanwhile
+  (void)poll(fds.data(), fds.size(), patience);
+  return fds[0].revents != 0;
+}
+
+absl::Status AwaitEnds(const Victims& victims, bool show) {
+  if (victims.empty()) return absl::OkStatus();
+  const InterruptFd interrupt;
+  if (show) std::fputs("asked to end; Ctrl-C kills at once\n", stderr);
+  int interrupt_fd = interrupt.fd();
+  for (bool all_ended = false; !all_ended;) {
+    all_ended = std::all_of(victims.begin(), victims.end(), [](const auto& victim) { return victim->HasEnded(); });
+    for (const auto& victim : victims) {
+      if (show) RETURN_IF_ERROR(victim->ShowStates());
+    }
+    if (all_ended || !WaitForNews(victims, interrupt_fd)) continue;
+    interrupt_fd = -1;
+    std::fputs("killing at once\n", stderr);
+    SignalAll(victims, SIGINT);
+  }
+  return absl::OkStatus();
+}
+
+// Says what has become of them. Whether all have been ended by this command.
+absl::StatusOr<bool> Tell(Registry& registry, const std::vector<ExperimentId>& ids,
+                          const std::map<ExperimentId, RunState>& before, bool json) {
+  nlohmann::json list = nlohmann::json::array();
+  bool all = true;
+  for (const ExperimentId& id : ids) {
+    ASSIGN_OR_RETURN(const RunRecord run, registry.Run(id));
+    if (HasEnded(before.at(id))) {
+      all = false;
+      std::fprintf(stderr, "muster kill: experiment %s had ended before: %s %s ago\n", id.ToString().c_str(),
+                   std::string(Name(run.state)).c_str(), ShownAge(RealClock().Now() - run.ended).c_str());
+    } else if (!json) {
+      std::printf("experiment %s: %s\n", id.ToString().c_str(), std::string(Name(run.state)).c_str());
+    }
+    list.push_back(JsonOf(run));
+  }
+  if (json) std::printf("%s\n", OneLineJson(list).c_str());
+  return all;
+}
+
+absl::StatusOr<int> Kill(const KillFlags& flags) {
+  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(const std::vector<ExperimentId> ids, Wanted(*opened.registry, flags));
+  if (ids.empty() && !flags.json) std::fputs("no experiment goes on\n", stdout);
+  std::map<ExperimentId, RunState> before;
+  Victims victims;
+  absl::Status failed;  // the others are ended all the same
+  for (const ExperimentId& id : ids) {
+    ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+    before[id] = run.state;
+    absl::StatusOr<std::unique_ptr<Victim>> victim = Hold(opened, id);
+    failed.Update(victim.status());
+    if (!victim.ok() || *victim == nullptr) continue;
+    (*victim)->Signal(SIGTERM);
+    // Another signal, as the same one again may be taken for an echo of the first.
+    if (flags.now) (*victim)->Signal(SIGINT);
+    victims.push_back(*std::move(victim));
+  }
+  RETURN_IF_ERROR(AwaitEnds(victims, !flags.json));
+  // A supervisor that somebody has killed meanwhile hasn't written its end.
+  RETURN_IF_ERROR(opened.registry->Reconcile(opened.home).status());
+  RETURN_IF_ERROR(failed);
+  ASSIGN_OR_RETURN(const bool all, Tell(*opened.registry, ids, before, flags.json));
+  return all ? 0 : kExitEndedBefore;
+}
+
+int KillAndReport(const KillFlags& flags) {
+  const absl::StatusOr<int> code = Kill(flags);
+  return code.ok() ? *code : ReportError("kill", code.status());
+}
+
+}  // namespace
+
+void AddKillCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<KillFlags>();
+  CLI::App* command = app.add_subcommand("kill", kKillDescription);
+  command->add_option("ID", flags->ids, "Experiments, or runs of grids")->type_name("")->check(RefuseEmptyId);
+  command->add_flag("--all", flags->all, "All that go on, of all projects");
+  command->add_flag("--now", flags->now, "Kill at once, without asking");
+  command->add_flag("--json", flags->json, "The ended experiments as JSON, instead of lines");
+  command->footer(kKillFooter);
+  command->callback([flags, &exit_code] { exit_code = KillAndReport(*flags); });
+}
+
+}  // namespace muster

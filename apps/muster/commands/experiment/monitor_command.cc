@@ -1,0 +1,242 @@
+#include "apps/muster/commands/experiment/monitor_command.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "apps/muster/experiment/experiment_command.h"
+#include "apps/muster/terminal/own_environment.h"
+#include "muster/base/clock.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/task/resources.h"
+#include "muster/launch/watch/live_text.h"
+#include "muster/launch/watch/progress.h"
+#include "muster/launch/watch/usage.h"
+#include "muster/launch/watch/usage_table.h"
+
+namespace muster {
+namespace {
+
+constexpr char kMonitorDescription[] = "What the tasks of an experiment use of the machine, while they run";
+
+constexpr char kMonitorFooter[] = R"(
+A row a task and one for all of them together; of a grid those of the runs that go on. CPU is in percent of one core, so
+that four busy cores are 400; memory is what a task may have at most, else the machine's. N/A: no GPU. Programs of
+framework muster also have their steps a second, loss and staleness.
+On a terminal the table is drawn over itself, elsewhere a table comes after the other. It ends with the experiment;
+Ctrl-C ends the watching only.
+
+Examples:
+  muster monitor               the last experiment of the project here
+  muster monitor 4
+  muster monitor 4.worker.1
+  muster monitor 4 --once      one table
+  muster monitor 4 --json      an object a line, every two seconds; memory in bytes
+
+Exit codes: 0; 2 there is no such experiment.)";
+
+// The first reading has no CPU: that is measured between two.
+constexpr absl::Duration kBetweenFirstTwo = absl::Milliseconds(500);
+constexpr double kShortestInterval = 0.1;
+constexpr double kLongestInterval = 86400;
+
+struct MonitorFlags {
+  std::string id;
+  std::string interval = "2";
+  bool once = false;
+  bool json = false;
+};
+
+// Signals that end the watching, or (SIGWINCH) mean that it should be drawn anew, as something to wait for.
+class Signals {
+ public:
+  Signals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) sigaddset(&signals, number);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    // Of status pages, and of a reader of ours that goes away.
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+  ~Signals() { close(fd_); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  // False: it is to end.
+  bool Wait(absl::Duration time) const {
+    pollfd readable = {.fd = fd_, .events = POLLIN, .revents = 0};
+    if (poll(&readable, 1, static_cast<int>(absl::ToInt64Milliseconds(time))) <= 0) return true;
+    bool goes_on = true;
+    for (signalfd_siginfo info; read(fd_, &info, sizeof info) == sizeof info;)
+      goes_on = goes_on && info.ssi_signo == SIGWINCH;
+    return goes_on;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Reading {
+  std::vector<UsageRow> rows;
+  bool anything_runs = false;
+  bool ended = false;
+};
+
+// What is to be seen of an experiment, a run or a task, again and again.
+class Watched {
+ public:
+  Watched(const OpenedHome& opened, ExperimentName name)
+      : opened_(opened), name_(std::move(name)), reader_({.machine_mem_bytes = machine_mem_bytes_}) {}
+
+  absl::StatusOr<Reading> Read() {
+    // Else an experiment whose supervisor is killed meanwhile would go on here for ever.
+    RETURN_IF_ERROR(opened_.registry->Reconcile(opened_.home).status());
+    ASSIGN_OR_RETURN(const RunRecord run, opened_.registry->Run(name_.id));
+    ASSIGN_OR_RETURN(const auto tasks, TasksOf(run));
+    if (name_.task.has_value() && tasks.empty())
+      return absl::NotFoundError(absl::StrCat(FullName(name_.id, *name_.task), ": experiment ", name_.id.ToString(),
+                                              " has no such task; muster status ", name_.id.ToString(), " lists them"));
+    std::vector<std::pair<std::string, TaskRecord>> running;
+    for (const auto& [name, task] : tasks)
+      if (task.pid > 0 && !HasEnded(task.state)) running.emplace_back(name, task);
+    const std::map<std::string, TaskUsage> usages = reader_.Read(running, RealClock().Now());
+    Reading reading = {.rows = {}, .anything_runs = !running.empty(), .ended = HasEnded(run.state)};
+    for (const auto& [name, task] : tasks) {
+      UsageRow row = {.name = name, .project = run.project, .state = task.state, .usage = {}, .progress = {}};
+      if (const auto usage = usages.find(name); usage != usages.end()) {
+        row.usage = usage->second;
+        row.progress = ReadProgress(task.status_address);
+      }
+      reading.rows.push_back(std::move(row));
+    }
+    if (name_.task.has_value()) {
+      reading.ended = reading.ended || HasEnded(reading.rows.front().state);
+      return reading;
+    }
+    UsageRow total = {
+        .name = name_.id.ToString(), .project = run.project, .state = run.state, .usage = {}, .progress = {}};
+    if (!usages.empty()) total.usage = TotalUsage(usages, machine_mem_bytes_);
+    reading.rows.push_back(std::move(total));
+    return reading;
+  }
+
+ private:
+  // By their names. Of a grid those of the runs that go on.
+  absl::StatusOr<std::vector<std::pair<std::string, TaskRecord>>> TasksOf(const RunRecord& run) const {
+    std::vector<ExperimentId> ids = {run.id};
+    if (run.runs > 0) {
+      ids.clear();
+      ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, opened_.registry->Runs(run.id.number));
+      for (const RunRecord& one : runs)
+        if (!HasEnded(one.state)) ids.push_back(one.id);
+      ids.push_back(run.id);  // the build task of all
+    }
+    std::vector<std::pair<std::string, TaskRecord>> tasks;
+    for (const ExperimentId& id : ids) {
+      ASSIGN_OR_RETURN(const std::vector<TaskRecord> of_run, opened_.registry->Tasks(id));
+      for (const TaskRecord& task : of_run)
+        if (!name_.task.has_value() || task.task == *name_.task) tasks.emplace_back(FullName(id, task.task), task);
+    }
+    return tasks;
+  }
+
+  const OpenedHome& opened_;
+  const ExperimentName name_;
+  const int64_t machine_mem_bytes_ = ThisMachine().mem_bytes;
+  UsageReader reader_;
+};
+
+// Where readings go. The terminal is as it was when this ends.
+class Screen {
+ public:
+  explicit Screen(bool json) : json_(json) {}
+  ~Screen() { Put(live_.End()); }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  // False: nobody reads it any more.
+  bool Show(const std::vector<UsageRow>& rows) {
+    const absl::Time now = RealClock().Now();
+    if (json_) return Put(UsageJson(rows, now) + "\n");
+    const std::vector<std::string> lines = UsageTable(rows);
+    if (is_terminal_) return Put(live_.Draw(lines, SizeOfTerminal()));
+    const bool first = std::exchange(first_, false);
+    return Put(absl::StrCat(first ? "" : "\n", ShownTime(now), "\n", absl::StrJoin(lines, "\n"), "\n"));
+  }
+
+ private:
+  static TerminalSize SizeOfTerminal() {
+    winsize size = {};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
+    return {.columns = size.ws_col, .rows = size.ws_row};
+  }
+  static bool Put(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  }
+
+  const bool json_;
+  const bool is_terminal_ = isatty(STDOUT_FILENO) == 1 && OwnVariable("TERM") != "dumb";
+  bool first_ = true;
+  LiveText live_;
+};
+
+absl::StatusOr<absl::Duration> IntervalOf(const std::string& text) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds) && seconds >= kShortestInterval && seconds <= kLongestInterval)
+    return absl::Seconds(seconds);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--interval '", text, "': accepted are seconds from ", kShortestInterval, " to ", kLongestInterval));
+}
+
+absl::Status Watch(const MonitorFlags& flags) {
+  ASSIGN_OR_RETURN(const absl::Duration interval, IntervalOf(flags.interval));
+  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
+  ASSIGN_OR_RETURN(ExperimentName name, NameOrLast(*opened.registry, flags.id));
+  const Signals signals;
+  Watched watched(opened, std::move(name));
+  Screen screen(flags.json);
+  for (bool first = true;; first = false) {
+    ASSIGN_OR_RETURN(const Reading reading, watched.Read());
+    const bool to_be_completed = flags.once && first && reading.anything_runs && !reading.ended;
+    if (!to_be_completed && (!screen.Show(reading.rows) || flags.once || reading.ended)) return absl::OkStatus();
+    if (!signals.Wait(first ? std::min(interval, kBetweenFirstTwo) : interval)) return absl::OkStatus();
+  }
+}
+
+}  // namespace
+
+void AddMonitorCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<MonitorFlags>();
+  CLI::App* command = app.add_subcommand("monitor", kMonitorDescription);
+  command->add_option("ID", flags->id, "An experiment, a run of a grid or a task; the project's last one without")
+      ->type_name("")
+      ->check(RefuseEmptyId);
+  command->add_flag("--once", flags->once, "One table, and no more");
+  command->add_option("--interval", flags->interval, "How long from one to the next (default 2)")->type_name("SECONDS");
+  command->add_flag("--json", flags->json, "An object a line");
+  command->footer(kMonitorFooter);
+  command->callback([flags, &exit_code] {
+    const absl::Status done = Watch(*flags);
+    exit_code = done.ok() ? 0 : ReportError("monitor", done);
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,172 @@
+#include "apps/muster/commands/experiment/status_command.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "apps/muster/experiment/experiment_command.h"
+#include "apps/muster/experiment/experiment_folder.h"
+#include "apps/muster/experiment/experiment_json.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
+#include "muster/launch/output/aligned_lines.h"
+
+namespace muster {
+namespace {
+
+constexpr char kStatusDescription[] = "The experiments that go on and the last few; or the tasks of one";
+
+constexpr char kStatusFooter[] = R"(
+Without an id those of the project here (of its muster.yml); where there is no file, or with --all, those of all.
+An experiment whose supervisor was killed, or that was there when the machine went down, is FAILED, and says so.
+
+Examples:
+  muster status
+  muster status --all
+  muster status 4            its tasks, of a grid its runs
+  muster status 4.3          of a run of a grid
+  muster status 4 --json
+
+Exit codes: 0; 2 there is no such experiment.)";
+
+// Of those that have ended.
+constexpr int kLastEnded = 5;
+
+struct StatusFlags {
+  std::string id;
+  bool all = false;
+  bool json = false;
+};
+
+std::string AgeOf(const RunRecord& run) { return ShownAge(RealClock().Now() - run.created); }
+
+std::string ParametersText(const ParameterValues& parameters) {
+  return absl::StrJoin(parameters, " ", absl::PairFormatter("="));
+}
+
+void PrintJson(const nlohmann::json& value) { std::printf("%s\n", OneLineJson(value).c_str()); }
+
+// Those that go on, and the newest of the others, in order.
+absl::StatusOr<std::vector<RunRecord>> OpenAndLast(Registry& registry, const std::string& project) {
+  ASSIGN_OR_RETURN(std::vector<RunRecord> runs, registry.List({.project = project, .only_open = true}));
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> last,
+                   registry.List({.project = project, .last = kLastEnded + static_cast<int>(runs.size())}));
+  const size_t open = runs.size();
+  for (auto run = last.rbegin(); run != last.rend() && runs.size() < open + kLastEnded; ++run)
+    if (HasEnded(run->state)) runs.push_back(*run);
+  std::sort(runs.begin(), runs.end(), [](const RunRecord& a, const RunRecord& b) { return a.id < b.id; });
+  return runs;
+}
+
+absl::Status ShowExperiments(Registry& registry, const StatusFlags& flags) {
+  std::string project;
+  if (!flags.all) {
+    ASSIGN_OR_RETURN(project, ProjectHere());
+  }
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, OpenAndLast(registry, project));
+  if (flags.json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const RunRecord& run : runs) list.push_back(JsonOf(run));
+    PrintJson(list);
+    return absl::OkStatus();
+  }
+  if (runs.empty()) {
+    std::printf("no experiments yet%s; muster train starts one\n",
+                project.empty() ? "" : absl::StrCat(" of project ", OneLine(project)).c_str());
+    return absl::OkStatus();
+  }
+  std::vector<std::vector<std::string>> rows = {{"ID", "PROJECT", "STATE", "AGE", "WHY"}};
+  for (const RunRecord& run : runs)
+    rows.push_back({run.id.ToString(), run.project, std::string(Name(run.state)), AgeOf(run), run.reason});
+  std::fputs(AlignedText(std::move(rows)).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+void PrintHead(const RunRecord& run) {
+  std::printf("%s\n", OneLine(absl::StrCat("experiment ", run.id.ToString(), " of project ", run.project, ": ",
+                                           std::string(Name(run.state)), run.reason.empty() ? "" : ", ", run.reason,
+                                           ", ", AgeOf(run), " old"))
+                          .c_str());
+}
+
+absl::Status ShowRuns(Registry& registry, const RunRecord& grid, bool json) {
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry.Runs(grid.id.number));
+  if (json) {
+    nlohmann::json whole = JsonOf(grid);
+    whole["run_list"] = nlohmann::json::array();
+    for (const RunRecord& run : runs) whole["run_list"].push_back(JsonOf(run));
+    PrintJson(whole);
+    return absl::OkStatus();
+  }
+  PrintHead(grid);
+  std::vector<std::vector<std::string>> rows = {{"ID", "STATE", "PARAMETERS", "WHY"}};
+  for (const RunRecord& run : runs)
+    rows.push_back({run.id.ToString(), std::string(Name(run.state)), ParametersText(run.parameters), run.reason});
+  std::fputs(AlignedText(std::move(rows)).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+// Why a task is as it is, for the table.
+std::string WhyText(const TaskRecord& task) {
+  const std::string end = !task.reason.empty() ? task.reason : task.exit.has_value() ? task.exit->ToString() : "";
+  return end.empty() || HasEnded(task.state) ? end : "was started again: " + end;
+}
+
+absl::Status ShowTasks(Registry& registry, const RunRecord& run, const ExperimentName& name, bool json) {
+  ASSIGN_OR_RETURN(std::vector<TaskRecord> tasks, registry.Tasks(run.id));
+  if (name.task.has_value()) {
+    std::erase_if(tasks, [&name](const TaskRecord& task) { return task.task != *name.task; });
+    if (tasks.empty())
+      return absl::NotFoundError(absl::StrCat(FullName(run.id, *name.task), ": experiment ", run.id.ToString(),
+                                              " has no such task; muster status ", run.id.ToString(), " lists them"));
+  }
+  if (json) {
+    nlohmann::json whole = JsonOf(run);
+    whole["tasks"] = nlohmann::json::array();
+    for (const TaskRecord& task : tasks) whole["tasks"].push_back(JsonOf(run.id, task));
+    PrintJson(whole);
+    return absl::OkStatus();
+  }
+  PrintHead(run);
+  std::vector<std::vector<std::string>> rows = {{"ID", "STATE", "SINCE", "PID", "RESTARTS", "WHY"}};
+  for (const TaskRecord& task : tasks)
+    rows.push_back({FullName(run.id, task.task), std::string(Name(task.state)), ShownTime(task.since),
+                    task.pid > 0 ? absl::StrCat(task.pid) : "", absl::StrCat(task.restarts), WhyText(task)});
+  std::fputs(AlignedText(std::move(rows)).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Status(const StatusFlags& flags) {
+  if (flags.all && !flags.id.empty()) return absl::InvalidArgumentError("--all: accepted without an id");
+  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
+  if (flags.id.empty()) return ShowExperiments(*opened.registry, flags);
+  ASSIGN_OR_RETURN(const ExperimentName name, ExperimentName::Parse(flags.id));
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(name.id));
+  if (run.runs > 0 && !name.task.has_value()) return ShowRuns(*opened.registry, run, flags.json);
+  return ShowTasks(*opened.registry, run, name, flags.json);
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<StatusFlags>();
+  CLI::App* command = app.add_subcommand("status", kStatusDescription);
+  command->add_option("ID", flags->id, "An experiment, a run of a grid, or a task")
+      ->type_name("")
+      ->check(RefuseEmptyId);
+  command->add_flag("--all", flags->all, "Of all projects");
+  command->add_flag("--json", flags->json, "As JSON, on one line");
+  command->footer(kStatusFooter);
+  command->callback([flags, &exit_code] {
+    const absl::Status done = Status(*flags);
+    exit_code = done.ok() ? 0 : ReportError("status", done);
+  });
+}
+
+}  // namespace muster

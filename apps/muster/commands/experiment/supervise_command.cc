@@ -1,0 +1,76 @@
+#include "apps/muster/commands/experiment/supervise_command.h"
+
+#include <fcntl.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "apps/muster/terminal/usage_error.h"
+#include "muster/base/clock.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/status_macros.h"
+#include "muster/cluster/identity/environment.h"
+#include "muster/launch/experiment/run_experiment.h"
+#include "muster/launch/registry/registry.h"
+
+namespace muster {
+namespace {
+
+constexpr char kSuperviseDescription[] = "See to an experiment until it has ended (started by muster train)";
+
+struct SuperviseFlags {
+  std::string id;
+  int lock_fd = -1;
+};
+
+absl::StatusOr<bool> IsGrid(const Home& home, const ExperimentId& id) {
+  if (id.run > 0) return false;
+  ASSIGN_OR_RETURN(const auto registry, Registry::Open(home, RealClock()));
+  ASSIGN_OR_RETURN(const RunRecord run, registry->Run(id));
+  return run.runs > 0;
+}
+
+absl::StatusOr<int> Supervise(const ExperimentId& id, RunLock lock) {
+  const auto folder = ReadEnvironment().home;
+  if (!folder.has_value()) return absl::InvalidArgumentError("neither MUSTER_HOME nor HOME is set; set one of them");
+  ASSIGN_OR_RETURN(const Home home, Home::Open(*folder, PosixFileSystem()));
+  std::error_code no_proc;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
+  ASSIGN_OR_RETURN(const bool grid, IsGrid(home, id));
+  return grid ? RunGrid(home, id.number, std::move(lock), program) : RunExperiment(home, id, std::move(lock), program);
+}
+
+int SuperviseAndReport(const SuperviseFlags& flags) {
+  const absl::StatusOr<ExperimentId> id = ExperimentId::Parse(flags.id);
+  if (!id.ok()) return UsageError("supervise", id.status());
+  if (flags.lock_fd <= 2 || fcntl(flags.lock_fd, F_GETFD) < 0)
+    return UsageError("supervise", absl::InvalidArgumentError(absl::StrCat(
+                                       "--lock-fd ", flags.lock_fd, ": accepted is the open file of the run's lock; ",
+                                       "muster train starts supervisors")));
+  const absl::StatusOr<int> code = Supervise(*id, RunLock::Adopt(flags.lock_fd));
+  if (code.ok()) return *code;
+  const std::string when = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", RealClock().Now(), absl::UTCTimeZone());
+  std::fprintf(stderr, "%s muster supervise %s: %s\n", when.c_str(), flags.id.c_str(),
+               std::string(code.status().message()).c_str());
+  return 1;
+}
+
+}  // namespace
+
+void AddSuperviseCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<SuperviseFlags>();
+  CLI::App* command = app.add_subcommand("supervise", kSuperviseDescription);
+  command->group("");  // not in --help
+  command->add_option("ID", flags->id, "Experiment, or run of a grid")->required();
+  command->add_option("--lock-fd", flags->lock_fd, "Open descriptor of its lock, held")->type_name("N")->required();
+  command->callback([flags, &exit_code] { exit_code = SuperviseAndReport(*flags); });
+}
+
+}  // namespace muster

@@ -1,0 +1,250 @@
+#include "apps/muster/commands/experiment/train_command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "apps/muster/experiment/check_experiment.h"
+#include "apps/muster/experiment/experiment_command.h"
+#include "apps/muster/experiment/experiment_folder.h"
+#include "apps/muster/experiment/submit_experiment.h"
+#include "apps/muster/terminal/own_environment.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/text/nearest_name.h"
+#include "muster/launch/task/resources.h"
+
+namespace muster {
+namespace {
+
+constexpr char kTrainDescription[] = "Run what muster.yml says, one experiment or a grid, and show its logs";
+
+constexpr char kTrainFooter[] = R"(
+Copies the folder's files, so that later edits don't change what runs, gives the experiment an id, starts it under a
+supervisor of its own and shows the lines of all its tasks. Ctrl-C ends only the showing: the experiment goes on, also
+when the terminal is closed. muster kill ends it.
+--param replaces a parameter of the file: by one value, or, as name=[a,b,c], by several. Several values of any parameters
+make a grid: an experiment for each combination, of which the file's `concurrency` run at a time, and at the end a table
+of results. --random N tries N of the combinations, or of the values between a range's bounds, instead of all.
+--experiment ID is another attempt of an experiment that has ended: the same id and OUTPUT_DIR, so that a program that
+finds its checkpoint there goes on; with the present file and code, and the old parameters where --param says no others.
+
+Examples:
+  muster train
+  muster train --param num-layers=4 --param learning-rate=0.1
+  muster train --param learning-rate=[0.1,0.01] --metric test_accuracy
+  muster train --random 20 --seed 1 --detach
+  muster train --experiment 4
+  muster train -f other.yml --no-gpus --no-venv
+
+Exit codes: 0 finished, or left to itself; the chief's if it failed; 130 if it was killed; 2 wrong file or usage, or more
+is asked for than the machine has: nothing was started.)";
+
+struct TrainFlags {
+  std::string file;
+  std::vector<std::string> parameters;
+  std::string random, seed;
+  std::string experiment;
+  std::string stop_grace = "30";
+  SubmitOptions options;
+  ShowFlags show;
+};
+
+// --random's; nothing: all combinations.
+struct Draw {
+  int count = 0;
+  uint64_t seed = 0;
+};
+
+absl::StatusOr<std::optional<Draw>> ParseDraw(const TrainFlags& flags) {
+  if (flags.random.empty()) {
+    if (flags.seed.empty()) return std::nullopt;
+    return absl::InvalidArgumentError("--seed: accepted with --random only");
+  }
+  Draw draw;
+  if (!absl::SimpleAtoi(flags.random, &draw.count) || draw.count < 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--random '", flags.random, "': accepted is a whole number of runs from 1"));
+  if (!flags.seed.empty() && !absl::SimpleAtoi(flags.seed, &draw.seed))
+    return absl::InvalidArgumentError(absl::StrCat("--seed '", flags.seed, "': accepted is a whole number from 0"));
+  if (!flags.experiment.empty())
+    return absl::InvalidArgumentError("--random: accepted without --experiment, whose parameters are drawn already");
+  return draw;
+}
+
+absl::StatusOr<std::vector<ParameterValues>> NewRuns(const ExperimentFile& file, const TrainFlags& flags,
+                                                     const std::optional<Draw>& draw) {
+  ASSIGN_OR_RETURN(const std::vector<ParameterSpec> parameters, WithOverrides(file.parameters, flags.parameters));
+  return draw.has_value() ? RandomCombinations(parameters, draw->count, draw->seed) : AllCombinations(parameters);
+}
+
+// The values that a run had, where neither the command line says others nor the file has a parameter that it hadn't.
+absl::StatusOr<ParameterValues> OldRun(const ParameterValues& old, const ExperimentFile& file,
+                                       const TrainFlags& flags) {
+  std::vector<ParameterSpec> parameters;
+  for (const ParameterSpec& parameter : file.parameters)
+    if (!old.contains(parameter.name)) parameters.push_back(parameter);
+  for (const auto& [name, value] : old) parameters.push_back({.name = name, .values = {value}});
+  ASSIGN_OR_RETURN(parameters, WithOverrides(std::move(parameters), flags.parameters));
+  for (const ParameterSpec& parameter : parameters) {
+    if (parameter.values.size() != 1)
+      return absl::InvalidArgumentError(absl::StrCat("parameter '", parameter.name, "' has ", parameter.values.size(),
+                                                     " values: with --experiment accepted is one, --param ",
+                                                     parameter.name, "=VALUE"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<ParameterValues> runs, AllCombinations(parameters));
+  return runs.front();
+}
+
+// Which experiment or run --experiment means; it has ended, and is of the file's project.
+absl::StatusOr<RunRecord> FormerAttempt(Registry& registry, const ExperimentFile& file, const std::string& text) {
+  ASSIGN_OR_RETURN(const ExperimentName name, ExperimentName::Parse(text));
+  if (name.task.has_value())
+    return absl::InvalidArgumentError(
+        absl::StrCat("--experiment ", text, ": a task can't be tried again alone; accepted: ", name.id.ToString()));
+  ASSIGN_OR_RETURN(RunRecord run, registry.Run(name.id));
+  ASSIGN_OR_RETURN(const RunRecord whole, registry.Run({.number = name.id.number}));
+  const RunRecord& open = HasEnded(run.state) ? whole : run;
+  if (!HasEnded(open.state))
+    return absl::FailedPreconditionError(absl::StrCat("experiment ", open.id.ToString(), " goes on (",
+                                                      std::string(Name(open.state)), "): muster kill ",
+                                                      open.id.ToString(), " ends it, then it can be tried again"));
+  if (run.project == file.project) return run;
+  return absl::InvalidArgumentError(absl::StrCat("--experiment ", text, ": it is of project ", run.project, ", and ",
+                                                 file.name, " here of project ", file.project));
+}
+
+absl::StatusOr<std::vector<ParameterValues>> RunsOfAgain(Registry& registry, const RunRecord& former,
+                                                         const ExperimentFile& file, const TrainFlags& flags) {
+  std::vector<ParameterValues> old = {former.parameters};
+  if (former.runs > 0) {
+    ASSIGN_OR_RETURN(const NewExperiment specification, registry.Specification(former.id.number));
+    old = specification.runs;
+  }
+  std::vector<ParameterValues> runs;
+  for (const ParameterValues& values : old) {
+    ASSIGN_OR_RETURN(runs.emplace_back(), OldRun(values, file, flags));
+  }
+  return runs;
+}
+
+// A parameter of the command line that neither the file has nor its commands mention may be a mistyped one.
+void WarnOfUnknown(const ExperimentFile& file, const ParameterValues& values) {
+  std::vector<std::string> known;
+  for (const ParameterSpec& parameter : file.parameters) known.push_back(parameter.name);
+  for (const auto& [name, value] : values) {
+    ParameterValues others = values;
+    others.erase(name);
+    const bool mentioned = std::any_of(file.run.begin(), file.run.end(), [&others](const std::string& command) {
+      return !FillTemplate(command, others).ok();
+    });
+    if (mentioned || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::fprintf(stderr,
+                 "muster train: parameter '%s' is neither in %s nor in its commands%s: only the environment has it\n",
+                 name.c_str(), file.name.c_str(), NearestHint(name, known).c_str());
+  }
+}
+
+// Another attempt has the values of the first one, though the file may say others now.
+void WarnOfOldValues(const ExperimentFile& file, const std::vector<ParameterValues>& runs, const TrainFlags& flags) {
+  for (const ParameterSpec& parameter : file.parameters) {
+    const auto is_given = [&](const std::string& text) { return text.starts_with(parameter.name + "="); };
+    if (parameter.range.has_value() || std::any_of(flags.parameters.begin(), flags.parameters.end(), is_given))
+      continue;
+    const std::set<std::string> now(parameter.values.begin(), parameter.values.end());
+    for (const ParameterValues& values : runs) {
+      const auto old = values.find(parameter.name);
+      if (old == values.end() || now.contains(old->second)) continue;
+      std::fprintf(stderr, "muster train: %s is %s as before, not %s as in %s now; --param %s=VALUE changes it\n",
+                   parameter.name.c_str(), old->second.c_str(), absl::StrJoin(parameter.values, ", ").c_str(),
+                   file.name.c_str(), parameter.name.c_str());
+      break;
+    }
+  }
+}
+
+absl::StatusOr<int> Train(TrainFlags flags) {
+  if (!absl::SimpleAtoi(flags.stop_grace, &flags.options.stop_grace_seconds) || flags.options.stop_grace_seconds < 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--stop-grace '", flags.stop_grace, "': accepted is a whole number of seconds from 0"));
+  ASSIGN_OR_RETURN(const std::optional<Draw> draw, ParseDraw(flags));
+  ASSIGN_OR_RETURN(const FolderFile folder, ReadExperimentFile(flags.file));
+  for (const std::string& warning : folder.file.warnings) std::fprintf(stderr, "muster train: %s\n", warning.c_str());
+  Submission submission;
+  NewExperiment& experiment = submission.experiment;
+  std::optional<OpenedHome> opened;
+  if (flags.experiment.empty()) {
+    ASSIGN_OR_RETURN(experiment.runs, NewRuns(folder.file, flags, draw));
+    experiment.grid = experiment.runs.size() > 1;
+  } else {
+    ASSIGN_OR_RETURN(opened, OpenHome());
+    ASSIGN_OR_RETURN(const RunRecord former, FormerAttempt(*opened->registry, folder.file, flags.experiment));
+    ASSIGN_OR_RETURN(experiment.runs, RunsOfAgain(*opened->registry, former, folder.file, flags));
+    WarnOfOldValues(folder.file, experiment.runs, flags);
+    submission.again = former.id;
+    experiment.grid = former.runs > 0;
+  }
+  // What can't run leaves nothing behind, the home included.
+  RETURN_IF_ERROR(CheckExperiment(folder.file, experiment.runs, flags.options, ThisMachine()));
+  WarnOfUnknown(folder.file, experiment.runs.front());
+  if (!opened.has_value()) {
+    ASSIGN_OR_RETURN(opened, OpenHome());
+  }
+  experiment.project = folder.file.project;
+  experiment.folder = folder.folder;
+  experiment.file_name = folder.name;
+  experiment.file_text = folder.text;
+  experiment.options = flags.options;
+  experiment.environment = OwnEnvironment();
+  submission.concurrency = folder.file.concurrency;
+  ASSIGN_OR_RETURN(experiment.tree, SyncProject(folder.folder, opened->home, flags.show.json));
+  return Submit(*opened, submission, flags.show);
+}
+
+int TrainAndReport(const TrainFlags& flags) {
+  const absl::StatusOr<int> code = Train(flags);
+  return code.ok() ? *code : ReportError("train", code.status());
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<TrainFlags>();
+  CLI::App* command = app.add_subcommand("train", kTrainDescription);
+  command
+      ->add_option("-f,--file", flags->file,
+                   "The experiment file, or a folder with one (default: muster.yml or riseml.yml here)")
+      ->type_name("FILE");
+  command->add_option("--param", flags->parameters, "A parameter's value, or values; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--random", flags->random, "So many runs with values drawn at random")->type_name("N");
+  command->add_option("--seed", flags->seed, "Of --random: the same values for the same seed (default 0)")
+      ->type_name("S");
+  command->add_option("--experiment", flags->experiment, "Another attempt of this experiment, or run of a grid")
+      ->type_name("ID")
+      ->check(RefuseEmptyId);
+  command->add_flag("--no-gpus", flags->options.no_gpus, "Go on without the GPUs that the file asks for");
+  command->add_flag("--no-venv", flags->options.no_venv,
+                    "Take the python on PATH, whatever version of a framework the file asks for");
+  command
+      ->add_option("--stop-grace", flags->stop_grace,
+                   "How long tasks have to end when they are asked to, before they are killed (default 30)")
+      ->type_name("SECONDS");
+  AddShowFlags(*command, flags->show);
+  command->footer(kTrainFooter);
+  command->callback([flags, &exit_code] { exit_code = TrainAndReport(*flags); });
+}
+
+}  // namespace muster

@@ -1,0 +1,181 @@
+#include "apps/muster/experiment/shown_log.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "apps/muster/terminal/log_output.h"
+#include "muster/base/absl_view.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/experiment/experiment_plan.h"
+#include "muster/launch/registry/run_lock.h"
+#include "muster/launch/registry/run_state.h"
+#include "muster/launch/spec/experiment_file.h"
+#include "muster/launch/task_log/shown_line.h"
+
+namespace muster {
+namespace {
+
+// One ShowLog.
+class ShownLog {
+ public:
+  ShownLog(const OpenedHome& opened, const ExperimentId& id, LogReader& reader, const FollowOptions& options)
+      : home_(opened.home),
+        registry_(*opened.registry),
+        id_(id),
+        options_(options),
+        reader_(reader),
+        output_(options.stop_fd) {}
+  ~ShownLog() { ForgetSupervisor(); }
+  ShownLog(const ShownLog&) = delete;
+  ShownLog& operator=(const ShownLog&) = delete;
+
+  absl::StatusOr<bool> Show();
+
+ private:
+  absl::Status LookAtState();
+  void WatchSupervisor(pid_t pid);
+  void ForgetSupervisor();
+  void Take(const LogLineRecord& line);
+  void Wait();
+
+  // Constant after construction.
+  const Home& home_;
+  Registry& registry_;
+  const ExperimentId id_;
+  const FollowOptions& options_;
+
+  LogReader& reader_;
+  LogOutput output_;
+  size_t width_ = 0;  // of names
+  bool look_ = true;  // at the state, whenever that was done last
+  absl::Time looked_ = absl::InfinitePast();
+  bool ended_ = false;  // nobody writes any more
+  bool stopped_ = false;
+  pid_t supervisor_ = 0;    // the last that was watched
+  int supervisor_fd_ = -1;  // readable when it has ended; -1: not watched (any more)
+};
+
+absl::StatusOr<bool> ShownLog::Show() {
+  ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
+  ASSIGN_OR_RETURN(width_, WidthOfNames(registry_, run, options_.only));
+  for (;;) {
+    // First, so that whatever was written before the end is read.
+    RETURN_IF_ERROR(LookAtState());
+    RETURN_IF_ERROR(reader_.ReadMore([this](const LogLineRecord& line) { Take(line); }));
+    output_.Flush();
+    RETURN_IF_ERROR(output_.status());
+    if (!options_.follow || ended_ || stopped_ || output_.done()) return ended_;
+    if (!look_) Wait();
+  }
+}
+
+absl::Status ShownLog::LookAtState() {
+  // Lines may come thousands of times a second; the end is told by the supervisor's own, not by these looks.
+  const absl::Time now = RealClock().Now();
+  if (!look_ && now - looked_ < absl::Milliseconds(200)) return absl::OkStatus();
+  look_ = false;
+  looked_ = now;
+  ASSIGN_OR_RETURN(RunRecord run, registry_.Run(id_));
+  bool lost = false;
+  if (!HasEnded(run.state) && !RunLock::IsHeld(home_.lock(id_))) {  // lost, or it waits for its turn in a grid
+    ASSIGN_OR_RETURN(const std::vector<ExperimentId> all, ReconcileAloud(registry_, home_));
+    lost = std::find(all.begin(), all.end(), id_) != all.end();
+    ASSIGN_OR_RETURN(run, registry_.Run(id_));  // it may just have ended
+  }
+  ended_ = lost || (HasEnded(run.state) && !RunLock::IsHeld(home_.lock(id_)));
+  WatchSupervisor(run.supervisor);
+  return absl::OkStatus();
+}
+
+void ShownLog::WatchSupervisor(pid_t pid) {
+  if (pid <= 0 || pid == supervisor_) return;
+  ForgetSupervisor();
+  supervisor_ = pid;
+  supervisor_fd_ = OpenPidFd(pid);
+}
+
+void ShownLog::ForgetSupervisor() {
+  if (supervisor_fd_ >= 0) close(supervisor_fd_);
+  supervisor_fd_ = -1;
+}
+
+void ShownLog::Take(const LogLineRecord& line) {
+  // A new state tells who supervises it now, and that is who tells the end: without it a short experiment would seem to
+  // last until the next look.
+  if (line.kind == LogKind::kState && line.task == kExperimentLog) look_ = true;
+  const std::string name = NameOfLine(id_, line);
+  width_ = std::max(width_, name.size());
+  output_.Put(options_.json ? JsonLine(name, line) : ShownLine(name, width_, line, options_.color));
+  if (output_.done()) reader_.Pause();
+}
+
+void ShownLog::Wait() {
+  pollfd fds[] = {{reader_.wake_fd(), POLLIN, 0},
+                  {supervisor_fd_, POLLIN, 0},
+                  {options_.stop_fd, POLLIN, 0},
+                  {STDOUT_FILENO, 0, 0}};  // only whether its reader is there
+  const bool is_told = reader_.wake_fd() >= 0 && supervisor_fd_ >= 0;
+  const int ready = poll(fds, 4, is_told ? 1000 : 100);
+  if (ready < 0) return;
+  if (ready == 0 || fds[1].revents != 0) look_ = true;
+  if (fds[1].revents != 0) ForgetSupervisor();
+  if (fds[2].revents != 0) stopped_ = true;
+  if (fds[3].revents != 0) output_.NoteGone();
+}
+
+}  // namespace
+
+std::unique_ptr<LogReader> OpenLog(const Home& home, const RunRecord& run, const std::vector<std::string>& only) {
+  std::vector<LogReader::Source> sources = {{home.logs(run.id), ""}};
+  for (int i = 1; i <= run.runs; ++i) sources.push_back({home.logs({run.id.number, i}), absl::StrCat(i, ".")});
+  return std::make_unique<LogReader>(std::move(sources), only);
+}
+
+absl::Status PassOverAll(LogReader& reader) {
+  reader.StartAtLast(0);
+  return reader.ReadMore([](const LogLineRecord& /*line*/) {});
+}
+
+std::string NameOfLine(const ExperimentId& id, const LogLineRecord& line) {
+  std::string name = absl::StrCat(id.ToString(), ".", AbslView(line.task));
+  const std::string own = absl::StrCat(".", kExperimentLog);
+  if (absl::EndsWith(name, own)) name.resize(name.size() - own.size());
+  return name;
+}
+
+// Names of the file's tasks, of a grid the last run's, which are the longest, and of the tasks that were. A file that
+// can't be read (another muster's) costs the alignment only.
+absl::StatusOr<size_t> WidthOfNames(Registry& registry, const RunRecord& run, const std::vector<std::string>& only) {
+  const ExperimentId longest = run.runs > 0 ? ExperimentId{run.id.number, run.runs} : run.id;
+  std::vector<TaskId> tasks;
+  ASSIGN_OR_RETURN(const std::vector<TaskRecord> known, registry.Tasks(longest));
+  for (const TaskRecord& task : known) tasks.push_back(task.task);
+  ASSIGN_OR_RETURN(const NewExperiment asked, registry.Specification(run.id.number));
+  const absl::StatusOr<ExperimentFile> file = ParseExperimentFile(asked.file_text, asked.file_name);
+  if (file.ok()) {
+    for (TaskId& task : TasksOfFile(*file)) tasks.push_back(std::move(task));
+    if (!file->install.empty()) tasks.push_back({kBuildJob, 0});
+  }
+  size_t width = only.empty() ? longest.ToString().size() : 0;
+  for (const TaskId& task : tasks) {
+    const bool wanted = only.empty() || std::find(only.begin(), only.end(), LabelOf(task)) != only.end();
+    if (wanted) width = std::max(width, FullName(longest, task).size());
+  }
+  return width;
+}
+
+absl::StatusOr<bool> ShowLog(const OpenedHome& opened, const ExperimentId& id, const FollowOptions& options) {
+  if (options.reader != nullptr) return ShownLog(opened, id, *options.reader, options).Show();
+  ASSIGN_OR_RETURN(const RunRecord record, opened.registry->Run(id));
+  const std::unique_ptr<LogReader> reader = OpenLog(opened.home, record, options.only);
+  if (options.last_lines >= 0) reader->StartAtLast(options.last_lines);
+  return ShownLog(opened, id, *reader, options).Show();
+}
+
+}  // namespace muster

@@ -1,0 +1,172 @@
+#include "apps/muster/experiment/submit_experiment.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "apps/muster/experiment/experiment_json.h"
+#include "apps/muster/experiment/shown_log.h"
+#include "apps/muster/terminal/color_flag.h"
+#include "apps/muster/terminal/interrupt_fd.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/experiment/detach.h"
+#include "muster/launch/project/project_tree.h"
+#include "muster/launch/registry/run_lock.h"
+#include "muster/launch/results/grid_report.h"
+
+namespace muster {
+namespace {
+
+constexpr int kExitOfKilled = 130;
+
+void Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+std::string OwnProgram() {
+  std::error_code no_proc;
+  return std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
+}
+
+struct Started {
+  ExperimentId id;
+  std::unique_ptr<LogReader> log;  // where this attempt's lines begin
+};
+
+absl::StatusOr<Started> StartAgain(const OpenedHome& opened, const Submission& submission) {
+  const ExperimentId id = *submission.again;
+  const absl::Status goes_on = absl::FailedPreconditionError(
+      absl::StrCat("experiment ", id.ToString(), " goes on; muster kill ", id.ToString(), " ends it"));
+  absl::StatusOr<RunLock> lock = RunLock::Take(opened.home.lock(id));
+  if (absl::IsFailedPrecondition(lock.status())) return goes_on;
+  RETURN_IF_ERROR(lock.status());
+  ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
+  std::unique_ptr<LogReader> log = OpenLog(opened.home, former);
+  RETURN_IF_ERROR(PassOverAll(*log));
+  RETURN_IF_ERROR(opened.registry->Restart(id, submission.experiment));
+  RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), OwnProgram()).status());
+  return Started{id, std::move(log)};
+}
+
+absl::StatusOr<Started> Start(const OpenedHome& opened, const Submission& submission) {
+  if (submission.again.has_value()) return StartAgain(opened, submission);
+  std::optional<RunLock> lock;
+  const auto take_lock = [&](const ExperimentId& id) -> absl::Status {
+    RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(opened.home.folder(id)));
+    ASSIGN_OR_RETURN(RunLock taken, RunLock::Take(opened.home.lock(id)));
+    lock.emplace(std::move(taken));
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(const int64_t number, opened.registry->Create(submission.experiment, take_lock));
+  const ExperimentId id = {.number = number};
+  RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), OwnProgram()).status());
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  return Started{id, OpenLog(opened.home, run)};
+}
+
+std::string GoesOnText(const ExperimentId& id) {
+  const std::string name = id.ToString();
+  return absl::StrCat("experiment ", name, " goes on; muster logs ", name, " -f shows it, muster kill ", name,
+                      " ends it\n");
+}
+
+int ExitCodeOf(const RunRecord& run) {
+  if (run.state == RunState::kFinished) return 0;
+  if (run.state == RunState::kKilled) return kExitOfKilled;
+  return run.exit_code != 0 ? run.exit_code : 1;
+}
+
+std::string EndText(const RunRecord& run) {
+  // Another attempt's beginning isn't known: `created` is the first one's.
+  const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
+  return absl::StrCat("experiment ", run.id.ToString(), ": ", std::string(Name(run.state)), after,
+                      run.reason.empty() ? "" : ": ", run.reason, "\n  output: ", run.output_dir, "\n");
+}
+
+absl::Status PrintResults(const OpenedHome& opened, const RunRecord& grid, const std::string& metric) {
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, opened.registry->Runs(grid.id.number));
+  std::vector<GridRow> rows;
+  rows.reserve(runs.size());
+  for (const RunRecord& run : runs) rows.push_back({run, ReadMetrics(run.output_dir)});
+  absl::StatusOr<GridReportOptions> options = ResolveMetric(rows, metric, std::nullopt);
+  if (!options.ok()) {
+    std::fprintf(stderr, "muster: %s\n", std::string(options.status().message()).c_str());
+    options = GridReportOptions();
+  }
+  Print(absl::StrCat("\n", GridTable(std::move(rows), *options)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started, const ShowFlags& flags,
+                                const InterruptFd& interrupt) {
+  const ExperimentId& id = started.id;
+  FollowOptions options = {.reader = started.log.get(), .json = flags.json, .stop_fd = interrupt.fd()};
+  ASSIGN_OR_RETURN(options.color, WantsColor("auto", STDOUT_FILENO));
+  ASSIGN_OR_RETURN(const bool ended, ShowLog(opened, id, options));
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  if (flags.json) {
+    Print(OneLineJson(JsonOf(run)) + "\n");
+    return ended ? ExitCodeOf(run) : 0;
+  }
+  if (!ended) {
+    std::fputs(absl::StrCat("\n", GoesOnText(id)).c_str(), stderr);
+    return 0;
+  }
+  if (run.runs > 0) RETURN_IF_ERROR(PrintResults(opened, run, flags.metric));
+  std::fputs(EndText(run).c_str(), stderr);
+  return ExitCodeOf(run);
+}
+
+}  // namespace
+
+void AddShowFlags(CLI::App& command, ShowFlags& flags) {
+  command.add_flag("-d,--detach", flags.detach, "Start it, say its id, and return at once");
+  command.add_option("--metric", flags.metric, "What a grid's results are sorted by, e.g. test_accuracy")
+      ->type_name("NAME");
+  command.add_flag("--json", flags.json, "An object a line: each line of the logs, the experiment itself last");
+}
+
+absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& home, bool quiet) {
+  ASSIGN_OR_RETURN(const ProjectFiles files, ListProject(folder, {home.path()}));
+  const std::string title = SyncTitle(files) + "...";
+  if (!quiet) Print(title);
+  const bool terminal = !quiet && isatty(STDOUT_FILENO);
+  const absl::StatusOr<std::string> hash = StoreTree(folder, files, home.trees(), [&](int64_t bytes) {
+    if (terminal && files.bytes > 0) Print(absl::StrCat("\r", title, " ", 100 * bytes / files.bytes, " %"));
+  });
+  // On a terminal over the line with the percentage.
+  if (terminal && hash.ok()) Print(absl::StrCat("\r", title, "done  \n"));
+  if (!quiet && !terminal && hash.ok()) Print("done\n");
+  if (!quiet && !hash.ok()) Print("\n");
+  return hash;
+}
+
+absl::StatusOr<int> Submit(const OpenedHome& opened, const Submission& submission, const ShowFlags& flags) {
+  // From here on Ctrl-C ends the showing alone: an experiment never is without its supervisor because of it.
+  const InterruptFd interrupt;
+  ASSIGN_OR_RETURN(const Started started, Start(opened, submission));
+  const ExperimentId& id = started.id;
+  if (!flags.detach) {
+    if (submission.experiment.grid && !flags.json)
+      Print(absl::StrCat("Experiment ", id.ToString(), ": ", submission.experiment.runs.size(), " runs, ",
+                         submission.concurrency, " at a time\n"));
+    return FollowToEnd(opened, started, flags, interrupt);
+  }
+  if (!flags.json) {
+    Print(GoesOnText(id));
+    return 0;
+  }
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  Print(OneLineJson(JsonOf(run)) + "\n");
+  return 0;
+}
+
+}  // namespace muster

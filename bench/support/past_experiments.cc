@@ -1,0 +1,105 @@
+#include "bench/support/past_experiments.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/registry/registry.h"
+#include "muster/launch/registry/run_lock.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr int kProjects = 10;
+// An ordinary shell's: some 3 KB.
+constexpr int kVariables = 40;
+constexpr int kVariableBytes = 60;
+
+// Every tenth experiment is of `project`.
+NewExperiment PastExperiment(const std::string& project, int number) {
+  NewExperiment experiment;
+  experiment.project = number % kProjects == 0 ? project : absl::StrCat(project, "-", number % kProjects);
+  experiment.folder = absl::StrCat("/projects/", experiment.project);
+  experiment.file_name = "muster.yml";
+  experiment.file_text = absl::StrCat("project: ", experiment.project,
+                                      "\ntrain:\n  framework: tensorflow\n  tensorflow:\n    distributed: {worker: 3, "
+                                      "ps: 1}\n  parameters: {learning-rate: 0.1, layers: 4}\n  run: python train.py "
+                                      "--learning-rate {{ learning-rate }} --layers {{ layers }}\n");
+  experiment.tree = std::string(64, 'a');
+  experiment.runs = {{{"learning-rate", absl::StrCat("0.", number)}, {"layers", "4"}}};
+  for (int i = 0; i < kVariables; ++i)
+    experiment.environment.push_back(absl::StrCat("VARIABLE_", i, "=", std::string(kVariableBytes, 'v')));
+  return experiment;
+}
+
+std::vector<TaskRecord> EndedTasks(bool failed) {
+  std::vector<TaskRecord> tasks;
+  for (int i = 0; i < kTasksOfPastExperiment; ++i) {
+    TaskRecord task;
+    task.task = i == 0 ? TaskId{kPsJob, 0} : i == 1 ? TaskId{kMasterJob, 0} : TaskId{kWorkerJob, i - 2};
+    task.state = failed ? RunState::kFailed : RunState::kFinished;
+    task.exit = ExitStatus{.code = failed ? 1 : 0};
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+// The folder of an experiment, with the lock that its supervisor has let go of.
+absl::Status MakeFolder(const Home& home, const ExperimentId& id) {
+  RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home.folder(id)));
+  return RunLock::Take(home.lock(id)).status();
+}
+
+absl::Status WriteOne(Registry& registry, const Home& home, const std::string& project, int number) {
+  const bool failed = number % 7 == 0;
+  ASSIGN_OR_RETURN(const int64_t created, registry.Create(PastExperiment(project, number)));
+  const ExperimentId id{.number = created};
+  RETURN_IF_ERROR(MakeFolder(home, id));
+  RETURN_IF_ERROR(registry.SetTasks(id, EndedTasks(failed)));
+  ASSIGN_OR_RETURN(RunRecord run, registry.Run(id));
+  run.state = failed ? RunState::kFailed : RunState::kFinished;
+  run.reason = failed ? "worker.2 exited with 1" : "";
+  run.exit_code = failed ? 1 : 0;
+  run.output_dir = home.output(id);
+  return registry.SetRun(run);
+}
+
+absl::Status CopyDatabase(const Home& from, const Home& to) {
+  const std::filesystem::path target = std::filesystem::path(to.database()).parent_path();
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(from.path(), error)) {
+    if (!entry.is_regular_file()) continue;
+    std::filesystem::copy_file(entry.path(), target / entry.path().filename(), error);
+    if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot copy ", entry.path().string()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WritePastExperiments(const Home& home, const std::string& project, int count) {
+  FileSystem& files = PosixFileSystem();
+  RETURN_IF_ERROR(files.CreateDirectory(home.path()));
+  const Home fast(absl::StrCat("/dev/shm/bench_experiments.", getpid()));
+  const bool has_memory = files.CreateDirectory(fast.path()).ok();
+  absl::Status written;
+  {
+    auto registry = Registry::Open(has_memory ? fast : home, RealClock());
+    written = registry.status();
+    for (int i = 1; i <= count && written.ok(); ++i) written = WriteOne(**registry, home, project, i);
+  }
+  if (!has_memory) return written;
+  if (written.ok()) written = CopyDatabase(fast, home);
+  written.Update(files.RemoveTree(fast.path()));
+  return written;
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,37 @@
+// Asynchronous training, an update a minibatch: gradients from the parameters pulled last, pushed at once, the ps
+// applies its rule and returns the newest parameters in the same round trip. Nobody waits for anybody (Dean et al. 2012
+// with n_push = n_fetch = 1; TensorFlow's replicated training without SyncReplicas). Through a ps gradients go out
+// while others are still computed, where the store can take them one by one (store/overlapped_push.h).
+#pragma once
+
+#include <optional>
+
+#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/sources/table_rows.h"
+#include "muster/store/client/overlapped_push.h"
+
+namespace muster {
+
+class AsynchronousAlgorithm final : public Algorithm {
+ public:
+  // `source` must outlive it.
+  AsynchronousAlgorithm(GradientSource& source, PlacementResult placement, const OptimizerSpec& optimizer);
+  ~AsynchronousAlgorithm() override;
+
+  GradientSource& source() override { return source_; }
+  const ModelBinding& binding() const override { return binding_; }
+  // Where the client offers the store's own memory, the source trains in it.
+  void Begin(StoreClient& client) override;
+  absl::StatusOr<StepResult> Step(StoreClient& client) override;
+
+ private:
+  absl::StatusOr<StepResult> StepInParts(StoreClient& client, bool chief);
+
+  GradientSource& source_;
+  ModelBinding binding_;
+  TableRows tables_{source_};
+  std::optional<OverlappedPush> parts_;
+  bool in_parts_ = false;  // this step is pushed so
+};
+
+}  // namespace muster

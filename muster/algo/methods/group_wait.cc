@@ -1,0 +1,32 @@
+#include "muster/algo/methods/group_wait.h"
+
+#include "muster/base/log.h"
+
+namespace muster {
+namespace {
+
+// Longer than a checkpoint or a slow minibatch makes the others wait, mostly.
+constexpr absl::Duration kBeforeLog = absl::Seconds(10);
+constexpr absl::Duration kBetweenLogs = absl::Seconds(30);
+
+}  // namespace
+
+void GroupWait::operator()(const std::string& whom, absl::Duration waited, const absl::Status& ended) {
+  if (whom != shown_ && track_ != nullptr) track_->SetWaitingFor(whom);
+  shown_ = whom;
+  if (whom.empty()) {
+    // Of one that hasn't come the operation's error says more.
+    if (!logged_.empty() && ended.ok()) LogInfo("the wait for ", logged_, " is over");
+    logged_.clear();
+    return;
+  }
+  if (logged_.empty()) next_log_ = kBeforeLog;
+  if (waited < next_log_) return;
+  LogWarning(whom, " hasn't come to the step of the others for ",
+             absl::FormatDuration(absl::Trunc(waited, absl::Seconds(1))), "; it is waited for up to ",
+             absl::FormatDuration(patience_), " (AllReduceOptions::patience)");
+  logged_ = whom;
+  next_log_ = waited + kBetweenLogs;
+}
+
+}  // namespace muster

@@ -1,0 +1,233 @@
+// What distributed training by a published algorithm comes to, one minibatch after another in plain doubles: the global
+// values, every worker's own, who waits for whom. Here is what all algorithms have in common, in reference_algorithms.h
+// the algorithms. Obvious rather than fast; shares no code with the project. Test-only.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "muster/algo/testing/reference_rules.h"
+
+namespace muster {
+
+struct ReferenceSettings {
+  int window = 1;        // minibatches a commit
+  int fetch_window = 0;  // minibatches between two fetches; 0: with each commit
+  int replicas = 0;      // of a synchronous round: so many commits, or as many as there are workers; 0: no rounds
+  int bound = -1;        // commits that a worker may be ahead of the slowest; -1: any number
+  int total = 3;         // workers of the cluster
+  bool mean = false;     // a commit is divided by the number of its minibatches
+  ReferenceRule worker_rule;
+  ReferenceRule server_rule;
+  std::vector<double> rates = {};                             // that workers multiply their commits by; empty: 1
+  std::function<double(int64_t staleness)> factor = nullptr;  // by which the server's rule goes slower; null: 1
+  double compensation = 0;
+  double gamma = 0;  // of ADAG; 0: none
+  double alpha = 0;
+  double momentum = 0;  // of EAMSGD
+};
+
+struct ReferenceWorker {
+  explicit ReferenceWorker(int number, const ReferenceRule& rule) : number(number), rule(rule) {}
+
+  int number;
+  ReferenceOptimizer rule;
+  bool present = false;
+  bool waiting = false;        // for a round, or for the slowest
+  std::function<void()> then;  // what it does when it has waited
+  ReferenceVector own;         // θ
+  ReferenceVector base;        // θ₀
+  ReferenceVector sum;         // of gradients that haven't been committed
+  ReferenceVector carried;     // of differences, from before a fetch
+  ReferenceVector velocity;    // EAMSGD's
+  int64_t minibatches = 0;     // in this life
+  int since_commit = 0;
+  int since_fetch = 0;
+  int64_t clock = 0;       // commits, with a bound
+  int64_t version = 0;     // updates when it pulled
+  int64_t round = 0;       // the round that it computes for
+  int64_t known_step = 0;  // the global step as it heard last
+  int64_t staleness = 0;   // of its last commit
+};
+
+// The global values, and the workers with their own.
+class ReferenceCluster {
+ public:
+  // Of a worker's minibatch (from 0, counted anew in each of its lives) at these values.
+  using Gradient = std::function<ReferenceVector(int worker, int64_t minibatch, const ReferenceVector& at)>;
+  using Worker = ReferenceWorker;
+
+  // A new life of a worker.
+  void Join(int number) {
+    Worker fresh(number, settings_.worker_rule);
+    const int64_t slowest = Slowest();
+    const int64_t clock = workers_[number].clock;
+    fresh.clock = slowest == kNobody ? clock : std::max(clock, slowest);
+    fresh.present = true;
+    fresh.velocity.assign(global_.size(), 0);
+    workers_[number] = std::move(fresh);
+    BeginWindow(workers_[number]);
+  }
+  // Other values, at another step. Nobody is waiting.
+  void Load(const ReferenceVector& values, int64_t step) {
+    global_ = values;
+    server_ = ReferenceOptimizer(settings_.server_rule);
+    global_step_ = round_ = step;
+    for (Worker& worker : workers_)
+      if (worker.present) BeginWindow(worker);
+  }
+
+  const ReferenceSettings& settings() const { return settings_; }
+  const ReferenceVector& global() const { return global_; }
+  int64_t global_step() const { return global_step_; }
+  int64_t updates() const { return updates_; }
+  const Worker& worker(int number) const { return workers_[number]; }
+  bool anybody_waits() const {
+    return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.waiting; });
+  }
+
+ protected:
+  ReferenceCluster(ReferenceSettings settings, Gradient gradient, ReferenceVector start)
+      : settings_(std::move(settings)),
+        gradient_(std::move(gradient)),
+        global_(std::move(start)),
+        server_(settings_.server_rule) {
+    for (int i = 0; i < settings_.total; ++i) workers_.emplace_back(i, settings_.worker_rule);
+  }
+  ~ReferenceCluster() = default;
+
+  ReferenceVector ComputeGradient(Worker& worker) { return gradient_(worker.number, worker.minibatches++, worker.own); }
+  void BeginWindow(Worker& worker) const {
+    worker.since_commit = worker.since_fetch = 0;
+    worker.sum.assign(global_.size(), 0);
+    worker.carried.assign(global_.size(), 0);
+    Pull(worker);
+  }
+  void Pull(Worker& worker) const {
+    worker.own = global_;
+    NotePull(worker);
+  }
+  void NotePull(Worker& worker) const {
+    worker.base = global_;
+    worker.version = updates_;
+    worker.round = round_;
+    worker.known_step = global_step_;
+  }
+  // The clock of the slowest who is there; the highest number: nobody is.
+  int64_t Slowest() const {
+    int64_t slowest = kNobody;
+    for (const Worker& worker : workers_)
+      if (worker.present) slowest = std::min(slowest, worker.clock);
+    return slowest;
+  }
+
+  static constexpr int64_t kNobody = std::numeric_limits<int64_t>::max();
+
+  const ReferenceSettings settings_;
+  const Gradient gradient_;
+  ReferenceVector global_;
+  ReferenceOptimizer server_;
+  std::vector<Worker> workers_;
+  int64_t global_step_ = 0;
+  int64_t updates_ = 0;
+  int64_t round_ = 0;
+};
+
+// … and their commits.
+class ReferenceTraining : public ReferenceCluster {
+ public:
+  ReferenceTraining(ReferenceSettings settings, Gradient gradient, ReferenceVector start)
+      : ReferenceCluster(std::move(settings), std::move(gradient), std::move(start)) {}
+  virtual ~ReferenceTraining() = default;
+  ReferenceTraining(const ReferenceTraining&) = delete;
+  ReferenceTraining& operator=(const ReferenceTraining&) = delete;
+
+  // None of these is asked of a worker that is waiting.
+  void Minibatch(int number) { Compute(workers_[number]); }
+  void Finish(int number) {
+    if (workers_[number].since_commit > 0) Flush(workers_[number]);
+  }
+  void FinishAll() {
+    for (Worker& worker : workers_) Finish(worker.number);
+    End();
+  }
+  // It dies.
+  void Leave(int number) {
+    workers_[number].present = false;
+    LookAtRound();
+    LookAtClocks();
+  }
+
+ protected:
+  // Once all have finished: who trains a model of his own has the one that all have trained now.
+  virtual void End() {}
+  void GiveAllTheGlobal() {
+    for (Worker& worker : workers_) worker.own = global_;
+  }
+  // One minibatch.
+  virtual void Compute(Worker& worker) = 0;
+  // The last window's commit, of fewer minibatches than usual.
+  virtual void Flush(Worker& worker) = 0;
+  // What a commit, or a round's mean, does to the global values. `worker` is who pulled for it.
+  virtual void Apply(const Worker& worker, ReferenceVector change, double factor) = 0;
+
+  // `then` follows when the worker may go on.
+  void Commit(Worker& worker, ReferenceVector change, std::function<void()> then) {
+    worker.since_commit = 0;
+    worker.then = std::move(then);
+    if (settings_.replicas > 0) return Contribute(worker, change);
+    worker.staleness = updates_ - worker.version;
+    Apply(worker, std::move(change), settings_.factor ? settings_.factor(worker.staleness) : 1);
+    ++updates_;
+    ++global_step_;
+    if (settings_.bound < 0) return GoOn(worker);
+    ++worker.clock;
+    worker.waiting = true;
+    LookAtClocks();
+  }
+
+ private:
+  void GoOn(Worker& worker) {
+    worker.waiting = false;
+    worker.known_step = global_step_;
+    std::exchange(worker.then, nullptr)();
+  }
+  void LookAtClocks() {
+    if (settings_.bound < 0) return;
+    const int64_t slowest = Slowest();
+    for (Worker& worker : workers_)
+      if (worker.waiting && worker.clock - settings_.bound <= slowest) GoOn(worker);
+  }
+  void Contribute(Worker& worker, const ReferenceVector& change) {
+    if (worker.round < round_) return GoOn(worker);  // too late: it is lost
+    if (contributors_.empty()) total_.assign(global_.size(), 0);
+    for (size_t i = 0; i < total_.size(); ++i) total_[i] += change[i];
+    contributors_.push_back(worker.number);
+    worker.waiting = true;
+    LookAtRound();
+  }
+  void LookAtRound() {
+    int64_t present = 0;
+    for (const Worker& worker : workers_) present += worker.present ? 1 : 0;
+    const int64_t needed = std::min<int64_t>(settings_.replicas, present);
+    const auto count = static_cast<int64_t>(contributors_.size());
+    if (count == 0 || count < needed) return;
+    ReferenceVector mean = total_;
+    for (double& element : mean) element /= static_cast<double>(count);
+    Apply(workers_[contributors_[0]], std::move(mean), 1);
+    ++updates_;
+    ++global_step_;
+    ++round_;
+    for (const int number : std::exchange(contributors_, {})) GoOn(workers_[number]);
+  }
+
+  std::vector<int> contributors_;  // of the round that is being collected
+  ReferenceVector total_;
+};
+
+}  // namespace muster

@@ -1,0 +1,106 @@
+#include "muster/base/os/stop_signal.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+
+#include "muster/base/check.h"
+#include "muster/base/mutex.h"
+
+namespace muster {
+namespace {
+
+// A signal handler reaches nothing but globals, and a handler belongs to the process: the one place where globals can't
+// be avoided. As many listeners as nodes that anyone holds in one process.
+std::atomic<bool> g_raised{false};
+// Event descriptors plus one; 0 is a free place.
+std::array<std::atomic<int>, 256> g_wakes;
+
+void OnSignal(int) {
+  const int saved = errno;
+  g_raised.store(true);
+  // The next one, whichever it is, ends the process.
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+  const uint64_t one = 1;
+  for (const auto& wake : g_wakes)
+    if (const int place = wake.load(); place > 0) (void)!write(place - 1, &one, sizeof one);
+  errno = saved;
+}
+
+// Who installs and restores the handlers: the first listener and the last.
+struct Installation {
+  Mutex mutex;
+  int listeners ABSL_GUARDED_BY(mutex) = 0;
+  struct sigaction former_interrupt ABSL_GUARDED_BY(mutex);
+  struct sigaction former_terminate ABSL_GUARDED_BY(mutex);
+
+  void Enter() {
+    MutexLock lock(mutex);
+    if (listeners++ > 0) return;
+    g_raised.store(false);
+    struct sigaction action = {};
+    action.sa_handler = OnSignal;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, &former_interrupt);
+    sigaction(SIGTERM, &action, &former_terminate);
+  }
+  void Leave() {
+    MutexLock lock(mutex);
+    if (--listeners > 0) return;
+    sigaction(SIGINT, &former_interrupt, nullptr);
+    sigaction(SIGTERM, &former_terminate, nullptr);
+  }
+};
+
+Installation& TheInstallation() {
+  static Installation installation;
+  return installation;
+}
+
+size_t TakePlace(int fd) {
+  for (size_t i = 0; i < g_wakes.size(); ++i) {
+    int free = 0;
+    if (g_wakes[i].compare_exchange_strong(free, fd + 1)) return i;
+  }
+  MUSTER_CHECK(false && "more stop signals at once than anyone needs");
+  return 0;
+}
+
+}  // namespace
+
+StopSignal::StopSignal(std::function<void()> on_raise) : wake_(eventfd(0, EFD_CLOEXEC)) {
+  MUSTER_CHECK(wake_ >= 0);
+  TheInstallation().Enter();
+  place_ = TakePlace(wake_);
+  watcher_ = std::thread([this, fd = wake_, on_raise = std::move(on_raise)] {
+    uint64_t count;
+    while (read(fd, &count, sizeof count) < 0 && errno == EINTR) {
+    }
+    if (g_raised.load() && !closing_.load()) on_raise();
+  });
+  // Late to a signal that others have heard.
+  if (raised()) Wake();
+}
+
+StopSignal::~StopSignal() {
+  g_wakes[place_].store(0);
+  closing_.store(true);
+  Wake();
+  watcher_.join();
+  close(wake_);
+  TheInstallation().Leave();
+}
+
+void StopSignal::Wake() {
+  const uint64_t one = 1;
+  (void)!write(wake_, &one, sizeof one);
+}
+
+bool StopSignal::raised() const { return g_raised.load(std::memory_order_relaxed); }
+
+}  // namespace muster

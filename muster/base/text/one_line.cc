@@ -1,0 +1,20 @@
+#include "muster/base/text/one_line.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
+
+namespace muster {
+
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
+      absl::StrAppendFormat(&line, "\\x%02x", static_cast<unsigned char>(c));
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
+}  // namespace muster

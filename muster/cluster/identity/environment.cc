@@ -1,0 +1,31 @@
+#include "muster/cluster/identity/environment.h"
+
+#include <cstdlib>
+
+namespace muster {
+namespace {
+
+std::optional<std::string> Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+}  // namespace
+
+Environment ReadEnvironment() {
+  std::optional<std::string> home = Variable("MUSTER_HOME");
+  if (!home.has_value() && Variable("HOME").has_value()) home = *Variable("HOME") + "/.muster";
+  return {.tf_config = Variable("TF_CONFIG"),
+          .job_token = Variable("MUSTER_JOB_TOKEN"),
+          .run_id = Variable("MUSTER_RUN_ID"),
+          .arena_fd = Variable("MUSTER_ARENA_FD"),
+          .trace = Variable("MUSTER_TRACE"),
+          .status_port = Variable("MUSTER_STATUS_PORT"),
+          .home = home,
+          .output_dir = Variable("OUTPUT_DIR"),
+          .experiment_id = Variable("EXPERIMENT_ID"),
+          .job_name = Variable("JOB_NAME"),
+          .output_root = Variable("MUSTER_OUTPUT_ROOT")};
+}
+
+}  // namespace muster

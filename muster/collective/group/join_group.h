@@ -1,0 +1,18 @@
+// Makes this process a rank of a group of workers.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/collective/collective.h"
+#include "muster/collective/rendezvous/rendezvous.h"
+
+namespace muster {
+
+// Waits until all ranks have come (rank 0 listens at its address; any of them may come first, or be started again
+// meanwhile), then joins them by shared memory or a ring of TCP connections, as options.choice says. Errors: those of
+// rendezvous.h. A group of one needs nobody.
+absl::StatusOr<std::unique_ptr<Collective>> JoinGroup(const GroupOptions& options, absl::Time deadline);
+
+}  // namespace muster

@@ -1,0 +1,271 @@
+#include "muster/collective/rendezvous/rendezvous.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/collective/rendezvous/rendezvous_messages.h"
+#include "muster/collective/shm/shm_group_door.h"
+
+namespace muster {
+namespace {
+
+// A wait is said when it has lasted so long, and again as often as other waits are.
+constexpr absl::Duration kFirstNotice = absl::Seconds(2);
+constexpr absl::Duration kNextNotice = absl::Seconds(30);
+// How often a wait looks whether it is to end.
+constexpr absl::Duration kSlice = absl::Milliseconds(100);
+// The others have their answer, and close their connections or ask this rank to.
+constexpr absl::Duration kFarewell = absl::Seconds(5);
+// Before a rank comes again when rank 0 has gone, or says that the group has to meet anew.
+constexpr absl::Duration kPause = absl::Milliseconds(100);
+// More descriptors on their way to a user's processes than this takes the kernel may refuse.
+constexpr int kMostShmRanks = 16;
+
+absl::Status StoppedWaiting() { return absl::CancelledError("asked to stop while waiting for the other workers"); }
+
+// Runs the loop until `done`. DeadlineExceeded, Cancelled: without a word of whom.
+absl::Status WaitUntil(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline,
+                       absl::FunctionRef<bool()> done, absl::FunctionRef<std::string()> whom) {
+  absl::Time notice = loop.Now() + kFirstNotice;
+  while (!loop.RunUntil(done, std::min(deadline, loop.Now() + kSlice))) {
+    if (options.stop_requested()) return StoppedWaiting();
+    if (loop.Now() >= deadline)
+      return absl::DeadlineExceededError(
+          absl::StrCat(whom(), " has not come to the all-reduce group in time: is it running?"));
+    if (loop.Now() < notice) continue;
+    LogInfo("Waiting for ", whom(), " to train together.");
+    notice = loop.Now() + kNextNotice;
+  }
+  return absl::OkStatus();
+}
+
+// One rank's, at the desk.
+struct Seat {
+  bool taken = false;
+  ConnectionId connection{};
+  std::optional<Responder> answer;  // what it waits for
+  bool agreed = false;
+  bool at_the_door = false;
+};
+
+// Rank 0's desk. Phase one: ranks enter, and wait; phase two: each says whether it stands at the door. Who goes away
+// sends everyone back to phase one.
+class Desk final : public RequestHandler {
+ public:
+  Desk(const GroupOptions& options, EnterReply welcome)
+      : options_(options), size_(static_cast<int>(options.names.size())), welcome_(std::move(welcome)), seats_(size_) {}
+
+  void OnConnect(ConnectionId, const std::string&) override {}
+  absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest&) override {
+    return absl::InvalidArgumentError("a rendezvous takes no bulk");
+  }
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget>, Responder responder) override {
+    if (request.method == static_cast<uint16_t>(RendezvousMethod::kEnter)) return Enter(request, std::move(responder));
+    if (request.method == static_cast<uint16_t>(RendezvousMethod::kAgree)) return Agree(request, std::move(responder));
+    if (request.method == static_cast<uint16_t>(RendezvousMethod::kGoOn)) return GoOn(request, std::move(responder));
+    responder.Fail(absl::UnimplementedError(absl::StrCat("a rendezvous knows no method ", request.method)));
+  }
+  void OnDisconnect(ConnectionId connection) override {
+    for (int rank = 1; rank < size_; ++rank) {
+      if (!seats_[rank].taken || seats_[rank].connection != connection) continue;
+      seats_[rank] = {};
+      if (agreeing_ && !settled_) StartAnew(options_.names[rank]);
+    }
+  }
+
+  // All stand, or don't, at the door.
+  bool complete() const {
+    return failure_.ok() && agreeing_ &&
+           std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) { return seat.agreed; });
+  }
+  const absl::Status& failure() const { return failure_; }
+  // After Settle or Refuse: all have their answer, and wait for nothing but this desk's end.
+  bool done() const {
+    return std::none_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.taken; });
+  }
+  bool all_at_the_door() const {
+    return std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) { return seat.at_the_door; });
+  }
+  std::string Missing() const {
+    std::vector<std::string> missing;
+    for (int rank = 1; rank < size_; ++rank)
+      if (!(agreeing_ ? seats_[rank].agreed : seats_[rank].taken)) missing.push_back(options_.names[rank]);
+    return absl::StrJoin(missing, ", ");
+  }
+  void Settle(bool shared_memory) {
+    settled_ = true;
+    for (int rank = 1; rank < size_; ++rank)
+      std::exchange(seats_[rank].answer, std::nullopt)
+          ->Send(Encode(AgreeReply{.shared_memory = shared_memory ? 1U : 0U}));
+  }
+  // Everyone has to know why there is no group.
+  void Refuse(const absl::Status& why) {
+    settled_ = true;
+    for (Seat& seat : seats_)
+      if (seat.answer) std::exchange(seat.answer, std::nullopt)->Fail(why);
+  }
+
+ private:
+  void Enter(const IncomingRequest& request, Responder responder) {
+    EnterRequest message;
+    if (!Decode(request.control, message)) return responder.Fail(absl::InvalidArgumentError("no rank says this"));
+    if (message.size != static_cast<uint32_t>(size_) || message.rank == 0 || message.rank >= message.size ||
+        message.choice != static_cast<uint32_t>(options_.choice)) {
+      failure_ = absl::InvalidArgumentError(absl::StrCat(
+          "rank ", message.rank, " takes the all-reduce group for one of ", message.size, " with choice ",
+          message.choice, ", ", options_.names[0], " for one of ", size_, " with choice ",
+          static_cast<int>(options_.choice), ": start all workers with the same cluster and the same settings"));
+      return responder.Fail(failure_);
+    }
+    // It was started again too late: who has settled has its answer already, and misses that rank in the group.
+    if (settled_) return responder.Fail(absl::UnavailableError("the group is at work already"));
+    if (agreeing_) StartAnew(options_.names[message.rank]);
+    // A newer process of that rank: the older one is dead, or will be told.
+    Seat& seat = seats_[message.rank];
+    if (seat.answer) seat.answer->Fail(absl::AbortedError("another process has come as this rank"));
+    seat = {.taken = true, .connection = request.connection, .answer = std::move(responder)};
+    if (!std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& one) { return one.taken; })) return;
+    agreeing_ = true;
+    for (int rank = 1; rank < size_; ++rank) std::exchange(seats_[rank].answer, std::nullopt)->Send(Encode(welcome_));
+  }
+
+  void Agree(const IncomingRequest& request, Responder responder) {
+    AgreeRequest message;
+    if (!Decode(request.control, message) || message.rank == 0 || message.rank >= static_cast<uint32_t>(size_))
+      return responder.Fail(absl::InvalidArgumentError("no rank says this"));
+    Seat& seat = seats_[message.rank];
+    if (!agreeing_ || !seat.taken || seat.connection != request.connection)
+      return responder.Fail(absl::UnavailableError("the group meets anew"));
+    seat.agreed = true;
+    seat.at_the_door = message.at_the_door != 0;
+    seat.answer = std::move(responder);
+  }
+
+  // The answer is the end of the connection.
+  void GoOn(const IncomingRequest& request, Responder responder) {
+    going_on_.push_back(std::move(responder));
+    OnDisconnect(request.connection);
+  }
+
+  void StartAnew(const std::string& because_of) {
+    LogInfo(because_of, " was started again: the all-reduce group meets anew.");
+    for (Seat& seat : seats_) {
+      if (seat.answer) seat.answer->Fail(absl::UnavailableError("the group meets anew"));
+      seat = {};
+    }
+    agreeing_ = false;
+  }
+
+  const GroupOptions& options_;
+  const int size_;
+  const EnterReply welcome_;
+  std::vector<Seat> seats_;  // by rank; the first is nobody's
+  std::vector<Responder> going_on_;
+  bool agreeing_ = false;  // phase two
+  bool settled_ = false;
+  absl::Status failure_;
+};
+
+// A few small messages, once.
+TcpOptions Plain() { return {.shared_memory = {.enabled = false}}; }
+
+// One request to rank 0, answered much later.
+absl::StatusOr<Reply> Ask(TcpEventLoop& loop, Channel& channel, const GroupOptions& options, RendezvousMethod method,
+                          std::string control, absl::Time deadline) {
+  std::optional<absl::StatusOr<Reply>> answer;
+  const Channel::CallId call =
+      channel.Call({.method = static_cast<uint16_t>(method), .control = std::move(control), .deadline = deadline},
+                   [&](absl::StatusOr<Reply> reply) { answer = std::move(reply); });
+  const absl::Status waited = WaitUntil(
+      loop, options, deadline, [&] { return answer.has_value(); },
+      [&] { return absl::StrCat(options.names[0], " (", channel.peer(), ") or another worker"); });
+  if (waited.ok()) return *std::move(answer);
+  channel.Cancel(call);
+  loop.RunUntil([&] { return answer.has_value(); }, absl::InfiniteFuture());
+  return waited;
+}
+
+absl::StatusOr<Agreement> MeetOnce(TcpEventLoop& loop, Channel& channel, const GroupOptions& options,
+                                   absl::Time deadline) {
+  const auto rank = static_cast<uint32_t>(options.rank);
+  const auto size = static_cast<uint32_t>(options.names.size());
+  ASSIGN_OR_RETURN(const Reply entered,
+                   Ask(loop, channel, options, RendezvousMethod::kEnter,
+                       Encode(EnterRequest{rank, size, static_cast<uint32_t>(options.choice)}), deadline));
+  EnterReply welcome;
+  if (!Decode(entered.control, welcome)) return absl::InternalError("rank 0 answers what it can't mean");
+  std::unique_ptr<ShmGroupVisit> visit;
+  if (!welcome.door.empty()) {
+    auto knocked = ShmGroupVisit::Knock(welcome.door, welcome.ticket, options.rank);
+    if (knocked.ok()) visit = *std::move(knocked);
+  }
+  ASSIGN_OR_RETURN(const Reply agreed, Ask(loop, channel, options, RendezvousMethod::kAgree,
+                                           Encode(AgreeRequest{rank, visit ? 1U : 0U}), deadline));
+  AgreeReply agreement;
+  if (!Decode(agreed.control, agreement)) return absl::InternalError("rank 0 answers what it can't mean");
+  if (agreement.shared_memory == 0) {
+    // Rank 0 is reached at the same address then: not before its desk has gone.
+    const absl::Status gone = Ask(loop, channel, options, RendezvousMethod::kGoOn, "", loop.Now() + kFarewell).status();
+    return absl::IsCancelled(gone) ? absl::StatusOr<Agreement>(gone) : Agreement();
+  }
+  if (!visit) return absl::InternalError("rank 0 takes this rank for one on its host");
+  return visit->Receive(options.rank, static_cast<int>(size));
+}
+
+absl::StatusOr<Agreement> MeetAtOwnDesk(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline) {
+  const int size = static_cast<int>(options.names.size());
+  std::unique_ptr<ShmGroupDoor> door;
+  if (options.choice != CollectiveChoice::kRing && size <= kMostShmRanks) {
+    auto opened = ShmGroupDoor::Open(size);
+    if (opened.ok()) door = *std::move(opened);
+  }
+  TcpTransport transport(loop, options.token, Plain());
+  Desk desk(options, door ? EnterReply{door->ticket(), door->name()} : EnterReply{});
+  ASSIGN_OR_RETURN(const auto listener, transport.Listen(options.addresses[0], desk));
+  RETURN_IF_ERROR(WaitUntil(
+      loop, options, deadline, [&] { return desk.complete() || !desk.failure().ok(); },
+      [&] { return desk.Missing(); }));
+  absl::StatusOr<Agreement> agreement = Agreement();
+  if (!desk.failure().ok()) {
+    agreement = desk.failure();
+  } else {
+    if (door && desk.all_at_the_door() && door->AllHaveCome()) {
+      agreement = door->GiveOut();
+    } else if (options.choice == CollectiveChoice::kShm) {
+      agreement = absl::FailedPreconditionError(
+          "the workers do not share memory: they are on different hosts, of different users, or more than 16; leave "
+          "the choice to muster");
+    }
+  }
+  agreement.ok() ? desk.Settle(*agreement != nullptr) : desk.Refuse(agreement.status());
+  loop.RunUntil([&] { return desk.done(); }, loop.Now() + kFarewell);
+  return agreement;
+}
+
+}  // namespace
+
+absl::StatusOr<Agreement> MeetAsRankZero(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline) {
+  for (;;) {
+    auto agreement = MeetAtOwnDesk(loop, options, deadline);
+    // A rank that has died at the door comes again, or will be missed.
+    if (!absl::IsUnavailable(agreement.status()) || loop.Now() >= deadline) return agreement;
+  }
+}
+
+absl::StatusOr<Agreement> MeetRankZero(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline) {
+  TcpTransport transport(loop, options.token, Plain());
+  const std::unique_ptr<Channel> channel = transport.Connect(options.addresses[0]);
+  for (;;) {
+    auto agreement = MeetOnce(loop, *channel, options, deadline);
+    if (!absl::IsUnavailable(agreement.status()) || loop.Now() >= deadline) return agreement;
+    loop.RunUntil([] { return false; }, loop.Now() + kPause);
+    if (options.stop_requested()) return StoppedWaiting();
+  }
+}
+
+}  // namespace muster

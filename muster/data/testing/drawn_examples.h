@@ -1,0 +1,36 @@
+// What a data set hands out, drawn to its end: for the tests of the sources.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/base/status_macros.h"
+#include "muster/data/dataset/dataset.h"
+
+namespace muster {
+
+// Of an endless data set the first `most`.
+inline absl::StatusOr<std::vector<Example>> DrawnExamples(const Dataset& data, size_t most = 1000) {
+  ASSIGN_OR_RETURN(const auto stream, data.Open());
+  std::vector<Example> drawn;
+  Example example;
+  while (drawn.size() < most) {
+    ASSIGN_OR_RETURN(const bool got, stream->Next(example));
+    if (!got) break;
+    drawn.push_back(example);
+  }
+  return drawn;
+}
+
+// Why it can't be drawn to its end; OK if it can.
+inline absl::Status DrawingError(const Dataset& data) { return DrawnExamples(data).status(); }
+
+template <typename T>
+std::vector<T> ValuesOf(const Array& array) {
+  const auto values = array.As<T>();
+  return {values.begin(), values.end()};
+}
+
+}  // namespace muster

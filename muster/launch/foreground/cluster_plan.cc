@@ -1,0 +1,135 @@
+#include "muster/launch/foreground/cluster_plan.h"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+#include "muster/base/status_macros.h"
+#include "muster/cluster/cluster_spec.h"
+#include "muster/launch/system/shell_word.h"
+
+namespace muster {
+namespace {
+
+// More processes than this on one machine are a typing error.
+constexpr int kMostTasks = 999;
+
+absl::Status CheckCount(const char* flag, int count, int most) {
+  if (count >= 0 && count <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(flag, " ", count, ": accepted are 0 to ", most));
+}
+
+absl::Status CheckVariable(const std::string& variable) {
+  const size_t equals = variable.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--env ", variable, ": accepted is NAME=VALUE"));
+  }
+  const std::string name = variable.substr(0, equals);
+  if (name == kTfConfigVariable || name == kJobTokenVariable || name == kRunIdVariable) {
+    return absl::InvalidArgumentError(absl::StrCat("--env ", name, ": set by muster run itself; accepted are others"));
+  }
+  return absl::OkStatus();
+}
+
+// ps, chief, workers: those of the training cluster.
+std::vector<TaskId> TrainingTasks(const ClusterRequest& request) {
+  std::vector<TaskId> tasks;
+  for (const PlacedTask& placed : request.layout) tasks.push_back(placed.task);
+  if (!tasks.empty()) return tasks;
+  for (int i = 0; i < request.ps; ++i) tasks.push_back({kPsJob, i});
+  for (int i = 0; i < request.chiefs; ++i) tasks.push_back({kChiefJob, i});
+  for (int i = 0; i < request.workers; ++i) tasks.push_back({kWorkerJob, i});
+  return tasks;
+}
+
+TaskId ChiefOf(const ClusterRequest& request) {
+  if (!request.layout.empty()) return {kMasterJob, 0};
+  return {request.chiefs > 0 ? kChiefJob : kWorkerJob, 0};
+}
+
+std::string TfConfig(const ClusterSpec& cluster, const TaskId& task, const std::string& model_dir) {
+  nlohmann::json config;
+  config["cluster"] = nlohmann::json::parse(cluster.ToJson());
+  config["task"] = {{"type", task.job}, {"index", task.index}};
+  if (!model_dir.empty()) config["model_dir"] = model_dir;
+  return config.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+int TasksOf(const ClusterRequest& request) { return AddressesNeeded(request) + (request.evaluator ? 1 : 0); }
+
+int AddressesNeeded(const ClusterRequest& request) { return static_cast<int>(TrainingTasks(request).size()); }
+
+absl::Status ValidateRequest(const ClusterRequest& request) {
+  RETURN_IF_ERROR(CheckCount("--ps", request.ps, kMostTasks));
+  RETURN_IF_ERROR(CheckCount("--workers", request.workers, kMostTasks));
+  RETURN_IF_ERROR(CheckCount("--chief", request.chiefs, 1));
+  if (request.workers + request.chiefs == 0) {
+    return absl::InvalidArgumentError("--workers 0 --chief 0: nobody would train; accepted is at least one of them");
+  }
+  if (request.program.empty()) {
+    return absl::InvalidArgumentError("no program given; accepted: muster run [flags] -- PROGRAM [ARGUMENTS]");
+  }
+  for (const std::string& variable : request.environment) RETURN_IF_ERROR(CheckVariable(variable));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std::vector<std::string>& addresses,
+                                        const std::string& job_token, const std::string& run_id) {
+  RETURN_IF_ERROR(ValidateRequest(request));
+  std::vector<TaskId> tasks = TrainingTasks(request);
+  MUSTER_CHECK(addresses.size() == tasks.size());
+  ClusterSpec cluster;
+  for (size_t i = 0; i < tasks.size(); ++i) RETURN_IF_ERROR(cluster.AddTask(tasks[i], addresses[i]));
+  if (request.evaluator) tasks.push_back({kEvaluatorJob, 0});  // after the spec is made: it is no part of the cluster
+
+  ClusterPlan plan;
+  plan.chief = ChiefOf(request);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    ProcessSpec process;
+    process.task = tasks[i];
+    if (i < addresses.size()) process.address = addresses[i];
+    process.arguments = request.program;
+    if (request.muster_ps && tasks[i].job == kPsJob) process.arguments = {request.muster_command, "ps"};
+    for (const std::string& variable : request.environment) {
+      const size_t equals = variable.find('=');
+      process.environment.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+    }
+    if (i < request.layout.size()) {
+      process.node = request.layout[i].node;
+      process.environment.emplace_back(kDevicesVariable,
+                                       VisibleDevice(request.layout[i].device, request.visible_devices));
+    }
+    if (!request.output_root.empty()) process.environment.emplace_back(kOutputRootVariable, request.output_root);
+    process.environment.emplace_back(kTfConfigVariable, TfConfig(cluster, tasks[i], request.model_dir));
+    process.environment.emplace_back(kJobTokenVariable, job_token);
+    process.environment.emplace_back(kRunIdVariable, run_id);
+    if (!request.trace_parts.empty()) process.environment.emplace_back(kTraceVariable, request.trace_parts);
+    if (!request.status_ports.empty())
+      process.environment.emplace_back(kStatusPortVariable, absl::StrCat(request.status_ports[i]));
+    plan.processes.push_back(std::move(process));
+  }
+  return plan;
+}
+
+std::string DryRunText(const ClusterPlan& plan) {
+  std::string text;
+  for (const ProcessSpec& process : plan.processes) {
+    absl::StrAppend(&text, "# ", process.task.ToString(), process.task == plan.chief ? " (the chief)" : "",
+                    process.node.empty() ? "" : " on ", process.node, "\n");
+    for (const auto& [name, value] : process.environment) {
+      absl::StrAppend(&text, name, "=", name == kJobTokenVariable ? "…" : ShellWord(value), " ");
+    }
+    std::string_view space;
+    for (const std::string& argument : process.arguments) {
+      absl::StrAppend(&text, std::string(space), ShellWord(argument));
+      space = " ";
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+}  // namespace muster

@@ -1,0 +1,154 @@
+#include "muster/launch/foreground/cluster_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "muster/cluster/identity/task_config.h"
+
+namespace muster::cluster_plan_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ClusterRequest Request() {
+  ClusterRequest request;
+  request.ps = 1;
+  request.workers = 2;
+  request.chiefs = 1;
+  request.program = {"./train", "--rate", "0.1"};
+  return request;
+}
+
+ClusterPlan Plan(const ClusterRequest& request) {
+  std::vector<std::string> addresses;
+  for (int i = 0; i < AddressesNeeded(request); ++i) addresses.push_back("127.0.0.1:" + std::to_string(2000 + i));
+  auto plan = PlanCluster(request, addresses, "secret", "run-1");
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *std::move(plan);
+}
+
+std::map<std::string, std::string> Environment(const ProcessSpec& process) {
+  return {process.environment.begin(), process.environment.end()};
+}
+
+std::string ErrorOf(const ClusterRequest& request) {
+  const absl::Status status = ValidateRequest(request);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+TEST(ClusterPlan, EveryTaskIsToldWhoItIs) {
+  ClusterRequest request = Request();
+  request.evaluator = true;
+  request.model_dir = "/tmp/model";
+  request.environment = {"A=1", "B=x=y", "C="};
+  const ClusterPlan plan = Plan(request);
+  EXPECT_EQ(plan.chief, (TaskId{kChiefJob, 0}));
+  std::vector<std::string> tasks;
+  for (const ProcessSpec& process : plan.processes) {
+    tasks.push_back(process.task.ToString());
+    auto environment = Environment(process);
+    EXPECT_EQ(environment["MUSTER_JOB_TOKEN"], "secret");
+    EXPECT_EQ(environment["MUSTER_RUN_ID"], "run-1");
+    EXPECT_EQ(environment["A"], "1");
+    EXPECT_EQ(environment["B"], "x=y");
+    EXPECT_EQ(environment["C"], "");
+    EXPECT_THAT(process.arguments, ElementsAre("./train", "--rate", "0.1"));
+    // The reader of TF_CONFIG is the proof of what was written.
+    const auto config = ResolveTaskConfig({.tf_config = environment["TF_CONFIG"]});
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->task(), process.task);
+    EXPECT_EQ(config->master(), process.address);
+    EXPECT_EQ(config->model_dir(), "/tmp/model");
+    if (!config->is_evaluator()) {
+      EXPECT_EQ(config->num_workers(), 3);
+      EXPECT_EQ(config->num_ps(), 1);
+    }
+    const auto json = nlohmann::json::parse(environment["TF_CONFIG"]);
+    EXPECT_FALSE(json["cluster"].contains("evaluator"));
+    EXPECT_EQ(json["cluster"]["worker"], nlohmann::json({"127.0.0.1:2002", "127.0.0.1:2003"}));
+  }
+  EXPECT_THAT(tasks, ElementsAre("ps:0", "chief:0", "worker:0", "worker:1", "evaluator:0"));
+}
+
+TEST(ClusterPlan, WithoutAChiefWorkerZeroIsIt) {
+  ClusterRequest request = Request();
+  request.chiefs = 0;
+  EXPECT_EQ(Plan(request).chief, (TaskId{kWorkerJob, 0}));
+}
+
+TEST(ClusterPlan, ParameterServersMayBeTheCommandsOwn) {
+  ClusterRequest request = Request();
+  request.muster_ps = true;
+  request.muster_command = "/bin/muster";
+  const ClusterPlan plan = Plan(request);
+  EXPECT_THAT(plan.processes[0].arguments, ElementsAre("/bin/muster", "ps"));
+  EXPECT_THAT(plan.processes[1].arguments, ElementsAre("./train", "--rate", "0.1"));
+}
+
+TEST(ClusterPlan, RefusesWhatMakesNoCluster) {
+  ClusterRequest request = Request();
+  request.chiefs = 2;
+  EXPECT_THAT(ErrorOf(request), HasSubstr("--chief 2: accepted are 0 to 1"));
+  request = Request();
+  request.ps = -1;
+  EXPECT_THAT(ErrorOf(request), HasSubstr("--ps -1: accepted are 0 to 999"));
+  request = Request();
+  request.workers = 1000;
+  EXPECT_THAT(ErrorOf(request), HasSubstr("--workers 1000"));
+  request.workers = request.chiefs = 0;
+  EXPECT_THAT(ErrorOf(request), HasSubstr("nobody would train"));
+  request = Request();
+  request.program.clear();
+  EXPECT_THAT(ErrorOf(request), HasSubstr("no program given"));
+  for (const std::string bad : {"X", "=1", "TF_CONFIG=1", "MUSTER_JOB_TOKEN=1", "MUSTER_RUN_ID=1"}) {
+    request = Request();
+    request.environment = {bad};
+    EXPECT_THAT(ErrorOf(request), HasSubstr("--env"));
+  }
+}
+
+TEST(ClusterPlan, DryRunIsForAShellAndHidesTheToken) {
+  ClusterRequest request = Request();
+  request.program = {"./my program", "it's", ""};
+  request.environment = {"A=two words"};
+  const std::string text = DryRunText(Plan(request));
+  EXPECT_THAT(text, HasSubstr("# ps:0\nA='two words' TF_CONFIG='{\"cluster\":{"));
+  EXPECT_THAT(text, HasSubstr("# chief:0 (the chief)\n"));
+  EXPECT_THAT(text, HasSubstr(" MUSTER_JOB_TOKEN=… MUSTER_RUN_ID=run-1 './my program' 'it'\\''s' ''\n"));
+  EXPECT_THAT(text, Not(HasSubstr("secret")));
+}
+
+TEST(ClusterPlan, ALayoutSaysWhichTasksThereAreAndWhatEachSees) {
+  ClusterRequest request;
+  request.program = {"./experiment"};
+  request.layout = {{{kPsJob, 0}, "h1", 3}, {{kMasterJob, 0}, "h1", 0}, {{kWorkerJob, 0}, "h1", 1}};
+  request.output_root = "/runs";
+  const ClusterPlan plan = Plan(request);
+  EXPECT_EQ(plan.chief, (TaskId{kMasterJob, 0}));
+  ASSERT_EQ(plan.processes.size(), 3);
+  EXPECT_EQ(plan.processes[1].task, (TaskId{kMasterJob, 0}));
+  EXPECT_EQ(plan.processes[1].node, "h1");
+  auto environment = Environment(plan.processes[0]);
+  EXPECT_EQ(environment["CUDA_VISIBLE_DEVICES"], "3");
+  EXPECT_EQ(environment["MUSTER_OUTPUT_ROOT"], "/runs");
+  EXPECT_EQ(nlohmann::json::parse(environment["TF_CONFIG"])["cluster"]["master"][0], "127.0.0.1:2001");
+  EXPECT_THAT(DryRunText(plan), HasSubstr("# master:0 (the chief) on h1\n"));
+  request.visible_devices = "5,7";
+  EXPECT_EQ(Environment(Plan(request).processes[2])["CUDA_VISIBLE_DEVICES"], "7");
+}
+
+TEST(ClusterPlan, WithoutALayoutDevicesAreLeftAsTheyAre) {
+  const ClusterPlan plan = Plan(Request());
+  EXPECT_FALSE(Environment(plan.processes[0]).contains("CUDA_VISIBLE_DEVICES"));
+  EXPECT_FALSE(Environment(plan.processes[0]).contains("MUSTER_OUTPUT_ROOT"));
+}
+
+}  // namespace
+}  // namespace muster::cluster_plan_test

@@ -1,0 +1,48 @@
+#include "muster/launch/output/output_queue.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace muster {
+namespace {
+
+// A piece grows by appending up to this, so that a burst of lines costs few writes.
+constexpr size_t kPieceBytes = 64 << 10;
+
+}  // namespace
+
+OutputQueue::~OutputQueue() { loop_.Forget(fd_); }
+
+void OutputQueue::Put(std::string_view text) {
+  if (text.empty() || gone_) return;
+  if (pieces_.empty()) loop_.Watch(fd_, POLLOUT, [this](short) { WriteSome(); });
+  if (pieces_.empty() || pieces_.back().size() + text.size() > kPieceBytes) pieces_.emplace_back();
+  pieces_.back() += text;
+  bytes_ += text.size();
+}
+
+// A pipe that poll calls writable takes PIPE_BUF bytes without blocking, hence so many and no more a round.
+void OutputQueue::WriteSome() {
+  const std::string& first = pieces_.front();
+  const ssize_t got = write(fd_, first.data() + written_, std::min<size_t>(first.size() - written_, PIPE_BUF));
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (got < 0) {  // its reader has gone, or the disk is full: training is worth more than its log lines
+    gone_ = true;
+    pieces_.clear();
+    bytes_ = 0;
+  } else {
+    written_ += got;
+    bytes_ -= got;
+    if (written_ == first.size()) {
+      pieces_.pop_front();
+      written_ = 0;
+    }
+  }
+  if (pieces_.empty()) loop_.Forget(fd_);
+}
+
+}  // namespace muster

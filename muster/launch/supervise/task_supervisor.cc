@@ -1,0 +1,252 @@
+#include "muster/launch/supervise/task_supervisor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace muster {
+namespace {
+
+bool IsServer(const TaskId& task) { return task.job == kPsJob; }
+
+// Who has to have ended well for a run of experiments to have succeeded.
+bool IsTrainer(const TaskId& task) { return !IsServer(task) && task.job != kEvaluatorJob; }
+
+// Before another restart. A policy's own, if that is longer.
+constexpr absl::Duration kLongestPause = absl::Seconds(10);
+
+}  // namespace
+
+TaskSupervisor::TaskSupervisor(const std::vector<TaskId>& running, const TaskSupervisorOptions& options,
+                               Backend& backend, const Clock& clock, Report report)
+    : options_(options),
+      backend_(backend),
+      clock_(clock),
+      report_(std::move(report)),
+      running_(running.begin(), running.end()) {
+  for (const TaskId& task : running) lives_[task].began = clock.Now();
+}
+
+void TaskSupervisor::OnExit(const TaskId& task, const ExitStatus& status) {
+  if (running_.erase(task) == 0) return;
+  lives_.at(task).last = status;
+  const bool by_itself = phase_ == Phase::kTraining || phase_ == Phase::kTrained;
+  if (by_itself && Heal(task, status)) return;
+  if (by_itself && !status.ok() && !first_failure_.has_value()) first_failure_ = Failure{task, status};
+  if (task == options_.chief) chief_code_ = status.ShellCode();
+  if (by_itself) {
+    Tell(task, status.ok() ? TaskChange::kFinished : TaskChange::kFailed);
+  } else {
+    Tell(task, succeeded_ ? TaskChange::kFinished : TaskChange::kKilled);
+  }
+  if (options_.rule == EndRule::kChiefDecides) {
+    FollowTheChief(task, status, by_itself);
+  } else if (by_itself) {
+    FollowAll(task, status);
+  }
+  if (phase_ == Phase::kEnding) AskServersToEnd();
+  if (done()) deadline_ = absl::InfiniteFuture();
+}
+
+RestartPolicy TaskSupervisor::PolicyOf(const TaskId& task) const {
+  return options_.restart_policy ? options_.restart_policy(task) : RestartPolicy{.when = RestartWhen::kNever};
+}
+
+bool TaskSupervisor::MayHeal(const TaskId& task, const ExitStatus& status) const {
+  const RestartPolicy policy = PolicyOf(task);
+  if (server_lost_ || succeeded_ || lives_.at(task).restarts >= policy.limit) return false;
+  return policy.when == RestartWhen::kAlways || (policy.when == RestartWhen::kOnFailure && options_.retryable(status));
+}
+
+bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
+  if (!MayHeal(task, status)) return false;
+  const RestartPolicy policy = PolicyOf(task);
+  Life& life = lives_.at(task);
+  ++life.restarts;
+  life.short_lives = clock_.Now() - life.began < options_.steady_life ? life.short_lives + 1 : 1;
+  const absl::Duration pause =
+      life.short_lives == 1
+          ? absl::ZeroDuration()
+          : std::min(std::max(kLongestPause, policy.pause), policy.pause * (1 << std::min(life.short_lives - 2, 10)));
+  report_(absl::StrCat(NameOf(task), " ", status.ToString(), ": starting it again",
+                       pause > absl::ZeroDuration() ? absl::StrCat(" in ", absl::FormatDuration(pause)) : "",
+                       " (restart ", life.restarts, " of ", policy.limit, ")"));
+  restarts_due_[task] = clock_.Now() + pause;
+  Tell(task, TaskChange::kStarting);
+  if (pause == absl::ZeroDuration()) Restart(task);
+  return true;
+}
+
+std::string TaskSupervisor::HowItEnded(const TaskId& task, const ExitStatus& status) const {
+  const int restarts = lives_.at(task).restarts;
+  return absl::StrCat(NameOf(task), " ", status.ToString(),
+                      restarts > 0 ? absl::StrCat(" after ", restarts, " of ", PolicyOf(task).limit, " restarts") : "");
+}
+
+void TaskSupervisor::Restart(const TaskId& task) {
+  restarts_due_.erase(task);
+  lives_.at(task).began = clock_.Now();
+  running_.insert(task);
+  const absl::Status launched = options_.relaunch(task);
+  if (launched.ok()) return Tell(task, TaskChange::kRunning);
+  report_(absl::StrCat(NameOf(task), " could not be started again: ", launched.message()));
+  OnExit(task, {.code = 1});
+}
+
+// The run is over: who waits to be started again isn't.
+void TaskSupervisor::DropRestarts() {
+  const std::map<TaskId, absl::Time> dropped = std::exchange(restarts_due_, {});
+  for (const auto& [task, due] : dropped) {
+    if (task == options_.chief) chief_code_ = lives_.at(task).last.ShellCode();
+    Tell(task, succeeded_ ? TaskChange::kFinished : TaskChange::kKilled);
+  }
+}
+
+void TaskSupervisor::Tell(const TaskId& task, TaskChange change) {
+  if (options_.changed) options_.changed(task, change, lives_.at(task).last);
+}
+
+std::string TaskSupervisor::NameOf(const TaskId& task) const {
+  return options_.name ? options_.name(task) : task.ToString();
+}
+
+std::string TaskSupervisor::NamesOf(const std::set<TaskId>& tasks) const {
+  return absl::StrJoin(tasks, ", ", [this](std::string* out, const TaskId& task) { out->append(NameOf(task)); });
+}
+
+std::set<TaskId> TaskSupervisor::TheRest() const {
+  std::set<TaskId> rest = running_;
+  for (const auto& [task, due] : restarts_due_) rest.insert(task);
+  return rest;
+}
+
+absl::Time TaskSupervisor::deadline() const {
+  absl::Time next = deadline_;
+  for (const auto& [task, due] : restarts_due_) next = std::min(next, due);
+  return next;
+}
+
+int TaskSupervisor::exit_code() const {
+  if (options_.rule == EndRule::kChiefDecides) return chief_code_;
+  if (succeeded_) return 0;
+  return first_failure_.has_value() ? first_failure_->status.ShellCode() : chief_code_;
+}
+
+void TaskSupervisor::FollowTheChief(const TaskId& task, const ExitStatus& status, bool by_itself) {
+  if (by_itself && !status.ok() && IsServer(task)) server_lost_ = true;
+  if (task == options_.chief) {
+    OnChiefExit(status);
+  } else if (by_itself && !status.ok() && !running_.empty()) {
+    ReportFailure(task, status);
+  }
+  if (phase_ == Phase::kTrained) EndServersOfTheLost();
+}
+
+void TaskSupervisor::OnChiefExit(const ExitStatus& status) {
+  if (phase_ != Phase::kTraining || done()) return;
+  if (!status.ok()) return EndTheRest(options_.chief, status);
+  phase_ = Phase::kTrained;
+  deadline_ = clock_.Now() + options_.stop_grace;
+}
+
+void TaskSupervisor::FollowAll(const TaskId& task, const ExitStatus& status) {
+  if (!status.ok() && !succeeded_) return EndTheRest(task, status);
+  if (!status.ok() && !running_.empty()) ReportFailure(task, status);
+  if (!succeeded_ && TrainersAreDone()) Succeed();
+  if (succeeded_ && OnlyServersRun()) deadline_ = std::min(deadline_, clock_.Now() + options_.server_grace);
+}
+
+void TaskSupervisor::Succeed() {
+  succeeded_ = true;
+  DropRestarts();
+  phase_ = Phase::kTrained;
+  deadline_ = clock_.Now() + options_.stop_grace;
+}
+
+void TaskSupervisor::EndTheRest(const TaskId& because_of, const ExitStatus& status) {
+  if (done()) return;
+  report_(absl::StrCat(HowItEnded(because_of, status), ": ending the others (", NamesOf(TheRest()), ")"));
+  BeginEnding(options_.stop_grace);
+}
+
+void TaskSupervisor::ReportFailure(const TaskId& task, const ExitStatus& status) {
+  const bool fatal = phase_ == Phase::kTraining && IsServer(task);
+  report_(absl::StrCat(
+      HowItEnded(task, status),
+      fatal ? ": training can't go on without it, the others will find out (Ctrl-C ends them)" : "; the others go on"));
+}
+
+void TaskSupervisor::OnInterrupt() {
+  ++interrupts_;
+  DropRestarts();
+  if (running_.empty()) return;
+  if (interrupts_ > 1) {
+    report_(absl::StrCat("interrupted again: killing ", NamesOf(running_)));
+    KillAll();
+    return;
+  }
+  report_(absl::StrCat("interrupted: ending ", NamesOf(running_), " within ", absl::FormatDuration(options_.stop_grace),
+                       " (interrupt again to kill them at once)"));
+  if (phase_ == Phase::kTraining || phase_ == Phase::kTrained) BeginEnding(options_.stop_grace);
+}
+
+void TaskSupervisor::OnTime() {
+  const std::map<TaskId, absl::Time> due = restarts_due_;
+  for (const auto& [task, when] : due)
+    if (when <= clock_.Now() && restarts_due_.count(task) > 0) Restart(task);
+  if (done() || clock_.Now() < deadline_) return;
+  if (phase_ == Phase::kTrained) {
+    if (succeeded_ && OnlyServersRun()) {
+      report_(absl::StrCat("training has finished: ending ", NamesOf(running_)));
+    } else {
+      report_(absl::StrCat("still running ", absl::FormatDuration(options_.stop_grace), " after ",
+                           succeeded_ ? "training had finished" : NameOf(options_.chief) + " had ended",
+                           ", and being ended now: ", NamesOf(TheRest())));
+    }
+    BeginEnding(std::min(options_.stop_grace, options_.last_grace));
+  } else if (phase_ == Phase::kEnding) {
+    report_(absl::StrCat("did not end when asked to, and being killed now: ", NamesOf(running_)));
+    KillAll();
+  }
+}
+
+void TaskSupervisor::BeginEnding(absl::Duration grace) {
+  phase_ = Phase::kEnding;
+  DropRestarts();
+  deadline_ = done() ? absl::InfiniteFuture() : clock_.Now() + grace;
+  for (const TaskId& task : running_) {
+    if (!IsServer(task)) backend_.End(task, EndMode::kGently);
+  }
+  AskServersToEnd();
+}
+
+// When everybody has trained to the end, the ps know, and end by themselves. But of one who died before it had joined
+// they know nothing, and would wait for it.
+void TaskSupervisor::EndServersOfTheLost() {
+  if (!first_failure_.has_value() || running_.empty() || !restarts_due_.empty() || !OnlyServersRun()) return;
+  report_(absl::StrCat("nobody is left who trains: ending ", NamesOf(running_)));
+  BeginEnding(options_.stop_grace);
+}
+
+bool TaskSupervisor::TrainersAreDone() const {
+  const std::set<TaskId> rest = TheRest();
+  return std::none_of(rest.begin(), rest.end(), IsTrainer);
+}
+
+bool TaskSupervisor::OnlyServersRun() const { return std::all_of(running_.begin(), running_.end(), IsServer); }
+
+void TaskSupervisor::AskServersToEnd() {
+  if (servers_asked_ || !OnlyServersRun()) return;
+  servers_asked_ = true;
+  for (const TaskId& task : running_) backend_.End(task, EndMode::kGently);
+}
+
+void TaskSupervisor::KillAll() {
+  phase_ = Phase::kKilling;
+  deadline_ = absl::InfiniteFuture();
+  for (const TaskId& task : running_) backend_.End(task, EndMode::kAtOnce);
+}
+
+}  // namespace muster

@@ -1,0 +1,159 @@
+#include "muster/launch/task/resources.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <regex>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/bytes.h"
+#include "muster/base/files/file_system.h"
+#include "muster/cluster/identity/compute_threads.h"
+
+namespace muster::resources_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kMb = 1 << 20;
+constexpr int64_t kGb = 1 << 30;
+
+TEST(Resources, OwnOnesWinOverDefaultsOneByOne) {
+  const Resources defaults{.cpus = 2, .mem_bytes = kGb, .gpus = 4};
+  const Resources own{.cpus = 1.5, .gpus = 0};
+  EXPECT_EQ(Merged(own, defaults), (Resources{.cpus = 1.5, .mem_bytes = kGb, .gpus = 0}));
+  EXPECT_EQ(Merged({}, defaults), defaults);
+  EXPECT_EQ(Merged(own, {}), own);
+}
+
+TEST(ParseMemory, ABareNumberIsMegabytes) {
+  std::string warning;
+  EXPECT_EQ(ParseMemory("16384", &warning).value(), 16 * kGb);
+  EXPECT_EQ(ParseMemory("64", &warning).value(), 64 * kMb);
+  EXPECT_EQ(warning, "");
+}
+
+TEST(ParseMemory, UnitsArePowersOf1024) {
+  std::string warning;
+  for (const char* text : {"16GB", "16gb", "16 GB", "16GiB", "16G", "16.0GB", "16384MB", "16384M"})
+    EXPECT_EQ(ParseMemory(text, &warning).value_or(-1), 16 * kGb) << text;
+  EXPECT_EQ(ParseMemory("1.5GB", &warning).value(), 1536 * kMb);
+  EXPECT_EQ(ParseMemory("300KB", &warning).value(), 300 << 10);
+  EXPECT_EQ(ParseMemory("2TB", nullptr).value(), 2048 * kGb);
+  EXPECT_EQ(ParseMemory("1MB", &warning).value(), kMb);
+  EXPECT_EQ(warning, "");
+}
+
+TEST(ParseMemory, WarnsOfBareNumbersThatMeantGigabytes) {
+  std::string warning;
+  EXPECT_EQ(ParseMemory("16", &warning).value(), 16 * kMb);
+  EXPECT_EQ(warning, "16 is 16 MB, a bare number being MB; for GB write 16GB");
+  EXPECT_EQ(ParseMemory("16", nullptr).value(), 16 * kMb);
+}
+
+TEST(ParseMemory, RefusesWhatIsNoAmount) {
+  for (const char* text : {"", "0", "0GB", "-1", "-5GB", "lots", "GB", "1..5GB", "1.GB", ".5GB", "16XB", "16GBs", "16 ",
+                           "16  GB", "1e3", "nan", "99999999999999TB", "16,5GB", "0.0000001"}) {
+    const auto parsed = ParseMemory(text, nullptr);
+    ASSERT_FALSE(parsed.ok()) << text;
+    EXPECT_THAT(std::string(parsed.status().message()), HasSubstr(kMemoryForms)) << text;
+  }
+}
+
+TEST(ParseMemory, ThePatternOfTheSchemaSaysTheSame) {
+  const std::regex pattern(kMemoryPattern);
+  for (const char* text : {"16384", "1.5", "16GB", "16gb", "16 GB", "16GiB", "16G", "300KB", "1TB", "5k"}) {
+    EXPECT_TRUE(std::regex_match(text, pattern)) << text;
+    EXPECT_TRUE(ParseMemory(text, nullptr).ok()) << text;
+  }
+  for (const char* text : {"", "-1", "lots", "GB", "1..5GB", "1.GB", ".5GB", "16XB", "16GBs", "16 ", "16  GB", "1e3"}) {
+    EXPECT_FALSE(std::regex_match(text, pattern)) << text;
+    EXPECT_FALSE(ParseMemory(text, nullptr).ok()) << text;
+  }
+}
+
+TEST(MemoryText, IsShort) {
+  EXPECT_EQ(MemoryText(16 * kGb), "16.0 GB");
+  EXPECT_EQ(MemoryText(1536 * kMb), "1.5 GB");
+  EXPECT_EQ(MemoryText(512 * kMb), "512 MB");
+  EXPECT_EQ(MemoryText(300 << 10), "300 KB");
+  EXPECT_EQ(MemoryText(12), "12 B");
+}
+
+class ThisMachineTest : public ::testing::Test {
+ protected:
+  ThisMachineTest() {
+    std::string folder = ::testing::TempDir() + "muster_machine_XXXXXX";
+    root_ = mkdtemp(folder.data());
+    folders_ = {.proc = root_ + "/proc", .cgroups = root_ + "/cgroup", .gpus = root_ + "/gpus"};
+  }
+  ~ThisMachineTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(root_).ok()); }
+
+  void Write(const std::string& path, const std::string& text) {
+    const std::string full = root_ + "/" + path;
+    ASSERT_TRUE(PosixFileSystem().CreateDirectory(full.substr(0, full.rfind('/'))).ok());
+    ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), full, AsBytes(text.data(), text.size())).ok());
+  }
+
+  std::string root_;
+  MachineFolders folders_;
+};
+
+TEST_F(ThisMachineTest, HasWhatTheKernelSays) {
+  Write("proc/meminfo", "MemTotal:       16384 kB\nMemFree:        100 kB\n");
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(root_ + "/gpus/0000:17:00.0").ok());
+  const Machine machine = ThisMachine(folders_);
+  EXPECT_EQ(machine.cores, AvailableCores());
+  EXPECT_EQ(machine.mem_bytes, 16 * kMb);
+  EXPECT_EQ(machine.gpus, 1);
+}
+
+TEST_F(ThisMachineTest, ACgroupMayHaveLessAndSoMayOneAboveIt) {
+  Write("proc/meminfo", "MemTotal:       16384 kB\n");
+  Write("proc/self/cgroup", "0::/outer/inner\n");
+  Write("cgroup/outer/memory.max", "4194304\n");
+  Write("cgroup/outer/inner/memory.max", "max\n");
+  Write("cgroup/outer/inner/cpu.max", "50000 100000\n");
+  const Machine machine = ThisMachine(folders_);
+  EXPECT_EQ(machine.mem_bytes, 4 * kMb);
+  EXPECT_EQ(machine.cores, 1);  // half a core is one to run on
+}
+
+TEST_F(ThisMachineTest, UnlimitedCgroupsAndNonsenseInThemChangeNothing) {
+  Write("proc/meminfo", "MemTotal:       16384 kB\n");
+  Write("proc/self/cgroup", "12:memory:/old\n0::/\n");
+  Write("cgroup/memory.max", "many\n");
+  Write("cgroup/cpu.max", "max 100000\n");
+  const Machine machine = ThisMachine(folders_);
+  EXPECT_EQ(machine.mem_bytes, 16 * kMb);
+  EXPECT_EQ(machine.cores, AvailableCores());
+}
+
+TEST_F(ThisMachineTest, NothingToReadIsNoMemoryKnown) { EXPECT_EQ(ThisMachine(folders_).mem_bytes, 0); }
+
+TEST(CheckFits, NamesEveryLack) {
+  const Machine machine{.cores = 8, .mem_bytes = 16 * kGb, .gpus = 0};
+  EXPECT_TRUE(CheckFits("worker", {}, machine).ok());
+  EXPECT_TRUE(CheckFits("worker", {.cpus = 8, .mem_bytes = 16 * kGb, .gpus = 0}, machine).ok());
+
+  const absl::Status gpus = CheckFits("worker", {.gpus = 4}, machine);
+  EXPECT_EQ(gpus.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(gpus.message()), "worker asks for 4 gpus, this machine has 0; --no-gpus goes on without");
+  EXPECT_EQ(std::string(CheckFits("ps", {.cpus = 8.5}, machine).message()), "ps asks for 8.5 cpus, this machine has 8");
+  EXPECT_EQ(std::string(CheckFits("ps", {.mem_bytes = 32 * kGb}, machine).message()),
+            "ps asks for 32.0 GB of memory, this machine has 16.0 GB");
+  EXPECT_THAT(std::string(CheckFits("ps", {.cpus = 9, .mem_bytes = 17 * kGb, .gpus = 1}, machine).message()),
+              AllOf(HasSubstr("9 cpus"), HasSubstr("17.0 GB"), HasSubstr("1 gpus")));
+}
+
+TEST(CheckFits, UnknownMemoryIsNoLack) {
+  EXPECT_TRUE(CheckFits("worker", {.mem_bytes = kGb}, Machine{.cores = 1}).ok());
+  EXPECT_THAT(std::string(CheckFits("worker", {.cpus = 2, .mem_bytes = kGb}, Machine{.cores = 1}).message()),
+              Not(HasSubstr("memory")));
+}
+
+}  // namespace
+}  // namespace muster::resources_test

@@ -1,0 +1,27 @@
+#include "muster/launch/task/restart_policy.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace muster {
+namespace {
+
+// What a program does to itself: it would again.
+constexpr int kOwnMistakes[] = {SIGSEGV, SIGABRT, SIGILL, SIGFPE, SIGBUS};
+
+// SIGKILL and SIGTERM as a shell reports them of its child, and 138: docs/architecture.md.
+bool SaysTryAgain(int code) { return code == 137 || code == 138 || code == 143; }
+
+}  // namespace
+
+bool IsRetryable(const ExitStatus& status) {
+  if (status.over_memory != 0) return false;
+  if (status.signal == 0) return status.code == 130 || SaysTryAgain(status.code);
+  return std::find(std::begin(kOwnMistakes), std::end(kOwnMistakes), status.signal) == std::end(kOwnMistakes);
+}
+
+bool IsRetryableInForeground(const ExitStatus& status) { return status.signal != 0 || SaysTryAgain(status.code); }
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+// For tests of what decides: a Backend that starts nothing and notes who was ended and how. Not thread-safe.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/launch/backends/backend.h"
+
+namespace muster {
+
+class NotingBackend final : public Backend {
+ public:
+  absl::Status Start() override { return absl::OkStatus(); }
+  int Stop() override { return 0; }
+  absl::Status Launch(const ProcessSpec&) override { return absl::OkStatus(); }
+  void End(const TaskId& task, EndMode mode) override {
+    ended_.push_back(task.ToString() + (mode == EndMode::kGently ? " gently" : " at once"));
+  }
+  void PauseOutput(bool) override {}
+
+  // What was noted since the last call: "chief:0 gently", "chief:0 at once".
+  std::vector<std::string> Take() { return std::exchange(ended_, {}); }
+
+ private:
+  std::vector<std::string> ended_;
+};
+
+}  // namespace muster

@@ -1,0 +1,115 @@
+// For the tests of the registry: a MUSTER_HOME of their own, experiments to put into it, and a plain SQLite connection
+// to look at what is there and to make it wrong.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "muster/base/clock.h"
+#include "muster/base/files/file_system.h"
+#include "muster/launch/registry/home.h"
+#include "muster/launch/registry/registry.h"
+#include "muster/launch/registry/run_lock.h"
+
+namespace muster {
+
+class RegistryFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "registry_test_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    home_ = Home(pattern);
+  }
+  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(home_.path()).ok()); }
+
+  // Another one each time.
+  std::unique_ptr<Registry> Open() {
+    auto registry = Registry::Open(home_, clock_);
+    EXPECT_TRUE(registry.ok()) << registry.status();
+    return registry.ok() ? *std::move(registry) : nullptr;
+  }
+
+  static NewExperiment Single(const std::string& project = "toaster") {
+    NewExperiment experiment;
+    experiment.project = project;
+    experiment.folder = "/projects/" + project;
+    experiment.file_name = "muster.yml";
+    experiment.file_text = "project: " + project + "\n";
+    experiment.tree = "0123abcd";
+    experiment.runs = {{{"learning-rate", "0.1"}}};
+    experiment.environment = {"PATH=/bin"};
+    return experiment;
+  }
+  static NewExperiment Grid(int runs) {
+    NewExperiment experiment = Single();
+    experiment.grid = true;
+    experiment.runs.clear();
+    for (int run = 1; run <= runs; ++run) experiment.runs.push_back({{"learning-rate", std::to_string(run)}});
+    return experiment;
+  }
+
+  static int64_t Create(Registry& registry, const NewExperiment& experiment) {
+    const auto number = registry.Create(experiment);
+    EXPECT_TRUE(number.ok()) << number.status();
+    return number.value_or(0);
+  }
+  static RunRecord Get(Registry& registry, const ExperimentId& id) {
+    const auto run = registry.Run(id);
+    EXPECT_TRUE(run.ok()) << run.status();
+    return run.value_or(RunRecord());
+  }
+  static absl::Status SetState(Registry& registry, const ExperimentId& id, RunState state) {
+    RunRecord run = Get(registry, id);
+    run.state = state;
+    return registry.SetRun(run);
+  }
+  // On the way that the drawing has.
+  static void Bring(Registry& registry, const ExperimentId& id, RunState state) {
+    const std::vector<RunState> way = {RunState::kPending, RunState::kStarting, RunState::kRunning};
+    for (const RunState step : way) {
+      if (HasEnded(state) || state == RunState::kCreated) break;
+      ASSERT_TRUE(SetState(registry, id, step).ok());
+      if (step == state) return;
+    }
+    if (state != RunState::kCreated) {
+      ASSERT_TRUE(SetState(registry, id, state).ok());
+    }
+  }
+
+  // As a supervisor, or who starts one, has it.
+  RunLock TakeLock(const ExperimentId& id) {
+    EXPECT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id)).ok());
+    auto lock = RunLock::Take(home_.lock(id));
+    EXPECT_TRUE(lock.ok()) << lock.status();
+    return lock.ok() ? *std::move(lock) : RunLock::Adopt(-1);
+  }
+
+  // Runs `sql` on the file, past the registry; the rows' first columns.
+  std::vector<std::string> Sql(const std::string& sql) {
+    sqlite3* database = nullptr;
+    EXPECT_EQ(sqlite3_open(home_.database().c_str(), &database), SQLITE_OK);
+    std::vector<std::string> rows;
+    char* error = nullptr;
+    const auto take = [](void* to, int columns, char** values, char** /*names*/) {
+      if (columns > 0) static_cast<std::vector<std::string>*>(to)->push_back(values[0] == nullptr ? "NULL" : values[0]);
+      return 0;
+    };
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), take, &rows, &error), SQLITE_OK)
+        << sql << ": " << (error == nullptr ? "" : error);
+    sqlite3_free(error);
+    EXPECT_EQ(sqlite3_close(database), SQLITE_OK);
+    return rows;
+  }
+
+  Home home_{""};
+  SimulatedClock clock_;
+};
+
+}  // namespace muster

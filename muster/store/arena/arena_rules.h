@@ -1,0 +1,21 @@
+// The update rule of each slice of a model, found by its variable's name once and not at every update. Plain values.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/optim/update_rule.h"
+#include "muster/store/model/model.h"
+
+namespace muster {
+
+struct SliceRule {
+  std::unique_ptr<UpdateRule> rule;  // null: the slice isn't trainable
+  RuleSpec spec;                     // likewise meaningless then
+};
+
+// One a slice. InvalidArgument as MakeUpdateRule says.
+absl::StatusOr<std::vector<SliceRule>> MakeSliceRules(const StoreModel& model);
+
+}  // namespace muster

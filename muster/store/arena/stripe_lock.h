@@ -1,0 +1,37 @@
+// The lock of one stripe, as everything that reads or changes a stripe holds it.
+#pragma once
+
+#include <pthread.h>
+
+#include <cerrno>
+
+#include "muster/store/arena/arena.h"
+#include "muster/store/arena/robust_lock.h"
+
+namespace muster {
+
+// Locks one stripe. A holder that died leaves the lock, and perhaps a half done update, to the next one.
+class Arena::StripeLock {
+ public:
+  StripeLock(Arena& arena, int64_t stripe) : arena_(arena), mutex_(&arena.stripe(stripe).mutex) {
+    arena.At(ArenaPoint::kBeforeLock);
+    if (LockRobust(mutex_) == EOWNERDEAD) {
+      arena.At(ArenaPoint::kOwnerDied);
+      if (!arena.Has(PlantedBug::kSkipRestore)) arena.RestoreStripe(stripe);
+      pthread_mutex_consistent(mutex_);
+      arena.At(ArenaPoint::kRecovered);
+    }
+    arena.At(ArenaPoint::kLocked);
+  }
+  ~StripeLock() {
+    if (arena_.probe_ == nullptr || !arena_.probe_->dying()) pthread_mutex_unlock(mutex_);
+  }
+  StripeLock(const StripeLock&) = delete;
+  StripeLock& operator=(const StripeLock&) = delete;
+
+ private:
+  Arena& arena_;
+  pthread_mutex_t* const mutex_;
+};
+
+}  // namespace muster

@@ -1,0 +1,257 @@
+#include "muster/store/checkpoints/checkpoint_hold.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
+#include "muster/store/arena/count_lock.h"
+#include "muster/store/arena/shared_memory_order.h"
+
+namespace muster {
+
+CheckpointHold::CheckpointHold(EventLoop& loop, const ClientTable& clients, Gates& gates, PartSaver& saver,
+                               const Options& options, Handle handle)
+    : loop_(loop),
+      clients_(clients),
+      gates_(gates),
+      saver_(saver),
+      options_(options),
+      handle_(std::move(handle)),
+      recovered_(clients.clients().size()),
+      begun_(clients.clients().size()),
+      settled_(clients.clients().size()),
+      uncounted_(clients.clients().size()) {}
+
+CheckpointHold::~CheckpointHold() {
+  *self_ = nullptr;
+  if (timer_) loop_.CancelTimer(*timer_);
+  if (look_timer_) loop_.CancelTimer(*look_timer_);
+}
+
+void CheckpointHold::Recover(Arena& arena) {
+  Publish<uint64_t>(arena.header().held, 0);
+  // Nobody waits for pushes of rows: see docs/store_protocol.md.
+  recovered_ = arena.HighestSequences(/*of_tables=*/false);
+  for (size_t i = 0; i < recovered_.size(); ++i) {
+    const int client = static_cast<int>(i);
+    const ClientNumbers& numbers = arena.client(client).numbers;
+    settled_[i] = arena.client(client).settled;
+    if (options_.lead && numbers.last_applied > numbers.last_counted) uncounted_[i] = numbers.last_applied;
+  }
+}
+
+void CheckpointHold::Settle(Arena& arena, int client, uint64_t highest) {
+  settled_[client] = highest;
+  arena.client(client).settled = settled_[client];
+  Publish<uint64_t>(arena.client(client).direct_begun, 0);
+}
+
+uint64_t CheckpointHold::Begun(int client) const {
+  const uint64_t begun = Newest(client);
+  return begun > settled_[client] ? begun : 0;
+}
+
+uint64_t CheckpointHold::Newest(int client) const {
+  ClientRecord& record = arena_->client(client);
+  return std::max(
+      {recovered_[client], begun_[client], Observe(record.numbers.last_applied), Observe(record.direct_begun)});
+}
+
+void CheckpointHold::LetIn(int client, uint64_t through) {
+  through_[client] = through;
+  Publish(arena_->client(client).held_through, through);
+}
+
+void CheckpointHold::Hold(const HoldRequest& request, std::shared_ptr<Arena> arena, Responder responder) {
+  const HoldId id{request.stamp.incarnation, request.stamp.sequence};
+  const bool again = arena_ != nullptr && id == newest_;
+  if (id.first == newest_.first && id.second <= newest_.second && !again)
+    return responder.Fail(absl::OutOfRangeError("this hold has run out: cut the checkpoint again"));
+  if (!again) {
+    Release();
+    saver_.Drop();  // of a cut that nobody has asked the part of
+    if (!saver_.idle())
+      return responder.Fail(absl::OutOfRangeError("the part of an earlier checkpoint is still being written"));
+    newest_ = id;
+    arena_ = std::move(arena);
+    through_.assign(clients_.clients().size(), 0);
+    // See DirectApply::Begin.
+    Publish<uint64_t>(arena_->header().held, 1);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    for (int i = 0; i < static_cast<int>(through_.size()); ++i)
+      LetIn(i, GoesOn() ? std::numeric_limits<uint64_t>::max() : Newest(i));
+    if (!GoesOn() && arena_->model().gated()) gates_.HoldHere();
+    held_since_ = loop_.Now();
+    holder_ = request.stamp.client;
+    timer_ = loop_.CallAt(held_since_ + kLimit, [this] { RunOut(); });
+  }
+  HoldReply reply{.round = arena_->header().gate.round};
+  for (size_t i = 0; i < clients_.clients().size(); ++i) {
+    reply.begun.push_back(Begun(static_cast<int>(i)));
+    reply.in_parts = reply.in_parts || begun_[i] > std::max(settled_[i], arena_->client(i).numbers.last_applied);
+  }
+  responder.Send(Encode(reply));
+}
+
+void CheckpointHold::Mark(const MarkRequest& request, Responder responder) {
+  const HoldId id{request.stamp.incarnation, request.hold};
+  if (request.release) {
+    if (id == newest_) Release();
+    if (id == marked_) saver_.Drop();
+    return responder.Send(Encode(MarkReply{}));
+  }
+  if (id == marked_) return responder.Send(Encode(mark_reply_));  // the answer was lost
+  if (arena_ == nullptr || id != newest_)
+    return responder.Fail(absl::OutOfRangeError("this ps is not held, or no longer: cut the checkpoint again"));
+  if (request.through.size() != through_.size())
+    return responder.Fail(absl::InvalidArgumentError(
+        absl::StrCat("a mark through ", request.through.size(), " clients, not ", through_.size())));
+  for (size_t i = 0; i < through_.size(); ++i) LetIn(static_cast<int>(i), std::max(through_[i], request.through[i]));
+  round_ = request.round;
+  patient_ = request.patient;
+  marking_ = std::move(responder);
+  if (!GoesOn() && arena_->model().gated()) gates_.HoldFrom(request.round);
+  HandOn();
+  Look();
+}
+
+bool CheckpointHold::WaitsForParts() const {
+  if (!marking_ || !patient_ || loop_.Now() >= held_since_ + kLongestWait) return false;
+  if (!clients_.Present(clients_.clients()[holder_], loop_.Now())) return false;
+  for (size_t i = 0; i < through_.size(); ++i)
+    if (!Reached(static_cast<int>(i))) return true;
+  return false;
+}
+
+void CheckpointHold::RunOut() {
+  if (WaitsForParts()) {
+    timer_ = loop_.CallAt(loop_.Now() + kLimit, [this] { RunOut(); });
+    return;
+  }
+  timer_.reset();
+  LogWarning("the chief has not cut its checkpoint in time: training goes on");
+  Release();
+}
+
+bool CheckpointHold::Reached(int client) const {
+  const uint64_t through = through_[client];
+  if (ended_ || through <= settled_[client] || !clients_.Present(clients_.clients()[client], loop_.Now())) return true;
+  return Observe(arena_->client(client).numbers.last_applied) >= through;
+}
+
+MarkReply CheckpointHold::MakeReply() const {
+  MarkReply reply{.global_step = Observe(arena_->header().counters.global_step)};
+  if (options_.lead) reply.work = options_.save_work(*arena_);
+  if (arena_->model().gated()) return reply;
+  for (uint32_t i = 0; i < through_.size(); ++i) {
+    const ClientNumbers& numbers = arena_->client(static_cast<int>(i)).numbers;
+    // Of a life that is over, too: ps 0 may have marked before it heard of the next one.
+    if (Observe(numbers.last_applied) < through_[i]) reply.missing.push_back(i);
+    // A retry may come after the count.
+    const uint64_t over = std::max(settled_[i], Observe(numbers.last_counted));
+    if (!ended_ && uncounted_[i] > over && uncounted_[i] <= through_[i]) reply.uncounted.push_back(i);
+  }
+  return reply;
+}
+
+void CheckpointHold::LookLater() {
+  loop_.Post([self = self_] {
+    if (*self != nullptr) (*self)->Look();
+  });
+}
+
+bool CheckpointHold::GoesOn() const {
+  return options_.probe != nullptr && options_.probe->Has(PlantedBug::kMarkWithoutHold);
+}
+
+void CheckpointHold::Look() {
+  if (arena_ == nullptr || !marking_) return;
+  const bool gated = arena_->model().gated();
+  {
+    // Who counts for himself writes his numbers and the counters one after the other.
+    const Arena::CountLock lock(*arena_);
+    const uint64_t round = arena_->header().gate.round;
+    bool reached = !gated || round == *round_ || (ended_ && round < *round_);
+    for (size_t i = 0; i < through_.size() && !gated; ++i) reached = reached && Reached(static_cast<int>(i));
+    if (reached || GoesOn()) {
+      saver_.Prepare(arena_);
+      marked_ = newest_;
+      mark_reply_ = MakeReply();
+    }
+  }
+  if (marked_ == newest_) {
+    std::exchange(marking_, std::nullopt)->Send(Encode(mark_reply_));
+    Release();
+  } else if (gated && arena_->header().gate.round > *round_) {
+    Release();
+  } else if (!look_timer_) {
+    // What a process applies itself comes without a message.
+    look_timer_ = loop_.CallAt(loop_.Now() + kLookAfter, [this] {
+      look_timer_.reset();
+      Look();
+    });
+  }
+}
+
+bool CheckpointHold::Keeps(const IncomingRequest& request) const {
+  PushPullRequest message;
+  // Once training has ended updates are refused, held or not.
+  if (arena_ == nullptr || ended_ || static_cast<StoreMethod>(request.method) != StoreMethod::kPushPull ||
+      !Decode(request.control, message).ok() || message.stamp.client >= through_.size() || message.contributes)
+    return false;
+  return message.Trains() && message.stamp.sequence > through_[message.stamp.client];
+}
+
+void CheckpointHold::Keep(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+  kept_.push_back({std::move(request), std::move(bulk), std::move(responder)});
+}
+
+void CheckpointHold::Applied(const PushPullRequest& request, bool whole) {
+  if (!whole) {
+    begun_[request.stamp.client] = std::max(begun_[request.stamp.client], request.stamp.sequence);
+    return;
+  }
+  uint64_t& uncounted = uncounted_[request.stamp.client];
+  if (request.minibatches > 0) {
+    if (uncounted <= request.stamp.sequence) uncounted = 0;
+  } else if (request.update && request.part != UpdatePart::kGivenUp && options_.lead) {
+    uncounted = std::max(uncounted, request.stamp.sequence);
+  }
+  if (marking_) LookLater();
+}
+
+void CheckpointHold::Disconnect(ConnectionId connection) {
+  std::erase_if(kept_, [&](const Kept& kept) { return kept.request.connection == connection; });
+}
+
+void CheckpointHold::End() {
+  ended_ = true;
+  Release();
+}
+
+void CheckpointHold::Release() {
+  if (arena_ == nullptr) return;
+  if (timer_) loop_.CancelTimer(*timer_);
+  timer_.reset();
+  const bool gated = arena_->model().gated();
+  Publish<uint64_t>(arena_->header().held, 0);
+  arena_.reset();
+  round_.reset();
+  if (marking_)
+    std::exchange(marking_, std::nullopt)->Fail(absl::OutOfRangeError("the hold has run out before the mark"));
+  if (gated) gates_.GoOn();
+  // Later: whoever releases may be in the middle of a request.
+  loop_.Post([self = self_] {
+    if (*self != nullptr) (*self)->HandOn();
+  });
+}
+
+void CheckpointHold::HandOn() {
+  for (Kept& kept : std::exchange(kept_, {}))
+    handle_(std::move(kept.request), std::move(kept.bulk), std::move(kept.responder));
+}
+
+}  // namespace muster

@@ -1,0 +1,111 @@
+#include "muster/store/checkpoints/part_saver.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/store/checkpoints/checkpoint_part.h"
+#include "muster/store/messages/messages.h"
+
+namespace muster {
+namespace {
+
+absl::Status MarkIsGone() { return absl::OutOfRangeError("the mark of this part is gone: cut and save again"); }
+
+}  // namespace
+
+PartSaver::PartSaver(EventLoop& loop, FileSystem& files, Background background)
+    : loop_(loop), files_(files), background_(std::move(background)) {}
+
+PartSaver::~PartSaver() { *self_ = nullptr; }
+
+void PartSaver::Send(absl::StatusOr<Answer> answer, Responder responder) {
+  if (!answer.ok()) return responder.Fail(answer.status());
+  responder.Send(answer->control, answer->bulk, std::move(answer->keep_alive));
+}
+
+// Training goes on at once; what it changes from here on it saves aside first.
+void PartSaver::Prepare(std::shared_ptr<Arena> arena) {
+  MUSTER_CHECK(idle());
+  const uint64_t mark = arena->Mark();
+  marked_ = {std::move(arena), mark};
+}
+
+void PartSaver::Drop() {
+  if (!IsPrepared(true)) return;
+  marked_->arena->DiscardAside();
+  marked_.reset();
+}
+
+void PartSaver::Save(const std::string& path, bool of_mark, Responder responder) {
+  if (path == last_path_) {
+    if (last_answer_) return Send(*last_answer_, std::move(responder));
+    return waiting_.push_back(std::move(responder));
+  }
+  if (!IsPrepared(of_mark)) return Send(MarkIsGone(), std::move(responder));
+  last_path_ = path;
+  last_answer_.reset();
+  Begin(std::move(responder), [&files = files_, path](Arena& arena) -> absl::StatusOr<Answer> {
+    ASSIGN_OR_RETURN(const FileSummary written, WritePart(files, path, arena.model(), ViewAside(arena)));
+    return Answer{.control = Encode(SavePartReply{written.bytes, written.crc32c})};
+  });
+}
+
+void PartSaver::Export(bool of_mark, Responder responder) {
+  if (!IsPrepared(of_mark)) return Send(MarkIsGone(), std::move(responder));
+  Begin(std::move(responder), [](Arena& arena) -> absl::StatusOr<Answer> {
+    const auto snapshot = std::make_shared<const PartSnapshot>(CopyAside(arena));
+    return Answer{Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot};
+  });
+}
+
+void PartSaver::Begin(Responder responder, Work work) {
+  marked_->under_way = true;
+  waiting_.push_back(std::move(responder));
+  background_([&loop = loop_, self = self_, marked = *marked_, work = std::move(work)]() mutable {
+    absl::StatusOr<Answer> answer = absl::FailedPreconditionError("other values were loaded meanwhile");
+    if (marked.arena->FinishMark(marked.mark)) answer = work(*marked.arena);
+    marked.arena->DiscardAside();
+    loop.Post([self = std::move(self), answer = std::move(answer)]() {
+      if (*self != nullptr) (*self)->Finish(answer);
+    });
+  });
+}
+
+void PartSaver::Finish(const absl::StatusOr<Answer>& answer) {
+  marked_.reset();
+  if (!last_path_.empty() && !last_answer_) last_answer_ = answer;
+  for (Responder& responder : std::exchange(waiting_, {})) Send(answer, std::move(responder));
+}
+
+void PartSaver::Commit(const std::string& directory, const std::string& text, const Retention& retention,
+                       Responder responder) {
+  const uint64_t number = ++last_commit_;
+  commits_.emplace(number, std::move(responder));
+  const auto commit = [&files = files_, directory, text, retention]() -> absl::StatusOr<Answer> {
+    ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(text, "the chief's manifest"));
+    if (!SeesSave(files, directory, manifest.save_id))
+      return absl::NotFoundError(absl::StrCat("ps 0 does not see ", directory, ": the chief commits"));
+    RETURN_IF_ERROR(CommitManifest(files, directory, manifest));
+    // The new checkpoint is safe; trouble in tidying up is no reason to stop training. It is done here, where commits
+    // are, one after the other: a chief that has lost its lease meanwhile can't take its successor's files away.
+    if (const absl::Status tidied = Tidy(files, directory, retention, manifest.save_id); !tidied.ok())
+      LogWarning("old checkpoints could not be removed: ", tidied.ToString());
+    return Answer{};
+  };
+  background_([&loop = loop_, self = self_, commit, number]() mutable {
+    loop.Post([self = std::move(self), answer = commit(), number]() mutable {
+      if (*self == nullptr) return;
+      auto waiting = (*self)->commits_.extract(number);
+      if (!waiting.empty()) Send(std::move(answer), std::move(waiting.mapped()));
+    });
+  });
+}
+
+void PartSaver::FailAll(const absl::Status& status) {
+  for (Responder& responder : std::exchange(waiting_, {})) responder.Fail(status);
+  for (auto& [number, responder] : std::exchange(commits_, {})) responder.Fail(status);
+}
+
+}  // namespace muster

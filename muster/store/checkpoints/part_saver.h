@@ -1,0 +1,86 @@
+// The ps's side of a checkpoint: what its arena held at a mark becomes a file, or the bytes of an answer, while
+// training goes on. One mark at a time; files are written in the background, answers leave from the loop.
+// Lives on the store's event loop.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "muster/base/bytes.h"
+#include "muster/base/files/file_system.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/store/arena/arena.h"
+#include "muster/transport/event_loop.h"
+#include "muster/transport/listener.h"
+
+namespace muster {
+
+class PartSaver {
+ public:
+  // Runs its arguments some time, one after the other, on any thread.
+  using Background = std::function<void(absl::AnyInvocable<void()>)>;
+
+  // All borrowed for its life; what `background` runs may outlive it.
+  PartSaver(EventLoop& loop, FileSystem& files, Background background);
+  ~PartSaver();
+
+  // Sets the mark of the next part. To be called only when idle.
+  void Prepare(std::shared_ptr<Arena> arena);
+  // Nobody will ask for the part of that mark.
+  void Drop();
+  // No mark waits for its part, and none is being written.
+  bool idle() const { return !marked_; }
+
+  // Answers with SavePartReply once the part is in the file `path`. `of_mark`: it is the mark that was set last which
+  // the request means. OutOfRange: it isn't, or the mark was used. A path that was written already is not written
+  // again: by the time that a request arrives twice, its file may have been committed.
+  void Save(const std::string& path, bool of_mark, Responder responder);
+  // Answers with ExportPartReply, the part being its bulk; otherwise likewise.
+  void Export(bool of_mark, Responder responder);
+
+  // Answers once the manifest (JSON) is committed in `directory`, and old checkpoints are removed. NotFound: the
+  // directory isn't seen from here.
+  void Commit(const std::string& directory, const std::string& manifest, const Retention& retention,
+              Responder responder);
+
+  // Who waits for any of it is told so, and it is finished for nobody.
+  void FailAll(const absl::Status& status);
+
+ private:
+  struct Answer {
+    std::string control;
+    Segments bulk;
+    std::shared_ptr<const void> keep_alive;
+  };
+  using Work = absl::AnyInvocable<absl::StatusOr<Answer>(Arena& arena)>;
+  struct Marked {
+    std::shared_ptr<Arena> arena;
+    uint64_t mark = 0;
+    bool under_way = false;  // its part was asked for
+  };
+
+  static void Send(absl::StatusOr<Answer> answer, Responder responder);
+  bool IsPrepared(bool of_mark) const { return of_mark && marked_ && !marked_->under_way; }
+  void Begin(Responder responder, Work work);
+  void Finish(const absl::StatusOr<Answer>& answer);
+
+  EventLoop& loop_;
+  FileSystem& files_;
+  const Background background_;
+  std::optional<Marked> marked_;
+  std::vector<Responder> waiting_;         // for the part that is under way
+  std::map<uint64_t, Responder> commits_;  // under way
+  uint64_t last_commit_ = 0;
+  std::string last_path_;
+  std::optional<absl::StatusOr<Answer>> last_answer_;  // to its request; none: the file is being written
+  // Handed to what runs in the background, so that it finds out if this has gone.
+  std::shared_ptr<PartSaver*> self_ = std::make_shared<PartSaver*>(this);
+};
+
+}  // namespace muster

@@ -1,0 +1,39 @@
+#include "muster/store/client/ask_ps.h"
+
+#include "absl/strings/str_cat.h"
+#include "muster/transport/tcp/tcp_transport.h"
+
+namespace muster {
+namespace {
+
+// Who asks by hand has no token, unless he saw to it.
+absl::Status WithAdvice(const absl::Status& status) {
+  if (!absl::IsPermissionDenied(status)) return status;
+  return absl::PermissionDeniedError(
+      absl::StrCat(status.message(),
+                   "; muster run draws a new one for its tasks unless one is exported: export it "
+                   "before both commands"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> AskPs(const std::string& address, const JobToken& token, StoreMethod method,
+                                  std::string control, absl::Duration patience) {
+  TcpEventLoop loop;
+  TcpTransport transport(loop, token, {.shared_memory = {.enabled = false}});
+  const auto channel = transport.Connect(address);
+  absl::StatusOr<Reply> answer = absl::UnknownError("");
+  bool answered = false;
+  channel->Call(
+      {.method = static_cast<uint16_t>(method), .control = std::move(control), .deadline = loop.Now() + patience},
+      [&](absl::StatusOr<Reply> reply) {
+        answer = std::move(reply);
+        answered = true;
+      });
+  loop.RunUntil([&] { return answered; }, absl::InfiniteFuture());
+  if (absl::IsDeadlineExceeded(answer.status())) return absl::UnavailableError(answer.status().message());
+  if (!answer.ok()) return WithAdvice(answer.status());
+  return answer->control;
+}
+
+}  // namespace muster

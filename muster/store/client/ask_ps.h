@@ -1,0 +1,18 @@
+// One request to one parameter server from outside the job's tasks: what the command line asks and tells. Blocks.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/store/messages/messages.h"
+#include "muster/transport/transport.h"
+
+namespace muster {
+
+// The control part of the answer of the ps at `address`. Unavailable: it can't be reached, or doesn't answer within
+// `patience`; PermissionDenied: it serves another job; otherwise its own error.
+absl::StatusOr<std::string> AskPs(const std::string& address, const JobToken& token, StoreMethod method,
+                                  std::string control, absl::Duration patience);
+
+}  // namespace muster

@@ -1,0 +1,33 @@
+// Keeps a worker's lease on every ps alive while its training thread computes: heartbeats from a thread, loop and
+// connections of their own, so that an hour-long step is not taken for a death, and a death is seen at once (the
+// connections close with the process).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/store/messages/messages.h"
+#include "muster/transport/io/tcp_event_loop.h"
+#include "muster/transport/transport.h"
+
+namespace muster {
+
+class LeaseKeeper {
+ public:
+  // Starts. One address and one stamp a ps.
+  LeaseKeeper(JobToken token, std::vector<std::string> addresses, std::vector<Stamp> stamps, absl::Duration interval);
+  ~LeaseKeeper();  // stops and waits for the thread, which never blocks for long
+  LeaseKeeper(const LeaseKeeper&) = delete;
+  LeaseKeeper& operator=(const LeaseKeeper&) = delete;
+
+ private:
+  TcpEventLoop loop_;  // Post is thread-safe; the rest belongs to thread_
+  const std::unique_ptr<Transport> transport_;
+  bool stopping_ = false;  // touched on the loop only
+  std::thread thread_;
+};
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#include "muster/store/client/long_wait.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
+#include "muster/store/client/store_client.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kBetweenNotices = absl::Seconds(30);
+
+// What ps 0's status says that `task` waits for; empty if it says nothing.
+std::string WhomFor(const std::string& status, const std::string& task) {
+  const nlohmann::json page = nlohmann::json::parse(status, nullptr, /*allow_exceptions=*/false);
+  if (!page.is_object() || !page.contains("clients")) return "";
+  for (const nlohmann::json& client : page.at("clients"))
+    if (client.is_object() && client.value("task", "") == task) return client.value("waiting_for", "");
+  return "";
+}
+
+}  // namespace
+
+LongWait::LongWait(StoreClient& client, const std::string& task, absl::Time now)
+    : client_(client), task_(task), began_(now), next_(now + kBetweenNotices) {}
+
+LongWait::~LongWait() {
+  if (said_ && client_.track() != nullptr) client_.track()->SetWaitingFor("");
+}
+
+void LongWait::Look(absl::Time now) {
+  if (now < next_) return;
+  next_ = now + kBetweenNotices;
+  const auto status = client_.PsStatus(0);
+  const std::string whom = status.ok() ? WhomFor(*status, task_) : "";
+  if (whom.empty()) return;
+  said_ = true;
+  LogInfo(task_, " has waited for ", absl::FormatDuration(absl::Trunc(now - began_, absl::Seconds(1))), " for ", whom);
+  if (client_.track() != nullptr) client_.track()->SetWaitingFor(whom);
+}
+
+}  // namespace muster

@@ -1,0 +1,443 @@
+// The store when the way to it is bad: requests and answers lost, cut and doubled, ps that are gone. A push is applied
+// once, or the worker is told who can't be reached.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "muster/store/client/last_wait.h"
+#include "muster/store/service/store_status.h"
+#include "muster/store/testing/simulated_store.h"
+#include "muster/store/testing/way.h"
+#include "muster/store/testing/way_push.h"
+
+namespace muster::store_fault_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40, 1000}},
+                                              {.name = "b", .dtype = DType::kFloat64, .shape = {7}},
+                                              {.name = "mean", .shape = {6}, .kind = VariableKind::kBuffer}};
+const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
+const RuleSpec kAdam = {.kind = RuleKind::kAdam};
+const Partitioning kInThree = {.kind = Partitioning::Kind::kFixed, .shards = 3};
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+nlohmann::json StatusOf(SimulatedStore& store, int ps) {
+  return nlohmann::json::parse(StatusJson(store.service(ps).MakeView()));
+}
+
+// What a run leaves behind; two runs that were the same leave the same.
+struct Outcome {
+  absl::Status status;
+  std::vector<std::vector<std::byte>> values;  // as the chief sees them
+  std::vector<PartSnapshot> parts;             // as the ps have them
+  int64_t global_step = 0;
+  std::vector<nlohmann::json> versions;
+  uint64_t met = 0;
+};
+
+constexpr int kSteps = 4;
+
+StoreClientOptions OptionsOf(const Way& way) { return {.apply = way.apply, .part_bytes = way.part_bytes()}; }
+
+absl::Status Train(const Way& way, StoreClient& chief, StoreClient& worker, WorkerModel& model, WorkerModel& copy) {
+  WorkerModel gradients(kVariables, kAdam, 2, kInThree);
+  absl::Status status = chief.Join(true);
+  chief.Bind(model.binding);
+  if (status.ok()) status = chief.Initialize(0, 0, nullptr);
+  if (status.ok()) status = worker.Join(false);
+  worker.Bind(copy.binding);
+  // Who applies updates is settled there.
+  if (status.ok()) status = chief.AwaitReady(absl::InfiniteFuture()).status();
+  if (status.ok()) status = worker.AwaitReady(absl::InfiniteFuture()).status();
+  for (int step = 0; step < kSteps && status.ok(); ++step) {
+    gradients.Fill(step);
+    const auto gradient = [&](size_t i) { return ByteSpan(gradients.memory[i]); };
+    status = PushBy(way, step % 2 == 0 ? chief : worker, gradient, /*publish_buffers=*/step % 2 == 0).status();
+  }
+  return status.ok() ? chief.Pull(PullWhat::kTrainable) : status;
+}
+
+Outcome TrainWith(const Way& way, const std::vector<Fault>& faults) {
+  FaultScript script(faults);
+  SimulatedStore store(2, kTasks, {}, nullptr, way.direct());
+  WorkerModel model(kVariables, kAdam, 2, kInThree);
+  WorkerModel copy(kVariables, kAdam, 2, kInThree);
+  model.Fill(7);
+  auto chief = store.Client("chief:0", script, OptionsOf(way));
+  auto worker = store.Client("worker:0", script, OptionsOf(way));
+  Outcome outcome;
+  outcome.status = Train(way, *chief, *worker, model, copy);
+  outcome.met = script.met();
+  if (!outcome.status.ok()) return outcome;
+  outcome.values = model.memory;
+  auto observer = store.Client("chief:0");
+  chief.reset();
+  EXPECT_EQ(observer->Join(true), absl::OkStatus());
+  observer->Bind(model.binding);
+  for (int ps = 0; ps < 2; ++ps) {
+    outcome.parts.push_back(store.Snapshot(ps));
+    outcome.versions.push_back(StatusOf(store, ps)["version"]);
+  }
+  outcome.global_step = observer->ReadGlobalStep().value_or(-1);
+  return outcome;
+}
+
+void ExpectSame(const Outcome& outcome, const Outcome& undisturbed) {
+  ASSERT_EQ(outcome.status, absl::OkStatus());
+  EXPECT_EQ(outcome.global_step, kSteps);
+  EXPECT_EQ(outcome.versions, undisturbed.versions);
+  ASSERT_EQ(outcome.parts.size(), undisturbed.parts.size());
+  for (size_t ps = 0; ps < outcome.parts.size(); ++ps) {
+    EXPECT_TRUE(outcome.parts[ps].bytes == undisturbed.parts[ps].bytes) << "ps " << ps;
+    EXPECT_EQ(outcome.parts[ps].steps, undisturbed.parts[ps].steps);
+  }
+  EXPECT_TRUE(outcome.values == undisturbed.values);
+}
+
+// By the fault, and the way that updates go.
+class RetryTest : public ::testing::TestWithParam<std::tuple<Fault, Way>> {
+ protected:
+  static const Way& way() { return std::get<Way>(GetParam()); }
+  static const Outcome& Undisturbed() {
+    static auto* const kOutcomes = new std::map<std::string, Outcome>;
+    auto at = kOutcomes->find(way().name);
+    if (at == kOutcomes->end()) at = kOutcomes->emplace(way().name, TrainWith(way(), {})).first;
+    return at->second;
+  }
+};
+
+// The fault strikes each request of the whole run in turn, the joins and the initialisation among them.
+TEST_P(RetryTest, WhicheverRequestItMeetsEveryPushIsAppliedOnce) {
+  ASSERT_EQ(Undisturbed().status, absl::OkStatus());
+  Fault fault = std::get<Fault>(GetParam());
+  int struck = 0;
+  for (fault.first = 1;; ++fault.first) {
+    SCOPED_TRACE(fault.first);
+    const Outcome outcome = TrainWith(way(), {fault});
+    if (outcome.met == 0) break;
+    ++struck;
+    ExpectSame(outcome, Undisturbed());
+    if (HasFailure()) return;
+  }
+  // At least joins, initialisations and await_ready of both ps; four pushes with their countings and the last pull,
+  // unless they are made in the ps's own memory.
+  EXPECT_GE(struck, 4 + 2 + 4 + (way().direct() ? 0 : kSteps * 3 + 2));
+}
+
+TEST_P(RetryTest, AndWhenItMeetsEveryThirdRequest) {
+  std::vector<Fault> faults;
+  for (uint64_t first = 1; first < 60; first += 3) {
+    faults.push_back(std::get<Fault>(GetParam()));
+    faults.back().first = first;
+  }
+  ExpectSame(TrainWith(way(), faults), Undisturbed());
+}
+
+TEST_P(RetryTest, AndThreeTimesInARow) {
+  Fault fault = std::get<Fault>(GetParam());
+  fault.times = 3;
+  for (fault.first = 1; fault.first < 22; ++fault.first) {
+    SCOPED_TRACE(fault.first);
+    ExpectSame(TrainWith(way(), {fault}), Undisturbed());
+    if (HasFailure()) return;
+  }
+}
+
+// What a run leaves behind doesn't tell which way its updates went.
+TEST(WaysTest, LeaveTheSameBits) {
+  const Outcome first = TrainWith(kStoreWays[0], {});
+  for (const Way& way : kStoreWays) {
+    SCOPED_TRACE(way.name);
+    ExpectSame(TrainWith(way, {}), first);
+  }
+}
+
+std::string NameOf(const Fault& fault) {
+  const char* const names[] = {"DropRequest",      "DropReply",  "DelayRequest", "DelayReply",
+                               "DuplicateRequest", "CutRequest", "CutReply",     "Refuse"};
+  return names[static_cast<int>(fault.kind)] + std::to_string(fault.bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RetryTest,
+    ::testing::Combine(::testing::Values(Fault{.kind = FaultKind::kCutReply},
+                                         Fault{.kind = FaultKind::kDuplicateRequest},
+                                         Fault{.kind = FaultKind::kCutRequest, .bytes = 0},
+                                         Fault{.kind = FaultKind::kCutRequest, .bytes = 60000},
+                                         Fault{.kind = FaultKind::kDelayRequest, .delay = absl::Seconds(2)},
+                                         Fault{.kind = FaultKind::kDelayReply, .delay = absl::Seconds(2)},
+                                         Fault{.kind = FaultKind::kRefuse, .delay = absl::Seconds(2)}),
+                       ::testing::ValuesIn(kStoreWays)),
+    [](const auto& info) { return NameOf(std::get<Fault>(info.param)) + "By" + std::get<Way>(info.param).name; });
+
+// Another transport's channels, over which so many bytes a second come in all the time.
+class TricklingTransport final : public Transport {
+ public:
+  TricklingTransport(Transport& inner, double bytes_per_second) : inner_(inner), bytes_per_second_(bytes_per_second) {}
+  EventLoop& loop() override { return inner_.loop(); }
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) override {
+    return inner_.Listen(address, handler);
+  }
+  std::unique_ptr<Channel> Connect(const std::string& address) override {
+    return std::make_unique<Trickling>(inner_.Connect(address), inner_.loop(), bytes_per_second_);
+  }
+
+ private:
+  class Trickling final : public Channel {
+   public:
+    Trickling(std::unique_ptr<Channel> inner, EventLoop& loop, double bytes_per_second)
+        : inner_(std::move(inner)), loop_(loop), bytes_per_second_(bytes_per_second) {}
+    CallId Call(const Request& request, ReplyCallback done) override { return inner_->Call(request, std::move(done)); }
+    void Cancel(CallId call) override { inner_->Cancel(call); }
+    const std::string& peer() const override { return inner_->peer(); }
+    Stats stats() const override {
+      Stats stats = inner_->stats();
+      stats.bytes_received += static_cast<uint64_t>(bytes_per_second_ * absl::ToDoubleSeconds(loop_.Now() - begin_));
+      return stats;
+    }
+
+   private:
+    const std::unique_ptr<Channel> inner_;
+    EventLoop& loop_;
+    const double bytes_per_second_;
+    const absl::Time begin_ = loop_.Now();
+  };
+
+  Transport& inner_;
+  const double bytes_per_second_;
+};
+
+// Faults that no retry hears of within its patience.
+class FaultTest : public ::testing::TestWithParam<Way> {
+ protected:
+  void Start() {
+    ASSERT_EQ(chief_->Join(true), absl::OkStatus());
+    chief_->Bind(model_.binding);
+    ASSERT_EQ(chief_->Initialize(0, 0, nullptr), absl::OkStatus());
+    ASSERT_TRUE(chief_->AwaitReady(absl::InfiniteFuture()).ok());  // settles who applies updates
+  }
+  absl::Status Push() {
+    return PushBy(
+               GetParam(), *chief_, [this](size_t i) { return ByteSpan(gradients_.memory[i]); },
+               /*publish_buffers=*/false)
+        .status();
+  }
+  // `action` gives up with Unavailable, names ps 1, and takes the patience for it, no longer.
+  void ExpectGivesUpOnPs1(const std::function<absl::Status()>& action) {
+    const absl::Time begin = store_.loop.Now();
+    const absl::Status status = action();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(Message(status), AllOf(HasSubstr("ps:1"), HasSubstr("ps1:2222")));
+    EXPECT_GE(store_.loop.Now() - begin, absl::Seconds(60));
+    EXPECT_LE(store_.loop.Now() - begin, absl::Seconds(61));  // in parts there is a second for last words
+  }
+
+  StoreClientOptions Options() {
+    StoreClientOptions options = OptionsOf(GetParam());
+    options.stop_requested = [this] { return stop_; };
+    return options;
+  }
+
+  bool stop_ = false;
+  FaultScript script_;
+  SimulatedStore store_{2, kTasks, {.lease = absl::Hours(10)}, nullptr, GetParam().direct()};  // no heartbeats here
+  WorkerModel model_{kVariables, kAdam, 2, kInThree};
+  WorkerModel gradients_{kVariables, kAdam, 2, kInThree};
+  std::unique_ptr<StoreClient> chief_ = store_.Client("chief:0", script_, Options());
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, FaultTest, ::testing::ValuesIn(kStoreWays), NameOfWay);
+
+// What can only befall an update that is sent.
+class SentFaultTest : public FaultTest {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, SentFaultTest, ::testing::ValuesIn(Without(kStoreWays, {"Direct"})), NameOfWay);
+
+TEST_P(FaultTest, APsThatWasNeverThereIsNamedWithinThePatience) {
+  store_.KillPs(1);
+  ExpectGivesUpOnPs1([&] { return chief_->Join(true); });
+}
+
+TEST_P(FaultTest, APsThatDiesInTrainingIsNamedWithinThePatience) {
+  Start();
+  ASSERT_EQ(Push(), absl::OkStatus());
+  store_.KillPs(1);
+  ExpectGivesUpOnPs1([&] { return Push(); });
+  EXPECT_EQ(*chief_->ReadGlobalStep(), 1) << "what didn't reach every ps isn't counted";
+}
+
+TEST_P(FaultTest, WhoIsToStopGivesAPsThatIsGoneAFewSecondsAndNamesIt) {
+  Start();
+  ASSERT_EQ(Push(), absl::OkStatus());
+  store_.KillPs(1);
+  absl::Time stopped;
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(20), [&] { stop_ = true, stopped = store_.loop.Now(); });
+  const absl::Status status = Push();
+  EXPECT_TRUE(IsInterrupted(status)) << status;
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("interrupted"), HasSubstr("ps:1 (ps1:2222)")));
+  EXPECT_GT(store_.loop.Now() - stopped, absl::Seconds(5));
+  EXPECT_LT(store_.loop.Now() - stopped, absl::Seconds(7));
+  const absl::Time gone = store_.loop.Now();
+  EXPECT_EQ(chief_->Done(), absl::OkStatus());
+  EXPECT_LT(store_.loop.Now() - gone, absl::Seconds(1)) << "ps 0 is told, nobody waits for ps 1 again";
+}
+
+TEST_P(FaultTest, WhoIsToStopFinishesWithAPsThatComesBackSoon) {
+  Start();
+  store_.KillPs(1);
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(8), [&] { stop_ = true; });
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(12), [&] { store_.StartPs(1); });
+  EXPECT_EQ(Push(), absl::OkStatus());
+  EXPECT_EQ(*chief_->ReadGlobalStep(), 1);
+}
+
+TEST_P(FaultTest, APsThatDiesWhileTheWholeModelMovesIsNamedWithinThePatienceToo) {
+  Start();
+  store_.KillPs(1);
+  ExpectGivesUpOnPs1([&] { return chief_->ExportPart(1, 1).status(); });
+  ExpectGivesUpOnPs1([&] { return chief_->SavePart(1, "model", "a", "part", 1).status(); });
+  ExpectGivesUpOnPs1([&] { return chief_->Initialize(0, 0, nullptr); });
+}
+
+TEST_P(FaultTest, MovingTheWholeModelMayTakeLongerThanThePatience) {
+  script_.Add({.kind = FaultKind::kDelayReply,
+               .times = 100,
+               .method = static_cast<uint16_t>(StoreMethod::kInitialize),
+               .delay = absl::Minutes(20)});
+  Start();
+}
+
+TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsThatIsThereAndSlow) {
+  Start();
+  script_.Add({.kind = FaultKind::kDelayReply,
+               .method = static_cast<uint16_t>(StoreMethod::kPushPull),
+               .peer = store_.addresses()[1],
+               .delay = absl::Seconds(40)});
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(1), [&] { stop_ = true; });
+  EXPECT_EQ(Push(), absl::OkStatus());
+  EXPECT_EQ(StatusOf(store_, 0)["global_step"], 1);
+}
+
+// The answer to a push that comes piece by piece, and whatever is asked meanwhile waits behind it.
+TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsWhoseAnswerIsOnItsWay) {
+  LoopbackTransport loopback(store_.network, store_.loop);
+  FaultTransport faults(loopback, script_);
+  for (const bool moves : {true, false}) {
+    SCOPED_TRACE(moves);
+    stop_ = false;
+    TricklingTransport transport(faults, moves ? 1000 : 0);
+    StoreClientOptions options = Options();
+    options.task = "chief:0";
+    options.incarnation = moves ? 1000 : 1001;
+    chief_ = std::make_unique<StoreClient>(transport, store_.addresses(), std::move(options));
+    Start();
+    script_.Add({.kind = FaultKind::kDelayReply,
+                 .method = static_cast<uint16_t>(StoreMethod::kPushPull),
+                 .peer = store_.addresses()[1],
+                 .delay = absl::Seconds(25)});
+    script_.Add({.kind = FaultKind::kDelayRequest,
+                 .times = 5,
+                 .method = static_cast<uint16_t>(StoreMethod::kStatus),
+                 .peer = store_.addresses()[1],
+                 .delay = absl::Seconds(25)});
+    store_.loop.CallAt(store_.loop.Now() + absl::Seconds(1), [&] { stop_ = true; });
+    const absl::Status status = Push();
+    EXPECT_EQ(IsInterrupted(status), !moves) << status;
+    EXPECT_EQ(status.ok(), moves) << status;
+    chief_.reset();
+  }
+}
+
+TEST_P(SentFaultTest, WhoIsToStopWithTwoPsGoneTellsNeitherThatItIsDone) {
+  Start();
+  ASSERT_EQ(Push(), absl::OkStatus());
+  store_.KillPs(0);
+  store_.KillPs(1);
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(1), [&] { stop_ = true; });
+  const absl::Status status = Push();
+  EXPECT_TRUE(IsInterrupted(status)) << status;
+  const absl::Time gone = store_.loop.Now();
+  EXPECT_EQ(chief_->Done(), absl::OkStatus());
+  EXPECT_LT(store_.loop.Now() - gone, absl::Seconds(1)) << "somebody was waited for again";
+}
+
+TEST_P(SentFaultTest, APsThatIsSilentIsNamedWithinThePatience) {
+  Start();
+  script_.Add({.kind = FaultKind::kDropReply,
+               .times = 100,
+               .method = static_cast<uint16_t>(StoreMethod::kPushPull),
+               .peer = store_.addresses()[1]});
+  ExpectGivesUpOnPs1([&] { return Push(); });
+}
+
+TEST_P(FaultTest, APsThatComesLateIsWaitedFor) {
+  store_.KillPs(1);
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(40), [&] { store_.StartPs(1); });
+  Start();
+  EXPECT_EQ(Push(), absl::OkStatus());
+}
+
+TEST_P(FaultTest, APsThatWasRestartedWithoutItsModelIsNamed) {
+  Start();
+  store_.LosePs(1);
+  store_.StartPs(1);
+  const absl::Status status = Push();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("ps:1"), HasSubstr("ps1:2222"), HasSubstr("restarted")));
+}
+
+TEST_P(SentFaultTest, AStepIsCountedOnlyWhenEveryPsHasIt) {
+  Start();
+  script_.Add({.kind = FaultKind::kDelayReply,
+               .method = static_cast<uint16_t>(StoreMethod::kPushPull),
+               .peer = store_.addresses()[1],
+               .delay = absl::Seconds(5)});
+  bool looked = false;
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(4), [&] {
+    looked = true;
+    EXPECT_EQ(StatusOf(store_, 0)["version"], 1) << "ps 0 has applied its part";
+    EXPECT_EQ(StatusOf(store_, 0)["global_step"], 0);
+  });
+  EXPECT_EQ(Push(), absl::OkStatus());
+  EXPECT_TRUE(looked);
+  EXPECT_EQ(StatusOf(store_, 0)["global_step"], 1);
+}
+
+TEST_P(FaultTest, AnInitialisationThatIsSentAgainDoesNotUndoTraining) {
+  // The answer to the first is lost, the second is late, and meanwhile a worker trains.
+  const Fault initialize = {.method = static_cast<uint16_t>(StoreMethod::kInitialize), .peer = store_.addresses()[0]};
+  Fault lost = initialize;
+  lost.kind = FaultKind::kCutReply;
+  script_.Add(lost);
+  Fault late = initialize;
+  late.kind = FaultKind::kDelayRequest;
+  late.first = 2;
+  late.delay = absl::Seconds(2);
+  script_.Add(late);
+  auto worker = store_.Client("worker:0");
+  WorkerModel copy(kVariables, kAdam, 2, kInThree);
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(1), [&] {
+    ASSERT_EQ(worker->Join(false), absl::OkStatus());
+    worker->Bind(copy.binding);
+    ASSERT_TRUE(worker->AwaitReady(absl::InfiniteFuture()).ok());
+    ASSERT_TRUE(worker->PushPull([&](size_t i) { return ByteSpan(gradients_.memory[i]); }, {}).ok());
+  });
+  Start();
+  EXPECT_EQ(script_.met(), 2u);
+  EXPECT_EQ(*chief_->ReadGlobalStep(), 1);
+}
+
+}  // namespace
+}  // namespace muster::store_fault_test

@@ -1,0 +1,196 @@
+#include "muster/store/direct/arena_port.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/base/net/abstract_address.h"
+#include "muster/base/net/accept_again.h"
+#include "muster/base/os/process_identity.h"
+#include "muster/base/testing/no_free_descriptors.h"
+#include "muster/store/arena/robust_lock.h"
+#include "muster/store/direct/arena_guest.h"
+#include "muster/store/direct/arena_hello.h"
+#include "muster/store/direct/direct_door.h"
+#include "muster/store/testing/simulated_store.h"
+
+namespace muster::arena_port_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kClients = 2;
+
+class ArenaPortTest : public ::testing::Test {
+ protected:
+  ArenaPortTest() {
+    const std::vector<std::byte> zeros(arena_->layout().value_bytes());
+    arena_->Load({.generation = 1, .values = zeros});
+  }
+  OpenDirectReply Open(int client, uint64_t incarnation = 1) { return *door_.Open(*arena_, client, incarnation); }
+
+  // A process that visits, says so and waits to be killed; stopped, if that is asked for. `at`: it dies in an update.
+  pid_t StartVisitor(const OpenDirectReply& invitation) {
+    int ready[2];
+    EXPECT_EQ(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      auto guest = ArenaGuest::Visit(invitation.socket, invitation.ticket);
+      const char answer = guest.ok() && (*guest)->Attach(nullptr, kClients, nullptr).ok() ? 'y' : 'n';
+      // Holds a stripe's lock, as in the middle of an update.
+      if (answer == 'y')
+        pthread_mutex_lock(&reinterpret_cast<StripeHeader*>((*guest)->arena().memory().data() +
+                                                            (*guest)->arena().layout().stripe_offset(0))
+                                ->mutex);
+      if (write(ready[1], &answer, 1) != 1) _exit(1);
+      for (;;) pause();
+    }
+    char answer = 0;
+    EXPECT_EQ(read(ready[0], &answer, 1), 1);
+    EXPECT_EQ(answer, 'y');
+    close(ready[0]);
+    close(ready[1]);
+    return child;
+  }
+
+  std::unique_ptr<Arena> arena_ =
+      *Arena::Create(ModelOn({{.name = "w", .shape = {5}}}, {.kind = RuleKind::kSgd}), kClients);
+  std::unique_ptr<ArenaPort> port_ = *ArenaPort::Open();
+  DirectDoor door_{port_.get()};
+};
+
+TEST_F(ArenaPortTest, ABearerOfATicketGetsTheVeryMemory) {
+  const OpenDirectReply invitation = Open(1);
+  EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 1, invitation.ticket))) << "nobody has come";
+  const auto guest = ArenaGuest::Visit(invitation.socket, invitation.ticket);
+  ASSERT_TRUE(guest.ok()) << guest.status();
+  ASSERT_EQ((*guest)->Attach(nullptr, kClients, nullptr), absl::OkStatus());
+  EXPECT_EQ(door_.Enter(*arena_, 1, invitation.ticket), absl::OkStatus());
+  (*guest)->arena().header().mark = 77;
+  EXPECT_EQ(arena_->header().mark, 77u);
+  EXPECT_EQ(arena_->client(1).process, 0) << "this process is the ps itself";
+  EXPECT_TRUE((*guest)->host_alive());
+  port_.reset();
+  EXPECT_FALSE((*guest)->host_alive());
+  EXPECT_EQ((*guest)->arena().header().mark, 77u) << "what is mapped stays";
+}
+
+TEST_F(ArenaPortTest, ATicketIsGoodForOneVisit) {
+  const OpenDirectReply old = Open(1, 1), newer = Open(1, 2);
+  const auto refused = [](const OpenDirectReply& reply) {
+    return absl::IsPermissionDenied(ArenaGuest::Visit(reply.socket, reply.ticket).status());
+  };
+  EXPECT_TRUE(refused(old)) << "another incarnation's";
+  EXPECT_TRUE(refused({newer.socket, std::string(32, '0')}));
+  EXPECT_TRUE(refused({newer.socket, ""}));
+  EXPECT_FALSE(refused(newer));
+  EXPECT_TRUE(refused(newer)) << "it was used";
+  EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 0, newer.ticket))) << "another client's";
+}
+
+// Its answer may have been lost, or the request been doubled on its way and come late the second time.
+TEST_F(ArenaPortTest, AskingTwiceDoesNotMakeATicketWorthless) {
+  const OpenDirectReply first = Open(1);
+  EXPECT_EQ(Open(1).ticket, first.ticket);
+  const auto guest = ArenaGuest::Visit(first.socket, first.ticket);
+  ASSERT_TRUE(guest.ok()) << guest.status();
+  const OpenDirectReply later = Open(1);
+  EXPECT_NE(later.ticket, first.ticket);
+  EXPECT_EQ(door_.Enter(*arena_, 1, first.ticket), absl::OkStatus());
+  EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 1, later.ticket)));
+  ASSERT_TRUE(ArenaGuest::Visit(later.socket, later.ticket).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 1, first.ticket))) << "somebody came after that";
+  EXPECT_EQ(door_.Enter(*arena_, 1, later.ticket), absl::OkStatus());
+}
+
+TEST_F(ArenaPortTest, WhoIsOnAnotherHostFindsNoSocket) {
+  const absl::Status status = ArenaGuest::Visit("muster-of-another-host", std::string(32, '0')).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not on this host"));
+}
+
+TEST_F(ArenaPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheThreadDoesNotTurnWithoutEnd) {
+  const OpenDirectReply invitation = Open(1);
+  const int visitor = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  const timeval patience = absl::ToTimeval(3 * kAcceptAgainAfter / 2);
+  setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ArenaHello hello{.pid_namespace = PidNamespace()};
+  std::memcpy(hello.ticket, invitation.ticket.data(), sizeof hello.ticket);
+  const AbstractAddress address(invitation.socket);
+  char byte = 0;
+  {
+    const NoFreeDescriptors none;
+    ASSERT_EQ(connect(visitor, address.get(), address.length), 0);
+    ASSERT_EQ(send(visitor, &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+    const int64_t before = port_->turns();
+    EXPECT_EQ(recv(visitor, &byte, 1, 0), -1);
+    EXPECT_LT(port_->turns() - before, 100) << "it asks again at once";
+  }
+  const timeval longer = {.tv_sec = 20, .tv_usec = 0};
+  setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &longer, sizeof longer);
+  EXPECT_EQ(recv(visitor, &byte, 1, 0), 1) << "then it has its turn";
+  close(visitor);
+}
+
+TEST_F(ArenaPortTest, AStoppedWriterIsKilledBeforeAnotherTakesItsRow) {
+  const OpenDirectReply invitation = Open(1);
+  const pid_t child = StartVisitor(invitation);
+  ASSERT_EQ(door_.Enter(*arena_, 1, invitation.ticket), absl::OkStatus());
+  EXPECT_EQ(arena_->client(1).process, child);
+  kill(child, SIGSTOP);
+  // Also by a ps that has been started anew, and knows it from the arena only.
+  DirectDoor successor(nullptr);
+  absl::Status vacated = successor.Vacate(*arena_, 1);
+  siginfo_t info = {};
+  ASSERT_EQ(waitid(P_PID, child, &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(info.si_status, SIGKILL);
+  if (!vacated.ok()) {
+    EXPECT_TRUE(absl::IsAlreadyExists(vacated)) << vacated;
+    vacated = successor.Vacate(*arena_, 1);
+  }
+  EXPECT_EQ(vacated, absl::OkStatus());
+  EXPECT_EQ(arena_->client(1).process, 0);
+  std::vector<std::byte> values(20);
+  arena_->Read(0, values);  // its lock is free
+  waitpid(child, nullptr, 0);
+}
+
+TEST_F(ArenaPortTest, AStoppedProcessThatKeepsALockIsKilledByWhoWaits) {
+  const pid_t child = StartVisitor(Open(1));
+  kill(child, SIGSTOP);
+  auto* head = reinterpret_cast<StripeHeader*>(arena_->memory().data() + arena_->layout().stripe_offset(0));
+  EXPECT_EQ(LockRobust(&head->mutex, absl::Milliseconds(50)), EOWNERDEAD);
+  pthread_mutex_consistent(&head->mutex);
+  pthread_mutex_unlock(&head->mutex);
+  siginfo_t info = {};
+  ASSERT_EQ(waitid(P_PID, child, &info, WEXITED), 0);
+  EXPECT_EQ(info.si_status, SIGKILL);
+}
+
+// A ps that waits hears nobody.
+TEST(RobustLock, AStoppedHolderCostsNobodyTheLease) { EXPECT_LE(3 * kStoppedHolderPatience, LeaseOptions{}.lease); }
+
+TEST_F(ArenaPortTest, WhoHasSaidDoneOrClosedItsConnectionIsNotKilled) {
+  const OpenDirectReply invitation = Open(0);
+  const pid_t child = StartVisitor(invitation);
+  ASSERT_EQ(door_.Enter(*arena_, 0, invitation.ticket), absl::OkStatus());
+  DirectDoor::Leave(*arena_, 0);
+  EXPECT_EQ(door_.Vacate(*arena_, 0), absl::OkStatus());
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "it lives";
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace muster::arena_port_test

@@ -1,0 +1,172 @@
+#include "muster/store/direct/direct_apply.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "muster/store/arena/count_lock.h"
+#include "muster/store/arena/shared_memory_order.h"
+
+namespace muster {
+namespace {
+
+absl::Status LoadedAnew() { return absl::AbortedError("the values were loaded anew: they have to be pulled again"); }
+
+absl::Status WorkReturned() {
+  return absl::AbortedError("what this worker had of the work queue was given to others: it has to join again");
+}
+
+}  // namespace
+
+void DirectApply::Add(std::unique_ptr<ArenaGuest> guest, int client, std::vector<SlicePiece> slices) {
+  ArenaRows rows(guest->arena());
+  Place place{.guest = std::move(guest), .client = client, .slices = std::move(slices), .rows = std::move(rows)};
+  const StoreModel& model = place.guest->arena().model();
+  for (const PlacedSlice& slice : model.slices)
+    place.rules.push_back(model.variable(slice).kind == VariableKind::kTrainable ? &model.rule(slice) : nullptr);
+  places_.push_back(std::move(place));
+}
+
+bool DirectApply::hosts_alive() const {
+  return std::all_of(places_.begin(), places_.end(), [](const Place& place) { return place.guest->host_alive(); });
+}
+
+bool DirectApply::ended() {
+  return std::any_of(places_.begin(), places_.end(),
+                     [](Place& place) { return Observe(place.guest->arena().header().ended) != 0; });
+}
+
+uint64_t DirectApply::round() { return Observe(places_[0].guest->arena().header().gate.round); }
+
+DividedRound DirectApply::MakeRound(const DividedRound::Numbers& numbers) {
+  std::vector<DividedRound::Place> places;
+  for (Place& place : places_) places.push_back({&place.guest->arena(), place.client});
+  return {places, numbers};
+}
+
+bool DirectApply::load_requested() { return Observe(places_[0].guest->arena().header().load_requested) != 0; }
+
+// Either the ps that begins a hold sees the number, or this process sees that it is held: each writes, then reads.
+void DirectApply::Begin(uint64_t sequence) {
+  for (Place& place : places_) Publish(place.guest->arena().client(place.client).direct_begun, sequence);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+std::optional<int> DirectApply::HeldBackBy(uint64_t sequence) {
+  for (size_t ps = 0; ps < places_.size(); ++ps) {
+    Arena& arena = places_[ps].guest->arena();
+    if (Observe(arena.header().held) != 0 && Observe(arena.client(places_[ps].client).held_through) < sequence)
+      return static_cast<int>(ps);
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& binding,
+                                                      absl::FunctionRef<ByteSpan(size_t)> gradient,
+                                                      const StorePushOptions& options, const Push& push) {
+  const int64_t global_step = Observe(places_[0].guest->arena().header().counters.global_step);
+  bool same = push.work.from == 0 || !WorkReturnedTo(push.work.from);
+  for (Place& place : places_) same = same && Apply(place, binding, gradient, options, push, global_step);
+  // Every ps has the update: only now does ps 0 count it.
+  StorePushResult result;
+  for (size_t ps = places_.size(); ps-- > 0;) same = same && Count(places_[ps], options, push, ps == 0, result);
+  if (!same) {
+    Begin(0);  // nothing is under way
+    const bool late = push.work.from > 0 && WorkReturnedTo(push.work.from);
+    return late ? WorkReturned() : LoadedAnew();
+  }
+  return result;
+}
+
+bool DirectApply::WorkReturnedTo(uint64_t ticket) {
+  Arena& arena = places_[0].guest->arena();
+  return ticket <= Observe(arena.client(places_[0].client).work_returned);
+}
+
+bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
+                        const StorePushOptions& options, const Push& push, int64_t global_step) {
+  Arena& arena = place.guest->arena();
+  place.pushed = place.updated = false;
+  place.started_at = Observe(arena.header().counters.updates);
+  for (size_t i = 0; i < place.slices.size(); ++i) {
+    const SlicePiece& slice = place.slices[i];
+    if (slice.kind == VariableKind::kRows) continue;
+    ByteSpan change;
+    if (slice.kind == VariableKind::kTrainable) change = gradient(slice.variable);
+    if (slice.kind == VariableKind::kBuffer && options.publish_buffers) change = binding.values[slice.variable];
+    MutableByteSpan into;
+    if (Pulls(options.pull, slice.kind)) into = binding.values[slice.variable].subspan(slice.offset, slice.bytes);
+    if (into.data() == place.guest->value(static_cast<int>(i)).data()) into = {};  // it is trained in place
+    if (change.empty()) {
+      if (!into.empty()) arena.Read(static_cast<int>(i), into);
+      continue;
+    }
+    ArenaPush update{.client = place.client, .sequence = push.sequence, .generation = push.generation};
+    if (const RuleSpec* rule = place.rules[i])
+      update.learning_rate = LearningRateAt(rule->schedule, rule->learning_rate, global_step);
+    if (!push.scales->empty()) update.gradient_scale = (*push.scales)[slice.variable];
+    place.pushed = true;
+    place.updated = place.updated || slice.kind == VariableKind::kTrainable;
+    if (!arena.Apply(static_cast<int>(i), update, change.subspan(slice.offset, slice.bytes), into)) return false;
+  }
+  return true;
+}
+
+absl::Status DirectApply::GatherRows(int ps, int slice, const RowReads& reads, MutableByteSpan into) {
+  return places_[ps].rows.Gather(slice, reads, into) ? absl::OkStatus() : LoadedAnew();
+}
+
+absl::Status DirectApply::PushRows(int ps, int slice, const RowsPush& push, const RowGradients& gradients) {
+  Place& place = places_[ps];
+  const RuleSpec& rule = place.guest->arena().rule(slice);
+  const int64_t global_step = Observe(places_[0].guest->arena().header().counters.global_step);
+  const ArenaPush update = {.client = place.client,
+                            .sequence = push.sequence,
+                            .generation = push.generation,
+                            .learning_rate = LearningRateAt(rule.schedule, rule.learning_rate, global_step),
+                            .gradient_scale = push.scale};
+  return place.rows.Push(slice, update, gradients) ? absl::OkStatus() : LoadedAnew();
+}
+
+InPlaceMemory DirectApply::InPlace(size_t variable) {
+  for (Place& place : places_) {
+    const StoreModel& model = place.guest->arena().model();
+    for (size_t i = 0; i < place.slices.size(); ++i)
+      if (place.slices[i].variable == static_cast<int>(variable) && place.rules[i] != nullptr &&
+          model.slices[i].num_shards == 1)
+        return {place.guest->GiveOut(static_cast<int>(i)), place.guest->arena().shared_memory()};
+  }
+  return {};
+}
+
+void DirectApply::TakeAlong() {
+  for (Place& place : places_) place.guest->TakeAlong();
+}
+
+bool DirectApply::Count(Place& place, const StorePushOptions& options, const Push& push, bool lead,
+                        StorePushResult& result) {
+  Arena& arena = place.guest->arena();
+  const ArenaCounters& counters = arena.header().counters;
+  Arena::CountLock lock(arena);
+  const uint64_t before = counters.updates;
+  if (!lock.Add({.client = place.client,
+                 .sequence = push.sequence,
+                 .generation = push.generation,
+                 .update = place.updated,
+                 .applied = place.pushed || options.minibatches > 0,
+                 .minibatches = lead ? options.minibatches : 0,
+                 .work = lead ? push.work : WorkRange{}}))
+    return false;
+  if (place.updated) {
+    const uint64_t staleness = before - std::min(before, place.pulled_version);
+    result.staleness = std::max(result.staleness, staleness);
+    lock.NoteDirect(place.client, staleness);
+  }
+  // What others have counted meanwhile may have come too late for stripes that were copied before.
+  if (options.pull != PullWhat::kNothing) place.pulled_version = place.started_at + (place.updated ? 1 : 0);
+  if (lead) result.global_step = counters.global_step;
+  return true;
+}
+
+}  // namespace muster

@@ -1,0 +1,54 @@
+#include "muster/store/direct/direct_door.h"
+
+#include <unistd.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
+#include "muster/store/arena/count_lock.h"
+#include "muster/store/arena/shared_memory_order.h"
+
+namespace muster {
+
+absl::StatusOr<OpenDirectReply> DirectDoor::Open(Arena& arena, int client, uint64_t incarnation) {
+  if (port_ == nullptr) return absl::NotFoundError("this ps applies all updates itself");
+  if (arena.model().applied_by_ps_alone())
+    return absl::NotFoundError(
+        "the model has a bound of staleness, elastic exchanges or the workers' order, which are the business of the ps "
+        "alone");
+  const std::string ticket = port_->Admit(client, incarnation, arena.memory().fd());
+  if (ticket.empty()) return absl::ResourceExhaustedError("this ps has no descriptors left");
+  return OpenDirectReply{port_->name(), ticket, static_cast<uint32_t>(arena.layout().num_clients())};
+}
+
+absl::Status DirectDoor::Enter(Arena& arena, int client, const std::string& ticket) {
+  const auto visitor = port_ != nullptr ? port_->Visitor(client, ticket) : std::nullopt;
+  if (!visitor) return absl::PermissionDeniedError("nobody has fetched this ps's memory with that ticket");
+  arena.RecoverWriter(client);
+  if (arena.model().gated()) Publish<uint64_t>(arena.header().rounds.divided, 1);
+  ClientRecord& record = arena.client(client);
+  Publish<int64_t>(record.process, 0);
+  // A worker in the ps's own process dies with it.
+  if (visitor->pid == getpid()) return absl::OkStatus();
+  record.process_start = visitor->start;
+  Publish<int64_t>(record.process, visitor->pid);
+  return absl::OkStatus();
+}
+
+void DirectDoor::Leave(Arena& arena, int client) { Publish<int64_t>(arena.client(client).process, 0); }
+
+absl::Status DirectDoor::Vacate(Arena& arena, int client) const {
+  ClientRecord& record = arena.client(client);
+  if (record.process == 0) return absl::OkStatus();
+  const ProcessIdentity process{record.process, record.process_start};
+  const bool has_left = port_ != nullptr && port_->HasLeft(client, process);
+  if (!has_left && !EndProcess(process))
+    return absl::AlreadyExistsError(absl::StrCat(record.task, " was running (", record.where,
+                                                 ") and had access to this ps's memory: it is being killed"));
+  Leave(arena, client);
+  arena.RecoverWriter(client);
+  const Arena::CountLock finishes_what_was_begun(arena);
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,155 @@
+#include "muster/store/gates/gates.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+// Who has contributed by message learns so late that workers of the ps's host have fired the round.
+constexpr absl::Duration kLookAtRounds = absl::Milliseconds(1);
+
+}  // namespace
+
+Gates::Gates(EventLoop& loop, const ClientTable& clients, bool lead, ArenaProbe* probe, AnswerPush answer)
+    : loop_(loop),
+      clients_(clients),
+      answer_(std::move(answer)),
+      synchronous_(clients, lead, probe, answer_),
+      turns_(clients),
+      clock_(clients, turns_, answer_),
+      barriers_(clients),
+      presence_(clients) {}
+
+Gates::~Gates() {
+  if (timer_) loop_.CancelTimer(*timer_);
+}
+
+void Gates::Attach(Arena& arena) {
+  const absl::Status loaded = absl::AbortedError("other values were loaded: they have to be pulled again");
+  synchronous_.FailAll(loaded);
+  clock_.FailAll(loaded);
+  turns_.FailAll(loaded);
+  if (arena.model().gated()) synchronous_.Attach(arena);
+  // Workers that fire their rounds themselves go by what the ps has said last.
+  synchronous_.Look(loop_.Now());
+  if (arena.model().clock_limit > 0) clock_.Attach(arena);
+  if (arena.model().ordered) turns_.Attach(arena);
+}
+
+absl::Status Gates::Check(const StoreModel& model, const PushPullRequest& message) {
+  if (message.contributes && !model.gated())
+    return absl::InvalidArgumentError("the push contributes to a round, but the model has no synchronous gate");
+  const bool updates = std::any_of(message.pushed.begin(), message.pushed.end(), [&model](uint32_t i) {
+    return model.variable(model.slices[i]).kind == VariableKind::kTrainable;
+  });
+  if (model.gated() && !message.contributes && (updates || message.minibatches > 0))
+    return absl::InvalidArgumentError("the model has a synchronous gate, but the push names no round");
+  return absl::OkStatus();
+}
+
+void Gates::Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder) {
+  synchronous_.Contribute(connection, message, bulk, loop_.Now(), std::move(responder));
+  turns_.Look();
+  LookAgain();
+}
+
+void Gates::AnswerApplied(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply,
+                          Responder responder) {
+  if (!clock_.attached() || message.clock == 0) {
+    answer_(PullOf(message), reply, std::move(responder));
+  } else {
+    clock_.Answer(connection, message, reply, loop_.Now(), std::move(responder));
+    LookAgain();
+  }
+  turns_.Look();
+}
+
+void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder) {
+  barriers_.Arrive(connection, message, loop_.Now(), std::move(responder));
+  LookAgain();
+}
+
+void Gates::OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder) {
+  if (synchronous_.attached()) synchronous_.CatchUp(message.local_step, loop_.Now());
+  turns_.Ask(connection, message, loop_.Now(), std::move(responder));
+  clock_.Look(loop_.Now());  // nobody waits for the clock of who leaves
+  LookAgain();
+}
+
+void Gates::HoldFrom(uint64_t round) {
+  synchronous_.HoldFrom(round);
+  synchronous_.Look(loop_.Now());
+  turns_.Look();
+}
+
+void Gates::HoldHere() { synchronous_.HoldHere(); }
+
+void Gates::GoOn() {
+  synchronous_.GoOn();
+  synchronous_.Look(loop_.Now());
+  turns_.Look();
+}
+
+void Gates::Replace(int client, uint64_t incarnation) {
+  turns_.Replace(static_cast<uint32_t>(client), incarnation);
+  barriers_.Replace(static_cast<uint32_t>(client), incarnation);
+}
+
+void Gates::Join(int client) {
+  if (clock_.attached()) clock_.Join(client, loop_.Now());
+}
+
+void Gates::Disconnect(ConnectionId connection) {
+  synchronous_.Disconnect(connection);
+  clock_.Disconnect(connection);
+  turns_.Disconnect(connection);
+  barriers_.Disconnect(connection);
+}
+
+void Gates::Look() {
+  const absl::Time now = loop_.Now();
+  synchronous_.Look(now);
+  clock_.Look(now);
+  turns_.Look();
+  barriers_.Look(now);
+  presence_.Look(now, [&] { return synchronous_.Effect(now); });
+  LookAgain();
+}
+
+// A lease that runs out is nobody's message.
+void Gates::LookAgain() {
+  if (timer_) loop_.CancelTimer(*timer_);
+  timer_.reset();
+  // Every death until training has ended; nobody waits for anybody after that.
+  absl::Time next = presence_.NextLook(loop_.Now());
+  if (synchronous_.waiting() && synchronous_.divided()) next = std::min(next, loop_.Now() + kLookAtRounds);
+  if (next == absl::InfiniteFuture()) return;
+  timer_ = loop_.CallAt(next, [this] {
+    timer_.reset();
+    Look();
+  });
+}
+
+void Gates::FailAll(const absl::Status& status) {
+  synchronous_.FailAll(status);
+  clock_.FailAll(status);
+  turns_.FailAll(status);
+  barriers_.FailAll(status);
+  presence_.End();
+}
+
+std::vector<WaitingFor> Gates::Describe() const {
+  std::vector<WaitingFor> waiting(clients_.clients().size());
+  const absl::Time now = loop_.Now();
+  synchronous_.Describe(now, waiting);
+  clock_.Describe(now, waiting);
+  turns_.Describe(waiting);
+  barriers_.Describe(waiting);
+  return waiting;
+}
+
+}  // namespace muster

@@ -1,0 +1,63 @@
+// Bounded staleness (Ho et al., NIPS 2013): each client's pushes are its clock, and who is more than the model's bound
+// ahead of the slowest waits for its answer (docs/store_protocol.md, "Bounded staleness"). The clocks are in the
+// arena's client records. Lives on the store's event loop.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/store/arena/arena.h"
+#include "muster/store/gates/client_table.h"
+#include "muster/store/gates/held_answer.h"
+#include "muster/store/gates/turns.h"
+
+namespace muster {
+
+class StalenessClock {
+ public:
+  // `clients` and `turns` must outlive it.
+  StalenessClock(const ClientTable& clients, const Turns& turns, AnswerPush answer)
+      : clients_(clients), turns_(turns), answer_(std::move(answer)) {}
+
+  // `arena` must outlive it, and its model must have a bound.
+  void Attach(Arena& arena) { arena_ = &arena; }
+  bool attached() const { return arena_ != nullptr; }
+
+  // A new life of a client: it isn't to be waited for because of what it missed.
+  void Join(int client, absl::Time now);
+  // Answers a push that was applied, now or when the slowest has come near enough.
+  void Answer(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply, absl::Time now,
+              Responder responder);
+  // Somebody's clock has moved, or somebody has left.
+  void Look(absl::Time now);
+  void Disconnect(ConnectionId connection);
+  void FailAll(const absl::Status& status);
+
+  void Describe(absl::Time now, std::vector<WaitingFor>& waiting) const;
+
+ private:
+  struct Ahead {
+    HeldAnswer held;
+    PushPullReply reply;
+  };
+
+  uint64_t ClockOf(int client) const { return arena_->client(client).numbers.clock; }
+  // Present, and not about to leave the workers' order: its clock stands still for good then.
+  bool IsWaitedFor(size_t client, absl::Time now) const {
+    return clients_.Present(clients_.clients()[client], now) && !turns_.Leaves(static_cast<int>(client));
+  }
+  // The lowest clock of those who are waited for, `but` not counted; the highest number if there are none.
+  uint64_t Slowest(absl::Time now, int but = -1) const;
+  // Which clock the slowest must have reached for the answer to a push at `clock`.
+  uint64_t NeededFor(uint64_t clock) const;
+
+  const ClientTable& clients_;
+  const Turns& turns_;
+  const AnswerPush answer_;
+  Arena* arena_ = nullptr;
+  std::vector<Ahead> held_;
+  std::vector<Ahead> spare_;  // empty: memory
+};
+
+}  // namespace muster

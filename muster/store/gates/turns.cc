@@ -1,0 +1,105 @@
+#include "muster/store/gates/turns.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace muster {
+
+bool Turns::InRound(int client) const {
+  return arena_->client(client).numbers.contributed == arena_->header().gate.round + 1;
+}
+
+bool Turns::Asks(int client) const {
+  return std::any_of(questions_.begin(), questions_.end(),
+                     [client](const Question& question) { return question.client() == client; });
+}
+
+bool Turns::Leaves(int client) const {
+  return std::any_of(questions_.begin(), questions_.end(),
+                     [client](const Question& question) { return question.leaves && question.client() == client; });
+}
+
+bool Turns::IsBefore(int other, const Question& question) const {
+  const int client = question.client();
+  if (other == client || clients_.clients()[other].done || Leaves(other)) return false;
+  if (question.leaves) return true;
+  if (!arena_->model().gated()) {
+    if (ClockOf(client) == 0 && ClockOf(other) == 0 && !Asks(other)) return true;
+    return ClockOf(other) < ClockOf(client) + (other < client ? 1 : 0);
+  }
+  // Who is in the round by an earlier life may be missing in that of another ps, where others wait for it. Here it is
+  // dropped.
+  return other < client && !InRound(other) && !InRound(client);
+}
+
+bool Turns::IsAnswerable(const Question& question) const {
+  for (int other = 0; other < static_cast<int>(clients_.clients().size()); ++other)
+    if (IsBefore(other, question)) return false;
+  return true;
+}
+
+void Turns::Ask(ConnectionId connection, const AwaitTurnRequest& message, absl::Time now, Responder responder) {
+  const int client = static_cast<int>(message.stamp.client);
+  // An earlier life of it died when some ps had its push and this one hadn't: the push is over, for nobody sends it
+  // again, and the others' turns go on as on those ps.
+  if (!arena_->model().gated() && message.clock > ClockOf(client)) {
+    Arena::Counted counted{client, arena_->client(client).numbers, arena_->header().counters, arena_->header().gate};
+    counted.numbers.clock = message.clock;
+    arena_->Count(counted);
+  }
+  questions_.push_back({connection, now, message.stamp, message.leaves, std::move(responder)});
+  Look();
+}
+
+// All are judged before any is taken out: who leaves, and who asks at all, is seen by their questions.
+void Turns::Look() {
+  std::vector<bool> answerable;
+  for (const Question& question : questions_) answerable.push_back(IsAnswerable(question));
+  std::vector<Question> all;
+  all.swap(questions_);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (answerable[i]) {
+      all[i].responder.Send(Encode(AwaitTurnReply{ClockOf(all[i].client())}));
+    } else {
+      questions_.push_back(std::move(all[i]));
+    }
+  }
+}
+
+void Turns::Replace(uint32_t client, uint64_t incarnation) {
+  std::erase_if(questions_, [&](Question& question) {
+    if (question.stamp.client != client || question.stamp.incarnation == incarnation) return false;
+    question.responder.Fail(absl::FailedPreconditionError(
+        absl::StrCat(clients_.clients()[client].task, " was replaced by a newer process")));
+    return true;
+  });
+}
+
+void Turns::Disconnect(ConnectionId connection) {
+  std::erase_if(questions_, [connection](const Question& question) { return question.connection == connection; });
+}
+
+void Turns::FailAll(const absl::Status& status) {
+  for (Question& question : std::exchange(questions_, {})) question.responder.Fail(status);
+}
+
+void Turns::Describe(std::vector<WaitingFor>& waiting) const {
+  for (const Question& question : questions_) {
+    std::vector<std::string> before;
+    for (int other = 0; other < static_cast<int>(clients_.clients().size()); ++other)
+      if (IsBefore(other, question))
+        before.push_back(absl::StrCat(clients_.clients()[other].task,
+                                      arena_->model().gated()
+                                          ? absl::StrCat(" (not in round ", arena_->header().gate.round, ")")
+                                          : absl::StrCat(" (at ", ClockOf(other), ")")));
+    waiting[question.client()] = {absl::StrCat("its turn: ", absl::StrJoin(before, ", "),
+                                               before.size() == 1 ? " is before it" : " are before it"),
+                                  question.since};
+  }
+}
+
+}  // namespace muster

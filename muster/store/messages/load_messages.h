@@ -1,0 +1,28 @@
+// The messages by which somebody has a checkpoint loaded while training goes on. Plain values; part of messages.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "muster/store/messages/stamp.h"
+
+namespace muster {
+
+// Anyone of the job, to ps 0: asks the chief to load the checkpoint at `path` (as the chief sees it) into every ps. The
+// answer comes when it has, with the global step that training goes on from, or with the chief's error.
+struct LoadCheckpointRequest {
+  std::string path;
+};
+
+struct LoadCheckpointReply {
+  int64_t global_step = 0;
+};
+
+// The chief, to ps 0: what became of the load that was asked for.
+struct ReportLoadRequest {
+  Stamp stamp;
+  std::string error;  // empty: it is done
+  int64_t global_step = 0;
+};
+
+}  // namespace muster

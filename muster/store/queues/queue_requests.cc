@@ -1,0 +1,66 @@
+#include "muster/store/queues/queue_requests.h"
+
+#include <utility>
+
+#include "muster/store/messages/messages.h"
+
+namespace muster {
+
+QueueRequests::~QueueRequests() {
+  if (timer_) loop_.CancelTimer(*timer_);
+}
+
+void QueueRequests::Handle(const IncomingRequest& request, const QueueRequest& message, ByteSpan bulk,
+                           Responder responder) {
+  const absl::Time now = loop_.Now();
+  switch (static_cast<StoreMethod>(request.method)) {
+    case StoreMethod::kOpenQueue: {
+      OpenQueueRequest open;
+      if (absl::Status status = Decode(request.control, open); !status.ok()) return responder.Fail(std::move(status));
+      return queues_.Open(request.connection, open, now, std::move(responder));
+    }
+    case StoreMethod::kEnqueue:
+      queues_.Enqueue(request.connection, message, bulk, now, std::move(responder));
+      break;
+    case StoreMethod::kDequeue:
+      queues_.Dequeue(request.connection, message, now, std::move(responder));
+      break;
+    case StoreMethod::kCloseQueue:
+      queues_.Close(request.connection, message, now, std::move(responder));
+      break;
+    default:
+      return queues_.Size(message, now, std::move(responder));
+  }
+  LookAgain();
+}
+
+void QueueRequests::Disconnect(ConnectionId connection) {
+  queues_.Disconnect(connection, loop_.Now());
+  LookAgain();
+}
+
+void QueueRequests::FailAll(const absl::Status& status) {
+  queues_.FailAll(status);
+  LookAgain();
+}
+
+void QueueRequests::LookAgain() {
+  if (timer_) loop_.CancelTimer(*timer_);
+  timer_.reset();
+  const absl::Time next = queues_.NextDeadline();
+  if (next == absl::InfiniteFuture()) return;
+  timer_ = loop_.CallAt(next, [this] {
+    timer_.reset();
+    queues_.Expire(loop_.Now());
+    LookAgain();
+  });
+}
+
+void QueueRequests::Describe(const ClientTable& clients, std::vector<WaitingFor>& waiting) const {
+  for (const FifoQueues::View& queue : queues_.Describe())
+    for (const FifoQueues::Waiter& wait : queue.waiting)
+      for (size_t i = 0; i < clients.clients().size(); ++i)
+        if (clients.clients()[i].task == wait.task && waiting[i].what.empty()) waiting[i] = {wait.what, wait.since};
+}
+
+}  // namespace muster

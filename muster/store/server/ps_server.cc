@@ -1,0 +1,86 @@
+#include "muster/store/server/ps_server.h"
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
+#include "muster/base/os/stop_signal.h"
+#include "muster/base/status_macros.h"
+#include "muster/store/messages/incarnation.h"
+#include "muster/store/server/ask_loop.h"
+#include "muster/store/server/store_metrics.h"
+#include "muster/store/service/store_status.h"
+#include "muster/transport/tcp/tcp_transport.h"
+
+namespace muster {
+namespace {
+
+// A page that takes longer is of no use to who looks at it.
+constexpr absl::Duration kStatusPatience = absl::Seconds(3);
+
+StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaPort* port, Track* track,
+                      Tracer* tracer) {
+  options.incarnation = NewIncarnation();
+  options.files = &PosixFileSystem();
+  Track* const saver = tracer != nullptr ? tracer->AddTrack("saver") : nullptr;
+  options.background = [&background, saver](absl::AnyInvocable<void()> task) {
+    background.Run([saver, task = std::move(task)]() mutable {
+      const Track::Span save(saver, Activity::kCheckpoint);
+      task();
+    });
+  };
+  options.port = port;
+  options.track = track;
+  return options;
+}
+
+}  // namespace
+
+PsServer::PsServer(PsServerOptions options, std::unique_ptr<ArenaPort> port)
+    : task_(options.store.task),
+      track_(options.tracer != nullptr ? options.tracer->AddTrack("service") : nullptr),
+      transport_(std::make_unique<TcpTransport>(
+          loop_, std::move(options.token),
+          TcpOptions{.shared_memory = {.enabled = options.transport == TransportChoice::kAuto}})),
+      port_(std::move(port)),
+      service_(loop_, Complete(std::move(options.store), background_, port_.get(), track_, options.tracer)) {}
+
+PsServer::~PsServer() = default;
+
+absl::StatusOr<std::unique_ptr<PsServer>> PsServer::Start(PsServerOptions options) {
+  const std::string address = options.address;
+  const std::optional<StatusAddress> status_address = options.status_address;
+  auto port = options.direct ? ArenaPort::OpenOrWarn() : nullptr;
+  auto server = std::unique_ptr<PsServer>(new PsServer(std::move(options), std::move(port)));
+  RETURN_IF_ERROR(server->service_.Recover());
+  ASSIGN_OR_RETURN(server->listener_, server->transport_->Listen(address, server->service_));
+  server->service_.SetListenerStats([listener = server->listener_.get()] { return listener->stats(); });
+  if (status_address && server->track_ != nullptr) RETURN_IF_ERROR(server->ShowStatus(*status_address));
+  return server;
+}
+
+absl::Status PsServer::ShowStatus(const StatusAddress& address) {
+  StatusSource source{.title = task_};
+  source.status = [this] {
+    return AskLoop(
+        loop_, [this] { return StatusJson(service_.MakeView()); }, kStatusPatience);
+  };
+  source.text = [this](const std::string& status) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(std::string text, StatusTable(status));
+    const std::string times = StepTimesText(track_->times().Table(task_, track_->name()));
+    return times.empty() ? text : absl::StrCat(text, "\nwhere the time of a push or pull goes\n", times);
+  };
+  source.metrics = [this](const std::string& status) { return StoreMetricsText(status, *track_); };
+  ASSIGN_OR_RETURN(status_server_, StatusServer::Start(address, std::move(source)));
+  LogInfo(task_, " shows its status at ", status_server_->url());
+  return absl::OkStatus();
+}
+
+absl::Status PsServer::Join() {
+  StopSignal signal([this] { loop_.Post([this] { service_.Shutdown("a signal"); }); });
+  // Said only now: whoever has read it may send the signal.
+  LogInfo(task_, " serves at ", address());
+  loop_.RunUntil([this] { return service_.finished(); }, absl::InfiniteFuture());
+  status_server_.reset();  // nobody answers its questions any more
+  return service_.outcome();
+}
+
+}  // namespace muster

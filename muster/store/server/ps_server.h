@@ -1,0 +1,61 @@
+// A parameter server as a process runs it: the store's state machine on a TCP listener, with the machine's clock, disk
+// and signals. `muster ps` and a training program whose role is ps run the same one. No torch.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/base/background_thread.h"
+#include "muster/observe/status_server.h"
+#include "muster/observe/tracer.h"
+#include "muster/store/service/store_service.h"
+#include "muster/transport/io/tcp_event_loop.h"
+#include "muster/transport/transport.h"
+#include "muster/transport/transport_choice.h"
+
+namespace muster {
+
+struct PsServerOptions {
+  std::string address;  // to serve: "host:port"
+  JobToken token;
+  StoreOptions store;  // incarnation, files, background and port are filled in
+  TransportChoice transport = TransportChoice::kAuto;
+  bool direct = true;        // workers on this host may apply their updates themselves, if they want to
+  Tracer* tracer = nullptr;  // borrowed; null: nothing is recorded, and there is no status page
+  std::optional<StatusAddress> status_address;
+};
+
+// Start and Join on one thread.
+class PsServer {
+ public:
+  // Listens from now on, answers in Join. Errors of Transport::Listen and StoreService::Recover.
+  static absl::StatusOr<std::unique_ptr<PsServer>> Start(PsServerOptions options);
+  ~PsServer();
+
+  // Serves until training has ended, or SIGINT or SIGTERM asks for the end. Unavailable: every worker left without the
+  // chief saying done.
+  [[nodiscard]] absl::Status Join();
+
+  const std::string& address() const { return listener_->address(); }
+
+ private:
+  PsServer(PsServerOptions options, std::unique_ptr<ArenaPort> port);
+  [[nodiscard]] absl::Status ShowStatus(const StatusAddress& address);
+
+  const std::string task_;
+  Track* const track_;  // null: nothing is recorded
+
+  // In this order: what is destroyed first stops using what stands above it. The background thread finishes its files
+  // after the service has gone, and posts answers to the loop that nobody runs any more.
+  TcpEventLoop loop_;
+  BackgroundThread background_;
+  const std::unique_ptr<Transport> transport_;
+  const std::unique_ptr<ArenaPort> port_;  // null: nobody gets the arena
+  StoreService service_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<StatusServer> status_server_;  // may be null
+};
+
+}  // namespace muster

@@ -1,0 +1,226 @@
+#include "muster/store/server/ps_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/store/client/lease_beat.h"
+#include "muster/store/client/lease_keeper.h"
+#include "muster/store/testing/joining.h"
+#include "muster/store/testing/simulated_store.h"
+#include "muster/store/testing/way.h"
+#include "muster/store/testing/way_push.h"
+#include "muster/transport/fault/fault_transport.h"
+#include "muster/transport/loopback/loopback_transport.h"
+#include "muster/transport/simulated_event_loop.h"
+#include "muster/transport/tcp/tcp_transport.h"
+#include "muster/transport/testing/scripted_handler.h"
+
+namespace muster::ps_server_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {4}}};
+const JobToken kToken = {"one job"};
+
+std::unique_ptr<PsServer> Start(LeaseOptions lease = {}, TransportChoice transport = TransportChoice::kAuto) {
+  auto server = PsServer::Start({.address = "127.0.0.1:0",
+                                 .token = kToken,
+                                 .store = {.workers = {"worker:0"}, .lease = lease},
+                                 .transport = transport});
+  EXPECT_TRUE(server.ok()) << server.status();
+  return server.ok() ? *std::move(server) : nullptr;
+}
+
+// A worker in the thread of the test, while the server serves in another, with a real connection between them.
+class PsServerTest : public ::testing::TestWithParam<Way> {
+ protected:
+  void Serve(LeaseOptions lease = {}) {
+    server_ = Start(lease, GetParam().transport);
+    ASSERT_NE(server_, nullptr);
+    thread_ = std::thread([this] { outcome_ = server_->Join(); });
+  }
+  std::unique_ptr<StoreClient> Client(const JobToken& token = kToken) {
+    transports_.push_back(std::make_unique<TcpTransport>(loop_, token));
+    return ClientOver(*transports_.back());
+  }
+  std::unique_ptr<StoreClient> ClientOver(Transport& transport) const {
+    return std::make_unique<StoreClient>(
+        transport, std::vector<std::string>{server_->address()},
+        StoreClientOptions{
+            .task = "worker:0", .where = "here", .apply = GetParam().apply, .part_bytes = GetParam().part_bytes()});
+  }
+  absl::Status End() {
+    thread_.join();
+    return outcome_;
+  }
+
+  WorkerModel model_{kVariables, {.learning_rate = 0.5}, 1};
+  TcpEventLoop loop_;
+  std::vector<std::unique_ptr<TcpTransport>> transports_;
+  std::unique_ptr<PsServer> server_;
+  std::thread thread_;
+  absl::Status outcome_ = absl::UnknownError("still serving");
+};
+
+// Pipelining is an algorithm's business.
+INSTANTIATE_TEST_SUITE_P(Ways, PsServerTest,
+                         ::testing::ValuesIn(Without(kWays, {"SharedMemoryPipelined", "TcpPipelined"})), NameOfWay);
+
+// Every other message is cut, loses its answer or comes twice, the joins among them; then the ones between.
+TEST_P(PsServerTest, OverARealConnectionEveryUpdateIsAppliedOnce) {
+  const std::vector<float> gradient = {1, 2, 3, 4};
+  constexpr int64_t kSteps = 10;
+  for (const FaultKind kind : {FaultKind::kCutRequest, FaultKind::kCutReply, FaultKind::kDuplicateRequest}) {
+    for (const uint64_t odd : {0, 1}) {
+      SCOPED_TRACE(testing::Message() << "fault " << static_cast<int>(kind) << " from message " << 1 + odd);
+      Serve();
+      FaultScript script;
+      for (uint64_t i = 0; i < 100; ++i) script.Add({.kind = kind, .first = 1 + odd + 2 * i, .bytes = 6});
+      TcpTransport transport(loop_, kToken);
+      FaultTransport faulty(transport, script);
+      auto client = ClientOver(faulty);
+      model_.Fill(1);
+      const std::vector<float> before = model_.Values<float>(0);
+      ASSERT_EQ(JoinToTrain(*client, model_.binding, /*chief=*/true), absl::OkStatus());
+      for (int64_t step = 1; step <= kSteps; ++step) {
+        const auto pushed = PushBy(
+            GetParam(), *client, [&](size_t) { return AsBytes(gradient.data(), 4); }, /*publish_buffers=*/true);
+        ASSERT_TRUE(pushed.ok()) << pushed.status();
+        EXPECT_EQ(pushed->global_step, step);
+      }
+      EXPECT_EQ(client->Done(), absl::OkStatus());
+      EXPECT_EQ(End(), absl::OkStatus());
+      const std::vector<float> after = model_.Values<float>(0);
+      float expected[4];
+      for (size_t i = 0; i < 4; ++i) {
+        expected[i] = before[i];
+        for (int64_t step = 0; step < kSteps; ++step) expected[i] -= 0.5f * gradient[i];
+        EXPECT_EQ(after[i], expected[i]);
+      }
+      EXPECT_GE(script.met(), GetParam().direct() ? 2U : static_cast<uint64_t>(kSteps) / 2);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_P(PsServerTest, ServesUntilTrainingHasEnded) {
+  Serve();
+  auto client = Client();
+  ASSERT_EQ(client->Join(true), absl::OkStatus());
+  client->Bind(model_.binding);
+  model_.Fill(1);
+  ASSERT_EQ(client->Initialize(0, 0, nullptr), absl::OkStatus());
+  ASSERT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
+  const std::vector<float> before = model_.Values<float>(0);
+  const std::vector<float> gradient = {1, 2, 3, 4};
+  ASSERT_TRUE(PushBy(
+                  GetParam(), *client, [&](size_t) { return AsBytes(gradient.data(), 4); }, /*publish_buffers=*/false)
+                  .ok());
+  const std::vector<float> after = model_.Values<float>(0);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(after[i], before[i] - 0.5f * gradient[i]);
+  const auto page = nlohmann::json::parse(client->PsStatus(0).value_or("{}"));
+  EXPECT_EQ(page["task"], "ps:0");
+  EXPECT_GT(page["bytes_received"], 0) << "the listener's counters are on the page";
+  EXPECT_EQ(client->Done(), absl::OkStatus());
+  EXPECT_EQ(End(), absl::OkStatus());
+}
+
+TEST_P(PsServerTest, AStrangerIsRefusedAndCounted) {
+  Serve();
+  const absl::Status status = Client(JobToken{"another job"})->Join(false);
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(server_->address()));
+  auto client = Client();
+  EXPECT_EQ(nlohmann::json::parse(client->PsStatus(0).value_or("{}"))["dropped_handshake"], 1);
+  EXPECT_EQ(client->Shutdown("enough"), absl::OkStatus());
+  EXPECT_EQ(End(), absl::OkStatus());
+}
+
+TEST_P(PsServerTest, GivesUpWhenEveryoneHasLeft) {
+  Serve({.lease = absl::Milliseconds(1),
+         .disconnect_grace = absl::Milliseconds(1),
+         .abandoned_after = absl::Milliseconds(2)});
+  auto client = Client();
+  EXPECT_EQ(client->Join(true), absl::OkStatus());
+  client.reset();
+  EXPECT_TRUE(absl::IsUnavailable(End())) << outcome_;
+}
+
+TEST(PsServer, APortInUseIsNamed) {
+  const auto first = Start();
+  const auto second = PsServer::Start({.address = first->address(), .token = kToken});
+  EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(first->address()));
+}
+
+// Counts heartbeats, and answers them as told.
+class HeartbeatCounter final : public RequestHandler {
+ public:
+  explicit HeartbeatCounter(absl::Status answer) : answer_(std::move(answer)) {}
+  void OnConnect(ConnectionId, const std::string&) override {}
+  absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest&) override {
+    return absl::InvalidArgumentError("no bulk");
+  }
+  void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget>, Responder responder) override {
+    EXPECT_EQ(request.method, static_cast<uint16_t>(StoreMethod::kHeartbeat));
+    HeartbeatRequest message;
+    EXPECT_EQ(Decode(request.control, message), absl::OkStatus());
+    stamp = message.stamp;
+    ++heartbeats;
+    if (!answer_.ok()) return responder.Fail(answer_);
+    responder.Send({});
+  }
+  void OnDisconnect(ConnectionId) override { ++disconnects; }
+
+  int heartbeats = 0;
+  int disconnects = 0;
+  Stamp stamp;
+
+ private:
+  const absl::Status answer_;
+};
+
+TEST(LeaseKeeperTest, BeatsByItselfUntilItIsDestroyed) {
+  TcpEventLoop loop;
+  TcpTransport transport(loop, kToken);
+  HeartbeatCounter first(absl::OkStatus());
+  HeartbeatCounter second(absl::OkStatus());
+  const auto first_listener = transport.Listen("127.0.0.1:0", first);
+  const auto second_listener = transport.Listen("127.0.0.1:0", second);
+  ASSERT_TRUE(first_listener.ok() && second_listener.ok());
+  auto keeper = std::make_unique<LeaseKeeper>(
+      kToken, std::vector<std::string>{(*first_listener)->address(), (*second_listener)->address()},
+      std::vector<Stamp>{{3, 7, 0}, {4, 7, 0}}, absl::Milliseconds(1));
+  loop.RunUntil([&] { return first.heartbeats >= 5 && second.heartbeats >= 5; }, absl::InfiniteFuture());
+  EXPECT_EQ(first.stamp, (Stamp{3, 7, 0}));
+  EXPECT_EQ(second.stamp, (Stamp{4, 7, 0}));
+  keeper.reset();
+  // A dead process's connections close; so do these.
+  loop.RunUntil([&] { return first.disconnects == 1 && second.disconnects == 1; }, absl::InfiniteFuture());
+}
+
+TEST(LeaseBeatTest, EndsWhenAnotherProcessHasTheRowAndGoesOnWithTheOthers) {
+  SimulatedClock clock;
+  SimulatedEventLoop loop(clock);
+  LoopbackNetwork network;
+  LoopbackTransport transport(network, loop);
+  HeartbeatCounter replaced(absl::FailedPreconditionError("replaced by a newer process"));
+  HeartbeatCounter other(absl::AbortedError("restarted without its model"));
+  const auto replaced_listener = transport.Listen("ps0:2222", replaced);
+  const auto other_listener = transport.Listen("ps1:2222", other);
+  ASSERT_TRUE(replaced_listener.ok() && other_listener.ok());
+  const LeaseBeat beat(transport, {"ps0:2222", "ps1:2222"}, {{3, 7, 0}, {4, 7, 0}}, absl::Seconds(1));
+  loop.RunUntil([] { return false; }, loop.Now() + absl::Seconds(20));
+  EXPECT_EQ(replaced.heartbeats, 1);
+  EXPECT_GE(other.heartbeats, 19);
+}
+
+}  // namespace
+}  // namespace muster::ps_server_test

@@ -1,0 +1,39 @@
+#include "muster/store/service/decoded_bulk.h"
+
+namespace muster {
+
+absl::Status DecodedBulk::Decode(const IncomingRequest& request) {
+  switch (static_cast<StoreMethod>(request.method)) {
+    case StoreMethod::kPushPull:
+      return muster::Decode(request.control, push_pull);
+    case StoreMethod::kInitialize:
+      return muster::Decode(request.control, initialize);
+    case StoreMethod::kGatherRows:
+    case StoreMethod::kPushRows:
+      return muster::Decode(request.control, rows);
+    case StoreMethod::kEnqueue:
+    case StoreMethod::kDequeue:
+    case StoreMethod::kCloseQueue:
+    case StoreMethod::kQueueSize:
+      return muster::Decode(request.control, queue);
+    default:
+      return absl::OkStatus();
+  }
+}
+
+std::unique_ptr<DecodedBulk> DecodedBulks::Take() {
+  if (spare_.empty()) return std::make_unique<DecodedBulk>();
+  std::unique_ptr<DecodedBulk> used = std::move(spare_.back());
+  spare_.pop_back();
+  return used;
+}
+
+void DecodedBulks::Reuse(std::unique_ptr<BulkTarget> used) {
+  // As many as pushes mostly come in at once.
+  constexpr size_t kMostSpare = 16;
+  std::unique_ptr<DecodedBulk> bulk(static_cast<DecodedBulk*>(used.release()));
+  bulk->Drop();
+  if (spare_.size() < kMostSpare) spare_.push_back(std::move(bulk));
+}
+
+}  // namespace muster

@@ -1,0 +1,17 @@
+// What a ps says about itself, as JSON (the answer to kStatus) and as the table of `muster ps --status`.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/store/service/store_service.h"
+
+namespace muster {
+
+// One JSON object; keys in docs/store_protocol.md.
+std::string StatusJson(const StoreService::View& view);
+
+// The same for people, from the JSON text. InvalidArgument: not such a text.
+absl::StatusOr<std::string> StatusTable(const std::string& json);
+
+}  // namespace muster

@@ -1,0 +1,221 @@
+// Parameter servers for tests: store services on one simulated loop, over a loopback network of their own and a disk in
+// memory, with clients to them that may meet scripted faults. Nothing sleeps; the same test gives the same run.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+#include "muster/base/files/memory_file_system.h"
+#include "muster/store/checkpoints/checkpoint_part.h"
+#include "muster/store/client/store_client.h"
+#include "muster/store/service/store_service.h"
+#include "muster/transport/fault/fault_transport.h"
+#include "muster/transport/loopback/loopback_transport.h"
+#include "muster/transport/simulated_event_loop.h"
+
+namespace muster {
+
+// What ps `ps` of `num_ps` holds of `variables`, placed round robin. The variables must be fit to be placed.
+inline StoreModel ModelOn(const std::vector<VariableSpec>& variables, const RuleSpec& rule, int num_ps = 1, int ps = 0,
+                          const Partitioning& partitioning = {}) {
+  return ModelOfPs(variables, *PlaceVariables(variables, num_ps, Placement::kRoundRobin, partitioning), rule, ps);
+}
+
+// What the arena holds now. No checkpoint may be under way.
+inline PartSnapshot TakeSnapshot(Arena& arena) {
+  MUSTER_CHECK(arena.FinishMark(arena.Mark()));
+  PartSnapshot snapshot = CopyAside(arena);
+  arena.DiscardAside();
+  return snapshot;
+}
+
+// The memory of a model as a worker has it, and the binding of a client to it. Not copied: the binding points into it.
+struct WorkerModel {
+  WorkerModel(const std::vector<VariableSpec>& variables, const RuleSpec& rule, int num_ps,
+              const Partitioning& partitioning = {}, Placement placement = Placement::kRoundRobin)
+      : memory(variables.size()) {
+    binding = {variables, *PlaceVariables(variables, num_ps, placement, partitioning), rule, {}};
+    for (size_t i = 0; i < variables.size(); ++i) {
+      memory[i].resize(variables[i].bytes());
+      binding.values.push_back(memory[i]);
+    }
+  }
+  WorkerModel(const WorkerModel&) = delete;
+  WorkerModel& operator=(const WorkerModel&) = delete;
+
+  // Floats and doubles: a wave of that phase; other types: its bytes.
+  void Fill(double phase) {
+    for (size_t i = 0; i < memory.size(); ++i) FillOne(i, phase + static_cast<double>(i));
+  }
+  template <typename T>
+  std::vector<T> Values(size_t variable) const {
+    std::vector<T> values(memory[variable].size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), memory[variable].data(), values.size() * sizeof(T));
+    return values;
+  }
+
+  std::vector<std::vector<std::byte>> memory;  // one a variable
+  ModelBinding binding;
+
+ private:
+  void FillOne(size_t variable, double phase) {
+    const auto fill = [&](auto zero) {
+      using T = decltype(zero);
+      for (size_t i = 0; i < memory[variable].size() / sizeof(T); ++i) {
+        const T value = static_cast<T>(100 * std::sin(phase + 0.37 * static_cast<double>(i)));
+        std::memcpy(memory[variable].data() + i * sizeof(T), &value, sizeof(T));
+      }
+    };
+    switch (binding.variables[variable].dtype) {
+      case DType::kFloat32:
+        return fill(float{});
+      case DType::kFloat64:
+        return fill(double{});
+      default:
+        return fill(int8_t{});
+    }
+  }
+};
+
+// Of a client's channels together.
+inline Channel::Stats TrafficOf(const StoreClient& client) {
+  Channel::Stats total;
+  for (int ps = 0; ps < client.num_ps(); ++ps) {
+    const Channel::Stats stats = client.TrafficStats(ps);
+    total.bytes_sent += stats.bytes_sent;
+    total.bytes_received += stats.bytes_received;
+    total.calls += stats.calls;
+  }
+  return total;
+}
+
+class SimulatedStore {
+ public:
+  // `direct`: the ps give their memory to whoever wants to apply his updates himself.
+  SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = {}, ArenaProbe* probe = nullptr,
+                 bool direct = false)
+      : workers_(std::move(workers)), lease_(lease), probe_(probe), direct_(direct) {
+    for (int i = 0; i < num_ps; ++i) {
+      memories_.push_back(*ArenaMemory::Create());
+      addresses_.push_back(absl::StrCat("ps", i, ":2222"));
+      servers_.emplace_back();
+      StartPs(i);
+    }
+  }
+  ~SimulatedStore() {
+    for (size_t i = 0; i < servers_.size(); ++i) KillPs(static_cast<int>(i));
+  }
+  SimulatedStore(const SimulatedStore&) = delete;
+  SimulatedStore& operator=(const SimulatedStore&) = delete;
+
+  // As a process that is killed: its connections break, its memory is gone but for what the supervisor keeps.
+  void KillPs(int ps) {
+    servers_[ps].listener.reset();
+    servers_[ps].wrapper.reset();
+    servers_[ps].service.reset();
+    servers_[ps].port.reset();
+  }
+  // As by hand: the supervisor, and what it kept, are gone too.
+  void LosePs(int ps) {
+    KillPs(ps);
+    memories_[ps] = *ArenaMemory::Create();
+  }
+  // Stands between the ps that are started from now on and their clients.
+  std::function<std::unique_ptr<RequestHandler>(StoreService&)> wrap;
+  // … don't give their memory away any more.
+  void KeepMemories() { direct_ = false; }
+  // A new life under the old address. `files`: the disk that this ps sees, if not everybody's.
+  void StartPs(int ps, FileSystem* files = nullptr) {
+    Server& server = servers_[ps];
+    server.transport = std::make_unique<LoopbackTransport>(network, loop);
+    if (direct_) server.port = *ArenaPort::Open();
+    server.service = std::make_unique<StoreService>(
+        loop, StoreOptions{.task = absl::StrCat("ps:", ps),
+                           .lead = ps == 0,
+                           .workers = workers_,
+                           .lease = lease_,
+                           .incarnation = ++incarnations_,
+                           .files = files != nullptr ? files : &this->files,
+                           .background = [this](absl::AnyInvocable<void()> task) { loop.Post(std::move(task)); },
+                           .memory = *ArenaMemory::Adopt(memories_[ps]->fd()),
+                           .port = server.port.get(),
+                           .probe = probe_});
+    MUSTER_CHECK(server.service->Recover().ok());
+    if (wrap) server.wrapper = wrap(*server.service);
+    RequestHandler& handler = server.wrapper ? *server.wrapper : *server.service;
+    auto listener = server.transport->Listen(addresses_[ps], handler);
+    MUSTER_CHECK(listener.ok());
+    server.listener = *std::move(listener);
+  }
+
+  StoreService& service(int ps) { return *servers_[ps].service; }
+  PartSnapshot Snapshot(int ps) { return TakeSnapshot(*service(ps).MakeView().arena); }
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+  // A process that is `task`. Each gets its own connections, and an incarnation of its own.
+  std::unique_ptr<StoreClient> Client(const std::string& task, StoreClientOptions options = {}) {
+    return std::make_unique<StoreClient>(clients_, addresses_, Complete(task, std::move(options)));
+  }
+  // Its requests meet the faults of `script`, which must outlive the client.
+  std::unique_ptr<StoreClient> Client(const std::string& task, FaultScript& script, StoreClientOptions options = {}) {
+    faulty_.push_back(std::make_unique<FaultTransport>(clients_, script));
+    return std::make_unique<StoreClient>(*faulty_.back(), addresses_, Complete(task, std::move(options)));
+  }
+
+  // For clients of other kinds: the network as processes reach it, without faults or with those of `script`, which must
+  // outlive the store.
+  Transport& client_transport() { return clients_; }
+  Transport& client_transport(FaultScript& script) {
+    faulty_.push_back(std::make_unique<FaultTransport>(clients_, script));
+    return *faulty_.back();
+  }
+
+  // Lets `duration` pass, with all that happens in it.
+  void Pass(absl::Duration duration) {
+    const absl::Time until = loop.Now() + duration;
+    loop.RunUntil([] { return false; }, until);
+  }
+
+  SimulatedClock clock;
+  SimulatedEventLoop loop{clock};
+  LoopbackNetwork network;
+  MemoryFileSystem files;
+
+ private:
+  struct Server {
+    std::unique_ptr<LoopbackTransport> transport;
+    std::unique_ptr<ArenaPort> port;
+    std::unique_ptr<StoreService> service;
+    std::unique_ptr<RequestHandler> wrapper;  // may be null
+    std::unique_ptr<Listener> listener;
+  };
+
+  StoreClientOptions Complete(const std::string& task, StoreClientOptions options) {
+    options.task = task;
+    options.incarnation = ++incarnations_;
+    options.round_sleep = absl::ZeroDuration();
+    options.where = absl::StrCat("life ", options.incarnation);
+    return options;
+  }
+
+  const std::vector<std::string> workers_;
+  const LeaseOptions lease_;
+  ArenaProbe* const probe_;
+  bool direct_;
+  std::vector<std::shared_ptr<ArenaMemory>> memories_;  // what the supervisor keeps of each ps
+  std::vector<std::string> addresses_;
+  std::vector<Server> servers_;
+  LoopbackTransport clients_{network, loop};
+  std::vector<std::unique_ptr<FaultTransport>> faulty_;
+  uint64_t incarnations_ = 100;
+};
+
+}  // namespace muster

@@ -1,0 +1,83 @@
+// How a worker's updates get into the variables, for tests of what must hold whichever way it is: exactly once,
+// deadlines, authentication, clean ends. A way is who applies an update, what it travels through, and when it leaves.
+// Value-parameterised tests take one of the lists; what makes no sense for one of its ways is left out by name, with
+// the reason beside it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "muster/store/model/apply_choice.h"
+#include "muster/transport/transport_choice.h"
+
+namespace muster {
+
+// When an update leaves its worker.
+enum class Sending : uint8_t {
+  kWhole,      // in one message, when all of it is computed
+  kInParts,    // stripe by stripe, while others are computed
+  kPipelined,  // stripe by stripe, while the next minibatch is computed
+};
+
+struct Way {
+  const char* name = "";
+  ApplyChoice apply = ApplyChoice::kServer;
+  // Of real connections; in a simulated world there are none.
+  TransportChoice transport = TransportChoice::kAuto;
+  Sending sending = Sending::kWhole;
+
+  bool direct() const { return apply == ApplyChoice::kDirect; }
+  bool pipelined() const { return sending == Sending::kPipelined; }
+  // StoreClientOptions::part_bytes: every stripe by itself, or none.
+  size_t part_bytes() const { return sending == Sending::kWhole ? 0 : 1; }
+};
+
+inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+// Who applies an update himself sends nothing: neither transports nor parts are any of his.
+inline constexpr Way kDirectly = {.name = "Direct", .apply = ApplyChoice::kDirect};
+
+// Between processes, or threads with sockets between them.
+inline const std::vector<Way> kWays = {
+    kDirectly,
+    {.name = "SharedMemory"},
+    {.name = "Tcp", .transport = TransportChoice::kTcp},
+    {.name = "SharedMemoryInParts", .sending = Sending::kInParts},
+    {.name = "SharedMemoryPipelined", .sending = Sending::kPipelined},
+    {.name = "TcpInParts", .transport = TransportChoice::kTcp, .sending = Sending::kInParts},
+    {.name = "TcpPipelined", .transport = TransportChoice::kTcp, .sending = Sending::kPipelined},
+};
+
+// … for what doesn't depend on when an update leaves.
+inline const std::vector<Way> kWholeWays = {kWays[0], kWays[1], kWays[2]};
+
+// On one simulated loop, where messages are handed over and nothing lies between.
+inline const std::vector<Way> kSimulatedWays = {
+    kDirectly,
+    {.name = "Server"},
+    {.name = "ServerInParts", .sending = Sending::kInParts},
+    {.name = "ServerPipelined", .sending = Sending::kPipelined},
+};
+
+// … where there is no algorithm, whose business pipelining is.
+inline const std::vector<Way> kStoreWays(kSimulatedWays.begin(), kSimulatedWays.begin() + 3);
+
+inline std::vector<Way> Without(const std::vector<Way>& ways, std::initializer_list<const char*> names) {
+  std::vector<Way> rest;
+  for (const Way& way : ways) {
+    bool left_out = false;
+    for (const char* name : names) left_out = left_out || std::string(name) == way.name;
+    if (!left_out) rest.push_back(way);
+  }
+  return rest;
+}
+
+inline std::string NameOfWay(const ::testing::TestParamInfo<Way>& info) { return info.param.name; }
+
+}  // namespace muster

@@ -1,0 +1,104 @@
+#include "muster/store/work/work_queue_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+// How often it is looked whether there is work now, or a stop: what a worker loses at most at the end of the last
+// epoch.
+constexpr absl::Duration kLookForWork = absl::Milliseconds(100);
+// Of a ps that is silent it is asked again; the number says that it is the same question.
+constexpr absl::Duration kAskForWorkAgain = absl::Seconds(5);
+
+// Not a word of the ps, but of the way there.
+bool IsSilence(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
+
+}  // namespace
+
+WorkQueueClient::WorkQueueClient(Transport& transport, std::string address, WorkSpec spec,
+                                 std::shared_ptr<WorkTally> tally, WorkQueueClientOptions options)
+    : transport_(transport),
+      loop_(transport.loop()),
+      address_(std::move(address)),
+      spec_(std::move(spec)),
+      tally_(std::move(tally)),
+      options_(std::move(options)) {}
+
+absl::Status WorkQueueClient::Named(const absl::Status& status) const {
+  return {status.code(),
+          absl::StrCat("work queue '", spec_.name, "' on ", options_.ps, " (", address_, "): ", status.message())};
+}
+
+bool WorkQueueClient::Pause() {
+  loop_.RunUntil([this] { return stopping(); }, loop_.Now() + kLookForWork);
+  return !stopping();
+}
+
+absl::StatusOr<TakeWorkReply> WorkQueueClient::Ask(const TakeWorkRequest& request) {
+  const absl::Time give_up = loop_.Now() + options_.patience;
+  bool said = false;
+  if (channel_ == nullptr) channel_ = transport_.Connect(address_);
+  for (;;) {
+    bool answered = false;
+    absl::StatusOr<Reply> answer = absl::UnknownError("not answered");
+    const Channel::CallId call = channel_->Call({.method = static_cast<uint16_t>(StoreMethod::kTakeWork),
+                                                 .control = Encode(request),
+                                                 .deadline = std::min(give_up, loop_.Now() + kAskForWorkAgain)},
+                                                [&](absl::StatusOr<Reply>& reply) {
+                                                  answer = std::move(reply);
+                                                  answered = true;
+                                                });
+    while (!answered && !stopping()) loop_.RunUntil([&] { return answered || stopping(); }, loop_.Now() + kLookForWork);
+    const bool given_up = !answered;
+    if (given_up) {
+      channel_->Cancel(call);
+      loop_.RunUntil([&] { return answered; }, absl::InfiniteFuture());
+    }
+    TakeWorkReply reply;
+    if (answer.ok()) {
+      RETURN_IF_ERROR(Named(Decode(answer->control, reply)));
+      return reply;
+    }
+    if (given_up) return Named(absl::CancelledError("a stop was requested"));
+    // Training has ended: there is nothing to do any more.
+    if (absl::IsCancelled(answer.status())) return TakeWorkReply{.answer = WorkAnswer::kEnd};
+    // It was restarted without its memory. The session joins again once it hears of it: by its next push, or, where
+    // who trains waits for this very unit, from here.
+    if (absl::IsAborted(answer.status()))
+      return tally_->Idle() ? absl::StatusOr<TakeWorkReply>(Named(answer.status())) : TakeWorkReply();
+    if (!IsSilence(answer.status())) return Named(answer.status());
+    if (loop_.Now() >= give_up) return Named(absl::UnavailableError(answer.status().message()));
+    if (!std::exchange(said, true)) LogWarning(Named(answer.status()).message(), "; trying again");
+    if (!Pause()) return Named(absl::CancelledError("a stop was requested"));
+  }
+}
+
+absl::StatusOr<std::optional<WorkUnit>> WorkQueueClient::Take() {
+  for (;;) {
+    if (stopping()) return Named(absl::CancelledError("a stop was requested"));
+    TakeWorkRequest request = tally_->Ask();
+    request.spec = spec_;
+    if (request.stamp.incarnation != 0) {
+      ASSIGN_OR_RETURN(const TakeWorkReply reply, Ask(request));
+      if (reply.answer == WorkAnswer::kEnd) return std::nullopt;
+      if (reply.answer == WorkAnswer::kUnit) {
+        tally_->Taken(reply.ticket);
+        return WorkUnit{reply.epoch, reply.begin, reply.end};
+      }
+    }
+    if (!Pause()) return Named(absl::CancelledError("a stop was requested"));
+  }
+}
+
+absl::Status WorkQueueClient::Done() {
+  tally_->Over();
+  return absl::OkStatus();
+}
+
+}  // namespace muster

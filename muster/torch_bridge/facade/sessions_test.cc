@@ -1,0 +1,251 @@
+#include "muster/torch_bridge/facade/sessions.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "muster/optim/rule_options.h"
+#include "muster/torch_bridge/facade/summaries.h"
+#include "muster/train/hooks/hooks.h"
+
+namespace muster::sessions_test {
+namespace {
+
+class SessionsTest : public ::testing::Test {
+ protected:
+  // As a program's: in whatever session it is computed, it may say what TensorBoard is to show.
+  torch::Tensor Loss() {
+    auto loss = torch::mse_loss(net_(torch::ones({2, 4})), torch::ones({2, 1}));
+    summary::Scalar("mse", loss);
+    summary::Histogram("weights", net_->weight);
+    return loss;
+  }
+  std::string NewDirectory() {
+    std::string directory = testing::TempDir() + "sessions_test_XXXXXX";
+    EXPECT_NE(mkdtemp(directory.data()), nullptr);
+    return directory;
+  }
+  static absl::StatusCode CodeOf(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.status().code();
+    }
+    return absl::StatusCode::kOk;
+  }
+
+  std::unique_ptr<Server> server_ = Server::CreateLocal();
+  torch::nn::Linear net_{4, 1};
+  Replica replica_{*server_, net_};
+  Trainer trainer_ = Asynchronous(replica_, Sgd({.learning_rate = 0.1}));
+};
+
+TEST_F(SessionsTest, AMonitoredSessionHasTheCreatorsScaffoldAndNoHooksOfItsOwn) {
+  const std::string directory = NewDirectory();
+  int initialised = 0;
+  const auto creator = std::make_shared<ChiefSessionCreator>(SessionCreatorOptions{
+      .scaffold = std::make_shared<Scaffold>(ScaffoldOptions{.init = [&] { return ++initialised, absl::OkStatus(); }}),
+      .checkpoint_dir = directory});
+  MonitoredSession session(*server_, creator, {StopAtStep({.last_step = 3})});
+  while (!session.ShouldStop()) session.Run(trainer_, [&] { return Loss(); });
+  session.Close();
+  EXPECT_EQ(initialised, 1);
+  EXPECT_EQ(session.last_checkpoint(), "");
+  EXPECT_EQ(CodeOf([&] { session.Run(trainer_, [&] { return Loss(); }); }), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(SessionsTest, AStepFunctionRunsWithAndWithoutHooksAndEndsTheTraining) {
+  MonitoredTrainingSession session(*server_, {});
+  bool after = false;
+  while (!session.ShouldStop())
+    session.RunStepFn([&](MonitoredSession::StepContext& context) {
+      EXPECT_EQ(context.session().Run(trainer_, [&] { return Loss(); }).global_step, 1);
+      context.RunWithHooks(trainer_, [&] { return Loss(); });
+      context.RequestStop();
+      after = true;
+    });
+  EXPECT_FALSE(after) << "RequestStop leaves the function";
+  EXPECT_EQ(session.global_step(), 2);
+}
+
+TEST_F(SessionsTest, ALossOfAStepFunctionMayEndTheTraining) {
+  for (const bool hooked : {true, false}) {
+    const auto server = Server::CreateLocal();
+    torch::nn::Linear net(4, 1);
+    Replica replica(*server, net);
+    Trainer trainer = Asynchronous(replica, Sgd());
+    MonitoredTrainingSession session(*server, {});
+    session.Run(trainer, [&] { return net(torch::ones({2, 4})).mean(); });
+    bool after = false;
+    session.RunStepFn([&](MonitoredSession::StepContext& context) {
+      const auto loss = [&]() -> torch::Tensor { context.RequestStop(); };
+      hooked ? context.RunWithHooks(trainer, loss) : static_cast<void>(context.session().Run(trainer, loss));
+      after = true;
+    });
+    EXPECT_FALSE(after) << "RequestStop leaves the function too";
+    EXPECT_TRUE(session.ShouldStop());
+    EXPECT_EQ(session.global_step(), 1) << "the step that was under way isn't made";
+    session.Close();
+  }
+}
+
+TEST_F(SessionsTest, WhatAStepFunctionThrowsIsThrownOn) {
+  MonitoredTrainingSession session(*server_, {});
+  EXPECT_THROW(session.RunStepFn([](MonitoredSession::StepContext&) { throw std::out_of_range("nine"); }),
+               std::out_of_range);
+  EXPECT_EQ(CodeOf([&] {
+              session.RunStepFn([](MonitoredSession::StepContext&) { throw Error(absl::DataLossError("bad")); });
+            }),
+            absl::StatusCode::kDataLoss);
+}
+
+TEST_F(SessionsTest, TheEndOfTheInputIsACleanEnd) {
+  MonitoredTrainingSession session(*server_, {});
+  session.Run(trainer_, [&]() -> torch::Tensor { throw Error(absl::OutOfRangeError("end of input")); });
+  EXPECT_TRUE(session.ShouldStop());
+}
+
+TEST_F(SessionsTest, ASingularSessionHasARawSession) {
+  SingularMonitoredSession session(*server_, {StopAtStep({.last_step = 1})});
+  EXPECT_TRUE(session.is_chief());
+  EXPECT_EQ(session.raw_session().Run(trainer_, [&] { return Loss(); }).global_step, 1);
+  EXPECT_FALSE(session.ShouldStop()) << "no hook saw it";
+}
+
+TEST_F(SessionsTest, ASupervisorTrainsAndSavesWhereItIsTold) {
+  const std::string directory = NewDirectory();
+  Server& server = *server_;
+  Trainer& trainer = trainer_;
+  const auto loss = [this] { return Loss(); };
+  std::string saved;
+  // [supervisor]
+  TorchSupervisor supervisor(server, {.logdir = directory, .save_model_secs = 0});
+  supervisor.ManagedSession([&](TorchSupervisor& session) {
+    for (int i = 0; i < 3; ++i) session.Run(trainer, loss);
+    saved = session.Save();
+  });
+  // [/supervisor]
+  EXPECT_EQ(saved, directory + "/model.ckpt-3");
+  EXPECT_TRUE(supervisor.ShouldStop());
+}
+
+TEST_F(SessionsTest, ASupervisorsServicesMayBeStartedLater) {
+  const std::string directory = NewDirectory();
+  TorchSupervisor supervisor(*server_, {.logdir = directory, .save_summaries_secs = 0, .save_model_secs = 0});
+  EXPECT_EQ(CodeOf([&] { supervisor.StartStandardServices(); }), absl::StatusCode::kFailedPrecondition);
+  supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false);
+  supervisor.StartStandardServices();
+  supervisor.Stop();
+}
+
+TEST_F(SessionsTest, ASingularSessionGoesOnFromTheCheckpointItIsGiven) {
+  const std::string directory = NewDirectory();
+  std::string second;
+  torch::Tensor weight;
+  TorchSupervisor supervisor(*server_, {.logdir = directory, .save_model_secs = 0});
+  supervisor.ManagedSession([&](TorchSupervisor& session) {
+    for (int i = 0; i < 3; ++i) {
+      if (session.Run(trainer_, [this] { return Loss(); }).global_step != 2) continue;
+      second = session.Save();
+      weight = net_->weight.detach().clone();
+    }
+    session.Save();
+  });
+  const auto server = Server::CreateLocal();
+  torch::nn::Linear net(4, 1);
+  Replica replica(*server, net);
+  const Trainer trainer = Asynchronous(replica, Sgd({.learning_rate = 0.1}));
+  SingularMonitoredSession session(*server, {}, {.checkpoint_filename_with_path = second});
+  EXPECT_EQ(session.global_step(), 2) << "the newest is of step 3";
+  EXPECT_TRUE(torch::equal(net->weight, weight));
+}
+
+TEST_F(SessionsTest, ASupervisorInALoopOfOnesOwn) {
+  TorchSupervisor supervisor(*server_, {.logdir = NewDirectory()});
+  supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false);
+  while (!supervisor.ShouldStop()) {
+    if (supervisor.Run(trainer_, [&] { return Loss(); }).global_step == 3) supervisor.RequestStop();
+  }
+  supervisor.Stop();
+  EXPECT_EQ(supervisor.supervisor().global_step(), 3);
+  EXPECT_EQ(CodeOf([&] { supervisor.Save(); }), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(SessionsTest, TheProgramsOfTheManual) {
+  const std::string directory = NewDirectory();
+  Server& server = *server_;
+  torch::nn::Linear& net = net_;
+  Trainer& trainer = trainer_;
+  const auto loss = [this] { return Loss(); };
+  {
+    // [scaffold]
+    const auto init = [&] {  // the chief's, where there is no checkpoint
+      const torch::NoGradGuard no_grad;
+      net->weight.fill_(1);
+      return absl::OkStatus();
+    };
+    const auto scaffold =
+        std::make_shared<Scaffold>(ScaffoldOptions{.init = init, .summary = [] { return summary::MergeAll(); }});
+    MonitoredTrainingSession session(server, {.checkpoint_dir = directory, .scaffold = scaffold},
+                                     {StopAtStep({.last_step = 3})});
+    while (!session.ShouldStop()) session.Run(trainer, loss);
+    // [/scaffold]
+    session.Close();
+    EXPECT_EQ(session.last_checkpoint(), directory + "/model.ckpt-3");
+  }
+}
+
+TEST_F(SessionsTest, ASupervisorsConfigIsHeededWhereTheModuleIsPlaced) {
+  SupervisorOptions options;
+  options.config.gpu_options.visible_device_list = "the second";
+  EXPECT_THROW(TorchSupervisor(*server_, options), Error);
+}
+
+TEST_F(SessionsTest, WhatTheBodyThrowsIsThrownOnAfterTheStop) {
+  TorchSupervisor supervisor(*server_, {});
+  EXPECT_THROW(supervisor.ManagedSession([](TorchSupervisor&) { throw std::out_of_range("nine"); }), std::out_of_range);
+  EXPECT_TRUE(supervisor.ShouldStop());
+}
+
+TEST_F(SessionsTest, ATrainerThatIsNotTheSessionsIsRefused) {
+  torch::nn::Linear other_net(4, 1);
+  Replica other_replica(*server_, other_net);
+  Trainer other = Asynchronous(other_replica, Sgd());
+  Trainer last = Asynchronous(replica_, Sgd({.learning_rate = 0.2}));
+  MonitoredTrainingSession session(*server_, {});
+  EXPECT_EQ(CodeOf([&] { session.Run(trainer_, [&] { return Loss(); }); }), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(CodeOf([&] { session.Run(other, [&] { return Loss(); }); }), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(session.global_step(), 0);
+  session.Run(last, [&] { return Loss(); });
+  EXPECT_EQ(session.global_step(), 1);
+}
+
+TEST_F(SessionsTest, ALossThatRunsItsOwnSessionIsRefused) {
+  MonitoredTrainingSession session(*server_, {});
+  EXPECT_EQ(CodeOf([&] {
+              session.Run(trainer_, [&] {
+                session.Run(trainer_, [&] { return Loss(); });
+                return Loss();
+              });
+            }),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(CodeOf([&] { session.Run(trainer_, [&] { return session.Close(), Loss(); }); }),
+            absl::StatusCode::kFailedPrecondition);
+  session.Run(trainer_, [&] { return Loss(); });
+  EXPECT_EQ(session.global_step(), 1);
+  session.Close();
+  session.Close();
+}
+
+TEST_F(SessionsTest, TrainsByASyncReplicasOptimizer) {
+  SyncReplicasOptimizer optimizer(Sgd({.learning_rate = 0.1}), 1);
+  Trainer trainer = Synchronous(replica_, optimizer);
+  MonitoredTrainingSession session(*server_, {}, {optimizer.MakeSessionRunHook(true)});
+  session.Run(trainer, [&] { return Loss(); });
+  EXPECT_EQ(session.global_step(), 1);
+}
+
+}  // namespace
+}  // namespace muster::sessions_test

@@ -1,0 +1,76 @@
+#include "muster/torch_bridge/module/session_devices.h"
+
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/cluster/identity/compute_device.h"
+#include "muster/torch_bridge/module/module_source.h"
+#include "muster/torch_bridge/module/torch_status.h"
+#include "muster/torch_bridge/module/torch_version.h"
+
+namespace muster {
+namespace {
+
+void SetThreads(const SessionConfig& config) {
+  if (const int threads = config.intra_op_parallelism_threads; threads > 0 && threads != at::get_num_threads()) {
+    at::set_num_threads(threads);
+    LogInfo("computes with ", threads, threads == 1 ? " thread" : " threads", " (the session's config says so)");
+  }
+  const int beside = config.inter_op_parallelism_threads;
+  if (beside == 0 || beside == at::get_num_interop_threads()) return;
+  const absl::Status set = CatchTorch("inter_op_parallelism_threads", [beside] {
+    at::set_num_interop_threads(beside);
+    return absl::OkStatus();
+  });
+  if (!set.ok())
+    LogWarning("inter_op_parallelism_threads stays ", at::get_num_interop_threads(), " instead of ", beside,
+               ": libtorch lets it be set once in a process, before its first use");
+}
+
+// Only of who computes on a GPU.
+void SetGpuOptions(const GpuOptions& options) {
+  if (!options.allow_growth.value_or(true))
+    LogLineOnce(LogLevel::kInfo,
+                "gpu_options.allow_growth = false can't be had: libtorch takes a GPU's memory as it needs it");
+  const double fraction = options.per_process_gpu_memory_fraction;
+  if (fraction == 0) return;
+  const absl::Status limited = CatchTorch("gpu_options.per_process_gpu_memory_fraction", [fraction] {
+    LimitGpuMemory(fraction);
+    return absl::OkStatus();
+  });
+  if (!limited.ok())
+    LogLineOnce(LogLevel::kWarning,
+                absl::StrCat("a GPU's memory is not limited, as this libtorch can't: ", limited.message()));
+}
+
+}  // namespace
+
+absl::Status PrepareDevices(Node& node, const SessionConfig& config, SessionEnvironment& environment) {
+  RETURN_IF_ERROR(CheckSessionConfig(config));
+  const ComputeDevice asked = node.asked_device();
+  // Nothing of CUDA is touched unless a GPU is asked for.
+  const int gpus = asked.gpu ? static_cast<int>(torch::cuda::device_count()) : 0;
+  ASSIGN_OR_RETURN(const PlacedComputation placed,
+                   PlaceComputation(asked, gpus, config.gpu_options.visible_device_list, config.allow_soft_placement));
+  if (!placed.notice.empty()) LogWarning(placed.notice);
+  SetThreads(config);
+  torch::Device device = torch::kCPU;
+  if (placed.device.gpu) {
+    SetGpuOptions(config.gpu_options);
+    device = torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(placed.gpu));
+    LogInfo("computes on ", placed.device.ToString(), ", which is GPU ", placed.gpu, " of this host");
+  }
+  auto* module = dynamic_cast<ModuleSource*>(&environment.algorithm->source());
+  if (module == nullptr && placed.device.gpu)
+    return absl::UnimplementedError(
+        absl::StrCat("what is trained is no torch module, and can't compute on ", asked.ToString()));
+  if (module != nullptr) RETURN_IF_ERROR(module->ComputeOn(device));
+  node.ComputeOn(placed.device);
+  environment.place.device = placed.device;
+  return absl::OkStatus();
+}
+
+}  // namespace muster

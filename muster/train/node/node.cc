@@ -1,0 +1,268 @@
+#include "muster/train/node/node.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/base/log.h"
+#include "muster/base/os/flush_denormals.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
+#include "muster/store/messages/incarnation.h"
+#include "muster/train/watch/training_status.h"
+#include "muster/transport/loopback/loopback_transport.h"
+#include "muster/transport/tcp/tcp_transport.h"
+
+namespace muster {
+namespace {
+
+constexpr char kLocalAddress[] = "localhost:0";
+
+}  // namespace
+
+Node::Node(const TaskConfig& task, NodeOptions options)
+    : task_(task), options_(std::move(options)), started_(RealClock().Now()) {}
+
+Node::~Node() = default;
+
+absl::StatusOr<std::unique_ptr<Node>> Node::Create(const TaskConfig& task, NodeOptions options) {
+  if (options.threads < 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("NodeOptions::threads is ", options.threads, "; accepted: 0, by the cores of this host, or more"));
+  // First of all, as threads inherit it.
+  if (options.flush_denormals) FlushDenormals();
+  auto node = std::unique_ptr<Node>(new Node(task, std::move(options)));
+  RETURN_IF_ERROR(node->StartObserving());
+  if (task.is_ps()) {
+    RETURN_IF_ERROR(node->StartPs());
+    return node;
+  }
+  if (task.is_evaluator()) return node;
+  node->stop_signal_ = std::make_unique<StopSignal>([loop = &node->loop_] { loop->Post([] {}); });
+  // Without ps every worker has a store of its own.
+  if (task.num_ps() == 0) {
+    RETURN_IF_ERROR(node->StartLocalStore());
+    return node;
+  }
+  node->transport_ = std::make_unique<TcpTransport>(
+      node->loop_, node->options_.token,
+      TcpOptions{.shared_memory = {.enabled = node->options_.transport == TransportChoice::kAuto}});
+  node->StartClient(task.ps_addresses());
+  return node;
+}
+
+absl::Status Node::StartObserving() {
+  const std::string name = task_.task().ToString();
+  ASSIGN_OR_RETURN(tracer_, Tracer::Open({.path = task_.trace_part(), .task = name}, PosixFileSystem(), trace_clock_));
+  if (tracer_->writes()) LogInfo("a trace of ", name, " goes to ", tracer_->path());
+  const std::vector<std::string> ps = task_.ps_addresses();
+  const bool is_reference = task_.is_ps() && task_.task().index == 0;
+  if (tracer_->writes() && !ps.empty() && !is_reference)
+    clock_probe_ = std::make_unique<ClockProbe>(options_.token, ps[0], *tracer_);
+  if (task_.is_ps()) return absl::OkStatus();
+  if (task_.is_evaluator()) metrics_.state.Set(static_cast<double>(TrainingState::kEvaluating));
+  training_ = tracer_->AddTrack("training");
+  if (!task_.status_address()) return absl::OkStatus();
+  const TrainingView view{
+      .task = name, .metrics = &metrics_, .track = training_, .clock = &RealClock(), .started = started_};
+  ASSIGN_OR_RETURN(status_server_,
+                   StatusServer::Start(*task_.status_address(),
+                                       {.title = name,
+                                        .status = [view] { return TrainingStatusJson(view); },
+                                        .text = TrainingStatusText,
+                                        .metrics = [view](const std::string&) { return TrainingMetricsText(view); }}));
+  LogInfo(name, " shows its status at ", status_server_->url());
+  return absl::OkStatus();
+}
+
+absl::Status Node::StartPs() {
+  if (asked_device().gpu)
+    LogInfo("a ps never touches a GPU: ", asked_device().ToString(), " is for the tasks that compute");
+  std::vector<std::string> workers;
+  for (const TaskId& worker : task_.worker_tasks()) workers.push_back(worker.ToString());
+  std::shared_ptr<ArenaMemory> memory;
+  if (!options_.arena_fd.empty()) {
+    int fd = -1;
+    if (!absl::SimpleAtoi(options_.arena_fd, &fd))
+      return absl::InvalidArgumentError(absl::StrCat("MUSTER_ARENA_FD is '", options_.arena_fd,
+                                                     "'; accepted: the number of an inherited descriptor"));
+    ASSIGN_OR_RETURN(memory, ArenaMemory::Adopt(fd));
+  }
+  ASSIGN_OR_RETURN(ps_, PsServer::Start({.address = task_.master(),
+                                         .token = options_.token,
+                                         .store = {.task = task_.task().ToString(),
+                                                   .lead = task_.task().index == 0,
+                                                   .workers = std::move(workers),
+                                                   .lease = options_.lease,
+                                                   .memory = std::move(memory)},
+                                         .transport = options_.transport,
+                                         .direct = options_.apply != ApplyChoice::kServer,
+                                         .tracer = tracer_.get(),
+                                         .status_address = task_.status_address()}));
+  return absl::OkStatus();
+}
+
+absl::Status Node::StartLocalStore() {
+  transport_ = std::make_unique<LoopbackTransport>(network_, loop_);
+  background_ = std::make_unique<BackgroundThread>();
+  if (HasOwnCopy() && (options_.apply != ApplyChoice::kAuto || options_.wire.narrow()))
+    LogWarning(
+        "who applies, and the precision on the wire, can be chosen with ps alone: here each worker updates its own "
+        "copy of the model, in fp32");
+  if (ApplyOfClient() != ApplyChoice::kServer) port_ = ArenaPort::OpenOrWarn();
+  // This process is its only client: however long it thinks between two steps, it is alive.
+  const LeaseOptions never_lost = {.lease = absl::InfiniteDuration(), .abandoned_after = absl::InfiniteDuration()};
+  work_ = std::make_shared<WorkQueue>(/*clients=*/1);
+  local_store_ = std::make_unique<StoreService>(
+      loop_, StoreOptions{.workers = {task_.task().ToString()},
+                          .lease = never_lost,
+                          .files = &PosixFileSystem(),
+                          .background = [this](absl::AnyInvocable<void()> task) { background_->Run(std::move(task)); },
+                          .one_process = true,
+                          .port = port_.get(),
+                          .track = tracer_->AddTrack("service"),
+                          .work = work_});
+  ASSIGN_OR_RETURN(local_listener_, transport_->Listen(kLocalAddress, *local_store_));
+  local_store_->SetListenerStats([this] { return local_listener_->stats(); });
+  StartClient({local_listener_->address()});
+  return absl::OkStatus();
+}
+
+void Node::StartClient(std::vector<std::string> ps_addresses) {
+  client_ =
+      std::make_unique<StoreClient>(*transport_, std::move(ps_addresses),
+                                    StoreClientOptions{.task = task_.task().ToString(),
+                                                       .where = ThisProcess(),
+                                                       .incarnation = NewIncarnation(),
+                                                       .patience = options_.patience,
+                                                       .join_patience = options_.lease.lease + absl::Seconds(2),
+                                                       .stop_requested = [this] { return stop_signal_->raised(); },
+                                                       .stop_patience = options_.stop_patience,
+                                                       .apply = ApplyOfClient(),
+                                                       .tcp_asked_for = options_.transport == TransportChoice::kTcp,
+                                                       .wire = WireOfClient(),
+                                                       .probe = options_.probe,
+                                                       .track = training_,
+                                                       .part_bytes = options_.part_bytes});
+}
+
+bool Node::HasOwnCopy() const { return task_.distributed() && task_.num_ps() == 0; }
+
+ApplyChoice Node::ApplyOfClient() const { return HasOwnCopy() ? ApplyChoice::kAuto : options_.apply; }
+
+WireOptions Node::WireOfClient() const { return HasOwnCopy() ? WireOptions() : options_.wire; }
+
+void Node::StartHeartbeats() {
+  if (local_store_ || lease_keeper_) return;
+  std::vector<Stamp> stamps;
+  for (int ps = 0; ps < client_->num_ps(); ++ps) stamps.push_back(client_->HeartbeatStamp(ps));
+  lease_keeper_ =
+      std::make_unique<LeaseKeeper>(options_.token, client_->addresses(), std::move(stamps), options_.lease.lease / 4);
+}
+
+std::string Node::Target() const {
+  const std::string address = task_.master();
+  return address.empty() ? "" : absl::StrCat("muster://", address);
+}
+
+std::vector<std::string> Node::Devices() const {
+  std::vector<std::string> devices = {TaskDevice(task_.task(), {})};
+  if (device_.gpu) devices.push_back(TaskDevice(task_.task(), device_));
+  return devices;
+}
+
+SessionPlace Node::MakeSessionPlace() const {
+  SessionPlace place{.task = task_.task(), .device = device_};
+  for (const auto& [index, address] : task_.cluster().tasks(kPsJob)) place.ps.push_back({kPsJob, index});
+  if (HasOwnCopy()) place.peers = task_.worker_tasks();
+  return place;
+}
+
+absl::Status Node::Join() {
+  if (!ps_)
+    return absl::FailedPreconditionError(absl::StrCat(task_.task().ToString(), " is no ps and has nothing to serve"));
+  return ps_->Join();
+}
+
+// A second session would train nothing, as the ps know this task as done, or its end would be the first one's.
+absl::Status Node::CheckFirstSession() const {
+  const bool open = !session_.expired();
+  const bool ended = metrics_.state.value() == static_cast<double>(TrainingState::kEnded);
+  if (!open && !ended) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "this server has had its session: ", ended ? "training of this job has ended with it" : "it is still open",
+      ". One session a server; ",
+      task_.distributed() ? "the next one is another start of the job's processes, or of their servers"
+                          : "make another Server, a Replica and a Trainer for the next one"));
+}
+
+absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
+  if (task_.is_ps() || task_.is_evaluator())
+    return absl::FailedPreconditionError(absl::StrCat(
+        task_.task().ToString(), " does not train: only the chief and the workers have a session; a program asks ",
+        task_.is_ps() ? "task.is_ps() and calls Server::Join" : "task.is_evaluator() and evaluates",
+        " before it makes one"));
+  if (algorithm_ == nullptr)
+    return absl::FailedPreconditionError("create the trainer (such as Asynchronous) before the session");
+  if (algorithm_->trains_on_ps() && HasOwnCopy())
+    return WrongConfigurationError(
+        "this cluster has no ps, and this way to train needs at least one: add a 'ps' job to TF_CONFIG, or --ps_hosts, "
+        "or train by AllReduce, which needs none");
+  if (!algorithm_->trains_on_ps() && task_.num_ps() > 0)
+    return WrongConfigurationError(absl::StrCat(
+        "all-reduce has no use for a ps, and this cluster has ", task_.num_ps(),
+        ": leave the 'ps' job out (muster run --ps 0), or train by Synchronous, where the ps hold the model"));
+  RETURN_IF_ERROR(CheckFirstSession());
+  const auto open = std::make_shared<const int>();
+  session_ = open;
+  return SessionEnvironment{.client = client_.get(),
+                            .algorithm = algorithm_,
+                            .loop = &loop_,
+                            .files = &PosixFileSystem(),
+                            .clock = &RealClock(),
+                            .is_chief = task_.is_chief(),
+                            .own_store = local_store_ != nullptr,
+                            .target = Target(),
+                            .place = MakeSessionPlace(),
+                            .stop_requested = [this] { return stop_signal_->raised(); },
+                            .metrics = &metrics_,
+                            .on_joined = [this] { StartHeartbeats(); },
+                            .tracer = tracer_.get(),
+                            .open = open};
+}
+
+absl::StatusOr<GroupOptions> Node::MakeGroupOptions() const {
+  GroupOptions group{
+      .token = options_.token,
+      .choice = options_.transport == TransportChoice::kTcp ? CollectiveChoice::kRing : CollectiveChoice::kAuto,
+      .stop_requested = [this] { return stop_signal_->raised(); }};
+  group.names = {task_.task().ToString()};
+  group.addresses = {""};
+  if (!task_.distributed()) return group;
+  group.names.clear();
+  group.addresses.clear();
+  group.rank = -1;
+  for (const TaskId& worker : task_.worker_tasks()) {
+    if (worker == task_.task()) group.rank = static_cast<int>(group.names.size());
+    ASSIGN_OR_RETURN(std::string address, task_.cluster().TaskAddress(worker));
+    group.names.push_back(worker.ToString());
+    group.addresses.push_back(std::move(address));
+  }
+  if (group.rank < 0 || group.names[0] != task_.chief().ToString())
+    return absl::FailedPreconditionError(
+        absl::StrCat("all-reduce needs the address of every worker, and this cluster names ", task_.cluster().Summary(),
+                     ": give TF_CONFIG's cluster all of them"));
+  return group;
+}
+
+int Node::num_ps() const { return client_ ? client_->num_ps() : 0; }
+
+absl::StatusOr<std::vector<std::string>> Node::PsStatus() {
+  std::vector<std::string> pages;
+  for (int ps = 0; ps < num_ps(); ++ps) {
+    ASSIGN_OR_RETURN(std::string page, client_->PsStatus(ps));
+    pages.push_back(std::move(page));
+  }
+  return pages;
+}
+
+}  // namespace muster

@@ -1,0 +1,463 @@
+#include "muster/train/saving/saver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/files/forwarding_file_system.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/checkpoint/checkpoint_reader.h"
+#include "muster/train/testing/training_process.h"
+
+namespace muster::saver_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::vector<VariableSpec> kVariables = {
+    {.name = "w", .shape = {50, 900}},
+    {.name = "b", .shape = {7}},
+    {.name = "scale"},
+    {.name = "none", .shape = {0, 3}},
+    {.name = "frozen", .shape = {5}, .kind = VariableKind::kFrozen},
+    {.name = "mean", .shape = {6}, .kind = VariableKind::kBuffer},
+};
+const RuleSpec kAdam = {.kind = RuleKind::kAdam, .learning_rate = 0.1};
+const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+std::vector<std::string> NamesIn(FileSystem& files) {
+  auto names = files.ListDirectory("model");
+  EXPECT_TRUE(names.ok()) << names.status();
+  return names.value_or(std::vector<std::string>());
+}
+
+// A chief on ps of its own, all on one disk unless told otherwise.
+struct Job {
+  Job(MemoryFileSystem& disk, int num_ps, TrainingOptions options = {.variables = kVariables, .rule = kAdam})
+      : store(num_ps, kTasks) {
+    for (int ps = 0; ps < num_ps; ++ps) MoveToDisk(ps, disk);
+    options.files = &disk;
+    chief = std::make_unique<TrainingProcess>(store, "chief:0", options);
+    saver = std::make_unique<Saver>(disk, store.loop, *chief->client, "model", SaverOptions{});
+  }
+  void MoveToDisk(int ps, MemoryFileSystem& disk) {
+    store.KillPs(ps);
+    store.StartPs(ps, &disk);
+  }
+  void Start() {
+    chief->source.values(4) = {1, 2, 3, 4, 5};
+    chief->source.values(5) = {6, 5, 4, 3, 2, 1};
+    chief->StartAsChief();
+  }
+  void Steps(int count) {
+    for (int i = 0; i < count; ++i) chief->Step();
+  }
+  // As a session restores.
+  absl::StatusOr<std::optional<int64_t>> Restore() {
+    EXPECT_EQ(chief->client->Join(true), absl::OkStatus());
+    chief->client->Bind(chief->algorithm->binding());
+    auto step = saver->RestoreLatest();
+    if (step.ok() && step->has_value()) {
+      EXPECT_EQ(chief->client->Pull(PullWhat::kEverything), absl::OkStatus());
+    }
+    return step;
+  }
+  std::vector<std::vector<float>> Values() {
+    std::vector<std::vector<float>> values;
+    for (size_t i = 0; i < chief->source.variables().size(); ++i) values.push_back(chief->source.values(i));
+    return values;
+  }
+
+  SimulatedStore store;
+  std::unique_ptr<TrainingProcess> chief;
+  std::unique_ptr<Saver> saver;
+};
+
+// What ten steps, and five more, give when nothing is saved or restored.
+std::vector<std::vector<float>> Undisturbed() {
+  MemoryFileSystem disk;
+  Job job(disk, 1);
+  job.Start();
+  job.Steps(15);
+  return job.Values();
+}
+
+struct Layout {
+  int num_ps;
+  Placement placement = Placement::kRoundRobin;
+  Partitioning partitioning;
+};
+constexpr Partitioning kInFive = {.kind = Partitioning::Kind::kFixed, .shards = 5};
+constexpr Partitioning kByBytes = {.kind = Partitioning::Kind::kMaxBytes, .max_shard_bytes = 50000};
+const Layout kLayouts[] = {
+    {1}, {3}, {2, Placement::kGreedyBySize, kInFive}, {9, Placement::kGreedySorted}, {1, {}, kByBytes}};
+
+TEST(SaverTest, AnotherRuleGoesOnWithTheValuesAndSlotsOfItsOwn) {
+  const RuleSpec momentum = {.kind = RuleKind::kMomentum, .learning_rate = 0.01, .momentum = 0.9};
+  MemoryFileSystem disk, elsewhere;
+  Job before(disk, 1);
+  before.Start();
+  before.Steps(5);
+  ASSERT_TRUE(before.saver->Save().ok());
+  Job after(disk, 2, {.variables = kVariables, .rule = momentum});
+  const auto step = after.Restore();
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(*step, 5);
+  EXPECT_EQ(after.Values(), before.Values());
+  Job anew(elsewhere, 1, {.variables = kVariables, .rule = momentum});
+  for (size_t i = 0; i < kVariables.size(); ++i) anew.chief->source.values(i) = before.Values()[i];
+  anew.chief->StartAsChief();
+  after.Steps(3);
+  anew.Steps(3);
+  EXPECT_EQ(after.Values(), anew.Values());
+}
+
+TEST(SaverTest, RestoresOntoAnyNumberOfPsAndAnyPartitioning) {
+  const auto undisturbed = Undisturbed();
+  for (const Layout& from : kLayouts) {
+    for (const Layout& to : kLayouts) {
+      SCOPED_TRACE(absl::StrCat("from ", from.num_ps, " ps to ", to.num_ps));
+      const auto options = [](const Layout& layout) {
+        return TrainingOptions{
+            .variables = kVariables, .rule = kAdam, .placement = layout.placement, .partitioning = layout.partitioning};
+      };
+      MemoryFileSystem disk;
+      Job first(disk, from.num_ps, options(from));
+      first.Start();
+      first.Steps(10);
+      ASSERT_EQ(*first.saver->Save(), "model/model.ckpt-10");
+      Job second(disk, to.num_ps, options(to));
+      const auto step = second.Restore();
+      ASSERT_TRUE(step.ok()) << step.status();
+      EXPECT_EQ(**step, 10);
+      EXPECT_EQ(second.saver->last_checkpoint(), "model/model.ckpt-10");
+      EXPECT_EQ(second.Values(), first.Values());
+      // The same slots and step counters: the next steps are those that would have come.
+      second.Steps(5);
+      EXPECT_EQ(second.Values(), undisturbed);
+      EXPECT_EQ(*second.chief->client->ReadGlobalStep(), 15);
+    }
+  }
+}
+
+TEST(SaverTest, NoCheckpointIsNone) {
+  MemoryFileSystem disk;
+  Job job(disk, 1);
+  const auto step = job.Restore();
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_FALSE(step->has_value());
+  EXPECT_EQ(job.saver->last_checkpoint(), "");
+}
+
+TEST(SaverTest, AnotherRuleStartsWithItsOwnSlots) {
+  MemoryFileSystem disk;
+  Job first(disk, 2);
+  first.Start();
+  first.Steps(4);
+  ASSERT_TRUE(first.saver->Save().ok());
+  Job second(disk, 1, {.variables = kVariables, .rule = {.kind = RuleKind::kMomentum}});
+  ASSERT_EQ(**second.Restore(), 4);
+  EXPECT_EQ(second.Values(), first.Values());
+  second.Steps(1);
+}
+
+TEST(SaverTest, APsThatDoesNotSeeTheDirectoryIsSavedThroughTheChief) {
+  const auto undisturbed = Undisturbed();
+  for (const std::vector<int>& elsewhere : std::vector<std::vector<int>>{{0}, {1}, {0, 1, 2}}) {
+    MemoryFileSystem disk;
+    MemoryFileSystem other;
+    Job first(disk, 3);
+    for (int ps : elsewhere) first.MoveToDisk(ps, other);
+    first.Start();
+    first.Steps(10);
+    ASSERT_TRUE(first.saver->Save().ok());
+    EXPECT_FALSE(other.Exists("model"));
+    EXPECT_EQ(NamesIn(disk).size(), 3 + 2) << "three parts, the manifest, the state";
+    // Nor does it have to see it to be restored.
+    Job second(disk, 2);
+    second.MoveToDisk(1, other);
+    ASSERT_EQ(**second.Restore(), 10);
+    second.Steps(5);
+    EXPECT_EQ(second.Values(), undisturbed);
+  }
+}
+
+TEST(SaverTest, AnAnnouncementThatAnotherJobLeftBehindFoolsNobody) {
+  // A job on a disk that only the ps sees now was killed in its first save.
+  MemoryFileSystem other;
+  {
+    Job dead(other, 3);  // and so its chief is another incarnation
+    dead.Start();
+    other.Resume();
+    other.StopAfter(6);
+    ASSERT_FALSE(dead.saver->Save().ok());
+    other.Resume();
+    ASSERT_THAT(NamesIn(other), Contains(HasSubstr(".save-"))) << "the test wants an announcement to be left";
+  }
+  MemoryFileSystem disk;
+  Job job(disk, 2);
+  job.MoveToDisk(1, other);
+  job.Start();
+  const auto saved = job.saver->Save();
+  EXPECT_TRUE(saved.ok()) << saved.status();
+}
+
+TEST(SaverTest, SavingAStepAgainNeverTouchesThePartsOfTheFirst) {
+  MemoryFileSystem disk;
+  Job first(disk, 2);
+  first.Start();
+  first.Steps(3);
+  ASSERT_TRUE(first.saver->Save().ok());
+  const std::vector<std::string> before = NamesIn(disk);
+  // The next job saves the step that it has restored, and is killed wherever it may be: the first stays whole.
+  for (int64_t changes = 0;; ++changes) {
+    Job next(disk, 2);
+    ASSERT_EQ(**next.Restore(), 3);
+    next.Steps(1);  // of values that differ from those of the first
+    disk.Resume();
+    disk.StopAfter(changes);
+    const bool saved = next.saver->Save().ok();
+    disk.Resume();
+    const auto latest = LatestCheckpoint(disk, "model");
+    ASSERT_TRUE(latest.ok()) << "killed after " << changes << " changes: " << latest.status();
+    const auto names = NamesIn(disk);
+    const bool old = std::includes(names.begin(), names.end(), before.begin(), before.end());
+    const bool replaced = next.saver->last_checkpoint() == "model/model.ckpt-3" || !old;
+    if (replaced || saved) break;
+    ASSERT_LT(changes, 100);
+  }
+}
+
+TEST(SaverTest, AFullDiskIsAnErrorAndTheOldCheckpointStays) {
+  MemoryFileSystem disk;
+  Job job(disk, 2);
+  job.Start();
+  job.Steps(1);
+  ASSERT_TRUE(job.saver->Save().ok());
+  job.Steps(1);
+  bool saved = false;
+  int failures = 0;
+  for (uint64_t room = 0; !saved; room += 20000) {
+    disk.FillAfter(room);
+    const auto path = job.saver->Save();
+    saved = path.ok();
+    disk.Unfill();
+    if (saved) break;
+    ++failures;
+    EXPECT_TRUE(absl::IsResourceExhausted(path.status())) << path.status();
+    EXPECT_THAT(Message(path.status()), HasSubstr("model"));
+    ASSERT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-1") << "with room for " << room;
+    EXPECT_EQ(job.saver->last_checkpoint(), "model/model.ckpt-1");
+  }
+  EXPECT_GT(failures, 20);
+  EXPECT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-2");
+  // What the failures left is gone with the first success: two checkpoints of two parts and a manifest, and the state.
+  EXPECT_EQ(NamesIn(disk).size(), 2 * 3 + 1);
+}
+
+TEST(SaverTest, AReadOnlyDiskIsAnErrorThatNamesTheDirectory) {
+  MemoryFileSystem disk;
+  Job job(disk, 1);
+  job.Start();
+  ASSERT_TRUE(job.saver->Save().ok());
+  disk.SetReadOnly(true);
+  const auto path = job.saver->Save();
+  EXPECT_TRUE(absl::IsPermissionDenied(path.status())) << path.status();
+  EXPECT_THAT(Message(path.status()), HasSubstr("model"));
+  EXPECT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-0");
+}
+
+TEST(SaverTest, ACheckpointOfAnotherModelIsRefusedWithTheFirstVariable) {
+  MemoryFileSystem disk;
+  Job first(disk, 1);
+  first.Start();
+  ASSERT_TRUE(first.saver->Save().ok());
+  const auto restore = [&](const std::vector<VariableSpec>& variables) {
+    Job job(disk, 1, {.variables = variables, .rule = kAdam});
+    const auto step = job.Restore();
+    EXPECT_TRUE(absl::IsFailedPrecondition(step.status())) << step.status();
+    EXPECT_FALSE(job.chief->client->AwaitReady(job.store.loop.Now() + absl::Seconds(1)).ok());
+    return Message(step.status());
+  };
+  std::vector<VariableSpec> other = kVariables;
+  other[1].shape = {8};
+  EXPECT_THAT(restore(other),
+              AllOf(HasSubstr("model/model.ckpt-0"), HasSubstr("'b' is float32[7] there and float32[8] here")));
+  other = kVariables;
+  other[2].name = "factor";
+  EXPECT_THAT(restore(other), HasSubstr("it has no variable 'factor'"));
+  other = kVariables;
+  other.erase(other.begin() + 1);
+  EXPECT_THAT(restore(other), HasSubstr("it has a variable 'b' that this model lacks"));
+}
+
+TEST(SaverTest, ADamagedPartIsNamedAndNeverTakenForNoCheckpoint) {
+  MemoryFileSystem disk;
+  Job first(disk, 2);
+  first.Start();
+  ASSERT_TRUE(first.saver->Save().ok());
+  std::string part;
+  for (const std::string& name : NamesIn(disk))
+    if (absl::StrContains(name, "part-00001")) part = JoinPath("model", name);
+  ASSERT_EQ(disk.Corrupt(part, *disk.FileSize(part) - 1, 0x10), absl::OkStatus());
+  {
+    Job second(disk, 1);
+    const auto step = second.Restore();
+    EXPECT_TRUE(absl::IsDataLoss(step.status())) << step.status();
+    EXPECT_THAT(Message(step.status()), HasSubstr(part));
+  }
+  ASSERT_EQ(disk.Remove(part), absl::OkStatus());
+  Job third(disk, 1);
+  const auto step = third.Restore();
+  EXPECT_TRUE(absl::IsDataLoss(step.status())) << step.status();
+  EXPECT_THAT(Message(step.status()), HasSubstr(part));
+}
+
+TEST(SaverTest, SaveablesComeBackAsTheyWere) {
+  MemoryFileSystem disk;
+  const std::string state("\0\xff{\"", 4);
+  Job first(disk, 1);
+  first.Start();
+  first.saver->Add({"random", [&] { return state; }, {}});
+  first.saver->Add({"position", [] { return std::string(); }, {}});
+  ASSERT_TRUE(first.saver->Save().ok());
+  Job second(disk, 1);
+  std::vector<std::string> restored;
+  const auto keep = [&](const std::string& bytes) {
+    restored.push_back(bytes);
+    return absl::OkStatus();
+  };
+  second.saver->Add({"position", [] { return "x"; }, keep});
+  second.saver->Add({"random", [] { return "x"; }, keep});
+  second.saver->Add({"not saved then", [] { return "x"; }, keep});
+  ASSERT_TRUE(second.Restore().ok());
+  EXPECT_THAT(restored, ElementsAre("", state));
+  Job third(disk, 1);
+  third.saver->Add(
+      {"random", [] { return "x"; }, [](const std::string&) { return absl::InvalidArgumentError("odd"); }});
+  EXPECT_EQ(third.Restore().status(), absl::InvalidArgumentError("odd"));
+}
+
+TEST(SaverTest, AChiefThatLostItsLeaseCommitsNothing) {
+  MemoryFileSystem disk;
+  MemoryFileSystem other;
+  for (const bool ps0_sees : {true, false}) {
+    Job job(disk, 2);
+    if (!ps0_sees) job.MoveToDisk(0, other);
+    job.Start();
+    job.store.Pass(absl::Seconds(11));  // without heartbeats
+    auto heir = job.store.Client("worker:0");
+    ASSERT_EQ(heir->Join(true), absl::OkStatus());
+    const auto path = job.saver->Save();
+    EXPECT_TRUE(absl::IsFailedPrecondition(path.status())) << path.status();
+    EXPECT_THAT(*ListCheckpoints(disk, "model"), IsEmpty());
+  }
+}
+
+// A disk on which something happens before a manifest is renamed.
+class EventfulDisk final : public ForwardingFileSystem {
+ public:
+  EventfulDisk(FileSystem& inner, std::function<void()> before)
+      : ForwardingFileSystem(inner), before_(std::move(before)) {}
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (to.ends_with(".manifest.json")) before_();
+    return ForwardingFileSystem::Rename(from, to);
+  }
+
+ private:
+  const std::function<void()> before_;
+};
+
+TEST(SaverTest, AChiefThatWasReplacedInItsCommitSaysSo) {
+  MemoryFileSystem disk;
+  MemoryFileSystem other;
+  for (const bool replaced : {true, false}) {
+    Job job(disk, 2);
+    job.MoveToDisk(0, other);
+    job.Start();
+    std::unique_ptr<StoreClient> heir;
+    EventfulDisk eventful(disk, [&] {
+      if (replaced) {
+        job.store.Pass(absl::Seconds(11));  // without heartbeats
+        heir = job.store.Client("worker:0");
+        ASSERT_EQ(heir->Join(true), absl::OkStatus());
+      }
+      ASSERT_EQ(RemoveLeftovers(disk, "model"), absl::OkStatus());
+    });
+    Saver saver(eventful, job.store.loop, *job.chief->client, "model", SaverOptions{});
+    const absl::Status saved = saver.Save().status();
+    EXPECT_EQ(saved.code(), replaced ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kNotFound) << saved;
+    EXPECT_THAT(*ListCheckpoints(disk, "model"), IsEmpty());
+  }
+}
+
+TEST(SaverTest, TrainingGoesOnWhileAPartIsWritten) {
+  MemoryFileSystem disk;
+  Job job(disk, 1);
+  job.Start();
+  auto worker =
+      std::make_unique<TrainingProcess>(job.store, "worker:0", TrainingOptions{.variables = kVariables, .rule = kAdam});
+  ASSERT_EQ(worker->client->Join(false), absl::OkStatus());
+  worker->client->Bind(worker->algorithm->binding());
+  ASSERT_TRUE(worker->client->AwaitReady(absl::InfiniteFuture()).ok());
+  // Steps of a worker fall between the snapshot and the end of the save.
+  // One after the other: a worker's step isn't begun within another.
+  int steps = 0;
+  const std::function<void()> step = [&] {
+    worker->Step();
+    if (++steps < 5) job.store.loop.Post([&step] { step(); });
+  };
+  job.store.loop.Post([&step] { step(); });
+  const auto path = job.saver->Save();
+  job.store.loop.RunUntil([&] { return steps == 5; }, absl::InfiniteFuture());
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(*job.chief->client->ReadGlobalStep(), 5);
+  EXPECT_TRUE(CheckpointReader::Open(disk, *path).ok());
+}
+
+// Whatever request of a save is cut, doubled or late, the checkpoint is there and whole.
+TEST(SaverTest, ASaveSurvivesFaultsOfTheWay) {
+  for (const FaultKind kind : {FaultKind::kCutReply, FaultKind::kCutRequest, FaultKind::kDelayReply, FaultKind::kRefuse,
+                               FaultKind::kDuplicateRequest}) {
+    for (const bool ps1_elsewhere : {false, true}) {
+      for (uint64_t first = 1;; ++first) {
+        SCOPED_TRACE(
+            absl::StrCat("fault ", static_cast<int>(kind), " at request ", first, " elsewhere ", ps1_elsewhere));
+        MemoryFileSystem disk;
+        MemoryFileSystem other;
+        FaultScript script;
+        Job job(disk, 2, {.variables = kVariables, .rule = kAdam, .faults = &script});
+        if (ps1_elsewhere) job.MoveToDisk(1, other);
+        job.Start();
+        job.Steps(2);
+        script.Add({.kind = kind, .first = first, .delay = absl::Seconds(1)});
+        const auto path = job.saver->Save();
+        job.store.Pass(absl::Seconds(5));
+        if (script.met() == 0) break;
+        ASSERT_TRUE(path.ok()) << path.status();
+        Job next(disk, 1);
+        const auto step = next.Restore();
+        ASSERT_TRUE(step.ok()) << step.status();
+        EXPECT_EQ(**step, 2);
+        EXPECT_EQ(next.Values(), job.Values());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::saver_test

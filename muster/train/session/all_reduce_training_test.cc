@@ -1,0 +1,401 @@
+// Data-parallel training without ps: nodes of one cluster in the threads of this process, held against one process with
+// all their data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/algo/methods/all_reduce.h"
+#include "muster/algo/methods/asynchronous.h"
+#include "muster/algo/sources/quadratic_source.h"
+#include "muster/base/log.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
+#include "muster/collective/testing/group_in_threads.h"
+#include "muster/train/hooks/hooks.h"
+#include "muster/train/node/node.h"
+
+namespace muster::all_reduce_training_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kWidth = 7;
+constexpr size_t kExamples = 6;  // of a minibatch of all workers together
+
+// Linear regression: the examples [first, last) of every minibatch. A second variable has a part only where there is
+// example 0; a third never.
+class RegressionSource final : public GradientSource {
+ public:
+  RegressionSource(size_t first, size_t last) : first_(first), last_(last) {
+    for (size_t i = 0; i < variables_.size(); ++i) {
+      values_.emplace_back(variables_[i].elements(), 0.5F);
+      gradients_.push_back(values_.back());
+    }
+  }
+
+  const std::vector<VariableSpec>& variables() const override { return variables_; }
+  MutableByteSpan value(size_t i) override { return AsMutableBytes(values_[i].data(), values_[i].size()); }
+  absl::StatusOr<double> ComputeGradients() override {
+    if (on_step) RETURN_IF_ERROR(on_step());
+    for (auto& gradient : gradients_) std::fill(gradient.begin(), gradient.end(), 0.0F);
+    const auto count = static_cast<float>(last_ - first_);
+    float loss = 0;
+    for (size_t example = first_; example < last_; ++example) {
+      float error = -Input(example, kWidth);
+      for (size_t j = 0; j < kWidth; ++j) error += values_[0][j] * Input(example, j);
+      if (example == 0) error += values_[1][0];
+      for (size_t j = 0; j < kWidth; ++j) gradients_[0][j] += error * Input(example, j) / count;
+      if (example == 0) gradients_[1][0] += error / count;
+      loss += error * error / 2 / count;
+    }
+    ++minibatch_;
+    for (size_t i = values_.size(); announce_ && i-- > 0;)
+      if (!gradient(i).empty()) announce_(i);
+    if (on_announced) RETURN_IF_ERROR(on_announced());
+    return loss;
+  }
+  void AnnounceGradients(GradientReady ready) override { announce_ = std::move(ready); }
+  ByteSpan gradient(size_t i) override {
+    if (i == 2 || (i == 1 && first_ > 0)) return {};
+    return AsBytes(gradients_[i].data(), gradients_[i].size());
+  }
+  const std::vector<float>& values(size_t i) const { return values_[i]; }
+
+  std::function<absl::Status()> on_step;
+  std::function<absl::Status()> on_announced;  // in the same step, later
+
+ private:
+  float Input(size_t example, size_t j) const {
+    return std::sin(static_cast<float>(1 + example * 31 + j * 7 + minibatch_ * 13));
+  }
+
+  const size_t first_;
+  const size_t last_;
+  size_t minibatch_ = 0;
+  GradientReady announce_;
+  const std::vector<VariableSpec> variables_ = {
+      {.name = "w", .shape = {kWidth}}, {.name = "b", .shape = {1}}, {.name = "idle", .shape = {2}}};
+  std::vector<std::vector<float>> values_;
+  std::vector<std::vector<float>> gradients_;
+};
+
+TaskConfig TaskOf(const std::vector<std::string>& workers, int index, const std::string& ps = "") {
+  const std::string hosts = absl::StrCat("\"worker\": [\"", absl::StrJoin(workers, "\", \""), "\"]",
+                                         ps.empty() ? "" : absl::StrCat(", \"ps\": [\"", ps, "\"]"));
+  auto task =
+      ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": {", hosts,
+                                                   "}, \"task\": {\"type\": \"worker\", \"index\": ", index, "}}"),
+                         .flags = {}});
+  MUSTER_CHECK(task.ok());
+  return *std::move(task);
+}
+
+struct Ended {
+  absl::Status status;
+  absl::Status after_failure;  // of one step more
+  std::vector<std::vector<float>> values;
+  int64_t global_step = 0;
+};
+
+struct RunOptions {
+  int64_t last_step = 20;
+  std::string directory;
+  OptimizerSpec optimizer = RuleSpec{.kind = RuleKind::kAdam, .learning_rate = 0.05};
+  std::function<absl::Status(int worker)> on_step;
+  std::function<absl::Status(int worker)> on_announced;
+  AllReduceOptions all_reduce;
+  std::vector<std::shared_ptr<SessionHook>> hooks;
+};
+
+// What the thread that runs the tests computes with stays as it is.
+NodeOptions Unflushed() { return {.flush_denormals = false}; }
+
+// One worker's life; `workers` is empty for one process alone.
+Ended Train(const std::vector<std::string>& workers, int index, const RunOptions& options) {
+  const size_t each = kExamples / std::max<size_t>(1, workers.size());
+  RegressionSource source(index * each, (index + 1) * each);
+  if (options.on_step) source.on_step = [&options, index] { return options.on_step(index); };
+  if (options.on_announced) source.on_announced = [&options, index] { return options.on_announced(index); };
+  Ended ended;
+  auto node = Node::Create(workers.empty() ? TaskConfig() : TaskOf(workers, index), Unflushed());
+  if (!node.ok()) return {node.status()};
+  // The reference is the plain way of one process.
+  AsynchronousAlgorithm plain(source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}),
+                              options.optimizer);
+  AllReduceAlgorithm all_reduce(
+      source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}), options.optimizer,
+      [&node](absl::Time deadline) -> absl::StatusOr<std::unique_ptr<Collective>> {
+        const auto group = (*node)->MakeGroupOptions();
+        if (!group.ok()) return group.status();
+        return JoinGroup(*group, deadline);
+      },
+      options.all_reduce);
+  (*node)->SetAlgorithm(workers.empty() ? static_cast<Algorithm*>(&plain) : &all_reduce);
+  auto environment = (*node)->MakeSessionEnvironment();
+  if (!environment.ok()) return {environment.status()};
+  std::vector<std::shared_ptr<SessionHook>> hooks = {StopAtStep({.last_step = options.last_step})};
+  if (index == 0) hooks.insert(hooks.end(), options.hooks.begin(), options.hooks.end());
+  Session session(*environment,
+                  {.checkpoint_dir = options.directory, .save_checkpoint_steps = 5, .log_step_count_steps = 0}, hooks);
+  ended.status = session.Start();
+  while (ended.status.ok() && !session.ShouldStop()) ended.status = session.Run();
+  if (!ended.status.ok()) ended.after_failure = session.Run();
+  if (ended.status.ok()) ended.status = session.Close();
+  ended.global_step = session.global_step();
+  for (size_t i = 0; i < source.variables().size(); ++i) {
+    const auto* floats = reinterpret_cast<const float*>(source.value(i).data());
+    ended.values.emplace_back(floats, &floats[source.value(i).size() / sizeof(float)]);
+  }
+  return ended;
+}
+
+std::vector<Ended> TrainTogether(int size, const RunOptions& options) {
+  const std::vector<std::string> workers = FreeAddresses(size);
+  std::vector<Ended> ends(size);
+  SetUpLog(
+      "");  // before there are threads: the log's library makes its logger in a way that the thread sanitizer can't see
+  std::vector<std::thread> threads;
+  for (int index = 0; index < size; ++index)
+    threads.emplace_back([&, index] { ends[index] = Train(workers, index, options); });
+  for (std::thread& thread : threads) thread.join();
+  return ends;
+}
+
+void ExpectTheSame(const std::vector<std::vector<float>>& values, const std::vector<std::vector<float>>& expected,
+                   float tolerance) {
+  ASSERT_EQ(values.size(), expected.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    for (size_t j = 0; j < values[i].size(); ++j)
+      EXPECT_NEAR(values[i][j], expected[i][j], tolerance) << "element " << j << " of variable " << i;
+}
+
+class AllReduceTrainingTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(AllReduceTrainingTest, IsOneProcessWithAllTheDataAndTheCopiesAreTheSameInEveryBit) {
+  const Ended alone = Train({}, 0, {});
+  ASSERT_EQ(alone.status, absl::OkStatus());
+  const std::vector<Ended> together = TrainTogether(GetParam(), {});
+  for (const Ended& one : together) {
+    ASSERT_EQ(one.status, absl::OkStatus());
+    EXPECT_EQ(one.global_step, 20);
+    EXPECT_EQ(one.values, together[0].values);
+  }
+  ExpectTheSame(together[0].values, alone.values, 1e-6F);
+  EXPECT_EQ(alone.values[2], std::vector<float>(2, 0.5F)) << "nobody has a gradient of it";
+  EXPECT_EQ(together[0].values[2], std::vector<float>(2, 0.5F)) << "nobody has a gradient of it";
+}
+
+// What RegressionSource and the rule compute, written down again in doubles: w, b.
+std::vector<double> Simulated(int steps, double rate, double momentum) {
+  std::vector<double> values(kWidth + 1, 0.5);
+  std::vector<double> velocities(kWidth + 1, 0);
+  for (int step = 0; step < steps; ++step) {
+    std::vector<double> mean(kWidth + 1, 0);
+    for (int example = 0; example < static_cast<int>(kExamples); ++example) {
+      std::vector<double> inputs;
+      for (int j = 0; j <= static_cast<int>(kWidth); ++j)
+        inputs.push_back(std::sin(static_cast<float>(1 + example * 31 + j * 7 + step * 13)));
+      const double target = inputs.back();
+      inputs.back() = example == 0 ? 1 : 0;  // b's
+      double error = -target;
+      for (size_t j = 0; j < inputs.size(); ++j) error += values[j] * inputs[j];
+      for (size_t j = 0; j < inputs.size(); ++j) mean[j] += error * inputs[j] / kExamples;
+    }
+    for (size_t j = 0; j < mean.size(); ++j) {
+      velocities[j] = momentum * velocities[j] + mean[j];
+      values[j] -= rate * velocities[j];
+    }
+  }
+  return values;
+}
+
+TEST_P(AllReduceTrainingTest, EveryCopyIsThatOfTheEquations) {
+  constexpr int kSteps = 60;
+  const std::vector<double> simulated = Simulated(kSteps, 0.05, 0.9);
+  const std::vector<Ended> together = TrainTogether(
+      GetParam(), {.last_step = kSteps,
+                   .optimizer = RuleSpec{.kind = RuleKind::kMomentum, .learning_rate = 0.05, .momentum = 0.9}});
+  for (const Ended& one : together) {
+    ASSERT_EQ(one.status, absl::OkStatus());
+    EXPECT_EQ(one.global_step, kSteps);
+    // Trained in float32, whose last bit is 6e-8 at 1 and is rounded in every step.
+    for (size_t j = 0; j < kWidth; ++j) EXPECT_NEAR(one.values[0][j], simulated[j], 1e-6) << j;
+    EXPECT_NEAR(one.values[1][0], simulated[kWidth], 1e-6);
+  }
+  const std::vector<double> slower = Simulated(kSteps, 0.0499, 0.9);
+  double largest = 0;
+  for (size_t j = 0; j < slower.size(); ++j) largest = std::max(largest, std::abs(slower[j] - simulated[j]));
+  EXPECT_GT(largest, 2e-5) << "a wrong rate would be seen";
+}
+
+TEST_P(AllReduceTrainingTest, WhenGradientsAreAveragedChangesNoBit) {
+  const auto train = [](ReduceWhen when) {
+    return TrainTogether(GetParam(), {.all_reduce = {.bucket_bytes = 1, .when = when}});
+  };
+  const std::vector<Ended> after = train(ReduceWhen::kAfter);
+  for (const ReduceWhen when : {ReduceWhen::kAuto, ReduceWhen::kWithin, ReduceWhen::kBeside}) {
+    const std::vector<Ended> overlapped = train(when);
+    for (int rank = 0; rank < GetParam(); ++rank) {
+      EXPECT_EQ(overlapped[rank].status, absl::OkStatus());
+      EXPECT_EQ(overlapped[rank].values, after[rank].values);
+    }
+  }
+}
+
+// Writes down the gradient of "w" that each step is made with.
+class GradientRecorder final : public SessionHook {
+ public:
+  absl::Status BeforeRun(RunContext& context) override {
+    context.ObserveGradients([this](const GradientView& view) {
+      const ByteSpan bytes = view.gradient(0);
+      std::vector<float> gradient(bytes.size() / sizeof(float));
+      std::memcpy(gradient.data(), bytes.data(), bytes.size());
+      gradients.push_back(gradient);
+      idle_is_empty = idle_is_empty && view.gradient(2).empty();
+    });
+    return absl::OkStatus();
+  }
+  std::vector<std::vector<float>> gradients;
+  bool idle_is_empty = true;
+};
+
+TEST_P(AllReduceTrainingTest, WhoLooksAtGradientsSeesTheMeanOfAll) {
+  for (const ReduceWhen when : {ReduceWhen::kAfter, ReduceWhen::kWithin, ReduceWhen::kBeside}) {
+    const auto alone = std::make_shared<GradientRecorder>();
+    const auto together = std::make_shared<GradientRecorder>();
+    ASSERT_EQ(Train({}, 0, {.last_step = 5, .hooks = {alone}}).status, absl::OkStatus());
+    ASSERT_EQ(TrainTogether(GetParam(), {.last_step = 5, .all_reduce = {.when = when}, .hooks = {together}})[0].status,
+              absl::OkStatus());
+    ASSERT_EQ(together->gradients.size(), 5u);
+    ExpectTheSame(together->gradients, alone->gradients, 1e-5F);
+    EXPECT_TRUE(together->idle_is_empty);
+  }
+}
+
+TEST_P(AllReduceTrainingTest, ACheckpointGoesOnWithValuesAndSlotsOnAllRanks) {
+  const auto folder = [](const char* name) {
+    const std::string path = std::filesystem::path(::testing::TempDir()) / absl::StrCat(name, getpid(), GetParam());
+    std::filesystem::remove_all(path);
+    return path;
+  };
+  const std::string directory = folder("all_reduce");
+  ASSERT_EQ(TrainTogether(GetParam(), {.last_step = 10, .directory = directory})[0].status, absl::OkStatus());
+  const std::vector<Ended> resumed = TrainTogether(GetParam(), {.last_step = 14, .directory = directory});
+  std::filesystem::remove_all(directory);
+  // The minibatches begin anew, as the input's position isn't kept here: so must those of the reference.
+  const std::string reference = folder("all_reduce_alone");
+  ASSERT_EQ(Train({}, 0, {.last_step = 10, .directory = reference}).status, absl::OkStatus());
+  const Ended alone = Train({}, 0, {.last_step = 14, .directory = reference});
+  std::filesystem::remove_all(reference);
+  for (const Ended& one : resumed) {
+    ASSERT_EQ(one.status, absl::OkStatus());
+    EXPECT_EQ(one.global_step, 14);
+    EXPECT_EQ(one.values, resumed[0].values);
+  }
+  ExpectTheSame(resumed[0].values, alone.values, 1e-6F);
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, AllReduceTrainingTest, ::testing::Values(2, 3),
+                         [](const auto& info) { return std::to_string(info.param); });
+
+TEST(AllReduceFailureTest, AWorkerThatFailsEndsTheOthersWithAnErrorWorthTryingAgain) {
+  std::atomic<int> steps{0};
+  const std::vector<Ended> ends = TrainTogether(2, {.on_step = [&](int worker) {
+                                                  if (worker == 1 && ++steps == 7)
+                                                    return absl::DataLossError("its data are gone");
+                                                  return absl::OkStatus();
+                                                }});
+  EXPECT_EQ(ends[1].status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ends[0].status.code(), absl::StatusCode::kUnavailable) << ends[0].status;
+  EXPECT_THAT(ends[0].status.message(), HasSubstr("worker:1"));
+  EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr("at global step 7, of which all are lost"));
+}
+
+TEST(AllReduceFailureTest, WhoIsLeftSaysHowManyStepsAreLost) {
+  const std::string directory = std::filesystem::path(::testing::TempDir()) / absl::StrCat("lost_steps", getpid());
+  std::filesystem::remove_all(directory);
+  std::atomic<int> steps{0};
+  const std::vector<Ended> ends = TrainTogether(2, {.directory = directory, .on_step = [&](int worker) {
+                                                      if (worker == 1 && ++steps == 9)
+                                                        return absl::DataLossError("its data are gone");
+                                                      return absl::OkStatus();
+                                                    }});
+  std::filesystem::remove_all(directory);
+  // The worker that failed tries one step more, with success, before it goes. Saved at 0 and 5.
+  EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr("at global step 9, of which 4 are lost"));
+  EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr(directory + "/model.ckpt-5"));
+}
+
+// Part of its gradients has been averaged already: whatever it did next would meet something else on the other side.
+TEST(AllReduceFailureTest, AWorkerWhoseStepFailsInItsMiddleCannotGoOn) {
+  std::atomic<int> steps{0};
+  const std::vector<Ended> ends = TrainTogether(2, {.on_announced =
+                                                        [&](int worker) {
+                                                          if (worker == 0 && ++steps == 7)
+                                                            return absl::DataLossError("its data are gone");
+                                                          return absl::OkStatus();
+                                                        },
+                                                    .all_reduce = {.bucket_bytes = 1, .when = ReduceWhen::kWithin}});
+  EXPECT_EQ(ends[0].status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ends[0].after_failure.code(), absl::StatusCode::kFailedPrecondition) << ends[0].after_failure;
+  EXPECT_THAT(ends[0].after_failure.message(), HasSubstr("in its middle"));
+  EXPECT_EQ(ends[1].status.code(), absl::StatusCode::kUnavailable) << ends[1].status;
+  EXPECT_THAT(ends[1].status.message(), HasSubstr("worker:0"));
+}
+
+TEST(AllReduceFailureTest, AStepBeforeTheBeginSaysSo) {
+  QuadraticSource source({{.name = "w", .shape = {3}}});
+  AllReduceAlgorithm algorithm(source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}),
+                               RuleSpec{.learning_rate = 0.1}, nullptr);
+  auto node = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed());
+  ASSERT_EQ(node.status(), absl::OkStatus());
+  (*node)->SetAlgorithm(&algorithm);
+  const auto environment = (*node)->MakeSessionEnvironment();
+  ASSERT_EQ(environment.status(), absl::OkStatus());
+  const absl::Status status = algorithm.Step(*environment->client).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("Begin"));
+}
+
+TEST(AllReduceFailureTest, AnotherModelIsRefused) {
+  const std::vector<std::string> workers = FreeAddresses(2);
+  Ended chief, other;
+  SetUpLog("");
+  std::thread first([&] { chief = Train(workers, 0, {}); });
+  std::thread second([&] { other = Train(workers, 1, {.optimizer = RuleSpec{.learning_rate = 0.05}}); });
+  first.join();
+  second.join();
+  EXPECT_EQ(other.status.code(), absl::StatusCode::kFailedPrecondition) << other.status;
+  EXPECT_EQ(chief.status.code(), absl::StatusCode::kUnavailable) << chief.status;
+}
+
+TEST(AllReduceFailureTest, APsIsOneTooMany) {
+  QuadraticSource source({{.name = "w", .shape = {3}}});
+  const PlacementResult placement = *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {});
+  AllReduceAlgorithm all_reduce(source, placement, RuleSpec{.learning_rate = 0.1}, nullptr);
+  AsynchronousAlgorithm asynchronous(source, placement, RuleSpec{.learning_rate = 0.1});
+  auto with = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0, "localhost:3"), Unflushed());
+  ASSERT_EQ(with.status(), absl::OkStatus());
+  (*with)->SetAlgorithm(&all_reduce);
+  const absl::Status one_too_many = (*with)->MakeSessionEnvironment().status();
+  EXPECT_THAT(one_too_many.message(), HasSubstr("--ps 0"));
+  EXPECT_TRUE(IsWrongConfiguration(one_too_many));
+  auto without = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed());
+  ASSERT_EQ(without.status(), absl::OkStatus());
+  (*without)->SetAlgorithm(&asynchronous);
+  const absl::Status none = (*without)->MakeSessionEnvironment().status();
+  EXPECT_THAT(none.message(), HasSubstr("AllReduce"));
+  EXPECT_TRUE(IsWrongConfiguration(none));
+}
+
+}  // namespace
+}  // namespace muster::all_reduce_training_test

@@ -1,0 +1,26 @@
+// What a training task counts of its own: the session writes, the status page reads. Thread-safe.
+#pragma once
+
+#include "muster/observe/histogram.h"
+#include "muster/observe/metric.h"
+#include "muster/train/watch/ps_links.h"
+
+namespace muster {
+
+struct TrainingMetrics {
+  Counter steps;  // of this process: one a minibatch
+  Gauge global_step;
+  Gauge loss;
+  Gauge steps_per_second;  // over the last second or more
+  Histogram staleness{{0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}};
+  Counter bytes_sent;
+  Counter bytes_received;
+  Gauge applies_itself;       // 1: this task applies its updates in the memory of the ps
+  Gauge checkpoint_saved_at;  // of the chief: Unix seconds; 0: not yet
+  Gauge state;                // a TrainingState
+  PsLinks links;
+};
+
+enum class TrainingState { kStarting, kTraining, kEnded, kEvaluating };
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+// What a task that trains (or waits to, or evaluates) says about itself: as JSON, for people, for Prometheus. Keys and
+// metrics: docs/observe.md. Thread-safe.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/base/clock.h"
+#include "muster/observe/track.h"
+#include "muster/train/watch/training_metrics.h"
+
+namespace muster {
+
+// All borrowed.
+struct TrainingView {
+  std::string task;
+  const TrainingMetrics* metrics = nullptr;
+  const Track* track = nullptr;
+  const Clock* clock = nullptr;
+  absl::Time started;
+};
+
+std::string TrainingStatusJson(const TrainingView& view);
+// From the JSON text. InvalidArgument: it isn't such a text.
+absl::StatusOr<std::string> TrainingStatusText(const std::string& json);
+std::string TrainingMetricsText(const TrainingView& view);
+
+}  // namespace muster

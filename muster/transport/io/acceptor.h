@@ -1,0 +1,34 @@
+// Takes the connections that come to a listening socket, TCP's or a unix socket's. When the process has no descriptors
+// left it looks again a little later, and works for who is connected meanwhile. Lives on its loop; not thread-safe.
+// Internal to the transport.
+#pragma once
+
+#include "absl/functional/any_invocable.h"
+#include "muster/transport/event_loop.h"
+#include "muster/transport/io/poller.h"
+#include "muster/transport/io/socket.h"
+#include "muster/transport/io/tcp_event_loop.h"
+
+namespace muster {
+
+class Acceptor final : private Poller::Watched {
+ public:
+  using Callback = absl::AnyInvocable<void(Socket)>;
+
+  // `loop` must outlive it, and `listening` stay open as long. The callback is called on the loop, for each connection.
+  Acceptor(TcpEventLoop& loop, int listening, Callback accepted);
+  ~Acceptor() override;
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+ private:
+  void OnReady(bool readable, bool writable, bool broken) override;
+
+  TcpEventLoop& loop_;
+  const int listening_;
+  Callback accepted_;
+  const Poller::Id watch_;
+  EventLoop::TimerId again_{};
+};
+
+}  // namespace muster

@@ -1,0 +1,115 @@
+// Large bulk parts beside the rings (docs/shared_memory.md, section 2): the writer takes extents of its area, fills
+// them and has them back when the reader is done; the reader reads them where they lie. What the other side has written
+// is checked, and looked at once. Each is used by one thread; LentBytes and extents may outlive the connection.
+// Internal to the transport.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "muster/base/bytes.h"
+#include "muster/transport/io/shared_memory.h"
+#include "muster/transport/lent_bytes.h"
+
+namespace muster {
+
+class OutgoingArea;
+
+// A place in an area for one bulk part; free again with this, unless it was handed over. Moves.
+class Extent {
+ public:
+  Extent() = default;
+  Extent(Extent&& other) noexcept { *this = std::move(other); }
+  Extent& operator=(Extent&& other) noexcept {
+    if (this == &other) return *this;
+    Free();
+    area_ = std::move(other.area_);
+    handed_over_ = other.handed_over_;
+    offset_ = other.offset_;
+    memory_ = std::exchange(other.memory_, {});
+    return *this;
+  }
+  ~Extent() { Free(); }
+
+  explicit operator bool() const { return area_ != nullptr; }
+  uint64_t offset() const { return offset_; }
+  MutableByteSpan memory() const { return memory_; }
+  // The reader may read so many bytes.
+  void Publish(uint64_t bytes);
+  // The reader knows of it, and says when it is done.
+  void HandOver();
+
+ private:
+  friend class OutgoingArea;
+  Extent(std::shared_ptr<OutgoingArea> area, uint64_t offset, MutableByteSpan memory)
+      : area_(std::move(area)), offset_(offset), memory_(memory) {}
+  void Free();
+
+  std::shared_ptr<OutgoingArea> area_;  // null: empty
+  bool handed_over_ = false;
+  uint64_t offset_ = 0;
+  MutableByteSpan memory_;
+};
+
+class OutgoingArea : public std::enable_shared_from_this<OutgoingArea> {
+ public:
+  OutgoingArea(std::shared_ptr<const SharedMemory> memory, MutableByteSpan area)
+      : memory_(std::move(memory)), area_(area) {}
+
+  // Empty: there is no room, or the system has no memory.
+  Extent Reserve(size_t bytes);
+  size_t committed() const { return committed_; }  // bytes that take memory at most
+
+ private:
+  friend class Extent;
+  struct Busy {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    bool handed_over = false;
+  };
+
+  void TakeBack();
+  bool Commit(uint64_t end);
+  void LookAtUse(uint64_t end);
+
+  const std::shared_ptr<const SharedMemory> memory_;
+  const MutableByteSpan area_;
+  std::vector<Busy> busy_;  // by place
+  size_t committed_ = 0;
+  // Since the last look: how many extents were taken, and how far they reached.
+  int taken_ = 0;
+  uint64_t highest_ = 0;
+};
+
+class IncomingArea {
+ public:
+  IncomingArea(std::shared_ptr<const SharedMemory> memory, MutableByteSpan area)
+      : memory_(std::move(memory)), area_(area) {}
+
+  // What comes next lies there. False: it can't lie there.
+  [[nodiscard]] bool Begin(uint64_t offset, uint64_t bytes);
+  bool active() const { return done_ != nullptr; }
+  // The next bytes of it that are there, at most so many; perhaps none yet.
+  ByteSpan Take(size_t most);
+  bool HasBytes() const;
+  // To be kept beyond End. Once.
+  LentBytes Lend();
+  // All of it was taken, or nobody wants it.
+  void End();
+
+ private:
+  uint64_t Ready() const;
+
+  const std::shared_ptr<const SharedMemory> memory_;
+  const MutableByteSpan area_;
+  ByteSpan bytes_;
+  std::atomic<uint64_t>* ready_ = nullptr;
+  std::atomic<uint32_t>* done_ = nullptr;  // null: nothing is coming in
+  bool lent_ = false;
+  uint64_t taken_ = 0;
+};
+
+}  // namespace muster

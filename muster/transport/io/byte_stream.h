@@ -1,0 +1,44 @@
+// What a connection's bytes go through: a socket, or memory that both ends have mapped (shm/). Nothing blocks; the one
+// who uses it is told when to try again. Used on its loop; not thread-safe. Internal to the transport.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "muster/transport/io/bulk_area.h"
+#include "muster/transport/io/poller.h"
+
+namespace muster {
+
+// Where large bulk goes beside the stream, so that it is read where it lies.
+struct BulkAreas {
+  std::shared_ptr<OutgoingArea> outgoing;
+  IncomingArea incoming;
+  size_t least_beside = 0;  // shorter bulk goes through the stream
+};
+
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;  // ends it: the peer sees an end of file
+
+  // Once, before anything else. `user` is told what it has an interest in until the stream ends.
+  virtual void Start(Poller::Interest interest, Poller::Watched* user) = 0;
+  virtual void SetInterest(Poller::Interest interest) = 0;
+  // `user` is told nothing any more; the peer doesn't notice.
+  virtual void Stop() = 0;
+
+  // As sendmsg and recvmsg. -1 with errno: EAGAIN, try again when told; EBADMSG, the peer breaks the rules.
+  virtual ssize_t Send(const iovec* vectors, size_t count, bool more_follows) = 0;
+  virtual ssize_t Receive(const iovec* vectors, size_t count) = 0;
+
+  virtual BulkAreas* areas() { return nullptr; }
+  // Extents have been published.
+  virtual void Notify() {}
+  // No bytes come any more, but those that are there already.
+  virtual bool ended() const { return false; }
+};
+
+}  // namespace muster

@@ -1,0 +1,211 @@
+// `muster checkpoint` as a script has it: the real command on checkpoints that the library wrote, what it prints, and
+// its exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "muster/checkpoint/testing/checkpoint_test_data.h"
+#include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/process.h"
+
+namespace muster::checkpoint_command_test {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out;
+  std::string err;
+};
+
+// A model_dir with checkpoints of steps 100 and 200, of "w" in two parts with a slot and counters, and "s".
+class CheckpointCommandTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(PosixFileSystem().CreateDirectory(model_), absl::OkStatus());
+    ASSERT_EQ(Save(PosixFileSystem(), model_, 100, "a"), absl::OkStatus());
+    ASSERT_EQ(Save(PosixFileSystem(), model_, 200, "b"), absl::OkStatus());
+  }
+
+  static Outcome Muster(const std::vector<std::string>& words) {
+    Process process(Joined({MUSTER_BIN_DIR "/muster", "checkpoint"}, words));
+    const int exit_code = process.Wait();
+    return {exit_code, process.out, process.err};
+  }
+  // What it prints when all is well.
+  static std::string Out(const std::vector<std::string>& words) {
+    const Outcome outcome = Muster(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, IsEmpty());
+    return outcome.out;
+  }
+  static json Json(const std::vector<std::string>& words) {
+    const std::string out = Out(Joined(words, {"--json"}));
+    EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 1) << out;
+    return json::parse(out, nullptr, false);
+  }
+  // Its only line on stderr.
+  static std::string Complaint(int exit_code, const std::vector<std::string>& words) {
+    const Outcome outcome = Muster(words);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.out << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_THAT(outcome.err, testing::StartsWith("muster checkpoint"));
+    return outcome.err;
+  }
+  std::string Part(int64_t step, int part) const {
+    return JoinPath(model_, PartFileName(step, part, 2, step == 100 ? "a" : "b"));
+  }
+  static void FlipLastByte(const std::string& path) {
+    auto bytes = PosixFileSystem().ReadFile(path);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    bytes->back() = static_cast<char>(bytes->back() ^ 1);
+    ASSERT_EQ(WriteFileAtomically(PosixFileSystem(), path, AsBytes(bytes->data(), bytes->size())), absl::OkStatus());
+  }
+
+  ScratchDirectory scratch_;
+  const std::string model_ = scratch_.File("model");
+};
+
+TEST_F(CheckpointCommandTest, Ls) {
+  const json list = Json({"ls", model_});
+  ASSERT_EQ(list.size(), 2u) << list;
+  EXPECT_EQ(list[0]["name"], "model.ckpt-100");
+  EXPECT_EQ(list[0]["global_step"], 100);
+  EXPECT_EQ(list[0]["time"], "1970-01-01T00:01:40Z");
+  EXPECT_EQ(list[0]["parts"], 2);
+  EXPECT_EQ(list[0]["newest"], false);
+  EXPECT_EQ(list[1]["newest"], true);
+  EXPECT_EQ(list[1]["damage"], nullptr);
+  uint64_t bytes = *PosixFileSystem().FileSize(JoinPath(model_, ManifestFileName(100)));
+  for (int part = 0; part < 2; ++part) bytes += *PosixFileSystem().FileSize(Part(100, part));
+  EXPECT_EQ(list[0]["bytes"], bytes);
+
+  ASSERT_EQ(PosixFileSystem().Remove(Part(100, 1)), absl::OkStatus());
+  EXPECT_EQ(Json({"ls", model_})[0]["damage"], Part(100, 1) + " is missing");
+  const std::string table = Out({"ls", model_});
+  EXPECT_THAT(After(table, "NAME").size(), 1u);
+  EXPECT_THAT(After(table, "model.ckpt-100"), ElementsAre(HasSubstr("DAMAGED: " + Part(100, 1) + " is missing")));
+  EXPECT_THAT(After(table, "model.ckpt-200"), ElementsAre(HasSubstr("newest")));
+}
+
+TEST_F(CheckpointCommandTest, Show) {
+  const json shown = Json({"show", model_});
+  EXPECT_EQ(shown["path"], JoinPath(model_, "model.ckpt-200"));
+  EXPECT_EQ(shown["global_step"], 200);
+  EXPECT_EQ(shown["parts"].size(), 2u);
+  ASSERT_EQ(shown["variables"].size(), 2u);
+  const json& w = shown["variables"][0];
+  EXPECT_EQ(w["name"], "w");
+  EXPECT_EQ(w["shape"], json({5, 2}));
+  EXPECT_EQ(w["kind"], "trainable");
+  EXPECT_EQ(w["slices"][1], json({{"part", 1}, {"tensor", "w/1"}, {"offset", 6}, {"shape", {2, 2}}}));
+  EXPECT_EQ(w["slots"][0]["name"], "m");
+  EXPECT_EQ(w["slots"][1]["stride"], 4);
+  const std::string text = Out({"show", JoinPath(model_, "model.ckpt-100")});
+  EXPECT_THAT(text, HasSubstr("global step  100\n"));
+  EXPECT_THAT(text, HasSubstr("part 0@0[3,2] part 1@6[2,2]"));
+
+  const json values = Json({"show", model_, "w", "w/m", "w/t", "s"});
+  ASSERT_EQ(values.size(), 4u) << values;
+  EXPECT_EQ(values[0]["values"], 10);
+  EXPECT_EQ(values[0]["min"], WeightOf(200, 0));
+  EXPECT_EQ(values[0]["max"], WeightOf(200, 9));
+  EXPECT_EQ(values[0]["nans"], 0);
+  EXPECT_EQ(values[1]["max"], -WeightOf(200, 0));
+  EXPECT_EQ(values[2]["values"], 3);
+  EXPECT_EQ(values[3]["mean"], 25);
+  EXPECT_THAT(After(Out({"show", model_, "w"}), "w "), ElementsAre(HasSubstr("200004")));
+}
+
+TEST_F(CheckpointCommandTest, ReshardIsTheSameState) {
+  const std::string output = scratch_.File("three");
+  const std::vector<std::string> words = {"reshard", model_,        "--ps",    "3",        "--strategy",
+                                          "greedy",  "--partition", "fixed:5", "--output", output};
+  const std::string path = JoinPath(output, "model.ckpt-200");
+  EXPECT_EQ(Out(words), path + "\n");
+  EXPECT_EQ(Json({"show", output})["parts"].size(), 3u);
+  EXPECT_THAT(Out({"verify", output}), HasSubstr(path + ".manifest.json: ok"));
+  // The counters of w are 200, 205 and 202: in the new stripes of two elements none is merged.
+  EXPECT_THAT(Out({"diff", model_, output}), IsEmpty());
+  EXPECT_THAT(Complaint(2, words), HasSubstr("--output: " + output + " has a checkpoint already"));
+
+  const std::string back = scratch_.File("back");
+  EXPECT_EQ(Out({"reshard", output, "--ps", "1", "--output", back}), JoinPath(back, "model.ckpt-200") + "\n");
+  const Outcome outcome = Muster({"diff", model_, back});
+  EXPECT_EQ(outcome.exit_code, 1) << "w is one slice: its second stripe has the larger of the two that it covers";
+  EXPECT_EQ(outcome.out, "slot 'w/t': counters of 2 of 10 elements differ, first at [3,0] (202 and 205)\n");
+}
+
+TEST_F(CheckpointCommandTest, Diff) {
+  const Outcome outcome = Muster({"diff", JoinPath(model_, "model.ckpt-100"), model_});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, IsEmpty());
+  EXPECT_THAT(After(outcome.out, "global step: "), ElementsAre("100 and 200"));
+  EXPECT_THAT(After(outcome.out, "variable 'w': "),
+              ElementsAre(HasSubstr("10 of 10 values differ: max abs 100000, max relative 0.5, first at [0,0]")));
+  EXPECT_THAT(After(outcome.out, "slot 'w/t': "), ElementsAre(HasSubstr("10 of 10")));
+  EXPECT_THAT(Muster({"diff", "--tolerance", "1e6", JoinPath(model_, "model.ckpt-100"), model_}).out,
+              testing::Not(HasSubstr("variable")));
+  EXPECT_THAT(Out({"diff", model_, JoinPath(model_, "model.ckpt-200")}), IsEmpty());
+}
+
+TEST_F(CheckpointCommandTest, VerifyNamesTheDamagedFile) {
+  EXPECT_EQ(After(Out({"verify", model_}), model_).size(), 3u);
+  EXPECT_EQ(After(Out({"verify", model_, "--all"}), model_).size(), 6u);
+  FlipLastByte(Part(100, 0));
+  EXPECT_EQ(After(Out({"verify", model_}), model_).size(), 3u) << "the newest is whole";
+  EXPECT_THAT(Complaint(1, {"verify", model_, "--all"}), HasSubstr(Part(100, 0) + " is damaged: its checksum is"));
+  EXPECT_THAT(Complaint(1, {"verify", JoinPath(model_, "model.ckpt-100")}), HasSubstr(Part(100, 0)));
+  const std::string output = scratch_.File("out");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"diff", model_, JoinPath(model_, "model.ckpt-100")},
+        std::vector<std::string>{"reshard", JoinPath(model_, "model.ckpt-100"), "--ps", "2", "--output", output}})
+    EXPECT_THAT(Complaint(1, words), HasSubstr(Part(100, 0)));
+  EXPECT_FALSE(PosixFileSystem().Exists(output));
+  FlipLastByte(JoinPath(model_, ManifestFileName(200)));
+  EXPECT_THAT(Complaint(1, {"verify", model_}), HasSubstr(ManifestFileName(200) + " is damaged"));
+  EXPECT_THAT(Complaint(1, {"show", model_}), HasSubstr(ManifestFileName(200) + " is damaged"));
+}
+
+TEST_F(CheckpointCommandTest, MistakesAreOneLine) {
+  EXPECT_THAT(Complaint(2, {}), HasSubstr("accepted: ls, show, diff, verify, load, reshard"));
+  EXPECT_THAT(Complaint(2, {"lst"}), HasSubstr("\"lst\"; accepted: ls, show"));
+  EXPECT_THAT(Complaint(2, {"ls"}), HasSubstr("muster checkpoint ls: DIR is required"));
+  EXPECT_THAT(Complaint(2, {"ls", scratch_.File("nowhere")}), HasSubstr(scratch_.File("nowhere")));
+  EXPECT_THAT(Complaint(2, {"show", JoinPath(model_, "model.ckpt-300")}), HasSubstr("model.ckpt-300 is neither"));
+  EXPECT_THAT(Complaint(2, {"show", model_, "u"}), HasSubstr("NAME: \"u\"; accepted: a variable"));
+  EXPECT_THAT(Complaint(2, {"show", model_, "w/u"}), HasSubstr("NAME: \"w/u\""));
+  EXPECT_THAT(Complaint(2, {"show", model_, "--jason"}), HasSubstr("--jason"));
+  EXPECT_THAT(Complaint(2, {"diff", model_}), HasSubstr("B is required"));
+  EXPECT_THAT(Complaint(2, {"diff", model_, model_, "--tolerance", "-1"}), HasSubstr("--tolerance: \"-1\""));
+  const std::string output = scratch_.File("out");
+  EXPECT_THAT(Complaint(2, {"reshard", model_, "--output", output}), HasSubstr("--ps is required"));
+  EXPECT_THAT(Complaint(2, {"reshard", model_, "--ps", "2"}), HasSubstr("--output is required"));
+  EXPECT_THAT(Complaint(2, {"reshard", model_, "--ps", "none", "--output", output}), HasSubstr("--ps: \"none\""));
+  EXPECT_THAT(Complaint(2, {"reshard", model_, "--ps", "2", "--strategy", "x", "--output", output}),
+              HasSubstr("greedy_sorted"));
+  EXPECT_THAT(Complaint(2, {"reshard", model_, "--ps", "2", "--partition", "fixed:0", "--output", output}),
+              HasSubstr("fixed"));
+  EXPECT_FALSE(PosixFileSystem().Exists(output));
+  ASSERT_EQ(PosixFileSystem().CreateDirectory(scratch_.File("empty")), absl::OkStatus());
+  EXPECT_THAT(Complaint(1, {"show", scratch_.File("empty")}), HasSubstr("no checkpoint in " + scratch_.File("empty")));
+  EXPECT_EQ(Json({"ls", scratch_.File("empty")}), json::array());
+}
+
+TEST_F(CheckpointCommandTest, HelpTeachesWithAnExample) {
+  for (const std::string command : {"ls", "show", "diff", "verify", "reshard"})
+    EXPECT_THAT(Out({command, "--help"}), HasSubstr("  muster checkpoint " + command + " "));
+}
+
+}  // namespace
+}  // namespace muster::checkpoint_command_test

@@ -1,0 +1,138 @@
+// `muster run --layout node` as a user has it, with shell scripts as the tasks' program and as TensorBoard.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "muster/launch/task/node_layout.h"
+#include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/process.h"
+
+namespace muster::node_layout_command_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kWhoAmI[] =
+    "type=${TF_CONFIG##*\\\"type\\\":\\\"}; type=${type%%\\\"*}; "
+    "index=${TF_CONFIG##*\\\"index\\\":}; task=$type:${index%%[,\\}]*}; ";
+
+std::vector<std::string> Words(const std::vector<std::string>& flags, const std::string& script) {
+  return Joined(Joined({(MUSTER_BIN_DIR "/muster"), "run", "--layout", "node"}, flags),
+                {"--", "sh", "-c", kWhoAmI + script});
+}
+
+// A folder with a `tensorboard` that is `script`, before all others of PATH.
+ProcessOptions WithTensorBoard(const ScratchDirectory& folder, const std::string& script) {
+  const std::string file = folder.File("tensorboard");
+  std::ofstream(file) << "#!/bin/sh\n" << script << "\n";
+  chmod(file.c_str(), 0755);
+  return {.environment = {{"PATH", folder.path() + ":" + std::getenv("PATH")}}};
+}
+
+TEST(NodeLayoutCommand, StartsAMasterAPsAndTwoWorkersWithADeviceEach) {
+  if (CountGpus() > 0 && CountGpus() < 4) GTEST_SKIP() << "this machine has " << CountGpus() << " GPUs, not 4 or none";
+  Process run(Words({"--no-tensorboard", "--devices", "4"}, "echo $task ${CUDA_VISIBLE_DEVICES}"),
+              {.environment = {{"CUDA_VISIBLE_DEVICES", "7,5,3,1"}}});
+  EXPECT_EQ(run.Wait(), 0) << run.err;
+  EXPECT_THAT(After(run.out, "[master:0] "), ElementsAre("master:0 7"));
+  EXPECT_THAT(After(run.out, "[worker:0] "), ElementsAre("worker:0 5"));
+  EXPECT_THAT(After(run.out, "[worker:1] "), ElementsAre("worker:1 3"));
+  EXPECT_THAT(After(run.out, "[ps:0] "), ElementsAre("ps:0 1"));
+  EXPECT_THAT(run.err, HasSubstr("master:0 (the chief) is process "));
+}
+
+TEST(NodeLayoutCommand, TheMastersEndDecides) {
+  Process run(Words({"--no-tensorboard", "--devices", "1"}, "[ $task = master:0 ] && exit 6; exit 0"));
+  EXPECT_EQ(run.Wait(), 6) << run.err;
+}
+
+TEST(NodeLayoutCommand, TheRootIsToldToAll) {
+  const ScratchDirectory root;
+  Process run(
+      Words({"--no-tensorboard", "--devices", "1", "--output_root", root.path()}, "echo root $MUSTER_OUTPUT_ROOT"));
+  EXPECT_EQ(run.Wait(), 0) << run.err;
+  EXPECT_THAT(After(run.out, "[ps:0] "), ElementsAre("root " + root.path()));
+}
+
+TEST(NodeLayoutCommand, ThePlanOfSeveralNodesIsShown) {
+  Process run(Words({"--nodes", "h1,h2", "--devices", "2", "--dry-run"}, "true"));
+  EXPECT_EQ(run.Wait(), 0) << run.err;
+  for (const char* task : {"# ps:0 on h1\n", "# ps:1 on h2\n", "# master:0 (the chief) on h1\n", "# worker:0 on h1\n",
+                           "# worker:1 on h1\n", "# worker:2 on h2\n", "# worker:3 on h2\n"})
+    EXPECT_THAT(run.out, HasSubstr(task));
+  EXPECT_THAT(run.out, Not(HasSubstr("worker:4")));
+  EXPECT_THAT(run.out, HasSubstr(R"("ps":["h1:2222","h2:2222"])"));
+  EXPECT_THAT(run.out, HasSubstr(R"("worker":["h1:2224","h1:2225","h2:2223","h2:2224"])"));
+}
+
+TEST(NodeLayoutCommand, TensorBoardRunsOnTheRootUntilTheTasksHaveEnded) {
+  const ScratchDirectory root, tools;
+  const ProcessOptions options =
+      WithTensorBoard(tools, "echo with $*; trap 'echo bye; exit 0' TERM; while :; do sleep 1000 & wait; done");
+  // The master ends when the test tells it that the page is there.
+  Process run(
+      Words({"--devices", "1", "--output_root", root.path()},
+            "[ $task = master:0 ] || exit 0; trap 'exit 0' USR1; echo pid $$; while :; do sleep 1000 & wait; done"),
+      options);
+  run.WaitForErr("TensorBoard on " + root.path() + ": http://127.0.0.1:");
+  run.WaitForOut("[tensorboard:0] with --logdir " + root.path() + " --host 127.0.0.1 --port ");
+  run.WaitForOut("[master:0] pid ");
+  run.WaitForOut("\n");
+  const std::vector<std::string> master = After(run.out, "[master:0] pid ");
+  ASSERT_FALSE(master.empty());
+  ASSERT_EQ(kill(std::stoi(master.front()), SIGUSR1), 0);
+  EXPECT_EQ(run.Wait(), 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("[tensorboard:0] bye\n"));
+  EXPECT_THAT(run.err, Not(HasSubstr("left behind")));
+  EXPECT_THAT(run.err, Not(HasSubstr("without it")));
+}
+
+TEST(NodeLayoutCommand, ATensorBoardThatFailsIsSaidAndTheRunGoesOn) {
+  const ScratchDirectory root, tools;
+  const ProcessOptions options = WithTensorBoard(tools, "exit 4");
+  Process run(
+      Words({"--devices", "1", "--output_root", root.path()},
+            "[ $task = master:0 ] || exit 0; trap 'exit 3' USR1; echo pid $$; while :; do sleep 1000 & wait; done"),
+      options);
+  run.WaitForErr("tensorboard:0 exited with 4; the run goes on without it");
+  run.WaitForOut("[master:0] pid ");
+  run.WaitForOut("\n");
+  ASSERT_EQ(kill(std::stoi(After(run.out, "[master:0] pid ").at(0)), SIGUSR1), 0);
+  EXPECT_EQ(run.Wait(), 3);
+}
+
+TEST(NodeLayoutCommand, WithoutTensorBoardTheRunSaysSo) {
+  const ScratchDirectory root, tools;  // a PATH without one, wherever this machine may have it
+  ASSERT_EQ(symlink("/bin/sh", tools.File("sh").c_str()), 0);
+  Process run(Words({"--devices", "1", "--output_root", root.path()}, "exit 0"),
+              {.environment = {{"PATH", tools.path()}}});
+  EXPECT_EQ(run.Wait(), 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("TensorBoard isn't installed (pip install tensorboard): the run goes on without it"));
+}
+
+TEST(NodeLayoutCommand, RefusesWhatDoesNotGoTogether) {
+  const auto refusal = [](const std::vector<std::string>& flags) {
+    Process run(Joined(Joined({(MUSTER_BIN_DIR "/muster"), "run"}, flags), {"--", "true"}));
+    EXPECT_EQ(run.Wait(), 2) << run.err;
+    return run.err;
+  };
+  EXPECT_THAT(refusal({"--layout", "node", "--workers", "3"}), HasSubstr("accepted without --ps, --workers"));
+  EXPECT_THAT(refusal({"--layout", "host"}), HasSubstr("--layout 'host': accepted is node"));
+  EXPECT_THAT(refusal({"--layout", "node", "--devices", "0"}), HasSubstr("--devices 0: accepted are 1 to 64"));
+  EXPECT_THAT(refusal({"--layout", "node", "--nodes", "h1,h1", "--dry-run"}), HasSubstr("'h1' is there twice"));
+  EXPECT_THAT(refusal({"--layout", "node", "--nodes", "h1,h2"}), HasSubstr("--dry-run shows the plan"));
+  EXPECT_THAT(refusal({"--nodes", "h1"}), HasSubstr("with --layout node only"));
+  EXPECT_THAT(refusal({"--tensorboard"}), HasSubstr("--output_root or --model_dir"));
+}
+
+}  // namespace
+}  // namespace muster::node_layout_command_test

@@ -1,0 +1,401 @@
+// `muster train` and its companions as a user has them: the real command and its supervisors, with shell and Python
+// scripts as the tasks. Whatever is waited for is an event (a line, a FIFO, a lock), never time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "muster/launch/task/resources.h"
+#include "tests/process/testing/experiments.h"
+
+namespace muster::experiment_command_test {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class ExperimentCommand : public ExperimentsTest {
+ protected:
+  static std::string FileText(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return std::string((std::istreambuf_iterator<char>(file)), {});
+  }
+  static size_t LinesIn(const std::string& path) {
+    const std::string text = FileText(path);
+    return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+};
+
+// The file of the project's requirements, which has to run as it is.
+constexpr char kToaster[] = R"(project: ai-toaster
+train:
+  framework: tensorflow
+  resources: {cpus: 2, mem: 16384, gpus: 4}
+  tensorflow:
+    version: 1.2.1-gpu
+    distributed:
+      worker: 3
+      ps: {count: 2, resources: {cpus: 2, mem: 16384, gpus: 0}}
+  run: >-
+    python train_model.py --num-layers {{ num-layers }} --learning-rate {{ learning-rate }} --training-data /data/my-project
+)";
+
+// Says what it sees; a ps never ends, as one that calls server.join().
+constexpr char kTrainModel[] = R"(import json, os, signal, sys
+config = json.loads(os.environ["TF_CONFIG"])
+print(json.dumps({"arguments": sys.argv[1:], "config": config, "layers": os.environ["NUM_LAYERS"],
+                  "rate": os.environ["LEARNING_RATE"], "output": os.environ["OUTPUT_DIR"],
+                  "project": os.environ["PROJECT"], "experiment": os.environ["EXPERIMENT_ID"]}))
+if config["task"]["type"] == "ps":
+    while True:
+        signal.pause()
+)";
+
+TEST_F(ExperimentCommand, TheFileOfTheRequirementsRunsAsItIs) {
+  std::string file = kToaster;
+  // Only where the machine is smaller than that: what it has instead.
+  const Machine machine = ThisMachine();
+  if (machine.mem_bytes < int64_t{16384} << 20)
+    file = absl::StrReplaceAll(file, {{"16384", absl::StrCat(machine.mem_bytes >> 20)}});
+  if (machine.cores < 2) file = absl::StrReplaceAll(file, {{"cpus: 2", "cpus: 1"}});
+  Write("muster.yml", file);
+  Write("train_model.py", kTrainModel);
+  std::filesystem::create_directory(Aside("bin"));
+  std::ofstream(Aside("bin/python")) << "#!/bin/sh\nexec python3 \"$@\"\n";
+  chmod(Aside("bin/python").c_str(), 0755);
+  environment_ = {absl::StrCat("PATH=", Aside("bin"), ":", getenv("PATH"))};
+
+  const std::string shown =
+      Out({"train", "--no-gpus", "--no-venv", "--param", "num-layers=4", "--param", "learning-rate=0.1"});
+  EXPECT_THAT(shown, ContainsRegex("^Syncing project \\([0-9.]+ K?M?B?(bytes)?, 2 files\\)\\.\\.\\.done\n"));
+  EXPECT_THAT(shown, ContainsRegex("\n1\\.worker\\.1 +\\| \\[[0-9-]+T[0-9:]+Z\\] --> CREATED\n"));
+  EXPECT_THAT(shown, ContainsRegex("\n1\\.ps\\.2 +\\| \\[[0-9-]+T[0-9:]+Z\\] --> RUNNING\n"));
+  std::set<size_t> bars;
+  const std::vector<std::string> lines = absl::StrSplit(shown, '\n', absl::SkipEmpty());
+  for (size_t i = 1; i < lines.size(); ++i) bars.insert(lines[i].find(" | "));
+  EXPECT_EQ(bars.size(), 1) << "the names are padded to one width:\n" << shown;
+
+  std::set<std::string> outputs, addresses;
+  const std::vector<std::pair<std::string, json>> tasks = {{"1.master", {{"type", "master"}, {"index", 0}}},
+                                                           {"1.worker.1", {{"type", "worker"}, {"index", 0}}},
+                                                           {"1.worker.2", {{"type", "worker"}, {"index", 1}}},
+                                                           {"1.ps.1", {{"type", "ps"}, {"index", 0}}},
+                                                           {"1.ps.2", {{"type", "ps"}, {"index", 1}}}};
+  for (const auto& [name, who] : tasks) {
+    EXPECT_THAT(StatesOf(shown, name), ElementsAre("CREATED", "PENDING", "STARTING", "RUNNING", "FINISHED"));
+    const std::vector<std::string> said = LinesOf(shown, name);
+    const auto line = std::find_if(said.begin(), said.end(), [](const auto& text) { return text.starts_with("{"); });
+    ASSERT_NE(line, said.end()) << name << "\n" << shown;
+    const json seen = json::parse(*line);
+    EXPECT_EQ(seen["config"]["task"], who);
+    EXPECT_EQ(seen["config"]["cluster"]["ps"].size(), 2);
+    EXPECT_EQ(seen["config"]["cluster"]["worker"].size(), 2);
+    EXPECT_EQ(seen["config"]["cluster"]["master"].size(), 1);
+    for (const auto& job : seen["config"]["cluster"]) addresses.insert(job.begin(), job.end());
+    EXPECT_EQ(seen["arguments"],
+              json({"--num-layers", "4", "--learning-rate", "0.1", "--training-data", "/data/my-project"}));
+    EXPECT_EQ(seen["layers"], "4");
+    EXPECT_EQ(seen["rate"], "0.1");
+    EXPECT_EQ(seen["project"], "ai-toaster");
+    EXPECT_EQ(seen["experiment"], "1");
+    outputs.insert(seen["output"].get<std::string>());
+  }
+  EXPECT_EQ(outputs.size(), 1) << "all share one";
+  EXPECT_EQ(addresses.size(), 5);
+  EXPECT_EQ(Json({"status", "1"})["state"], "FINISHED");
+}
+
+TEST_F(ExperimentCommand, ATaskFindsItsEnvironmentAndItsProject) {
+  Write("part/data.txt", "some\n");
+  WriteExperiment(
+      "env: {COLOUR: blue}\nparameters: {num-layers: 4, text: \"it's a b\"}\n"
+      "run:\n- cat part/data.txt\n- test -d $OUTPUT_DIR && echo $EXPERIMENT_ID $JOB_NAME $PROJECT $COLOUR $NUM_LAYERS\n"
+      "- printf '<%s>\\n' {{ text }} --layers={{num-layers}}");
+  const std::string shown = Out({"train"});
+  EXPECT_THAT(LinesOf(shown, "1.master"),
+              ElementsAre("--> CREATED", "--> PENDING", "--> STARTING", "--> RUNNING", "some", "1 toy-1 toy blue 4",
+                          "<it's a b>", "<--layers=4>", "--> FINISHED"));
+}
+
+TEST_F(ExperimentCommand, ARunStopsAtItsFirstFailureWhoseCodeIsTheCommands) {
+  WriteExperiment("run: [echo one, exit 7, echo two]");
+  const Said said = Muster({"train"});
+  EXPECT_EQ(said.exit_code, 7);
+  EXPECT_THAT(LinesOf(said.out, "1.master"), AllOf(Contains("one"), Not(Contains("two")), Contains("--> FAILED")));
+  const json status = Json({"status", "1"});
+  EXPECT_EQ(status["exit_code"], 7);
+  EXPECT_THAT(status["reason"].get<std::string>(), HasSubstr("exited with 7"));
+}
+
+TEST_F(ExperimentCommand, CodeIsThatOfTheStartWhateverIsEditedLater) {
+  const ScriptGate gate(Aside("gate"));
+  Write("part.sh", "echo old\n");
+  WriteExperiment("run: echo begun; read line < " + gate.path() + "; sh ./part.sh");
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("begun");
+  Write("part.sh", "echo new\n");
+  gate.LetThrough();
+  EXPECT_EQ(train->Wait(), 0);
+  EXPECT_THAT(LinesOf(train->out, "1.master"), AllOf(Contains("old"), Not(Contains("new"))));
+  gate.LetThrough();
+  EXPECT_THAT(LinesOf(Out({"train"}), "2.master"), Contains("new"));
+}
+
+TEST_F(ExperimentCommand, RisemlsFileIsTaken) {
+  Write("riseml.yml", "project: toy\ntrain:\n  framework: tensorflow\n  run: echo $PROJECT $JOB_NAME\n");
+  EXPECT_THAT(LinesOf(Out({"train", "--no-venv"}), "1.master"), Contains("toy toy-1"));
+}
+
+TEST_F(ExperimentCommand, AVolumeIsSeenAndOnlyRead) {
+  std::filesystem::create_directory(Aside("data"));
+  std::ofstream(Aside("data/digits")) << "0123456789\n";
+  WriteExperiment("volumes: ['" + Aside("data") + "']\nrun: cat " + Aside("data/digits") + "; echo x > " +
+                  Aside("data/mine") + " || echo refused");
+  const std::string shown = Out({"train"});
+  EXPECT_THAT(LinesOf(shown, "1.master"), Contains("0123456789"));
+  if (!absl::StrContains(shown, "volumes are not read-only")) {
+    EXPECT_THAT(LinesOf(shown, "1.master"), Contains("refused"));
+    EXPECT_FALSE(std::filesystem::exists(Aside("data/mine")));
+  }
+}
+
+TEST_F(ExperimentCommand, AnEvaluatorIsBesideTheCluster) {
+  Write("muster.yml",
+        "project: toy\ntrain:\n  framework: tensorflow\n  tensorflow:\n"
+        "    distributed: {worker: 2, evaluator: true}\n  run: echo $TF_CONFIG\n");
+  const std::vector<std::string> said = LinesOf(Out({"train", "--no-venv"}), "1.evaluator");
+  const auto line = std::find_if(said.begin(), said.end(), [](const auto& text) { return text.starts_with("{"); });
+  ASSERT_NE(line, said.end());
+  const json config = json::parse(*line);
+  EXPECT_EQ(config["task"], json({{"type", "evaluator"}, {"index", 0}}));
+  EXPECT_FALSE(config["cluster"].contains("evaluator"));
+  EXPECT_EQ(said.back(), "--> FINISHED");
+}
+
+TEST_F(ExperimentCommand, AHomeWithinTheProjectIsNoPartOfIt) {
+  WriteExperiment("run: ls -A");
+  std::filesystem::create_directory(project() + "/kept");
+  std::filesystem::create_directory_symlink(project() + "/kept", home());
+  for (const char* id : {"1", "2"}) {
+    const std::string shown = Out({"train"});
+    EXPECT_THAT(shown, HasSubstr("1 file)...done")) << "the experiments before aren't copied";
+    EXPECT_THAT(LinesOf(shown, absl::StrCat(id, ".master")), Contains("muster.yml")) << shown;
+    EXPECT_THAT(LinesOf(shown, absl::StrCat(id, ".master")), Not(Contains("kept")));
+  }
+}
+
+TEST_F(ExperimentCommand, InstallRunsOnceForTheSameContent) {
+  const std::string count = Aside("installs");
+  WriteExperiment("install: [echo installing, echo x >> " + count + ", touch built]\nrun: ls");
+  const std::string first = Out({"train"});
+  EXPECT_THAT(LinesOf(first, "1.build"),
+              AllOf(Contains("installing"), Contains("--> BUILDING"), Contains("--> FINISHED")));
+  EXPECT_THAT(LinesOf(first, "1.master"), AllOf(Contains("built"), Contains("--> PENDING"))) << "it runs in the result";
+  const std::string second = Out({"train"});
+  EXPECT_THAT(LinesOf(second, "2.build"), Not(Contains("installing")));
+  EXPECT_THAT(LinesOf(second, "2.master"), Contains("built"));
+  EXPECT_EQ(LinesIn(count), 1);
+  Write("other.txt", "");
+  EXPECT_THAT(LinesOf(Out({"train"}), "3.master"), AllOf(Contains("built"), Contains("other.txt")));
+  EXPECT_EQ(LinesIn(count), 2) << "another content";
+}
+
+TEST_F(ExperimentCommand, AFailedBuildEndsTheExperiment) {
+  WriteExperiment("install: [echo trying, exit 3, echo never]\nrun: echo ran");
+  const Said said = Muster({"train"});
+  EXPECT_NE(said.exit_code, 0);
+  EXPECT_THAT(LinesOf(said.out, "1.build"), AllOf(Contains("trying"), Contains("--> FAILED"), Not(Contains("never"))));
+  EXPECT_THAT(said.out, Not(HasSubstr("ran\n")));
+  EXPECT_THAT(StatesOf(said.out, "1.master"), Not(Contains("RUNNING")));
+  const json status = Json({"status", "1"});
+  EXPECT_EQ(status["state"], "FAILED");
+  EXPECT_THAT(status["reason"].get<std::string>(), AllOf(HasSubstr("build"), HasSubstr("3")));
+  // What failed isn't taken for done.
+  EXPECT_THAT(LinesOf(Muster({"train"}).out, "2.build"), Contains("trying"));
+}
+
+TEST_F(ExperimentCommand, AGridRunsSoManyAtATimeAndShowsItsResults) {
+  const ScriptGate gate(Aside("gate"));
+  const std::string log = Aside("log");
+  WriteExperiment("parameters: {depth: [1, 2, 3], kind: [a, b]}\nconcurrency: 2\nrun: |\n  echo + >> " + log +
+                  "\n  echo begun $DEPTH$KIND $EXPERIMENT_ID\n  read line < " + gate.path() +
+                  "\n  echo \"{\\\"test_accuracy\\\": 0.$DEPTH}\" > $OUTPUT_DIR/metrics.json\n  echo - >> " + log);
+  const auto train = StartMuster({"train", "--metric", "test_accuracy"});
+  train->WaitForOut("begun 1a 1.1");
+  train->WaitForOut("begun 1b 1.2");  // at the same time as the first, which waits
+  gate.LetThrough(6);
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
+  EXPECT_THAT(train->out, HasSubstr("6 runs, 2 at a time"));
+  EXPECT_THAT(LinesOf(train->out, "1.6.master"), AllOf(Contains("begun 3b 1.6"), Contains("--> FINISHED")));
+  int running = 0;
+  int most = 0;
+  for (const char c : FileText(log)) {
+    if (c != '\n') running += c == '+' ? 1 : -1;
+    most = std::max(most, running);
+  }
+  EXPECT_EQ(most, 2);
+  const size_t table = train->out.find("test_accuracy");
+  ASSERT_NE(table, std::string::npos) << train->out;
+  const std::string best_first = train->out.substr(table);
+  EXPECT_LT(best_first.find("0.3"), best_first.find("0.2"));
+  EXPECT_LT(best_first.find("0.2"), best_first.find("0.1"));
+  const json status = Json({"status", "1"});
+  ASSERT_EQ(status["run_list"].size(), 6);
+  EXPECT_EQ(status["run_list"][3]["id"], "1.4");
+  EXPECT_EQ(status["run_list"][3]["parameters"], json({{"depth", "2"}, {"kind", "b"}}));
+  EXPECT_NE(status["run_list"][3]["output_dir"], status["run_list"][4]["output_dir"]);
+  EXPECT_EQ(Json({"show", "1.4"})["metrics"]["test_accuracy"]["value"], 0.2);
+}
+
+TEST_F(ExperimentCommand, RandomSearchDrawsTheSameForTheSameSeed) {
+  WriteExperiment("parameters: {rate: {range: {min: 0.0, max: 1.0, step: 0.1}}}\nconcurrency: 3\nrun: echo {{ rate }}");
+  const auto parameters = [this](const std::string& id) {
+    const json status = Json({"status", id});
+    std::vector<json> values;
+    for (const json& run : status.at("run_list")) values.push_back(run["parameters"]);
+    return values;
+  };
+  Out({"train", "--random", "3", "--seed", "1"});
+  Out({"train", "--random", "3", "--seed", "1"});
+  Out({"train", "--random", "3", "--seed", "2"});
+  EXPECT_EQ(parameters("1").size(), 3);
+  EXPECT_EQ(parameters("1"), parameters("2"));
+  EXPECT_NE(parameters("1"), parameters("3"));
+}
+
+TEST_F(ExperimentCommand, ParametersOfTheCommandLineReplaceTheFiles) {
+  WriteExperiment("parameters: {depth: [1, 2, 3]}\nrun: echo {{ depth }} {{ more }}");
+  EXPECT_THAT(LinesOf(Out({"train", "--param", "depth=7", "--param", "more=some"}), "1.master"), Contains("7 some"));
+  const std::string grid = Out({"train", "--param", "depth=[7,8]", "--param", "more=x"});
+  EXPECT_THAT(LinesOf(grid, "2.2.master"), Contains("8 x"));
+}
+
+TEST_F(ExperimentCommand, AParameterThatNothingMentionsIsSaid) {
+  WriteExperiment("parameters: {learning-rate: 0.1}\nrun: echo $LERNING_RATE $LEARNING_RATE");
+  const Said said = Muster({"train", "--param", "lerning-rate=7"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.err, HasSubstr("parameter 'lerning-rate' is neither in muster.yml nor in its commands (nearest: "
+                                  "learning-rate)"));
+  EXPECT_THAT(LinesOf(said.out, "1.master"), Contains("7 0.1"));
+}
+
+TEST_F(ExperimentCommand, TwoAtOnceHaveIdsOfTheirOwn) {
+  WriteExperiment("run: echo $EXPERIMENT_ID > $OUTPUT_DIR/id");
+  const auto one = StartMuster({"train"});
+  const auto other = StartMuster({"train"});
+  EXPECT_EQ(one->Wait(), 0) << one->err;
+  EXPECT_EQ(other->Wait(), 0) << other->err;
+  for (const std::string id : {"1", "2"}) {
+    const json shown = Json({"show", id});
+    EXPECT_EQ(shown["state"], "FINISHED");
+    EXPECT_EQ(FileText(shown["output_dir"].get<std::string>() + "/id"), id + "\n");
+  }
+}
+
+TEST_F(ExperimentCommand, WhatIsKnownIsShownAsTablesAndJson) {
+  WriteExperiment(
+      "parameters: {depth: 4}\n"
+      "run: echo '{\"loss\":0.25}' > $OUTPUT_DIR/metrics.json; mkdir $OUTPUT_DIR/sub; echo abc > $OUTPUT_DIR/sub/file");
+  Out({"train"});
+  WriteExperiment("run: exit 4");
+  EXPECT_EQ(Muster({"train"}).exit_code, 4);
+  const std::vector<std::string> status = absl::StrSplit(Out({"status"}), '\n', absl::SkipEmpty());
+  ASSERT_EQ(status.size(), 3);
+  EXPECT_THAT(status[0], ContainsRegex("^ID +PROJECT +STATE +AGE +WHY$"));
+  EXPECT_THAT(status[1], ContainsRegex("^1 +toy +FINISHED +[0-9]+ (s|min)$"));
+  EXPECT_THAT(status[2], ContainsRegex("^2 +toy +FAILED +[0-9]+ (s|min) +master exited with 4$"));
+  EXPECT_THAT(Out({"status", "2"}), ContainsRegex("\n2\\.master +FAILED .*exited with 4\n"));
+  const std::vector<std::string> ls = absl::StrSplit(Out({"ls"}), '\n', absl::SkipEmpty());
+  ASSERT_EQ(ls.size(), 3);
+  EXPECT_THAT(ls[0], ContainsRegex("^ID +PROJECT +STATE +CREATED +DURATION +EXIT +PARAMETERS$"));
+  EXPECT_THAT(ls[1], ContainsRegex("^1 +toy +FINISHED +[0-9-]+T[0-9:]+Z .* 0 +depth=4$"));
+  EXPECT_THAT(Out({"ls", "--last", "1", "--ids"}), "2\n");
+  EXPECT_THAT(Json({"ls", "--project", "other"}), IsEmpty());
+  EXPECT_THAT(Out({"show", "1"}), AllOf(HasSubstr("depth"), HasSubstr("loss  0.25"), HasSubstr("sub/file"),
+                                        HasSubstr("4 bytes"), HasSubstr(home())));
+  const json shown = Json({"show", "1"});
+  EXPECT_EQ(shown["parameters"], json({{"depth", "4"}}));
+  EXPECT_EQ(shown["metrics"]["loss"]["value"], 0.25);
+  EXPECT_EQ(shown["exit_code"], 0);
+  EXPECT_THAT(shown["files"], Contains(json({{"path", "sub/file"}, {"bytes", 4}})));
+  EXPECT_EQ(shown["tasks"][0]["id"], "1.master");
+  EXPECT_THAT(Out({"show"}), StartsWith("experiment 2 "));
+}
+
+TEST_F(ExperimentCommand, JsonIsAnObjectALineTheExperimentLast) {
+  WriteExperiment("run: echo hello");
+  const std::string out = Out({"train", "--json"});
+  std::vector<json> lines;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(out, '\n', absl::SkipEmpty())))
+    lines.push_back(json::parse(line));
+  ASSERT_GE(lines.size(), 3);
+  EXPECT_EQ(lines.back()["id"], "1");
+  EXPECT_EQ(lines.back()["state"], "FINISHED");
+  const bool said = std::any_of(lines.begin(), lines.end(), [](const json& line) {
+    return line.value("id", "") == "1.master" && line.value("text", "") == "hello";
+  });
+  EXPECT_TRUE(said) << out;
+}
+
+TEST_F(ExperimentCommand, BashCompletesCommandsFlagsAndIds) {
+  WriteExperiment("run: echo hello");
+  Out({"train"});
+  std::ofstream(Aside("completion.bash")) << Out({"completion", "bash"});
+  const auto completed = [this](const std::vector<std::string>& words) {
+    std::string script = "source " + Aside("completion.bash") + "; COMP_WORDS=(" MUSTER_BIN_DIR "/muster";
+    for (const std::string& word : words) script += " '" + word + "'";
+    absl::StrAppend(&script, "); COMP_CWORD=", words.size(), "; _muster ", MUSTER_BIN_DIR,
+                    "/muster; printf '%s\\n' \"${COMPREPLY[@]}\"");
+    Process bash({"/bin/bash", "-c", script}, {.environment = {{"MUSTER_HOME", home()}}});
+    EXPECT_EQ(bash.Wait(), 0) << bash.err;
+    return std::vector<std::string>(absl::StrSplit(bash.out, '\n', absl::SkipEmpty()));
+  };
+  EXPECT_THAT(completed({"tr"}), ElementsAre("train", "trace"));
+  EXPECT_THAT(completed({"train", "--par"}), ElementsAre("--param"));
+  EXPECT_THAT(completed({"checkpoint", "ver"}), ElementsAre("verify"));
+  EXPECT_THAT(completed({"kill", ""}), ElementsAre("1"));
+  EXPECT_THAT(completed({"completion", ""}), ElementsAre("bash", "zsh", "fish"));
+  EXPECT_THAT(completed({""}), AllOf(Contains("status"), Not(Contains("supervise")))) << "that is hidden";
+}
+
+TEST_F(ExperimentCommand, EveryCommandIsInEveryShellsCompletion) {
+  const std::string help = Out({"--help"});
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    const std::string script = Out({"completion", shell});
+    for (const std::string command : {"train", "status", "kill", "ls", "show", "rerun", "run", "completion"}) {
+      EXPECT_THAT(help, HasSubstr("\n  " + command + " "));
+      EXPECT_THAT(script, HasSubstr("'" + command + "'")) << shell;
+    }
+    EXPECT_THAT(script, HasSubstr(shell == "fish" ? "-l param" : "--param")) << shell;
+  }
+  const Said unknown = Muster({"completion", "csh"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("'csh': accepted are bash, zsh, fish"));
+}
+
+TEST_F(ExperimentCommand, HelpTeachesWithExamples) {
+  for (const std::string command : {"train", "status", "kill", "ls", "show", "rerun", "completion"})
+    EXPECT_THAT(Out({command, "--help"}), AllOf(HasSubstr("Examples:"), HasSubstr("muster " + command)));
+}
+
+}  // namespace
+}  // namespace muster::experiment_command_test

@@ -1,0 +1,201 @@
+// Experiments for which the machine has too little: memory for a task, room for its log, leave to write; and as many
+// lines as it has room for, of which none is lost. Whatever is waited for is an event (a line, a FIFO, a lock), never
+// time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/process/testing/experiments.h"
+
+namespace muster::experiment_limits_test {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A mount on a folder, which only this process and those that it starts see.
+class OwnMount {
+ public:
+  // As mount(2) has them; `changed` are flags that only a second call can set. Look at made().
+  OwnMount(const std::string& source, std::string folder, const char* type, unsigned long flags, const char* data,
+           unsigned long changed = 0)
+      : folder_(std::move(folder)) {
+    made_ = unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+            mount(source.c_str(), folder_.c_str(), type, flags, data) == 0;
+    if (made_ && changed != 0) {
+      EXPECT_EQ(mount("none", folder_.c_str(), nullptr, MS_REMOUNT | flags | changed, nullptr), 0);
+    }
+  }
+  ~OwnMount() { End(); }
+  OwnMount(const OwnMount&) = delete;
+  OwnMount& operator=(const OwnMount&) = delete;
+
+  bool made() const { return made_; }
+  void End() {
+    if (made_) {
+      EXPECT_EQ(umount2(folder_.c_str(), MNT_DETACH), 0) << folder_;
+    }
+    made_ = false;
+  }
+
+ private:
+  const std::string folder_;
+  bool made_ = false;
+};
+
+constexpr char kMayNotMount[] = "only root may mount, and not in every container";
+
+// What is there of the lines "1", "2", … of a task, among what `muster logs` shows.
+struct Counted {
+  std::vector<int64_t> kept;
+  int64_t missing = 0;  // as its log says
+};
+
+Counted CountLines(const std::string& shown, const std::string& name) {
+  constexpr absl::string_view kMissing = " lines are missing here: no space left on device";
+  Counted counted;
+  for (const absl::string_view line : absl::StrSplit(shown, '\n')) {
+    const size_t bar = line.find(" | ");
+    if (bar == absl::string_view::npos) continue;
+    const absl::string_view text = line.substr(bar + 3);
+    if (!absl::StartsWith(line, absl::StrCat(name, " "))) continue;
+    int64_t number = 0;
+    if (absl::SimpleAtoi(text, &number)) {
+      counted.kept.push_back(number);
+    } else if (absl::EndsWith(text, kMissing) && absl::SimpleAtoi(text.substr(0, text.find(' ')), &number)) {
+      counted.missing += number;
+    }
+  }
+  return counted;
+}
+
+// 1 to `count`, each once and in its place.
+void ExpectAll(const std::string& shown, const std::string& name, int64_t count) {
+  const Counted counted = CountLines(shown, name);
+  EXPECT_EQ(counted.missing, 0) << name;
+  ASSERT_EQ(counted.kept.size(), static_cast<size_t>(count)) << name;
+  for (size_t i = 0; i < counted.kept.size(); ++i) ASSERT_EQ(counted.kept[i], static_cast<int64_t>(i) + 1) << name;
+}
+
+class ExperimentLimits : public ExperimentsTest {
+ protected:
+  // Mounts it on MUSTER_HOME.
+  bool MountHome(const std::string& source, const char* type, unsigned long flags, const char* data,
+                 unsigned long changed = 0) {
+    std::filesystem::create_directories(home());
+    mount_.emplace(source, home(), type, flags, data, changed);
+    return mount_->made();
+  }
+
+  std::optional<OwnMount> mount_;
+};
+
+TEST_F(ExperimentLimits, ATaskOverItsMemoryIsReportedAsSuch) {
+  WriteExperiment(
+      "torchrun: {workers: 2}\nresources: {mem: 64MB}\nrestart: {limit: 5, backoff: 1ms}\nrun: |\n"
+      "  if [ $RANK = 0 ]; then while :; do sleep 1000; done; fi\n"
+      "  python3 -c 'import signal; held = b\"x\" * (200 << 20); print(\"holds it\", flush=True); signal.pause()'");
+  const Said said = Muster({"train"});
+  EXPECT_EQ(said.exit_code, 137) << said.out << said.err;
+  constexpr char kWhy[] = "used more than its 64 MB of memory";
+  EXPECT_THAT(said.err, AllOf(HasSubstr("worker.2 was killed by signal 9"), HasSubstr(kWhy)));
+  EXPECT_THAT(said.out, HasSubstr(absl::StrCat("it ", kWhy, ": ending the others (worker.1)")));
+  // It can't have come so far where a control group keeps it from that.
+  if (absl::StrContains(said.out, "holds it")) {
+    EXPECT_THAT(said.out, HasSubstr("tasks' memory is looked at once a second"));
+  }
+  const json status = Json({"status", "1"});
+  EXPECT_EQ(status["state"], "FAILED");
+  EXPECT_THAT(status["reason"].get<std::string>(), AllOf(HasSubstr("worker.2"), HasSubstr(kWhy)));
+  const json& worker = status["tasks"][1];
+  EXPECT_EQ(worker["id"], "1.worker.2");
+  EXPECT_EQ(worker["reason"], kWhy);
+  EXPECT_EQ(worker["exit_code"], 137);
+  EXPECT_EQ(worker["restarts"], 0) << "it would again";
+  EXPECT_EQ(status["tasks"][0]["state"], "KILLED");
+}
+
+TEST_F(ExperimentLimits, AFullDiskStopsNobodyAndWhatIsMissingIsCounted) {
+  constexpr int64_t kLines = 400000;  // several times as much as there is room for
+  if (!MountHome("none", "tmpfs", 0, "size=6m")) GTEST_SKIP() << kMayNotMount;
+  const std::string filler = home() + "/filler";
+  std::ofstream(filler) << std::string(2000000, 'x');
+  const ScriptGate written(Aside("written"));
+  const ScriptGate gate(Aside("gate"));
+  WriteExperiment(absl::StrCat("run:\n- seq ", kLines, "\n- echo > ", written.path(), "\n- read line < ", gate.path(),
+                               "\n- echo last"));
+  const auto train = StartMuster({"train"});
+  Process waiting({"/bin/sh", "-c", "read line < " + written.path()});
+  ASSERT_EQ(waiting.Wait(), 0) << "the task doesn't go on";
+  struct statvfs disk = {};
+  ASSERT_EQ(statvfs(home().c_str(), &disk), 0);
+  EXPECT_EQ(disk.f_bavail, 0) << "the test has to fill it";
+  EXPECT_EQ(Json({"status", "1"})["state"], "RUNNING");
+  Write("more", "which has to be copied");
+  const Said other = Muster({"train"});
+  EXPECT_EQ(other.exit_code, 1) << other.out;
+  EXPECT_THAT(other.err, AllOf(HasSubstr(home()), HasSubstr("make room"), HasSubstr("No space left on device")));
+  ASSERT_TRUE(std::filesystem::remove(filler));
+  gate.LetThrough();
+  EXPECT_EQ(train->Wait(), 0) << train->err;
+  const std::string shown = Out({"logs", "1"});
+  for (const std::string& lines : {train->out, shown}) {
+    const Counted counted = CountLines(lines, "1.master");
+    EXPECT_GT(counted.missing, 0);
+    EXPECT_EQ(static_cast<int64_t>(counted.kept.size()) + counted.missing, kLines);
+    EXPECT_TRUE(std::is_sorted(counted.kept.begin(), counted.kept.end()));
+  }
+  EXPECT_THAT(LinesOf(shown, "1.master"), AllOf(Contains("1"), Contains("last"), Contains("--> FINISHED")));
+  const json status = Json({"status", "1"});
+  EXPECT_EQ(status["state"], "FINISHED");
+  EXPECT_EQ(status["tasks"][0]["state"], "FINISHED");
+  EXPECT_EQ(Json({"ls", "--all"}).size(), 1) << "the other has left nothing";
+}
+
+TEST_F(ExperimentLimits, AMillionLinesAreAllThere) {
+  constexpr int64_t kLinesOfEach = 500000;
+  WriteExperiment(absl::StrCat("torchrun: {workers: 2}\nrun: seq ", kLinesOfEach));
+  const std::string followed = Out({"train"});
+  const std::string shown = Out({"logs", "1"});
+  for (const std::string name : {"1.worker.1", "1.worker.2"}) {
+    ExpectAll(followed, name, kLinesOfEach);
+    ExpectAll(shown, name, kLinesOfEach);
+    EXPECT_EQ(StatesOf(shown, name).back(), "FINISHED");
+  }
+  EXPECT_GE(EntriesOf(Json({"show", "1"})["logs"].get<std::string>() + "/worker.1").size(), 2U) << "across files";
+}
+
+TEST_F(ExperimentLimits, AHomeThatCanOnlyBeReadIsNamedAndStartsNothing) {
+  WriteExperiment("run: echo hello");
+  Out({"train"});
+  if (!MountHome(home(), nullptr, MS_BIND, nullptr, MS_RDONLY)) GTEST_SKIP() << kMayNotMount;
+  for (const std::string command : {"train", "rerun", "kill"}) {
+    const Said said = Muster({command});
+    EXPECT_EQ(said.exit_code, 2) << command << "\n" << said.out;
+    EXPECT_THAT(said.err, AllOf(HasSubstr(home()), HasSubstr("Read-only file system"))) << command;
+    EXPECT_THAT(said.out, Not(HasSubstr("CREATED")));
+  }
+  mount_->End();
+  EXPECT_EQ(Json({"ls", "--all"}).size(), 1);
+}
+
+}  // namespace
+}  // namespace muster::experiment_limits_test

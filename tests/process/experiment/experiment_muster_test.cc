@@ -1,0 +1,70 @@
+// `framework: muster`: one of this project's own programs as an experiment, with the stand-alone ps, watched while it
+// trains, and going on from its checkpoint.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/process/testing/experiments.h"
+
+namespace muster::experiment_muster_test {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class ExperimentMuster : public ExperimentsTest {};
+
+// The last whole table that `monitor --json` has printed, by task; what isn't known yet is null there.
+std::map<std::string, json> LastTable(const std::string& out) {
+  std::map<std::string, json> by_id;
+  const size_t end = out.rfind('\n');
+  if (end == std::string::npos) return by_id;
+  const size_t before = end == 0 ? std::string::npos : out.rfind('\n', end - 1);
+  const size_t begin = before == std::string::npos ? 0 : before + 1;
+  const json table = json::parse(out.substr(begin, end - begin));
+  for (const json& task : table["tasks"]) by_id[task["id"].get<std::string>()] = task;
+  return by_id;
+}
+
+TEST_F(ExperimentMuster, AnExampleTrainsIsWatchedAndGoesOnFromItsCheckpoint) {
+  Write("muster.yml",
+        "project: toy\ntrain:\n  framework: muster\n  muster: {distributed: {ps: 1, worker: 2}}\n"
+        "  parameters: {steps: 100}\n"
+        "  run: >-\n    '" MUSTER_BIN_DIR "/train_and_evaluate' --csv='" MUSTER_SOURCE_DIR
+        "/examples/data/digits.csv'"
+        " --steps={{ steps }} --save_steps=50 --model_dir=$OUTPUT_DIR\n");
+  const std::string shown = Out({"train"});
+  EXPECT_THAT(LinesOf(shown, "1.master"), Contains(StartsWith("Test accuracy ")));
+  EXPECT_THAT(LinesOf(shown, "1.ps.1"), Contains(HasSubstr("serves at"))) << "the stand-alone ps, not the program";
+  for (const std::string task : {"1.master", "1.worker.1", "1.ps.1"})
+    EXPECT_EQ(StatesOf(shown, task).back(), "FINISHED") << task;
+  EXPECT_EQ(Json({"status", "1"})["state"], "FINISHED");
+
+  const auto train = StartMuster({"train", "--experiment", "1", "--param", "steps=1000000000"});
+  train->WaitForOut("Restoring parameters from " + home() + "/experiments/1/output/model.ckpt-10");
+  const auto monitor = StartMuster({"monitor", "1", "--interval", "0.1", "--json"});
+  for (bool all = false; !all && !testing::Test::HasFailure();) {
+    monitor->ReadSomeOut();
+    std::map<std::string, json> tasks = LastTable(monitor->out);
+    all = tasks.contains("1.master") && tasks.contains("1.worker.1");
+    for (const std::string task : {"1.master", "1.worker.1"})
+      all = all && tasks[task]["steps_per_second"].is_number() && tasks[task]["loss"].is_number() &&
+            tasks[task]["staleness"].is_number() && tasks[task]["global_step"].is_number_integer() &&
+            tasks[task]["global_step"].get<int64_t>() > 100;
+  }
+  EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
+  EXPECT_EQ(monitor->Wait(), 0) << monitor->err;
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  EXPECT_EQ(Json({"status", "1"})["attempt"], 2);
+}
+
+}  // namespace
+}  // namespace muster::experiment_muster_test

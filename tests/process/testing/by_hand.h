@@ -1,0 +1,62 @@
+// A cluster on this machine whose processes a test starts one by one, as a user does in several terminals: its
+// addresses, and what tells each process who it is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/base/net/free_ports.h"
+#include "muster/cluster/cluster_spec.h"
+#include "tests/process/testing/process.h"
+
+namespace muster {
+
+class ByHand {
+ public:
+  // With `chief` the chief has a job of its own; otherwise it is worker 0.
+  ByHand(int ps, int workers, bool chief = false);
+
+  const std::string& ps_address(int index) const { return addresses_[static_cast<size_t>(index)]; }
+
+  // What a user types after the program: --ps_hosts, --worker_hosts, …, --job_name, --task_index. Frees the port of
+  // a ps, or where there is none of a worker, for it, so call it just before the start.
+  std::vector<std::string> Flags(const std::string& job, int index);
+  // The same as the value of TF_CONFIG.
+  std::string TfConfig(const std::string& job, int index, const std::string& model_dir = "");
+
+ private:
+  void LetGo(const std::string& job, int index);
+
+  FreePorts ports_;
+  std::vector<std::string> addresses_;  // ps, chief, workers
+  const int first_worker_;              // of addresses_, where there is no ps
+  const int ps_;
+  std::vector<bool> held_;
+  ClusterSpec cluster_;
+};
+
+// The stand-alone ps of a cluster, started, and serving once this is constructed.
+class ServingPs : public Process {
+ public:
+  ServingPs(ByHand& cluster, int index, const std::vector<std::string>& flags = {}, const ProcessOptions& options = {});
+};
+
+// `words` and then `more`.
+std::vector<std::string> Joined(std::vector<std::string> words, const std::vector<std::string>& more);
+
+// A directory of this test's own, removed at its end.
+class ScratchDirectory {
+ public:
+  ScratchDirectory();
+  ~ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace muster

@@ -1,0 +1,77 @@
+// Forked processes of a test that share memory with it and are killed with SIGKILL at points inside the store: again
+// and again at random ones, or each at one that the test names. Used by one thread; the processes never return.
+#pragma once
+
+#include <sys/mman.h>
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <random>
+
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "muster/store/arena/arena_probe.h"
+
+namespace muster {
+
+// An object that the test shares with the processes that it forks.
+template <typename T>
+class SharedWithChildren {
+ public:
+  SharedWithChildren()
+      : object_(new (mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) T()) {}
+  ~SharedWithChildren() { munmap(object_, sizeof(T)); }
+  SharedWithChildren(const SharedWithChildren&) = delete;
+  SharedWithChildren& operator=(const SharedWithChildren&) = delete;
+
+  T& operator*() const { return *object_; }
+  T* operator->() const { return object_; }
+
+ private:
+  T* const object_;
+};
+
+// Where processes have died, and that it is enough.
+struct KillLog {
+  uint64_t Deaths(ArenaPoint point) const { return deaths[static_cast<size_t>(point)]; }
+
+  std::array<std::atomic<uint64_t>, kArenaPoints> deaths;
+  std::atomic<bool> stop;
+};
+
+// Kills this process.
+[[noreturn]] void DieAt(ArenaPoint point, KillLog& log);
+
+// Dies at a point with a probability of one in `one_in`; five times as readily from kAcknowledging on, where a process
+// passes more rarely. Never once the log says stop.
+class KillingProbe final : public ArenaProbe {
+ public:
+  KillingProbe(KillLog& log, uint64_t seed, int one_in, std::optional<PlantedBug> bug)
+      : log_(log), random_(seed), one_in_(one_in), bug_(bug) {}
+  void At(ArenaPoint point) override {
+    if (log_.stop) return;
+    if (random_() % (point >= ArenaPoint::kAcknowledging ? one_in_ / 5 : one_in_) == 0) DieAt(point, log_);
+  }
+  bool Has(PlantedBug bug) const override { return bug_ == bug; }
+  bool dying() const override { return false; }
+
+ private:
+  KillLog& log_;
+  std::minstd_rand random_;
+  const int one_in_;
+  const std::optional<PlantedBug> bug_;
+};
+
+// A process that does `live` and ends with 0; it dies with the test.
+pid_t Fork(absl::FunctionRef<void()> live);
+
+// Runs `live(i)` in process i of `count`, anew whenever it is killed, until `kills` have died; then the log says stop,
+// and who was killed last gets one more life to finish in. Returns how many died; -1: nobody did for as long as
+// `patience`, so they must be stuck, or one ended in another way.
+int RunUntilKilled(int count, int kills, absl::Duration patience, KillLog& log, absl::FunctionRef<void(int)> live);
+
+}  // namespace muster

@@ -1,0 +1,25 @@
+// The flags with which programs under test train by a way of store/way.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/store/testing/way.h"
+
+namespace muster {
+
+// Of any program; what sends an update in parts or pipelined is toy_worker alone.
+inline std::vector<std::string> WholeFlagsOf(const Way& way) {
+  return {way.direct() ? "--apply=direct" : "--apply=server",
+          way.transport == TransportChoice::kTcp ? "--transport=tcp" : "--transport=auto"};
+}
+
+// Of toy_worker.
+inline std::vector<std::string> FlagsOf(const Way& way) {
+  std::vector<std::string> flags = WholeFlagsOf(way);
+  flags.push_back("--part_bytes=" + std::to_string(way.part_bytes()));
+  if (way.pipelined()) flags.emplace_back("--pipelined");
+  return flags;
+}
+
+}  // namespace muster

@@ -1,0 +1,177 @@
+// The examples' run.sh at reduced size, as a user starts them: each ends by itself, says how well it has learned, and
+// leaves nothing behind. And what they say to what can't be trained.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/left_behind.h"
+#include "tests/process/testing/process.h"
+
+namespace muster::examples_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+const std::string kMuster = MUSTER_BIN_DIR "/muster";
+const std::string kExamples = MUSTER_SOURCE_DIR "/examples/";
+
+struct Example {
+  std::string script;  // below examples
+  std::string flags;   // that make it short, separated by spaces
+  std::string prefix = "[worker:0] ";
+};
+
+std::vector<Example> Examples() {
+  return {{"non_distributed/run.sh", "--steps=30", ""},
+          {"distributed_setup/run.sh", "--steps=30"},
+          {"distributed_setup/run_sup.sh", "--steps=30"},
+          {"hogwild/run.sh", "--steps=30"},
+          {"downpour/run.sh", "--steps=12"},
+          {"downpour_easy/run.sh", "--steps=12"},
+          {"agn/run.sh", "--steps=12"},
+          {"synchronous_sgd/run.sh", "--steps=15"},
+          {"synchronous_sgd_different_learning_rates/run.sh", "--steps=15"},
+          {"sagn/run.sh", "--steps=5"},
+          {"dynsgd/run.sh", "--steps=12"},
+          {"aeasgd/run.sh", "--steps=8"},
+          {"aeamsgd/run.sh", "--steps=8"},
+          {"diloco/run.sh", "--steps=2 --window=5"},
+          {"all_reduce/run.sh", "--steps=15"},
+          {"one_shot_averaging/run.sh", "--steps=15"},
+          {"ensemble/run.sh", "--steps=15"},
+          {"train_and_evaluate/run.sh", "--steps=30", "[evaluator:0] "}};
+}
+
+// In a folder of its own, where nothing is to be left.
+class ExampleRun : public testing::Test {
+ protected:
+  void TearDown() override {
+    EXPECT_THAT(ProcessesWith(mark_.first + "=" + mark_.second), IsEmpty());
+    EXPECT_THAT(EntriesOf(scratch_.path()), IsEmpty());
+  }
+
+  ProcessOptions Options(const std::string& programs = MUSTER_BIN_DIR) const {
+    return {.environment = {mark_, {"MUSTER_BIN_DIR", programs}}, .directory = scratch_.path()};
+  }
+  static std::vector<std::string> Script(const std::string& script, const std::string& flags) {
+    return Joined({"/bin/bash", kExamples + script}, absl::StrSplit(flags, ' ', absl::SkipEmpty()));
+  }
+  // A mistake in the flags of an example: nothing is trained, and what is said about it has `texts`.
+  void ExpectUsageError(const std::vector<std::string>& words, const std::vector<std::string>& texts) const {
+    Process run(words, Options());
+    EXPECT_EQ(run.Wait(), 2) << run.out << run.err;
+    for (const std::string& text : texts) EXPECT_THAT(run.err, HasSubstr(text));
+    EXPECT_THAT(run.out, Not(HasSubstr("Test accuracy")));
+  }
+
+ private:
+  const LeftBehind left_;
+  const ScratchDirectory scratch_;
+  const std::pair<std::string, std::string> mark_ = {
+      "EXAMPLES_TEST", absl::StrCat(getpid(), testing::UnitTest::GetInstance()->current_test_info()->name())};
+};
+
+class EachExample : public ExampleRun, public testing::WithParamInterface<Example> {};
+
+INSTANTIATE_TEST_SUITE_P(Examples, EachExample, testing::ValuesIn(Examples()),
+                         [](const testing::TestParamInfo<Example>& info) {
+                           const std::string& script = info.param.script;
+                           std::string name = script.substr(0, script.find('.'));
+                           std::replace(name.begin(), name.end(), '/', '_');
+                           return name;
+                         });
+
+TEST_P(EachExample, RunsToItsEndAndLeavesNothing) {
+  const Example& example = GetParam();
+  EXPECT_EQ(access((kExamples + example.script).c_str(), X_OK), 0);
+  Process run(Script(example.script, example.flags), Options());
+  EXPECT_EQ(run.Wait(), 0) << run.out << run.err;
+  EXPECT_THAT(After(run.out, example.prefix + "Test accuracy "),
+              ElementsAre(MatchesRegex("(0\\.[0-9]+|1\\.000) after [0-9]+ steps")))
+      << run.out << run.err;
+  EXPECT_THAT(run.err, Not(HasSubstr("first failure"))) << run.err;
+  EXPECT_THAT(run.err, Not(HasSubstr("being ended"))) << "every ps ends by itself: " << run.err;
+  EXPECT_THAT(run.err, Not(HasSubstr("global step has not moved"))) << "a warning about what is meant so: " << run.err;
+}
+
+TEST_P(EachExample, SaysThatItIsNotBuilt) {
+  Process run(Script(GetParam().script, ""), Options("/nowhere"));
+  EXPECT_EQ(run.Wait(), 2);
+  EXPECT_EQ(run.err, "not built yet: ./dev build\n");
+}
+
+TEST_F(ExampleRun, TrainsByAnotherAlgorithmWhenAsked) {
+  // In the memory of the ps, as Hogwild does, it wouldn't be possible.
+  Process run(Script("hogwild/run.sh", "--algorithm=dynsgd --window=2 --steps=10"), Options());
+  EXPECT_EQ(run.Wait(), 0) << run.out << run.err;
+  EXPECT_EQ(After(run.out, "[worker:0] Test accuracy ").size(), 1) << run.out << run.err;
+}
+
+// Real processes that race for the ps, with windows, several ps, exchanges and a gate.
+TEST_F(ExampleRun, DeterministicRunsAreTheSameToTheBit) {
+  for (const char* script : {"downpour/run.sh", "dynsgd/run.sh", "aeasgd/run.sh", "synchronous_sgd/run.sh"}) {
+    SCOPED_TRACE(script);
+    const ScratchDirectory models;
+    const auto train = [&](const std::string& model, const std::string& seed) {
+      const std::string flags =
+          absl::StrCat("--deterministic --steps=14 --seed=", seed, " --model_dir=", models.File(model));
+      Process run(Script(script, flags), Options());
+      EXPECT_EQ(run.Wait(), 0) << run.out << run.err;
+    };
+    train("one", "1");
+    train("again", "1");
+    train("other", "2");
+    Process same({kMuster, "checkpoint", "diff", models.File("one"), models.File("again")}, Options());
+    EXPECT_EQ(same.Wait(), 0) << same.out << same.err;
+    Process different({kMuster, "checkpoint", "diff", models.File("one"), models.File("other")}, Options());
+    EXPECT_EQ(different.Wait(), 1) << different.out << different.err;
+  }
+}
+
+TEST_F(ExampleRun, RefusesWhatItDoesNotKnow) {
+  ExpectUsageError(Script("downpour/run.sh", "--algorithm=dynsg"), {"dynsg", "dynsgd"});
+  ExpectUsageError(Script("downpour/run.sh", "--window=0"), {"window"});
+  ExpectUsageError(Script("downpour/run.sh", "--windw=3"), {"unknown argument \"--windw=3\" (nearest: --window)"});
+  ExpectUsageError(Script("aeasgd/run.sh", "--alhpa 0.1"), {"unknown argument \"--alhpa\" (nearest: --alpha)"});
+  ExpectUsageError(Script("agn/run.sh", "--step=9"), {"unknown argument \"--step=9\" (nearest: --steps)"});
+  ExpectUsageError(Script("agn/run.sh", "--model-dri=x"), {"(nearest: --model_dir)"});
+  ExpectUsageError(Script("agn/run.sh", "more"), {"unknown argument \"more\"; see --help"});
+  ExpectUsageError(Script("agn/run.sh", "--steps=0"), {"--steps: '0': accepted is a whole number from 1"});
+  ExpectUsageError(Script("ensemble/run.sh", "--algorithm=dynsgd"), {"--algorithm"});
+}
+
+TEST_F(ExampleRun, NamesItselfInWhatItSaysOfTheData) {
+  ExpectUsageError(Script("hogwild/run.sh", "--data_dir=/nowhere"), {"hogwild: --data_dir: /nowhere/"});
+}
+
+TEST_F(ExampleRun, RefusesAClusterThatDoesNotFit) {
+  ExpectUsageError({kMuster, "run", "--ps", "1", "--workers", "2", "--", (MUSTER_BIN_DIR "/all_reduce")},
+                   {"all_reduce", " ps"});
+  ExpectUsageError({kMuster, "run", "--ps", "0", "--workers", "2", "--", (MUSTER_BIN_DIR "/hogwild")},
+                   {"hogwild", " ps"});
+}
+
+TEST(ExamplesList, HasEveryScript) {
+  std::vector<std::string> listed, there;
+  for (const Example& example : Examples()) listed.push_back(example.script);
+  listed.emplace_back("experiment_iris/run.sh");  // experiment_iris_test
+  for (const auto& file : std::filesystem::recursive_directory_iterator(kExamples))
+    if (file.path().extension() == ".sh") there.push_back(file.path().lexically_relative(kExamples).string());
+  EXPECT_THAT(listed, testing::UnorderedElementsAreArray(there));
+}
+
+}  // namespace
+}  // namespace muster::examples_test
