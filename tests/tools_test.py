@@ -102,10 +102,66 @@ class LayersTest(Tree):
         self.write("muster/CMakeLists.txt", CMAKE.replace("(base)", "(base DEPS torch_bridge)"))
         self.assert_one(self.check(), "base links torch_bridge")
 
+    ROOMS = LAYERS.replace("store: base", "store: base\n  store/model:  # variables\n  store/client: store/model  # workers")
+
+    def plant_rooms(self):
+        self.write("muster/LAYERS", self.ROOMS)
+        self.write("muster/store/model/m.h", "\n")
+        self.write("muster/store/testing/fake.h", '#include "muster/store/client/c.h"\n')
+        self.write("muster/store/client/c.h", '#include "muster/store/model/m.h"\n')
+        self.write("muster/store/model/m_test.cc", '#include "muster/store/client/c.h"\n#include "muster/store/testing/fake.h"\n')
+
+    def test_orderly_rooms_are_right(self):
+        self.plant_rooms()
+        self.assertEqual(list(self.check()), [])
+
+    def test_a_room_that_includes_upwards(self):
+        self.plant_rooms()
+        self.write("muster/store/model/m.cc", '#include "muster/store/client/c.h"\n')
+        self.assert_one(self.check(), "muster/store/model/m.cc:1", "lets store/model include no other room")
+
+    def test_a_folder_that_is_no_room(self):
+        self.plant_rooms()
+        self.write("muster/store/other/o.h", "\n")
+        self.assert_one(self.check(), "muster/store/other is not among the rooms")
+
+    def test_a_circle_of_rooms(self):
+        self.plant_rooms()
+        self.write("muster/LAYERS", self.ROOMS.replace("store/model:", "store/model: store/client"))
+        self.write("muster/store/model/m.cc", '#include "muster/store/client/c.h"\n')
+        self.assert_one(self.check(), "store/model may include store/client", "below")
+
+    def test_an_entry_that_nothing_needs(self):
+        self.plant_rooms()
+        self.write("muster/store/client/c.h", "\n")
+        self.assert_one(self.check(), "store/client may include store/model, which none")
+
+    def test_product_that_includes_test_support(self):
+        self.plant_rooms()
+        self.write("muster/store/client/c.cc", '#include "muster/store/testing/fake.h"\n')
+        self.assert_one(self.check(), "muster/store/client/c.cc:1", "only tests include testing/")
+
+    def test_a_drawing_that_is_out_of_date(self):
+        self.plant_rooms()
+        self.write("docs/rooms.md", "<!-- drawn from muster/LAYERS -->\n<!-- /drawn -->\n")
+        self.assert_one(self.check(), "docs/rooms.md", "--write draws it")
+        check_layers.draw_layers.write(self.root, check_layers.Layers(self.ROOMS))
+        self.assertEqual(list(self.check()), [])
+        self.assertIn("workers", (self.root / "docs/rooms.md").read_text(encoding="utf-8"))
+
 
 class SizesTest(Tree):
     def check(self):
         return check_sizes.problems(self.root)
+
+    def test_a_folder_of_many_files_and_a_long_page(self):
+        for i in range(check_sizes.FOLDER_FILES + 1):
+            self.write(f"muster/store/s{i}.h", "\n")
+        self.assert_one(self.check(), "muster/store: 46 files")
+        self.write("muster/store/s0.h", "\n")
+        (self.root / "muster/store/s1.h").unlink()
+        self.write("docs/long.md", "a\n" * (check_sizes.PAGE_LINES + 1))
+        self.assert_one(self.check(), "docs/long.md: 301 lines")
 
     def function(self, lines, head="int F() {"):
         return head + "\n" + "  G();\n" * (lines - 2) + "}\n"

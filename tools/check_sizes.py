@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Size alarms: header 250 lines, source 600, class 120, function 60. Prints what is over and exits 1.
+"""Size alarms: header 250 lines, source 600, class 120, function 60, page of docs/ 300, folder 45 files of code. Prints what
+is over and exits 1.
 
 check_sizes.py [ROOT]. An exception is a line `PATH [NAME]: reason` in tools/size_exceptions.txt; one that is no longer
 needed is an alarm too. Classes and functions are found by their braces, after comments and strings are blanked out: what
 stands before a brace says what it opens."""
 
+import collections
 import pathlib
 import re
 import sys
@@ -12,6 +14,7 @@ import sys
 import sources
 
 HEADER_LINES, SOURCE_LINES, CLASS_LINES, FUNCTION_LINES = 250, 600, 120, 60
+PAGE_LINES, FOLDER_FILES = 300, 45
 EXCEPTIONS = "tools/size_exceptions.txt"
 
 CLASS = re.compile(r"\b(?:class|struct|union)\s+(?:\[\[.*?\]\]\s*|alignas\s*\([^)]*\)\s*|[A-Z][A-Z_]+(?:\([^)]*\))?\s+)*([\w:]+)")
@@ -75,6 +78,13 @@ def opened_by(head):
 
 def alarms(root):
     """(path, name or "", what it says)."""
+    files = sources.all_files(root)
+    for folder, count in collections.Counter(p.parent for p in files if p.suffix in (".h", ".cc", ".py")).items():
+        if count > FOLDER_FILES:
+            yield folder, "", f"{folder}: {count} files of code; the limit is {FOLDER_FILES}: make rooms (muster/LAYERS)"
+    for path in files:
+        if path.parts[0] == "docs" and path.suffix == ".md" and (lines := (root / path).read_text(encoding="utf-8").count("\n")) > PAGE_LINES:
+            yield path, "", f"{path}: {lines} lines; the limit for a page is {PAGE_LINES}"
     for path in sources.code_files(root):
         text = (root / path).read_text(encoding="utf-8")
         lines, limit = text.count("\n"), HEADER_LINES if path.suffix == ".h" else SOURCE_LINES

@@ -14,6 +14,7 @@
 #include "muster/store/direct/divided_round.h"
 #include "muster/store/messages/store_push.h"
 #include "muster/store/messages/work_range.h"
+#include "muster/store/model/model_binding.h"
 
 namespace muster {
 

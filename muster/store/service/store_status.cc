@@ -28,7 +28,7 @@ OrderedJson VariablesJson(Arena& arena) {
 }
 
 // Heartbeats have a connection of their own, over TCP.
-const char* Transport(const ClientTable::Client& client, const Listener::Stats& listener) {
+const char* TransportName(const ClientTable::Client& client, const Listener::Stats& listener) {
   if (client.connections.empty()) return "";
   const auto& shared = listener.in_shared_memory;
   return std::any_of(shared.begin(), shared.end(), [&](ConnectionId id) { return client.connections.contains(id); })
@@ -51,7 +51,7 @@ OrderedJson ClientsJson(const StoreService::View& view) {
                   : clients.Alive(client, now) ? "alive"
                                                : "lost"},
         {"connections", client.connections.size()},
-        {"transport", Transport(client, view.listener)},
+        {"transport", TransportName(client, view.listener)},
         {"pushes", client.pushes + (view.arena != nullptr ? view.arena->client(static_cast<int>(i)).direct_pushes : 0)},
         {"dropped_non_finite", client.non_finite},
         {"where", client.where},
