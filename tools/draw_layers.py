@@ -48,7 +48,8 @@ def rooms_drawing(layers):
             continue
         lines += ["", f"## {layer}", "", "| room | what is in it |", "|---|---|"]
         lines += [f"| `{room.removesuffix('/.')}/` | {layers.words[room]} |" for room in rooms]
-        lines += ["", *graph(rooms, lambda room: room.removesuffix("/."))]
+        if len(rooms) > 3:
+            lines += ["", *graph(rooms, lambda room: room.removesuffix("/."))]
     return "\n".join([*lines, END])
 
 
