@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const TaskConfig& task, NodeO
   if (options.threads < 0)
     return absl::InvalidArgumentError(
         absl::StrCat("NodeOptions::threads is ", options.threads, "; accepted: 0, by the cores of this host, or more"));
-  // First of all, as threads inherit it.
+  // Must come first, because threads inherit it.
   if (options.flush_denormals) FlushDenormals();
   auto node = std::unique_ptr<Node>(new Node(task, std::move(options)));
   RETURN_IF_ERROR(node->StartObserving());
@@ -109,7 +109,7 @@ absl::Status Node::StartLocalStore() {
         "who applies, and the precision on the wire, can be chosen with ps alone: here each worker updates its own "
         "copy of the model, in fp32");
   if (ApplyOfClient() != ApplyChoice::kServer) port_ = ArenaPort::OpenOrWarn();
-  // This process is its only client: however long it thinks between two steps, it is alive.
+  // This process is the store's only client: it is alive, however long it takes between two steps.
   const LeaseOptions never_lost = {.lease = absl::InfiniteDuration(), .abandoned_after = absl::InfiniteDuration()};
   work_ = std::make_shared<WorkQueue>(/*clients=*/1);
   local_store_ = std::make_unique<StoreService>(
@@ -183,7 +183,7 @@ absl::Status Node::Join() {
   return ps_->Join();
 }
 
-// A second session would train nothing, as the ps know this task as done, or its end would be the first one's.
+// A second session would train nothing, as the ps know this task as done, or its end would also end the first one.
 absl::Status Node::CheckFirstSession() const {
   const bool open = !session_.expired();
   const bool ended = metrics_.state.value() == static_cast<double>(TrainingState::kEnded);

@@ -13,12 +13,12 @@
 namespace muster {
 namespace {
 
-// A client with a loop and a connection of its own, for the thread that makes batches ready.
+// A client with a loop and a connection of its own, for the thread that prepares batches.
 class RemoteWork final : public WorkSource {
  public:
   RemoteWork(const JobToken& token, const std::string& address, WorkSpec spec, std::shared_ptr<WorkTally> tally,
              WorkQueueClientOptions options)
-      // A question is so small that memory for it doesn't pay.
+      // The requests are so small that shared memory doesn't pay.
       : transport_(loop_, token, TcpOptions{.shared_memory = {.enabled = false}}),
         client_(transport_, address, std::move(spec), std::move(tally), std::move(options)) {}
 

@@ -1,5 +1,5 @@
-// Local and global variables in a session whose hooks count: pushes are its steps, and a model that a ps loses comes
-// back from the last checkpoint, with the run that was under way.
+// Local and global variables in a session with hooks: pushes count as its steps. After a ps has lost the model, the
+// last checkpoint is restored and the interrupted run is run again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {3}}};
 
-// A process whose every run assigns, moves its variable by 1 and pushes that.
+// A process whose every run assigns, moves its variable by 1 and pushes the difference.
 class SteppingProcess {
  public:
   SteppingProcess(SimulatedStore& store, const std::string& task)

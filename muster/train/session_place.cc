@@ -37,7 +37,7 @@ std::vector<Row> VariableRows(const ModelBinding& binding, const SessionPlace& p
   return rows;
 }
 
-// In the order of their first variables. Tables of rows have no copy where the model computes.
+// Modules in the order of their first variables. Tables of rows have no copy on the device that computes.
 std::vector<Row> ModuleRows(const ModelBinding& binding, const SessionPlace& place) {
   std::vector<Row> rows;
   std::map<std::string, size_t> known;
@@ -71,7 +71,7 @@ absl::Status LeftOut(const DeviceFilters& filters, const TaskId& task, const std
                                               task.ToDevice(), " or /job:", task.job));
 }
 
-// Why a session can't do without the ps that is number `ps` of the placement; empty: it can.
+// Returns why a session needs ps number `ps` of the placement; empty: it doesn't.
 std::string NeedOf(int ps, const ModelBinding& binding) {
   std::string first;
   int others = 0;

@@ -40,7 +40,7 @@ class SupervisorTest : public ::testing::Test {
   std::vector<std::string> Checkpoints() {
     return ListCheckpoints(store_.files, "model").value_or(std::vector<std::string>());
   }
-  // What the threads write in any order, sorted.
+  // The events that the threads write in any order, sorted.
   std::vector<std::string> Events() {
     std::vector<std::string> events;
     for (const SummaryEvent& event : ReadEventFiles(store_.files, "model"))

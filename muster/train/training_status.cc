@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kStates[] = {"starting", "training", "ended", "evaluating"};
 
-// Seconds since the activity began that the training thread is in.
+// Seconds since the training thread began its current activity.
 double DoingSeconds(const Track& track) {
   const Track::Doing doing = track.doing();
   return doing.since == 0 ? 0 : static_cast<double>(std::max<int64_t>(track.Nanos() - doing.since, 0)) * 1e-9;
@@ -27,7 +27,7 @@ double DoingSeconds(const Track& track) {
 
 std::string Shown(const std::string& link) { return link.empty() ? "not connected" : link; }
 
-// One word, if it is the same for all.
+// Returns one word if it is the same for all.
 std::string LinksText(const std::vector<std::string>& links) {
   if (links.empty()) return "none yet";
   if (std::all_of(links.begin(), links.end(), [&](const std::string& link) { return link == links[0]; }))

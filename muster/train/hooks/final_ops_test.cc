@@ -70,7 +70,7 @@ TEST_F(FinalOpsTest, AnErrorIsLoggedAndPassedOn) {
   }
 }
 
-// There it isn't the end of training's input.
+// In a final op, OutOfRange isn't the end of training's input.
 TEST_F(FinalOpsTest, OutOfRangeIsAnErrorLikeOthers) {
   const auto final_ops = std::make_shared<FinalOps>(
       std::map<std::string, FinalOps::Op>{{"a", [](const SessionContext&) -> absl::StatusOr<std::any> {

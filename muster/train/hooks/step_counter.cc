@@ -8,9 +8,10 @@
 namespace muster {
 namespace {
 
-// TensorFlow warns once the global step has not moved for so many of its own checks. Here so many updates are missing.
+// TensorFlow warns once the global step hasn't moved for this many of its own checks; here, once this many updates are
+// missing.
 constexpr int64_t kStandingStillBeforeWarning = 20;
-// … and here again after so many more.
+// The warning is repeated after this many more.
 constexpr int64_t kRunsBetweenWarnings = 1000;
 
 class StepCounterHook final : public SessionHook {
