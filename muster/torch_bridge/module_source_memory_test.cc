@@ -66,7 +66,7 @@ TEST(ModuleSourceMemory, TwoThatAlternateAreViewedOnce) {
   }
 }
 
-// As after a recovery: the memory of a ps that is gone isn't held for a day that doesn't come.
+// As after a recovery: the memory of a ps that is gone must not be kept for ever.
 TEST(ModuleSourceMemory, WhatIsLeftForGoodIsLetGo) {
   auto model = std::make_shared<torch::nn::LinearImpl>(3, 2);
   auto source = *ModuleSource::Create(model);

@@ -30,7 +30,7 @@ void SetThreads(const SessionConfig& config) {
                ": libtorch lets it be set once in a process, before its first use");
 }
 
-// Only of who computes on a GPU.
+// Call it only in a process that computes on a GPU.
 void SetGpuOptions(const GpuOptions& options) {
   if (!options.allow_growth.value_or(true))
     LogLineOnce(LogLevel::kInfo,
@@ -51,7 +51,7 @@ void SetGpuOptions(const GpuOptions& options) {
 absl::Status PrepareDevices(Node& node, const SessionConfig& config, SessionEnvironment& environment) {
   RETURN_IF_ERROR(CheckSessionConfig(config));
   const ComputeDevice asked = node.asked_device();
-  // Nothing of CUDA is touched unless a GPU is asked for.
+  // CUDA isn't touched unless a GPU is requested.
   const int gpus = asked.gpu ? static_cast<int>(torch::cuda::device_count()) : 0;
   ASSIGN_OR_RETURN(const PlacedComputation placed,
                    PlaceComputation(asked, gpus, config.gpu_options.visible_device_list, config.allow_soft_placement));

@@ -3,6 +3,7 @@
 // SingularMonitoredSession (python/training/monitored_session.py), torch-free: a step is whatever the Algorithm does.
 // The façade's sessions wrap it and turn errors into exceptions. docs/sessions.md describes the life cycle, and what
 // happens on errors in each phase.
+//
 // Used by one thread. Waits only in the event loop of its server, and at its end for its threads.
 #pragma once
 
