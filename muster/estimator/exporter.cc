@@ -48,7 +48,7 @@ class LatestExporterImpl final : public Exporter {
 
  private:
   const LatestExporterOptions options_;
-  std::string exported_;  // the checkpoint
+  std::string exported_;  // the last exported checkpoint
 };
 
 bool HasLowerLoss(const EvalResults& best, const EvalResults& now) {
@@ -112,7 +112,7 @@ class BestExporterImpl final : public Exporter {
 
   const BestExporterOptions options_;
   std::optional<EvalResults> best_;
-  std::string judged_;  // the checkpoint
+  std::string judged_;  // the last judged checkpoint
 };
 
 class FinalExporterImpl final : public Exporter {

@@ -19,13 +19,13 @@ using ::testing::StartsWith;
 
 class ExporterTest : public ::testing::Test {
  protected:
-  // What comes of it when the checkpoint of `step` is evaluated: the path of an export, or empty.
+  // Exports after an evaluation of the checkpoint of `step`. Returns the path of the export, or empty.
   std::string Export(Exporter& exporter, int64_t step, double loss, bool is_final = false) {
     while (trained_ < step) estimator_.Train(LineForEver, {.max_steps = ++trained_});
     return exporter.Export(estimator_, exports_, model_.path() + "/model.ckpt-" + std::to_string(step),
                            {{"loss", loss}, {"accuracy", 1 - loss}}, is_final);
   }
-  // Paths of those that there are, oldest first.
+  // Returns the paths of the existing exports, oldest first.
   std::vector<std::string> Exports() const {
     std::vector<std::string> paths;
     if (!PosixFileSystem().Exists(exports_)) return paths;

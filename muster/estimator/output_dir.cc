@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// A folder and who said so, for messages.
+// A folder and its source, for messages.
 struct OutputDirSaying {
   std::string path;
   std::string said_by;
@@ -56,12 +56,12 @@ absl::StatusOr<OutputDirSaying> FindOutputDir(const OutputDirInputs& inputs) {
 
 absl::Status TryToWrite(const std::string& directory, FileSystem& files) {
   RETURN_IF_ERROR(files.CreateDirectory(directory));
-  // The tasks of a cluster try at the same time.
+  // The tasks of a cluster try this at the same time.
   const std::string trial = JoinPath(directory, absl::StrCat(".writable.tmp", getpid()));
   ASSIGN_OR_RETURN(const auto file, files.OpenForWriting(trial));
   RETURN_IF_ERROR(file->Close());
   const absl::Status removed = files.Remove(trial);
-  // Of another host, a task with the same number.
+  // A task on another host with the same process id has removed it.
   return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
 }
 

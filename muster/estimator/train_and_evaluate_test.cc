@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// Writes down what it is shown: {global step, whether it is the last}.
+// Records its calls: {global step, whether it is the last}.
 class Recorder final : public Exporter {
  public:
   explicit Recorder(std::string name = "recorder") : name_(std::move(name)) {}

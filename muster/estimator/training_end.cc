@@ -16,7 +16,7 @@ namespace {
 
 std::string TrainingEndPath(const std::string& model_dir) { return JoinPath(model_dir, kTrainingEndFile); }
 
-// A whole number from 0, or null.
+// Reads a whole number from 0, or null.
 absl::Status TakeEndStep(const nlohmann::json& json, const char* key, std::optional<int64_t>& into) {
   if (!json.contains(key)) return absl::DataLossError(absl::StrCat("it has no \"", key, "\""));
   const nlohmann::json& value = json[key];
