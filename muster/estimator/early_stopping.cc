@@ -113,7 +113,7 @@ std::shared_ptr<SessionHook> StopIfNotImproved(const Estimator& estimator, int64
 
 std::shared_ptr<SessionHook> StopIfBeyond(const Estimator& estimator, double threshold, bool higher,
                                           const EvalStopOptions& options) {
-  if (std::isnan(threshold)) throw Error(WrongOptionError("early stopping: threshold is no number"));
+  if (std::isnan(threshold)) throw Error(WrongOptionError("early stopping: threshold is NaN; accepted: a number"));
   return StopByEvaluations(estimator, options, [=](const MetricByStep& values) {
     return BeyondThreshold(values, options, threshold, higher);
   });

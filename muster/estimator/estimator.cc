@@ -107,9 +107,9 @@ EstimatorSpec Estimator::MakeSpec(Mode mode) const {
   LogInfo("Done calling model_fn.");
   ThrowIfError(CheckEstimatorSpec(spec, mode));
   if (in_training_ != nullptr && spec.module.get() == in_training_)
-    throw Error(WrongOptionError(
-        absl::StrCat("the model function returned, for mode ", ModeName(mode),
-                     ", the very module that is being trained: it is to make a new one each time that it is called")));
+    throw Error(
+        WrongOptionError(absl::StrCat("the model function returned, for mode ", ModeName(mode),
+                                      ", the very module that is being trained: it must make a new one in each call")));
   return spec;
 }
 

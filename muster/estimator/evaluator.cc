@@ -132,7 +132,7 @@ class EvaluatorLoop {
     } catch (const Error& error) {
       const bool unreadable = absl::IsNotFound(error.status()) || absl::IsDataLoss(error.status());
       if (!unreadable || Newest() == sight.newest) throw;
-      LogWarning(sight.newest, " was deleted before it was evaluated, as newer ones had come: ", error.what());
+      LogWarning(sight.newest, " was deleted before it was evaluated, because newer ones were saved: ", error.what());
       return false;
     }
     last_news_ = clock_.Now();

@@ -56,7 +56,7 @@ torch::Tensor BinaryLogits() { return torch::tensor(kLogits).unsqueeze(1); }
 TEST(HeadTest, BinaryPredictions) {
   const Tensors predictions = BinaryClassHead()->Outputs(BinaryLogits(), {}).predictions;
   EXPECT_EQ(predictions.size(), 5u);
-  // Of two equal ones the first wins; if the probabilities are equal, the logit decides.
+  // The first of two equal ones wins; if the probabilities are equal, the logit decides.
   const torch::Tensor ids = torch::tensor({0, 0, 1, 1}, torch::kInt64).unsqueeze(1);
   EXPECT_TRUE(torch::equal(predictions.at("class_ids"), ids));
   EXPECT_TRUE(torch::equal(predictions.at("classes"), ids));

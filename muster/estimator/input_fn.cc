@@ -24,7 +24,7 @@ absl::Status CheckInputIsBatch(const Example& example) {
     const int64_t here = array.shape().front();
     if (rows.value_or(here) != here)
       return absl::InvalidArgumentError(
-          absl::StrCat("'", name, "' has ", here, " rows, and what stands before it ", *rows, remedy));
+          absl::StrCat("'", name, "' has ", here, " rows, but the features before it have ", *rows, remedy));
     rows = here;
     return absl::OkStatus();
   };

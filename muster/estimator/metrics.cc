@@ -60,7 +60,7 @@ class WeightedMean final : public Metric {
   void Reset() override { total_ = weight_ = 0; }
 
   void Update(const Tensors& predictions, const Minibatch& minibatch) override {
-    const torch::Tensor values = AsColumns(values_(predictions, minibatch), "what a metric's function gave")
+    const torch::Tensor values = AsColumns(values_(predictions, minibatch), "the result of a metric's function")
                                      .detach()
                                      .to(torch::kCPU, torch::kFloat64);
     const torch::Tensor weights = MetricWeights(minibatch, weights_, values);

@@ -24,7 +24,7 @@ struct OutputDirSaying {
 absl::Status CheckOutputId(const char* variable, const std::string& id) {
   if (!absl::StrContains(id, '/') && id != "." && id != "..") return absl::OkStatus();
   return WrongOptionError(absl::StrCat(variable, ": ", Quoted(id),
-                                       " is no name of a folder below the output root; accepted: a name without \"/\", "
+                                       " can't name a folder below the output root; accepted: a name without \"/\", "
                                        "or the whole path in OUTPUT_DIR or --model_dir"));
 }
 

@@ -67,7 +67,7 @@ absl::StatusOr<std::optional<TrainingEnd>> ReadTrainingEnd(FileSystem& files, co
   absl::StatusOr<TrainingEnd> end = ParseTrainingEnd(*text);
   if (!end.ok())
     return absl::DataLossError(
-        absl::StrCat(path, ": ", end.status().message(), "; delete it: whoever trains writes it anew at the end"));
+        absl::StrCat(path, ": ", end.status().message(), "; delete it: the chief writes it again when training ends"));
   return std::optional<TrainingEnd>(*std::move(end));
 }
 

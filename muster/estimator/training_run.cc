@@ -114,8 +114,7 @@ std::shared_ptr<Scaffold> TrainingScaffold(const TrainingRun& run, ModuleSource&
   });
   if (!changed.ok())
     throw Error(WrongConfigurationError(absl::StrCat("the model function returned a Scaffold that was used before (",
-                                                     changed.message(),
-                                                     "): it is to make a new one each time that it is called")));
+                                                     changed.message(), "): it must make a new one in each call")));
   return scaffold;
 }
 

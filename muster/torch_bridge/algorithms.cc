@@ -83,7 +83,7 @@ Trainer MakeTrainer(Replica& replica, const AlgorithmChoice& choice, const Optim
   const bool says_rule = choice.parameters.count("worker_rule") > 0 || choice.parameters.count("server_rule") > 0;
   if (info != nullptr && says_rule)
     LogInfo("the model's own optimizer, ", RuleTextWithRate(optimizer.rule), ", isn't used: the choice of ", info->name,
-            " says by which rule");
+            " names its own rule");
   if (info == nullptr || says_rule) return MakeTrainer(replica, choice);  // reports what is wrong
   // RuleText can't express a rule that makes no sense.
   if (const absl::Status sound = CheckRule(optimizer.rule); !sound.ok()) throw Error(AsWrongConfiguration(sound));

@@ -80,7 +80,7 @@ void EmbeddingImpl::Check(const torch::Tensor& ids) const {
   if (look_up_ == nullptr)
     Refuse(absl::StatusCode::kFailedPrecondition,
            absl::StrCat(who,
-                        " has its rows on the parameter servers, and nobody to look them up: make a Replica of the "
+                        " has its rows on the parameter servers, and nothing to look them up: make a Replica of the "
                         "module, a trainer of it that isn't synchronous, and run it in a session"));
 }
 

@@ -34,7 +34,7 @@ void SetThreads(const SessionConfig& config) {
 void SetGpuOptions(const GpuOptions& options) {
   if (!options.allow_growth.value_or(true))
     LogLineOnce(LogLevel::kInfo,
-                "gpu_options.allow_growth = false can't be had: libtorch takes a GPU's memory as it needs it");
+                "gpu_options.allow_growth = false has no effect: libtorch takes a GPU's memory as it needs it");
   const double fraction = options.per_process_gpu_memory_fraction;
   if (fraction == 0) return;
   const absl::Status limited = CatchTorch("gpu_options.per_process_gpu_memory_fraction", [fraction] {
@@ -43,7 +43,7 @@ void SetGpuOptions(const GpuOptions& options) {
   });
   if (!limited.ok())
     LogLineOnce(LogLevel::kWarning,
-                absl::StrCat("a GPU's memory is not limited, as this libtorch can't: ", limited.message()));
+                absl::StrCat("this libtorch can't limit a GPU's memory, which stays unlimited: ", limited.message()));
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ absl::Status PrepareDevices(Node& node, const SessionConfig& config, SessionEnvi
   auto* module = dynamic_cast<ModuleSource*>(&environment.algorithm->source());
   if (module == nullptr && placed.device.gpu)
     return absl::UnimplementedError(
-        absl::StrCat("what is trained is no torch module, and can't compute on ", asked.ToString()));
+        absl::StrCat("the trained model isn't a torch module, and can't compute on ", asked.ToString()));
   if (module != nullptr) RETURN_IF_ERROR(module->ComputeOn(device));
   node.ComputeOn(placed.device);
   environment.place.device = placed.device;

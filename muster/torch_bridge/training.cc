@@ -145,8 +145,8 @@ LossScope::LossScope(Trainer& trainer, const Algorithm& trains, std::function<to
     : source_(trainer.replica().source()) {
   if (&trainer.algorithm() != &trains)
     ThrowIfError(absl::FailedPreconditionError(
-        "this session trains with another Trainer: the one that was made last before it; a server has one trainer a "
-        "session"));
+        "this session trains with another Trainer: the one that was made last before it; a server has one trainer "
+        "per session"));
   // The running function must not be replaced.
   if (source_.has_loss())
     ThrowIfError(absl::FailedPreconditionError(

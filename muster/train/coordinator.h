@@ -19,7 +19,7 @@
 namespace muster {
 
 struct CoordinatorOptions {
-  // Errors with which a thread stops everybody without a failure: its input is used up.
+  // Errors with which a thread stops all threads without a failure: its input is used up.
   std::vector<absl::StatusCode> clean_stop = {absl::StatusCode::kOutOfRange};
   const WaitClock* clock = &RealWaitClock();  // outlives the coordinator
 };
@@ -59,9 +59,9 @@ class Coordinator {
   // Join calls the thread `name` if it doesn't end.
   [[nodiscard]] Registration Register(std::string name);
 
-  // Stops everybody without an error.
+  // Stops all threads without an error.
   void RequestStop();
-  // Stops everybody because of `why`, which Join returns. Only the first request counts: later failures are
+  // Stops all threads because of `why`, which Join returns. Only the first request counts: later failures are
   // consequences of it and are only logged. A clean_stop error counts as OK. Returns `why` if Join has returned already
   // and nobody would hear of it; OK otherwise.
   [[nodiscard]] absl::Status RequestStop(const absl::Status& why);

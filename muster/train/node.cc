@@ -106,8 +106,8 @@ absl::Status Node::StartLocalStore() {
   background_ = std::make_unique<BackgroundThread>();
   if (HasOwnCopy() && (options_.apply != ApplyChoice::kAuto || options_.wire.narrow()))
     LogWarning(
-        "who applies, and the precision on the wire, can be chosen with ps alone: here each worker updates its own "
-        "copy of the model, in fp32");
+        "the options for who applies updates and for the precision on the wire have no effect without ps: each worker "
+        "updates its own copy of the model, in fp32");
   if (ApplyOfClient() != ApplyChoice::kServer) port_ = ArenaPort::OpenOrWarn();
   // This process is the store's only client: it is alive, however long it takes between two steps.
   const LeaseOptions never_lost = {.lease = absl::InfiniteDuration(), .abandoned_after = absl::InfiniteDuration()};
@@ -179,7 +179,7 @@ SessionPlace Node::MakeSessionPlace() const {
 
 absl::Status Node::Join() {
   if (!ps_)
-    return absl::FailedPreconditionError(absl::StrCat(task_.task().ToString(), " is no ps and has nothing to serve"));
+    return absl::FailedPreconditionError(absl::StrCat(task_.task().ToString(), " isn't a ps and has nothing to serve"));
   return ps_->Join();
 }
 
@@ -190,9 +190,9 @@ absl::Status Node::CheckFirstSession() const {
   if (!open && !ended) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "this server has had its session: ", ended ? "training of this job has ended with it" : "it is still open",
-      ". One session a server; ",
-      task_.distributed() ? "the next one is another start of the job's processes, or of their servers"
-                          : "make another Server, a Replica and a Trainer for the next one"));
+      ". One session per server; ",
+      task_.distributed() ? "for the next one, start the job's processes, or their servers, again"
+                          : "for the next one, make another Server, Replica and Trainer"));
 }
 
 absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {

@@ -238,7 +238,7 @@ TEST(NodeTest, AServerHasOneSession) {
     Session left(*node->MakeSessionEnvironment(), {}, {});
     const absl::Status open = node->MakeSessionEnvironment().status();
     EXPECT_TRUE(absl::IsFailedPrecondition(open)) << open;
-    EXPECT_THAT(Message(open), HasSubstr("it is still open. One session a server"));
+    EXPECT_THAT(Message(open), HasSubstr("it is still open. One session per server"));
     ASSERT_EQ(left.Start(), absl::OkStatus());
     ASSERT_EQ(left.Run(), absl::OkStatus());
   }

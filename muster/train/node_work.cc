@@ -44,10 +44,10 @@ absl::StatusOr<std::shared_ptr<WorkSource>> Node::OpenWorkQueue(const std::strin
     return absl::FailedPreconditionError(
         absl::StrCat("work queue '", name, "': ", self, " does not train, and takes no part of the work"));
   if (HasOwnCopy())
-    return WrongConfigurationError(
-        absl::StrCat("work queue '", name,
-                     "' needs ps 0, which shares out and knows who is alive, and this cluster has no ps: add a 'ps' "
-                     "job, or give each worker its part by Dataset::Shard"));
+    return WrongConfigurationError(absl::StrCat(
+        "work queue '", name,
+        "' needs ps 0, which divides the work and knows who is alive, and this cluster has no ps: add a 'ps' "
+        "job, or give each worker its part by Dataset::Shard"));
   if (tally_ != nullptr)
     return absl::FailedPreconditionError(
         absl::StrCat("work queue '", name, "': ", self, " has opened a work queue; a job has one"));

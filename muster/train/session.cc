@@ -137,7 +137,7 @@ absl::Status Session::CheckHooks() const {
 absl::Status Session::CheckBetweenSteps(const char* called) const {
   if (!in_step_) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(called, " within a step: neither a loss function nor a hook may call it; RequestStop they may"));
+      absl::StrCat(called, " within a step: neither a loss function nor a hook may call it (only RequestStop)"));
 }
 
 // In TensorFlow's order: chief-only hooks, step counter, summary saver, checkpoint saver, then the user's hooks.

@@ -128,7 +128,7 @@ void WarnOfWrongChief(const std::optional<bool>& is_chief, bool cluster_says, co
   if (is_chief.value_or(cluster_says) == cluster_says) return;
   LogWarning("the program says is_chief = ", *is_chief ? "true" : "false", ", but by the cluster ", task.ToString(),
              cluster_says ? " is the chief" : " is not the chief",
-             ": there is to be one chief, and one only; leave is_chief unset, and the cluster says who it is");
+             ": there must be exactly one chief; leave is_chief unset, and the cluster decides");
 }
 
 }  // namespace muster

@@ -75,7 +75,7 @@ absl::Status Supervisor::StartStandardServices() {
   RETURN_IF_ERROR(CheckBetweenSteps("StartStandardServices"));
   if (!is_chief())
     return absl::FailedPreconditionError(
-        "StartStandardServices is the chief's: only there is who saves and writes summaries");
+        "only the chief may call StartStandardServices: no other task saves or writes summaries");
   if (stopped_ || !IsPrepared())
     return absl::FailedPreconditionError("StartStandardServices needs a session, between its start and its stop");
   if (!summaries_) {
@@ -111,7 +111,7 @@ absl::Status Supervisor::ManagedSession(absl::FunctionRef<absl::Status()> body) 
 absl::Status Supervisor::CheckBetweenSteps(const char* called) const {
   if (stepping_ != std::this_thread::get_id()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(called, " within a step: a loss function may not call it; RequestStop it may"));
+      absl::StrCat(called, " within a step: a loss function may not call it (only RequestStop)"));
 }
 
 absl::StatusOr<StepResult> Supervisor::Run() {

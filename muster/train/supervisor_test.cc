@@ -280,7 +280,7 @@ TEST_F(SupervisorTest, AWorkerWaitsAndHasNoServices) {
   EXPECT_TRUE(absl::IsFailedPrecondition(supervisor.Save().status()));
   const absl::Status services = supervisor.StartStandardServices();
   EXPECT_TRUE(absl::IsFailedPrecondition(services)) << services;
-  EXPECT_THAT(std::string(services.message()), HasSubstr("is the chief's"));
+  EXPECT_THAT(std::string(services.message()), HasSubstr("only the chief may call"));
   EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
   EXPECT_THAT(Checkpoints(), IsEmpty());
   EXPECT_THAT(Events(), IsEmpty());

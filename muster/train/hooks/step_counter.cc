@@ -40,7 +40,7 @@ class StepCounterHook final : public SessionHook {
     const int64_t since = still_ - kStandingStillBeforeWarning * window;
     if (since < 0 || since % (kRunsBetweenWarnings * window) != 0) return;
     LogWarning("the global step has not moved for ", still_, " runs (it stands at ", step,
-               "); with LocalVariables: no push in the run");
+               "); with LocalVariables, the run makes no push");
   }
 
   absl::StatusOr<SecondOrStepTimer> timer_;
