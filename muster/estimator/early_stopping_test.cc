@@ -94,7 +94,7 @@ TEST_F(EvalStopTest, NoDecreaseForSoManySteps) {
   EXPECT_TRUE(NoDecrease(20)) << "what came later makes no difference";
   EXPECT_FALSE(NoDecrease(20, 20)) << "its first value is 6";
   Evaluated({std::nan(""), 5, 4, 3});
-  EXPECT_FALSE(NoDecrease(20)) << "no number is never the best";
+  EXPECT_FALSE(NoDecrease(20)) << "NaN is never the best";
 }
 
 TEST_F(EvalStopTest, NoIncreaseForSoManySteps) {

@@ -107,7 +107,7 @@ class Experiment {
   TrainAndEvaluateResults EvaluateAsTheyCome(const EvalSpec& spec, std::optional<double> delay_secs,
                                              std::optional<double> throttle_delay_secs, bool only_once);
   TrainAndEvaluateResults TrainThenEvaluate(int64_t min_eval_frequency);
-  // The same as a listener of the training, called every so many steps.
+  // Makes a listener of the training that evaluates every so many steps.
   std::shared_ptr<CheckpointSaverListener> EvaluateOnTheWay(CheckpointEvaluation& evaluation, int64_t every) const;
 
   const ExperimentOptions options_;

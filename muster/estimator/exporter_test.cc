@@ -62,7 +62,7 @@ TEST_F(ExporterTest, LatestKeepsAllAndOtherFiles) {
   Export(*LatestExporter({.inputs = LineInputs(), .exports_to_keep = 1}), 4, 1);
   EXPECT_TRUE(PosixFileSystem().Exists(exports_ + "/01"));
   EXPECT_TRUE(PosixFileSystem().Exists(exports_ + "/mine"));
-  EXPECT_THAT(Exports(), SizeIs(2)) << "01 is none of the exporter's";
+  EXPECT_THAT(Exports(), SizeIs(2)) << "the exporter never makes an export called 01";
 }
 
 TEST_F(ExporterTest, BestExportsWhatIsBetterThanAllBeforeAlsoAfterARestart) {

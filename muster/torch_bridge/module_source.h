@@ -80,10 +80,9 @@ class ModuleSource final : public GradientSource {
   void SetLoss(std::function<torch::Tensor()> loss) { loss_ = std::move(loss); }
   bool has_loss() const { return loss_ != nullptr; }
 
-  // Calls `ready` in mid-backward, on the thread that runs ComputeGradients, as soon as gradient(i) is final, so that
-  // sending it can begin. Not called for variables without a gradient in the minibatch nor for those of several
-  // tensors: when ComputeGradients returns, every gradient that wasn't announced is final or empty. Must not throw.
-  // Empty: no calls, and no cost.
+  // Calls `ready` in mid-backward, on the thread of ComputeGradients, as soon as gradient(i) is final, so that it can
+  // be sent. Not called for variables without a gradient in the minibatch nor for those of several tensors: every
+  // unannounced gradient is final or empty when ComputeGradients returns. Must not throw. Empty: no calls, no cost.
   void SetGradientReady(std::function<void(size_t i)> ready);
 
   // Like SetGradientReady, which it replaces, but only for parameters that nothing but the module refers to any more:

@@ -27,7 +27,7 @@ TEST(ModuleSourceMemory, TrainsInMemoryThatItIsGivenLater) {
   EXPECT_EQ(source->ComputeGradients().value(), before);
   EXPECT_FALSE(source->gradient(0).empty());
   for (float& value : *owner) value += 1;
-  EXPECT_NE(source->ComputeGradients().value(), before) << "what changes there is what is trained with";
+  EXPECT_NE(source->ComputeGradients().value(), before) << "training uses what is written there";
   const std::weak_ptr<std::vector<float>> kept = owner;
   owner.reset();
   source.reset();

@@ -215,7 +215,7 @@ void ExpectTrainsLikeItsTwin(const std::function<void(M&)>& change = {}, double 
     EXPECT_TRUE(torch::allclose(actual[i].second, expected[i].second, tolerance, tolerance)) << expected[i].first;
     learned |= !torch::equal(expected[i].second, before[i].second);
   }
-  EXPECT_TRUE(learned) << "the comparison is of untrained modules";
+  EXPECT_TRUE(learned) << "the compared modules are untrained";
   for (size_t i = 0; i < source->variables().size(); ++i)
     EXPECT_EQ(source->value(i).data(), static_cast<std::byte*>(source->tensor(i).data_ptr()));
 }

@@ -86,7 +86,7 @@ TEST(StopAtStepTest, LastStep) {
   EXPECT_FALSE(driver.Run(8));
   EXPECT_FALSE(driver.Run(9));
   EXPECT_TRUE(driver.Run(10));
-  EXPECT_TRUE(driver.Run(15)) << "others may have moved it beyond";
+  EXPECT_TRUE(driver.Run(15)) << "other workers may have moved the step beyond 10";
 }
 
 TEST(StopAtStepTest, WhereTheLastStepIsReachedAlreadyTheSessionStopsAtItsCreation) {

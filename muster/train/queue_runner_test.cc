@@ -78,7 +78,7 @@ TEST(QueueRunnerTest, TheLastThreadWhoseInputIsUsedUpClosesTheQueue) {
     ASSERT_EQ(runner.Start(coordinator), absl::OkStatus());
     EXPECT_THAT(queue.AwaitClose(), ElementsAre(false)) << "those that wait for room are let in";
     EXPECT_EQ(calls, 55);
-    EXPECT_FALSE(coordinator.ShouldStop()) << "who dequeues goes on with what is there";
+    EXPECT_FALSE(coordinator.ShouldStop()) << "consumers continue with the remaining elements";
     coordinator.RequestStop();
     EXPECT_EQ(coordinator.Join(), absl::OkStatus());
   }
@@ -93,7 +93,7 @@ TEST(QueueRunnerTest, AnErrorStopsEverybodyAndJoinReturnsIt) {
   ASSERT_EQ(runner.Start(coordinator), absl::OkStatus());
   const absl::Status joined = coordinator.Join();
   EXPECT_TRUE(absl::IsDataLoss(joined)) << joined;
-  EXPECT_THAT(queue.closes(), ElementsAre(true)) << "and who waited for room is cancelled";
+  EXPECT_THAT(queue.closes(), ElementsAre(true)) << "and the enqueue that waited for room is cancelled";
 }
 
 TEST(QueueRunnerTest, SoDoesAnException) {

@@ -206,7 +206,7 @@ TEST(SaverTest, AnAnnouncementThatAnotherJobLeftBehindFoolsNobody) {
     other.StopAfter(6);
     ASSERT_FALSE(dead.saver->Save().ok());
     other.Resume();
-    ASSERT_THAT(NamesIn(other), Contains(HasSubstr(".save-"))) << "the test wants an announcement to be left";
+    ASSERT_THAT(NamesIn(other), Contains(HasSubstr(".save-"))) << "the test needs an announcement that was left behind";
   }
   MemoryFileSystem disk;
   Job job(disk, 2);

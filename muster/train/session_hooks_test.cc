@@ -155,7 +155,7 @@ TEST_P(FailingHookTest, AfterARunTheRestOfTheHooksDontHearOfItAndNoneEnds) {
   EXPECT_EQ(outcome.story.back(), "b AfterRun");
   EXPECT_EQ(std::count(outcome.story.begin(), outcome.story.end(), "c first AfterRun"), 1);
   EXPECT_EQ(std::count(outcome.story.begin(), outcome.story.end(), "c AfterRun"), 0);
-  EXPECT_THAT(outcome.checkpoints, ElementsAre("model.ckpt-0")) << "no last checkpoint: only ends in order save";
+  EXPECT_THAT(outcome.checkpoints, ElementsAre("model.ckpt-0")) << "no last checkpoint: only an end in order saves";
   EXPECT_THAT(outcome.last_event, ::testing::StartsWith("2: loss=")) << "summaries are complete all the same";
   EXPECT_FALSE(outcome.told_done) << "for the ps it is a worker that has died";
 }

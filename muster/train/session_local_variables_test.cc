@@ -92,7 +92,7 @@ TEST(SessionLocalVariablesTest, ARunWhosePsLosesTheModelIsRunAgainFromTheLastChe
   };
   while (!session.ShouldStop()) ASSERT_EQ(session.Run(), absl::OkStatus());
   EXPECT_EQ(session.global_step(), 6);
-  EXPECT_EQ(session.last_loss(), 6) << "one for each step that counts, whatever was run again";
+  EXPECT_EQ(session.last_loss(), 6) << "one for each step that counts, however many were repeated";
   EXPECT_GT(chief.runs, 6);
   EXPECT_NE(saved, "");
   EXPECT_EQ(session.Close(), absl::OkStatus());

@@ -490,7 +490,7 @@ TEST_F(SessionObjectsTest, AFailedThreadStopsTheSessionAndIsItsErrorAndNoHookEnd
   session.coordinator().WaitForStop();
   EXPECT_TRUE(session.ShouldStop());
   TakeStory();
-  EXPECT_EQ(session.Run(), absl::DataLossError("bad record")) << "of a program that doesn't ask";
+  EXPECT_EQ(session.Run(), absl::DataLossError("bad record")) << "also if the program doesn't call ShouldStop";
   EXPECT_EQ(chief_.source.steps, 0);
   EXPECT_EQ(session.Close(), absl::DataLossError("bad record"));
   EXPECT_THAT(TakeStory(), IsEmpty());

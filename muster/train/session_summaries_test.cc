@@ -228,7 +228,7 @@ TEST_F(SessionSummariesTest, ALostModelTakesBackWhatCameAfterTheCheckpointAndThe
   ASSERT_EQ(session.Close(), absl::OkStatus());
   std::vector<int64_t> steps;
   for (const auto& [step, loss] : SeriesOf(store_.files, "model", "loss")) steps.push_back(step);
-  EXPECT_THAT(steps, ElementsAre(1, 4)) << "step 5 is no more, and 4 is the first of the new life";
+  EXPECT_THAT(steps, ElementsAre(1, 4)) << "step 5 is invalidated, and 4 is the first after the restart";
 }
 
 TEST_F(SessionSummariesTest, ACheckpointLoadedInBetweenTakesBackWhatCameAfterIt) {

@@ -80,7 +80,8 @@ TEST_F(SupervisorTest, ThreadsSaveAndSummariseAtOnceAndEverySoOften) {
   EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-3"));
   Steps(supervisor, 1);
   EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
-  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-3")) << "as TensorFlow: Save is the program's";
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-3"))
+      << "as in TensorFlow, only the program saves at the end";
   EXPECT_THAT(Events(),
               ElementsAre("0: CHECKPOINT model/model.ckpt-0", "1: START", "1: loss", "2: global_step/sec",
                           "2: global_step/sec", "2: global_step/sec", "2: global_step/sec",

@@ -84,7 +84,7 @@ TEST_F(CheckpointSaverListenerTest, MayAskForAStopButNotAtTheCreation) {
   a_->stops_at = 0;
   Session first = MakeSession({a_, b_});
   ASSERT_EQ(first.Start(), absl::OkStatus());
-  EXPECT_FALSE(first.ShouldStop()) << "as TensorFlow, which passes over what the first save's listeners say";
+  EXPECT_FALSE(first.ShouldStop()) << "like TensorFlow, which ignores what listeners return at the first save";
   a_->stops_at = 2;
   ASSERT_EQ(first.Run(), absl::OkStatus());
   EXPECT_FALSE(first.ShouldStop());
@@ -92,7 +92,7 @@ TEST_F(CheckpointSaverListenerTest, MayAskForAStopButNotAtTheCreation) {
   ASSERT_EQ(first.Run(), absl::OkStatus());
   EXPECT_TRUE(first.ShouldStop());
   EXPECT_THAT(story_, ElementsAre("a before 2 of 1", "b before 2 of 1", "a after 2 of 2", "b after 2 of 2"))
-      << "the others hear of the save all the same";
+      << "the other listeners are still told of the save";
   story_.clear();
   ASSERT_EQ(first.Close(), absl::OkStatus());
   EXPECT_THAT(story_, ElementsAre("a end 2 of 2", "b end 2 of 2")) << "the last step is saved already";

@@ -63,7 +63,7 @@ TEST(EarlyStoppingTest, IsAskedEverySoOftenAboutAllThatWas) {
   EXPECT_FALSE(driver.Run(2));
   driver.now += absl::Seconds(1);
   EXPECT_FALSE(driver.Run(3));
-  EXPECT_EQ(asked, 2) << "every 60 seconds if nothing else is said";
+  EXPECT_EQ(asked, 2) << "every 60 seconds by default";
   driver.now += absl::Seconds(60);
   EXPECT_THAT(Logged([&] { EXPECT_TRUE(driver.Run(4)); }),
               ElementsAre("Requesting early stopping at global step 4: the program's condition holds."));

@@ -66,7 +66,7 @@ TEST_F(FinalOpsTest, AnErrorIsLoggedAndPassedOn) {
     EXPECT_EQ(status.code(), throws ? absl::StatusCode::kInternal : absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(status.message()), HasSubstr("no images left"));
     EXPECT_EQ(final_ops->values().size(), 1u);
-    EXPECT_TRUE(store.service(0).MakeView().clients->chief_done()) << "the ps hear of the end all the same";
+    EXPECT_TRUE(store.service(0).MakeView().clients->chief_done()) << "the ps are still told of the end";
   }
 }
 
