@@ -1,4 +1,5 @@
-// What a training program includes: everything of muster that a user's main needs. README.md shows a whole program.
+// The header that a training program includes: everything of muster that a user's main needs. README.md shows a
+// program.
 #pragma once
 
 #include "muster/cluster/identity/compute_device.h"

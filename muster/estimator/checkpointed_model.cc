@@ -41,7 +41,7 @@ std::unique_ptr<CheckpointReader> OpenCheckpoint(const OpenCheckpointOptions& op
 
 torch::Device DeviceOf(const RunConfig& config) {
   const ComputeDevice asked = config.node.device ? *config.node.device : config.task->device();
-  // Nothing of CUDA is touched unless a GPU is asked for.
+  // CUDA isn't touched unless a GPU is requested.
   const int gpus = asked.gpu ? static_cast<int>(torch::cuda::device_count()) : 0;
   const SessionConfig& session = config.session_config;
   const PlacedComputation placed = ValueOrThrow(

@@ -1,5 +1,5 @@
-// A model with the values of a checkpoint, in this process and without a cluster: what Evaluate, Predict and
-// VariableValue look at. Throws Error. Used by one thread.
+// A model with the values of a checkpoint, in this process and without a cluster: for Evaluate, Predict and
+// VariableValue. Throws Error. Used by one thread.
 #pragma once
 
 #include <torch/torch.h>
@@ -17,26 +17,26 @@ namespace muster {
 
 struct OpenCheckpointOptions {
   std::string model_dir;
-  std::string checkpoint_path;   // of another one than the latest of model_dir
-  bool verify_checksums = true;  // read all of it while opening
+  std::string checkpoint_path;   // instead of the latest of model_dir
+  bool verify_checksums = true;  // reads all of it while opening
 };
-// A checkpoint that is retired while it is opened, as a newer one has come, is no error: the newer one is opened.
-// Throws Error: FailedPrecondition, there is none yet; NotFound, none at checkpoint_path; DataLoss, it is damaged.
+// Opens a checkpoint. If it is deleted meanwhile because a newer one was saved, the newer one is opened. Throws Error:
+// FailedPrecondition, there is none yet; NotFound, none at checkpoint_path; DataLoss, it is damaged.
 std::unique_ptr<CheckpointReader> OpenCheckpoint(const OpenCheckpointOptions& options);
 
-// What this process computes on outside of a session: what the config or the task ask for (RunConfig::node.device,
-// --device). Throws Error: there is no such device, and the config doesn't allow another.
+// The device on which this process computes outside of a session: the one that the config or the task asks for
+// (RunConfig::node.device, --device). Throws Error: there is no such device, and the config doesn't allow another.
 torch::Device DeviceOf(const RunConfig& config);
 
 class CheckpointedModel {
  public:
-  // The spec's module gets the checkpoint's values, on `device`, and is in evaluation mode. Log lines as TensorFlow's
-  // when a session is restored. Throws Error: the checkpoint is of another model (names the variable); the scaffold's
-  // local_init failed.
+  // Loads the checkpoint's values into the spec's module, on `device`, and sets it to evaluation mode. Logs the same
+  // lines as TensorFlow when a session is restored. Throws Error: the checkpoint is of another model (names the
+  // variable); the scaffold's local_init failed.
   CheckpointedModel(EstimatorSpec spec, const torch::Device& device, const CheckpointReader& checkpoint);
 
-  // Runs the model on a batch that is on its device, without autograd. Throws Error: what the forward function and
-  // torch throw.
+  // Runs the model on a batch that is on its device, without autograd. Throws Error: errors of the forward function and
+  // of torch.
   ModelOutputs Run(const Minibatch& minibatch) const;
 
   const EstimatorSpec& spec() const { return spec_; }

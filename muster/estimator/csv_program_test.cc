@@ -1,4 +1,4 @@
-// The program of docs/canned_models.md: from a CSV file to a trained, evaluated, asked and exported model.
+// The program of docs/canned_models.md: from a CSV file to a model that is trained, evaluated, used and exported.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -11,7 +11,7 @@
 namespace muster::csv_program_test {
 namespace {
 
-// Two clouds of flowers, a line each, the species behind its lengths.
+// Writes two clouds of flowers, one per line, with the species after the lengths.
 void WriteFlowers(const std::string& path) {
   std::ofstream file(path);
   file << "length,width,species\n";
@@ -42,7 +42,7 @@ TEST(CsvProgramTest, FromAFileToAnExport) {
   DNNClassifier model({.hidden_units = {8}, .feature_columns = {NumericColumn("flower", 2)}}, config);
   const auto results = TrainAndEvaluate(model, {.input_fn = training, .max_steps = 300}, {.input_fn = everything});
   model.Predict(everything, [&](const Tensors& row) { ++of_species[row.at("class_ids").item<int64_t>()]; });
-  // By the features' names, types and shapes of one row.
+  // The features by name, with the type and shape of one row.
   const std::string exported = model.Export(JoinPath(model_dir, "export"), {{"flower", {DType::kFloat32, {2}}}});
   // [/csv]
   EXPECT_GT(results.eval.at("accuracy"), 0.95);

@@ -60,7 +60,7 @@ std::string EvaluationTime(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixSeconds(absl::ToUnixSeconds(time)), absl::UTCTimeZone());
 }
 
-// The predictions that are asked for, one row after the other.
+// Passes the requested predictions to `each`, one row after the other.
 void HandOutPredictions(const Tensors& predictions, const std::vector<std::string>& keys,
                         const std::function<void(const Tensors&)>& each) {
   const auto name_of = [](std::string* out, const auto& prediction) { out->append(prediction.first); };
@@ -107,14 +107,14 @@ EstimatorSpec Estimator::MakeSpec(Mode mode) const {
   LogInfo("Done calling model_fn.");
   ThrowIfError(CheckEstimatorSpec(spec, mode));
   if (in_training_ != nullptr && spec.module.get() == in_training_)
-    throw Error(WrongOptionError(
-        absl::StrCat("the model function returned, for mode ", ModeName(mode),
-                     ", the very module that is being trained: it is to make a new one each time that it is called")));
+    throw Error(
+        WrongOptionError(absl::StrCat("the model function returned, for mode ", ModeName(mode),
+                                      ", the very module that is being trained: it must make a new one in each call")));
   return spec;
 }
 
-// A server has one session. Alone that is no matter, as there can be another server; in a cluster the ps know this
-// task.
+// Returns the one server of a task of a cluster: a server has one session, and the ps know this task. A process without
+// a cluster makes another server for each training.
 Server& Estimator::KeepServer() {
   if (!server_) server_ = std::make_unique<Server>(*config_.task, config_.node);
   return *server_;
@@ -150,7 +150,7 @@ Estimator& Estimator::Train(const InputFn& input_fn, const TrainOptions& options
   InputReader input(input_fn, TrainingInputContext(server), "the training input function");
   if (config_.seed) SeedTorch(*config_.seed);
   EstimatorSpec spec = MakeSpec(Mode::kTrain);
-  // All begin with the same weights, and then draw each their own.
+  // All workers begin with the same weights, then draw different numbers.
   if (config_.seed && task.global_id() > 0) SeedTorch(*config_.seed, static_cast<uint64_t>(task.global_id()));
   in_training_ = spec.module.get();
   const absl::Cleanup trained = [this] { in_training_ = nullptr; };
@@ -165,7 +165,7 @@ Estimator& Estimator::Train(const InputFn& input_fn, const TrainOptions& options
 
 EvalResults Estimator::Evaluate(const InputFn& input_fn, const EvaluateOptions& options) {
   CheckStepsAboveZero("steps", options.steps);
-  if (config_.task->is_evaluator()) KeepServer();  // its status page, trace and threads
+  if (config_.task->is_evaluator()) KeepServer();  // for its status page, trace and threads
   const torch::Device device = DeviceOf(config_);
   const auto checkpoint = OpenCheckpoint({.model_dir = model_dir(), .checkpoint_path = options.checkpoint_path});
   const KeptRandomState kept(config_.seed, device);

@@ -46,7 +46,7 @@ TEST_F(EstimatorClusterTest, TrainsWithAPsOnceAProcess) {
   EXPECT_TRUE(torch::allclose(worker.VariableValue("weight"), alone.VariableValue("weight"), 1e-5, 1e-6));
 }
 
-// Who has nothing left to train tells the ps, which would wait for ever otherwise.
+// A worker with nothing left to train tells the ps, which would otherwise wait for ever.
 TEST_F(EstimatorClusterTest, InAClusterMaxStepsThatWasReachedEndsThePsToo) {
   Linear().Train(LinearTrainInput, {.max_steps = 3});
   const std::string address = FreeAddresses(1)[0];

@@ -1,4 +1,4 @@
-// What is wrong with a model function, an input function, a model_dir or a call, and what Estimator says of it.
+// Mistakes in a model function, an input function, a model_dir or a call, and Estimator's error messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 class EstimatorMistakesTest : public LinearEstimatorTest {};
 
-// A model whose loss is what `change` makes of it.
+// A model whose loss is changed by `change`.
 ModelFn WithLoss(std::function<torch::Tensor(const torch::Tensor&)> change) {
   return [change = std::move(change)](const ModelContext& context) {
     EstimatorSpec spec = LinearModelFn(context);

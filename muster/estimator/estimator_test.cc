@@ -70,7 +70,7 @@ TEST_F(EstimatorTest, TrainsEvaluatesAndPredictsByAFewCalls) {
   for (int64_t i = 0; i < kLinearRows; ++i) EXPECT_NEAR(values[i], Labels()[i].item<double>(), 0.05);
 }
 
-// 7 steps end in the middle of an epoch: the position is the checkpoint's, too.
+// 7 steps end in the middle of an epoch: the checkpoint keeps the position, too.
 TEST_F(EstimatorTest, GoesOnWhereTheCheckpointIs) {
   Linear().Train(LinearTrainInput, {.max_steps = 7});
   Estimator second = Linear();
@@ -87,7 +87,7 @@ TEST_F(EstimatorTest, TrainsAsOftenAsOneLikes) {
   EXPECT_EQ(estimator.VariableValue("global_step").item<int64_t>(), 7);
 }
 
-// An epoch a call, as programs of TensorFlow's train.
+// One epoch per call, as TensorFlow programs call train.
 TEST_F(EstimatorTest, AnInputThatHasEndedBeginsAnewWithTheNextCall) {
   Estimator estimator = Linear();
   for (int64_t epoch = 1; epoch <= 3; ++epoch) {
@@ -133,7 +133,7 @@ TEST_F(EstimatorTest, LogsAsTensorFlow) {
   }
 }
 
-// Counts rows and adds predictions up.
+// Counts rows and adds up predictions.
 class SumMetric final : public Metric {
  public:
   void Reset() override { sum_ = 0; }
@@ -227,7 +227,7 @@ TEST_F(EstimatorTest, KnowsTheVariablesByName) {
   EXPECT_THAT(std::string(missing.message()), AllOf(HasSubstr("'wieght'"), HasSubstr("weight")));
 }
 
-// The model draws in each forward, and its evaluation too.
+// The model draws random numbers in each forward, in its evaluation, too.
 EstimatorSpec DroppingModelFn(const ModelContext& context) {
   EstimatorSpec spec = LinearModelFn(context);
   spec.forward = [linear = spec.forward](const Minibatch& batch) {
@@ -433,7 +433,7 @@ TEST_F(EstimatorTest, TheAlgorithmIsTheConfigsItsRuleTheModels) {
   windows.Train(LinearTrainInput, {.max_steps = 6});
   const TestFolder other;
   Estimator plain(LinearModelFn, {.model_dir = other.path(), .seed = kLinearSeed});
-  plain.Train(LinearTrainInput, {.max_steps = 18});  // minibatches of as many windows
+  plain.Train(LinearTrainInput, {.max_steps = 18});  // as many minibatches as the windows have
   EXPECT_TRUE(torch::allclose(windows.VariableValue("weight"), plain.VariableValue("weight"), 1e-5, 1e-6));
 }
 

@@ -23,8 +23,8 @@ namespace {
 
 constexpr char kEvalGlobalStep[] = "global_step";
 
-// How often its progress is logged: as TensorFlow's about ten times, each time below 20 batches. Where the number of
-// batches isn't known (TensorFlow: each time) the first ten times, then every tenth to the hundredth, and so on.
+// Whether to log the progress: like TensorFlow about ten times, each time below 20 batches. If the number of batches
+// isn't known (TensorFlow: each time), the first ten times, then every tenth to the hundredth, and so on.
 bool IsEvalProgressDue(int64_t done, const std::optional<int64_t>& steps) {
   if (steps) return *steps < 20 || done % (*steps / 10) == 0 || done == *steps;
   int64_t every = 1;
@@ -48,7 +48,7 @@ class EvaluationLoop {
                      [&](SessionHook& hook) { return hook.AfterCreateSession(context); });
   }
   bool ShouldStop() const { return stop_ || batches_ == options_.steps.value_or(-1); }
-  // False: the input has ended.
+  // Returns false if the input has ended.
   absl::StatusOr<bool> Step(InputReader& input) {
     RunContext context(MakeContext());
     RETURN_IF_ERROR(CallHooks("BeforeRun", options_.hooks, [&](SessionHook& hook) { return hook.BeforeRun(context); }));
@@ -149,7 +149,7 @@ absl::Status WriteEvalResults(FileSystem& files, absl::Time now, const std::stri
   if (absl::IsNotFound(lines.status())) lines = std::string();
   RETURN_IF_ERROR(lines.status());
   absl::StrAppend(&*lines, EvalMetricsLine(now, results));
-  // As a whole, so that nobody reads half a line; a hundred thousand evaluations are some megabytes.
+  // Writes the whole file, so that nobody reads half a line; a hundred thousand evaluations are some megabytes.
   return WriteFileAtomically(files, path, AsBytes(lines->data(), lines->size()));
 }
 

@@ -1,5 +1,5 @@
-// One evaluation: the batches of an input function through a model, between hooks, and where its results go. What
-// Estimator::Evaluate is made of. Used by one thread.
+// One evaluation: runs the batches of an input function through a model, between hooks, and writes the results.
+// Estimator::Evaluate consists of these functions. Used by one thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,9 +16,9 @@
 
 namespace muster {
 
-// The metrics, "loss" and "global_step" over all batches, or `options.steps` of them, with the log line
-// 'Evaluation [10/100]' now and then. Calls the hooks as docs/estimator.md says. Throws Error: those of input, model,
-// metrics and hooks; a loss that isn't there, no scalar or not finite.
+// Returns the metrics, "loss" and "global_step" over all batches, or `options.steps` of them, and logs 'Evaluation
+// [10/100]' now and then. Calls the hooks as docs/estimator.md says. Throws Error: those of input, model, metrics and
+// hooks; a missing, non-scalar or non-finite loss.
 EvalResults RunEvaluation(const CheckpointedModel& model, InputReader& input, const EvaluateOptions& options,
                           EventFileWriter& summaries);
 
@@ -28,13 +28,14 @@ std::string EvalResultsText(const EvalResults& results);
 // In the folder of an evaluation.
 inline constexpr char kEvalMetricsFile[] = "metrics.jsonl";
 
-// All numbers but the step as scalars of `summaries`; then a line {"global_step":100,"wall_time":…,"accuracy":0.97,…}
-// of EVAL_DIR/metrics.jsonl, on the disk when this returns. A number that isn't finite is null there.
+// Writes all numbers but the step as scalars to `summaries`; then appends the line
+// {"global_step":100,"wall_time":…,"accuracy":0.97,…} to EVAL_DIR/metrics.jsonl, which is on the disk when this
+// returns. A number that isn't finite becomes null.
 [[nodiscard]] absl::Status WriteEvalResults(FileSystem& files, absl::Time now, const std::string& eval_dir,
                                             const EvalResults& results, EventFileWriter& summaries);
 
-// What such a line, or "results" of an exporter's best.json, says: {"loss": 0.25, …}, where null is a number that isn't
-// finite. DataLoss: it is no object, or has something else than numbers.
+// Reads such a line, or "results" of an exporter's best.json: {"loss": 0.25, …}, where null stands for a number that
+// isn't finite. DataLoss: it isn't an object, or contains anything but numbers.
 absl::StatusOr<EvalResults> EvalResultsOfJson(const nlohmann::json& json);
 
 }  // namespace muster

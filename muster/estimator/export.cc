@@ -34,7 +34,7 @@ absl::Status CheckExportInputs(const ExportInputs& inputs) {
   return absl::OkStatus();
 }
 
-// Every step reads what there is by then: inputs, outputs of earlier steps, variables of the checkpoint.
+// Checks that every step reads only what exists by then: inputs, outputs of earlier steps, variables of the checkpoint.
 absl::Status CheckExportProgram(const EstimatorSpec& spec, const ExportInputs& inputs, const Manifest& manifest) {
   if (spec.export_program.empty()) return absl::OkStatus();
   std::set<std::string> known;
@@ -109,12 +109,12 @@ absl::Status WriteSignature(FileSystem& files, const std::string& path, const Ch
       {"muster_version", kMusterVersion}, {"global_step", checkpoint.manifest().global_step},
       {"weights", kWeightsFile},          {"inputs", InputsJson(inputs)},
       {"outputs", OutputsJson(spec)},     {"program", ProgramJson(spec)}};
-  // Names come from the user's program: what isn't UTF-8 there is replaced, not thrown about.
+  // Names come from the user's program: bytes that aren't UTF-8 are replaced, so that nothing throws.
   const std::string text = signature.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   return WriteFileAtomically(files, path, AsBytes(text.data(), text.size()));
 }
 
-// The first number from `wanted` on that no export has yet.
+// Returns the first number from `wanted` on that no export has yet.
 absl::StatusOr<int64_t> FreeNumber(FileSystem& files, const std::string& directory, int64_t wanted) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> taken, ListExports(files, directory));
   return taken.empty() ? wanted : std::max(wanted, taken.back() + 1);
@@ -130,7 +130,7 @@ absl::StatusOr<std::string> WriteExport(FileSystem& files, const std::string& di
   RETURN_IF_ERROR(files.CreateDirectory(directory));
   ASSIGN_OR_RETURN(const int64_t number, FreeNumber(files, directory, absl::ToUnixSeconds(now)));
   const std::string temporary = JoinPath(directory, absl::StrCat(kTemporaryPrefix, number));
-  RETURN_IF_ERROR(files.RemoveTree(temporary));  // of an export that was killed
+  RETURN_IF_ERROR(files.RemoveTree(temporary));  // a killed export may have left it
   RETURN_IF_ERROR(files.CreateDirectory(temporary));
   RETURN_IF_ERROR(WriteWeights(files, JoinPath(temporary, kWeightsFile), checkpoint));
   RETURN_IF_ERROR(WriteSignature(files, JoinPath(temporary, kSignatureFile), checkpoint, spec, inputs));
@@ -147,7 +147,7 @@ absl::StatusOr<std::vector<int64_t>> ListExports(FileSystem& files, const std::s
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files.ListDirectory(directory));
   for (const std::string& name : names) {
     int64_t number = 0;
-    // Not "01", which no export is called.
+    // Ignores "01", which is never an export's name.
     if (absl::SimpleAtoi(name, &number) && absl::StrCat(number) == name &&
         files.Exists(JoinPath(JoinPath(directory, name), kSignatureFile)))
       numbers.push_back(number);

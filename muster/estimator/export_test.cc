@@ -1,4 +1,4 @@
-// Exports read back by tools/load_export.py in the real Python torch: the same predictions as the module's own.
+// Reads exports back by tools/load_export.py in the real Python torch: the predictions equal the module's own.
 #include "muster/estimator/export.h"
 
 #include <gmock/gmock.h>

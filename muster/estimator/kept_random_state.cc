@@ -27,7 +27,7 @@ KeptRandomState::KeptRandomState(const std::optional<uint64_t>& seed, const torc
 }
 
 KeptRandomState::~KeptRandomState() {
-  SetTorchRandomState(cpu_).IgnoreError();  // of this very process
+  SetTorchRandomState(cpu_).IgnoreError();  // can't fail: it is this process's own state
   if (!gpu_.defined()) return;
   torch::Generator generator = at::globalContext().defaultGenerator(device_);
   const std::lock_guard<std::mutex> lock(generator.mutex());

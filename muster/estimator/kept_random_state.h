@@ -1,5 +1,5 @@
-// Torch's random generators as they were, once this is gone: what evaluates or predicts in the middle of training must
-// not change what is trained. Of the CPU, and of the GPU that is computed on. Used by one thread.
+// Restores torch's random generators when it is destroyed: an evaluation or prediction in the middle of training must
+// not change what is trained. Covers the CPU's generator, and that of the GPU in use. Used by one thread.
 #pragma once
 
 #include <torch/torch.h>
@@ -12,7 +12,7 @@ namespace muster {
 
 class KeptRandomState {
  public:
-  // `seed`: what the generators begin with meanwhile; unset: they go on from where they are.
+  // `seed`: the generators start from it meanwhile; unset: they continue from where they are.
   KeptRandomState(const std::optional<uint64_t>& seed, const torch::Device& device);
   ~KeptRandomState();
   KeptRandomState(const KeptRandomState&) = delete;

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// A folder and who said so, for messages.
+// A folder and its source, for messages.
 struct OutputDirSaying {
   std::string path;
   std::string said_by;
@@ -24,7 +24,7 @@ struct OutputDirSaying {
 absl::Status CheckOutputId(const char* variable, const std::string& id) {
   if (!absl::StrContains(id, '/') && id != "." && id != "..") return absl::OkStatus();
   return WrongOptionError(absl::StrCat(variable, ": ", Quoted(id),
-                                       " is no name of a folder below the output root; accepted: a name without \"/\", "
+                                       " can't name a folder below the output root; accepted: a name without \"/\", "
                                        "or the whole path in OUTPUT_DIR or --model_dir"));
 }
 
@@ -56,12 +56,12 @@ absl::StatusOr<OutputDirSaying> FindOutputDir(const OutputDirInputs& inputs) {
 
 absl::Status TryToWrite(const std::string& directory, FileSystem& files) {
   RETURN_IF_ERROR(files.CreateDirectory(directory));
-  // The tasks of a cluster try at the same time.
+  // The tasks of a cluster try this at the same time.
   const std::string trial = JoinPath(directory, absl::StrCat(".writable.tmp", getpid()));
   ASSIGN_OR_RETURN(const auto file, files.OpenForWriting(trial));
   RETURN_IF_ERROR(file->Close());
   const absl::Status removed = files.Remove(trial);
-  // Of another host, a task with the same number.
+  // A task on another host with the same process id has removed it.
   return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
 }
 

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// All that can say it; what is taken away shows the next one.
+// All sources; removing one shows the next.
 OutputDirInputs AllSay() {
   return {.model_dir = "/said/model_dir",
           .root = "/runs",
@@ -98,7 +98,7 @@ TEST(OutputDirTest, ARootThatCanNotBeWrittenTo) {
                  "--model_dir", "--output_root"});
 }
 
-// Creating a folder that is there already changes nothing, so only the trial shows it.
+// Creating a folder that exists changes nothing, so only the trial file shows it.
 TEST(OutputDirTest, AFolderThatIsThereAndCanNotBeWrittenTo) {
   MemoryFileSystem files;
   ASSERT_TRUE(files.CreateDirectory("/kept").ok());

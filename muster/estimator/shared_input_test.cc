@@ -1,4 +1,4 @@
-// Training on an input that is shared by a work queue (InputContext::share), in a process alone.
+// Training on an input that a work queue shares (InputContext::share), in a process without a cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ InputFn SharedEpochs(int64_t epochs) {
   };
 }
 
-// What the queue's epochs consist of.
+// The rows of the queue's epochs.
 std::vector<int64_t> RowsOfEpochs(uint64_t epochs) {
   std::vector<int64_t> rows;
   for (uint64_t epoch = 0; epoch < epochs; ++epoch)
@@ -47,7 +47,7 @@ class EstimatorSharedInputTest : public LinearEstimatorTest {
   }
 
   std::vector<int64_t> trained_;  // rows, in the order of the steps
-  int aborts_at_ = -1;            // the step (of this process, from 0) that has to be made anew
+  int aborts_at_ = -1;            // the step (of this process, from 0) that must be repeated
 
  private:
   EstimatorSpec Model() {
@@ -74,7 +74,7 @@ TEST_F(EstimatorSharedInputTest, EachRowIsTrainedOnOnceAnEpoch) {
   EXPECT_EQ(estimator.VariableValue("global_step").item<int64_t>(), 8) << "an epoch ends with a short batch";
 }
 
-// With units made ready that nobody has trained on.
+// Some units are prepared that were never trained on.
 TEST_F(EstimatorSharedInputTest, ACheckpointKnowsWhichRowsAreDone) {
   Recording().Train(SharedEpochs(2), {.max_steps = 3});
   EXPECT_EQ(trained_.size(), 9U);
@@ -94,7 +94,7 @@ TEST_F(EstimatorSharedInputTest, TheEpochsAreTheJobs) {
   EXPECT_EQ(trained_, std::vector<int64_t>(both.begin() + kRows, both.end()));
 }
 
-// Its session joins again, and what the worker had is given out anew: the step under way may not be made of it, too.
+// Its session joins again, and the worker's units are handed out anew: the interrupted step must not use them, too.
 TEST_F(EstimatorSharedInputTest, AStepThatIsMadeAnewDoesNotTakeTheRowsThatItHasLost) {
   aborts_at_ = 1;
   Recording().Train(SharedEpochs(2));

@@ -16,7 +16,7 @@ namespace {
 
 std::string TrainingEndPath(const std::string& model_dir) { return JoinPath(model_dir, kTrainingEndFile); }
 
-// A whole number from 0, or null.
+// Reads a whole number from 0, or null.
 absl::Status TakeEndStep(const nlohmann::json& json, const char* key, std::optional<int64_t>& into) {
   if (!json.contains(key)) return absl::DataLossError(absl::StrCat("it has no \"", key, "\""));
   const nlohmann::json& value = json[key];
@@ -67,7 +67,7 @@ absl::StatusOr<std::optional<TrainingEnd>> ReadTrainingEnd(FileSystem& files, co
   absl::StatusOr<TrainingEnd> end = ParseTrainingEnd(*text);
   if (!end.ok())
     return absl::DataLossError(
-        absl::StrCat(path, ": ", end.status().message(), "; delete it: whoever trains writes it anew at the end"));
+        absl::StrCat(path, ": ", end.status().message(), "; delete it: the chief writes it again when training ends"));
   return std::optional<TrainingEnd>(*std::move(end));
 }
 

@@ -20,12 +20,12 @@ namespace {
 
 using HookList = std::vector<std::shared_ptr<SessionHook>>;
 
-// Tells the input that a step is over. Before the checkpoint saver, which is the last of the chief's own hooks.
+// Tells the input that a step is over. Comes before the checkpoint saver, which is the last of the chief's own hooks.
 class ReportInputHook final : public SessionHook {
  public:
-  // `drawn`: what the step under way learns from. Both outlive the session.
+  // `drawn`: the batch of the current step. Both outlive the session.
   ReportInputHook(InputReader& input, std::optional<Minibatch>& drawn) : input_(input), drawn_(drawn) {}
-  // After a recovery too, in which the worker has joined again: of shared work others have what it had by then.
+  // Also called after a recovery, in which the worker has joined again: its units of shared work now belong to others.
   absl::Status AfterCreateSession(const SessionContext&) override {
     if (input_.shares()) drawn_.reset();
     return absl::OkStatus();
@@ -40,7 +40,7 @@ class ReportInputHook final : public SessionHook {
   std::optional<Minibatch>& drawn_;
 };
 
-// What NanTensor lets pass.
+// Fails on infinite losses, which NanTensor lets pass.
 class InfiniteLossHook final : public SessionHook {
  public:
   absl::Status AfterRun(RunContext&, const RunValues& values) override {
@@ -52,7 +52,7 @@ class InfiniteLossHook final : public SessionHook {
   }
 };
 
-// The last hook: nobody changes the scaffold after it.
+// Must be the last hook: no other changes the scaffold after it.
 class FinalizedLineHook final : public SessionHook {
  public:
   absl::Status Begin() override {
@@ -68,7 +68,7 @@ std::shared_ptr<SessionHook> TrainingSaver(const TrainingRun& run) {
   if (config.save_checkpoints_steps.value_or(0) > 0) {
     saver.save_steps = config.save_checkpoints_steps;
   } else {
-    // At the beginning and at the end it saves all the same.
+    // Checkpoints at the beginning and at the end are saved all the same.
     const bool never = config.save_checkpoints_steps.has_value() || secs == 0;
     saver.save_interval = never ? absl::InfiniteDuration() : absl::Seconds(secs);
   }
@@ -78,7 +78,7 @@ std::shared_ptr<SessionHook> TrainingSaver(const TrainingRun& run) {
 
 void AppendHooks(const HookList& more, HookList& hooks) { hooks.insert(hooks.end(), more.begin(), more.end()); }
 
-// TensorFlow's order (estimator.py, _train_with_estimator_spec).
+// The hooks in TensorFlow's order (estimator.py, _train_with_estimator_spec).
 HookList TrainingHooks(const TrainingRun& run) {
   const TrainOptions& options = run.options;
   const bool knows_end = options.steps || options.max_steps;
@@ -95,7 +95,7 @@ HookList TrainingHooks(const TrainingRun& run) {
   return hooks;
 }
 
-// The model function's own, with what this training adds to it.
+// The model function's own scaffold, extended by what this training needs.
 std::shared_ptr<Scaffold> TrainingScaffold(const TrainingRun& run, ModuleSource& source) {
   const std::shared_ptr<Scaffold> scaffold = run.spec.scaffold ? run.spec.scaffold : std::make_shared<Scaffold>();
   const absl::Status changed = scaffold->Change([&](ScaffoldOptions& options) {
@@ -114,8 +114,7 @@ std::shared_ptr<Scaffold> TrainingScaffold(const TrainingRun& run, ModuleSource&
   });
   if (!changed.ok())
     throw Error(WrongConfigurationError(absl::StrCat("the model function returned a Scaffold that was used before (",
-                                                     changed.message(),
-                                                     "): it is to make a new one each time that it is called")));
+                                                     changed.message(), "): it must make a new one in each call")));
   return scaffold;
 }
 
@@ -157,7 +156,7 @@ void RunTraining(const TrainingRun& run) {
   MonitoredTrainingSession session(run.server, std::move(options), std::move(hooks));
   bool any_step = false;
   while (!session.ShouldStop()) {
-    // Drawn once, however often a recovery makes the step anew, unless that has lost it.
+    // Drawn once, however often a recovery repeats the step, unless the recovery has lost the batch.
     minibatch.reset();
     session.Run(trainer, [&]() -> torch::Tensor {
       if (!minibatch) {

@@ -1,5 +1,5 @@
-// One training of an Estimator: its hooks in TensorFlow's order, its session and the loop of its steps. What
-// Estimator::Train is made of. Used by one thread.
+// One training of an Estimator: its hooks in TensorFlow's order, its session and the loop of its steps. The core of
+// Estimator::Train. Used by one thread.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct TrainingRun {
   const std::optional<WarmStartSettings>& warm_start;
 };
 
-// Blocks until trained. Throws Error: what the session, the hooks, the input and the model's functions throw.
+// Blocks until trained. Throws Error: those of the session, the hooks, the input and the model's functions.
 void RunTraining(const TrainingRun& run);
 
 }  // namespace muster

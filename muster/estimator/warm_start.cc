@@ -40,15 +40,15 @@ absl::Status CheckWarmStartNames(const WarmStartSettings& settings, const std::v
   return absl::OkStatus();
 }
 
-// Which variables are taken, and under which names.
+// Decides which variables to take, and under which names.
 class WarmStartPlan {
  public:
   WarmStartPlan(const WarmStartSettings& settings, std::regex expression, const CheckpointReader& checkpoint)
       : settings_(settings), expression_(std::move(expression)), checkpoint_(checkpoint) {}
 
-  // Empty: the variable stays as it is.
+  // Returns the name in the checkpoint; empty: the variable stays as it is.
   absl::StatusOr<std::string> NameOf(const VariableSpec& variable) const {
-    // From the beginning of the name, not to its end.
+    // The expression must match the beginning of the name, not all of it.
     if (!std::regex_search(variable.name, expression_, std::regex_constants::match_continuous)) return std::string();
     const auto renamed = settings_.names.find(variable.name);
     const std::string name = renamed == settings_.names.end() ? variable.name : renamed->second;
@@ -88,7 +88,7 @@ absl::Status WarmStart(ModuleSource& source, const WarmStartSettings& settings) 
   ASSIGN_OR_RETURN(const auto checkpoint, CheckpointReader::Open(files, path));
   const WarmStartPlan plan(settings, std::move(expression), *checkpoint);
   LogInfo("Warm-starting from: ", path);
-  // All names before the first value: on an error the module is as it was.
+  // Resolves all names before the first value: on an error the module stays as it was.
   std::vector<std::string> names;
   for (const VariableSpec& variable : source.variables()) {
     ASSIGN_OR_RETURN(names.emplace_back(), plan.NameOf(variable));

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 class WarmStartTest : public LinearEstimatorTest {
  protected:
   WarmStartTest() { Linear().Train(LinearTrainInput, {.max_steps = 5}); }
-  // What a model with `settings` begins with: it doesn't move.
+  // Returns the initial values of a model with `settings`: its rate is 0, so they don't change.
   std::vector<torch::Tensor> Begin(const WarmStartSettings& settings) const {
     const TestFolder folder;
     Estimator estimator(LinearModelFn, {.model_dir = folder.path(), .seed = kLinearSeed + 1}, {{"rate", "0"}},

@@ -16,7 +16,7 @@ namespace {
 
 using HeadPointer = std::shared_ptr<const Head>;
 
-// Before the Estimator's own constructor, which else sees to it that an error that nobody catches is one line.
+// Runs before the Estimator's constructor, which otherwise sets up that an uncaught Error is printed as one line.
 [[noreturn]] void RefuseCannedOption(const std::string& model, const std::string& problem) {
   HandleUncaughtErrors();
   throw Error(WrongOptionError(absl::StrCat(model, ": ", problem)));
@@ -42,8 +42,8 @@ bool HasNormalizer(const std::vector<FeatureColumn>& columns) {
   return std::ranges::any_of(columns, [](const FeatureColumn& column) { return column.normalizer != nullptr; });
 }
 
-// Steps from features of any type, [batch], [batch, d] or with more dimensions, to what ColumnOf makes of them; returns
-// the name of each column's.
+// Adds steps that turn features of any type, [batch], [batch, d] or with more dimensions, into what ColumnOf returns.
+// Returns the output name of each column.
 std::vector<std::string> AddColumnSteps(const std::vector<FeatureColumn>& columns, std::vector<ExportStep>& program) {
   std::vector<std::string> outputs;
   for (const FeatureColumn& column : columns) {
@@ -64,7 +64,7 @@ void AddHeadSteps(const Head& head, std::vector<ExportStep>& program) {
   for (ExportStep& step : head.ExportProgram()) program.push_back(std::move(step));
 }
 
-// What all canned models have in common; `logits` runs the module.
+// Common to all canned models; `logits` runs the module.
 EstimatorSpec CannedSpec(const ModelContext& context, std::shared_ptr<torch::nn::Module> module,
                          const HeadPointer& head, std::function<torch::Tensor(const Minibatch&)> logits) {
   EstimatorSpec spec;
@@ -186,7 +186,7 @@ class LinearModule final : public torch::nn::Module {
 
  private:
   torch::Tensor bias_;                  // [outputs]
-  std::vector<torch::Tensor> weights_;  // of each column, [outputs, dimension]
+  std::vector<torch::Tensor> weights_;  // one for each column, [outputs, dimension]
 };
 
 std::vector<ExportStep> LinearProgram(const LinearOptions& options, const Head& head) {

@@ -1,8 +1,8 @@
-// Estimators that need no model function: dense networks and linear models over numeric columns. TensorFlow's
-// DNNClassifier, DNNRegressor, LinearClassifier, LinearRegressor (canned/dnn.py, canned/linear.py): their layers,
-// initial values and default optimizers; docs/canned_models.md compares. Variables are named
-// "dnn.hiddenlayer_0.weight", "dnn.hiddenlayer_0.bias", …, "dnn.logits.weight"; "linear.NAME.weight" of each column,
-// "linear.bias". As every Estimator, used by one thread.
+// Estimators that need no model function: dense networks and linear models over numeric columns. They keep the layers,
+// initial values and default optimizers of TensorFlow's DNNClassifier, DNNRegressor, LinearClassifier, LinearRegressor
+// (canned/dnn.py, canned/linear.py); docs/canned_models.md compares. Variables are named "dnn.hiddenlayer_0.weight",
+// "dnn.hiddenlayer_0.bias", …, "dnn.logits.weight"; "linear.NAME.weight" for each column, "linear.bias". Used by one
+// thread, like every Estimator.
 //
 // All constructors throw Error (IsWrongConfiguration) naming the option, its value and what is accepted.
 #pragma once
@@ -21,16 +21,16 @@
 namespace muster {
 
 struct DnnOptions {
-  std::vector<int64_t> hidden_units;  // of each hidden layer, from the input on
+  std::vector<int64_t> hidden_units;  // the size of each hidden layer, from the input on
   std::vector<FeatureColumn> feature_columns;
-  int64_t n_classes = 2;        // of a classifier; 2: BinaryClassHead, more: MultiClassHead
-  int64_t label_dimension = 1;  // of a regressor
+  int64_t n_classes = 2;        // for a classifier; 2: BinaryClassHead, more: MultiClassHead
+  int64_t label_dimension = 1;  // for a regressor
   std::string weight_feature;   // see HeadOptions
   // Unset: Adagrad, learning rate 0.05, initial accumulator 0.1 (TensorFlow's).
   std::optional<OptimizerSpec> optimizer;
-  // Behind each hidden layer; empty: ReLU. With one of your own an export has no program.
+  // Applied after each hidden layer; empty: ReLU. With a function of your own an export has no program.
   std::function<torch::Tensor(const torch::Tensor&)> activation;
-  double dropout = 0;  // the share of each hidden layer's outputs that is zero in a minibatch of training
+  double dropout = 0;  // the share of each hidden layer's outputs set to zero in a minibatch of training
   std::optional<WarmStartSettings> warm_start_from;
 };
 
@@ -44,7 +44,7 @@ class DNNRegressor : public Estimator {
 };
 
 struct LinearOptions {
-  std::vector<FeatureColumn> feature_columns;  // names without dots, as they name variables
+  std::vector<FeatureColumn> feature_columns;  // names without dots, because variables are named by them
   int64_t n_classes = 2;
   int64_t label_dimension = 1;
   std::string weight_feature;

@@ -1,4 +1,4 @@
-// Linear classifiers trained until nothing moves, against what scikit-learn learns of the same rows
+// Linear classifiers trained to convergence, compared with scikit-learn's results on the same rows
 // (tests/data/canned_models/README.md).
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ TEST_F(CannedConvergenceTest, TwoClassesByMomentum) {
   TrainAndCompare(Recorded("versicolor_or_virginica"), 2, Momentum({.learning_rate = 0.5}));
 }
 
-// The biases, which nothing holds, stay a sum of zero only under a rule that treats all weights alike.
+// Nothing penalises the biases: their sum stays zero only under a rule that treats all weights alike.
 TEST_F(CannedConvergenceTest, ThreeClassesByMomentum) {
   TrainAndCompare(Recorded("three_classes"), 3, Momentum({.learning_rate = 0.5}));
 }

@@ -12,7 +12,7 @@
 namespace muster::canned_test {
 namespace {
 
-// Of Estimators that train nothing.
+// For Estimators that train nothing.
 RunConfig Config() { return {.model_dir = testing::TempDir() + "canned_test", .task = TaskConfig{}}; }
 
 const std::vector<FeatureColumn> kColumns = {NumericColumn("width"), NumericColumn("area", 3)};
@@ -36,14 +36,14 @@ std::vector<std::string> VariablesOf(const torch::nn::Module& module) {
   return variables;
 }
 
-// Makes every variable something else than what it begins with, so that none can be left out unnoticed.
+// Changes every variable from its initial value, so that leaving one out is noticed.
 void Fill(torch::nn::Module& module) {
   torch::manual_seed(4);
   const torch::NoGradGuard no_grad;
   for (torch::Tensor& parameter : module.parameters()) parameter.normal_();
 }
 
-// What an importer does with a program: docs/export.md.
+// Runs a program as an importer does: docs/export.md.
 Tensors RunProgram(const EstimatorSpec& spec, Tensors known) {
   const auto variables = spec.module->named_parameters();
   for (const ExportStep& step : spec.export_program) {
@@ -182,7 +182,7 @@ TEST(CannedTest, TheWeightFeatureWeighsTheLoss) {
 TEST(CannedTest, DropsOutInTrainingAlone) {
   const DnnOptions options = {.hidden_units = {64}, .feature_columns = kColumns, .dropout = 0.5};
   const DNNRegressor model(options, Config());
-  // Each with the same values, run twice.
+  // Both modes with the same values, run twice.
   const auto answers = [&](Mode mode) {
     const EstimatorSpec spec = model.MakeSpec(mode);
     Fill(*spec.module);

@@ -1,5 +1,5 @@
-// Canned models in training against a loop over plain tensors, which knows nothing of modules, heads, optimizers or
-// sessions: after each of 50 steps the loss and every value are the same.
+// Compares canned models in training with a loop over plain tensors, which knows nothing of modules, heads, optimizers
+// or sessions: after each of 50 steps the loss and every value are the same.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -27,11 +27,11 @@ constexpr double kRate = 0.05;
 using Values = std::map<std::string, torch::Tensor>;
 
 struct Moment {
-  double loss = 0;  // of the step that led here
+  double loss = 0;  // of the step before
   Values values;
 };
 
-// What the model was before the first step, and after each.
+// Records the model before the first step, and after each.
 class Recorder final : public SessionHook {
  public:
   absl::Status AfterCreateSession(const SessionContext& context) override {
@@ -78,7 +78,7 @@ struct Data {
   }
 };
 
-// Of labels 0 … classes − 1, or of numbers where `classes` is 0.
+// Makes labels 0 … classes − 1, or numbers if `classes` is 0.
 Data MakeData(int64_t classes) {
   torch::manual_seed(11);
   const torch::Tensor features = torch::randn({kRows, 4});
@@ -113,7 +113,7 @@ torch::Tensor Softmax(const torch::Tensor& logits, const torch::Tensor& labels) 
   return -probabilities.gather(1, labels.to(torch::kInt64)).log().sum() / kBatch;
 }
 
-// One step of Adagrad as TensorFlow 1 has it: a ← a + g², p ← p − η g / √a, a being 0.1 at first.
+// Makes one step of Adagrad as in TensorFlow 1: a ← a + g², p ← p − η g / √a, where a is 0.1 at first.
 void ApplyAdagrad(torch::Tensor& value, const torch::Tensor& gradient, Values& slots, const std::string& name) {
   torch::Tensor& sum = slots.try_emplace(name, torch::full_like(value, 0.1)).first->second;
   sum = sum + gradient * gradient;
@@ -201,7 +201,7 @@ TEST_P(CannedTorchTest, EqualsAPlainLoopStepByStep) {
   }
   static_assert((kSteps - 2) * kBatch % kRows == 0);  // the batch of the first step again
   EXPECT_LT(expected[kSteps - 1].loss, expected[1].loss) << "nothing was learnt";
-  // What the checkpoint has is the last.
+  // The checkpoint has the last values.
   for (const auto& [name, value] : recorder->moments[kSteps].values)
     EXPECT_TRUE(torch::equal(model->VariableValue(name), value)) << name;
   EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());

@@ -13,10 +13,11 @@
 namespace muster {
 
 struct FeatureColumn {
-  std::string name;  // of the feature
-  // Numbers a row: the feature is [batch, dimension], [batch] for 1, or has more dimensions, whose product it is.
+  std::string name;  // the feature's
+  // Numbers per row: the feature is [batch, dimension], [batch] if it is 1, or has more dimensions, whose product it
+  // is.
   int64_t dimension = 1;
-  // Applied to the feature first, before it becomes float32 (numeric_column's normalizer_fn); empty: nothing is.
+  // Applied to the feature first, before the conversion to float32 (numeric_column's normalizer_fn); empty: no change.
   std::function<torch::Tensor(const torch::Tensor&)> normalizer;
 };
 FeatureColumn NumericColumn(std::string name, int64_t dimension = 1,
@@ -24,15 +25,15 @@ FeatureColumn NumericColumn(std::string name, int64_t dimension = 1,
 // The same, by its older name.
 FeatureColumn RealValuedColumn(std::string name, int64_t dimension = 1);
 
-// InvalidArgument: none, one without a name, a name twice, a dimension below 1.
+// InvalidArgument: no columns, one without a name, a name twice, a dimension below 1.
 [[nodiscard]] absl::Status CheckColumns(const std::vector<FeatureColumn>& columns);
-// The order that TensorFlow's input layer and linear model have them in.
+// Sorts them as TensorFlow's input layer and linear model do.
 std::vector<FeatureColumn> ColumnsByName(std::vector<FeatureColumn> columns);
 
-// One column's numbers as [batch, dimension], float32. Throws Error: a feature that isn't there or has another width
-// (name and both).
+// Returns one column's numbers as [batch, dimension], float32. Throws Error: the feature is missing or has another
+// width (names it and both widths).
 torch::Tensor ColumnOf(const Minibatch& minibatch, const FeatureColumn& column);
-// All columns' beside each other, [batch, sum of dimensions], in order of their names.
+// Returns all columns side by side, [batch, sum of dimensions], in the order of their names.
 torch::Tensor InputLayer(const Minibatch& minibatch, const std::vector<FeatureColumn>& columns);
 
 }  // namespace muster

@@ -44,7 +44,7 @@ TEST(FeatureColumnTest, OneColumnAlone) {
   EXPECT_TRUE(torch::equal(minibatch.features.at("area"), before));
 }
 
-// Of uint8 pixels: what it makes of them isn't rounded.
+// For uint8 pixels: the normalizer's results aren't rounded.
 TEST(FeatureColumnTest, TheNormalizerComesBeforeTheType) {
   const auto normalizer = [](const torch::Tensor& x) {
     EXPECT_EQ(x.scalar_type(), torch::kUInt8);

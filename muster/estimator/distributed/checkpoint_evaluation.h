@@ -1,6 +1,6 @@
-// Evaluates checkpoints of one Estimator and shows the results to the exporters of an EvalSpec: what the listener of a
-// local training and the loop of an evaluator have in common (TensorFlow's _TrainingExecutor._Evaluator, training.py).
-// Used by one thread.
+// Evaluates checkpoints of one Estimator and passes the results to the exporters of an EvalSpec. Shared by the listener
+// of a local training and the loop of an evaluator (TensorFlow's _TrainingExecutor._Evaluator, training.py). Used by
+// one thread.
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@ class CheckpointEvaluation {
   // Both must outlive it.
   CheckpointEvaluation(Estimator& estimator, const EvalSpec& spec) : estimator_(estimator), spec_(spec) {}
 
-  // Of the checkpoint at `path`. `is_final`: nobody trains any more; is for the exporters. Throws Error.
+  // Evaluates the checkpoint at `path`. `is_final`, for the exporters: training has ended. Throws Error.
   void Evaluate(const std::string& path, bool is_final);
-  // The last one turned out to be the final one after it was evaluated: the exporters hear of it. Throws Error.
+  // The last checkpoint turned out to be the final one after it was evaluated: tells the exporters. Throws Error.
   void Finish();
 
-  const std::string& last() const { return last_; }  // the path of the last; empty: none
-  // Of the last.
+  const std::string& last() const { return last_; }  // the path of the last one evaluated; empty: none
+  // Results of the last one.
   const TrainAndEvaluateResults& results() const { return results_; }
 
  private:

@@ -22,9 +22,9 @@
 namespace muster {
 namespace {
 
-// "loss" of an evaluation by its global step.
+// An evaluation metric, "loss" say, by global step.
 using MetricByStep = std::map<int64_t, double>;
-// Why training shall stop; empty: it shall go on.
+// Returns why training shall stop; empty: it shall continue.
 using EvalVerdict = std::function<std::string(const MetricByStep&)>;
 
 absl::StatusOr<EvalResults> ParseEvalLine(absl::string_view line) {
@@ -45,7 +45,7 @@ MetricByStep MetricOf(const std::map<int64_t, EvalResults>& evaluations, const E
   return values;
 }
 
-// A mistyped metric would never stop anything, and nobody would know why.
+// Without this warning, a mistyped metric would never stop anything, and nobody would know why.
 void WarnOfMissingMetric(const std::map<int64_t, EvalResults>& evaluations, const std::string& metric,
                          const std::string& eval_dir) {
   std::set<std::string> names;
@@ -71,7 +71,7 @@ std::shared_ptr<SessionHook> StopByEvaluations(const Estimator& estimator, EvalS
       check);
 }
 
-// At any of the steps, whatever came after it.
+// True at any of the steps, whatever came after it.
 std::string NoImprovement(const MetricByStep& values, const EvalStopOptions& options, int64_t max_steps,
                           bool decrease) {
   std::optional<double> best;
@@ -113,7 +113,7 @@ std::shared_ptr<SessionHook> StopIfNotImproved(const Estimator& estimator, int64
 
 std::shared_ptr<SessionHook> StopIfBeyond(const Estimator& estimator, double threshold, bool higher,
                                           const EvalStopOptions& options) {
-  if (std::isnan(threshold)) throw Error(WrongOptionError("early stopping: threshold is no number"));
+  if (std::isnan(threshold)) throw Error(WrongOptionError("early stopping: threshold is NaN; accepted: a number"));
   return StopByEvaluations(estimator, options, [=](const MetricByStep& values) {
     return BeyondThreshold(values, options, threshold, higher);
   });

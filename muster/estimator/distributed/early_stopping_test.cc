@@ -55,7 +55,7 @@ TEST(ReadEvalMetricsTest, ADamagedLineIsNamed) {
 
 class EvalStopTest : public ::testing::Test {
  protected:
-  // Evaluations at steps 10, 20, …
+  // Writes evaluations at steps 10, 20, …
   void Evaluated(const std::vector<double>& losses) {
     std::string text;
     for (size_t i = 0; i < losses.size(); ++i)
@@ -63,7 +63,7 @@ class EvalStopTest : public ::testing::Test {
                       ",\"loss\":", std::isnan(losses[i]) ? "null" : absl::StrCat(losses[i]), "}\n");
     Write(PosixFileSystem(), estimator_.EvalDir(), text);
   }
-  // Asked once.
+  // Whether the hook stops training when it is asked once.
   static bool Stops(std::shared_ptr<SessionHook> hook, bool is_chief = true) {
     Driver driver(std::move(hook));
     driver.is_chief = is_chief;
@@ -94,7 +94,7 @@ TEST_F(EvalStopTest, NoDecreaseForSoManySteps) {
   EXPECT_TRUE(NoDecrease(20)) << "what came later makes no difference";
   EXPECT_FALSE(NoDecrease(20, 20)) << "its first value is 6";
   Evaluated({std::nan(""), 5, 4, 3});
-  EXPECT_FALSE(NoDecrease(20)) << "no number is never the best";
+  EXPECT_FALSE(NoDecrease(20)) << "NaN is never the best";
 }
 
 TEST_F(EvalStopTest, NoIncreaseForSoManySteps) {

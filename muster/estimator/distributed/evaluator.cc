@@ -15,17 +15,17 @@
 namespace muster {
 namespace {
 
-// A cluster that is being started has its first checkpoint by then, so that it isn't warned of.
+// By then a cluster that is starting has its first checkpoint, so that there is no needless warning.
 constexpr absl::Duration kFirstNoCheckpoint = absl::Seconds(10);
 constexpr absl::Duration kNoCheckpointInterval = absl::Minutes(10);
 
-// Whether anybody will train any more, as far as model_dir shows it.
+// Decides from model_dir whether training has ended.
 class EndOfTraining {
  public:
   EndOfTraining(const std::string& model_dir, const EvaluatorOptions& options, const Clock& clock)
       : model_dir_(model_dir), options_(options), clock_(clock), started_(clock.Now()), at_start_(Read()) {}
 
-  // And the checkpoint at `newest` is the last, or one of max_steps.
+  // True if training has ended and the checkpoint at `newest` is the last, or one of max_steps.
   bool IsReachedBy(const std::string& newest) {
     const int64_t step = StepOfCheckpointPath(newest);
     if (options_.max_steps && step >= *options_.max_steps) {
@@ -105,7 +105,7 @@ class EvaluatorLoop {
  private:
   struct Sight {
     std::string newest;  // the path of a checkpoint; empty: there is none
-    bool ended = false;  // … and there will be no newer one
+    bool ended = false;  // there will be no newer one
   };
 
   Sight Look() {
@@ -118,28 +118,28 @@ class EvaluatorLoop {
     sight.ended = end_.IsReachedBy(sight.newest);
     return sight;
   }
-  // Names alone: that the files are whole is seen when it is evaluated.
+  // Looks at names only: the evaluation finds out whether the files are complete.
   std::string Newest() const {
     if (!PosixFileSystem().Exists(model_dir_)) return "";
     const auto newest = FindCheckpoint(PosixFileSystem(), model_dir_);
     if (absl::IsFailedPrecondition(newest.status())) return "";
     return ValueOrThrow(newest);
   }
-  // False: the checkpoint is gone, and there is a newer one.
+  // Returns false if the checkpoint is gone, and there is a newer one.
   bool Evaluate(const Sight& sight) {
     try {
       evaluation_.Evaluate(sight.newest, sight.ended);
     } catch (const Error& error) {
       const bool unreadable = absl::IsNotFound(error.status()) || absl::IsDataLoss(error.status());
       if (!unreadable || Newest() == sight.newest) throw;
-      LogWarning(sight.newest, " was deleted before it was evaluated, as newer ones had come: ", error.what());
+      LogWarning(sight.newest, " was deleted before it was evaluated, because newer ones were saved: ", error.what());
       return false;
     }
     last_news_ = clock_.Now();
     warn_at_ = last_news_ + kNoCheckpointInterval;
     return true;
   }
-  // Nothing to evaluate: says so from time to time, and throws when it has lasted too long.
+  // Nothing to evaluate: logs that from time to time, and throws when it has lasted too long.
   void WaitPatiently(const Sight& sight) {
     const absl::Time now = clock_.Now();
     if (now - last_news_ >= options_.patience)
@@ -164,7 +164,7 @@ class EvaluatorLoop {
   EndOfTraining end_;
   CheckpointEvaluation evaluation_;
   std::string seen_;      // the newest checkpoint at the last look
-  absl::Time last_news_;  // when there was a new one, or one had been evaluated
+  absl::Time last_news_;  // when there was a new one, or an evaluation had ended
   absl::Time warn_at_;
 };
 

@@ -1,6 +1,6 @@
 // The loop of a task that evaluates checkpoints as they come: the evaluator of a cluster, Experiment's continuous_eval.
-// It sees nothing of the cluster but model_dir, and knows from there when it is done (training_end.h). Time and waiting
-// are given to it, so that tests need neither. docs/train_and_evaluate.md. Used by one thread.
+// It sees only model_dir, not the cluster, and finds there when it is done (training_end.h). Time and waiting are
+// injected, so that tests need neither. docs/train_and_evaluate.md. Used by one thread.
 #pragma once
 
 #include <functional>
@@ -15,30 +15,31 @@
 namespace muster {
 
 struct EvaluatorOptions {
-  // Before the first evaluation, and from one's start to the next's. The last one waits for neither.
+  // Before the first evaluation, and from one evaluation's start to the next's. The last one waits for neither.
   absl::Duration start_delay;
   absl::Duration throttle;
-  std::optional<int64_t> max_steps;  // ends when a checkpoint of at least this step was evaluated
-  // How long there may be no new checkpoint; then DeadlineExceeded (exit code 138). Said in the log after 10 seconds
-  // without any, and from then on every 10 minutes.
+  std::optional<int64_t> max_steps;  // ends once a checkpoint of at least this step is evaluated
+  // How long there may be no new checkpoint; then DeadlineExceeded (exit code 138). Logged after 10 seconds without
+  // any, and from then on every 10 minutes.
   absl::Duration patience = absl::Hours(24);
-  absl::Duration poll = absl::Seconds(1);  // how often it is looked for one
-  // A training that had ended before the loop began, below max_steps, may be about to be gone on with by a chief that
-  // is being started: so long it is waited for.
+  absl::Duration poll = absl::Seconds(1);  // how often to look for one
+  // If training had ended below max_steps before the loop began, a chief that is starting may be about to continue it:
+  // how long to wait for that.
   absl::Duration resume_grace = absl::Seconds(30);
-  bool same_again = false;  // evaluates the newest after each throttle, though it was evaluated before
-  // Waits so long; false: a stop was asked for, and the loop ends. Empty: by itself, until Ctrl-C or SIGTERM.
+  bool same_again = false;  // evaluates the newest after each throttle, even if evaluated before
+  // Waits for the duration; returns false if a stop was requested, and the loop ends. Empty: the loop's own wait, which
+  // Ctrl-C or SIGTERM ends.
   std::function<bool(absl::Duration)> wait;
   const Clock* clock = nullptr;  // null: the real one
-  // After each evaluation; false ends the loop (continuous_eval_predicate_fn).
+  // Called after each evaluation; false ends the loop (continuous_eval_predicate_fn).
   std::function<bool(const EvalResults&)> go_on;
 };
 
-// The results of the last evaluation. A checkpoint is evaluated once; of several new ones the newest. Ends when the
-// last checkpoint of the training is evaluated: one of max_steps, or the one that training_ended.json names, of a
-// training with the same max_steps (any, if it is unset here). Throws Error: what Evaluate and the exporters throw;
-// DeadlineExceeded, no new checkpoint; FailedPrecondition, training has ended without one. A checkpoint that was
-// deleted before it could be read, as newer ones had come, is no error.
+// Returns the results of the last evaluation. A checkpoint is evaluated once; of several new ones the newest. Ends when
+// the training's last checkpoint is evaluated: one of max_steps, or the one that training_ended.json names, for a
+// training with the same max_steps (any, if it is unset here). Throws Error: those of Evaluate and the exporters;
+// DeadlineExceeded, no new checkpoint; FailedPrecondition, training has ended without one. It is no error if a
+// checkpoint was deleted before it could be read because newer ones were saved.
 TrainAndEvaluateResults EvaluateContinuously(Estimator& estimator, const EvalSpec& spec,
                                              const EvaluatorOptions& options);
 

@@ -1,4 +1,4 @@
-// An evaluator's loop in simulated time: somebody else trains whenever the test says so, while it waits.
+// An evaluator's loop in simulated time: the test trains at the moments it chooses, while the evaluator waits.
 #include "muster/estimator/distributed/evaluator.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// Writes down which checkpoints came as the last.
+// Records which checkpoints came as the last.
 class FinalOnes final : public Exporter {
  public:
   const std::string& name() const override { return name_; }
@@ -41,7 +41,7 @@ class FinalOnes final : public Exporter {
 
 class EvaluatorTest : public ::testing::Test {
  protected:
-  // At that second of the evaluator's life.
+  // Calls `action` at that second of the evaluator's life.
   void At(int second, std::function<void()> action) { events_.emplace(second, std::move(action)); }
   void TrainTo(int64_t step) { trainer_.Train(LineForEver, {.max_steps = step}); }
   void End(int64_t step, std::optional<int64_t> max_steps, double wall_time = 1) {
@@ -50,7 +50,7 @@ class EvaluatorTest : public ::testing::Test {
                   {.global_step = step, .max_steps = max_steps, .why = "a hook stopped it", .wall_time = wall_time}),
               absl::OkStatus());
   }
-  // Until it ends, at the latest after an hour.
+  // Runs until the evaluator ends, at the latest after an hour.
   TrainAndEvaluateResults Run(EvaluatorOptions options) {
     options.clock = &clock_;
     options.wait = [this](absl::Duration time) {
@@ -226,7 +226,7 @@ TEST_F(EvaluatorTest, TheSameAgainWhereThatIsWanted) {
   EXPECT_THAT(evaluated_, ElementsAre(Pair(0, 3), Pair(10, 3), Pair(20, 3), Pair(25, 4)));
 }
 
-// Newer checkpoints have come while it was being read.
+// Newer checkpoints were saved while it was being read.
 TEST_F(EvaluatorTest, ADeletedCheckpointIsPassedOverIfThereIsANewerOne) {
   TrainTo(3);
   int calls = 0;

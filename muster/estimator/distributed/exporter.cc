@@ -26,7 +26,7 @@ void CheckExporter(const char* kind, const std::string& name, const ExportInputs
   };
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
     refuse("name: accepted is the name of a folder");
-  if (inputs.empty()) refuse("inputs: there are none; accepted are the features that the model is asked with");
+  if (inputs.empty()) refuse("inputs: there are none; give the features that the exported model takes");
   if (exports_to_keep < 0)
     refuse(absl::StrCat("exports_to_keep: ", exports_to_keep, "; accepted is a whole number from 0, which keeps all"));
 }
@@ -48,7 +48,7 @@ class LatestExporterImpl final : public Exporter {
 
  private:
   const LatestExporterOptions options_;
-  std::string exported_;  // the checkpoint
+  std::string exported_;  // the last exported checkpoint
 };
 
 bool HasLowerLoss(const EvalResults& best, const EvalResults& now) {
@@ -112,7 +112,7 @@ class BestExporterImpl final : public Exporter {
 
   const BestExporterOptions options_;
   std::optional<EvalResults> best_;
-  std::string judged_;  // the checkpoint
+  std::string judged_;  // the last judged checkpoint
 };
 
 class FinalExporterImpl final : public Exporter {

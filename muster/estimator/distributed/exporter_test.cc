@@ -19,13 +19,13 @@ using ::testing::StartsWith;
 
 class ExporterTest : public ::testing::Test {
  protected:
-  // What comes of it when the checkpoint of `step` is evaluated: the path of an export, or empty.
+  // Exports after an evaluation of the checkpoint of `step`. Returns the path of the export, or empty.
   std::string Export(Exporter& exporter, int64_t step, double loss, bool is_final = false) {
     while (trained_ < step) estimator_.Train(LineForEver, {.max_steps = ++trained_});
     return exporter.Export(estimator_, exports_, model_.path() + "/model.ckpt-" + std::to_string(step),
                            {{"loss", loss}, {"accuracy", 1 - loss}}, is_final);
   }
-  // Paths of those that there are, oldest first.
+  // Returns the paths of the existing exports, oldest first.
   std::vector<std::string> Exports() const {
     std::vector<std::string> paths;
     if (!PosixFileSystem().Exists(exports_)) return paths;
@@ -62,7 +62,7 @@ TEST_F(ExporterTest, LatestKeepsAllAndOtherFiles) {
   Export(*LatestExporter({.inputs = LineInputs(), .exports_to_keep = 1}), 4, 1);
   EXPECT_TRUE(PosixFileSystem().Exists(exports_ + "/01"));
   EXPECT_TRUE(PosixFileSystem().Exists(exports_ + "/mine"));
-  EXPECT_THAT(Exports(), SizeIs(2)) << "01 is none of the exporter's";
+  EXPECT_THAT(Exports(), SizeIs(2)) << "the exporter never makes an export called 01";
 }
 
 TEST_F(ExporterTest, BestExportsWhatIsBetterThanAllBeforeAlsoAfterARestart) {

@@ -47,11 +47,11 @@ class EvaluationListener final : public CheckpointSaverListener {
         evaluation_(estimator, spec) {}
 
   absl::StatusOr<AfterSaving> AfterSave(const SessionContext& session, int64_t global_step) override {
-    if (!begin_) {  // what training begins with
+    if (!begin_) {  // the checkpoint that training begins with
       begin_ = global_step;
       return AfterSaving::kGoOn;
     }
-    if (session.stop_requested()) return AfterSaving::kGoOn;  // End says so
+    if (session.stop_requested()) return AfterSaving::kGoOn;  // End logs it
     if (!timer_.ShouldTriggerForStep(global_step, session.now)) {
       LogInfo("Skip the current checkpoint eval due to throttle secs (", throttle_secs_, " secs).");
       return AfterSaving::kGoOn;
@@ -94,7 +94,7 @@ TrainOptions OptionsOfTrainSpec(const TrainSpec& spec) {
   return {.hooks = spec.hooks, .max_steps = spec.max_steps, .saving_listeners = spec.saving_listeners};
 }
 
-// Of a training that had reached its end before: what is known of it, or is yet to be.
+// For a training that had ended before this run: its known results, or a new evaluation.
 TrainAndEvaluateResults ResultsOfEarlierTraining(Estimator& estimator, const EvalSpec& spec,
                                                  CheckpointEvaluation& evaluation) {
   const std::string checkpoint = estimator.LatestCheckpoint();
@@ -169,7 +169,7 @@ TrainAndEvaluateResults TrainAndEvaluate(Estimator& estimator, const TrainSpec& 
                                  .patience = absl::Seconds(eval_spec.patience_secs)});
   }
   if (job == kMasterJob) return TrainWithEvaluations(estimator, train_spec, eval_spec);
-  // A chief that is a cluster of its own may have an evaluator, which is in no cluster.
+  // A chief that is its own cluster may have an evaluator, which is in no cluster.
   if (!task.distributed() && job != kChiefJob) return RunLocally(estimator, train_spec, eval_spec);
   if (job != kChiefJob && job != kWorkerJob)
     throw Error(WrongConfigurationError(absl::StrCat("TrainAndEvaluate: this process is ", task.task().ToString(),

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// Writes down what it is shown: {global step, whether it is the last}.
+// Records its calls: {global step, whether it is the last}.
 class Recorder final : public Exporter {
  public:
   explicit Recorder(std::string name = "recorder") : name_(std::move(name)) {}
@@ -90,7 +90,7 @@ TEST_F(TrainAndEvaluateTest, TheEndOfTheInputIsTheEndOfTraining) {
   const TrainSpec spec{.input_fn = [](const InputContext&) { return LinePoints().Repeat(10); }};
   EXPECT_EQ(Run(spec).eval.at("global_step"), 10);
   EXPECT_THAT(recorder_->seen, ElementsAre(Pair(5, false), Pair(10, false), Pair(10, true)))
-      << "that it was the last is known when there is nothing more to read";
+      << "only the end of the input shows that it was the last";
 }
 
 TEST_F(TrainAndEvaluateTest, EarlyStoppingByTheEvaluations) {

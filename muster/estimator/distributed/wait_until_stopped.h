@@ -1,6 +1,6 @@
-// Waiting that Ctrl-C and SIGTERM end: what an evaluator does between two looks, and an Experiment before it begins.
-// From its construction to its end these signals are a wish to stop, also while nobody waits; a second one ends the
-// process. For() is for one thread.
+// A wait that Ctrl-C and SIGTERM end: for an evaluator between two looks, and for an Experiment before it begins. While
+// this object lives, these signals request a stop, even when no thread waits; a second one ends the process. Call For()
+// from one thread.
 #pragma once
 
 #include "absl/time/time.h"
@@ -12,7 +12,7 @@ namespace muster {
 
 class WaitUntilStopped {
  public:
-  // Blocks. False, at once: a stop was asked for.
+  // Blocks. Returns false at once when a stop was requested.
   bool For(absl::Duration time) {
     const absl::Time until = RealClock().Now() + time;
     MutexLock lock(mutex_);
@@ -31,7 +31,7 @@ class WaitUntilStopped {
   Mutex mutex_;
   CondVar bell_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  const StopSignal signal_{[this] { Stop(); }};  // last: its thread uses what stands above
+  const StopSignal signal_{[this] { Stop(); }};  // last: its thread uses what is above
 };
 
 }  // namespace muster

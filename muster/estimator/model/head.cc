@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 using HeadMetrics = std::map<std::string, std::shared_ptr<Metric>>;
-// Of each row and column, [batch, n].
+// Returns the loss of each row and column, [batch, n].
 using HeadLoss = torch::Tensor (*)(const torch::Tensor& logits, const Minibatch& minibatch);
 
 void CheckHeadLogits(const torch::Tensor& logits, int64_t dimension) {
@@ -31,7 +31,7 @@ torch::Tensor HeadLabels(const torch::Tensor& logits, const Minibatch& minibatch
   return labels;
 }
 
-// Class ids, [batch, 1] int64.
+// Returns class ids, [batch, 1] int64.
 torch::Tensor HeadClassIds(const torch::Tensor& logits, const Minibatch& minibatch, int64_t classes) {
   torch::Tensor labels = HeadLabels(logits, minibatch, 1);
   if (!labels.is_floating_point()) labels = labels.to(torch::kInt64);
@@ -52,7 +52,7 @@ torch::Tensor MeanHeadLoss(const torch::Tensor& losses, const Minibatch& minibat
   return (losses * weights.to(losses.options())).mean();
 }
 
-// Each row's loss, weighed: TensorFlow's "average_loss".
+// The weighted loss of each row: TensorFlow's "average_loss".
 std::shared_ptr<Metric> AverageHeadLoss(HeadLoss loss, const HeadOptions& options) {
   return MeanOf([loss](const Tensors& predictions,
                        const Minibatch& minibatch) { return loss(predictions.at("logits"), minibatch); },
@@ -73,7 +73,7 @@ torch::Tensor SquaredHeadLoss(const torch::Tensor& logits, const Minibatch& mini
   return (logits - HeadLabels(logits, minibatch, logits.size(1)).to(logits.options())).square();
 }
 
-// The best accuracy of a model that always says the same class.
+// The best accuracy of a model that always predicts the same class.
 class AccuracyBaseline final : public Metric {
  public:
   explicit AccuracyBaseline(const HeadOptions& options) : labels_(MeanLabelMetric(options.weight_feature)) {}

@@ -40,7 +40,7 @@ double LossOf(const Head& head, const torch::Tensor& logits, const Minibatch& mi
   return head.Outputs(logits, minibatch).loss.item<double>();
 }
 
-// Of each output: names that are among the predictions.
+// Expects that each output names only predictions that exist.
 void ExpectExportsPredictions(const Head& head, const torch::Tensor& logits) {
   const Tensors predictions = head.Outputs(logits, {}).predictions;
   EXPECT_EQ(head.ExportOutputs().count("serving_default"), 1u);
@@ -56,7 +56,7 @@ torch::Tensor BinaryLogits() { return torch::tensor(kLogits).unsqueeze(1); }
 TEST(HeadTest, BinaryPredictions) {
   const Tensors predictions = BinaryClassHead()->Outputs(BinaryLogits(), {}).predictions;
   EXPECT_EQ(predictions.size(), 5u);
-  // Of two that are alike it is the first, and where the probabilities are alike the logit decides.
+  // The first of two equal ones wins; if the probabilities are equal, the logit decides.
   const torch::Tensor ids = torch::tensor({0, 0, 1, 1}, torch::kInt64).unsqueeze(1);
   EXPECT_TRUE(torch::equal(predictions.at("class_ids"), ids));
   EXPECT_TRUE(torch::equal(predictions.at("classes"), ids));
@@ -155,7 +155,7 @@ TEST(HeadTest, Regression) {
   EXPECT_DOUBLE_EQ(metrics.at("label/mean")->Result(), (1 + 3 * 4) / 8.);
   EXPECT_DOUBLE_EQ(metrics.at("prediction/mean")->Result(), (3 + 3 * 7) / 8.);
   ExpectExportsPredictions(*head, logits);
-  // Labels [batch] for a dimension of 1, whole numbers too.
+  // Labels [batch] for a dimension of 1, also whole numbers.
   EXPECT_EQ(LossOf(*RegressionHead(), torch::tensor({{1.}, {3.}}), Labelled(torch::tensor({1, 1}, torch::kInt32))), 2);
 }
 
@@ -173,7 +173,7 @@ TEST(HeadTest, LabelsOutOfRangeAreNamedWithTheirRowAndTheBound) {
   ExpectRefusal(*classes, three, torch::tensor({nan, 1., 1., 2.}), "label nan in row 0");
   ExpectRefusal(*BinaryClassHead(), torch::zeros({2, 1}), torch::tensor({0, 2}, torch::kInt64),
                 "label 2 in row 1 of the batch is out of range; accepted: the classes 0 … 1");
-  // What metrics read says the same.
+  // Metrics check the labels in the same way.
   const auto average = classes->EvalMetrics().at("average_loss");
   EXPECT_THROW(average->Update({{"logits", three}}, Labelled(torch::full({4}, 3, torch::kInt64))), Error);
 }

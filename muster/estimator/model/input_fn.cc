@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// A Dataset without Batch gives single rows, whose first dimension is something else.
+// A Dataset without Batch yields single rows, whose first dimension isn't the batch.
 absl::Status CheckInputIsBatch(const Example& example) {
   std::optional<int64_t> rows;
   const auto check = [&rows](const std::string& name, const Array& array) {
@@ -24,7 +24,7 @@ absl::Status CheckInputIsBatch(const Example& example) {
     const int64_t here = array.shape().front();
     if (rows.value_or(here) != here)
       return absl::InvalidArgumentError(
-          absl::StrCat("'", name, "' has ", here, " rows, and what stands before it ", *rows, remedy));
+          absl::StrCat("'", name, "' has ", here, " rows, but the features before it have ", *rows, remedy));
     rows = here;
     return absl::OkStatus();
   };
@@ -37,7 +37,7 @@ absl::Status CheckInputIsBatch(const Example& example) {
 // Batches whose tensors are gone, to be filled again. Thread-safe: the last tensor may die on a thread of autograd's.
 class InputReader::SpareExamples : public std::enable_shared_from_this<SpareExamples> {
  public:
-  // An example that comes back here when nobody holds it any more.
+  // Returns an example that comes back here when it is no longer referenced.
   std::shared_ptr<Example> Take() {
     std::unique_ptr<Example> example;
     {
@@ -67,9 +67,9 @@ struct InputReader::State {
   std::optional<Dataset> dataset;
   std::unique_ptr<ExampleStream> stream;
   std::shared_ptr<SpareExamples> spare = std::make_shared<SpareExamples>();
-  bool shares = false;                // an epoch with other workers
+  bool shares = false;                // shares an epoch with other workers
   bool at_restored_position = false;  // nothing was read since
-  bool any = false;                   // there was a batch, in this life or the one before
+  bool any = false;                   // there was a batch, in this life or the previous one
   bool ended = false;
 
   [[noreturn]] void Fail(const absl::Status& status) const {
@@ -109,7 +109,7 @@ InputReader::~InputReader() {
 
 bool InputReader::Next(Minibatch& into) {
   State& state = *state_;
-  into = {};  // the memory of the batch before can be filled again
+  into = {};  // the memory of the previous batch can be filled again
   if (state.ended) return false;
   std::shared_ptr<Example> example = state.spare->Take();
   bool more = state.Fill(*example);

@@ -77,7 +77,7 @@ TEST(InputReaderTest, MemoryIsUsedAgainOnceItsTensorsAreGone) {
   const void* first = minibatch.features["x"].const_data_ptr();
   ASSERT_TRUE(reader.Next(minibatch));
   EXPECT_EQ(minibatch.features["x"].const_data_ptr(), first);
-  // A tensor that somebody keeps isn't written over.
+  // A tensor that is still referenced isn't overwritten.
   const torch::Tensor kept = minibatch.features["x"];
   const torch::Tensor copy = kept.clone();
   ASSERT_TRUE(reader.Next(minibatch));
@@ -116,7 +116,7 @@ TEST(InputReaderTest, GoesOnWhereItsPositionWasSaved) {
   EXPECT_THAT(LabelsOf(minibatch), ElementsAre(2, 3));
 }
 
-// Training once more by the same function, as TensorFlow's programs do it epoch by epoch.
+// Trains once more by the same function, as TensorFlow programs do epoch by epoch.
 TEST(InputReaderTest, APositionAtTheEndBeginsAnew) {
   InputReader before(Batches(4, 2), {}, "the input");
   Minibatch minibatch;
@@ -155,7 +155,7 @@ TEST(InputReaderTest, AFeatureThatIsNotThereIsNamed) {
   EXPECT_THAT(MessageOf([&] { FeatureOf(minibatch, "y"); }), AllOf(HasSubstr("'y'"), HasSubstr("it has x")));
 }
 
-// Hands out units of an epoch, and keeps what it is told.
+// Hands out units of an epoch, and records what it is told.
 class ScriptedWork final : public WorkSource {
  public:
   ScriptedWork(int64_t rows, int64_t rows_per_unit) : rows_(rows), rows_per_unit_(rows_per_unit) {}

@@ -11,15 +11,15 @@
 namespace muster {
 namespace {
 
-// tf.metrics.auc: so many thresholds, the outermost ones so far outside of 0 … 1, and what keeps a quotient of nothing
-// from being 0 / 0.
+// tf.metrics.auc: the number of thresholds, how far the outermost ones lie outside of 0 … 1, and the term that keeps an
+// empty quotient from being 0 / 0.
 constexpr int64_t kAucThresholds = 200;
 constexpr double kAucMargin = 1e-7;
 constexpr double kAucEpsilon = 1e-6;
 
 std::string MetricPredictionName(const std::string& name) { return absl::StrCat("prediction '", name, "'"); }
 
-// [rows, n], with its own type.
+// Returns [rows, n], with its own type.
 torch::Tensor MetricPrediction(const Tensors& predictions, const std::string& name) {
   const auto found = predictions.find(name);
   if (found == predictions.end())
@@ -60,7 +60,7 @@ class WeightedMean final : public Metric {
   void Reset() override { total_ = weight_ = 0; }
 
   void Update(const Tensors& predictions, const Minibatch& minibatch) override {
-    const torch::Tensor values = AsColumns(values_(predictions, minibatch), "what a metric's function gave")
+    const torch::Tensor values = AsColumns(values_(predictions, minibatch), "the result of a metric's function")
                                      .detach()
                                      .to(torch::kCPU, torch::kFloat64);
     const torch::Tensor weights = MetricWeights(minibatch, weights_, values);
@@ -103,8 +103,7 @@ class BinaryDecisions final : public Metric {
   double all_ = 0;
 };
 
-// For each row it is enough to know how many thresholds its probability is above: the counts at every threshold are
-// sums over these.
+// Counts for each row how many thresholds its probability exceeds; the counts at every threshold are sums over these.
 class AucByThresholds final : public Metric {
  public:
   AucByThresholds(MetricInputs inputs, AucCurve curve) : inputs_(std::move(inputs)), curve_(curve) {
@@ -167,7 +166,7 @@ class AucByThresholds final : public Metric {
     return given;
   }
 
-  // Of each threshold the weight of the rows above it.
+  // Returns for each threshold the weight of the rows above it.
   static torch::Tensor AboveThresholds(const torch::Tensor& by_passed) {
     return by_passed.flip(0).cumsum(0).flip(0).slice(0, 1);
   }
@@ -175,7 +174,7 @@ class AucByThresholds final : public Metric {
   const MetricInputs inputs_;
   const AucCurve curve_;
   torch::Tensor thresholds_;  // ascending
-  // [thresholds + 1], the weight of the rows that are above so many thresholds.
+  // [thresholds + 1]: the weight of the rows that exceed this many thresholds.
   torch::Tensor positives_;
   torch::Tensor negatives_;
 };

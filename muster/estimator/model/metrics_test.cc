@@ -32,7 +32,7 @@ std::string Refusal(Metric& metric, const Tensors& predictions, const Minibatch&
   return "nothing was refused";
 }
 
-// The names under which tests/data/canned_models/metrics.json has their results.
+// The names of the results in tests/data/canned_models/metrics.json.
 std::map<std::string, std::shared_ptr<Metric>> RecordedMetrics(const std::string& weights) {
   return {{"accuracy", AccuracyMetric({"class_ids", weights})},
           {"precision", PrecisionMetric({"class_ids", weights})},

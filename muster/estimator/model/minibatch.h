@@ -17,21 +17,21 @@ using Tensors = std::map<std::string, torch::Tensor>;
 
 struct Minibatch {
   Tensors features;
-  torch::Tensor labels;  // undefined where there are none (Predict)
+  torch::Tensor labels;  // undefined if there are none (Predict)
 
-  int64_t size() const;  // rows of the first feature; 0: there is none
-  // On the device that the model computes on; itself, if it is there.
+  int64_t size() const;  // rows of the first feature; 0 if there is none
+  // Returns a copy on the device that the model computes on; the same tensors if they are there.
   Minibatch To(const torch::Device& device) const;
 };
 
-// The feature of that name. Throws Error (InvalidArgument) naming those that there are.
+// Returns the feature of that name. Throws Error (InvalidArgument) naming the existing ones.
 const torch::Tensor& FeatureOf(const Minibatch& minibatch, const std::string& name);
 
-// Tensors that share the memory of `example`, which they keep; it is given back to be filled again when the last of
-// them is gone.
+// Returns tensors that share the memory of `example` and keep it alive; when the last of them is gone, the example can
+// be filled again.
 Minibatch MinibatchOf(std::shared_ptr<Example> example);
-// For Map functions that would rather work on tensors: both copy. ArrayOf takes tensors of any device, and throws Error
-// (InvalidArgument): a type that arrays can't have (complex, quantized).
+// For Map functions that prefer tensors: both copy. ArrayOf takes tensors of any device, and throws Error
+// (InvalidArgument) for a type that arrays can't have (complex, quantized).
 torch::Tensor TensorOf(const Array& array);
 Array ArrayOf(const torch::Tensor& tensor);
 

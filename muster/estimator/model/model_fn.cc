@@ -33,7 +33,7 @@ absl::Status CheckEstimatorSpec(const EstimatorSpec& spec, Mode mode) {
     if (metric == nullptr) return missing(absl::StrCat("a metric behind the name '", name, "'").c_str());
     if (name == "loss" || name == "global_step" || name == "wall_time")
       return WrongOptionError(absl::StrCat("the model function's eval_metrics has a metric named '", name,
-                                           "', which Evaluate says itself; give it another name"));
+                                           "', which Evaluate itself uses; give it another name"));
   }
   return absl::OkStatus();
 }

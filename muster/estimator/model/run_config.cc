@@ -24,7 +24,7 @@ absl::Status WrongRunConfigField(const char* field, const T& value, const char* 
 
 constexpr char kRunConfigNotNegative[] = "0 or more";
 
-// NaN is in no range.
+// Written so that NaN is in no range.
 absl::Status CheckRunConfigNumbers(const RunConfig& config) {
   if (config.save_checkpoints_secs && config.save_checkpoints_steps)
     return WrongOptionError(absl::StrCat("RunConfig has both save_checkpoints_secs (", *config.save_checkpoints_secs,

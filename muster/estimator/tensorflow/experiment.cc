@@ -20,8 +20,8 @@ namespace muster {
 namespace {
 
 constexpr double kLongestWorkerDelay = 60;      // seconds
-constexpr int64_t kStepsOfAnIteration = 1000;   // where nobody says how many
-constexpr int64_t kIterationsOfATraining = 10;  // where it is said how long that is
+constexpr int64_t kStepsOfAnIteration = 1000;   // if no number is given
+constexpr int64_t kIterationsOfATraining = 10;  // if train_steps is given
 
 absl::Status CheckSteps(const char* field, const std::optional<int64_t>& steps, int64_t least) {
   if (!steps || *steps >= least) return absl::OkStatus();
@@ -80,7 +80,7 @@ std::shared_ptr<Estimator> WithExperimentMetrics(const ExperimentOptions& option
   return std::make_shared<Estimator>(model_fn, options.estimator->config(), options.estimator->params());
 }
 
-// False: a stop was asked for meanwhile.
+// Returns false if a stop was requested meanwhile.
 bool TrainUnlessSignalled(const std::function<void()>& train) {
   const StopSignal signal([] {});
   train();
@@ -88,8 +88,8 @@ bool TrainUnlessSignalled(const std::function<void()>& train) {
   return !signal.raised();
 }
 
-// Calls `evaluate` after a save that is at least `every` steps newer than the last one that it was called for, or than
-// the first save, which a session makes before it trains.
+// Calls `evaluate` after a save that is at least `every` steps newer than the last one it was called for, or than the
+// first save, which a session makes before it trains.
 class ExperimentListener final : public CheckpointSaverListener {
  public:
   ExperimentListener(int64_t every, std::function<void()> evaluate) : every_(every), evaluate_(std::move(evaluate)) {}
@@ -113,7 +113,7 @@ int64_t StepOfLatestCheckpoint(const Estimator& estimator) {
   return std::max<int64_t>(0, StepOfCheckpointPath(estimator.LatestCheckpoint()));
 }
 
-// The newest checkpoint, as the last of all, unless it has been that; and the exports.
+// Evaluates the newest checkpoint as the final one, unless that was done, and exports.
 TrainAndEvaluateResults EvaluateLast(const Estimator& estimator, CheckpointEvaluation& evaluation) {
   const std::string latest = estimator.LatestCheckpoint();
   if (latest == evaluation.last()) {
@@ -240,7 +240,7 @@ std::shared_ptr<CheckpointSaverListener> Experiment::EvaluateOnTheWay(Checkpoint
   return std::make_shared<ExperimentListener>(every, [this, &evaluation] {
     const std::string latest = options_.estimator->LatestCheckpoint();
     const bool reached = options_.train_steps && StepOfCheckpointPath(latest) >= *options_.train_steps;
-    // Where the exports are for the end alone, this one isn't final to them yet.
+    // If exports are made only at the end, this one isn't final to them yet.
     evaluation.Evaluate(latest, /*is_final=*/reached && options_.checkpoint_and_export);
   });
 }
@@ -280,7 +280,7 @@ TrainAndEvaluateResults Experiment::ContinuousTrainAndEval() {
     });
     if (!trained) return evaluation.results();
     const int64_t reached = StepOfLatestCheckpoint(*options_.estimator);
-    // Before `until` the input has ended, or a hook has stopped it.
+    // Training stopped before `until`: the input has ended, or a hook has stopped it.
     if (reached < until || (end && reached >= *end)) break;
     evaluation.Evaluate(options_.estimator->LatestCheckpoint(), /*is_final=*/false);
     const auto& go_on = options_.continuous_eval_predicate_fn;

@@ -167,7 +167,7 @@ TEST(ExperimentDefaultsTest, AreContribLearns) {
   EXPECT_EQ(options.eval_delay_secs, 120);
   EXPECT_EQ(options.continuous_eval_throttle_secs, 60);
   EXPECT_FALSE(options.delay_workers_by_global_step);
-  EXPECT_EQ(options.worker_delay_secs, 0) << "other than contrib.learn's, on purpose";
+  EXPECT_EQ(options.worker_delay_secs, 0) << "differs from contrib.learn's on purpose";
 }
 
 TEST(StartStepOfWorkerTest, GrowsWithTheLogarithm) {
@@ -183,7 +183,7 @@ TEST_F(ExperimentTest, TrainAndEvaluateEvaluatesEveryCheckpoint) {
   EXPECT_EQ(results.eval.at("global_step"), 40);
   EXPECT_LT(results.eval.at("loss"), 1e-3) << "it has learned";
   EXPECT_TRUE(results.eval.contains("of_the_model"));
-  EXPECT_THAT(Evaluated(), ElementsAre(10, 20, 30, 40)) << "not the one that a session saves before it trains";
+  EXPECT_THAT(Evaluated(), ElementsAre(10, 20, 30, 40)) << "not the checkpoint that a session saves before it trains";
   EXPECT_THAT(waited_, IsEmpty());
 }
 

@@ -66,7 +66,7 @@ std::vector<std::string> Schedules() {
 absl::StatusOr<std::string> DefaultSchedule(const TaskConfig& task) {
   if (task.is_ps()) return "run_std_server";
   if (task.is_evaluator()) return "continuous_eval";
-  // Some launchers list the evaluator in the cluster. Two that evaluate would be one too many.
+  // Some launchers list the evaluator in the cluster. The chief must not evaluate then, too.
   if (task.is_chief()) return task.cluster().HasJob(kEvaluatorJob) ? "train" : "train_and_evaluate";
   if (task.task().job == kWorkerJob) return "train";
   return WrongConfigurationError(absl::StrCat("a task of job ", Quoted(task.task().job),

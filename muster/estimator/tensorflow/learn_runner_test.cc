@@ -79,7 +79,7 @@ class RunTest : public testing::Test {
   }
   ~RunTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(model_dir_).ok()); }
 
-  // One weight that becomes 3, by a model that looks at no feature.
+  // One weight that becomes 3, in a model that looks at no feature.
   Experiment Make(const std::string& model_dir, TaskConfig task = {}) {
     ++made_;
     const ModelFn model_fn = [](const ModelContext&) {

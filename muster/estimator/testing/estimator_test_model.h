@@ -1,4 +1,4 @@
-// For tests: a linear model of two numbers, its data in memory, folders of its own, and what calls throw.
+// For tests: a linear model of two numbers, its data in memory, temporary folders, and access to the Errors of calls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ inline Example LinearRows() {
 
 // Batches of 4 and 2, for ever.
 inline Dataset LinearTrainInput(const InputContext&) { return Dataset::FromMemory(LinearRows()).Batch(4).Repeat(); }
-// The same, once.
+// The same batches, once.
 inline Dataset LinearEvalInput(const InputContext&) { return Dataset::FromMemory(LinearRows()).Batch(4); }
 
 // [model-function]
@@ -51,7 +51,7 @@ inline EstimatorSpec LinearModelFn(const ModelContext& context) {
 }
 // [/model-function]
 
-// A folder that is gone with the test.
+// A folder that is removed with the test.
 class TestFolder {
  public:
   TestFolder() {
@@ -66,7 +66,7 @@ class TestFolder {
   std::string path_ = testing::TempDir() + "estimator_XXXXXX";
 };
 
-// What a call throws; OK: nothing.
+// Returns the status of the Error that `call` throws; OK if it throws none.
 inline absl::Status ThrownBy(const std::function<void()>& call) {
   try {
     call();
@@ -78,7 +78,7 @@ inline absl::Status ThrownBy(const std::function<void()>& call) {
 
 inline std::string MessageOf(const std::function<void()>& call) { return std::string(ThrownBy(call).message()); }
 
-// Weight and bias as the latest checkpoint has them.
+// Weight and bias from the latest checkpoint.
 inline std::vector<torch::Tensor> ValuesOf(const Estimator& estimator) {
   return {estimator.VariableValue("weight"), estimator.VariableValue("bias")};
 }
@@ -89,7 +89,7 @@ inline bool Same(const std::vector<torch::Tensor>& a, const std::vector<torch::T
 
 inline constexpr uint64_t kLinearSeed = 11;
 
-// With a model_dir of its own.
+// Gives each test a model_dir of its own.
 class LinearEstimatorTest : public ::testing::Test {
  protected:
   RunConfig Config() const { return {.model_dir = folder_.path(), .seed = kLinearSeed}; }

@@ -1,4 +1,4 @@
-// For tests of what stands on an Estimator: a model of one weight and one bias that learns a straight line from eight
+// For tests of code on top of an Estimator: a model of one weight and one bias that learns a straight line from eight
 // points, in a folder of its own.
 #pragma once
 
@@ -46,10 +46,10 @@ inline EstimatorSpec LineModel(const ModelContext&) {
   return spec;
 }
 
-// What it is asked with when it is exported.
+// Its inputs in an export.
 inline ExportInputs LineInputs() { return {{"x", {.dtype = DType::kFloat32, .shape = {1}}}}; }
 
-// Removed at its end.
+// A folder that is removed with this object.
 class ModelDirectory {
  public:
   ModelDirectory() : path_(testing::TempDir() + "model_XXXXXX") {
@@ -60,7 +60,8 @@ class ModelDirectory {
   ModelDirectory& operator=(const ModelDirectory&) = delete;
 
   const std::string& path() const { return path_; }
-  // Checkpoints at the beginning and the end of a training alone, unless `save_steps` says more.
+  // A config for a process without a cluster, with checkpoints at the beginning and the end of a training, unless
+  // `save_steps` asks for more.
   RunConfig Config(int64_t save_steps = 0) const {
     return {.model_dir = path_, .seed = 1, .save_checkpoints_steps = save_steps, .task = TaskConfig()};
   }

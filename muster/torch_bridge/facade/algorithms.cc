@@ -43,7 +43,7 @@ Trainer TrainerOf(Replica& replica, const AlgorithmPlan& plan) {
                                         AllReduceOptionsOf(replica.server(), {})));
 }
 
-// What the plan is made by: all of it that a text can say. Without the rate where the choice says one.
+// The rule as text for PlanAlgorithm, as far as text can express it; without the rate if the choice gives one.
 std::string RuleTextForPlan(const RuleSpec& rule, bool with_rate) {
   if (with_rate) return RuleTextWithRate(rule);
   RuleSpec usual = rule;
@@ -51,7 +51,7 @@ std::string RuleTextForPlan(const RuleSpec& rule, bool with_rate) {
   return RuleText(usual);
 }
 
-// The ps check the rule that they apply; the worker's has nobody else to.
+// The ps check the rule that they apply; a worker's rule is checked only here.
 void CheckWorkerRule(const AlgorithmPlan& plan, const OptimizerSpec& optimizer,
                      const std::vector<VariableSpec>& variables) {
   std::vector<std::string> names;
@@ -83,9 +83,9 @@ Trainer MakeTrainer(Replica& replica, const AlgorithmChoice& choice, const Optim
   const bool says_rule = choice.parameters.count("worker_rule") > 0 || choice.parameters.count("server_rule") > 0;
   if (info != nullptr && says_rule)
     LogInfo("the model's own optimizer, ", RuleTextWithRate(optimizer.rule), ", isn't used: the choice of ", info->name,
-            " says by which rule");
-  if (info == nullptr || says_rule) return MakeTrainer(replica, choice);  // which says what is wrong
-  // RuleText has no words for a rule that makes no sense.
+            " names its own rule");
+  if (info == nullptr || says_rule) return MakeTrainer(replica, choice);  // reports what is wrong
+  // RuleText can't express a rule that makes no sense.
   if (const absl::Status sound = CheckRule(optimizer.rule); !sound.ok()) throw Error(AsWrongConfiguration(sound));
   const bool says_rate = choice.parameters.count("learning_rate") > 0;
   const bool workers_step = FindParameter(*info, "worker_rule") != nullptr;

@@ -31,7 +31,7 @@ torch::nn::Linear Net() {
   return torch::nn::Linear(4, 1);
 }
 
-// All minibatches, in one process; the loss of the first and the last one.
+// Trains on all minibatches, in one process; returns the losses of the first and the last one.
 std::pair<double, double> Train(torch::nn::Linear& net, const AlgorithmChoice& choice) {
   const auto minibatches = Minibatches();
   const auto server = Server::CreateLocal();
@@ -43,7 +43,7 @@ std::pair<double, double> Train(torch::nn::Linear& net, const AlgorithmChoice& c
   return {Loss(net, minibatches.front()).item<double>(), Loss(net, minibatches.back()).item<double>()};
 }
 
-// With nobody else there is no staleness and nothing to average, and a window of plain steps is plain steps.
+// With one worker there is no staleness and nothing to average, and a window of plain steps is plain steps.
 class AloneByNameTest : public ::testing::TestWithParam<AlgorithmChoice> {};
 
 TEST_P(AloneByNameTest, IsTheSameAsTorchsSgd) {
@@ -108,7 +108,7 @@ std::vector<torch::Tensor> ValuesAfterTraining(const AlgorithmChoice& choice, co
   return {net->weight.detach().clone(), net->bias.detach().clone()};
 }
 
-// The weight by SGD at 0.1, the bias at 0.02.
+// Trains the weight by SGD at 0.1, the bias at 0.02.
 std::vector<torch::Tensor> ValuesByTorch() {
   torch::nn::Linear net = Net();
   torch::optim::SGD weight(std::vector<torch::Tensor>{net->weight}, 0.1);
@@ -155,7 +155,7 @@ TEST(OwnOptimizerTest, ARuleOfTheChoiceComesBeforeIt) {
   EXPECT_TRUE(Near(ValuesAfterTraining(choice, SlowerBias(7)), {net->weight, net->bias}));
 }
 
-// No text has words for a schedule: half the rate from the 13th minibatch on.
+// Text can't express a schedule: half the rate from the 13th minibatch on.
 TEST(OwnOptimizerTest, KeepsItsSchedule) {
   torch::nn::Linear twin = Net();
   const auto minibatches = Minibatches();

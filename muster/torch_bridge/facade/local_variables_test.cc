@@ -29,7 +29,7 @@ torch::nn::Linear Net() {
   return torch::nn::Linear(4, 1);
 }
 
-// Alone, local steps whose difference is pushed are the local steps.
+// Alone, pushing the difference of local steps gives the same as the local steps.
 TEST(TorchLocalVariablesTest, DifferencesOfAnOptimizerOfTorchsAreItsSteps) {
   torch::nn::Linear ours = Net();
   torch::nn::Linear twin = Net();

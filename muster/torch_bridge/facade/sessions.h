@@ -1,6 +1,6 @@
 // The session objects beside MonitoredTrainingSession, for torch programs: SingularMonitoredSession, Supervisor's
-// façade, SyncReplicasOptimizer's trainer. docs/sessions.md says who uses which. Thin, as training.h. Used by one
-// thread.
+// façade, SyncReplicasOptimizer's trainer. docs/sessions.md says which program uses which. Thin, like training.h. Used
+// by one thread.
 #pragma once
 
 #include <torch/torch.h>
@@ -21,12 +21,12 @@ struct SingularMonitoredSessionOptions {
   std::shared_ptr<Scaffold> scaffold;
   std::string master;
   SessionConfig config;
-  std::string checkpoint_dir;  // restored from; saved to by a hook alone
+  std::string checkpoint_dir;  // restored from; only a hook saves to it
   double stop_grace_period_secs = 120;
   std::string checkpoint_filename_with_path;  // instead of a checkpoint_dir; see SessionCreatorOptions
 };
 
-// Always the chief, and recovers from nothing: a ps that has lost the model is an Error (exit code 138).
+// Always acts as the chief, and never recovers: a ps that has lost the model is an Error (exit code 138).
 class SingularMonitoredSession final : public MonitoredSession {
  public:
   explicit SingularMonitoredSession(Server& server, std::vector<std::shared_ptr<SessionHook>> hooks = {},
@@ -34,7 +34,7 @@ class SingularMonitoredSession final : public MonitoredSession {
   RawSession raw_session() { return RawSession(session()); }
 };
 
-// A Supervisor of this process's server; its steps. Throws Error.
+// A Supervisor of this process's server, and its steps. Throws Error.
 class TorchSupervisor {
  public:
   TorchSupervisor(Server& server, const SupervisorOptions& options)
@@ -43,9 +43,9 @@ class TorchSupervisor {
   void PrepareOrWaitForSession(bool start_standard_services = true) {
     ThrowIfError(supervisor_.PrepareOrWaitForSession(start_standard_services));
   }
-  // The chief's threads of summaries and checkpoints, where PrepareOrWaitForSession wasn't to start them.
+  // Starts the chief's threads of summaries and checkpoints, if PrepareOrWaitForSession was told not to.
   void StartStandardServices() { ThrowIfError(supervisor_.StartStandardServices()); }
-  // Calls `body` between the start and the stop. What it throws stops every thread, and is thrown on after that, unless
+  // Calls `body` between the start and the stop. An exception of `body` stops every thread and is then rethrown, unless
   // it is an Error of OutOfRange, which is a clean end.
   void ManagedSession(const std::function<void(TorchSupervisor&)>& body);
   StepResult Run(Trainer& trainer, std::function<torch::Tensor()> loss);
@@ -54,14 +54,14 @@ class TorchSupervisor {
 
   bool ShouldStop() const { return supervisor_.ShouldStop(); }
   void RequestStop() { supervisor_.RequestStop(); }
-  // Everything else: Loop, SummarizeNextStep, queue runners, the coordinator.
+  // For everything else: Loop, SummarizeNextStep, queue runners, the coordinator.
   Supervisor& supervisor() { return supervisor_; }
 
  private:
   Supervisor supervisor_;
 };
 
-// Trains by a SyncReplicasOptimizer.
+// Makes the trainer of a SyncReplicasOptimizer.
 Trainer Synchronous(Replica& replica, SyncReplicasOptimizer& optimizer);
 
 }  // namespace muster

@@ -15,7 +15,7 @@ namespace {
 
 class SessionsTest : public ::testing::Test {
  protected:
-  // As a program's: in whatever session it is computed, it may say what TensorBoard is to show.
+  // A loss like a program's: it may register summaries in any session.
   torch::Tensor Loss() {
     auto loss = torch::mse_loss(net_(torch::ones({2, 4})), torch::ones({2, 1}));
     summary::Scalar("mse", loss);
@@ -181,7 +181,7 @@ TEST_F(SessionsTest, TheProgramsOfTheManual) {
   const auto loss = [this] { return Loss(); };
   {
     // [scaffold]
-    const auto init = [&] {  // the chief's, where there is no checkpoint
+    const auto init = [&] {  // the chief's, if there is no checkpoint
       const torch::NoGradGuard no_grad;
       net->weight.fill_(1);
       return absl::OkStatus();

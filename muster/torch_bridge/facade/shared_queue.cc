@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// A ps that is gone must not hold up the end of a program by its whole patience.
+// Shorter than a ps's whole patience, so that a ps that is gone doesn't hold up the end of a program for that long.
 constexpr absl::Duration kCloseTimeout = absl::Seconds(10);
 
 absl::Status CheckTensor(const QueueSpec& spec, size_t i, const torch::Tensor& tensor) {

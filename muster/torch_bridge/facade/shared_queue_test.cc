@@ -1,4 +1,4 @@
-// Tensors through a queue, as they went in.
+// Tensors come out of a queue as they went in.
 #include "muster/torch_bridge/facade/shared_queue.h"
 
 #include <gmock/gmock.h>

@@ -16,7 +16,7 @@
 namespace muster::summary {
 namespace {
 
-// The text of the error is made only where there is one: Scalar is called in every step.
+// Makes the error's text only if there is an error: Scalar is called in every step.
 StepSummaries& Current(const char* function, std::string_view tag = {}) {
   absl::StatusOr<StepSummaries*> current = StepSummaries::Current(function);
   if (!current.ok() && !tag.empty())
@@ -25,7 +25,7 @@ StepSummaries& Current(const char* function, std::string_view tag = {}) {
   return **current;
 }
 
-// uint8 [n, height, width, channels], contiguous, in ordinary memory.
+// Returns uint8 [n, height, width, channels], contiguous, in ordinary memory.
 torch::Tensor Pixels(const torch::Tensor& images, ImageLayout layout, int64_t n) {
   torch::Tensor pixels = images.detach().narrow(0, 0, n);
   if (layout == ImageLayout::kNCHW) pixels = pixels.permute({0, 2, 3, 1});
@@ -58,13 +58,13 @@ absl::Status AddImages(StepSummaries& summaries, const std::string& tag, const t
   return absl::OkStatus();
 }
 
-// "torch::nn::LinearImpl" -> "Linear": what a program calls it.
+// "torch::nn::LinearImpl" -> "Linear": the name that a program uses.
 std::string KindOf(const torch::nn::Module& module) {
   const std::string name = module.name();
   return std::string(absl::StripSuffix(absl::StripPrefix(name, "torch::nn::"), "Impl"));
 }
 
-// Torch's "conv.0.weight" below the root, as a path.
+// Turns torch's "conv.0.weight" into a path below `root`.
 std::string PathOf(const std::string& root, const std::string& name) {
   return name.empty() ? root : absl::StrCat(root, "/", absl::StrReplaceAll(name, {{".", "/"}}));
 }

@@ -32,7 +32,7 @@ class SummariesTest : public ::testing::Test {
   const StepSummaries::Scope step_{summaries_, true};
 };
 
-// What the Error that `call` throws says.
+// Returns the text of the Error that `call` throws.
 template <typename Call>
 std::string ErrorOf(const Call& call) {
   try {

@@ -40,7 +40,7 @@ SessionConfig ConfigOf(const SessionOptions& options) {
 }
 
 TaskConfig MakeTask(const ClusterSpec& cluster, const std::string& job, int index) {
-  // Through the same resolver as everything else, so that the same rules hold.
+  // Uses the same resolver as everything else, so that the same rules hold.
   return ValueOrThrow(
       ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster.ToJson(), ", \"task\": {\"type\": \"", job,
                                                    "\", \"index\": ", index, "}}"),
@@ -77,7 +77,7 @@ int Server::Join() {
 }
 
 Replica::Replica(Server& server, std::shared_ptr<torch::nn::Module> module, ReplicaOptions options) : server_(server) {
-  // One process alone holds everything itself, whatever devices were named for a cluster.
+  // A process without a cluster holds everything itself, whatever devices were named for a cluster.
   if (!server_.task().distributed()) options.devices.clear();
   source_ = ValueOrThrow(ModuleSource::Create(std::move(module), {.devices = std::move(options.devices)}));
   // An evaluator needs no placement.
@@ -145,9 +145,9 @@ LossScope::LossScope(Trainer& trainer, const Algorithm& trains, std::function<to
     : source_(trainer.replica().source()) {
   if (&trainer.algorithm() != &trains)
     ThrowIfError(absl::FailedPreconditionError(
-        "this session trains with another Trainer: the one that was made last before it; a server has one trainer a "
-        "session"));
-  // The function that is running must not be replaced.
+        "this session trains with another Trainer: the one that was made last before it; a server has one trainer "
+        "per session"));
+  // The running function must not be replaced.
   if (source_.has_loss())
     ThrowIfError(absl::FailedPreconditionError(
         "Run within a step: neither a loss function nor a hook may run a step of its own session"));

@@ -1,6 +1,6 @@
 // The training API for torch programs: Server, Replica, trainers, MonitoredSession, MonitoredTrainingSession; the other
-// session objects are in sessions.h. Thin: every class here
-// wraps a torch-free one and turns its absl::Status into a muster::Error. Used by one thread.
+// session objects are in sessions.h. Thin: every class here wraps a torch-free one and turns its absl::Status into a
+// muster::Error. Used by one thread.
 #pragma once
 
 #include <torch/torch.h>
@@ -24,23 +24,25 @@
 
 namespace muster {
 
-// This process in its cluster (TensorFlow's tf.train.Server). Sets up the log and the handling of uncaught Errors; the
-// job's token comes from the environment (MUSTER_JOB_TOKEN). Throws Error: a port in use.
+// This process in its cluster (TensorFlow's tf.train.Server). Sets up the log and the handling of uncaught Errors.
+// Reads the job's token from the environment (MUSTER_JOB_TOKEN). Throws Error: its port is in use.
 class Server {
  public:
   explicit Server(const TaskConfig& task, NodeOptions options = {});
   Server(const ClusterSpec& cluster, const std::string& job, int index, NodeOptions options = {});
-  // One process that is its own cluster.
+  // A process without a cluster.
   static std::unique_ptr<Server> CreateLocal();
 
-  // A ps: serves until training has ended, then returns the process's exit code.
+  // On a ps: serves until training has ended, then returns the process's exit code.
   int Join();
-  // The queue that all tasks of the job mean by this name; the first who opens it makes it (docs/queues.md). It must
-  // not outlive the server. Throws Error: another capacity or other components than the first's.
+  // Opens the queue of this name, which all tasks of the job share; the first task that opens it creates it
+  // (docs/queues.md). It must not outlive the server. Throws Error: another capacity or other components than the
+  // first's.
   SharedQueue OpenQueue(const std::string& name, const QueueOptions& options);
-  // This worker's end of the job's work queue, which every worker opens alike: each example goes to one of them an
-  // epoch, whoever comes and goes (docs/work_queue.md); for Dataset::ShareBy. Checkpoints keep it by themselves. It
-  // must not outlive the server. Throws Error: a cluster without ps; this process has one; rows or units of 0.
+  // This worker's end of the job's work queue, for Dataset::ShareBy; every worker must open it with the same arguments.
+  // Each example goes to one of them per epoch, even if workers come and go (docs/work_queue.md). Checkpoints keep it
+  // automatically. It must not outlive the server. Throws Error: a cluster without ps; this process has one; rows or
+  // units of 0.
   std::shared_ptr<WorkSource> OpenWorkQueue(const std::string& name, const WorkQueueOptions& options);
   std::string Target() const { return node_->Target(); }
   std::vector<std::string> Devices() const { return node_->Devices(); }
@@ -54,7 +56,7 @@ class Server {
 struct ReplicaOptions {
   Placement placement = Placement::kRoundRobin;
   Partitioning partitioning;
-  // Device strings of variables by name ("/job:ps/task:1"): these are not placed by the strategy. See module_devices.h.
+  // Device strings of variables by name ("/job:ps/task:1"): the strategy doesn't place these. See module_devices.h.
   absl::flat_hash_map<std::string, std::string> devices;
 };
 
@@ -69,11 +71,11 @@ class Replica {
   Server& server() { return server_; }
   ModuleSource& source() { return *source_; }
   const PlacementResult& placement() const { return placement_; }
-  // Where the module computes, once there is a session: what the minibatches are to be moved to.
+  // Where the module computes, once there is a session: move the minibatches there.
   torch::Device device() const { return source_->device(); }
 
-  // Variables and buffers from a checkpoint, without a cluster: what an evaluator does. Tables of rows are then in this
-  // process's memory, as a whole. Throws Error.
+  // Loads variables and buffers from a checkpoint, without a cluster, as an evaluator does. Tables of rows are then
+  // wholly in this process's memory. Throws Error.
   void Load(const CheckpointReader& checkpoint);
 
  private:
@@ -82,8 +84,7 @@ class Replica {
   PlacementResult placement_;
 };
 
-// An algorithm at work on a replica. Make it before the session, which trains by the last one that its server was
-// given.
+// An algorithm at work on a replica. Create it before the session, which uses the last trainer made for its server.
 class Trainer {
  public:
   Trainer(Replica& replica, std::unique_ptr<Algorithm> algorithm);
@@ -95,33 +96,33 @@ class Trainer {
   std::unique_ptr<Algorithm> algorithm_;
 };
 
-// An update a minibatch, nobody waits for anybody (algo/asynchronous.h). The ps apply the optimizer:
-// `Adam({.learning_rate = 0.001})`, or rules of their own for groups of variables.
+// Every minibatch makes an update, and no worker waits for another (algo/asynchronous.h). The ps apply the optimizer:
+// `Adam({.learning_rate = 0.001})`, or separate rules for groups of variables.
 Trainer Asynchronous(Replica& replica, const OptimizerSpec& optimizer);
 
 // The mean of the gradients of N of M workers makes an update, and all wait for it (algo/synchronous.h).
 Trainer Synchronous(Replica& replica, const OptimizerSpec& optimizer, const SynchronousOptions& options);
 
-// Asynchronous, but nobody gets more than `bound` minibatches ahead of the slowest worker (algo/bounded_staleness.h).
+// Asynchronous, but no worker gets more than `bound` minibatches ahead of the slowest (algo/bounded_staleness.h).
 Trainer BoundedStaleness(Replica& replica, const OptimizerSpec& optimizer, uint32_t bound);
 
 // The mean of all workers' gradients makes an update, as with Synchronous, but the cluster has no ps: each worker
 // applies it to its own copy (algo/all_reduce.h).
 Trainer AllReduce(Replica& replica, const OptimizerSpec& optimizer, const AllReduceOptions& options = {});
 
-// What AllReduce makes of a server: how its group is joined, and `options` with what it knows of the cluster.
+// What AllReduce needs from a server: a function that joins its group, and `options` completed by the cluster's facts.
 AllReduceAlgorithm::Join AllReduceJoinOf(Server& server);
 AllReduceOptions AllReduceOptionsOf(Server& server, AllReduceOptions options);
 
 // Asynchronous, one step stale: gradients are sent and values fetched while the next minibatch is computed
-// (algo/pipelined.h). Through the ps, whatever `apply` says but kDirect.
+// (algo/pipelined.h). Updates go through the ps, whatever `apply` says except kDirect.
 Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer);
 
-// What the sessions' classes share. The loss function of a step is the source's for the step only, as it refers to the
-// caller's variables.
+// Shared by the session classes. Sets the source's loss function for one step only, because it refers to the caller's
+// variables.
 class LossScope {
  public:
-  // `trains`: the session's algorithm. Throws Error (FailedPrecondition): the trainer's is another; a step of its
+  // `trains`: the session's algorithm. Throws Error (FailedPrecondition): the trainer has another one; a step of its
   // replica is under way.
   LossScope(Trainer& trainer, const Algorithm& trains, std::function<torch::Tensor()> loss);
   ~LossScope();
@@ -132,29 +133,29 @@ class LossScope {
   ModuleSource& source_;
 };
 
-// Of this process, on the devices that `config` and the task say, with torch's random generator in every checkpoint:
-// the chief's goes on where it was. Throws Error.
+// The session environment of this process, on the devices that `config` and the task ask for. Every checkpoint keeps
+// torch's random generator: the chief's continues where it was. Throws Error.
 SessionEnvironment MakeTorchEnvironment(Server& server, const SessionConfig& config);
 
-// Steps without hooks and without recovery; of a session, for its life.
+// Runs a session's steps without hooks and without recovery; the session must outlive it.
 class RawSession {
  public:
   explicit RawSession(Session& session) : session_(session) {}
-  // One step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error.
+  // Runs one step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error.
   StepResult Run(Trainer& trainer, std::function<torch::Tensor()> loss);
 
  private:
   Session& session_;
 };
 
-// A session without hooks but those it is given (TensorFlow's MonitoredSession); the base of the others.
+// A session with no hooks but those it is given (TensorFlow's MonitoredSession); the base of the others.
 class MonitoredSession {
  public:
-  // Who makes the model ready: ChiefSessionCreator, WorkerSessionCreator or one of the program's own. Blocks until it
-  // is. Throws Error.
+  // `creator` makes the model ready: ChiefSessionCreator, WorkerSessionCreator or one of the program's own. Blocks
+  // until it is. Throws Error.
   MonitoredSession(Server& server, std::shared_ptr<SessionCreator> creator,
                    std::vector<std::shared_ptr<SessionHook>> hooks = {}, double stop_grace_period_secs = 120);
-  // Closes, unless an exception is on its way. May throw Error (the last checkpoint can fail).
+  // Closes, unless an exception is being thrown. May throw Error (the last checkpoint can fail).
   virtual ~MonitoredSession() noexcept(false);
   MonitoredSession(const MonitoredSession&) = delete;
   MonitoredSession& operator=(const MonitoredSession&) = delete;
@@ -162,48 +163,51 @@ class MonitoredSession {
   bool ShouldStop() const { return session_->ShouldStop(); }
   void RequestStop() { session_->RequestStop(); }
 
-  // One step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error: after a stop,
-  // after Close, within a step, a trainer that isn't the session's, and what went wrong in the step. An Error of
+  // Runs one step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error: after a
+  // stop, after Close, within a step, with a trainer that isn't the session's, and errors of the step. An Error of
   // OutOfRange in `loss` is a clean end (ShouldStop).
   void Run(Trainer& trainer, std::function<torch::Tensor()> loss);
 
-  // What a step function is given (TensorFlow's StepContext); for one call.
+  // The argument of a step function (TensorFlow's StepContext); valid for one call.
   class StepContext {
    public:
     StepContext(Session& session, muster::StepContext& context) : session_(session), context_(context) {}
     RawSession session() { return RawSession(session_); }  // no hook sees its steps
     void RunWithHooks(Trainer& trainer, std::function<torch::Tensor()> loss);
-    // The session stops. Doesn't return: leaves `step_fn`, from within a loss of it too, and RunStepFn returns. Throws
-    // the end of the input, an Error of OutOfRange, as TensorFlow's StopIteration: whoever catches it goes on.
+    // Stops the session. Doesn't return: it leaves `step_fn`, even from within a loss of it, and RunStepFn returns.
+    // Throws the end of the input, an Error of OutOfRange, as TensorFlow's StopIteration: a program that catches it
+    // continues.
     [[noreturn]] void RequestStop();
 
    private:
     Session& session_;
     muster::StepContext& context_;
   };
-  // Calls `step_fn` once, or after a recovery again from its beginning. Throws as Run, and what `step_fn` throws.
+  // Calls `step_fn` once, and after a recovery again from its beginning. Throws as Run does, and what `step_fn` throws.
   void RunStepFn(const std::function<void(StepContext&)>& step_fn);
 
-  // The chief, between two runs: training goes on from the checkpoint at `path` on every ps; the workers' next step
-  // pulls its values. Throws Error, and everything stays as it was.
+  // On the chief, between two runs: training continues from the checkpoint at `path` on every ps; the workers' next
+  // step pulls its values. If it throws Error, everything stays as it was.
   void Restore(const std::string& path);
 
-  // A value of this step for summaries and LoggingTensor; call it inside `loss`. As summary::Scalar (summaries.h).
+  // Adds a value of this step for summaries and LoggingTensor; call it inside `loss`. As summary::Scalar (summaries.h).
   void AddScalar(const std::string& name, double value) { session_->AddScalar(name, value); }
 
-  // What a hook has fed for this step (FeedFn); call it inside `loss`. Throws Error: nobody has, or of another type.
+  // Returns what a hook has fed for this step (FeedFn); call it inside `loss`. Throws Error: not fed, or of another
+  // type.
   template <typename T>
   T Fed(const std::string& name) const {
     return ValueOrThrow(session_->Fed<T>(name));
   }
 
-  // Ends hooks and threads, tells the ps; a second call does nothing. The destructor does it otherwise. Throws Error.
+  // Ends hooks and threads, and tells the ps. A second call does nothing. The destructor calls it otherwise. Throws
+  // Error.
   void Close();
 
   bool is_chief() const { return session_->is_chief(); }
   int64_t global_step() const { return session_->global_step(); }
   std::string last_checkpoint() const { return session_->last_checkpoint(); }
-  // Of the threads that training needs beside this one.
+  // For the threads that training needs beside this one.
   Coordinator& coordinator() { return session_->coordinator(); }
 
  protected:
@@ -215,7 +219,7 @@ class MonitoredSession {
   const int exceptions_;
 };
 
-// With the chief's hooks of TensorFlow's MonitoredTrainingSession: see SessionOptions.
+// Adds the chief's hooks of TensorFlow's MonitoredTrainingSession: see SessionOptions.
 class MonitoredTrainingSession final : public MonitoredSession {
  public:
   // Blocks until the model is initialised (or restored from options.checkpoint_dir). Throws Error.

@@ -28,7 +28,7 @@ std::vector<torch::Tensor> Minibatches(int count) {
   return minibatches;
 }
 
-// One step stale: each minibatch is computed from the values before the newest.
+// One step stale: each minibatch is computed with the values before the newest.
 TEST(PipelinedTrainerTest, OneProcessIsGradientDescentWithADelayOfOne) {
   SeedTorch(3);
   torch::nn::Linear ours(4, 1);
@@ -64,7 +64,7 @@ TEST(ServerThreadsTest, TorchComputesWithTheTasksShareOfTheHostsCores) {
   const int before = at::get_num_threads();
   const int cores = AvailableCores();
   const auto threads_of = [cores](int workers, int asked) {
-    at::set_num_threads(cores + 1);  // nobody's share
+    at::set_num_threads(cores + 1);  // not a number that any share gives
     std::vector<std::string> addresses;
     for (int i = 1; i <= workers; ++i) addresses.push_back("127.0.0.1:" + std::to_string(i));
     const Server server(*ClusterSpec::FromLists({{"worker", addresses}}), "worker", 0, {.threads = asked});
@@ -78,7 +78,7 @@ TEST(ServerThreadsTest, TorchComputesWithTheTasksShareOfTheHostsCores) {
   at::set_num_threads(before);
 }
 
-// Alone, every way to combine workers is plain training.
+// With one worker, every way to combine workers is plain training.
 class AloneTest : public ::testing::TestWithParam<std::function<Trainer(Replica&, const OptimizerSpec&)>> {};
 
 TEST_P(AloneTest, OneProcessIsTheSameAsTorchsOptimizer) {
@@ -117,11 +117,11 @@ INSTANTIATE_TEST_SUITE_P(
         [](Replica& replica, const OptimizerSpec& optimizer) { return Synchronous(replica, optimizer, {}); },
         [](Replica& replica, const OptimizerSpec& optimizer) { return BoundedStaleness(replica, optimizer, 0); }));
 
-// Dropout and torch::rand go on where the checkpoint left them, without anything the program does.
+// Dropout and torch::rand continue where the checkpoint left them, without any code in the program.
 TEST(TrainingTest, CheckpointsKeepTorchsRandomGenerator) {
   std::string directory = testing::TempDir() + "training_test_XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
-  // Draws one minibatch a step; saves at `steps`, the last.
+  // Draws one minibatch per step; saves at `steps`, the last.
   const auto draws = [&](uint64_t seed, int64_t steps) {
     SeedTorch(seed);
     const auto server = Server::CreateLocal();
@@ -149,9 +149,9 @@ TEST(TrainingTest, CheckpointsKeepTorchsRandomGenerator) {
   EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
 }
 
-// Weights, Adam's moments, dropout's draws: what is trained after a checkpoint is what would have been trained.
+// Weights, Adam's moments, dropout's draws: training after a checkpoint is as if it had never stopped.
 TEST(TrainingTest, ARestoredRunIsTheUninterruptedOneToTheBit) {
-  // Trains in `directory` up to step `last`, from the checkpoint there if there is one. The parameters then.
+  // Trains in `directory` up to step `last`, from the checkpoint there if there is one. Returns the parameters then.
   const auto train = [](const std::string& directory, uint64_t seed, int64_t last) {
     SeedTorch(seed);
     const auto server = Server::CreateLocal();
@@ -174,7 +174,7 @@ TEST(TrainingTest, ARestoredRunIsTheUninterruptedOneToTheBit) {
   for (const std::vector<int64_t>& lives : {std::vector<int64_t>{20}, {8, 9, 20}}) {
     std::string directory = testing::TempDir() + "training_test_XXXXXX";
     ASSERT_NE(mkdtemp(directory.data()), nullptr);
-    // Each life begins with a seed of its own, which counts in the first only.
+    // Each life begins with a seed of its own, which matters in the first only.
     uint64_t seed = 5;
     std::vector<torch::Tensor> parameters;
     for (const int64_t last : lives) parameters = train(directory, seed++, last);
@@ -207,7 +207,7 @@ TEST(TrainingTest, AClusterOfTwoServersInOneProcess) {
   const auto make_cluster = [](const std::string& ps) {
     return *ClusterSpec::FromLists({{"ps", {ps}}, {"worker", {"127.0.0.1:1"}}});
   };
-  // A free port for the ps, taken from one that listens for a moment.
+  // A free port for the ps, taken from a short-lived listener.
   TcpEventLoop loop;
   std::string address;
   {

@@ -1,6 +1,7 @@
-// The two views of a variable's memory between which it goes to and fro, as in pipelined training, so that a step makes
-// no tensors. A view keeps its memory: what a variable has left for good, a ps's after a recovery say, is let go of at
-// once, since only a view that it has come back to is kept, and until it moves to a third memory. Not thread-safe.
+// The two views of a variable's memory between which it alternates, as in pipelined training, so that a step makes no
+// tensors. A view keeps its memory alive. So memory that a variable has left for good (a ps's after a recovery, say) is
+// released at once: only a view to which the variable has returned is kept, until it moves to a third memory. Not
+// thread-safe.
 #pragma once
 
 #include <torch/torch.h>
@@ -15,7 +16,7 @@ namespace muster {
 
 class AlternatingViews {
  public:
-  // `view`, the variable's, becomes one of `memory`: the one that was kept, or else what make() returns.
+  // Makes the variable's `view` one of `memory`: the kept view, or else what make() returns.
   void Move(torch::Tensor& view, MutableByteSpan memory, const std::shared_ptr<void>& owner,
             absl::FunctionRef<torch::Tensor()> make) {
     if (place_.Is(memory, owner)) return;
@@ -27,7 +28,8 @@ class AlternatingViews {
   }
 
  private:
-  // Memory, without keeping it. Owners count, too: what was freed may be given out again at the same address.
+  // Identifies memory without keeping it. The owner counts, too: freed memory may be allocated again at the same
+  // address.
   struct Place {
     bool Is(MutableByteSpan other, const std::shared_ptr<void>& others) const {
       return memory == other.data() && !owner.owner_before(others) && !others.owner_before(owner);
@@ -37,8 +39,8 @@ class AlternatingViews {
   };
 
   Place place_;          // of the view; empty: it was never moved
-  Place other_place_;    // of the view before
-  torch::Tensor other_;  // the view before, once the variable has come back
+  Place other_place_;    // of the previous view
+  torch::Tensor other_;  // the previous view, once the variable has returned
 };
 
 }  // namespace muster

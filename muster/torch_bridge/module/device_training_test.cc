@@ -1,6 +1,6 @@
 // Whole training with the module on another device than its values, by every algorithm of the table, alone and against
-// a ps on the CPU; and what a session's config does to the device. What stands for a GPU is the CPU, staged; where
-// there is a GPU, it is tested too.
+// a ps on the CPU; and the effect of a session's config on the device. The staged CPU stands for a GPU; on a host with
+// a GPU, that is tested too.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -40,8 +40,8 @@ struct NamedAlgorithm {
   AlgorithmChoice choice;
 };
 
-// The whole table, with Adam on the ps where the workers have no rule of their own. What has a window is trained with
-// one of three minibatches, too, for with one it may be another class that does it.
+// The whole table, with Adam on the ps if the workers have no rule of their own. Algorithms with a window are also
+// trained with a window of three minibatches, because another class may handle a window of one.
 std::vector<NamedAlgorithm> Algorithms() {
   std::vector<NamedAlgorithm> algorithms;
   for (const AlgorithmInfo& info : AlgorithmTable()) {
@@ -64,11 +64,11 @@ std::vector<NamedAlgorithm> Algorithms() {
   return algorithms;
 }
 
-// Trains alone, or as the only worker of a ps that applies. The loss of each step, then what the module shows at the
-// end.
+// Trains alone, or as the only worker of a ps that applies the updates. Returns the loss of each step, then what the
+// module shows at the end.
 std::vector<torch::Tensor> Train(Server& server, const NamedAlgorithm& algorithm, Where where) {
   SeedTorch(3);
-  // A bias before batch norm would have gradients of nothing but rounding, which adaptive rules make whole steps of.
+  // A bias before batch norm would have gradients of nothing but rounding, which adaptive rules turn into whole steps.
   torch::nn::Sequential net(torch::nn::Linear(torch::nn::LinearOptions(4, 8).bias(false)), torch::nn::BatchNorm1d(8),
                             torch::nn::ReLU(), torch::nn::Linear(8, 1));
   Replica replica(server, net);
@@ -108,7 +108,7 @@ std::vector<torch::Tensor> TrainAlone(const NamedAlgorithm& algorithm, Where whe
 
 std::vector<torch::Tensor> TrainAgainstPs(const NamedAlgorithm& algorithm, Where where) {
   const ClusterSpec cluster = *ClusterSpec::FromLists({{"ps", FreeAddresses(1)}, {"worker", {"127.0.0.1:1"}}});
-  // What it is told of devices doesn't matter to a ps.
+  // A ps ignores what it is told about devices.
   Server ps(cluster, "ps", 0, {.apply = ApplyChoice::kServer, .device = kNoSuchGpu});
   std::thread serving([&] { EXPECT_EQ(ps.Join(), 0); });
   std::vector<torch::Tensor> seen;
@@ -157,7 +157,7 @@ TEST_P(DeviceTrainingTest, OnAGpuItIsTrainingOnTheCpu) {
 INSTANTIATE_TEST_SUITE_P(Algorithms, DeviceTrainingTest, ::testing::ValuesIn(Algorithms()),
                          [](const auto& info) { return info.param.name; });
 
-// docs/devices.md shows it.
+// The program that docs/devices.md shows.
 TEST(DevicesPageTest, TheProgramTrains) {
   const TaskConfig task;
   // [program]
@@ -231,7 +231,7 @@ TEST(SessionThreadsTest, AreThoseOfTheConfig) {
   at::set_num_threads(before);
 }
 
-// libtorch lets them be set once.
+// libtorch lets the threads be set only once.
 TEST(SessionThreadsTest, WhatCanNotBeHadAnyMoreIsSaid) {
   const int asked = at::get_num_interop_threads() + 1;
   testing::internal::CaptureStderr();

@@ -54,7 +54,7 @@ RowsIn EmbeddingImpl::EndMinibatch() {
   auto next = rows.indices.begin();
   for (const torch::Tensor& leaf : rows.leaves) {
     const auto end = next + leaf.size(0);
-    // Looked up, but without part in the loss.
+    // Rows may be looked up without being used in the loss.
     if (leaf.grad().defined()) {
       gradient_rows_.insert(gradient_rows_.end(), next, end);
       parts.push_back(leaf.grad());
@@ -80,7 +80,7 @@ void EmbeddingImpl::Check(const torch::Tensor& ids) const {
   if (look_up_ == nullptr)
     Refuse(absl::StatusCode::kFailedPrecondition,
            absl::StrCat(who,
-                        " has its rows on the parameter servers, and nobody to look them up: make a Replica of the "
+                        " has its rows on the parameter servers, and nothing to look them up: make a Replica of the "
                         "module, a trainer of it that isn't synchronous, and run it in a session"));
 }
 
@@ -118,7 +118,7 @@ torch::Tensor EmbeddingImpl::forward(const torch::Tensor& ids) {
   const torch::Tensor places = PlacesOf(wanted, rows).view(ids.sizes());
   if (rows.leaves.empty() || static_cast<int64_t>(rows.indices.size()) > known)
     rows.leaves.push_back(Fetch(rows, known).requires_grad_(&rows == &minibatch_));
-  // Rows are the host's; who computes on a GPU has his ids there.
+  // The rows are the host's; if the model computes on a GPU, its ids are there.
   return torch::embedding(rows.leaves.size() == 1 ? rows.leaves[0] : torch::cat(rows.leaves), places).to(ids.device());
 }
 

@@ -1,6 +1,6 @@
 // An embedding whose rows the parameter servers hold: a torch module without parameters of its own. A minibatch looks
-// up the rows that it names, each once however often and in however many calls it is named, and after the backward pass
-// the gradients of those rows alone are pushed, with the update of the dense variables. So the table may be larger than
+// up the rows that it names, each once however often and in however many calls it is named. After the backward pass
+// only the gradients of those rows are pushed, with the update of the dense variables. So the table may be larger than
 // a worker's memory, and a step costs what its minibatch does.
 //
 // A ModuleSource (Replica) finds the embeddings of its module; the table is the variable "<path in the module>.weight",
@@ -25,10 +25,10 @@
 namespace muster {
 
 struct EmbeddingOptions {
-  int64_t rows = 0;       // ids are below
-  int64_t dimension = 0;  // of a row
+  int64_t rows = 0;       // ids must be below
+  int64_t dimension = 0;  // of one row
   RowPartition partition = RowPartition::kMod;
-  // What a row is before anything was learnt; by default as torch::nn::Embedding's. The ps make it, from the seed.
+  // The initial values of a row; by default as torch::nn::Embedding's. The ps make them, from the seed.
   RowInitializer initial = RowInitializer::Normal(0, 1, 0);
   DType dtype = DType::kFloat32;  // a floating-point type
 };
@@ -39,9 +39,9 @@ class EmbeddingImpl : public torch::nn::Module {
   explicit EmbeddingImpl(const EmbeddingOptions& options);
 
   // ids: int64 of any shape -> [ids' shape, dimension], on the ids' device. Inside the loss function of a session's
-  // step the result takes part in autograd; outside, and under torch::NoGradGuard, it is values only, as they are on
-  // the ps at that moment. Throws Error: ids of another type; an id that isn't one of the table's rows (named, with
-  // their number); no session has begun; what a look-up on the ps may say.
+  // step the result takes part in autograd; outside, and under torch::NoGradGuard, it is just the values that the ps
+  // hold at that moment. Throws Error: ids of another type; an id that isn't one of the table's rows (names both the id
+  // and the number of rows); no session has begun; errors of a look-up on the ps.
   torch::Tensor forward(const torch::Tensor& ids);
 
   const EmbeddingOptions& options() const { return options_; }
@@ -50,10 +50,10 @@ class EmbeddingImpl : public torch::nn::Module {
   // The rest is for the source that the embedding belongs to.
   VariableSpec SpecOf(const std::string& path) const;
   using LookUp = std::function<absl::Status(const RowsOut& rows)>;
-  // Empty: rows can't be looked up.
+  // An empty `look_up` means that rows can't be looked up.
   void LookUpThrough(std::string variable, LookUp look_up);
   void BeginMinibatch();
-  // The rows that the minibatch has looked up and that have gradients; valid until the next one begins.
+  // Returns the rows that the minibatch has looked up and that have gradients; valid until the next one begins.
   RowsIn EndMinibatch();
 
  private:
@@ -61,13 +61,13 @@ class EmbeddingImpl : public torch::nn::Module {
   struct Rows {
     absl::flat_hash_map<int64_t, int64_t> places;
     std::vector<int64_t> indices;
-    std::vector<torch::Tensor> leaves;  // of one call each
+    std::vector<torch::Tensor> leaves;  // one per call
   };
 
   void Check(const torch::Tensor& ids) const;
-  // Adds to `rows` what of `ids` isn't there; of each id its place.
+  // Adds to `rows` the `ids` that it lacks. Returns the place of each id.
   torch::Tensor PlacesOf(std::span<const int64_t> ids, Rows& rows) const;
-  // The rows behind those that the leaves have.
+  // Fetches the rows after those that the leaves have.
   torch::Tensor Fetch(const Rows& rows, int64_t first) const;
 
   const EmbeddingOptions options_;
@@ -79,7 +79,7 @@ class EmbeddingImpl : public torch::nn::Module {
   torch::Tensor gradients_;  // [gradient_rows_, dimension]
 };
 
-// Holds it, as torch's modules are held: Embedding words({.rows = 100000, .dimension = 64}).
+// Holds the module, as torch's holders do: Embedding words({.rows = 100000, .dimension = 64}).
 class Embedding : public torch::nn::ModuleHolder<EmbeddingImpl> {
  public:
   using torch::nn::ModuleHolder<EmbeddingImpl>::ModuleHolder;

@@ -1,4 +1,4 @@
-// An Embedding on the store against torch's own, alone and on two parameter servers.
+// Compares an Embedding on the store with torch's own, alone and on two parameter servers.
 #include "muster/torch_bridge/module/embedding.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kRows = 50;
 constexpr int64_t kDimension = 6;
 
-// What a program does with either embedding: ids of two inputs, some of them the same.
+// A program with either embedding: ids of two inputs, some of them the same.
 template <typename Table>
 struct NetImpl : torch::nn::Module {
   explicit NetImpl(Table table) : words(register_module("words", std::move(table))) {}
@@ -105,7 +105,7 @@ class EmbeddingOnPsTest : public ::testing::TestWithParam<RowPartition> {};
 TEST_P(EmbeddingOnPsTest, TrainsAsTorchs) {
   std::vector<std::string> addresses;
   {
-    // Free ports, taken from listeners of a moment.
+    // Free ports, taken from short-lived listeners.
     TcpEventLoop loop;
     StoreService nobody(loop,
                         {.files = &PosixFileSystem(), .background = [](absl::AnyInvocable<void()> task) { task(); }});
@@ -133,7 +133,7 @@ TEST_P(EmbeddingOnPsTest, TrainsAsTorchs) {
 INSTANTIATE_TEST_SUITE_P(Partitions, EmbeddingOnPsTest, ::testing::Values(RowPartition::kMod, RowPartition::kDiv),
                          [](const auto& info) { return info.param == RowPartition::kMod ? "Mod" : "Div"; });
 
-// A source on a table in plain memory, which notes what is looked up.
+// A source on a table in plain memory, which records what is looked up.
 class SourceTest : public ::testing::Test {
  protected:
   SourceTest() {
@@ -241,7 +241,7 @@ TEST(Embedding, ASynchronousTrainerIsRefused) {
               AllOf(HasSubstr("'words.weight' is a table of rows"), HasSubstr("train it asynchronously")));
 }
 
-// What a checkpoint brings back, for training and for an evaluator, is the whole table.
+// A checkpoint restores the whole table, for training and for an evaluator.
 TEST(Embedding, IsInCheckpoints) {
   std::string directory = testing::TempDir() + "embedding_test_XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);

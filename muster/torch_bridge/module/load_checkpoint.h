@@ -1,5 +1,5 @@
-// A checkpoint's values in a module, without a cluster: what evaluates, predicts and exports. Blocks for as long as the
-// disk does. Not thread-safe: used by the thread that owns the module.
+// Loads a checkpoint's values into a module, without a cluster: for evaluation, prediction and export. Blocks for as
+// long as the disk does. Not thread-safe: used by the thread that owns the module.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// Variables and buffers of the source's module, where it computes (ModuleSource::ComputeOn). Tables of rows are then in
-// this process's memory, as a whole, for as long as the source lives. FailedPrecondition: the checkpoint is of another
-// model; names the variable. Else the reader's errors.
+// Loads the variables and buffers of the source's module, on the device where it computes (ModuleSource::ComputeOn).
+// Tables of rows are then wholly in this process's memory, for as long as the source lives. FailedPrecondition: the
+// checkpoint is of another model; names the variable. Else the reader's errors.
 [[nodiscard]] absl::Status LoadCheckpoint(ModuleSource& source, const CheckpointReader& checkpoint);
 
 }  // namespace muster

@@ -3,13 +3,13 @@
 //
 // Before choosing kernels MKL asks these two exported functions whether it runs on an Intel processor, and takes its
 // slow path if not, whatever the processor can do. The program's own definitions win over those in libtorch, so they
-// must be in the executable itself: this file is an object library, because a linker drops an archive member nobody
-// refers to. MKL still looks at the processor's features by itself, so a machine without AVX-512 or AVX2 isn't given
+// must be in the executable itself: this file is an object library, because a linker drops an archive member that
+// nothing refers to. MKL still reads the processor's features itself, so a machine without AVX-512 or AVX2 isn't given
 // such kernels.
 //
 // MUSTER_MKL_AMD=0 in the environment switches it off: the answer is then the processor's true vendor. `never` makes
-// the answer no on any processor: with it a test has the slow kernels to compare with on an Intel processor, too. MKL
-// asks while libtorch makes its first matrix product, possibly before main, so no configuration can have been read yet;
+// the answer no on any processor, so that a test has the slow kernels to compare with on an Intel processor, too. MKL
+// asks while libtorch makes its first matrix product, possibly before main, when no configuration has been read yet;
 // this is the one place outside the configuration loader that reads the environment. Thread-safe: nothing is written,
 // and MKL keeps the answer itself.
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The same training with the processor switch of mkl_amd on and off: other kernels, the same losses. Off is `never`, so
-// that the kernels are others on an Intel processor, too.
+// The same training with the processor switch of mkl_amd on and off: different kernels, the same losses. Off is
+// `never`, so that the kernels differ on an Intel processor, too.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kSteps = 30;
 
-// Run by the other test in processes of their own, as MKL asks once.
+// The other test runs this one in processes of its own, because MKL asks only once.
 TEST(MklAmdTrainingTest, PrintsItsLosses) {
   const auto server = Server::CreateLocal();
   torch::set_num_threads(1);
@@ -62,7 +62,7 @@ TEST(MklAmdTrainingTest, TheSwitchChangesNoLoss) {
   EXPECT_LT(on.back(), on.front() - 0.1) << "it has learned";
   for (int i = 0; i < kSteps; ++i) EXPECT_NEAR(on[i], off[i], 1e-5) << "step " << i;
 #if defined(__x86_64__)
-  // Without AVX2 there is nothing to be switched.
+  // Without AVX2 there is nothing to switch.
   if (__builtin_cpu_supports("avx2")) {
     EXPECT_NE(on, off) << "both have computed with the same kernels";
   }

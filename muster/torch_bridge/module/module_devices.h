@@ -1,5 +1,5 @@
-// Device scopes for torch modules: what is created inside a DeviceScope is placed by it, as variables are inside
-// TensorFlow's tf.device. torch's constructors know nothing of scopes, so whoever creates a module says so:
+// Device scopes for torch modules: a DeviceScope places everything created inside it, as TensorFlow's tf.device places
+// variables. torch's constructors know nothing of scopes, so the code that creates a module must announce it:
 //
 //   DeviceStack scopes;
 //   ModuleDevices devices(scopes);
@@ -27,8 +27,8 @@ class ModuleDevices {
   // `scopes` must outlive it.
   explicit ModuleDevices(const DeviceStack& scopes) : scopes_(scopes) {}
 
-  // Asks the scopes open now for each parameter and buffer of `module` that isn't placed yet, in torch's order. Returns
-  // its argument. Throws Error for a scope with a bad device string.
+  // Asks the scopes open now for the device of each parameter and buffer of `module` that has none yet, in torch's
+  // order. Returns its argument. Throws Error for a scope with a bad device string.
   template <typename Holder>
   requires requires(Holder holder) { holder.ptr(); }
   Holder Created(Holder module) {
@@ -40,7 +40,7 @@ class ModuleDevices {
     return tensor;
   }
 
-  // The devices of what `module` now consists of, by name; what was never announced has none.
+  // Returns the devices of the present variables of `module`, by name; those that were never announced have none.
   absl::flat_hash_map<std::string, std::string> Of(const torch::nn::Module& module) const;
 
  private:
@@ -48,7 +48,7 @@ class ModuleDevices {
   void PlaceTensor(const std::string& name, const torch::Tensor& tensor);
 
   const DeviceStack& scopes_;
-  // The tensors are held: their addresses are the keys.
+  // Holds the tensors, because their addresses are the keys.
   absl::flat_hash_map<const void*, std::pair<torch::Tensor, std::string>> devices_;
 };
 

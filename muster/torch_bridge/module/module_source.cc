@@ -14,11 +14,11 @@
 namespace muster {
 namespace {
 
-// A cache line, what torch's own allocator gives: MKL's last bits may depend on the alignment of its operands.
+// A cache line, as torch's own allocator aligns: MKL's last bits may depend on the alignment of its operands.
 constexpr int64_t kAlignment = 64;
 
-// A tensor over `memory` that keeps `owner` alive. Each view has a storage of its own, so that saving one tensor
-// doesn't save the whole flat buffer.
+// Returns a tensor over `memory` that keeps `owner` alive. Each view has a storage of its own, so that saving one
+// tensor doesn't save the whole flat buffer.
 torch::Tensor View(MutableByteSpan memory, const VariableSpec& spec, std::shared_ptr<void> owner) {
   return torch::from_blob(
       memory.data(), spec.shape, [owner = std::move(owner)](void*) {}, TorchDType(spec.dtype));
@@ -67,8 +67,8 @@ std::vector<torch::Tensor> OwnViews(const std::vector<ModuleVariable>& variables
   return views;
 }
 
-// The gradient as plain memory of the variable's shape: sparse ones are made dense, strided ones contiguous, and those
-// of tensors that share the variable's memory are summed. The usual gradient is passed through without a copy.
+// Returns the gradient as plain memory of the variable's shape: makes sparse ones dense and strided ones contiguous,
+// and sums those of tensors that share the variable's memory. The usual gradient is passed through without a copy.
 torch::Tensor DenseGradient(const std::vector<torch::Tensor>& tensors) {
   torch::Tensor sum;
   for (const torch::Tensor& tensor : tensors) {
@@ -187,7 +187,7 @@ absl::Status ModuleSource::ComputeOn(const torch::Device& device, Staging stagin
   RETURN_IF_ERROR(Reattach());
   return CatchTorch(absl::StrCat("moving the module to ", device.str()), [&] {
     const torch::NoGradGuard no_grad;
-    // All of them before the first tensor moves: the device's memory may not be enough.
+    // Copies all of them before the first tensor moves: the device's memory may not be enough.
     std::vector<torch::Tensor> homes;
     for (const Variable& variable : variables_)
       homes.push_back(staged ? variable.view.to(device, variable.view.scalar_type(), /*non_blocking=*/false,
@@ -209,15 +209,15 @@ absl::Status ModuleSource::ShowValues() {
   if (!staged_) return absl::OkStatus();
   return CatchTorch(absl::StrCat("copying values to ", device_.str()), [this] {
     const torch::NoGradGuard no_grad;
-    // From ordinary memory, which CUDA has read when the call returns; what then is still on its way stays in order
-    // with the device's computing.
+    // CUDA has read ordinary memory when the call returns; the rest of the copy is ordered before the device's later
+    // computing.
     for (const Variable& variable : variables_) variable.home.copy_(variable.view, /*non_blocking=*/true);
     return absl::OkStatus();
   });
 }
 
-// Gradients become copies in the host's memory, which torch page-locks if they come from a GPU, and buffers go where
-// their values are read; all under way at once, and awaited once.
+// Copies gradients to the host's memory, which torch page-locks if they come from a GPU, and buffers to where their
+// values are read; starts all copies, then waits once.
 void ModuleSource::BringResults() {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < variables_.size(); ++i) {
@@ -246,7 +246,7 @@ void ModuleSource::CountHolders() {
   }
 }
 
-// A node of the graph lets go of what it has saved once it has run, before those that come after it run.
+// A node of the graph releases what it has saved once it has run, before the nodes after it run.
 bool ModuleSource::IsUnread(const Variable& variable) const {
   const torch::Tensor& tensor = variable.found.tensors.front();
   return tensor.use_count() <= variable.holders && tensor.storage().use_count() <= variable.storage_holders;
@@ -281,7 +281,7 @@ absl::StatusOr<double> ModuleSource::ComputeGradients() {
   absl::StatusOr<double> loss = CatchTorch("computing the loss and its gradients", [this] { return RunMinibatch(); });
   absl::Status ended = CatchTorch("collecting gradients of rows", [this] { return EndTables(), absl::OkStatus(); });
   if (loss.ok() && !ended.ok()) loss = std::move(ended);
-  // A gradient of zeros is one.
+  // A gradient of zeros counts as one.
   const auto has_gradient = [](const Variable& variable) { return variable.gradient.defined(); };
   const bool depends = !row_gradients_.empty() || std::any_of(variables_.begin(), variables_.end(), has_gradient);
   if (loss.ok() && !depends) loss = NoParameterError();
@@ -383,7 +383,7 @@ absl::Status ModuleSource::ReattachVariable(const Variable& variable) {
     if (tensor.const_data_ptr() == memory) [[likely]]
       continue;
     const torch::Tensor& view = variable.view;
-    // A staged module may be given values of the host's memory or of its device.
+    // A staged module may be given values in the host's memory or its device's.
     const bool moved = !tensor.device().is_cpu() && tensor.device() != device_;
     if (tensor.sizes() != view.sizes() || tensor.scalar_type() != view.scalar_type() || moved)
       return absl::FailedPreconditionError(

@@ -1,6 +1,5 @@
-// What AnnounceGradients promises: nobody reads an announced parameter any more in that backward pass, nor a gradient
-// that may be overwritten then. The tests write NaN over each at once; the gradients have to be, bit for bit, those of
-// a twin that was left alone.
+// What AnnounceGradients promises: nothing reads an announced parameter, or an overwritable gradient, any more in that
+// backward pass. The tests write NaN over each at once; the gradients must be, bit for bit, those of an untouched twin.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -50,7 +49,7 @@ struct Detached final : Plain {
   }
 };
 
-// The loss of the minibatch before, with its graph, is still there.
+// The previous minibatch's loss, with its graph, is still held.
 struct Keeping final : Plain {
   torch::Tensor Loss(const torch::Tensor& input) override {
     return keep = second(torch::tanh(first(input)).mm(second->weight.detach())).pow(2).sum();
@@ -83,7 +82,7 @@ struct Convolution final : Model {
   nn::LSTM lstm;
 };
 
-// Gradients of three minibatches, and who was announced in all of them.
+// The gradients of three minibatches, and the parameters announced in all of them.
 struct Run {
   std::vector<std::vector<std::byte>> gradients;
   std::set<std::string> announced;
@@ -131,7 +130,7 @@ std::set<std::string> ExpectNobodyReadsWhatIsAnnounced() {
   return overwritten.announced;
 }
 
-// Autograd gives both parameters views of one gradient, of the same elements.
+// Autograd gives both parameters views of one gradient, with the same elements.
 struct Shared final : Model {
   Shared()
       : left(register_parameter("left", torch::ones({3, 6}))),
@@ -148,7 +147,7 @@ struct Overwriting {
   std::set<std::string> overwritable;
 };
 
-// Overwrites with NaN, where it may, each gradient as it is announced.
+// Overwrites each gradient with NaN as it is announced, if that is allowed.
 template <typename T>
 Overwriting RunOverwriting(bool overwrite) {
   torch::manual_seed(3);
@@ -232,7 +231,7 @@ struct Failing final : Plain {
   }
 };
 
-// Somebody may be sending it.
+// A thread may be sending it.
 TEST(ModuleSourceAnnounce, WhatWasAnnouncedStaysWhereItIsWhenTheBackwardPassFails) {
   auto model = std::make_shared<Failing>();
   auto source = *ModuleSource::Create(model);

@@ -27,7 +27,7 @@ TEST(ModuleSourceMemory, TrainsInMemoryThatItIsGivenLater) {
   EXPECT_EQ(source->ComputeGradients().value(), before);
   EXPECT_FALSE(source->gradient(0).empty());
   for (float& value : *owner) value += 1;
-  EXPECT_NE(source->ComputeGradients().value(), before) << "what changes there is what is trained with";
+  EXPECT_NE(source->ComputeGradients().value(), before) << "training uses what is written there";
   const std::weak_ptr<std::vector<float>> kept = owner;
   owner.reset();
   source.reset();
@@ -66,7 +66,7 @@ TEST(ModuleSourceMemory, TwoThatAlternateAreViewedOnce) {
   }
 }
 
-// As after a recovery: the memory of a ps that is gone isn't held for a day that doesn't come.
+// As after a recovery: the memory of a ps that is gone must not be kept for ever.
 TEST(ModuleSourceMemory, WhatIsLeftForGoodIsLetGo) {
   auto model = std::make_shared<torch::nn::LinearImpl>(3, 2);
   auto source = *ModuleSource::Create(model);

@@ -1,6 +1,5 @@
-// Reference for everything numeric here: an untouched twin of the module, trained by torch's own optimizer. The
-// learning rate is a power of two, so that fused and separate multiply-adds round alike and results can be compared bit
-// by bit.
+// The reference for all numbers here: an untouched twin of the module, trained by torch's own optimizer. The learning
+// rate is a power of two, so that fused and separate multiply-adds round alike and results can be compared bit by bit.
 #include "muster/torch_bridge/module/module_source.h"
 
 #include <gmock/gmock.h>
@@ -109,7 +108,7 @@ struct TwoTensorsModel final : Model {
   nn::Linear encoder, decoder;
 };
 
-// `sometimes` has no part in every other minibatch, `never` in none.
+// `sometimes` is unused in every other minibatch, `never` in all.
 struct UnusedModel final : Model {
   UnusedModel()
       : always(register_module("always", nn::Linear(3, 3))),
@@ -143,7 +142,7 @@ void ApplySgd(ModuleSource& source) {
   }
 }
 
-// The tensors of a module by name, copied.
+// Copies of a module's tensors by name.
 std::vector<std::pair<std::string, torch::Tensor>> Snapshot(const nn::Module& module) {
   std::vector<std::pair<std::string, torch::Tensor>> copies;
   for (const auto& item : module.named_parameters()) copies.emplace_back(item.key(), item.value().detach().clone());
@@ -171,7 +170,7 @@ T Scalar(MutableByteSpan value) {
 }
 
 // Trains `flat` through spans and its untouched twin with torch::optim::SGD, and expects the same bits everywhere.
-// `change` is done to both before.
+// First calls `change` on both.
 template <typename M>
 void ExpectTrainsLikeItsTwin(const std::function<void(M&)>& change = {}, double tolerance = 0) {
   SeedTorch(1);
@@ -216,7 +215,7 @@ void ExpectTrainsLikeItsTwin(const std::function<void(M&)>& change = {}, double 
     EXPECT_TRUE(torch::allclose(actual[i].second, expected[i].second, tolerance, tolerance)) << expected[i].first;
     learned |= !torch::equal(expected[i].second, before[i].second);
   }
-  EXPECT_TRUE(learned) << "the comparison is of untrained modules";
+  EXPECT_TRUE(learned) << "the compared modules are untrained";
   for (size_t i = 0; i < source->variables().size(); ++i)
     EXPECT_EQ(source->value(i).data(), static_cast<std::byte*>(source->tensor(i).data_ptr()));
 }
@@ -225,7 +224,7 @@ TEST(ModuleSourceTraining, ConvolutionAndBatchNorm) { ExpectTrainsLikeItsTwin<Co
 
 TEST(ModuleSourceTraining, EmbeddingAndLstm) { ExpectTrainsLikeItsTwin<LstmModel>(); }
 
-// torch subtracts repeated rows one by one, we their sum: equal but for rounding.
+// torch subtracts repeated rows one by one, we subtract their sum: equal up to rounding.
 TEST(ModuleSourceTraining, SparseEmbedding) {
   ExpectTrainsLikeItsTwin<SparseModel<false>>();
   ExpectTrainsLikeItsTwin<SparseModel<true>>({}, 1e-5);
@@ -233,7 +232,7 @@ TEST(ModuleSourceTraining, SparseEmbedding) {
 
 TEST(ModuleSourceTraining, TiedWeights) { ExpectTrainsLikeItsTwin<TiedModel>(); }
 
-// torch's optimizer steps twice, we once with the sum: equal but for rounding.
+// torch's optimizer steps twice, we once with the sum: equal up to rounding.
 TEST(ModuleSourceTraining, TwoTensorsOfOneMemory) { ExpectTrainsLikeItsTwin<TwoTensorsModel>({}, 1e-5); }
 
 TEST(ModuleSourceTraining, UnusedParameters) { ExpectTrainsLikeItsTwin<UnusedModel>(); }
@@ -459,7 +458,7 @@ class ModuleSourceLoss : public testing::Test {
     source_->SetLoss(std::move(loss));
     return source_->ComputeGradients().status();
   }
-  // Gradients of an earlier minibatch, to see that an error leaves none.
+  // Makes gradients of an earlier minibatch, to see that an error clears them.
   void ComputeOnce() {
     ASSERT_TRUE(StatusOf([this] { return layer_(input_).sum(); }).ok());
   }
@@ -492,7 +491,7 @@ TEST_F(ModuleSourceLoss, WhatTheFunctionThrowsBecomesAStatus) {
 TEST_F(ModuleSourceLoss, OnlyAScalarThatRequiresGradIsALoss) {
   ComputeOnce();
   EXPECT_EQ(StatusOf({}).code(), absl::StatusCode::kFailedPrecondition);
-  const auto another = std::make_shared<torch::nn::LinearImpl>(input_.size(1), 1);  // trained by nobody
+  const auto another = std::make_shared<torch::nn::LinearImpl>(input_.size(1), 1);  // not trained
   const std::vector<std::pair<std::function<torch::Tensor()>, std::string>> wrong = {
       {[this] { return layer_(input_); }, "shape [4,2], not a scalar"},
       {[this] { return layer_(input_).sum().detach(); }, "depends on no trainable parameter"},
@@ -531,7 +530,7 @@ TEST_F(ModuleSourceLoss, WorksWhereTheCallerHasSwitchedAutogradOff) {
   EXPECT_FALSE(torch::GradMode::is_enabled());
 }
 
-// Autograd itself makes gradients of the parameter's layout, but adds to one that is there as it is.
+// Autograd itself makes gradients of the parameter's layout, but adds to an existing one in that one's layout.
 TEST_F(ModuleSourceLoss, StridedGradientsAreHandedOutRowMajor) {
   const torch::Tensor factor = torch::arange(6, torch::kFloat32).view({3, 2});
   ASSERT_TRUE(StatusOf([&] {

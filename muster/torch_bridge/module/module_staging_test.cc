@@ -1,6 +1,6 @@
-// A module that computes elsewhere than where its values are. What stands for the GPU is the CPU with memory of its own
-// for the module's tensors: the copies are the same, but for the device's name. The reference is the same module
-// unstaged, bit by bit; where there is a GPU, the tests run on it too, within its rounding.
+// A module that computes elsewhere than where its values are. The CPU with separate memory for the module's tensors
+// stands for the GPU: the copies are the same, apart from the device's name. The reference is the same module unstaged,
+// bit by bit; on a host with a GPU, the tests run there too, within its rounding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -46,7 +46,7 @@ struct Replicated {
     net = std::make_shared<Net>();
     source = *ModuleSource::Create(net);
   }
-  // One step of gradient descent on the values that the layers below see, as a ps would make it.
+  // Makes one step of gradient descent on the values that the layers below see, as a ps would.
   void Step(const torch::Tensor& input) {
     source->SetLoss([&] { return net->Loss(input.to(source->device())); });
     const auto computed = source->ComputeGradients();
@@ -90,7 +90,7 @@ TEST(ModuleStagingTest, TrainsAsTheModuleWithoutStagingToTheBit) {
     plain.Step(Input(step));
     staged.Step(Input(step));
     EXPECT_EQ(staged.loss, plain.loss);
-    // Batch norm's statistics among them, which the minibatch has changed on the device.
+    // This includes batch norm's statistics, which the minibatch has changed on the device.
     ExpectSameBytes(*plain.source, *staged.source);
   }
 }
@@ -105,9 +105,9 @@ TEST(ModuleStagingTest, TheModulesTensorsHaveMemoryOfTheirOwn) {
                           staged.source->value(i).size()),
               0);
   }
-  // Tied tensors stay one memory there.
+  // Tied tensors still share one memory there.
   EXPECT_EQ(staged.net->tied->weight.const_data_ptr(), staged.net->output->weight.const_data_ptr());
-  // … and nothing is staged any more.
+  // Back on the CPU, nothing is staged any more.
   ASSERT_EQ(staged.source->ComputeOn(torch::kCPU), absl::OkStatus());
   for (size_t i = 0; i < variables.size(); ++i)
     EXPECT_EQ(staged.source->tensor(i).const_data_ptr(), staged.source->value(i).data()) << variables[i].name;

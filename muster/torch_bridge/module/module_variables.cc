@@ -38,7 +38,7 @@ absl::Status Validate(const std::string& name, const torch::Tensor& tensor) {
   return absl::OkStatus();
 }
 
-// Collects tensors one by one, keeping for each byte of memory the variable that lives there.
+// Collects tensors one by one, recording for each byte of memory the variable that occupies it.
 class Collector {
  public:
   absl::Status Add(const std::string& name, const torch::Tensor& tensor, bool is_parameter) {
@@ -63,7 +63,7 @@ class Collector {
   std::vector<ModuleVariable> Take() { return std::move(variables_); }
 
  private:
-  // The variable that `tensor` is another tensor of, or a new one.
+  // Returns the variable of which `tensor` is another tensor, or a new one.
   absl::StatusOr<size_t> FindOrAdd(const std::string& name, const torch::Tensor& tensor) {
     if (tensor.numel() == 0) return Append(name, tensor);
     int64_t last_element = 0;

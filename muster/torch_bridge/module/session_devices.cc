@@ -30,11 +30,11 @@ void SetThreads(const SessionConfig& config) {
                ": libtorch lets it be set once in a process, before its first use");
 }
 
-// Only of who computes on a GPU.
+// Call it only in a process that computes on a GPU.
 void SetGpuOptions(const GpuOptions& options) {
   if (!options.allow_growth.value_or(true))
     LogLineOnce(LogLevel::kInfo,
-                "gpu_options.allow_growth = false can't be had: libtorch takes a GPU's memory as it needs it");
+                "gpu_options.allow_growth = false has no effect: libtorch takes a GPU's memory as it needs it");
   const double fraction = options.per_process_gpu_memory_fraction;
   if (fraction == 0) return;
   const absl::Status limited = CatchTorch("gpu_options.per_process_gpu_memory_fraction", [fraction] {
@@ -43,7 +43,7 @@ void SetGpuOptions(const GpuOptions& options) {
   });
   if (!limited.ok())
     LogLineOnce(LogLevel::kWarning,
-                absl::StrCat("a GPU's memory is not limited, as this libtorch can't: ", limited.message()));
+                absl::StrCat("this libtorch can't limit a GPU's memory, which stays unlimited: ", limited.message()));
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void SetGpuOptions(const GpuOptions& options) {
 absl::Status PrepareDevices(Node& node, const SessionConfig& config, SessionEnvironment& environment) {
   RETURN_IF_ERROR(CheckSessionConfig(config));
   const ComputeDevice asked = node.asked_device();
-  // Nothing of CUDA is touched unless a GPU is asked for.
+  // CUDA isn't touched unless a GPU is requested.
   const int gpus = asked.gpu ? static_cast<int>(torch::cuda::device_count()) : 0;
   ASSIGN_OR_RETURN(const PlacedComputation placed,
                    PlaceComputation(asked, gpus, config.gpu_options.visible_device_list, config.allow_soft_placement));
@@ -66,7 +66,7 @@ absl::Status PrepareDevices(Node& node, const SessionConfig& config, SessionEnvi
   auto* module = dynamic_cast<ModuleSource*>(&environment.algorithm->source());
   if (module == nullptr && placed.device.gpu)
     return absl::UnimplementedError(
-        absl::StrCat("what is trained is no torch module, and can't compute on ", asked.ToString()));
+        absl::StrCat("the trained model isn't a torch module, and can't compute on ", asked.ToString()));
   if (module != nullptr) RETURN_IF_ERROR(module->ComputeOn(device));
   node.ComputeOn(placed.device);
   environment.place.device = placed.device;

@@ -1,5 +1,5 @@
-// What a session's config asks of torch, done: the device that the module computes on, how much of a GPU's memory is
-// taken, how many threads compute. What torch can't do is said in the log. Used by the training thread.
+// Applies a session's config to torch: the device on which the module computes, how much of a GPU's memory to take, how
+// many threads compute. Logs what torch can't do. Used by the training thread.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,9 +9,9 @@
 
 namespace muster {
 
-// Before the session is made of `environment`, which then says where it computes. Moves the module that is trained to
-// the device that was asked for (NodeOptions::device, --device) or, if there is none and the config allows it, to the
-// CPU. Errors: those of CheckSessionConfig and PlaceComputation; what torch says when the module is moved.
+// Call it before a session is made from `environment`, which it tells where the session computes. Moves the trained
+// module to the requested device (NodeOptions::device, --device) or, if it doesn't exist and the config allows it, to
+// the CPU. Errors: those of CheckSessionConfig and PlaceComputation; torch's when the module is moved.
 [[nodiscard]] absl::Status PrepareDevices(Node& node, const SessionConfig& config, SessionEnvironment& environment);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Element types, torch's and ours. Thread-safe.
+// Converts between torch's element types and ours. Thread-safe.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// nullopt: a type that variables can't have (complex, quantized, float8, …).
+// Returns nullopt for a type that variables can't have (complex, quantized, float8, …).
 inline std::optional<DType> DTypeFromTorch(c10::ScalarType type) {
   switch (type) {
     case c10::ScalarType::Float:

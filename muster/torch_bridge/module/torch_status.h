@@ -1,5 +1,5 @@
-// Where torch's exceptions end: everything of muster that calls into torch, or into the user's code that does, goes
-// through CatchTorch, and the callers above see an absl::Status. Thread-safe.
+// Converts torch's exceptions: all code of muster that calls torch, or user code that does, goes through CatchTorch,
+// and the callers above see an absl::Status. Thread-safe.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -18,10 +18,10 @@
 
 namespace muster {
 
-// The exception being handled as a Status: "<doing>: <message>", without torch's stack trace. Out of memory is
-// ResourceExhausted; index, value and type errors are InvalidArgument; what torch hasn't got is Unimplemented; an Error
-// of muster's own façade, called by the user's code, is the Status that it was; everything else is Unknown, which
-// nobody retries. Only inside a catch block.
+// Returns the exception being handled as a Status: "<doing>: <message>", without torch's stack trace. Out of memory is
+// ResourceExhausted; index, value and type errors are InvalidArgument; what torch doesn't implement is Unimplemented;
+// an Error of muster's own façade, called by the user's code, keeps its Status; everything else is Unknown, which is
+// never retried. Call it only inside a catch block.
 inline absl::Status StatusFromException(absl::string_view doing) {
   const auto message = [doing](const char* what) {
     return absl::StrCat(doing, ": ", absl::StripAsciiWhitespace(what));
@@ -51,8 +51,8 @@ inline absl::Status StatusFromException(absl::string_view doing) {
   }
 }
 
-// The result of `call()`, which returns absl::Status or absl::StatusOr<T>; what it throws becomes a Status. `doing`
-// says what was tried, e.g. "the loss function".
+// Returns the result of `call()`, an absl::Status or absl::StatusOr<T>; an exception becomes a Status. `doing` says
+// what was tried, e.g. "the loss function".
 template <typename Call>
 std::invoke_result_t<Call> CatchTorch(absl::string_view doing, Call&& call) {
   try {

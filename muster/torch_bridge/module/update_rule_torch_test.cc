@@ -1,4 +1,4 @@
-// The update rules against the library whose semantics they keep: torch::optim, 100 steps of the same gradients.
+// Compares the update rules with the library whose semantics they keep: torch::optim, 100 steps of the same gradients.
 #include <gtest/gtest.h>
 #include <torch/optim.h>
 

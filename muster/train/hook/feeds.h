@@ -17,14 +17,14 @@ namespace muster {
 
 class Feeds {
  public:
-  // AlreadyExists: there is one of this name.
+  // AlreadyExists: the name has a value already.
   [[nodiscard]] absl::Status Add(const std::string& name, std::any value) {
     if (values_.try_emplace(name, std::move(value)).second) return absl::OkStatus();
     return absl::AlreadyExistsError(
         absl::StrCat("'", name, "' is fed by two hooks in one run; feed it by one of them"));
   }
 
-  // NotFound: nobody has fed it in this run. InvalidArgument: it is of another type.
+  // NotFound: no hook has fed it in this run. InvalidArgument: its value has another type.
   template <typename T>
   absl::StatusOr<T> Get(const std::string& name) const {
     const auto found = values_.find(name);

@@ -1,7 +1,6 @@
-// A session's calls of its hooks: in their order, to the first that fails; a std::exception that one throws becomes a
-// Status, so that none passes through a session that is in the middle of something. What is no std::exception is no
-// error but the end of the thread (a cancellation, the death of a simulated process), and passes. Used by the training
-// thread.
+// Calls a session's hooks in their order, up to the first that fails. A std::exception of a hook becomes a Status, so
+// that it can't pass through a session in the middle of its work. Anything else that is thrown isn't an error but the
+// end of the thread (a cancellation, the death of a simulated process), and passes. Used by the training thread.
 #pragma once
 
 #include <memory>
@@ -13,7 +12,7 @@
 
 namespace muster {
 
-// `method`: how people know it ("BeforeRun").
+// `method` is the name that users know it by ("BeforeRun").
 [[nodiscard]] absl::Status CallHook(const char* method, SessionHook& hook,
                                     absl::FunctionRef<absl::Status(SessionHook&)> call);
 [[nodiscard]] absl::Status CallHooks(const char* method, const std::vector<std::shared_ptr<SessionHook>>& hooks,

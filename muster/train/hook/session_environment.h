@@ -1,4 +1,4 @@
-// What a session stands on in its process: made by Node, or by a test of simulated parts.
+// What a session needs from its process: made by Node, or by a test from simulated parts.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace muster {
 
-// All borrowed for the session's life.
+// All pointers are borrowed for the session's life.
 struct SessionEnvironment {
   StoreClient* client = nullptr;
   Algorithm* algorithm = nullptr;
@@ -27,18 +27,19 @@ struct SessionEnvironment {
   FileSystem* files = nullptr;
   const Clock* clock = nullptr;
   bool is_chief = false;  // what the cluster says
-  // The client's store is this worker's alone, who is its chief too, whoever is the cluster's.
+  // The client's store belongs to this worker alone, so it acts as that store's chief, whichever task is the cluster's
+  // chief.
   bool own_store = false;
   std::string target;  // the server's
   SessionPlace place;
   std::function<bool()> stop_requested = [] { return false; };
   TrainingMetrics* metrics = nullptr;  // null: nothing is kept
-  // Told once the task is known to the ps: heartbeats begin.
+  // Called once the ps know the task: heartbeats begin.
   std::function<void()> on_joined = [] {};
   Tracer* tracer = nullptr;                        // null: hooks can't record
   std::vector<Saveable> saveables;                 // kept in every checkpoint, whatever else the session keeps
-  const WaitClock* wait_clock = &RealWaitClock();  // of the session's threads
-  std::shared_ptr<const void> open;                // lives as long as the session: the server has no other meanwhile
+  const WaitClock* wait_clock = &RealWaitClock();  // for the session's threads
+  std::shared_ptr<const void> open;                // expires with the session: until then the server has no other
 };
 
 }  // namespace muster

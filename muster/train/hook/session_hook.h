@@ -1,7 +1,7 @@
 // What happens around the steps of a session: logging, saving, stopping. The semantics are those of TensorFlow's
-// SessionRunHook (python/training/session_run_hook.py). Hooks of a session are called by the training thread, in the
-// order in which they were given. What a hook throws is caught, and is an error as a Status that it returns: a
-// muster::Error with its own status, another exception as Internal with its text.
+// SessionRunHook (python/training/session_run_hook.py). The training thread calls a session's hooks in the order in
+// which they were given. An exception of a hook is caught and counts as a returned Status: a muster::Error's own
+// status, Internal with its text for any other exception.
 #pragma once
 
 #include <any>
@@ -28,66 +28,67 @@ class Saver;
 class StoreClient;
 class Tracer;
 
-// What a session offers its hooks; valid for the call only.
+// What a session offers its hooks; valid during the call only.
 struct SessionContext {
   bool is_chief = false;
   absl::Time now;
   int64_t global_step = 0;               // as this process saw it last
   Saver* saver = nullptr;                // the chief's, if there is a checkpoint_dir
   EventFileWriter* summaries = nullptr;  // the chief's, if there is a summary_dir
-  // Of the session's threads. They are ended, and have to be started again, before every AfterCreateSession.
+  // For the session's threads. They are ended before every AfterCreateSession, and must be started again there.
   Coordinator* coordinator = nullptr;
-  // The session runs no more step. In a run, RunContext's is the way.
+  // Makes the session run no more steps. Within a run, use RunContext's.
   std::function<void()> request_stop = [] {};
-  // Ctrl-C or SIGTERM has come, or the scheduler's notice: who waits, waits no more.
+  // True once Ctrl-C, SIGTERM or the scheduler's notice has arrived: stop waiting.
   std::function<bool()> stop_requested = [] { return false; };
   // What the session stands on.
   Algorithm* algorithm = nullptr;  // what is trained, and how
-  StoreClient* client = nullptr;  // in AfterCreateSession, in the first run's BeforeRun and in End nothing is under way
-  EventLoop* loop = nullptr;      // the only place to wait in
+  StoreClient* client = nullptr;   // nothing is under way in AfterCreateSession, the first run's BeforeRun and End
+  EventLoop* loop = nullptr;       // the only place to wait in
   FileSystem* files = nullptr;
   Tracer* tracer = nullptr;  // null: nothing can be recorded
 };
 
-// What one run gave.
+// The results of one run.
 struct RunValues {
   double loss = 0;
   int64_t global_step = 0;
   uint64_t staleness = 0;
   std::vector<std::pair<std::string, double>> scalars;  // what the program registered
-  // All that it registered; for the call only. Null where there is no session around the run.
+  // Everything that it registered; valid during the call only. Null if there is no session around the run.
   const StepSummaries* summaries = nullptr;
 
-  // "loss", "global_step" (or "step"), "staleness" or a scalar's name; nullptr-like: false if there is none.
+  // Finds "loss", "global_step" (or "step"), "staleness" or a scalar by its name. Returns false if there is none.
   bool Find(const std::string& name, double* value) const;
-  // What it finds, for people.
+  // The names that Find knows, for people.
   std::vector<std::string> Names() const;
 };
 
-// Of one run, for all its hooks' BeforeRun and AfterRun.
+// One run, shared by all its hooks' BeforeRun and AfterRun.
 class RunContext {
  public:
   explicit RunContext(SessionContext session) : session_(std::move(session)) {}
   const SessionContext& session() const { return session_; }
-  // The session stops after all hooks' AfterRun.
+  // Stops the session after all hooks' AfterRun.
   void RequestStop() { stop_requested_ = true; }
   bool stop_requested() const { return stop_requested_; }
-  // In BeforeRun: this run's histograms, images and texts will be written, so they are to be made. (Scalars always
-  // are.)
+  // Call it in BeforeRun: this run's histograms, images and texts will be written, so they must be made. (Scalars
+  // always are.)
   void WantSummaries() { summaries_wanted_ = true; }
   bool summaries_wanted() const { return summaries_wanted_; }
 
-  // In BeforeRun. A value that the step reads with Session::Fed. AlreadyExists: another hook has fed one of this name.
+  // Call it in BeforeRun. Feeds a value that the step reads with Session::Fed. AlreadyExists: another hook has fed this
+  // name.
   [[nodiscard]] absl::Status Feed(const std::string& name, std::any value) {
     return feeds_.Add(name, std::move(value));
   }
-  // In BeforeRun: `observer` is shown the gradients of this run.
+  // Call it in BeforeRun. `observer` is shown the gradients of this run.
   void ObserveGradients(GradientObserver observer) { observers_.push_back(std::move(observer)); }
 
   // For the session.
   Feeds TakeFeeds() { return std::move(feeds_); }
   const std::vector<GradientObserver>& gradient_observers() const { return observers_; }
-  // The step is made: what AfterRun finds in session().
+  // Called after the step: sets what AfterRun finds in session().
   void MoveTo(int64_t global_step, absl::Time now) {
     session_.global_step = global_step;
     session_.now = now;
@@ -104,14 +105,14 @@ class RunContext {
 class SessionHook {
  public:
   virtual ~SessionHook() = default;
-  // Once, before the session is created.
+  // Called once, before the session is created.
   [[nodiscard]] virtual absl::Status Begin() { return absl::OkStatus(); }
-  // After it was created, and again after every recovery.
+  // Called after the session was created, and again after every recovery.
   [[nodiscard]] virtual absl::Status AfterCreateSession(const SessionContext&) { return absl::OkStatus(); }
   [[nodiscard]] virtual absl::Status BeforeRun(RunContext&) { return absl::OkStatus(); }
   // Not called when the run failed.
   [[nodiscard]] virtual absl::Status AfterRun(RunContext&, const RunValues&) { return absl::OkStatus(); }
-  // Once, when the session ends without an error.
+  // Called once, when the session ends without an error.
   [[nodiscard]] virtual absl::Status End(const SessionContext&) { return absl::OkStatus(); }
 };
 

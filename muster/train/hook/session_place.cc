@@ -37,7 +37,7 @@ std::vector<Row> VariableRows(const ModelBinding& binding, const SessionPlace& p
   return rows;
 }
 
-// In the order of their first variables. Tables of rows have no copy where the model computes.
+// Modules in the order of their first variables. Tables of rows have no copy on the device that computes.
 std::vector<Row> ModuleRows(const ModelBinding& binding, const SessionPlace& place) {
   std::vector<Row> rows;
   std::map<std::string, size_t> known;
@@ -71,7 +71,7 @@ absl::Status LeftOut(const DeviceFilters& filters, const TaskId& task, const std
                                               task.ToDevice(), " or /job:", task.job));
 }
 
-// Why a session can't do without the ps that is number `ps` of the placement; empty: it can.
+// Returns why a session needs ps number `ps` of the placement; empty: it doesn't.
 std::string NeedOf(int ps, const ModelBinding& binding) {
   std::string first;
   int others = 0;
@@ -128,7 +128,7 @@ void WarnOfWrongChief(const std::optional<bool>& is_chief, bool cluster_says, co
   if (is_chief.value_or(cluster_says) == cluster_says) return;
   LogWarning("the program says is_chief = ", *is_chief ? "true" : "false", ", but by the cluster ", task.ToString(),
              cluster_says ? " is the chief" : " is not the chief",
-             ": there is to be one chief, and one only; leave is_chief unset, and the cluster says who it is");
+             ": there must be exactly one chief; leave is_chief unset, and the cluster decides");
 }
 
 }  // namespace muster

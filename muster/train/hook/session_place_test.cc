@@ -94,7 +94,7 @@ TEST(CheckDeviceFiltersTest, WithoutPsEveryWorkerIsNeeded) {
               HasSubstr("leave out worker:0"));
 }
 
-// The session does with its config what this file offers.
+// The session applies the functions of this file to its config.
 class SessionWithConfigTest : public ::testing::Test {
  protected:
   SessionEnvironment Environment() {

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// At the end there is no next step. Each of them tries several times itself.
+// How often the last save is attempted: at the end there is no next step. Each attempt itself retries several times.
 constexpr int kLastAttempts = 5;
 
 class CheckpointSaverHook final : public SessionHook {
@@ -43,7 +43,7 @@ class CheckpointSaverHook final : public SessionHook {
  private:
   struct Saved {
     AfterSaving after = AfterSaving::kGoOn;
-    absl::Status why_not;  // OutOfRange of the saver, which isn't a listener's: that is the end of the input
+    absl::Status why_not;  // the saver's OutOfRange; a listener's OutOfRange is the end of the input
   };
 
   absl::Status SaveLast(const SessionContext& session) {
@@ -55,7 +55,7 @@ class CheckpointSaverHook final : public SessionHook {
     }
     return absl::UnavailableError(absl::StrCat("the last checkpoint could not be saved: ", saved.message()));
   }
-  // What can't be saved now is tried again at the next step.
+  // A save that fails now is retried at the next step.
   absl::StatusOr<AfterSaving> SaveOrGoOn(const SessionContext& session, int64_t step) {
     ASSIGN_OR_RETURN(const Saved saved, Save(session, step));
     if (!saved.why_not.ok()) LogWarning("no checkpoint at step ", step, ": ", saved.why_not.message());

@@ -20,7 +20,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
-// Writes down what it is told, with the checkpoints that are there.
+// Records its calls, with the checkpoints that exist then.
 class Listener final : public CheckpointSaverListener {
  public:
   Listener(std::string name, FileSystem& files, std::vector<std::string>& story)
@@ -84,7 +84,7 @@ TEST_F(CheckpointSaverListenerTest, MayAskForAStopButNotAtTheCreation) {
   a_->stops_at = 0;
   Session first = MakeSession({a_, b_});
   ASSERT_EQ(first.Start(), absl::OkStatus());
-  EXPECT_FALSE(first.ShouldStop()) << "as TensorFlow, which passes over what the first save's listeners say";
+  EXPECT_FALSE(first.ShouldStop()) << "like TensorFlow, which ignores what listeners return at the first save";
   a_->stops_at = 2;
   ASSERT_EQ(first.Run(), absl::OkStatus());
   EXPECT_FALSE(first.ShouldStop());
@@ -92,7 +92,7 @@ TEST_F(CheckpointSaverListenerTest, MayAskForAStopButNotAtTheCreation) {
   ASSERT_EQ(first.Run(), absl::OkStatus());
   EXPECT_TRUE(first.ShouldStop());
   EXPECT_THAT(story_, ElementsAre("a before 2 of 1", "b before 2 of 1", "a after 2 of 2", "b after 2 of 2"))
-      << "the others hear of the save all the same";
+      << "the other listeners are still told of the save";
   story_.clear();
   ASSERT_EQ(first.Close(), absl::OkStatus());
   EXPECT_THAT(story_, ElementsAre("a end 2 of 2", "b end 2 of 2")) << "the last step is saved already";
@@ -107,7 +107,7 @@ TEST_F(CheckpointSaverListenerTest, AnErrorIsTheRuns) {
   EXPECT_THAT(ListCheckpoints(store_.files, "model").value_or(std::vector<std::string>()), ElementsAre("model.ckpt-0"));
 }
 
-// Not the saver's OutOfRange, which is "not now".
+// Unlike the saver's OutOfRange, which means "not now".
 TEST_F(CheckpointSaverListenerTest, TheEndOfAListenersInputIsACleanEnd) {
   a_->fails_at = "after 2";
   a_->fails_with = absl::StatusCode::kOutOfRange;
@@ -119,7 +119,7 @@ TEST_F(CheckpointSaverListenerTest, TheEndOfAListenersInputIsACleanEnd) {
   EXPECT_EQ(session.Close(), absl::OkStatus());
 }
 
-// One whose ps has no time for a checkpoint, so many cuts long.
+// A store whose ps refuses a given number of checkpoint cuts.
 class BusyStore : public SimulatedStore {
  public:
   explicit BusyStore(int& cuts) : SimulatedStore(1, {"chief:0"}) {
@@ -147,14 +147,14 @@ class BusyStore : public SimulatedStore {
 
 class BusyPsTest : public ::testing::Test {
  protected:
-  // Of one save: Saver's own.
+  // How often Saver itself attempts one save.
   static constexpr int kAttempts = 3;
 
   std::vector<std::string> Checkpoints() {
     return ListCheckpoints(store_.files, "model").value_or(std::vector<std::string>());
   }
 
-  int cuts_ = 0;  // that the ps refuses from now on
+  int cuts_ = 0;  // how many cuts the ps refuses from now on
   std::vector<std::string> story_;
   BusyStore store_{cuts_};
   TrainingProcess process_{store_, "chief:0", {.files = &store_.files}};
@@ -203,7 +203,7 @@ TEST_F(BusyPsTest, TheLastSaveIsTriedFiveTimes) {
                                   "a before 1 of 1", "a after 1 of 2", "a end 1 of 2"));
 }
 
-// Worth trying again, and so says the exit code.
+// The save is worth a retry, and the exit code says so.
 TEST_F(BusyPsTest, ALastStepThatCannotBeSavedIsUnavailable) {
   ASSERT_EQ(session_.Start(), absl::OkStatus());
   ASSERT_EQ(session_.Run(), absl::OkStatus());

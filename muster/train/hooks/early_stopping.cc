@@ -25,15 +25,15 @@ absl::StatusOr<SecondOrStepTimer> TimerOf(const StopCheck& check) {
   return SecondOrStepTimer::Every(kDefaultInterval);
 }
 
-// What a run says about the question; what it has said stays said until the question is asked.
+// Judges each run whether training shall stop. A verdict stays until the hook asks for it.
 class Judge {
  public:
   virtual ~Judge() = default;
   [[nodiscard]] virtual absl::Status Check() const { return absl::OkStatus(); }
   virtual void Look(const RunValues& values) = 0;
-  // Why training shall stop; empty: it shall go on.
+  // Returns why training shall stop; empty: it shall continue.
   virtual std::string Verdict(const RunValues& values) = 0;
-  // Which of a run's values it looks at; empty: the program's function knows.
+  // The run's value that it judges; empty: only the program's function knows.
   virtual std::string metric() const { return ""; }
 };
 
@@ -49,7 +49,7 @@ class PredicateJudge final : public Judge {
   const std::function<bool(const RunValues&)> should_stop_;
 };
 
-// Of one value; runs that haven't got it say nothing.
+// Judges one value; runs that don't have it change nothing.
 class MetricJudge : public Judge {
  public:
   MetricJudge(std::string metric, int64_t min_steps) : metric_(std::move(metric)), min_steps_(min_steps) {}
@@ -62,7 +62,7 @@ class MetricJudge : public Judge {
   std::string metric() const final { return metric_; }
 
  private:
-  // As Verdict.
+  // Returns a verdict as Verdict does.
   virtual std::string Weigh(double value, int64_t step) = 0;
 
   const std::string metric_;
@@ -143,7 +143,7 @@ class EarlyStoppingHook final : public SessionHook {
     context.RequestStop();
     return absl::OkStatus();
   }
-  // The others have no way of their own to see it.
+  // The other workers can't see the stop any other way.
   absl::Status End(const SessionContext& session) override {
     if (asked_) WarnIfUnseen();
     if (!stopped_ || session.client == nullptr || !session.algorithm->trains_on_ps()) return absl::OkStatus();
@@ -160,7 +160,7 @@ class EarlyStoppingHook final : public SessionHook {
     if (seen_) return;
     for (std::string& name : values.Names()) names_.insert(std::move(name));
   }
-  // A mistyped metric would never stop anything, and nobody would know why.
+  // Without this warning, a mistyped metric would never stop anything, and nobody would know why.
   void WarnIfUnseen() const {
     if (!metric_.empty() && !seen_)
       LogWarning("early stopping: no run so far had '", metric_, "'; there were: ", absl::StrJoin(names_, ", "),
@@ -171,7 +171,7 @@ class EarlyStoppingHook final : public SessionHook {
   const std::string metric_ = judge_->metric();
   bool seen_ = false;
   bool asked_ = false;
-  std::set<std::string> names_;  // of what there was instead
+  std::set<std::string> names_;  // the values that the runs had instead
   int64_t stopped_at_ = 0;
   absl::StatusOr<SecondOrStepTimer> timer_;
   bool stopped_ = false;

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 const StopCheck kEachStep = {.run_every_steps = 1};
 
-// The step at which the hook stops a training with these losses of steps 1, 2, …; 0: it doesn't.
+// Returns the step at which the hook stops a training with these losses at steps 1, 2, …; 0: it doesn't.
 int64_t StopsAt(std::shared_ptr<SessionHook> hook, const std::vector<double>& losses) {
   Driver driver(std::move(hook));
   EXPECT_EQ(driver.Begin(), absl::OkStatus());
@@ -53,7 +53,7 @@ TEST(EarlyStoppingTest, AThreshold) {
 
 TEST(EarlyStoppingTest, IsAskedEverySoOftenAboutAllThatWas) {
   const NoImprovementOptions options{.max_steps_without_improvement = 3, .check = {.run_every_steps = 10}};
-  // Asked at 1 and 11. What came after the three steps without a decrease makes no difference, as in TensorFlow.
+  // Checked at steps 1 and 11. The decreases after the three steps without one make no difference, as in TensorFlow.
   EXPECT_EQ(StopsAt(StopIfNoDecrease(options), {5, 6, 6, 6, 6, 6, 4, 3, 2, 1, 0, 0}), 11);
 
   int asked = 0;
@@ -63,7 +63,7 @@ TEST(EarlyStoppingTest, IsAskedEverySoOftenAboutAllThatWas) {
   EXPECT_FALSE(driver.Run(2));
   driver.now += absl::Seconds(1);
   EXPECT_FALSE(driver.Run(3));
-  EXPECT_EQ(asked, 2) << "every 60 seconds if nothing else is said";
+  EXPECT_EQ(asked, 2) << "every 60 seconds by default";
   driver.now += absl::Seconds(60);
   EXPECT_THAT(Logged([&] { EXPECT_TRUE(driver.Run(4)); }),
               ElementsAre("Requesting early stopping at global step 4: the program's condition holds."));

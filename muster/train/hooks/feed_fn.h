@@ -1,4 +1,5 @@
-// Values for each step from a function of the program (TensorFlow's FeedFnHook); the step reads them with Session::Fed.
+// Feeds each step with values from a function of the program (TensorFlow's FeedFnHook); the step reads them with
+// Session::Fed.
 #pragma once
 
 #include <any>
@@ -11,7 +12,7 @@
 
 namespace muster {
 
-// Called before each run. A name that another hook feeds too is an error of the run (AlreadyExists).
+// Called before each run. If another hook feeds the same name, the run fails (AlreadyExists).
 using FeedFunction = std::function<std::map<std::string, std::any>()>;
 std::shared_ptr<SessionHook> FeedFn(FeedFunction feed_fn);
 

@@ -1,5 +1,6 @@
-// What the program computes once more when a session ends in order, while the model is there: a last evaluation, say
-// (TensorFlow's FinalOpsHook). Used by the session's thread; the results by whoever holds the hook, afterwards.
+// Computes something once more when a session ends without an error, while the model is still there: a last evaluation,
+// say (TensorFlow's FinalOpsHook). Used by the session's thread; the holder of the hook may read the results
+// afterwards.
 #pragma once
 
 #include <any>
@@ -19,11 +20,11 @@ class FinalOps final : public SessionHook {
 
   explicit FinalOps(std::map<std::string, Op> ops) : ops_(std::move(ops)) {}
 
-  // In the order of their names. The first that fails (or throws) is logged, and its error is the one with which the
-  // session ends.
+  // Runs the ops in the order of their names. The first that fails (or throws) is logged, and the session ends with its
+  // error.
   [[nodiscard]] absl::Status End(const SessionContext& session) override;
 
-  // By the ops' names; empty before the end, and what was computed before one failed.
+  // Results by the ops' names; empty before the end. If an op failed: the results of those before it.
   const std::map<std::string, std::any>& values() const { return values_; }
 
  private:

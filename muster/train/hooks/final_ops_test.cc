@@ -66,11 +66,11 @@ TEST_F(FinalOpsTest, AnErrorIsLoggedAndPassedOn) {
     EXPECT_EQ(status.code(), throws ? absl::StatusCode::kInternal : absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(status.message()), HasSubstr("no images left"));
     EXPECT_EQ(final_ops->values().size(), 1u);
-    EXPECT_TRUE(store.service(0).MakeView().clients->chief_done()) << "the ps hear of the end all the same";
+    EXPECT_TRUE(store.service(0).MakeView().clients->chief_done()) << "the ps are still told of the end";
   }
 }
 
-// There it isn't the end of training's input.
+// In a final op, OutOfRange isn't the end of training's input.
 TEST_F(FinalOpsTest, OutOfRangeIsAnErrorLikeOthers) {
   const auto final_ops = std::make_shared<FinalOps>(
       std::map<std::string, FinalOps::Op>{{"a", [](const SessionContext&) -> absl::StatusOr<std::any> {

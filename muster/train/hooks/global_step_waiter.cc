@@ -11,7 +11,7 @@ namespace {
 
 constexpr absl::Duration kBetweenQuestions = absl::Milliseconds(500);
 constexpr int64_t kStepsBetweenLines = 1000;
-constexpr absl::Duration kBetweenLines = absl::Seconds(30);  // where the steps are slower
+constexpr absl::Duration kBetweenLines = absl::Seconds(30);  // if the steps are slower
 constexpr char kBarrierOfOne[] = "global_step_waiter";
 
 class GlobalStepWaiterHook final : public SessionHook {
@@ -31,7 +31,7 @@ class GlobalStepWaiterHook final : public SessionHook {
     int64_t last_logged = 0;
     absl::Time logged_at = session.loop->Now();
     for (;;) {
-      // The ps give values to whoever wants to read them after training has ended, but open no barrier.
+      // After training has ended the ps still answer reads, but no barrier opens any more.
       RETURN_IF_ERROR(session.client->Barrier(kBarrierOfOne, /*parties=*/1));
       ASSIGN_OR_RETURN(const int64_t step, session.client->ReadGlobalStep());
       if (step >= wait_until_) return absl::OkStatus();

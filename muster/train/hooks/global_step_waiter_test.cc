@@ -16,7 +16,7 @@ class GlobalStepWaiterTest : public ::testing::Test {
  protected:
   GlobalStepWaiterTest() {
     chief_process_.StartAsChief();
-    // A step a millisecond, while somebody waits on the loop.
+    // The chief makes a step each millisecond, while the test waits on the loop.
     Next();
   }
   void Next() {
@@ -42,11 +42,11 @@ TEST_F(GlobalStepWaiterTest, TheFirstRunWaitsAndSaysHowFarItIs) {
   EXPECT_GE(worker.global_step(), 2600);
   ASSERT_GE(lines.size(), 2u);
   EXPECT_EQ(lines[0], "Waiting for global step 2600 before starting training.");
-  // Asked every half second: the first that is more than 1000, then the first that is more than 1000 beyond.
+  // Asked every half second: the first step above 1000 is logged, then the first that is over 1000 beyond it.
   for (size_t i = 1; i < lines.size(); ++i)
     EXPECT_THAT(lines[i], ::testing::StartsWith("Waiting for global step 2600 before starting training. Current step"));
   EXPECT_LE(lines.size(), 3u);
-  // It looks twice a second, and no step takes two milliseconds.
+  // It asks twice a second, and no step takes two milliseconds.
   EXPECT_LE(store_.loop.Now() - begin, 2 * absl::Milliseconds(2600 - at) + absl::Milliseconds(501));
   chief_trains_ = false;
   const auto quiet = Logged([&] { EXPECT_EQ(worker.Run(), absl::OkStatus()); });

@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-// Elements that are converted at once.
+// How many elements are converted at once.
 constexpr size_t kPiece = 1024;
 
 using Elements = absl::FunctionRef<void(std::span<const double>)>;
@@ -34,7 +34,7 @@ void ForEachPiece(DType dtype, ByteSpan bytes, Elements take) {
   }
 }
 
-// A row that was looked up several times has as many gradients, whose sum is the row's.
+// A row that was looked up several times has several gradients, whose sum is the row's.
 void ForEachRow(const RowsIn& rows, Elements take) {
   if (rows.indices.empty()) return;
   const size_t width = rows.values.size() / rows.indices.size() / DTypeSize(rows.dtype);
@@ -50,7 +50,7 @@ void ForEachRow(const RowsIn& rows, Elements take) {
   for (const auto& [index, sum] : sums) take(sum);
 }
 
-// Every variable that had a part, with its elements in pieces.
+// Calls `take` for every variable that has a gradient, with its elements in pieces.
 void ForEachGradient(const GradientView& view,
                      absl::FunctionRef<void(const std::string& name, absl::FunctionRef<void(Elements)> pieces)> take) {
   for (size_t i = 0; i < view.variables.size(); ++i) {
@@ -63,7 +63,7 @@ void ForEachGradient(const GradientView& view,
     take(view.variables[table.variable].name, [&](Elements elements) { ForEachRow(table.rows, elements); });
 }
 
-// Sees to when a run is looked at.
+// Decides when a run is looked at.
 class GradientHook : public SessionHook {
  public:
   GradientHook(const char* name, const GradientSummaryOptions& options)

@@ -26,7 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// "5: tag tag", of events with a gradient in them.
+// Returns lines "5: tag tag" for events with a gradient in them.
 std::vector<std::string> Tags(const std::vector<SummaryEvent>& events) {
   std::vector<std::string> lines;
   for (const SummaryEvent& event : events) {
@@ -75,7 +75,7 @@ TEST_P(GradientsTest, EachAlgorithmShowsWhatTheMinibatchGave) {
   const auto client =
       store.Client("chief:0", {.apply = GetParam() == Kind::kDirect ? ApplyChoice::kDirect : ApplyChoice::kServer,
                                .part_bytes = GetParam() == Kind::kInParts ? 1u : 0u});
-  // What the gradients of each minibatch are: the distances of the values that it was computed from.
+  // The expected gradients of each minibatch: the distances of the values from which it was computed.
   std::vector<std::vector<double>> expected;
   source.on_step = [&](double loss) {
     double w = 0, b = 0;
@@ -118,7 +118,7 @@ TEST(GradientHooksTest, NobodyLooksBetweenTheSteps) {
   EXPECT_THAT(looked, ElementsAre(true, false, false, true, false));
   EXPECT_FALSE(process.algorithm->gradient_tap().observed());
 
-  // Who has no summaries has nothing to look for.
+  // A task without summaries doesn't look at gradients.
   TrainingProcess worker(store, "worker:0");
   Session other = worker.MakeSession({}, {GradientNorms({.save_steps = 1}), GradientHistograms({.save_steps = 1})});
   worker.source.on_step = [&](double loss) {
@@ -139,7 +139,7 @@ TEST(GradientHooksTest, AFailedStepLeavesNoObserverBehind) {
   EXPECT_FALSE(process.algorithm->gradient_tap().observed());
 }
 
-// A hook that shows what it is given to another, without an algorithm.
+// Shows a hook given gradients, without an algorithm.
 class ShownGradients : public ::testing::Test {
  protected:
   void Show(SessionHook& hook, const GradientView& view) {

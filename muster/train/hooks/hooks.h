@@ -1,6 +1,6 @@
 // The hooks that every TensorFlow user knows, with the same defaults, trigger rules and log lines
-// (python/training/basic_session_run_hooks.py), and those of hooks/. Each is used by one session's training thread.
-// docs/hooks.md has all of them in one table.
+// (python/training/basic_session_run_hooks.py); hooks/ has further ones. Each is used by one session's training thread.
+// docs/hooks.md lists all of them in one table.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@
 
 namespace muster {
 
-// Fires every so many steps or so much time: at its first question, then at step ≥ last + steps or time ≥ last +
-// interval; never twice for one step. At an earlier step than the last one an older checkpoint was loaded: that is a
-// first question again, for the step may be far from where it was.
+// Fires every N steps or every interval: at the first question, then at step ≥ last + steps or time ≥ last + interval;
+// never twice for one step. A step before the last one means that an older checkpoint was loaded. That counts as a
+// first question again, because the step may be far from where it was.
 class SecondOrStepTimer {
  public:
   static SecondOrStepTimer EverySteps(int64_t steps) { return SecondOrStepTimer(steps, std::nullopt); }
@@ -38,7 +38,8 @@ class SecondOrStepTimer {
     absl::Duration time;
     int64_t steps = 0;
   };
-  // Notes that it fired; what has passed since it fired before, nothing the first time and at an earlier step.
+  // Records that it fired. Returns what has passed since it fired before; nothing the first time and at an earlier
+  // step.
   std::optional<Elapsed> UpdateLastTriggered(int64_t step, absl::Time now);
   std::optional<int64_t> last_triggered_step() const { return last_step_; }
 
@@ -52,16 +53,16 @@ class SecondOrStepTimer {
   absl::Time last_time_;
 };
 
-// Stops at global step `last_step`, or `num_steps` after the step at which the session was first created (not counted
-// again at a recovery). Exactly one of them.
+// Stops at global step `last_step`, or `num_steps` after the step at which the session was first created (a recovery
+// doesn't restart the count). Exactly one of them.
 struct StopAtStepOptions {
   std::optional<int64_t> num_steps;
   std::optional<int64_t> last_step;
 };
 std::shared_ptr<SessionHook> StopAtStep(const StopAtStepOptions& options);
 
-// The chief: saves when the session was created, then every `save_steps` or `save_interval` (exactly one), and at the
-// end if the last step isn't saved yet.
+// The chief saves when the session is created, then every `save_steps` or `save_interval` (exactly one), and at the end
+// if the last step isn't saved yet.
 struct CheckpointSaverOptions {
   std::optional<int64_t> save_steps;
   std::optional<absl::Duration> save_interval;
@@ -69,7 +70,7 @@ struct CheckpointSaverOptions {
 };
 std::shared_ptr<SessionHook> CheckpointSaver(const CheckpointSaverOptions& options);
 
-// Logs `global_step/sec: 12.34` and writes it as a summary, every so many steps or so much time, not both; neither:
+// Logs `global_step/sec: 12.34` and writes it as a summary, every so many steps or so much time, not both. Default:
 // every 100 steps.
 struct StepCounterOptions {
   std::optional<int64_t> every_n_steps;
@@ -77,26 +78,26 @@ struct StepCounterOptions {
 };
 std::shared_ptr<SessionHook> StepCounter(const StepCounterOptions& options = {});
 
-// Writes the loss and all that the program registered in the step (docs/summaries.md): of the first run, then every
+// Writes the loss and everything the program registered in the step (docs/summaries.md): in the first run, then every
 // `save_steps` or `save_interval` (exactly one). Tells TensorBoard from which step on older summaries are out of date,
 // and flushes at the end.
 struct SummarySaverOptions {
   std::optional<int64_t> save_steps;
   std::optional<absl::Duration> save_interval;
-  // What is written instead, as an encoded `Summary`; called after a run whose summaries are due, when
-  // StepSummaries::Current still knows that step. At most one: the scaffold's, or one for this hook.
+  // Writes these encoded `Summary`s instead. Called after a run whose summaries are due, while StepSummaries::Current
+  // still knows that step. Give at most one: the scaffold's, or one for this hook.
   SummaryOp scaffold_summary;
   SummaryOp summary_op;
 };
 std::shared_ptr<SessionHook> SummarySaver(const SummarySaverOptions& options);
 
-// Logs `loss = 0.5, step = 101 (33.300 sec)` every so many runs of this process or so much time, not both; neither:
-// every 100 runs, or with at_end at the end alone.
+// Logs `loss = 0.5, step = 101 (33.300 sec)` every so many runs of this process or so much time, not both. Default:
+// every 100 runs, or only at the end if at_end is set.
 struct LoggingTensorOptions {
   std::vector<std::string> tensors = {"loss", "step"};  // in this order
-  // Instead, with tags of their own, {tag, tensor}: sorted by tag, as TensorFlow does with a dict.
+  // Instead of `tensors`: {tag, tensor} pairs, sorted by tag, as TensorFlow sorts a dict.
   std::map<std::string, std::string> tagged_tensors = {};
-  // Makes the line, instead of all that.
+  // Makes the whole line, instead of both.
   std::function<std::string(const RunValues&)> formatter = {};
   std::optional<int64_t> every_n_iter;
   std::optional<absl::Duration> every;
@@ -104,8 +105,8 @@ struct LoggingTensorOptions {
 };
 std::shared_ptr<SessionHook> LoggingTensor(const LoggingTensorOptions& options = {});
 
-// A loss that isn't a number: an error (OutOfRange would be a clean end, so Internal: "NaN loss during training."), or
-// a stop without one.
+// Ends training when the loss isn't a number: with an error (Internal, "NaN loss during training."; OutOfRange would be
+// a clean end), or with a stop without one.
 struct NanTensorOptions {
   std::string tensor = "loss";  // as in LoggingTensor; a run without it is InvalidArgument
   bool fail_on_nan_loss = true;

@@ -86,7 +86,7 @@ TEST(StopAtStepTest, LastStep) {
   EXPECT_FALSE(driver.Run(8));
   EXPECT_FALSE(driver.Run(9));
   EXPECT_TRUE(driver.Run(10));
-  EXPECT_TRUE(driver.Run(15)) << "others may have moved it beyond";
+  EXPECT_TRUE(driver.Run(15)) << "other workers may have moved the step beyond 10";
 }
 
 TEST(StopAtStepTest, WhereTheLastStepIsReachedAlreadyTheSessionStopsAtItsCreation) {
@@ -213,7 +213,7 @@ TEST(LoggingTensorTest, AtTheEndOnly) {
               ElementsAre("loss = 0.5, step = 250"));
 }
 
-// Counts its own runs, whatever the global step does.
+// Counts its own runs, not global steps.
 TEST(LoggingTensorTest, CountsLocalIterations) {
   Driver driver(LoggingTensor({.tensors = {"step"}, .every_n_iter = 2}));
   EXPECT_THAT(Logged([&] {
@@ -280,7 +280,7 @@ TEST_F(SummaryHooksTest, StepCounterMeasuresTheGlobalStepNotItsOwnRuns) {
   Driver driver(StepCounter({.every_n_steps = 100}));
   driver.summaries = writer_.get();
   const auto lines = Logged([&] {
-    for (int64_t step = 50; step <= 350; step += 50) {  // others train too
+    for (int64_t step = 50; step <= 350; step += 50) {  // other workers train, too
       driver.Run(step);
       driver.now += absl::Milliseconds(500);
     }

@@ -1,5 +1,5 @@
-// Says which learning rate the rule has come to: `learning_rate = 0.05, step = 101` in the log and, where there are
-// summaries, as the scalar "learning_rate".
+// Shows the rule's current learning rate: as `learning_rate = 0.05, step = 101` in the log and, if there are summaries,
+// as the scalar "learning_rate".
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace muster {
 
-// After the first run, then every so many global steps or so much time, not both; neither: every 100. The schedule is
-// evaluated at the global step that the run has reached: the rate of the next update. Groups of variables with rules of
-// their own are "learning_rate/NAME", by the first name (or pattern) of the group; rules without a rate (add) are left
-// out.
+// Logs after the first run, then every so many global steps or so much time, not both; default: every 100 steps. The
+// schedule is evaluated at the global step that the run has reached, which is the rate of the next update. Groups of
+// variables with rules of their own are "learning_rate/NAME", by the first name (or pattern) of the group; rules
+// without a rate (add) are left out.
 struct LearningRateLoggerOptions {
   std::optional<int64_t> every_n_steps;
   std::optional<absl::Duration> every;

@@ -52,7 +52,7 @@ class LoggingTensorHook final : public SessionHook {
     std::vector<std::string> words;
     for (const auto& [tag, name] : tensors_) {
       ASSIGN_OR_RETURN(const double value, FindTensor("LoggingTensor", values, name));
-      // Whole numbers (steps) in full: %.8g would print the hundred-millionth step as 1e+08.
+      // Prints whole numbers (steps) in full: %.8g would print the hundred-millionth step as 1e+08.
       words.push_back(value == std::trunc(value) && std::abs(value) < 1e15 ? absl::StrFormat("%s = %.0f", tag, value)
                                                                            : absl::StrFormat("%s = %.8g", tag, value));
     }

@@ -1,4 +1,5 @@
-// What the hooks share: the timer made from an "every so many or so often" pair of options, and a run's value by name.
+// What the hooks share: a timer made from a pair of options "every so many steps or so much time", and finding a run's
+// value by name.
 #pragma once
 
 #include <optional>
@@ -12,8 +13,8 @@
 
 namespace muster {
 
-// InvalidArgument, which names the hook, unless exactly one is given and it is positive; `names`: what the two are
-// called.
+// Makes a timer from the two options, which error texts call `names`. InvalidArgument, naming the hook, unless exactly
+// one is given and it is positive.
 inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const char* hook, const std::optional<int64_t>& steps,
                                                    const std::optional<absl::Duration>& interval, const char* names) {
   if (steps.has_value() == interval.has_value())
@@ -23,7 +24,7 @@ inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const char* hook, const std::
   return steps ? SecondOrStepTimer::EverySteps(*steps) : SecondOrStepTimer::Every(*interval);
 }
 
-// The same where there is a default: `usual` steps if neither is given.
+// The same with a default: every `usual` steps if neither is given.
 inline absl::StatusOr<SecondOrStepTimer> MakeTimerOr(const char* hook, int64_t usual,
                                                      const std::optional<int64_t>& steps,
                                                      const std::optional<absl::Duration>& interval, const char* names) {
@@ -32,7 +33,8 @@ inline absl::StatusOr<SecondOrStepTimer> MakeTimerOr(const char* hook, int64_t u
   return MakeTimer(hook, steps, interval, names);
 }
 
-// InvalidArgument, which names the hook and what the step has, if it has no such value.
+// Returns the run's value `name`. InvalidArgument, naming the hook and the values that the step has, if there is no
+// such value.
 inline absl::StatusOr<double> FindTensor(const char* hook, const RunValues& values, const std::string& name) {
   double value;
   if (values.Find(name, &value)) return value;

@@ -41,7 +41,7 @@ class ProfilerHook final : public SessionHook {
   }
   absl::Status BeforeRun(RunContext& context) override {
     const SessionContext& session = context.session();
-    // Only now is the step before, with all that its hooks did, over.
+    // Only now is the previous step over, with everything its hooks did.
     if (recording_ && complete_) RETURN_IF_ERROR(Save(session));
     if (!recording_ && Wanted(session)) {
       session.tracer->BeginCapture();
@@ -89,10 +89,10 @@ class ProfilerHook final : public SessionHook {
   }
 
   const ProfilerOptions options_;
-  absl::StatusOr<SecondOrStepTimer> timer_;  // an error where there is a range of steps
+  absl::StatusOr<SecondOrStepTimer> timer_;  // an error if a range of steps is given
   std::shared_ptr<const void> claim_;
   bool recording_ = false;
-  bool complete_ = false;  // all that was asked for is recorded, but not saved
+  bool complete_ = false;  // everything requested is recorded, but not saved
   int64_t first_recorded_ = -1;
   int64_t last_recorded_ = -1;
 };

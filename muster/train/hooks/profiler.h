@@ -1,5 +1,6 @@
-// A trace of a few steps of this process, in Chrome's format for chrome://tracing and ui.perfetto.dev (TensorFlow's
-// ProfilerHook): what its threads did, as docs/observe.md describes it, whether the run as a whole is traced or not.
+// Traces a few steps of this process, in Chrome's format for chrome://tracing and ui.perfetto.dev (TensorFlow's
+// ProfilerHook). The trace shows what the threads did, as docs/observe.md describes it, whether the run as a whole is
+// traced or not.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,11 @@ struct ProfilerOptions {
   std::optional<int64_t> last_step;
   std::optional<int64_t> save_steps;
   std::optional<absl::Duration> save_interval;
-  std::string output_dir;  // is created; empty: the current folder
+  std::string output_dir;  // created if missing; empty: the current folder
 };
 
-// FailedPrecondition when the session is created: it has another Profiler already, for one records at a time. A file
-// that can't be written is an error of the run.
+// FailedPrecondition when the session is created: it has another Profiler already, and only one can record at a time.
+// If a file can't be written, the run fails.
 std::shared_ptr<SessionHook> Profiler(const ProfilerOptions& options);
 
 }  // namespace muster

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A session with a tracer that writes nothing by itself, as that of a process without --trace.
+// A session with a tracer that writes nothing automatically, as in a process without --trace.
 class ProfilerTest : public ::testing::Test {
  protected:
   std::unique_ptr<Session> MakeSession(std::vector<std::shared_ptr<SessionHook>> hooks) {
@@ -41,7 +41,7 @@ class ProfilerTest : public ::testing::Test {
   std::vector<std::string> Files() {
     return store_.files.ListDirectory("profiles").value_or(std::vector<std::string>());
   }
-  // The steps (the global step that was known when each began), and how often each activity occurs.
+  // The steps (by the global step known when each began), and how often each activity occurs.
   struct Timeline {
     std::vector<int64_t> steps;
     std::map<std::string, int> events;
@@ -76,7 +76,7 @@ TEST_F(ProfilerTest, ARangeOfStepsIsOneFile) {
   ASSERT_EQ(session->Close(), absl::OkStatus());
   EXPECT_THAT(Files(), ElementsAre("timeline-3-5.json"));
   const Timeline timeline = Read("timeline-3-5.json");
-  // The first step's own BeforeRun has begun before, and is in it: so is the whole of each of the three.
+  // The first step's BeforeRun began earlier, and is included: so each of the three steps is complete.
   EXPECT_THAT(timeline.steps, ElementsAre(2, 3, 4));
   EXPECT_EQ(timeline.events.at("compute"), 3);
   EXPECT_GE(timeline.events.at("hooks"), 6);

@@ -19,7 +19,7 @@ namespace {
 constexpr int kUsualWidth = 80;
 constexpr int kLongestBar = 40;
 constexpr int kShortestBar = 5;
-// Back to the line's beginning, and the line is empty.
+// Returns to the beginning of the line and clears it.
 constexpr char kClearLine[] = "\r\x1b[K";
 
 int WidthOfStandardError() {
@@ -75,12 +75,12 @@ class ProgressBarHook final : public SessionHook {
     const std::string percent = absl::StrFormat("%3d%%", static_cast<int>(100 * done));
     const std::string rest = Numbers();
     if (!terminal_.is_terminal) return LogInfo(percent, " ", rest);
-    // A line that is as wide as the terminal would go on in the next one.
+    // A line as wide as the terminal would wrap into the next one.
     const int room = terminal_.width() - 1;
     const int bar = std::min(kLongestBar, room - static_cast<int>(percent.size() + rest.size()) - 4);
     std::string line = absl::StrCat(percent, " ", bar < kShortestBar ? "" : absl::StrCat(Bar(done, bar), " "), rest);
     line.resize(std::min(line.size(), static_cast<size_t>(std::max(room, 0))));
-    // The cursor waits at the line's beginning: on a terminal a log line (base/log.cc) clears from there on.
+    // The cursor stays at the beginning of the line: on a terminal a log line (base/log.cc) clears from there on.
     terminal_.write(absl::StrCat(kClearLine, line, "\r"));
     line_open_ = true;
   }

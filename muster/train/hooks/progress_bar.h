@@ -1,6 +1,6 @@
-// How far training is, for whoever watches: on a terminal one line that changes in place,
+// Shows how far training is. On a terminal: one line that changes in place,
 //    42% [========>           ] 420/1000  12.3 steps/s  ETA 0:47  loss 0.25
-// elsewhere (a file, a pipe, `muster run`) the same without the bar as a log line now and then.
+// Elsewhere (a file, a pipe, `muster run`): the same without the bar, as a log line now and then.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace muster {
 
-// Where the bar is drawn. Not owned by anybody in particular: a test hands in its own.
+// Where the bar is drawn. A test passes its own.
 struct Terminal {
   bool is_terminal = false;
   std::function<int()> width;  // in columns; asked before each line
@@ -23,16 +23,17 @@ struct Terminal {
 // The process's stderr.
 Terminal StandardError();
 
-// Global steps, whoever makes them: exactly one of `last_step`, and `num_steps` after the step at which the session was
-// created first (as StopAtStep). The rate is that since the session was (re)created.
+// The target, in global steps whichever worker makes them: exactly one of `last_step`, and `num_steps` after the step
+// at which the session was first created (as StopAtStep). The rate shown is the average since the session was
+// (re)created.
 struct ProgressBarOptions {
   std::optional<int64_t> last_step;
   std::optional<int64_t> num_steps;
-  absl::Duration redraw = absl::Milliseconds(100);  // on a terminal, at most so often
+  absl::Duration redraw = absl::Milliseconds(100);  // on a terminal, at most this often
   absl::Duration log_every = absl::Seconds(30);     // elsewhere
   std::optional<Terminal> terminal;                 // unset: StandardError()
 };
-// The line on a terminal ends with a newline when the session ends, in order or not.
+// On a terminal, the line ends with a newline when the session ends, with or without an error.
 std::shared_ptr<SessionHook> ProgressBar(const ProgressBarOptions& options);
 
 }  // namespace muster

@@ -44,7 +44,7 @@ TEST_F(ProgressBarTest, OneLineThatChangesInPlaceAndEndsWithANewline) {
   driver.now += absl::Seconds(1);
   EXPECT_EQ(written_.size(), 2u) << "not more often than ten times a second";
   ASSERT_EQ(driver.End(100), absl::OkStatus());
-  // Of 80 columns 79 are used, and the bar takes what is left, 40 at most.
+  // Uses 79 of 80 columns; the bar takes what is left, 40 at most.
   const std::string half = "\r\x1b[K 50% [" + std::string(15, '=') + ">" + std::string(14, ' ') +
                            "] 50/100  10.0 steps/s  ETA 0:05  loss 0.25\r";
   EXPECT_THAT(written_,
@@ -103,7 +103,7 @@ TEST_F(ProgressBarTest, ExactlyOneOfTheTwoIsGiven) {
   EXPECT_TRUE(absl::IsInvalidArgument(ProgressBar({.last_step = 1, .num_steps = 1})->Begin()));
 }
 
-// With a pseudoterminal for stderr.
+// Replaces stderr by a pseudoterminal.
 class StandardErrorTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -128,12 +128,12 @@ class StandardErrorTest : public ::testing::Test {
     const winsize size{.ws_row = 24, .ws_col = static_cast<unsigned short>(columns), .ws_xpixel = 0, .ws_ypixel = 0};
     ASSERT_EQ(ioctl(screen_, TIOCSWINSZ, &size), 0);
   }
-  // All that was written; stderr is the test's own again.
+  // Returns everything written, and gives the test its own stderr back.
   std::string Shown() {
     GiveBack();
     std::string shown;
     char bytes[4096];
-    // Nobody has the terminal open any more: what it still holds comes, and then an error.
+    // The terminal isn't open anywhere any more: its remaining bytes come, then an error.
     for (ssize_t got; (got = read(screen_, bytes, sizeof bytes)) > 0;) shown.append(bytes, static_cast<size_t>(got));
     return shown;
   }
@@ -146,7 +146,7 @@ class StandardErrorTest : public ::testing::Test {
   }
 
   int screen_ = -1;
-  int own_ = -1;  // -1: in its place
+  int own_ = -1;  // -1: restored
 };
 
 TEST_F(StandardErrorTest, ABarIsAsWideAsTheTerminalThatItIsOn) {

@@ -1,5 +1,5 @@
-// What of a run goes into the event file, for all who write it: the SummarySaver hook and Supervisor. Used by the
-// thread that runs the steps.
+// What the event file contains about a run, shared by its two writers: the SummarySaver hook and Supervisor. Used by
+// the thread that runs the steps.
 #pragma once
 
 #include <string>
@@ -12,16 +12,17 @@
 
 namespace muster {
 
-// The loss and all that the program registered, as an encoded `Summary`. The program's own "loss" takes its place.
+// Returns the loss and everything the program registered, as an encoded `Summary`. The program's own "loss" replaces
+// the loss.
 std::string SummaryOf(const RunValues& values);
 
 // Hyperparameters and graph belong to the whole run: they are written once, with step 0, which is before every START,
 // so that no restart drops them.
 class WholeRunSummary {
  public:
-  // What of `summaries` isn't written yet.
+  // Writes those of `summaries` that aren't written yet.
   [[nodiscard]] absl::Status Write(EventFileWriter& writer, const StepSummaries& summaries);
-  // The run has ended well, at `now`: for the row of its hyperparameters, if it has one.
+  // Records that the run has ended well, at `now`, in the row of its hyperparameters, if it has one.
   [[nodiscard]] absl::Status End(EventFileWriter& writer, absl::Time now) const;
 
  private:

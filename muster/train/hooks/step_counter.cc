@@ -8,9 +8,10 @@
 namespace muster {
 namespace {
 
-// TensorFlow warns once the global step has not moved for so many of its own checks. Here so many updates are missing.
+// TensorFlow warns once the global step hasn't moved for this many of its own checks; here, once this many updates are
+// missing.
 constexpr int64_t kStandingStillBeforeWarning = 20;
-// … and here again after so many more.
+// The warning is repeated after this many more.
 constexpr int64_t kRunsBetweenWarnings = 1000;
 
 class StepCounterHook final : public SessionHook {
@@ -39,7 +40,7 @@ class StepCounterHook final : public SessionHook {
     const int64_t since = still_ - kStandingStillBeforeWarning * window;
     if (since < 0 || since % (kRunsBetweenWarnings * window) != 0) return;
     LogWarning("the global step has not moved for ", still_, " runs (it stands at ", step,
-               "); with LocalVariables: no push in the run");
+               "); with LocalVariables, the run makes no push");
   }
 
   absl::StatusOr<SecondOrStepTimer> timer_;

@@ -30,7 +30,7 @@ class SummarySaverHook final : public SessionHook {
 
   absl::Status BeforeRun(RunContext& context) override {
     const SessionContext& session = context.session();
-    // An earlier checkpoint was loaded in between (Session::Restore).
+    // An earlier checkpoint was loaded meanwhile (Session::Restore).
     if (session.global_step < last_step_) RETURN_IF_ERROR(BeginAt(*session.summaries, session.global_step + 1));
     requested_ = !saved_ || timer_->ShouldTriggerForStep(session.global_step + 1, session.now);
     if (requested_) context.WantSummaries();
@@ -56,8 +56,8 @@ class SummarySaverHook final : public SessionHook {
   }
 
  private:
-  // What the directory holds of `step` and later is of a life that ended: TensorBoard drops it, and the first run after
-  // that saves.
+  // The directory's events of `step` and later belong to a life that has ended: TensorBoard drops them, and the first
+  // run after that writes its summaries.
   absl::Status BeginAt(EventFileWriter& writer, int64_t step) {
     if (step <= last_step_) saved_ = false;
     last_step_ = step - 1;
@@ -75,7 +75,7 @@ class SummarySaverHook final : public SessionHook {
 
   const SummarySaverOptions options_;
   absl::StatusOr<SecondOrStepTimer> timer_;
-  bool requested_ = false;  // for the run that is under way
+  bool requested_ = false;  // for the current run
   bool saved_ = false;
   int64_t last_step_ = -1;
   WholeRunSummary whole_run_;

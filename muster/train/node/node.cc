@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const TaskConfig& task, NodeO
   if (options.threads < 0)
     return absl::InvalidArgumentError(
         absl::StrCat("NodeOptions::threads is ", options.threads, "; accepted: 0, by the cores of this host, or more"));
-  // First of all, as threads inherit it.
+  // Must come first, because threads inherit it.
   if (options.flush_denormals) FlushDenormals();
   auto node = std::unique_ptr<Node>(new Node(task, std::move(options)));
   RETURN_IF_ERROR(node->StartObserving());
@@ -106,10 +106,10 @@ absl::Status Node::StartLocalStore() {
   background_ = std::make_unique<BackgroundThread>();
   if (HasOwnCopy() && (options_.apply != ApplyChoice::kAuto || options_.wire.narrow()))
     LogWarning(
-        "who applies, and the precision on the wire, can be chosen with ps alone: here each worker updates its own "
-        "copy of the model, in fp32");
+        "the options for who applies updates and for the precision on the wire have no effect without ps: each worker "
+        "updates its own copy of the model, in fp32");
   if (ApplyOfClient() != ApplyChoice::kServer) port_ = ArenaPort::OpenOrWarn();
-  // This process is its only client: however long it thinks between two steps, it is alive.
+  // This process is the store's only client: it is alive, however long it takes between two steps.
   const LeaseOptions never_lost = {.lease = absl::InfiniteDuration(), .abandoned_after = absl::InfiniteDuration()};
   work_ = std::make_shared<WorkQueue>(/*clients=*/1);
   local_store_ = std::make_unique<StoreService>(
@@ -179,20 +179,20 @@ SessionPlace Node::MakeSessionPlace() const {
 
 absl::Status Node::Join() {
   if (!ps_)
-    return absl::FailedPreconditionError(absl::StrCat(task_.task().ToString(), " is no ps and has nothing to serve"));
+    return absl::FailedPreconditionError(absl::StrCat(task_.task().ToString(), " isn't a ps and has nothing to serve"));
   return ps_->Join();
 }
 
-// A second session would train nothing, as the ps know this task as done, or its end would be the first one's.
+// A second session would train nothing, as the ps know this task as done, or its end would also end the first one.
 absl::Status Node::CheckFirstSession() const {
   const bool open = !session_.expired();
   const bool ended = metrics_.state.value() == static_cast<double>(TrainingState::kEnded);
   if (!open && !ended) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "this server has had its session: ", ended ? "training of this job has ended with it" : "it is still open",
-      ". One session a server; ",
-      task_.distributed() ? "the next one is another start of the job's processes, or of their servers"
-                          : "make another Server, a Replica and a Trainer for the next one"));
+      ". One session per server; ",
+      task_.distributed() ? "for the next one, start the job's processes, or their servers, again"
+                          : "for the next one, make another Server, Replica and Trainer"));
 }
 
 absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {

@@ -1,5 +1,5 @@
-// One process of a cluster in its role: a ps serves, a worker has a client to every ps, one process alone has a store
-// of its own. What the façade's Server wraps; torch-free. Used by one thread.
+// One process of a cluster in its role: a ps serves, a worker has a client for every ps, and a process without a
+// cluster has a store of its own. The façade's Server wraps it; torch-free. Used by one thread.
 #pragma once
 
 #include <functional>
@@ -34,23 +34,23 @@ struct NodeOptions {
   LeaseOptions lease;
   // How long a ps may be out of reach before the session fails with Unavailable (exit code 138).
   absl::Duration patience = absl::Seconds(60);
-  // … and how long once Ctrl-C or SIGTERM has come (exit code 130).
+  // The same once Ctrl-C or SIGTERM has arrived (exit code 130).
   absl::Duration stop_patience = absl::Seconds(5);
-  // Who applies this worker's updates. On a ps: kServer keeps its memory to itself.
+  // Which process applies this worker's updates. On a ps, kServer keeps its memory to itself.
   ApplyChoice apply = ApplyChoice::kAuto;
-  // With ps (or workers) on this host.
+  // For connections with ps (or workers) on this host.
   TransportChoice transport = TransportChoice::kAuto;
-  // In which precision gradients and parameters travel when the ps apply.
+  // The precision in which gradients and parameters travel when the ps apply the updates.
   WireOptions wire = {};
-  // A ps: MUSTER_ARENA_FD of its environment; empty: memory of its own, which it loses when it is killed.
+  // On a ps: MUSTER_ARENA_FD of its environment. Empty: private memory, which is lost when the ps is killed.
   std::string arena_fd;
-  // Numbers below 1.2e-38 count as zero on the thread that makes the node (base/flush_denormals.h).
+  // On the thread that creates the node, numbers below 1.2e-38 count as zero (base/flush_denormals.h).
   bool flush_denormals = true;
-  // Of a process that computes: how many torch uses; 0: by the cores and the cluster's tasks on this host.
+  // How many threads torch uses in a process that computes; 0: by the cores and the cluster's tasks on this host.
   int threads = 0;
-  // … and what torch is to compute on; unset: the task's (--device). A ps has no use for it.
+  // The device on which torch computes; unset: the task's (--device). Unused on a ps.
   std::optional<ComputeDevice> device = std::nullopt;
-  ArenaProbe* probe = nullptr;  // of tests and benches, for direct apply
+  ArenaProbe* probe = nullptr;  // for tests and benches of direct apply
   size_t part_bytes = StoreClientOptions().part_bytes;
 };
 
@@ -58,80 +58,82 @@ struct NodeOptions {
 struct QueueOptions {
   uint64_t capacity = 0;                   // elements; at least 1
   std::vector<QueueComponent> components;  // what an element consists of
-  std::optional<int> ps;                   // who keeps it; unset: by a hash of the name
-  // How long opening it may take: a ps that is being started comes late.
+  std::optional<int> ps;                   // the ps that keeps it; unset: by a hash of the name
+  // How long opening it may take: a ps may still be starting.
   absl::Duration open_timeout = absl::Seconds(60);
 };
 
-// The rows of every epoch, shared out among the workers that train (docs/work_queue.md).
+// The rows of every epoch, divided among the workers that train (docs/work_queue.md).
 struct WorkQueueOptions {
   int64_t rows = 0;
-  int64_t rows_per_unit = 0;  // a batch
+  int64_t rows_per_unit = 0;  // the size of a batch
   int64_t epochs = 1;         // 0: for ever
 };
 
 class Node {
  public:
-  // A ps listens from here on, and the task's status page is there and its trace begins, if the task says so.
-  // AlreadyExists: its port is in use. InvalidArgument: the status page's is; the trace can't be written.
+  // From here on a ps listens, and if the task asks for them the status page is served and the trace begins.
+  // AlreadyExists: its port is in use. InvalidArgument: the status page's port is in use; the trace can't be written.
   static absl::StatusOr<std::unique_ptr<Node>> Create(const TaskConfig& task, NodeOptions options);
   ~Node();
 
   const TaskConfig& task() const { return task_; }
 
-  // "muster://host:port" of this task; empty where one process is all, and for an evaluator.
+  // "muster://host:port" of this task; empty for a process without a cluster, and for an evaluator.
   std::string Target() const;
-  // Device strings of what this process computes on: the CPU, then the GPU if it was told of one (ComputeOn).
+  // Device strings of what this process computes on: the CPU, then the GPU if ComputeOn has set one.
   std::vector<std::string> Devices() const;
 
-  // ps: serves until training has ended. FailedPrecondition on any other task: only a ps serves.
+  // On a ps: serves until training has ended. FailedPrecondition on any other task: only a ps serves.
   [[nodiscard]] absl::Status Join();
 
-  // What a session trains; the algorithm must outlive the session.
+  // Sets what a session trains; the algorithm must outlive the session.
   void SetAlgorithm(Algorithm* algorithm) { algorithm_ = algorithm; }
 
-  // For one session: FailedPrecondition while it is alive, and once it has told the ps that this task is done (one that
-  // failed and was left without Close may have a successor). FailedPrecondition: no algorithm yet; a ps or an
-  // evaluator. IsWrongConfiguration: an algorithm that trains on ps in
-  // a cluster without, or the other way round.
+  // What one session stands on. FailedPrecondition: a session is open, or one has told the ps that this task is done (a
+  // session that failed and was left without Close may have a successor); there is no algorithm yet; this is a ps or an
+  // evaluator. IsWrongConfiguration: an algorithm that trains on ps in a cluster without, or the other way round.
   absl::StatusOr<SessionEnvironment> MakeSessionEnvironment();
 
-  // This worker as a rank among all that train, the chief being rank 0. FailedPrecondition: the cluster doesn't say
-  // where every worker is.
+  // This worker as a rank among all that train; the chief is rank 0. FailedPrecondition: the cluster doesn't name every
+  // worker's address.
   absl::StatusOr<GroupOptions> MakeGroupOptions() const;
 
-  // What the options or the task ask for. Whether there is one is for who knows torch to say.
+  // The device that the options or the task ask for. Only code that knows torch can tell whether it exists.
   const ComputeDevice& asked_device() const { return options_.device ? *options_.device : task_.device(); }
-  // What this process computes on from now on; the session's log and Devices say so.
+  // Sets what this process computes on from now on; the session's log and Devices show it.
   void ComputeOn(const ComputeDevice& device) { device_ = device; }
 
-  // The queue of that name; the first who opens it makes it. Blocks. The handle is for all threads, and must not
-  // outlive the node. Errors of QueueClient; IsWrongConfiguration: a cluster without ps has nobody who keeps queues.
+  // Opens the queue of that name; the first process that opens it creates it. Blocks. The handle is for all threads,
+  // and must not outlive the node. Errors of QueueClient; IsWrongConfiguration: a cluster without ps has no task that
+  // keeps queues.
   absl::StatusOr<std::unique_ptr<QueueHandle>> OpenQueue(const std::string& name, const QueueOptions& options);
 
-  // This worker's end of the job's work queue; the same in every worker. It must not outlive the node. Nothing blocks
-  // yet. InvalidArgument: options that none accepts. FailedPrecondition: this process has opened one; it doesn't train.
-  // IsWrongConfiguration: a cluster without ps has nobody who shares out (Dataset::Shard needs nobody).
+  // This worker's end of the job's work queue; call it equally in every worker. It must not outlive the node. Doesn't
+  // block yet. InvalidArgument: options that are never accepted. FailedPrecondition: this process has opened one
+  // already; this task doesn't train. IsWrongConfiguration: a cluster without ps has no task that divides the work (use
+  // Dataset::Shard instead, which needs none).
   absl::StatusOr<std::shared_ptr<WorkSource>> OpenWorkQueue(const std::string& name, const WorkQueueOptions& options);
 
-  // How many ps hold the variables: 1 where one process is all, and without ps (a store of this worker's own).
+  // How many ps hold the variables: 1 for a process without a cluster and in a cluster without ps (each has a store of
+  // its own).
   int num_ps() const;
-  // The status page of every ps, JSON.
+  // The status page of every ps, as JSON.
   absl::StatusOr<std::vector<std::string>> PsStatus();
 
  private:
   explicit Node(const TaskConfig& task, NodeOptions options);
   SessionPlace MakeSessionPlace() const;
-  // FailedPrecondition: one is open, or it has ended this task's training.
+  // FailedPrecondition: a session is open, or one has ended this task's training.
   [[nodiscard]] absl::Status CheckFirstSession() const;
   [[nodiscard]] absl::Status StartObserving();
   [[nodiscard]] absl::Status StartPs();
   [[nodiscard]] absl::Status StartLocalStore();
   void StartClient(std::vector<std::string> ps_addresses);
   void StartHeartbeats();
-  // One of several workers without ps, each of which has a store of its own that nobody else updates.
+  // True for one of several workers without ps: each has a store of its own that no other task updates.
   bool HasOwnCopy() const;
-  // What the options say, where there is something to choose.
+  // The options' choices where there is a choice, the only possible ones elsewhere.
   ApplyChoice ApplyOfClient() const;
   WireOptions WireOfClient() const;
 
@@ -146,16 +148,16 @@ class Node {
   const absl::Time started_;
   TrainingMetrics metrics_;
   std::unique_ptr<Tracer> tracer_;
-  Track* training_ = nullptr;                // of the training thread; the tracer's
+  Track* training_ = nullptr;                // the training thread's; owned by the tracer
   std::unique_ptr<ClockProbe> clock_probe_;  // where the trace needs one
 
-  // A ps.
+  // On a ps.
   std::unique_ptr<PsServer> ps_;
 
-  // Everyone else. In this order: what is destroyed first stops using what stands above it.
+  // On all other tasks, in this order: what is destroyed first stops using what stands above it.
   TcpEventLoop loop_;
   std::unique_ptr<StopSignal> stop_signal_;
-  std::unique_ptr<BackgroundThread> background_;  // of the local store
+  std::unique_ptr<BackgroundThread> background_;  // the local store's
   std::unique_ptr<ArenaPort> port_;               // likewise
   LoopbackNetwork network_;
   std::unique_ptr<Transport> transport_;
@@ -165,8 +167,8 @@ class Node {
   std::unique_ptr<LeaseKeeper> lease_keeper_;
   std::shared_ptr<WorkQueue> work_;              // the local store's
   std::shared_ptr<WorkTally> tally_;             // once a work queue is opened
-  std::unique_ptr<LocalQueues> queues_;          // of a process that is all, once one is opened
-  std::unique_ptr<StatusServer> status_server_;  // of everyone but a ps, which has its own
+  std::unique_ptr<LocalQueues> queues_;          // in a process without a cluster, once one is opened
+  std::unique_ptr<StatusServer> status_server_;  // on all tasks but a ps, which has its own
 };
 
 }  // namespace muster

@@ -42,7 +42,7 @@ TaskConfig Task(const std::string& cluster, const std::string& type, int index) 
   return task.value_or(TaskConfig());
 }
 
-// One process alone, trained until `last_step`; returns where it ended.
+// Trains one process alone until `last_step`; returns the global step at which it ended.
 int64_t TrainAlone(QuadraticSource& source, const SessionOptions& options, int64_t last_step) {
   const auto node = Node::Create(TaskConfig(), {});
   EXPECT_TRUE(node.ok()) << node.status();
@@ -63,10 +63,10 @@ int64_t TrainAlone(QuadraticSource& source, const SessionOptions& options, int64
 }
 
 #if defined(__x86_64__)
-// On a thread of its own: it stays so.
+// Runs on a thread of its own, because the mode stays set.
 TEST(NodeTest, TakesTheSmallestNumbersForZeroUnlessTold) {
   std::thread([] {
-    _mm_setcsr(0x1f80);  // as a process begins: a thread takes over what the tests before have left
+    _mm_setcsr(0x1f80);  // as when a process starts: a thread inherits what earlier tests have left
     ASSERT_TRUE(Node::Create(TaskConfig(), {.flush_denormals = false}).ok());
     EXPECT_FALSE(FlushesDenormals());
     ASSERT_TRUE(Node::Create(TaskConfig(), {}).ok());
@@ -97,7 +97,7 @@ TEST(NodeTest, OneProcessAloneSavesAndGoesOn) {
   ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
 }
 
-// Of 9 rows in units of 2, `units` at most; the first row of each.
+// Trains on at most `units` units of 9 rows in units of 2; returns the first row of each.
 std::vector<int64_t> TrainOnShares(const std::string& directory, size_t units) {
   std::vector<int64_t> begins;
   QuadraticSource source(kVariables);
@@ -118,7 +118,7 @@ std::vector<int64_t> TrainOnShares(const std::string& directory, size_t units) {
     EXPECT_EQ((*work)->Done(), absl::OkStatus());
     begins.push_back((*unit)->begin);
   }
-  // Made ready, and never trained on.
+  // A unit that is prepared but never trained on.
   if (units < 5) {
     EXPECT_TRUE((*work)->Take().ok());
   }
@@ -204,7 +204,7 @@ TEST(NodeTest, APsSaysThatAGpuIsNotForIt) {
     TcpEventLoop loop;
     TcpTransport transport(loop);
     ScriptedHandler handler;
-    address = (*transport.Listen("127.0.0.1:0", handler))->address();  // free from here on
+    address = (*transport.Listen("127.0.0.1:0", handler))->address();  // the port is free from here on
   }
   const TaskConfig ps = Task(absl::StrCat(R"({"worker": ["127.0.0.1:1"], "ps": [")", address, R"("]})"), "ps", 0);
   ::testing::internal::CaptureStderr();
@@ -238,11 +238,11 @@ TEST(NodeTest, AServerHasOneSession) {
     Session left(*node->MakeSessionEnvironment(), {}, {});
     const absl::Status open = node->MakeSessionEnvironment().status();
     EXPECT_TRUE(absl::IsFailedPrecondition(open)) << open;
-    EXPECT_THAT(Message(open), HasSubstr("it is still open. One session a server"));
+    EXPECT_THAT(Message(open), HasSubstr("it is still open. One session per server"));
     ASSERT_EQ(left.Start(), absl::OkStatus());
     ASSERT_EQ(left.Run(), absl::OkStatus());
   }
-  // One that was left by an error may have a successor.
+  // A session that an error ended may have a successor.
   {
     Session closed(*node->MakeSessionEnvironment(), {}, {});
     ASSERT_EQ(closed.Start(), absl::OkStatus());

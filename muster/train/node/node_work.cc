@@ -13,12 +13,12 @@
 namespace muster {
 namespace {
 
-// A client with a loop and a connection of its own, for the thread that makes batches ready.
+// A client with a loop and a connection of its own, for the thread that prepares batches.
 class RemoteWork final : public WorkSource {
  public:
   RemoteWork(const JobToken& token, const std::string& address, WorkSpec spec, std::shared_ptr<WorkTally> tally,
              WorkQueueClientOptions options)
-      // A question is so small that memory for it doesn't pay.
+      // The requests are so small that shared memory doesn't pay.
       : transport_(loop_, token, TcpOptions{.shared_memory = {.enabled = false}}),
         client_(transport_, address, std::move(spec), std::move(tally), std::move(options)) {}
 
@@ -44,10 +44,10 @@ absl::StatusOr<std::shared_ptr<WorkSource>> Node::OpenWorkQueue(const std::strin
     return absl::FailedPreconditionError(
         absl::StrCat("work queue '", name, "': ", self, " does not train, and takes no part of the work"));
   if (HasOwnCopy())
-    return WrongConfigurationError(
-        absl::StrCat("work queue '", name,
-                     "' needs ps 0, which shares out and knows who is alive, and this cluster has no ps: add a 'ps' "
-                     "job, or give each worker its part by Dataset::Shard"));
+    return WrongConfigurationError(absl::StrCat(
+        "work queue '", name,
+        "' needs ps 0, which divides the work and knows who is alive, and this cluster has no ps: add a 'ps' "
+        "job, or give each worker its part by Dataset::Shard"));
   if (tally_ != nullptr)
     return absl::FailedPreconditionError(
         absl::StrCat("work queue '", name, "': ", self, " has opened a work queue; a job has one"));

@@ -1,5 +1,5 @@
-// What the death of a worker costs where there is no ps (AllReduce): all workers are started again from the newest
-// checkpoint, and what came after it is lost. Says so while somebody still knows at which step training was.
+// Says what the death of a worker costs if there is no ps (AllReduce): all workers are started again from the newest
+// checkpoint, and the steps since then are lost. Said while a process still knows at which step training was.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// `why`, an Unavailable, with how many of `global_step` steps no checkpoint of `checkpoint_dir` has (empty: there is
-// none), and where training will go on. The checkpoints are the chief's: another task that sees none there, or has no
-// checkpoint_dir, doesn't know how many there are.
+// Returns `why`, an Unavailable, extended by how many of `global_step` steps are in no checkpoint of `checkpoint_dir`
+// (empty: there is none), and from where training will resume. The checkpoints are the chief's: another task that sees
+// none there, or has no checkpoint_dir, doesn't know the number.
 [[nodiscard]] absl::Status NamingLostSteps(const absl::Status& why, FileSystem& files,
                                            const std::string& checkpoint_dir, int64_t global_step, bool is_chief);
 

@@ -13,10 +13,10 @@
 namespace muster {
 namespace {
 
-// Of a save that something came in between; the next time to save isn't far.
+// How often to attempt a save that is interrupted (a ps restarted, say). Few, because the next scheduled save is near.
 constexpr int kAttempts = 3;
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-// Among the extras, but none of the session's: it belongs to the values.
+// A name among the extras that isn't the session's: it belongs to the values.
 constexpr char kWorkQueue[] = "muster/work_queue";
 
 }  // namespace
@@ -45,10 +45,10 @@ absl::Status Saver::Commit(const Manifest& manifest) {
   absl::Status committed = client_.CommitCheckpoint(
       directory_, SerializeManifest(manifest), options_.keep_checkpoint_max, options_.keep_checkpoint_every_n_hours);
   if (!absl::IsNotFound(committed)) return committed;
-  // ps 0 does not see the directory: it only says whether the lease still holds, and the rename happens here.
+  // ps 0 doesn't see the directory: it only says whether the lease still holds, and the rename happens here.
   RETURN_IF_ERROR(client_.CommitCheckpoint("", ""));
   if (absl::Status failed = CommitManifest(files_, directory_, manifest); !failed.ok()) {
-    // A successor tidies up what it finds of a chief that was stopped here: that, then, is what is wrong.
+    // If this chief was paused here, its successor has tidied up its files: then the lost lease is the error to report.
     RETURN_IF_ERROR(client_.CommitCheckpoint("", ""));
     return failed;
   }

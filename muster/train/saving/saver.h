@@ -1,5 +1,5 @@
-// Leads the saving and restoring of checkpoints: the chief's side. Each ps writes its own part if it sees the
-// directory, else its bytes are streamed here and written by this process; ps 0 commits the manifest last. Format:
+// Saves and restores checkpoints: the chief's side. Each ps writes its own part if it sees the directory; otherwise its
+// bytes are streamed here and written by this process. ps 0 commits the manifest last. Format:
 // docs/checkpoint_format.md, steps: docs/store_protocol.md. Used by the training thread; blocks for as long as disks
 // do.
 #pragma once
@@ -20,23 +20,23 @@
 
 namespace muster {
 
-// Something beside the variables that a checkpoint keeps: a generator's state, the position in the input.
+// Something that a checkpoint keeps beside the variables: a generator's state, the position in the input.
 struct Saveable {
   std::string name;                                         // unique in the session
-  std::function<std::string()> save;                        // bytes, any
-  std::function<absl::Status(const std::string&)> restore;  // InvalidArgument: not what save gave
+  std::function<std::string()> save;                        // arbitrary bytes
+  std::function<absl::Status(const std::string&)> restore;  // InvalidArgument: `save` didn't make these bytes
 };
 
 struct SaverOptions {
   int keep_checkpoint_max = 5;  // 0 keeps all
-  // One that would be removed is kept for ever if it was saved so long after the last one so kept (RetainNewest).
+  // Keeps a checkpoint for ever if it was saved this long after the last one so kept (RetainNewest).
   double keep_checkpoint_every_n_hours = 10000;  // more than 0
   bool allow_older_checkpoint = false;           // when the newest is damaged, restore the newest that isn't
-  // Called first by Save: makes the client free to be used, and what was pushed a part of the checkpoint.
+  // Called first by Save: frees the client for use, and makes what was pushed a part of the checkpoint.
   std::function<absl::Status()> settle = [] { return absl::OkStatus(); };
 };
 
-// InvalidArgument (IsWrongConfiguration): a value that none accepts.
+// InvalidArgument (IsWrongConfiguration): a value that is never accepted.
 [[nodiscard]] absl::Status CheckSaverOptions(const SaverOptions& options);
 
 class Saver {
@@ -46,18 +46,19 @@ class Saver {
 
   void Add(Saveable saveable) { saveables_.push_back(std::move(saveable)); }
 
-  // Saves what the ps hold now, cut at one step. Returns the path ("dir/model.ckpt-100"). On an error the checkpoints
-  // that were there stay. OutOfRange: tried several times, and something came in between each time (a ps was
-  // restarted, say); later it may work.
+  // Saves what the ps hold now, cut at one step. Returns the path ("dir/model.ckpt-100"). On an error the previous
+  // checkpoints stay. OutOfRange: interrupted at every one of several attempts (a ps was restarted, say); it may
+  // succeed later.
   absl::StatusOr<std::string> Save();
 
-  // The newest checkpoint of the directory given to every ps as its initial state; its global step, or nothing if there
-  // is no checkpoint. DataLoss: damaged (names the file). FailedPrecondition: of another model (names the variable).
-  // `saveables`: what was added is restored too. In the middle of training it isn't: the input goes on where it is.
+  // Gives the newest checkpoint of the directory to every ps as its initial state. Returns its global step, or nothing
+  // if there is no checkpoint. DataLoss: damaged (names the file). FailedPrecondition: of another model (names the
+  // variable). `saveables`: whether to restore what was added, too. In the middle of training it isn't: the input
+  // continues where it is.
   enum class Saveables { kRestore, kLeave };
   absl::StatusOr<std::optional<int64_t>> RestoreLatest(Saveables saveables = Saveables::kRestore);
 
-  // The checkpoint at `path`, likewise; also in the middle of training. NotFound: there is none.
+  // The same with the checkpoint at `path`; also in the middle of training. NotFound: there is none.
   absl::StatusOr<int64_t> Restore(const std::string& path, Saveables saveables = Saveables::kRestore);
 
   const std::string& directory() const { return directory_; }

@@ -1,5 +1,5 @@
-// Every way in which a model can lie on ps, to every other: what is restored is what was saved, in values, slots and
-// step counters. Partitions are chosen so that stripes of 16,384 elements are cut in odd places.
+// Saves from every layout of a model on ps and restores into every other: values, slots and step counters must be the
+// same. Partitions are chosen so that stripes of 16,384 elements are cut in odd places.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 namespace muster::saver_matrix_test {
 namespace {
 
-// Rows of 1,000 and of 9,000: no partition ends where a stripe does.
+// Rows of 1,000 and of 9,000 elements: no partition ends where a stripe does.
 const std::vector<VariableSpec> kVariables = {
     {.name = "w", .shape = {23, 1000}},
     {.name = "b", .shape = {7}},
@@ -51,7 +51,7 @@ std::vector<Layout> AllLayouts() {
   return layouts;
 }
 
-// A chief on ps of its own, which share its disk.
+// A chief with ps of its own, which share its disk.
 struct Job {
   Job(MemoryFileSystem& disk, const RuleSpec& rule, const Layout& layout) : store(layout.num_ps, {"chief:0"}) {
     for (int ps = 0; ps < layout.num_ps; ++ps) {
@@ -104,7 +104,7 @@ TEST_P(SaverMatrixTest, EveryLayoutToEveryOther) {
       ASSERT_EQ(**step, 3);
       ASSERT_EQ(job.chief->client->Pull(PullWhat::kEverything), absl::OkStatus());
       for (size_t v = 0; v < kVariables.size(); ++v) ASSERT_EQ(job.chief->source.values(v), trained[v]);
-      // Slots and counters as the ps hold them now, against those of one ps without partitions.
+      // Compares slots and counters, as the ps hold them now, with those of one ps without partitions.
       ASSERT_TRUE(job.MakeSaver(disk, "to")->Save().ok());
       const auto restored = CheckpointReader::Open(disk, "to/model.ckpt-3", {.verify_checksums = false});
       const auto reference = CheckpointReader::Open(disk, "from0/model.ckpt-3", {.verify_checksums = false});

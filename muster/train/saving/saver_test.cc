@@ -45,7 +45,7 @@ std::vector<std::string> NamesIn(FileSystem& files) {
   return names.value_or(std::vector<std::string>());
 }
 
-// A chief on ps of its own, all on one disk unless told otherwise.
+// A chief with ps of its own, all on one disk unless told otherwise.
 struct Job {
   Job(MemoryFileSystem& disk, int num_ps, TrainingOptions options = {.variables = kVariables, .rule = kAdam})
       : store(num_ps, kTasks) {
@@ -66,7 +66,7 @@ struct Job {
   void Steps(int count) {
     for (int i = 0; i < count; ++i) chief->Step();
   }
-  // As a session restores.
+  // Restores as a session does.
   absl::StatusOr<std::optional<int64_t>> Restore() {
     EXPECT_EQ(chief->client->Join(true), absl::OkStatus());
     chief->client->Bind(chief->algorithm->binding());
@@ -87,7 +87,7 @@ struct Job {
   std::unique_ptr<Saver> saver;
 };
 
-// What ten steps, and five more, give when nothing is saved or restored.
+// Returns the values after ten steps and five more, when nothing is saved or restored.
 std::vector<std::vector<float>> Undisturbed() {
   MemoryFileSystem disk;
   Job job(disk, 1);
@@ -146,7 +146,7 @@ TEST(SaverTest, RestoresOntoAnyNumberOfPsAndAnyPartitioning) {
       EXPECT_EQ(**step, 10);
       EXPECT_EQ(second.saver->last_checkpoint(), "model/model.ckpt-10");
       EXPECT_EQ(second.Values(), first.Values());
-      // The same slots and step counters: the next steps are those that would have come.
+      // Slots and step counters are the same: the next steps are those that would have come.
       second.Steps(5);
       EXPECT_EQ(second.Values(), undisturbed);
       EXPECT_EQ(*second.chief->client->ReadGlobalStep(), 15);
@@ -187,7 +187,7 @@ TEST(SaverTest, APsThatDoesNotSeeTheDirectoryIsSavedThroughTheChief) {
     ASSERT_TRUE(first.saver->Save().ok());
     EXPECT_FALSE(other.Exists("model"));
     EXPECT_EQ(NamesIn(disk).size(), 3 + 2) << "three parts, the manifest, the state";
-    // Nor does it have to see it to be restored.
+    // Nor must the ps see the directory to be restored.
     Job second(disk, 2);
     second.MoveToDisk(1, other);
     ASSERT_EQ(**second.Restore(), 10);
@@ -200,13 +200,13 @@ TEST(SaverTest, AnAnnouncementThatAnotherJobLeftBehindFoolsNobody) {
   // A job on a disk that only the ps sees now was killed in its first save.
   MemoryFileSystem other;
   {
-    Job dead(other, 3);  // and so its chief is another incarnation
+    Job dead(other, 3);  // another incarnation than the next chief
     dead.Start();
     other.Resume();
     other.StopAfter(6);
     ASSERT_FALSE(dead.saver->Save().ok());
     other.Resume();
-    ASSERT_THAT(NamesIn(other), Contains(HasSubstr(".save-"))) << "the test wants an announcement to be left";
+    ASSERT_THAT(NamesIn(other), Contains(HasSubstr(".save-"))) << "the test needs an announcement that was left behind";
   }
   MemoryFileSystem disk;
   Job job(disk, 2);
@@ -223,11 +223,12 @@ TEST(SaverTest, SavingAStepAgainNeverTouchesThePartsOfTheFirst) {
   first.Steps(3);
   ASSERT_TRUE(first.saver->Save().ok());
   const std::vector<std::string> before = NamesIn(disk);
-  // The next job saves the step that it has restored, and is killed wherever it may be: the first stays whole.
+  // The next job saves the step that it has restored, and is killed at every possible point: the first checkpoint stays
+  // whole.
   for (int64_t changes = 0;; ++changes) {
     Job next(disk, 2);
     ASSERT_EQ(**next.Restore(), 3);
-    next.Steps(1);  // of values that differ from those of the first
+    next.Steps(1);  // with values that differ from those of the first
     disk.Resume();
     disk.StopAfter(changes);
     const bool saved = next.saver->Save().ok();
@@ -265,7 +266,8 @@ TEST(SaverTest, AFullDiskIsAnErrorAndTheOldCheckpointStays) {
   }
   EXPECT_GT(failures, 20);
   EXPECT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-2");
-  // What the failures left is gone with the first success: two checkpoints of two parts and a manifest, and the state.
+  // The first success removes what the failures left: two checkpoints of two parts and a manifest remain, and the
+  // state.
   EXPECT_EQ(NamesIn(disk).size(), 2 * 3 + 1);
 }
 
@@ -414,8 +416,8 @@ TEST(SaverTest, TrainingGoesOnWhileAPartIsWritten) {
   ASSERT_EQ(worker->client->Join(false), absl::OkStatus());
   worker->client->Bind(worker->algorithm->binding());
   ASSERT_TRUE(worker->client->AwaitReady(absl::InfiniteFuture()).ok());
-  // Steps of a worker fall between the snapshot and the end of the save.
-  // One after the other: a worker's step isn't begun within another.
+  // The worker's steps fall between the snapshot and the end of the save. They are made one after the other: a worker's
+  // step can't begin within another.
   int steps = 0;
   const std::function<void()> step = [&] {
     worker->Step();
@@ -429,7 +431,7 @@ TEST(SaverTest, TrainingGoesOnWhileAPartIsWritten) {
   EXPECT_TRUE(CheckpointReader::Open(disk, *path).ok());
 }
 
-// Whatever request of a save is cut, doubled or late, the checkpoint is there and whole.
+// Whichever request of a save is cut, doubled or delayed, the checkpoint is complete.
 TEST(SaverTest, ASaveSurvivesFaultsOfTheWay) {
   for (const FaultKind kind : {FaultKind::kCutReply, FaultKind::kCutRequest, FaultKind::kDelayReply, FaultKind::kRefuse,
                                FaultKind::kDuplicateRequest}) {

@@ -1,5 +1,5 @@
-// Data-parallel training without ps: nodes of one cluster in the threads of this process, held against one process with
-// all their data.
+// Data-parallel training without ps: nodes of one cluster in the threads of this process, compared with one process
+// that has all their data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -29,10 +29,10 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr size_t kWidth = 7;
-constexpr size_t kExamples = 6;  // of a minibatch of all workers together
+constexpr size_t kExamples = 6;  // in one minibatch of all workers together
 
-// Linear regression: the examples [first, last) of every minibatch. A second variable has a part only where there is
-// example 0; a third never.
+// Linear regression on the examples [first, last) of every minibatch. A second variable has a gradient only if example
+// 0 is among them; a third never has one.
 class RegressionSource final : public GradientSource {
  public:
   RegressionSource(size_t first, size_t last) : first_(first), last_(last) {
@@ -101,7 +101,7 @@ TaskConfig TaskOf(const std::vector<std::string>& workers, int index, const std:
 
 struct Ended {
   absl::Status status;
-  absl::Status after_failure;  // of one step more
+  absl::Status after_failure;  // of one more step
   std::vector<std::vector<float>> values;
   int64_t global_step = 0;
 };
@@ -116,10 +116,10 @@ struct RunOptions {
   std::vector<std::shared_ptr<SessionHook>> hooks;
 };
 
-// What the thread that runs the tests computes with stays as it is.
+// Leaves the floating-point mode of the thread that runs the tests unchanged.
 NodeOptions Unflushed() { return {.flush_denormals = false}; }
 
-// One worker's life; `workers` is empty for one process alone.
+// The life of one worker; `workers` is empty for a single process.
 Ended Train(const std::vector<std::string>& workers, int index, const RunOptions& options) {
   const size_t each = kExamples / std::max<size_t>(1, workers.size());
   RegressionSource source(index * each, (index + 1) * each);
@@ -128,7 +128,7 @@ Ended Train(const std::vector<std::string>& workers, int index, const RunOptions
   Ended ended;
   auto node = Node::Create(workers.empty() ? TaskConfig() : TaskOf(workers, index), Unflushed());
   if (!node.ok()) return {node.status()};
-  // The reference is the plain way of one process.
+  // The reference: the plain training of one process.
   AsynchronousAlgorithm plain(source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}),
                               options.optimizer);
   AllReduceAlgorithm all_reduce(
@@ -161,8 +161,7 @@ Ended Train(const std::vector<std::string>& workers, int index, const RunOptions
 std::vector<Ended> TrainTogether(int size, const RunOptions& options) {
   const std::vector<std::string> workers = FreeAddresses(size);
   std::vector<Ended> ends(size);
-  SetUpLog(
-      "");  // before there are threads: the log's library makes its logger in a way that the thread sanitizer can't see
+  SetUpLog("");  // before there are threads: the thread sanitizer can't see how the log library makes its logger
   std::vector<std::thread> threads;
   for (int index = 0; index < size; ++index)
     threads.emplace_back([&, index] { ends[index] = Train(workers, index, options); });
@@ -194,7 +193,7 @@ TEST_P(AllReduceTrainingTest, IsOneProcessWithAllTheDataAndTheCopiesAreTheSameIn
   EXPECT_EQ(together[0].values[2], std::vector<float>(2, 0.5F)) << "nobody has a gradient of it";
 }
 
-// What RegressionSource and the rule compute, written down again in doubles: w, b.
+// Computes w and b as RegressionSource and the rule do, independently and in doubles.
 std::vector<double> Simulated(int steps, double rate, double momentum) {
   std::vector<double> values(kWidth + 1, 0.5);
   std::vector<double> velocities(kWidth + 1, 0);
@@ -227,7 +226,7 @@ TEST_P(AllReduceTrainingTest, EveryCopyIsThatOfTheEquations) {
   for (const Ended& one : together) {
     ASSERT_EQ(one.status, absl::OkStatus());
     EXPECT_EQ(one.global_step, kSteps);
-    // Trained in float32, whose last bit is 6e-8 at 1 and is rounded in every step.
+    // Training is in float32, whose last bit is 6e-8 at 1 and is rounded in every step.
     for (size_t j = 0; j < kWidth; ++j) EXPECT_NEAR(one.values[0][j], simulated[j], 1e-6) << j;
     EXPECT_NEAR(one.values[1][0], simulated[kWidth], 1e-6);
   }
@@ -251,7 +250,7 @@ TEST_P(AllReduceTrainingTest, WhenGradientsAreAveragedChangesNoBit) {
   }
 }
 
-// Writes down the gradient of "w" that each step is made with.
+// Records the gradient of "w" in each step.
 class GradientRecorder final : public SessionHook {
  public:
   absl::Status BeforeRun(RunContext& context) override {
@@ -291,7 +290,7 @@ TEST_P(AllReduceTrainingTest, ACheckpointGoesOnWithValuesAndSlotsOnAllRanks) {
   ASSERT_EQ(TrainTogether(GetParam(), {.last_step = 10, .directory = directory})[0].status, absl::OkStatus());
   const std::vector<Ended> resumed = TrainTogether(GetParam(), {.last_step = 14, .directory = directory});
   std::filesystem::remove_all(directory);
-  // The minibatches begin anew, as the input's position isn't kept here: so must those of the reference.
+  // The minibatches start over, because the input's position isn't kept here; the reference's must start over, too.
   const std::string reference = folder("all_reduce_alone");
   ASSERT_EQ(Train({}, 0, {.last_step = 10, .directory = reference}).status, absl::OkStatus());
   const Ended alone = Train({}, 0, {.last_step = 14, .directory = reference});
@@ -330,12 +329,12 @@ TEST(AllReduceFailureTest, WhoIsLeftSaysHowManyStepsAreLost) {
                                                       return absl::OkStatus();
                                                     }});
   std::filesystem::remove_all(directory);
-  // The worker that failed tries one step more, with success, before it goes. Saved at 0 and 5.
+  // The worker that failed makes one more step, successfully, before it ends. Saved at 0 and 5.
   EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr("at global step 9, of which 4 are lost"));
   EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr(directory + "/model.ckpt-5"));
 }
 
-// Part of its gradients has been averaged already: whatever it did next would meet something else on the other side.
+// Some of its gradients have been averaged already: its next request would meet a different one on the other side.
 TEST(AllReduceFailureTest, AWorkerWhoseStepFailsInItsMiddleCannotGoOn) {
   std::atomic<int> steps{0};
   const std::vector<Ended> ends = TrainTogether(2, {.on_announced =

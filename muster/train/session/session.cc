@@ -32,7 +32,7 @@ std::vector<std::string> RunValues::Names() const {
 
 namespace {
 
-// A creator's own say stands in for the session's.
+// A creator's options replace the session's.
 SessionOptions Resolve(SessionOptions options) {
   if (!options.creator) return options;
   SessionCreatorOptions own = options.creator->options();
@@ -97,7 +97,7 @@ Session::Session(SessionEnvironment environment, SessionOptions options,
   for (auto& hook : hooks) hooks_.push_back(std::move(hook));
 }
 
-// What was written for TensorBoard until an error is what one wants to look at then.
+// Closes the event file even after an error: its summaries are what one wants to look at then.
 Session::~Session() {
   StopThreads().IgnoreError();
   if (summaries_) summaries_->Close().IgnoreError();
@@ -137,7 +137,7 @@ absl::Status Session::CheckHooks() const {
 absl::Status Session::CheckBetweenSteps(const char* called) const {
   if (!in_step_) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(called, " within a step: neither a loss function nor a hook may call it; RequestStop they may"));
+      absl::StrCat(called, " within a step: neither a loss function nor a hook may call it (only RequestStop)"));
 }
 
 // In TensorFlow's order: chief-only hooks, step counter, summary saver, checkpoint saver, then the user's hooks.
@@ -188,9 +188,9 @@ absl::Status Session::StartHooked() {
   RETURN_IF_ERROR(CallHooks("Begin", hooks_, [](SessionHook& hook) { return hook.Begin(); }));
   manager_.scaffold().Finalize();
   absl::Status created = Create();
-  // A ps was restarted before it had a model, and doesn't know who had joined.
+  // A ps was restarted before it had a model, and doesn't know which tasks had joined.
   while (absl::IsAborted(created)) created = Create();
-  // Training that has ended, or a Ctrl-C while waiting for the chief.
+  // Training has ended, or Ctrl-C came while waiting for the chief.
   if (!created.ok()) return EndIfEnded(std::move(created));
   if (options_.config.log_device_placement) LogDevicePlacement(environment_.algorithm->binding(), environment_.place);
   watch_.Is(TrainingState::kTraining);
@@ -201,7 +201,7 @@ absl::Status Session::StartHooked() {
   return absl::OkStatus();
 }
 
-// Training that has ended elsewhere: nothing more to do, and no error.
+// Training that has ended elsewhere is no error: there is nothing more to do.
 absl::Status Session::EndIfEnded(absl::Status status) {
   if (!absl::IsCancelled(status) || IsInterrupted(status)) return status;
   LogInfo(status.message());
@@ -253,8 +253,8 @@ absl::Status Session::RunStepFn(absl::FunctionRef<absl::Status(StepContext&)> st
   return absl::OkStatus();
 }
 
-// A thread that has failed is the run's error, as TensorFlow's: training without it may go on for ever. One that lost
-// the model explains the step's error, and is one where the step hasn't met it yet.
+// A thread's failure is the run's error, as in TensorFlow: training without the thread may run for ever. If a thread
+// has lost the model, its error replaces the step's error, and counts even before a step notices the loss.
 absl::Status Session::CallStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn) {
   if (absl::Status failed = coordinator_.requested_error(); !failed.ok()) return failed;
   StepContext context(*this);
@@ -285,8 +285,8 @@ absl::StatusOr<StepResult> Session::Step() {
   return result;
 }
 
-// A ps that is gone after a stop was asked for: the hooks' End needs all ps, and those that are left must not wait for
-// this task. Gives back `status`, whatever it is.
+// Handles a ps that is gone after a stop was requested: the hooks' End needs all ps, and the remaining ps must not wait
+// for this task. Always returns `status`.
 absl::Status Session::LeaveIfInterrupted(absl::Status status) {
   if (!IsInterrupted(status)) return status;
   if (!std::exchange(closed_, true)) environment_.algorithm->End();
@@ -299,7 +299,8 @@ absl::Status Session::LeaveIfInterrupted(absl::Status status) {
   return status;
 }
 
-// Somebody may have asked ps 0 for another checkpoint (`muster checkpoint load`). Its mistakes are told to him.
+// Somebody may have asked ps 0 to load another checkpoint (`muster checkpoint load`). Errors of the request are
+// reported to them.
 absl::Status Session::ObeyLoadRequest() {
   StoreClient& client = *environment_.client;
   const std::string path = client.TakeLoadRequest();
@@ -366,8 +367,8 @@ absl::StatusOr<StepResult> Session::RunAlgorithm(RunContext& context) {
   return Step();
 }
 
-// A ps has lost the model, or another one's values were loaded: everyone joins again, the chief sees to the model, the
-// others wait for it. The step that was under way is run again with the new values.
+// A ps has lost the model, or another checkpoint's values were loaded: all tasks join again, the chief prepares the
+// model, the others wait for it. The interrupted step is run again with the new values.
 absl::Status Session::Recover(const absl::Status& cause) {
   const int64_t was_at = global_step_;
   manager_.LoseModel(cause);
@@ -406,7 +407,7 @@ absl::Status Session::Close() {
   return first_error;
 }
 
-// The last checkpoint carries the step that the ps are at, which other workers may have moved since our last run.
+// The last checkpoint must carry the ps's current step, which other workers may have moved since our last run.
 absl::Status Session::EndHooks() {
   absl::Status first_error;
   if (is_chief_ && saver() != nullptr) {

@@ -1,8 +1,8 @@
 // A training session: runs steps between hooks, recovers, and ends in order; a SessionCreator and the SessionManager
-// make its model ready. The semantics of TensorFlow's MonitoredTrainingSession, MonitoredSession and
+// make its model ready. Keeps the semantics of TensorFlow's MonitoredTrainingSession, MonitoredSession and
 // SingularMonitoredSession (python/training/monitored_session.py), torch-free: a step is whatever the Algorithm does.
-// The façade's sessions wrap it and turn errors into exceptions. docs/sessions.md: the life cycle, and what happens on
-// errors in each phase.
+// The façade's sessions wrap it and turn errors into exceptions. docs/sessions.md describes the life cycle, and what
+// happens on errors in each phase.
 //
 // Used by one thread. Waits only in the event loop of its server, and at its end for its threads.
 #pragma once
@@ -33,9 +33,9 @@
 namespace muster {
 
 struct SessionOptions {
-  // Empty, or the server's own Target(): another is an error (a session runs in the process of its server).
+  // Empty, or the server's own Target(). Anything else is an error: a session runs in the process of its server.
   std::string master;
-  // Who initialises, saves and restores. Unset: what the cluster says.
+  // The chief initialises, saves and restores. Unset: what the cluster says.
   std::optional<bool> is_chief;
   std::string checkpoint_dir;  // empty: nothing is saved
   std::shared_ptr<Scaffold> scaffold;
@@ -47,35 +47,35 @@ struct SessionOptions {
   std::optional<int64_t> save_summaries_steps;
   std::optional<double> save_summaries_secs;
   SessionConfig config;
-  // How long, at the end, the session's threads may take to stop.
+  // How long the session's threads may take to stop at the end.
   double stop_grace_period_secs = 120;
   int64_t log_step_count_steps = 100;  // 0: no `global_step/sec`
   double max_wait_secs = 7200;         // for the chief to make the model ready
   int keep_checkpoint_max = 5;
   double keep_checkpoint_every_n_hours = 10000;  // more than 0; see SaverOptions
-  bool allow_older_checkpoint = false;           // when the newest is damaged, go on from the newest that isn't
+  bool allow_older_checkpoint = false;           // when the newest is damaged, resume from the newest that isn't
   std::vector<std::shared_ptr<SessionHook>> chief_only_hooks;
   std::vector<Saveable> saveables;  // kept in checkpoints beside the variables
 
-  // What a MonitoredSession is besides: its creator's scaffold, master, config, checkpoint_dir and is_chief stand in
-  // for those above. Null: a ChiefSessionCreator or a WorkerSessionCreator of what is above.
+  // What makes this a MonitoredSession: its creator's scaffold, master, config, checkpoint_dir and is_chief replace
+  // those above. Null: a ChiefSessionCreator or a WorkerSessionCreator made from the options above.
   std::shared_ptr<SessionCreator> creator;
   std::string checkpoint_filename_with_path;  // the creator's; see SessionCreatorOptions
-  bool default_hooks = true;                  // false: the chief has no hooks but those it is given
+  bool default_hooks = true;                  // false: the chief has only the hooks it is given
   bool recovers = true;                       // false: a ps that has lost the model is an error (Aborted)
 };
 
 class Session;
 
-// What a step function is given (TensorFlow's StepContext); for one call.
+// The argument of a step function (TensorFlow's StepContext); valid for one call.
 class StepContext {
  public:
   explicit StepContext(Session& session) : session_(session) {}
-  // A step that no hook sees.
+  // Runs a step that no hook sees.
   absl::StatusOr<StepResult> Run();
-  // One between the hooks. FailedPrecondition: after a stop.
+  // Runs a step between the hooks. FailedPrecondition: after a stop.
   [[nodiscard]] absl::Status RunWithHooks();
-  // The session stops. Return what it returns (OutOfRange): a clean end.
+  // Stops the session. Return its result (OutOfRange) from the step function: a clean end.
   [[nodiscard]] absl::Status RequestStop();
 
  private:
@@ -85,57 +85,57 @@ class StepContext {
 class Session {
  public:
   Session(SessionEnvironment environment, SessionOptions options, std::vector<std::shared_ptr<SessionHook>> hooks);
-  // Without Close: no hook's End runs, nothing is saved and the ps are not told "done"; but the session's threads are
-  // ended, and its summaries are complete.
+  // Destroyed without Close, no hook's End runs, nothing is saved and the ps are not told "done"; but the session's
+  // threads are ended, and its summaries are complete.
   ~Session();
 
   // Blocks until the model is initialised or restored everywhere. Errors: those of StoreClient and Saver;
   // InvalidArgument: options that contradict each other; DeadlineExceeded: max_wait_secs are over.
   [[nodiscard]] absl::Status Start();
 
-  // Also when a thread of the session asked for it: Close, and a Run before it, return its error.
+  // Also true when a thread of the session asked for it: Close, and a Run before it, return that thread's error.
   bool ShouldStop() const {
     return stop_ || environment_.stop_requested() || (coordinator_.ShouldStop() && !ThreadLostModel());
   }
   void RequestStop() { stop_ = true; }
 
-  // One step between the hooks. FailedPrecondition: after the stop ("Run called even after should_stop requested.") or
-  // Close ("Attempted to use a closed Session."), or called within a step of this session, by its loss or a hook, as
-  // are RunStepFn, RunRaw, Restore and Close. OutOfRange in the step or in a hook is a clean end: no error, and
-  // ShouldStop becomes true. So is training that was ended elsewhere (muster's Shutdown). Nor is it an error that a
-  // ps has lost the model, or that a checkpoint was loaded meanwhile: the chief restores the last checkpoint if need
-  // be, hooks hear AfterCreateSession again, and the step is run with the new values.
+  // Runs one step between the hooks. FailedPrecondition: after the stop ("Run called even after should_stop
+  // requested.") or Close ("Attempted to use a closed Session."), or called within a step of this session, by its loss
+  // or a hook; the same holds for RunStepFn, RunRaw, Restore and Close. OutOfRange in the step or in a hook is a clean
+  // end: no error, and ShouldStop becomes true. So is training that was ended elsewhere (muster's Shutdown). If a ps
+  // has lost the model, or a checkpoint was loaded meanwhile, that is no error either: the chief restores the last
+  // checkpoint if need be, AfterCreateSession of the hooks is called again, and the step is run with the new values.
   [[nodiscard]] absl::Status Run();
-  // Calls `step_fn`, which runs steps with or without the hooks; as Run otherwise. After a recovery it is called again,
+  // Calls `step_fn`, which runs steps with or without the hooks; otherwise as Run. After a recovery it is called again,
   // from its beginning.
   [[nodiscard]] absl::Status RunStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn);
-  // A step that no hook sees and nothing recovers (TensorFlow's raw_session): nothing is fed, and nobody writes its
-  // summaries. FailedPrecondition: after Close, or there never was a session.
+  // Runs a step that no hook sees and that is not recovered (TensorFlow's raw_session): nothing is fed, and its
+  // summaries aren't written. FailedPrecondition: after Close, or there never was a session.
   absl::StatusOr<StepResult> RunRaw();
 
-  // The chief, between two runs: training goes on from the checkpoint at `path` ("dir/model.ckpt-100"), on every ps;
-  // the workers pull its values with their next step, and global_step follows. On an error everything stays as it was.
-  // FailedPrecondition: not the chief; after Close; a checkpoint of another model. NotFound, DataLoss: none there, or
-  // damaged.
+  // On the chief, between two runs: training continues from the checkpoint at `path` ("dir/model.ckpt-100"), on every
+  // ps; the workers pull its values with their next step, and global_step follows. On an error everything stays as it
+  // was. FailedPrecondition: not the chief; after Close; a checkpoint of another model. NotFound, DataLoss: no
+  // checkpoint there, or a damaged one.
   [[nodiscard]] absl::Status Restore(const std::string& path);
 
-  // A value of this step for summaries and LoggingTensor; call it inside the step. Further kinds:
+  // Adds a value of this step for summaries and LoggingTensor; call it inside the step. Other kinds of values:
   // StepSummaries::Current.
   void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }
 
-  // What a hook has fed for this step (RunContext::Feed); call it inside the step. NotFound: nobody has.
-  // InvalidArgument: it is of another type.
+  // Returns what a hook has fed for this step (RunContext::Feed); call it inside the step. NotFound: no hook has.
+  // InvalidArgument: it has another type.
   template <typename T>
   absl::StatusOr<T> Fed(const std::string& name) const {
     return feeds_.Get<T>(name);
   }
 
   // Ends in order: every hook's End, even if one fails (unless Start ended before there was a session, or a thread of
-  // the session has failed), the session's threads, then "done" to the ps, whatever failed before; returns the first
+  // the session has failed), the session's threads, then "done" to the ps, whatever failed before. Returns the first
   // error. A second call does nothing and is no error, as in TensorFlow.
   [[nodiscard]] absl::Status Close();
 
-  // What it trains by.
+  // The algorithm it trains with.
   const Algorithm& algorithm() const { return *environment_.algorithm; }
   int64_t global_step() const { return global_step_; }
   double last_loss() const { return last_loss_; }
@@ -184,10 +184,10 @@ class Session {
   Feeds feeds_;
   int64_t global_step_ = 0;
   double last_loss_ = 0;
-  size_t num_default_hooks_ = 0;  // of hooks_, before the program's
-  bool in_step_ = false;          // a step, or hooks' AfterCreateSession
+  size_t num_default_hooks_ = 0;  // the first ones of hooks_, before the program's
+  bool in_step_ = false;          // in a step or in the hooks' AfterCreateSession
   bool ran_ = false;
-  bool created_ = false;  // every hook knows the session
+  bool created_ = false;  // every hook has been told of the session
   bool stop_ = false;
   bool closed_ = false;
   Coordinator coordinator_;  // last: its threads may use what stands above

@@ -1,7 +1,7 @@
-// Who does what when a session is created, and again at every recovery: the chief prepares the model, the others wait
-// for it. TensorFlow's SessionCreator, ChiefSessionCreator and WorkerSessionCreator (python/training/
-// monitored_session.py). Programs may implement their own: it calls the manager's ways, or another creator's
-// CreateSession. Used by the session's thread.
+// Which task does what when a session is created, and again at every recovery: the chief prepares the model, the others
+// wait for it. TensorFlow's SessionCreator, ChiefSessionCreator and WorkerSessionCreator
+// (python/training/monitored_session.py). Programs may implement their own, which calls one of the manager's three
+// functions, or another creator's CreateSession. Used by the session's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@ struct SessionCreatorOptions {
   std::string master;  // see SessionOptions::master
   SessionConfig config;
   std::string checkpoint_dir;  // the chief's; empty: no hook can save
-  // The chief's, instead of a checkpoint_dir (both are InvalidArgument): exactly this checkpoint ("dir/model.ckpt-100")
-  // is restored where the ps don't hold the model, at the start and at every recovery. NotFound (exit code 2): none.
+  // For the chief, instead of a checkpoint_dir (both are InvalidArgument): exactly this checkpoint
+  // ("dir/model.ckpt-100") is restored if the ps don't hold the model, at the start and at every recovery. NotFound
+  // (exit code 2): no such checkpoint.
   std::string checkpoint_filename_with_path;
   double max_wait_secs = 30 * 60;  // a worker's; TensorFlow's default
 };
@@ -32,12 +33,11 @@ struct SessionCreatorOptions {
 class SessionCreator {
  public:
   virtual ~SessionCreator() = default;
-  // Asked once, before the hooks begin.
+  // Called once, before the hooks begin.
   virtual SessionCreatorOptions options() const { return {}; }
   // Unset: what the cluster says.
   virtual std::optional<bool> is_chief() const { return std::nullopt; }
-  // When it returns, this process has the model's values. Returns the global step. Errors: as SessionManager's; Aborted
-  // is tried again.
+  // Returns the global step once this process has the model's values. Errors: as SessionManager's; Aborted is retried.
   virtual absl::StatusOr<int64_t> CreateSession(SessionManager& manager) = 0;
 };
 

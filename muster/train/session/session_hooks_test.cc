@@ -32,7 +32,7 @@ using ::testing::IsEmpty;
 
 enum class How { kStatus, kException, kError };
 
-// Writes down what it is told; in one phase it fails.
+// Records its calls; fails in one phase.
 class FailingHook final : public SessionHook {
  public:
   FailingHook(std::string name, std::vector<std::string>& story, std::string phase = "", How how = How::kStatus)
@@ -42,7 +42,7 @@ class FailingHook final : public SessionHook {
   absl::Status AfterCreateSession(const SessionContext&) override { return Note("AfterCreateSession"); }
   absl::Status BeforeRun(RunContext&) override { return Note("BeforeRun"); }
   absl::Status AfterRun(RunContext&, const RunValues& values) override {
-    // The first run is fine, so that there is something to save.
+    // The first run succeeds, so that there is something to save.
     return Note(values.global_step == 1 ? "first AfterRun" : "AfterRun");
   }
   absl::Status End(const SessionContext&) override { return Note("End"); }
@@ -71,7 +71,7 @@ struct Outcome {
   absl::Status status;
   std::vector<std::string> story;
   std::vector<std::string> checkpoints;
-  std::string last_event;  // of the summaries
+  std::string last_event;  // in the event file
   bool told_done = false;
 };
 
@@ -88,7 +88,7 @@ Outcome Train(const std::string& phase, How how) {
                              std::make_shared<FailingHook>("c", outcome.story)});
     outcome.status = session.Start();
     for (int i = 0; i < 3 && outcome.status.ok(); ++i) outcome.status = session.Run();
-    // As the façade: whoever leaves with an error doesn't close.
+    // Like the façade, which doesn't close a session that it leaves with an error.
     if (outcome.status.ok()) outcome.status = session.Close();
   }
   outcome.checkpoints = ListCheckpoints(store.files, "model").value_or(std::vector<std::string>());
@@ -118,7 +118,7 @@ void ExpectError(const absl::Status& status, const std::string& phase) {
   }
 }
 
-// The death of a simulated process, or a thread's cancellation.
+// As at the death of a simulated process, or a thread's cancellation.
 TEST(HookCall, WhatIsNoStdExceptionIsTheEndOfTheThreadAndPasses) {
   SessionHook hook;
   EXPECT_THROW(CallHook("Begin", hook, [](SessionHook&) -> absl::Status { throw 7; }).IgnoreError(), int);
@@ -155,7 +155,7 @@ TEST_P(FailingHookTest, AfterARunTheRestOfTheHooksDontHearOfItAndNoneEnds) {
   EXPECT_EQ(outcome.story.back(), "b AfterRun");
   EXPECT_EQ(std::count(outcome.story.begin(), outcome.story.end(), "c first AfterRun"), 1);
   EXPECT_EQ(std::count(outcome.story.begin(), outcome.story.end(), "c AfterRun"), 0);
-  EXPECT_THAT(outcome.checkpoints, ElementsAre("model.ckpt-0")) << "no last checkpoint: only ends in order save";
+  EXPECT_THAT(outcome.checkpoints, ElementsAre("model.ckpt-0")) << "no last checkpoint: only an end in order saves";
   EXPECT_THAT(outcome.last_event, ::testing::StartsWith("2: loss=")) << "summaries are complete all the same";
   EXPECT_FALSE(outcome.told_done) << "for the ps it is a worker that has died";
 }
@@ -207,11 +207,11 @@ class LossSpike final : public SessionHook {
  public:
   explicit LossSpike(double times) : times_(times) {}
 
-  // Once, before there is a session: what the options can't mean is an error here.
+  // Called once, before there is a session: reports options that make no sense.
   absl::Status Begin() override {
     return times_ > 1 ? absl::OkStatus() : absl::InvalidArgumentError("LossSpike: times must be above 1");
   }
-  // The model is there; again after each recovery, when training goes on from an older step.
+  // The model is ready. Called again after each recovery, when training continues from an older step.
   absl::Status AfterCreateSession(const SessionContext&) override {
     runs_ = 0;
     return absl::OkStatus();

@@ -1,5 +1,5 @@
-// Local and global variables in a session whose hooks count: pushes are its steps, and a model that a ps loses comes
-// back from the last checkpoint, with the run that was under way.
+// Local and global variables in a session with hooks: pushes count as its steps. After a ps has lost the model, the
+// last checkpoint is restored and the interrupted run is run again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {3}}};
 
-// A process whose every run assigns, moves its variable by 1 and pushes that.
+// A process whose every run assigns, moves its variable by 1 and pushes the difference.
 class SteppingProcess {
  public:
   SteppingProcess(SimulatedStore& store, const std::string& task)
@@ -92,7 +92,7 @@ TEST(SessionLocalVariablesTest, ARunWhosePsLosesTheModelIsRunAgainFromTheLastChe
   };
   while (!session.ShouldStop()) ASSERT_EQ(session.Run(), absl::OkStatus());
   EXPECT_EQ(session.global_step(), 6);
-  EXPECT_EQ(session.last_loss(), 6) << "one for each step that counts, whatever was run again";
+  EXPECT_EQ(session.last_loss(), 6) << "one for each step that counts, however many were repeated";
   EXPECT_GT(chief.runs, 6);
   EXPECT_NE(saved, "");
   EXPECT_EQ(session.Close(), absl::OkStatus());

@@ -15,7 +15,8 @@
 namespace muster {
 namespace {
 
-// The chief's values arrive without a poll; what else a program waits for is looked at so often. (TensorFlow: 30 s.)
+// The chief's values arrive without polling. Other things that a program waits for are polled this often. (TensorFlow:
+// 30 s.)
 constexpr absl::Duration kReadyPoll = absl::Milliseconds(200);
 
 SessionManagerOptions Complete(SessionManagerOptions options) {
@@ -60,7 +61,7 @@ absl::StatusOr<int64_t> SessionManager::WaitForSession(absl::Duration max_wait) 
     LogInfo("Waiting for the chief to initialise the model.");
   const absl::Time deadline = environment_.loop->Now() + max_wait;
   absl::StatusOr<int64_t> step = FetchModel(deadline);
-  // The ps are there and keep the answer back, as long as they were asked to.
+  // The ps are alive: they held back the answer for as long as they were asked to.
   const bool in_vain = absl::IsUnavailable(step.status()) && environment_.loop->Now() >= deadline;
   if (!in_vain) return step;
   return absl::DeadlineExceededError(absl::StrCat("Session was not ready after waiting ",
@@ -89,7 +90,7 @@ absl::Status SessionManager::OpenSaver() {
   return absl::OkStatus();
 }
 
-// With everything that checkpoints keep.
+// Makes a saver with everything that checkpoints keep.
 absl::StatusOr<std::unique_ptr<Saver>> SessionManager::NewSaver(const std::string& directory) {
   SaverOptions options = options_.saver;
   std::vector<Saveable> saveables = options_.saveables;
@@ -108,7 +109,7 @@ absl::StatusOr<std::unique_ptr<Saver>> SessionManager::NewSaver(const std::strin
   return saver;
 }
 
-// Whether the ps hold one, of their own or restored now.
+// Whether the ps hold a model, their own or one restored now.
 absl::StatusOr<bool> SessionManager::HasModel() {
   RETURN_IF_ERROR(OpenSaver());
   const std::string& named = options_.checkpoint_filename_with_path;

@@ -1,6 +1,6 @@
-// How a model comes to be ready: restored from a checkpoint, or initialised, by the chief; waited for by everybody
-// else. TensorFlow's SessionManager (python/training/session_manager.py). Session and Supervisor stand on it; a
-// SessionCreator chooses among its three ways. Used by one thread; waits in the environment's event loop.
+// Makes a model ready: the chief restores it from a checkpoint or initialises it, all others wait for that.
+// TensorFlow's SessionManager (python/training/session_manager.py). Session and Supervisor use it; a SessionCreator
+// chooses among its three functions. Used by one thread; waits in the environment's event loop.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace muster {
 struct SessionManagerOptions {
   bool is_chief = false;
   std::string checkpoint_dir;  // empty: nothing is saved
-  // Restored is exactly this checkpoint ("dir/model.ckpt-100") instead of the newest of a checkpoint_dir.
+  // Restores exactly this checkpoint ("dir/model.ckpt-100") instead of the newest of a checkpoint_dir.
   std::string checkpoint_filename_with_path;
   std::shared_ptr<Scaffold> scaffold;  // null: an empty one
   SaverOptions saver;                  // unless the scaffold has one; `settle` is the manager's
@@ -36,30 +36,30 @@ class SessionManager {
  public:
   SessionManager(SessionEnvironment environment, SessionManagerOptions options);
 
-  // The chief: what the ps hold is kept; else checkpoint_filename_with_path or the newest checkpoint is restored; else
-  // the scaffold's init and init_fn make the values. Then its local init and ready check. Returns the global step.
-  // Errors: those of StoreClient, Saver and scaffold; Aborted: a ps lost the model meanwhile, try again; Cancelled:
-  // training has ended, or a stop was asked for; Unavailable: the model was lost (LoseModel) and there is no
+  // On the chief: keeps what the ps hold; else restores checkpoint_filename_with_path or the newest checkpoint; else
+  // makes the values with the scaffold's init and init_fn. Then runs local init and the ready check. Returns the global
+  // step. Errors: those of StoreClient, Saver and scaffold; Aborted: a ps lost the model meanwhile, try again;
+  // Cancelled: training has ended, or a stop was requested; Unavailable: the model was lost (LoseModel) and there is no
   // checkpoint; NotFound (IsWrongConfiguration): none at checkpoint_filename_with_path; CheckWhatIsRestored's.
   absl::StatusOr<int64_t> PrepareSession();
 
-  // The same, but nothing is initialised: no value if there is neither a model on the ps nor a checkpoint.
+  // The same without initialising: no value if there is neither a model on the ps nor a checkpoint.
   absl::StatusOr<std::optional<int64_t>> RecoverSession();
 
-  // Everybody else: until the chief has made the model ready, then local init and ready check. DeadlineExceeded: it
-  // hasn't within `max_wait`.
+  // On all other tasks: waits until the chief has made the model ready, then runs local init and the ready check.
+  // DeadlineExceeded: it wasn't ready within `max_wait`.
   absl::StatusOr<int64_t> WaitForSession(absl::Duration max_wait);
 
-  // The ps no longer hold the values that were trained: what isn't restored is an error from now on.
+  // Notes that the ps no longer hold the trained values: from now on it is an error if they can't be restored.
   void LoseModel(const absl::Status& why) { lost_because_ = why; }
 
-  // The chief, in the middle of training: everybody goes on from the checkpoint at `path`. Returns its global step.
+  // On the chief, in the middle of training: all tasks continue from the checkpoint at `path`. Returns its global step.
   absl::StatusOr<int64_t> Load(const std::string& path);
 
-  // Ends what the algorithm has under way. That training has ended meanwhile is no error: nothing is counted any more.
+  // Ends what the algorithm has under way. It is no error if training has ended meanwhile: nothing is counted any more.
   [[nodiscard]] absl::Status Settle();
 
-  bool joined() const { return joined_; }        // some ps may know of this task
+  bool joined() const { return joined_; }        // a ps may know of this task
   Saver* saver() const { return saver_.get(); }  // the chief's, with a checkpoint_dir, once it is prepared
   Scaffold& scaffold() const { return *options_.scaffold; }
   const SessionManagerOptions& options() const { return options_; }

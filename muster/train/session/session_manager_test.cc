@@ -23,7 +23,7 @@ const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 
 class SessionManagerTest : public ::testing::Test {
  protected:
-  // Notes what is called; `init` and `init_fn` set the first variable.
+  // Records its calls; `init` and `init_fn` set the first variable.
   std::shared_ptr<Scaffold> NotingScaffold(TrainingProcess& process) {
     const auto note = [this](const char* what) { story_.push_back(what); };
     return std::make_shared<Scaffold>(ScaffoldOptions{
@@ -33,7 +33,7 @@ class SessionManagerTest : public ::testing::Test {
         .ready_for_local_init = [note] { return note("ready_for_local_init?"), std::vector<std::string>(); },
         .ready = [note] { return note("ready?"), std::vector<std::string>(); }});
   }
-  // Notes what is restored.
+  // Records what is restored.
   Saveable Position() {
     return {"position", [] { return std::string("17"); },
             [this](const std::string& state) { return story_.push_back(state), absl::OkStatus(); }};
@@ -83,7 +83,7 @@ TEST_F(SessionManagerTest, PrepareRestoresInsteadWhereThereIsACheckpoint) {
   EXPECT_THAT(TakeStory(), ElementsAre("ready_for_local_init?", "local_init", "ready?"));
 }
 
-// As a new job: with a disk on which an earlier one has saved at the steps 2 and 4.
+// A new job, with a disk on which an earlier one has saved at steps 2 and 4.
 class NamedCheckpointTest : public SessionManagerTest {
  protected:
   NamedCheckpointTest() {

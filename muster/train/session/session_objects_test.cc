@@ -1,5 +1,5 @@
-// What a session is made of and what may be asked of it beside plain runs: creators, scaffolds, step functions,
-// threads, and exceptions in each phase.
+// A session's parts, and what else it offers beside plain runs: creators, scaffolds, step functions, threads, and
+// exceptions in each phase.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 constexpr char kClosed[] = "Attempted to use a closed Session.";
 constexpr char kStopped[] = "Run called even after should_stop requested.";
 
-// Notes its calls, and throws in the phase it is told.
+// Records its calls, and throws in the given phase.
 class Thrower final : public SessionHook {
  public:
   Thrower(std::string name, std::vector<std::string>& story, std::string throws_in = "")
@@ -104,7 +104,7 @@ TEST_F(SessionObjectsTest, BeforeTheStartNothingCanBeRun) {
   EXPECT_EQ(chief_.source.steps, 0);
 }
 
-// As the façade's constructor, which throws. A hook that its AfterCreateSession refused can't be ended.
+// Like the façade's constructor, which throws. A hook whose AfterCreateSession failed can't be ended.
 TEST_F(SessionObjectsTest, WhereTheCreationFailedNoHookEndsAndThePsAreTold) {
   Session session = chief_.MakeSession({}, {NewHook("a"), SummarySaver({.save_steps = 1})});
   EXPECT_TRUE(absl::IsFailedPrecondition(session.Start())) << "there is no summary_dir";
@@ -113,7 +113,7 @@ TEST_F(SessionObjectsTest, WhereTheCreationFailedNoHookEndsAndThePsAreTold) {
   EXPECT_TRUE(ChiefIsDone());
 }
 
-// Meets what the ps say at its first creations.
+// Fails with the ps's answers at its first creations.
 class RefusedHook final : public SessionHook {
  public:
   explicit RefusedHook(std::vector<absl::Status> answers) : answers_(std::move(answers)) {}
@@ -171,7 +171,7 @@ struct Phase {
   std::vector<std::string> saved;
 };
 
-// The program that lets go of the session then: nothing ends, nothing more is saved, nobody is told "done".
+// The program then destroys the session: no hook's End, no further save, no "done" to the ps.
 TEST_F(SessionObjectsTest, AnExceptionOfAHookIsTheErrorOfEveryPhase) {
   const std::vector<Phase> phases = {
       {"begin", {"a begin"}, {}},
@@ -421,7 +421,7 @@ TEST_F(SessionObjectsTest, AnErrorOfTheStepFunctionIsTheRuns) {
   EXPECT_FALSE(session.ShouldStop());
 }
 
-// As TensorFlow's raw session: the loss registers its summaries all the same, and nothing is fed.
+// As in TensorFlow's raw session: the loss registers its summaries all the same, and nothing is fed.
 TEST_F(SessionObjectsTest, AStepThatNoHookSeesRegistersSummariesForNobody) {
   Session session = chief_.MakeSession({.checkpoint_dir = "model", .save_summaries_steps = 1}, {FeedFn([] {
                                          return std::map<std::string, std::any>{{"rate", 0.5}};
@@ -490,7 +490,7 @@ TEST_F(SessionObjectsTest, AFailedThreadStopsTheSessionAndIsItsErrorAndNoHookEnd
   session.coordinator().WaitForStop();
   EXPECT_TRUE(session.ShouldStop());
   TakeStory();
-  EXPECT_EQ(session.Run(), absl::DataLossError("bad record")) << "of a program that doesn't ask";
+  EXPECT_EQ(session.Run(), absl::DataLossError("bad record")) << "also if the program doesn't call ShouldStop";
   EXPECT_EQ(chief_.source.steps, 0);
   EXPECT_EQ(session.Close(), absl::DataLossError("bad record"));
   EXPECT_THAT(TakeStory(), IsEmpty());
@@ -524,7 +524,7 @@ TEST_F(SessionObjectsTest, AThreadThatMeetsAnEmptyPsMakesTheSessionRecover) {
   EXPECT_EQ(session.Close(), absl::OkStatus());
 }
 
-// It would go on beside the thread that is started in its place.
+// The old thread would run beside the thread that is started in its place.
 TEST_F(SessionObjectsTest, ARecoveryIsNotMadeBesideAThreadThatDoesNotEnd) {
   Mutex mutex;
   CondVar changed;

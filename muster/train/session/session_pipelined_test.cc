@@ -1,5 +1,5 @@
 // Sessions that save, restore and recover while an update is under way: the step's number and the values agree, nothing
-// is applied twice and nothing is lost. Every update adds one to every element, so that each element says how many are
+// is applied twice and nothing is lost. Every update adds one to every element, so that each element counts the updates
 // in it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class CountingSource final : public GradientSource {
   const std::vector<std::vector<float>> gradients_ = {std::vector<float>(kWidth, -1), std::vector<float>(2, -1)};
 };
 
-// Each look at it is a second after the one before. It orders no threads, so that it hides no race.
+// Each reading is a second after the one before. It doesn't synchronise threads, so that it hides no race.
 class HastyClock final : public Clock {
  public:
   absl::Time Now() const override {
@@ -81,19 +81,19 @@ struct Trainee {
     for (int i = 0; i < steps; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
   }
 
-  std::atomic<bool> stop{false};  // as a signal sets it
+  std::atomic<bool> stop{false};  // set as a signal would
   CountingSource source;
   std::unique_ptr<StoreClient> client;
   TrainingMetrics metrics;
-  PipelinedAlgorithm algorithm;  // waits at its end for what its thread does with the client
+  PipelinedAlgorithm algorithm;  // its destructor waits for its thread, which uses the client
   Session session;
 };
 
-// By whether updates have a thread of their own.
+// The parameter: whether updates have a thread of their own.
 class SessionPipelinedTest : public ::testing::TestWithParam<bool> {
  protected:
   static SessionOptions SavedEvery(int steps) { return {.checkpoint_dir = "model", .save_checkpoint_steps = steps}; }
-  // Every element of checkpoint `step` has as many updates.
+  // Expects as many updates as its step in every element of checkpoint `step`.
   void ExpectWhole(int64_t step) {
     const auto checkpoint = CheckpointReader::Open(store_.files, absl::StrCat("model/model.ckpt-", step));
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
@@ -104,7 +104,7 @@ class SessionPipelinedTest : public ::testing::TestWithParam<bool> {
     EXPECT_THAT(w, Each(static_cast<float>(step)));
     EXPECT_THAT(b, Each(static_cast<float>(step)));
   }
-  // … and so has every element on the ps, which have counted as many.
+  // Expects `updates` updates in every element on the ps, and the same count there.
   void ExpectOnPs(int64_t updates) {
     EXPECT_EQ(store_.service(0).MakeView().arena->header().counters.global_step, updates);
     for (int ps = 0; ps < 2; ++ps) {
@@ -167,14 +167,14 @@ TEST_P(SessionPipelinedTest, AnotherProcessGoesOnFromIt) {
   ExpectOnPs(8);
 }
 
-// It hears of it at its next step; the update that was under way is lost with the rest.
+// It hears of the loss at its next step; the update that was under way is lost with the rest.
 TEST_P(SessionPipelinedTest, APsThatComesBackEmptyIsLoadedAndTheStepsAgreeAgain) {
   Trainee chief(store_, "chief:0", GetParam(), SavedEvery(4));
   chief.Steps(6);
   ASSERT_EQ(chief.algorithm.Settle(*chief.client), absl::OkStatus());
   store_.LosePs(1);
   store_.StartPs(1);
-  chief.Steps(2);  // the second one goes on from step 4
+  chief.Steps(2);  // the second one continues from step 4
   EXPECT_EQ(chief.session.global_step(), 5);
   chief.Steps(3);
   EXPECT_EQ(chief.session.global_step(), 8);
@@ -192,7 +192,7 @@ TEST_P(SessionPipelinedTest, WithoutACheckpointItSaysWhatIsMissing) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("give the session a checkpoint_dir"));
 }
 
-// Whichever message of the run is lost or comes twice, those of the saves among them.
+// Whichever message of the run is lost or doubled, the messages of the saves among them.
 TEST_P(SessionPipelinedTest, LostAndDoubledMessagesAreInTheCheckpointOnce) {
   for (const FaultKind kind : {FaultKind::kCutRequest, FaultKind::kCutReply, FaultKind::kDuplicateRequest}) {
     for (uint64_t first = 1;; ++first) {
@@ -215,7 +215,7 @@ TEST_P(SessionPipelinedTest, LostAndDoubledMessagesAreInTheCheckpointOnce) {
   }
 }
 
-// A ps that is gone when a stop is asked for: the update under way can't be ended any more.
+// A ps is gone when a stop is requested: the update under way can't be finished any more.
 TEST_P(SessionPipelinedTest, InterruptedWithAnUpdateUnderWayItLeavesAndTheOtherPsIsTold) {
   for (const bool closes : {true, false}) {
     SCOPED_TRACE(closes ? "Close" : "Run");
@@ -238,7 +238,7 @@ TEST_P(SessionPipelinedTest, InterruptedWithAnUpdateUnderWayItLeavesAndTheOtherP
   }
 }
 
-// The traffic is looked at after each step, while the update's thread uses the channels: for the thread sanitizer.
+// The traffic is read after each step, while the update's thread uses the channels: for the thread sanitizer.
 TEST_P(SessionPipelinedTest, WhatIsShownWhileAnUpdateIsUnderWayIsRightInTheEnd) {
   const HastyClock clock;
   Trainee chief(store_, "chief:0", GetParam(), {}, nullptr, &clock);
@@ -251,7 +251,7 @@ TEST_P(SessionPipelinedTest, WhatIsShownWhileAnUpdateIsUnderWayIsRightInTheEnd) 
   EXPECT_EQ(chief.metrics.links.Get(), std::vector<std::string>(2, "loopback"));
 }
 
-// On one loop none of them has a thread. Their updates are under way, each at one moment, when the chief saves.
+// On one loop none of them has a thread. Each one's update is under way at some moment when the chief saves.
 TEST(SessionPipelinedWorkersTest, ACheckpointHasTheUpdatesOfOthersThatItsStepCounts) {
   SimulatedStore store(2, kTasks, {.lease = absl::Hours(100)});
   Trainee chief(store, "chief:0", false, {.checkpoint_dir = "model", .save_checkpoint_steps = 5});

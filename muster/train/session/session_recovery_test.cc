@@ -1,4 +1,4 @@
-// Sessions whose ps lose the model, or whose chief is told to go on from another checkpoint.
+// Sessions whose ps lose the model, or whose chief is told to load another checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ TEST_P(RecoveryTest, AWorkerThatFindsOutFirstWaitsForTheChief) {
   Steps(chief_session_, 3);
   store_.LosePs(0);
   store_.StartPs(0);
-  // The chief's next step falls into the worker's waiting.
+  // The chief's next step comes while the worker waits.
   store_.loop.CallAt(store_.loop.Now() + absl::Seconds(2), [&] { Steps(chief_session_, 1); });
   Steps(worker_session_, 1);
   EXPECT_EQ(worker_session_.global_step(), 4);
@@ -103,7 +103,7 @@ TEST_P(RecoveryTest, RestoreTakesEverybodyBack) {
   EXPECT_TRUE(absl::IsFailedPrecondition(worker_session_.Restore("model/model.ckpt-2")));
 }
 
-// A chief whose stop comes when a ps has gone.
+// A chief that is stopped after a ps has gone.
 class InterruptedTest : public RecoveryTest {
  protected:
   void LosePsAndStop(int ps) {

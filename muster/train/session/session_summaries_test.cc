@@ -1,5 +1,5 @@
-// What a session makes of the summaries that its program registers: when they are wanted, what is written, what a
-// restart leaves of them, and who may write in a directory.
+// What a session does with the summaries that its program registers: when they are wanted, what is written, what a
+// restart keeps of them, and which process may write in a directory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-// What TensorBoard shows of `tag`: after a START nothing that was written before of its step or later counts.
+// What TensorBoard shows of `tag`: a START invalidates earlier events of its step and later ones.
 std::map<int64_t, float> SeriesOf(FileSystem& files, const std::string& directory, const std::string& tag) {
   std::map<int64_t, float> series;
   for (const SummaryEvent& event : ReadEventFiles(files, directory)) {
@@ -47,7 +47,7 @@ class SessionSummariesTest : public ::testing::Test {
   static void Steps(Session& session, int steps) {
     for (int i = 0; i < steps; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
   }
-  // Their bytes.
+  // Returns the bytes of all event files.
   std::string AllEvents() {
     std::string all;
     for (const std::string& name : store_.files.ListDirectory("model").value_or(std::vector<std::string>()))
@@ -187,8 +187,7 @@ TEST_F(SessionSummariesTest, ASecondWriterOfTheDirectoryIsNamedTheFirst) {
   ASSERT_EQ(session.Close(), absl::OkStatus());
 }
 
-// The process of the first life is killed at step 5, two steps after its last checkpoint; another job goes on from
-// there.
+// The first process is killed at step 5, two steps after its last checkpoint; another job continues from there.
 TEST_F(SessionSummariesTest, ARestartFromACheckpointTakesBackWhatCameAfterIt) {
   float life = 1;
   const auto report = [&life](double loss) {
@@ -229,7 +228,7 @@ TEST_F(SessionSummariesTest, ALostModelTakesBackWhatCameAfterTheCheckpointAndThe
   ASSERT_EQ(session.Close(), absl::OkStatus());
   std::vector<int64_t> steps;
   for (const auto& [step, loss] : SeriesOf(store_.files, "model", "loss")) steps.push_back(step);
-  EXPECT_THAT(steps, ElementsAre(1, 4)) << "step 5 is no more, and 4 is the first of the new life";
+  EXPECT_THAT(steps, ElementsAre(1, 4)) << "step 5 is invalidated, and 4 is the first after the restart";
 }
 
 TEST_F(SessionSummariesTest, ACheckpointLoadedInBetweenTakesBackWhatCameAfterIt) {

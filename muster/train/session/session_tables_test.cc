@@ -1,5 +1,5 @@
-// Sessions that train a table of rows beside a dense variable: what their algorithms push, and that a ps which lost its
-// memory goes on from the last checkpoint, table included.
+// Sessions that train a table of rows beside a dense variable: what their algorithms push, and that a ps that lost its
+// memory continues from the last checkpoint, table included.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ class SessionTablesTest : public ::testing::TestWithParam<Way> {
             .is_chief = true,
             .target = "muster://here:1"};
   }
-  // The table is what it began as, with so many updates.
+  // Expects the table's initial values plus `updates` updates.
   void ExpectUpdates(int64_t updates) {
     std::vector<float> expected(kRows * kWidth), values(kRows * kWidth);
     InitializeRows(source_.variables()[1], {}, 0, AsMutableBytes(expected.data(), expected.size()));

@@ -28,7 +28,7 @@ using ::testing::IsEmpty;
 
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 
-// Writes down what it is told, and does on the way what a test wants.
+// Records its calls, and does what a test wants meanwhile.
 class Recorder final : public SessionHook {
  public:
   Recorder(std::string name, std::vector<std::string>& story) : name_(std::move(name)), story_(story) {}
@@ -72,7 +72,7 @@ class SessionTest : public ::testing::TestWithParam<Way> {
   std::vector<std::string> Checkpoints(const std::string& directory = "model") {
     return ListCheckpoints(store_.files, directory).value_or(std::vector<std::string>());
   }
-  // What the event files of the directory tell.
+  // The events in the directory's event files.
   std::vector<std::string> Events(const std::string& directory = "model") {
     std::vector<std::string> events;
     for (const SummaryEvent& event : ReadEventFiles(store_.files, directory)) events.push_back(event.ToString());
@@ -280,7 +280,7 @@ TEST_P(SessionTest, WhoComesAfterTheEndHasNothingToDo) {
 }
 
 TEST_P(SessionTest, AStopWhileWaitingForTheChiefIsACleanEndWithoutASession) {
-  // Also with hooks that only a session that was created can end.
+  // Also with hooks that can be ended only in a session that was created.
   Session worker = worker_.MakeSession({}, {CheckpointSaver({.save_steps = 1}), SummarySaver({.save_steps = 1})});
   store_.loop.CallAt(store_.loop.Now() + absl::Seconds(9), [&] { worker_.stop = true; });
   EXPECT_EQ(worker.Start(), absl::OkStatus());
@@ -329,7 +329,7 @@ TEST_P(SessionTest, AShutdownEndsTheSessionInOrderWithALastCheckpoint) {
   ASSERT_EQ(session.Start(), absl::OkStatus());
   for (int i = 0; i < 3; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
   store_.service(0).Shutdown("enough");
-  // A pipelined step sends its update, and hears at the next one what became of it.
+  // A pipelined step sends its update, and hears of its outcome at the next step.
   if (GetParam().pipelined()) {
     EXPECT_EQ(session.Run(), absl::OkStatus());
   }

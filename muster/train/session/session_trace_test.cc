@@ -1,5 +1,5 @@
-// Whole sessions on a simulated loop, with tracks: what each step consists of is recorded, in its order and nested, by
-// whoever applies the updates; and what the status page says of it.
+// Whole sessions on a simulated loop, with tracks: the parts of each step are recorded, in order and nested, whichever
+// task applies the updates; and the status page shows them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ std::vector<TraceEvent> Take(Track& track) {
   return events;
 }
 
-// The names of what lies in each step, in the order of their ends, and how often that was so.
+// The names of the activities in each step, in the order of their ends, and how often that sequence occurred.
 std::map<std::string, int> Steps(const std::vector<TraceEvent>& events) {
   std::map<std::string, int> steps;
   std::string inside;

@@ -1,5 +1,5 @@
 // A model that computes on a copy of its values (on a GPU) is shown them whenever a session has changed them, before
-// anybody may look: what its user sees is what he would see without the copy.
+// anybody may look: its user sees the same as without the copy.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -15,7 +15,7 @@ using Values = std::vector<std::vector<float>>;
 
 Values ValuesOf(QuadraticSource& source) { return {source.values(0), source.values(1)}; }
 
-// What the model shows when hooks are called.
+// Records what the model shows when hooks are called.
 class Looker final : public SessionHook {
  public:
   explicit Looker(QuadraticSource& source) : source_(source) {}

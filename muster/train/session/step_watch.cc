@@ -4,7 +4,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(100);
-// Nothing of the model goes through the connection.
+// The kind of link if none of the model goes through the connection.
 constexpr char kDirectLink[] = "direct";
 constexpr absl::Duration kRateOver = absl::Seconds(1);
 
@@ -18,7 +18,7 @@ void StepWatch::Is(TrainingState state) {
   metrics_->state.Set(static_cast<double>(state));
   rate_since_ = clock_.Now();
   LookAtTraffic();
-  if (state != TrainingState::kEnded) LookAtLinks();  // which are then those of a client that has said goodbye
+  if (state != TrainingState::kEnded) LookAtLinks();  // after the end the client is disconnected
 }
 
 void StepWatch::LookAtLinks() {

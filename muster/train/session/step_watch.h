@@ -1,4 +1,4 @@
-// Keeps a session's TrainingMetrics: what costs next to nothing after each step, the rest ten times a second. Used by
+// Updates a session's TrainingMetrics: what costs next to nothing after each step, the rest ten times a second. Used by
 // the training thread.
 #pragma once
 
@@ -16,11 +16,11 @@ namespace muster {
 
 class StepWatch {
  public:
-  // All borrowed for its life; `metrics` may be null: then nothing is kept.
+  // All borrowed for its life; if `metrics` is null, nothing is recorded.
   StepWatch(TrainingMetrics* metrics, const StoreClient& client, const Clock& clock);
 
   void Is(TrainingState state);
-  // A step is over. `checkpoint`: the path of the last one saved; empty if none.
+  // Counts a finished step. `checkpoint` is the path of the last one saved; empty if none.
   void Count(const StepResult& result, const std::string& checkpoint);
 
  private:
@@ -34,7 +34,7 @@ class StepWatch {
   LinkNotice notice_;
   absl::Time published_ = absl::InfinitePast();
   std::string checkpoint_;
-  // Since when the rate counts.
+  // The start of the interval over which the rate is measured.
   absl::Time rate_since_ = absl::InfinitePast();
   uint64_t rate_steps_ = 0;
 };

@@ -12,7 +12,8 @@ absl::Status Loop(Coordinator& coordinator, const LooperThreadOptions& options,
   RETURN_IF_ERROR(options.start_loop());
   absl::Time next = options.clock->Now();
   while (!coordinator.WaitForStop(next - options.clock->Now())) {
-    // Whole intervals from the start, so that the length of the calls doesn't add up (as TensorFlow's timer_interval).
+    // Adds whole intervals to the start, so that the length of the calls doesn't accumulate (as TensorFlow's
+    // timer_interval).
     next += options.interval;
     RETURN_IF_ERROR(run_loop());
   }

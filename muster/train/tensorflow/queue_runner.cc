@@ -18,7 +18,7 @@ QueueRunner::~QueueRunner() {
     const MutexLock lock(mutex_);
     stopped = stopped_;
   }
-  // Until then CloseOnStop's thread is registered, and the coordinator doesn't end without it.
+  // Until stopped_ is set, CloseOnStop's thread is registered, and the coordinator outlives it.
   if (coordinator_ != nullptr && !stopped) coordinator_->RequestStop();
 }
 
@@ -48,7 +48,7 @@ absl::Status QueueRunner::Enqueue(const std::function<absl::Status()>& enqueue) 
       UsedUp();
       return absl::OkStatus();
     }
-    // Somebody has closed the queue, or it is what came of CloseOnStop.
+    // Somebody has closed the queue, or CloseOnStop has cancelled this enqueue.
     if (absl::IsCancelled(status)) return absl::OkStatus();
     return status;
   }

@@ -1,6 +1,6 @@
-// Threads that fill a queue: each calls its function, which enqueues something, until the input is used up, the queue
-// is closed, or the coordinator stops. TensorFlow: python/training/queue_runner_impl.py; docs/queues.md, "QueueRunner",
-// has each case.
+// Threads that fill a queue. Each calls its function, which enqueues something, until the input is used up, the queue
+// is closed, or the coordinator stops. TensorFlow: python/training/queue_runner_impl.py. docs/queues.md, "QueueRunner",
+// describes each case.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@
 namespace muster {
 
 struct QueueRunnerOptions {
-  std::string name = "queue_runner";  // of its threads, for messages
-  // One thread each. OutOfRange: its input is used up. Cancelled: the queue is closed. It may block, as `close` ends
-  // that; it may throw.
+  std::string name = "queue_runner";  // names its threads in messages
+  // One thread for each. OutOfRange: its input is used up. Cancelled: the queue is closed. It may block, because
+  // `close` ends that; it may throw.
   std::vector<std::function<absl::Status()>> enqueue;
-  // Closes the queue; `cancel_pending`: and cancels the enqueues that wait. Called by the runner's threads.
+  // Closes the queue; `cancel_pending` also cancels the enqueues that wait. Called by the runner's threads.
   std::function<absl::Status(bool cancel_pending)> close;
 };
 
@@ -28,20 +28,20 @@ struct QueueRunnerOptions {
 class QueueRunner {
  public:
   explicit QueueRunner(QueueRunnerOptions options);
-  // Asks the coordinator to stop, if nobody has since Start, and waits for the threads: they use what is destroyed
-  // next. So an exception that leaves the scope of a runner isn't held up by it. A runner that was stopped leaves the
-  // coordinator alone, which may be gone, or at work again after a recovery.
+  // Requests a stop of the coordinator, if there was none since Start, and waits for the threads: they use what is
+  // destroyed next. So an exception that leaves the scope of a runner isn't held up by it. If the coordinator has
+  // stopped since Start, the runner leaves it alone: it may be gone, or at work again after a recovery.
   ~QueueRunner();
   QueueRunner(const QueueRunner&) = delete;
   QueueRunner& operator=(const QueueRunner&) = delete;
 
-  // Starts the threads, registered with `coordinator`, which stops them and waits for them if it ends before this.
-  // Once; AlreadyExists after that.
+  // Starts the threads, registered with `coordinator`, which stops them and waits for them if it ends before this. Call
+  // it once; AlreadyExists after that.
   [[nodiscard]] absl::Status Start(Coordinator& coordinator);
 
  private:
   absl::Status Enqueue(const std::function<absl::Status()>& enqueue);
-  // A thread's input is used up: the last one closes the queue.
+  // A thread's input is used up. The last such thread closes the queue.
   void UsedUp();
   void CloseOnStop();
 

@@ -1,5 +1,5 @@
-// The threads of a QueueRunner against TensorFlow's rules (python/training/queue_runner_impl.py), with a queue of the
-// test's own, and with a real one of a process that is its own cluster.
+// Checks the threads of a QueueRunner against TensorFlow's rules (python/training/queue_runner_impl.py), with a queue
+// of the test's own, and with a real one in a process without a cluster.
 #include "muster/train/tensorflow/queue_runner.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Remembers how it was closed; a full one blocks until it is closed with cancel_pending.
+// Remembers how it was closed; when full, it blocks until it is closed with cancel_pending.
 class FakeQueue {
  public:
   absl::Status Close(bool cancel_pending) {
@@ -60,7 +60,7 @@ QueueRunnerOptions Options(FakeQueue& queue, std::vector<std::function<absl::Sta
           }};
 }
 
-// OutOfRange after `count` calls.
+// Returns OutOfRange after `count` calls.
 std::function<absl::Status()> UsedUpAfter(int count, std::atomic<int>& calls) {
   return [left = count, &calls]() mutable {
     if (left-- == 0) return absl::OutOfRangeError("no more");
@@ -78,7 +78,7 @@ TEST(QueueRunnerTest, TheLastThreadWhoseInputIsUsedUpClosesTheQueue) {
     ASSERT_EQ(runner.Start(coordinator), absl::OkStatus());
     EXPECT_THAT(queue.AwaitClose(), ElementsAre(false)) << "those that wait for room are let in";
     EXPECT_EQ(calls, 55);
-    EXPECT_FALSE(coordinator.ShouldStop()) << "who dequeues goes on with what is there";
+    EXPECT_FALSE(coordinator.ShouldStop()) << "consumers continue with the remaining elements";
     coordinator.RequestStop();
     EXPECT_EQ(coordinator.Join(), absl::OkStatus());
   }
@@ -93,7 +93,7 @@ TEST(QueueRunnerTest, AnErrorStopsEverybodyAndJoinReturnsIt) {
   ASSERT_EQ(runner.Start(coordinator), absl::OkStatus());
   const absl::Status joined = coordinator.Join();
   EXPECT_TRUE(absl::IsDataLoss(joined)) << joined;
-  EXPECT_THAT(queue.closes(), ElementsAre(true)) << "and who waited for room is cancelled";
+  EXPECT_THAT(queue.closes(), ElementsAre(true)) << "and the enqueue that waited for room is cancelled";
 }
 
 TEST(QueueRunnerTest, SoDoesAnException) {
@@ -152,7 +152,7 @@ TEST(QueueRunnerTest, LeavingItsScopeStopsTheThreads) {
   EXPECT_EQ(coordinator.Join(), absl::OkStatus());
 }
 
-// As of a session that has recovered: its threads have ended, and others use the coordinator.
+// As in a session that has recovered: the runner's threads have ended, and others use the coordinator.
 TEST(QueueRunnerTest, OneThatWasStoppedStopsNobodyWhenItGoes) {
   FakeQueue queue;
   Coordinator coordinator;
@@ -185,7 +185,7 @@ TEST(QueueRunnerTest, StartsOnce) {
   EXPECT_EQ(coordinator.Join(), absl::OkStatus());
 }
 
-// Of a process alone; several threads fill it, and one empties it.
+// The queue of a process without a cluster; several threads fill it, and one empties it.
 TEST(QueueRunnerTest, FillsARealQueueWhichGivesEverythingOnce) {
   constexpr int64_t kThreads = 3;
   constexpr int64_t kElements = 50;
@@ -221,7 +221,7 @@ TEST(QueueRunnerTest, FillsARealQueueWhichGivesEverythingOnce) {
   EXPECT_EQ(coordinator.Join(), absl::OkStatus());
 }
 
-// The runner waits for room at a real queue that nobody empties.
+// The runner waits for room in a real queue that nobody empties.
 TEST(QueueRunnerTest, AStopEndsAWaitAtARealQueue) {
   const auto node = Node::Create(TaskConfig(), {});
   ASSERT_TRUE(node.ok()) << node.status();

@@ -49,14 +49,14 @@ absl::Status Supervisor::Prepare() {
     return is_chief() ? manager_.PrepareSession() : manager_.WaitForSession(absl::Seconds(options_.max_wait_secs));
   };
   absl::StatusOr<int64_t> step = prepare();
-  // A ps was restarted before it had a model, and doesn't know who had joined.
+  // A ps was restarted before it had a model, and doesn't know which tasks had joined.
   while (absl::IsAborted(step.status())) step = prepare();
   RETURN_IF_ERROR(step.status());
   global_step_ = *step;
   if (options_.config.log_device_placement) LogDevicePlacement(binding, environment_.place);
   if (is_chief() && !options_.logdir.empty()) {
     ASSIGN_OR_RETURN(summaries_, EventFileWriter::Open(*environment_.files, *environment_.clock, options_.logdir, {}));
-    // What an earlier life has written of later steps is out of date.
+    // An earlier life's events of later steps are out of date.
     RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kStart, *step + 1));
   }
   watch_.Is(TrainingState::kTraining);
@@ -75,7 +75,7 @@ absl::Status Supervisor::StartStandardServices() {
   RETURN_IF_ERROR(CheckBetweenSteps("StartStandardServices"));
   if (!is_chief())
     return absl::FailedPreconditionError(
-        "StartStandardServices is the chief's: only there is who saves and writes summaries");
+        "only the chief may call StartStandardServices: no other task saves or writes summaries");
   if (stopped_ || !IsPrepared())
     return absl::FailedPreconditionError("StartStandardServices needs a session, between its start and its stop");
   if (!summaries_) {
@@ -100,7 +100,7 @@ absl::Status Supervisor::StartStandardServices() {
 absl::Status Supervisor::ManagedSession(absl::FunctionRef<absl::Status()> body) {
   absl::Status status = PrepareOrWaitForSession();
   if (status.ok()) status = body();
-  // Training has ended, or a stop was asked for; not that a ps was gone then.
+  // Training has ended, or a stop was requested: both are clean ends, unless a ps was gone at the stop.
   if (absl::IsCancelled(status) && !IsInterrupted(status)) status = absl::OkStatus();
   const absl::Status unheard = coordinator_.RequestStop(status);
   absl::Status stopped = Stop();
@@ -111,7 +111,7 @@ absl::Status Supervisor::ManagedSession(absl::FunctionRef<absl::Status()> body) 
 absl::Status Supervisor::CheckBetweenSteps(const char* called) const {
   if (stepping_ != std::this_thread::get_id()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(called, " within a step: a loss function may not call it; RequestStop it may"));
+      absl::StrCat(called, " within a step: a loss function may not call it (only RequestStop)"));
 }
 
 absl::StatusOr<StepResult> Supervisor::Run() {
@@ -131,7 +131,7 @@ absl::StatusOr<StepResult> Supervisor::Run() {
   return result;
 }
 
-// `muster checkpoint load` waits for the chief's answer.
+// Answers `muster checkpoint load`, which waits for the chief.
 absl::Status Supervisor::RefuseLoadRequest() {
   const std::string path = environment_.client->TakeLoadRequest();
   if (path.empty()) return absl::OkStatus();
@@ -168,7 +168,7 @@ absl::StatusOr<std::string> Supervisor::Save() {
   return path;
 }
 
-// What can't be saved now is tried again next time; OutOfRange from a thread would be a clean end of training.
+// A save that fails now is retried next time; OutOfRange from a thread would be a clean end of training.
 absl::Status Supervisor::SaveOrGoOn() {
   const absl::Status saved = Save().status();
   if (!absl::IsOutOfRange(saved)) return saved;
@@ -176,7 +176,7 @@ absl::Status Supervisor::SaveOrGoOn() {
   return absl::OkStatus();
 }
 
-// The step's own thread writes them: histograms and images are to be made only in a step that is written.
+// The step's own thread writes them: histograms and images must be made only in a step that is written.
 absl::Status Supervisor::AskForSummaries() {
   const HoldTurn turn(turn_);
   summaries_wanted_ = true;

@@ -1,7 +1,7 @@
-// Training in a loop of one's own: prepares the model or waits for it, and saves checkpoints and writes summaries on
-// threads beside the loop. TensorFlow's Supervisor (python/training/supervisor.py), the session object before
-// MonitoredTrainingSession: no hooks, no recovery, nothing saved at the end unless the program calls Save. Made,
-// started and stopped by the training thread; what says so may be called from any.
+// Supports a training loop of the program's own: prepares the model or waits for it, and saves checkpoints and writes
+// summaries on threads beside the loop. TensorFlow's Supervisor (python/training/supervisor.py), the session object
+// before MonitoredTrainingSession: no hooks, no recovery, and nothing is saved at the end unless the program calls
+// Save. Created, started and stopped by the training thread; functions that say so may be called from any thread.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ struct SupervisorOptions {
   std::shared_ptr<Scaffold> scaffold;  // init, init_fn, local init, ready, saver, summary
   SessionConfig config;
   std::string logdir;  // the chief's checkpoints and event files; empty: neither
-  // The chief's threads; 0: none.
+  // How often the chief's threads write; 0: no such thread.
   double save_summaries_secs = 120;
   double save_model_secs = 600;
   double stop_grace_secs = 120;
@@ -46,43 +46,45 @@ struct SupervisorOptions {
 class Supervisor {
  public:
   Supervisor(SessionEnvironment environment, SupervisorOptions options);
-  // Stops if nobody has; an error of it is logged.
+  // Calls Stop if the program hasn't, and logs its error.
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // The chief prepares the model and starts the standard services: the threads of summaries (the next step's are then
-  // written), of the step counter and of checkpoints, each of which does its work at once and then every so often. The
-  // others wait. Errors: SessionManager's, but Aborted is tried again; InvalidArgument, WrongConfiguration: `config`.
-  // Without a logdir there are no services. Once; FailedPrecondition: already.
+  // The chief prepares the model and starts the standard services: the threads that request summaries (of the next
+  // step), count steps and save checkpoints. Each does its work at once and then at its interval. The other tasks wait
+  // for the model. Without a logdir there are no services. Call it once. Errors: SessionManager's, but Aborted is
+  // retried; InvalidArgument, WrongConfiguration: `config`; FailedPrecondition: called before.
   [[nodiscard]] absl::Status PrepareOrWaitForSession(bool start_standard_services = true);
 
-  // The same threads later, for a session that was prepared without them; those that were started go on, and there are
-  // no others beside them. The training thread's, not within a step. FailedPrecondition: not the chief; no session, or
-  // it has ended. Without a logdir: a warning.
+  // Starts the same threads later, for a session that was prepared without them. If they run already, they are kept and
+  // no others are started. For the training thread, not within a step. FailedPrecondition: not the chief; no session,
+  // or it has ended. Without a logdir it only logs a warning.
   [[nodiscard]] absl::Status StartStandardServices();
 
-  // TensorFlow's `with managed_session()`: prepares, calls `body`, asks for a stop with its error, stops. OutOfRange of
-  // the body, and training that has ended elsewhere, are clean ends.
+  // TensorFlow's `with managed_session()`: prepares, calls `body`, requests a stop with its error, stops. OutOfRange
+  // from the body, and training that has ended elsewhere, are clean ends.
   [[nodiscard]] absl::Status ManagedSession(absl::FunctionRef<absl::Status()> body);
 
-  // One step. The threads wait meanwhile, and it for them. Errors: those of the algorithm, and of the event file; as
-  // Save and Stop, FailedPrecondition within a step of this thread, where they would wait for themselves.
+  // Runs one step. It and the service threads exclude each other. Errors: those of the algorithm, and of the event
+  // file. FailedPrecondition within a step of this thread, where it would wait for itself; the same holds for Save and
+  // Stop.
   absl::StatusOr<StepResult> Run();
-  // A value of this step for the summaries; call it inside the step. Further kinds: StepSummaries::Current.
+  // Adds a value of this step for the summaries; call it inside the step. Other kinds of values:
+  // StepSummaries::Current.
   void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }
 
-  // The chief with a logdir: a checkpoint now; its path. Any thread, but not within the step.
+  // On the chief with a logdir: saves a checkpoint now. Returns its path. From any thread, but not within the step.
   absl::StatusOr<std::string> Save();
 
-  // The chief with a logdir: the summaries of the next step are written (TensorFlow's summary_computed, at the
-  // program's own times instead of the thread's). Any thread, but not within the step.
+  // On the chief with a logdir: the summaries of the next step are written (TensorFlow's summary_computed, at the
+  // program's own times instead of the thread's). From any thread, but not within the step.
   [[nodiscard]] absl::Status SummarizeNextStep();
 
   // Calls `target` on a thread of its own every `interval_secs`, until the stop.
   void Loop(double interval_secs, std::function<absl::Status()> target);
 
-  // Starts them on the coordinator's threads; they must outlive Stop. AlreadyExists: one was started before.
+  // Starts the runners on the coordinator's threads; they must outlive Stop. AlreadyExists: one was started before.
   [[nodiscard]] absl::Status StartQueueRunners(const std::vector<QueueRunner*>& runners);
 
   // From any thread.
@@ -93,15 +95,16 @@ class Supervisor {
   bool StopOnError(absl::FunctionRef<absl::Status()> work) { return coordinator_.StopOnError(work); }
   Coordinator& coordinator() { return coordinator_; }
 
-  // Ends the threads within the grace period, the event file and the session; the ps hear "done". Returns the error
-  // that the stop was asked for with; else FailedPrecondition naming the threads that haven't ended (the destructor
-  // waits for them, and so does this for one that is in the middle of a step's or a save's work). Once.
+  // Ends the threads within the grace period, the event file and the session, and tells the ps "done". Call it once.
+  // Returns the error with which the stop was requested; else FailedPrecondition naming the threads that haven't ended.
+  // The destructor waits for those threads; Stop itself waits for one only while it is in the middle of a step or a
+  // save.
   [[nodiscard]] absl::Status Stop();
 
   bool is_chief() const { return manager_.options().is_chief; }
-  // What it trains by.
+  // The algorithm it trains with.
   const Algorithm& algorithm() const { return *environment_.algorithm; }
-  int64_t global_step() const { return global_step_; }  // as this process saw it last; any thread, and in the step
+  int64_t global_step() const { return global_step_; }  // as this process saw it last; any thread, also in the step
 
  private:
   [[nodiscard]] absl::Status Prepare();
@@ -126,11 +129,11 @@ class Supervisor {
   std::atomic<int64_t> global_step_ = 0;
   std::atomic<std::thread::id> stepping_;  // the thread that is in a step, or none
 
-  // The client, the saver and what follows are used by one thread at a time.
+  // The client, the saver and the following members are used by one thread at a time.
   mutable TurnLock turn_;
   bool prepared_ ABSL_GUARDED_BY(turn_) = false;
   bool closed_ ABSL_GUARDED_BY(turn_) = false;
-  bool summaries_wanted_ ABSL_GUARDED_BY(turn_) = false;  // of the next step
+  bool summaries_wanted_ ABSL_GUARDED_BY(turn_) = false;  // for the next step
   absl::Time counted_at_ ABSL_GUARDED_BY(turn_) = absl::InfinitePast();
   int64_t counted_step_ ABSL_GUARDED_BY(turn_) = 0;
 

@@ -40,7 +40,7 @@ class SupervisorTest : public ::testing::Test {
   std::vector<std::string> Checkpoints() {
     return ListCheckpoints(store_.files, "model").value_or(std::vector<std::string>());
   }
-  // What the threads write in any order, sorted.
+  // The events that the threads write in any order, sorted.
   std::vector<std::string> Events() {
     std::vector<std::string> events;
     for (const SummaryEvent& event : ReadEventFiles(store_.files, "model"))
@@ -80,7 +80,8 @@ TEST_F(SupervisorTest, ThreadsSaveAndSummariseAtOnceAndEverySoOften) {
   EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-3"));
   Steps(supervisor, 1);
   EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
-  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-3")) << "as TensorFlow: Save is the program's";
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-3"))
+      << "as in TensorFlow, only the program saves at the end";
   EXPECT_THAT(Events(),
               ElementsAre("0: CHECKPOINT model/model.ckpt-0", "1: START", "1: loss", "2: global_step/sec",
                           "2: global_step/sec", "2: global_step/sec", "2: global_step/sec",
@@ -280,7 +281,7 @@ TEST_F(SupervisorTest, AWorkerWaitsAndHasNoServices) {
   EXPECT_TRUE(absl::IsFailedPrecondition(supervisor.Save().status()));
   const absl::Status services = supervisor.StartStandardServices();
   EXPECT_TRUE(absl::IsFailedPrecondition(services)) << services;
-  EXPECT_THAT(std::string(services.message()), HasSubstr("is the chief's"));
+  EXPECT_THAT(std::string(services.message()), HasSubstr("only the chief may call"));
   EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
   EXPECT_THAT(Checkpoints(), IsEmpty());
   EXPECT_THAT(Events(), IsEmpty());

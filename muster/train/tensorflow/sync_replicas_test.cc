@@ -48,7 +48,7 @@ TEST_F(SyncReplicasTest, TheHookNeedsTheAlgorithmFirst) {
   EXPECT_EQ(early->Begin(), absl::FailedPreconditionError(
                                 "SyncReplicasOptimizer.apply_gradient should be called before using the hook."));
   Apply(optimizer);
-  EXPECT_EQ(early->Begin(), absl::OkStatus()) << "it is asked when the session begins, not when it was made";
+  EXPECT_EQ(early->Begin(), absl::OkStatus()) << "it is checked when the session begins, not when the hook is made";
 }
 
 TEST_F(SyncReplicasTest, TooFewTokensAreRefusedInTensorFlowsWords) {
@@ -58,7 +58,7 @@ TEST_F(SyncReplicasTest, TooFewTokensAreRefusedInTensorFlowsWords) {
             WrongOptionError("Too few tokens to finish the first step: 1 (given) vs 2 (needed)"));
   EXPECT_EQ(Begin(optimizer, true, 2), absl::OkStatus());
   EXPECT_EQ(Begin(optimizer, true, -1), absl::OkStatus());
-  EXPECT_EQ(Begin(optimizer, false, 1), absl::OkStatus()) << "tokens are the chief's";
+  EXPECT_EQ(Begin(optimizer, false, 1), absl::OkStatus()) << "only the chief hands out tokens";
 }
 
 TEST_F(SyncReplicasTest, TheHookAndTheSessionAgreeOnWhoIsTheChief) {

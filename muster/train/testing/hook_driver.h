@@ -1,4 +1,4 @@
-// For tests of hooks: one of them called as a session would, without a session; and what is logged meanwhile.
+// For tests of hooks: calls one hook as a session would, without a session, and captures the log meanwhile.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,14 +17,13 @@
 
 namespace muster {
 
-// Calls a hook as a session would.
 class Driver {
  public:
   explicit Driver(std::shared_ptr<SessionHook> hook) : hook_(std::move(hook)) {}
 
   absl::Status Begin() { return hook_->Begin(); }
   absl::Status Create(int64_t step) { return hook_->AfterCreateSession(Context(step)); }
-  // One run that ends at global step `step`; whether the hook asked for a stop.
+  // Makes one run that ends at global step `step`. Returns whether the hook requested a stop.
   bool Run(int64_t step, double loss = 0.5, std::vector<std::pair<std::string, double>> scalars = {}) {
     RunContext context(Context(step - 1));
     EXPECT_EQ(hook_->BeforeRun(context), absl::OkStatus());
@@ -57,7 +56,7 @@ class Driver {
   const std::shared_ptr<SessionHook> hook_;
 };
 
-// What is logged while it runs, a line each, without the time.
+// Returns the lines logged while `action` runs, without their times.
 template <typename Action>
 std::vector<std::string> Logged(const Action& action) {
   testing::internal::CaptureStderr();

@@ -1,5 +1,5 @@
 // One worker of a simulated cluster, for tests: a quadratic model, its algorithm, its client, and what a session needs.
-// Its updates go any way there is (store/way.h).
+// Its updates can take every route to the ps (store/way.h).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,12 +28,12 @@ struct TrainingOptions {
   RuleSpec rule = {.learning_rate = 0.1};
   Placement placement = Placement::kRoundRobin;
   Partitioning partitioning;
-  FileSystem* files = nullptr;    // the disk of this process; null: the store's
-  FaultScript* faults = nullptr;  // of its requests; must outlive the process
-  Way way = {};                   // kDirectly: the store must give its memory away
+  FileSystem* files = nullptr;    // this process's disk; null: the store's
+  FaultScript* faults = nullptr;  // for its requests; must outlive the process
+  Way way = {};                   // kDirectly requires that the store shares its memory
 };
 
-// Pipelined pushes are made in the step: another thread has no place on a simulated loop.
+// Pipelined pushes are made within the step: a simulated loop can't have another thread.
 inline std::unique_ptr<Algorithm> MakeAlgorithm(GradientSource& source, const TrainingOptions& options, int num_ps) {
   PlacementResult placement = *PlaceVariables(options.variables, num_ps, options.placement, options.partitioning);
   if (options.way.pipelined())
@@ -86,7 +86,7 @@ class TrainingProcess {
   const std::unique_ptr<Algorithm> algorithm;
   std::unique_ptr<StoreClient> client;
   FileSystem& files;
-  bool stop = false;  // as a signal sets it
+  bool stop = false;  // set as a signal would
   int joined = 0;     // how often on_joined was called
 
  private:
@@ -98,7 +98,7 @@ class TrainingProcess {
   const bool is_chief_;
 };
 
-// `muster checkpoint load`, from outside the cluster. The answer arrives while somebody waits on the store's loop.
+// `muster checkpoint load`, from outside the cluster. The answer arrives when the test next waits on the store's loop.
 class LoadCommand {
  public:
   // `store` must outlive it.
@@ -114,13 +114,13 @@ class LoadCommand {
         });
     store.Pass(absl::Milliseconds(1));
   }
-  // None yet: the chief hasn't heard of it.
+  // No value yet: the chief hasn't answered.
   const std::optional<absl::StatusOr<LoadCheckpointReply>>& answer() const { return answer_; }
 
  private:
   std::optional<absl::StatusOr<LoadCheckpointReply>> answer_;
   LoopbackTransport transport_;
-  std::unique_ptr<Channel> channel_;  // before it goes, nothing calls back
+  std::unique_ptr<Channel> channel_;  // must be destroyed first, so that nothing calls back later
 };
 
 }  // namespace muster

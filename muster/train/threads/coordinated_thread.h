@@ -1,5 +1,5 @@
-// A thread of a coordinator: runs one function; an error or an exception of it stops everybody. Made and destroyed by
-// one thread.
+// A thread of a coordinator. It runs one function, whose error or exception stops every thread of the coordinator.
+// Created and destroyed by one thread.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@ namespace muster {
 
 class CoordinatedThread {
  public:
-  // Starts at once. `work` ends soon after ShouldStop has become true.
+  // Starts at once. `work` must end soon after ShouldStop has become true.
   CoordinatedThread(Coordinator& coordinator, const std::string& name, std::function<absl::Status()> work)
       : thread_([&coordinator, registration = coordinator.Register(name), work = std::move(work)] {
           coordinator.StopOnError(work);
         }) {}
-  // Blocks until `work` has returned, a straggler's too: it may use what is destroyed next.
+  // Blocks until `work` has returned, even if Join has given this thread up: `work` may use what is destroyed next.
   ~CoordinatedThread() { thread_.join(); }
   CoordinatedThread(const CoordinatedThread&) = delete;
   CoordinatedThread& operator=(const CoordinatedThread&) = delete;

@@ -41,7 +41,7 @@ absl::Status Coordinator::Stop(const absl::Status& why, const std::exception_ptr
   const bool fails = !why.ok() && std::find(clean.begin(), clean.end(), why.code()) == clean.end();
   const MutexLock lock(mutex_);
   if (joined_) return fails ? why : absl::OkStatus();
-  if (fails && stop_) LogWarning("after the stop was asked for: ", why.message());
+  if (fails && stop_) LogWarning("after the stop was requested: ", why.message());
   if (stop_) return absl::OkStatus();
   stop_ = true;
   if (fails) {

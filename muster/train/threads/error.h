@@ -1,5 +1,5 @@
-// What the training API throws, at its outermost layer only: an absl::Status with the exit code that a process should
-// end with. Left uncaught, it is printed as one line and the process exits with that code.
+// What the training API throws, at its outermost layer only: an absl::Status with the exit code for the process. An
+// uncaught Error is printed as one line, and the process exits with that code.
 #pragma once
 
 #include <exception>
@@ -12,11 +12,11 @@
 
 namespace muster {
 
-// The process exit codes (docs/architecture.md): Kubernetes' TFJob takes 2 for permanent, 138 for worth retrying.
+// The exit codes of a process (docs/architecture.md). Kubernetes' TFJob reads 2 as permanent and 138 as worth retrying.
 enum class ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130, kRetry = 138 };
 
-// kUsage: IsWrongConfiguration. kInterrupted: a stop was asked for while a ps was gone (IsInterrupted). kRetry: a ps
-// lost beyond the deadline (Unavailable), or restarted without the model (Aborted); a chief that didn't come in time
+// kUsage: IsWrongConfiguration. kInterrupted: a stop was requested while a ps was gone (IsInterrupted). kRetry: a ps
+// was lost beyond the deadline (Unavailable) or restarted without the model (Aborted), or the chief didn't come in time
 // (DeadlineExceeded).
 ExitCode ExitCodeOf(const absl::Status& status);
 
@@ -32,17 +32,17 @@ class Error : public std::runtime_error {
 
 // Throws Error unless `status` is OK.
 void ThrowIfError(const absl::Status& status);
-// The value, or throws Error.
+// Returns the value, or throws Error.
 template <typename T>
 T ValueOrThrow(absl::StatusOr<T> value) {
   ThrowIfError(value.status());
   return *std::move(value);
 }
 
-// The status of a caught exception: an Error's own, Internal with its text for any other.
+// Returns the status of a caught exception: an Error's own status, Internal with its text for any other exception.
 absl::Status ErrorOf(const std::exception_ptr& exception);
 
-// From now on an uncaught Error ends the process as described above. Other exceptions end it as before.
+// From now on an uncaught Error ends the process as described above. Other uncaught exceptions end it as before.
 void HandleUncaughtErrors();
 
 }  // namespace muster

@@ -8,7 +8,8 @@ namespace muster {
 
 void LinkNotice::Look(size_t ps, const char* link) {
   if (ps >= said_.size()) said_.resize(ps + 1);
-  // Between two connections there is nothing to say; who needs none, or is its own ps, has said so.
+  // Between two connections there is nothing to log. Workers that need no connection, or are their own ps, have logged
+  // that.
   const std::string_view now = link;
   if (now != "tcp" && now != "shared memory") return;
   if (said_[ps] == now) return;

@@ -1,5 +1,4 @@
-// Says in a worker's log what it talks with each ps through, and when that has become something else. Used by the
-// training thread.
+// Logs through what a worker talks with each ps, and when that changes. Used by the training thread.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +9,11 @@ namespace muster {
 
 class LinkNotice {
  public:
-  // `link`: Channel::Stats::link, of now.
+  // `link` is the current Channel::Stats::link.
   void Look(size_t ps, const char* link);
 
  private:
-  std::vector<std::string> said_;  // one a ps; empty: nothing yet
+  std::vector<std::string> said_;  // one for each ps; empty: nothing logged yet
 };
 
 }  // namespace muster

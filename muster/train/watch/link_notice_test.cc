@@ -1,4 +1,4 @@
-// What a worker's log says of its connections.
+// What a worker's log says about its connections.
 #include "muster/train/watch/link_notice.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What a task's connection to each ps is, as it was last seen: the training thread writes, the status page reads.
+// The kind of a task's connection to each ps, as last seen: the training thread writes it, the status page reads it.
 // Thread-safe.
 #pragma once
 
@@ -12,13 +12,13 @@ namespace muster {
 
 class PsLinks {
  public:
-  // `link`: Channel::Stats::link.
+  // `link` is Channel::Stats::link.
   void Set(size_t ps, const char* link) {
     const MutexLock lock(mutex_);
     if (ps >= links_.size()) links_.resize(ps + 1, "");
     links_[ps] = link;
   }
-  // One a ps; empty: nobody has looked yet.
+  // One for each ps; empty: nothing was recorded yet.
   std::vector<std::string> Get() const {
     const MutexLock lock(mutex_);
     return {links_.begin(), links_.end()};

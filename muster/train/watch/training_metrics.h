@@ -1,4 +1,4 @@
-// What a training task counts of its own: the session writes, the status page reads. Thread-safe.
+// A training task's own metrics: the session writes them, the status page reads them. Thread-safe.
 #pragma once
 
 #include "muster/observe/histogram.h"
@@ -8,7 +8,7 @@
 namespace muster {
 
 struct TrainingMetrics {
-  Counter steps;  // of this process: one a minibatch
+  Counter steps;  // of this process: one per minibatch
   Gauge global_step;
   Gauge loss;
   Gauge steps_per_second;  // over the last second or more
@@ -16,7 +16,7 @@ struct TrainingMetrics {
   Counter bytes_sent;
   Counter bytes_received;
   Gauge applies_itself;       // 1: this task applies its updates in the memory of the ps
-  Gauge checkpoint_saved_at;  // of the chief: Unix seconds; 0: not yet
+  Gauge checkpoint_saved_at;  // on the chief: Unix seconds; 0: not yet
   Gauge state;                // a TrainingState
   PsLinks links;
 };

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kStates[] = {"starting", "training", "ended", "evaluating"};
 
-// Seconds since the activity began that the training thread is in.
+// Seconds since the training thread began its current activity.
 double DoingSeconds(const Track& track) {
   const Track::Doing doing = track.doing();
   return doing.since == 0 ? 0 : static_cast<double>(std::max<int64_t>(track.Nanos() - doing.since, 0)) * 1e-9;
@@ -27,7 +27,7 @@ double DoingSeconds(const Track& track) {
 
 std::string Shown(const std::string& link) { return link.empty() ? "not connected" : link; }
 
-// One word, if it is the same for all.
+// Returns one word if it is the same for all.
 std::string LinksText(const std::vector<std::string>& links) {
   if (links.empty()) return "none yet";
   if (std::all_of(links.begin(), links.end(), [&](const std::string& link) { return link == links[0]; }))
@@ -94,7 +94,7 @@ absl::StatusOr<std::string> TrainingStatusText(const std::string& json) {
   try {
     return Render(status);
   } catch (const nlohmann::json::exception&) {
-    return absl::InvalidArgumentError("that is no status of a training task");
+    return absl::InvalidArgumentError("that isn't the status of a training task");
   }
 }
 
@@ -102,23 +102,25 @@ std::string TrainingMetricsText(const TrainingView& view) {
   const TrainingMetrics& metrics = *view.metrics;
   const double now = absl::ToDoubleSeconds(view.clock->Now() - absl::UnixEpoch());
   PrometheusText text(PrometheusText::Labels{{"task", view.task}});
-  text.Gauge("muster_start_time_seconds", "When this process began, Unix time.",
+  text.Gauge("muster_start_time_seconds", "Unix time at which this process began.",
              absl::ToDoubleSeconds(view.started - absl::UnixEpoch()));
   text.Counter("muster_steps_total", "Minibatches that this task has trained.",
                static_cast<double>(metrics.steps.value()));
   text.Gauge("muster_global_step", "Updates of all tasks, as this one heard last.", metrics.global_step.value());
-  text.Gauge("muster_steps_per_second", "Minibatches a second over the last second or more.",
+  text.Gauge("muster_steps_per_second", "Minibatches per second over the last second or more.",
              metrics.steps_per_second.value());
-  text.Gauge("muster_loss", "Of this task's last minibatch.", metrics.loss.value());
-  text.Histogram("muster_staleness", "Updates of others between the pull and the push of a step.",
+  text.Gauge("muster_loss", "Loss of this task's last minibatch.", metrics.loss.value());
+  text.Histogram("muster_staleness", "Other tasks' updates between the pull and the push of a step.",
                  metrics.staleness.Snapshot());
-  text.Counter("muster_sent_bytes_total", "To the ps.", static_cast<double>(metrics.bytes_sent.value()));
-  text.Counter("muster_received_bytes_total", "From the ps.", static_cast<double>(metrics.bytes_received.value()));
+  text.Counter("muster_sent_bytes_total", "Bytes sent to the ps.", static_cast<double>(metrics.bytes_sent.value()));
+  text.Counter("muster_received_bytes_total", "Bytes received from the ps.",
+               static_cast<double>(metrics.bytes_received.value()));
   text.Gauge("muster_applies_itself", "1: this task applies its updates in the memory of the ps.",
              metrics.applies_itself.value());
   AddStepTimes(*view.track, text);
   if (const double saved_at = metrics.checkpoint_saved_at.value(); saved_at > 0)
-    text.Gauge("muster_checkpoint_age_seconds", "Since this task, the chief, saved the last one.", now - saved_at);
+    text.Gauge("muster_checkpoint_age_seconds", "Seconds since this task, the chief, saved a checkpoint.",
+               now - saved_at);
   return text.text();
 }
 

@@ -1,4 +1,4 @@
-// What a task that trains (or waits to, or evaluates) says about itself: as JSON, for people, for Prometheus. Keys and
+// The status of a task that trains (or waits to, or evaluates): as JSON, for people, and for Prometheus. Keys and
 // metrics: docs/observe.md. Thread-safe.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// All borrowed.
+// All pointers are borrowed.
 struct TrainingView {
   std::string task;
   const TrainingMetrics* metrics = nullptr;
@@ -22,7 +22,7 @@ struct TrainingView {
 };
 
 std::string TrainingStatusJson(const TrainingView& view);
-// From the JSON text. InvalidArgument: it isn't such a text.
+// Makes the text for people from the JSON. InvalidArgument: it isn't such JSON.
 absl::StatusOr<std::string> TrainingStatusText(const std::string& json);
 std::string TrainingMetricsText(const TrainingView& view);
 
