@@ -12,7 +12,7 @@
 namespace muster {
 
 absl::StatusOr<RunTrace> RunTrace::Begin(FileSystem& files, const std::string& file, const std::string& run_id) {
-  // Found out now, and not after hours of training.
+  // Reports an unwritable file now, not after hours of training.
   auto opened = files.OpenForWriting(file);
   absl::Status writable = opened.status();
   if (writable.ok()) writable = (*opened)->Close();
