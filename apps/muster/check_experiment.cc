@@ -60,7 +60,7 @@ absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<Param
   if (gpus <= machine.gpus) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(file.name, ": the tasks ask for ", gpus,
                                                  " gpus together, this machine has ", machine.gpus,
-                                                 "; --no-gpus goes on without"));
+                                                 "; --no-gpus runs without"));
 }
 
 }  // namespace muster

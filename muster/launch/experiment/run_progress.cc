@@ -14,7 +14,7 @@ constexpr absl::Duration kLongestWritePause = absl::Minutes(1);
 
 bool StaysOrFollows(RunState before, RunState after) { return before == after || MayFollow(before, after); }
 
-// The registry has understood and won't take it, whenever it is asked.
+// Returns whether the registry has rejected the write for good, so that retrying is useless.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
 }
@@ -56,7 +56,7 @@ void RunProgress::SetTask(const TaskId& task, RunState state) {
 
 void RunProgress::Commit() {
   Snapshot now{run_, tasks_};
-  // A task that is started again and again while the disk is full must not fill the memory.
+  // Merges snapshots, so that a task that is restarted again and again while the disk is full can't fill the memory.
   const size_t waiting = waiting_.size();
   if (waiting >= 2 && Fits(waiting_[waiting - 2], now)) waiting_.pop_back();
   waiting_.push_back(std::move(now));
