@@ -19,13 +19,13 @@
 namespace muster {
 namespace {
 
-// Another each time that the machine is started.
+// Returns an id that changes with each boot of the machine.
 std::string BootOfThisMachine() {
   const auto boot = PosixFileSystem().ReadFile("/proc/sys/kernel/random/boot_id");
   return boot.ok() ? std::string(absl::StripAsciiWhitespace(*boot)) : "";
 }
 
-// The greatest number of an experiment that has a folder: a registry that was moved away leaves them behind.
+// Returns the greatest number of an experiment that has a folder; folders stay behind if a registry is moved away.
 int64_t GreatestNumberOfFolders(const Home& home) {
   const auto names = PosixFileSystem().ListDirectory(JoinPath(home.path(), "experiments"));
   int64_t greatest = 0;
@@ -50,7 +50,7 @@ absl::Status StateError(const std::string& whose, RunState from, RunState to) {
                                                  " may not come (docs/experiments.md, \"States\")"));
 }
 
-// The columns of `experiments` that a file and its options say, in the order in which they are bound below.
+// Binds the columns of `experiments` that come from a file and its options, in the order used below.
 void BindSpecification(SqliteStatement& statement, const NewExperiment& experiment) {
   statement.BindText(experiment.project)
       .BindText(experiment.folder)
