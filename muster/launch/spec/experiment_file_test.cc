@@ -23,7 +23,7 @@ using ::testing::SizeIs;
 constexpr int64_t kMb = 1 << 20;
 constexpr int64_t kGb = 1 << 30;
 
-// As RiseML's users have it.
+// A file as RiseML's users write it.
 constexpr char kToaster[] = R"(project: ai-toaster
 train:
   framework: tensorflow
@@ -43,21 +43,21 @@ ExperimentFile Parsed(const std::string& text) {
   return file.ok() ? *file : ExperimentFile();
 }
 
-// `train` is what stands below `train:`, with `run` added.
+// Returns a file with `train` below `train:`, and `run` added.
 std::string WithTrain(const std::string& train) {
   return absl::StrCat("project: p\ntrain:\n  run: x\n  ", absl::StrReplaceAll(train, {{"\n", "\n  "}}), "\n");
 }
 
 ExperimentFile Train(const std::string& train) { return Parsed(WithTrain(train)); }
 
-// Every line that is said.
+// Returns every reported line.
 std::vector<std::string> MistakesOf(const std::string& text) {
   const auto file = ParseExperimentFile(text, "muster.yml");
   EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument) << text;
   return absl::StrSplit(std::string(file.status().message()), '\n');
 }
 
-// The only one, of what stands below `train:` from line 4 on.
+// Returns the only mistake of a file with `train` below `train:`, from line 4 on.
 std::string Mistake(const std::string& train) {
   const std::vector<std::string> mistakes = MistakesOf(WithTrain(train));
   EXPECT_THAT(mistakes, SizeIs(1)) << train;
@@ -475,7 +475,7 @@ TEST(ExperimentFileMistakes, Templates) {
   EXPECT_THAT(MistakesOf("project: p\ntrain:\n  run: [a, 'x {{ lr']\n"),
               ElementsAre(AllOf(HasSubstr("muster.yml:3: train.run[2]: \"{{\" without \"}}\""))));
   EXPECT_THAT(MistakesOf("project: p\ntrain: {run: \"x {{ a b }}\"}\n"), ElementsAre(HasSubstr("no parameter's name")));
-  // It may come from the command line.
+  // Its value may come from the command line.
   EXPECT_THAT(Parsed("project: p\ntrain: {run: \"x {{ undefined }}\"}\n").run, ElementsAre("x {{ undefined }}"));
 }
 

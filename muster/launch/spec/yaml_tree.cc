@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kDeepestYaml = 64;
 constexpr int kMostYamlValues = 100'000;
-// The library takes the end of the text for a closing quote if a line ends there; a comment ends no line.
+// The library takes the end of the text for a closing quote if a line ends there, but a comment doesn't end a line.
 constexpr char kUnclosedQuotesShow[] = "\n#";
 constexpr char kTemplateAdvice[] = "; a value that begins with {{ must stand in quotes: \"{{ name }} …\"";
 
@@ -33,9 +33,9 @@ absl::Status YamlMistake(const std::string& name, int line, absl::string_view wh
 
 int YamlLine(const YAML::Mark& mark, int otherwise) { return mark.is_null() ? otherwise : mark.line + 1; }
 
-// Builds the tree from what the parser tells. (The library's own, behind YAML::LoadAll, takes no keys twice for what
-// they are, and never ends where a text begins with a comma.) Aliases are written out, which is why size and depth are
-// bounded. What is refused here is in status(); an exception gets it past the parser.
+// Builds the tree from the parser's events. (The library's own builder, behind YAML::LoadAll, misses duplicate keys,
+// and never ends for a text that begins with a comma.) Size and depth are bounded because aliases are expanded.
+// status() has the reason for a refusal; an exception stops the parser.
 class YamlTreeBuilder : public YAML::EventHandler {
  public:
   explicit YamlTreeBuilder(const std::string& name) : name_(name) {}
@@ -71,16 +71,16 @@ class YamlTreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { Close(); }
 
   const YamlNode& root() const { return root_; }
-  int line() const { return line_; }  // of what came last
+  int line() const { return line_; }  // of the last event
   const absl::Status& status() const { return status_; }
 
  private:
-  // A list or map whose end hasn't come.
+  // A list or map whose end hasn't come yet.
   struct Unfinished {
     YamlNode node;
     YAML::anchor_t anchor = YAML::NullAnchor;
     int values_before = 0;
-    std::optional<std::string> key;  // of a map, whose value comes next
+    std::optional<std::string> key;  // of a map, if its value comes next
     int key_line = 0;
   };
   struct Anchored {
@@ -113,7 +113,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
     Add(std::move(finished.node), finished.anchor, values);
   }
 
-  // `values`: how many it is, with all in it.
+  // `values`: the number of values in the node, itself included.
   void Add(YamlNode node, YAML::anchor_t anchor, int values) {
     values_ += values;
     if (values_ > kMostYamlValues)
@@ -144,18 +144,18 @@ class YamlTreeBuilder : public YAML::EventHandler {
   YamlNode root_;
   int line_ = 1;
   int values_ = 0;
-  std::vector<Unfinished> unfinished_;  // from the outermost
+  std::vector<Unfinished> unfinished_;  // outermost first
   std::map<YAML::anchor_t, Anchored> anchored_;
 };
 
-// What the library found wrong, with the advice that its most frequent reason here calls for.
+// Reports what the library found wrong, with advice for the most frequent reason.
 absl::Status YamlSyntaxMistake(const std::string& name, std::string_view text, const YAML::Exception& exception) {
   const std::vector<std::string> lines = absl::StrSplit(AbslView(text), '\n');
   const int line = std::min(YamlLine(exception.mark, 1), static_cast<int>(lines.size()));
   if (exception.msg == YAML::ErrorMsg::EOF_IN_SCALAR)
     return YamlMistake(name, line, "is no YAML: a quote that begins in this line or above it is never closed");
   bool has_template = false;
-  for (int i : {line - 1, line - 2})  // the mark is where it noticed
+  for (int i : {line - 1, line - 2})  // the parser notices at the mark, maybe a line later
     if (i >= 0 && i < static_cast<int>(lines.size()))
       has_template = has_template || absl::StrContains(lines[i], ": {{") || absl::StrContains(lines[i], "- {{");
   const bool has_colon = exception.msg == YAML::ErrorMsg::MAP_VALUE;
