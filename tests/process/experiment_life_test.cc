@@ -61,7 +61,7 @@ TEST_F(ExperimentLife, CtrlCOnlyDetaches) {
   train->WaitForOut("begun");
   train->Signal(SIGINT);
   EXPECT_EQ(train->Wait(), 0);
-  EXPECT_THAT(train->err, HasSubstr("experiment 1 goes on; muster logs 1 -f shows it, muster kill 1 ends it"));
+  EXPECT_THAT(train->err, HasSubstr("experiment 1 is running; muster logs 1 -f shows it, muster kill 1 ends it"));
   EXPECT_EQ(StateOf("1"), "RUNNING");
   gate.LetThrough();
   AwaitEnd("1");
@@ -84,7 +84,7 @@ TEST_F(ExperimentLife, TheEndOfTheTerminalEndsNothing) {
 TEST_F(ExperimentLife, DetachedItSaysItsIdAndReturns) {
   const ScriptGate gate(Aside("gate"));
   WriteExperiment("run: read line < " + gate.path());
-  EXPECT_THAT(Out({"train", "--detach"}), HasSubstr("experiment 1 goes on"));
+  EXPECT_THAT(Out({"train", "--detach"}), HasSubstr("experiment 1 is running"));
   EXPECT_EQ(Json({"train", "--detach"})["id"], "2");
   gate.LetThrough(2);
   AwaitEnd("1");
@@ -341,7 +341,7 @@ TEST_F(ExperimentLife, AnotherAttemptIsRefusedWhileItGoesOn) {
   Out({"train", "--detach"});
   const Said again = Muster({"train", "--experiment", "1"});
   EXPECT_EQ(again.exit_code, 2);
-  EXPECT_THAT(again.err, HasSubstr("experiment 1 goes on"));
+  EXPECT_THAT(again.err, HasSubstr("experiment 1 is still running"));
   gate.LetThrough();
   AwaitEnd("1");
   EXPECT_EQ(Json({"status", "1"})["attempt"], 1);

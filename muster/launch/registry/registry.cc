@@ -139,7 +139,7 @@ absl::Status Registry::RestartGrid(const RunRecord& present, const NewExperiment
   ASSIGN_OR_RETURN(const int64_t open, OpenRunsOf(number));
   if (open > 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        open, " runs of grid ", number, " still go on; wait for their end, or end them with `muster kill`"));
+        open, " runs of grid ", number, " are still running; wait for their end, or end them with `muster kill`"));
   }
   const int runs = static_cast<int>(experiment.runs.size());
   RETURN_IF_ERROR(RestartRun(present.id, experiment.tree, {}));
@@ -419,7 +419,7 @@ absl::Status Registry::Forget(int64_t number) {
   ASSIGN_OR_RETURN(const int64_t open, OpenRunsOf(number));
   if (open > 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "experiment ", number, " still goes on; wait for its end, or end it with `muster kill ", number, "`"));
+        "experiment ", number, " is still running; wait for its end, or end it with `muster kill ", number, "`"));
   }
   for (const char* sql : {"DELETE FROM experiments WHERE number = ?", "DELETE FROM runs WHERE number = ?",
                           "DELETE FROM tasks WHERE number = ?", "DELETE FROM gpu_leases WHERE number = ?"}) {
