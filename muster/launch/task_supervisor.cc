@@ -175,7 +175,7 @@ void TaskSupervisor::ReportFailure(const TaskId& task, const ExitStatus& status)
   const bool fatal = phase_ == Phase::kTraining && IsServer(task);
   report_(absl::StrCat(
       HowItEnded(task, status),
-      fatal ? ": training can't go on without it, the others will find out (Ctrl-C ends them)" : "; the others go on"));
+      fatal ? ": training can't go on without it; the others will notice (Ctrl-C ends them)" : "; the others go on"));
 }
 
 void TaskSupervisor::OnInterrupt() {
@@ -226,7 +226,7 @@ void TaskSupervisor::BeginEnding(absl::Duration grace) {
 // know nothing, and would wait for it.
 void TaskSupervisor::EndServersOfTheLost() {
   if (!first_failure_.has_value() || running_.empty() || !restarts_due_.empty() || !OnlyServersRun()) return;
-  report_(absl::StrCat("nobody is left who trains: ending ", NamesOf(running_)));
+  report_(absl::StrCat("no trainer is left: ending ", NamesOf(running_)));
   BeginEnding(options_.stop_grace);
 }
 

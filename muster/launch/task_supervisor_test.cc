@@ -150,7 +150,7 @@ TEST_F(SupervisorTest, AfterAFailedWorkerThePsAreEndedOnceTheyAreAlone) {
   Said();
   supervisor_.OnExit(kWorker0, {});
   EXPECT_THAT(backend_.Take(), ElementsAre("ps:0 gently"));
-  EXPECT_EQ(Said(), "nobody is left who trains: ending ps:0\n");
+  EXPECT_EQ(Said(), "no trainer is left: ending ps:0\n");
   EXPECT_EQ(supervisor_.deadline(), clock_.Now() + kGrace);
   supervisor_.OnExit(kPs, {});
   EXPECT_TRUE(supervisor_.done());

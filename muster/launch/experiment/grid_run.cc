@@ -71,7 +71,7 @@ class GridSupervisors {
     ASSIGN_OR_RETURN(RunLock lock, TakeLock(id));
     // `muster kill` may have ended the run before its turn.
     ASSIGN_OR_RETURN(const RunRecord record, registry_.Run(id));
-    if (HasEnded(record.state)) return absl::CancelledError("it has ended before its turn");
+    if (HasEnded(record.state)) return absl::CancelledError("it ended before its turn");
     ASSIGN_OR_RETURN(const pid_t pid, StartSupervisor(home_, id, std::move(lock), muster_command_, /*as_child=*/true));
     return Watch(id, pid);
   }
@@ -189,7 +189,7 @@ class GridRun {
       return schedule_.OnEnd(id.run, record->state);
     }
     EndRun(id.run, RunState::kFailed,
-           absl::StrCat("its supervisor ended before it had begun; ", home_.supervisor_log(id), " may say why"));
+           absl::StrCat("its supervisor ended before the run started; ", home_.supervisor_log(id), " may say why"));
     schedule_.OnEnd(id.run, RunState::kFailed);
   }
 

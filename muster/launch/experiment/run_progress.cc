@@ -85,8 +85,7 @@ void RunProgress::WriteWaiting() {
     const absl::Status written = write_(waiting_.front().run, ChangedTasks(waiting_.front()));
     if (!written.ok() && !IsRefusal(written)) {
       if (retry_at_ == absl::InfiniteFuture())
-        logs_.Say(absl::StrCat("the registry can't be written now, and will be tried again: ",
-                               std::string(written.message())));
+        logs_.Say(absl::StrCat("the registry can't be written now, retrying: ", std::string(written.message())));
       pause_ = retry_at_ == absl::InfiniteFuture() ? kFirstWritePause : std::min(2 * pause_, kLongestWritePause);
       retry_at_ = clock_.Now() + pause_;
       return;

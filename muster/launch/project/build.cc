@@ -70,7 +70,7 @@ absl::StatusOr<std::optional<FrameworkEnvironment>> EnvironmentOfFile(const Expe
   if (!IsBuildVersion(file.version))
     return absl::InvalidArgumentError(
         absl::StrCat(file.name, ": ", key, ": ", Quoted(file.version),
-                     " is no version; accepted: one of the package index, like 2.15.0; --no-venv takes the python on "
+                     " isn't a version; accepted: one of the package index, like 2.15.0; --no-venv uses the python on "
                      "PATH as it is"));
   const char* package = !tensorflow                                       ? "torch"
                         : file.gpu_version && HasGpuPackage(file.version) ? "tensorflow-gpu"
@@ -118,7 +118,7 @@ std::string OrSayInBuild(const std::string& command, const std::vector<std::stri
 
 void AddEnvironmentCommands(const ExperimentFile& file, const FrameworkEnvironment& environment,
                             const std::string& folder, std::vector<std::string>& commands) {
-  constexpr char kAsItIs[] = "muster:   take the python on PATH as it is: muster train --no-venv";
+  constexpr char kAsItIs[] = "muster:   use the python on PATH as it is: muster train --no-venv";
   const std::string python = QuotedWord(folder + "/bin/python");
   commands.push_back(SayInBuild(absl::StrCat("muster: makes the virtual environment ", environment.name, " in ", folder,
                                              ", once for all experiments with this version")));

@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<RunLock>> LocksOfEnded(GarbageHunt& hunt, const Exper
   // With the locks held, the states can't change any more.
   for (const ExperimentId& each : ids) {
     ASSIGN_OR_RETURN(const RunRecord run, hunt.registry.Run(each));
-    if (!HasEnded(run.state)) return absl::FailedPreconditionError(absl::StrCat(each.ToString(), " goes on"));
+    if (!HasEnded(run.state)) return absl::FailedPreconditionError(absl::StrCat(each.ToString(), " is still running"));
   }
   return locks;
 }
@@ -254,7 +254,7 @@ absl::Status SweepEntry(GarbageHunt& hunt, GarbageBin& bin, GarbageKind kind, co
     ASSIGN_OR_RETURN(const FolderLock instant, FolderLock::Take(parent, kInstantLockWait));
     found = KindOfGarbage(hunt, kind, parent, name, used);
     if (!found.has_value()) return absl::OkStatus();
-    // It is being filled or emptied. Whoever starts that needs the lock of `parent` first.
+    // It is being filled or emptied. A process that starts that needs the lock of `parent` first.
     if (FolderLock::IsHeld(JoinPath(parent, name))) return absl::OkStatus();
     RETURN_IF_ERROR(bin.Throw(name));
   }

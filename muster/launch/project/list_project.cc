@@ -156,7 +156,7 @@ absl::StatusOr<ProjectFiles> ListProject(const std::string& folder, const std::v
     const auto identity = IdentityOfFolder(out);
     if (identity == root)
       return absl::InvalidArgumentError(
-          absl::StrCat("the project's folder ", folder, " is the one that MUSTER_HOME names; accepted: another"));
+          absl::StrCat("the project's folder ", folder, " is MUSTER_HOME itself; accepted: another folder"));
     if (identity.has_value()) identities.push_back(*identity);
   }
   ASSIGN_OR_RETURN(IgnorePatterns patterns, ReadIgnorePatterns(real));

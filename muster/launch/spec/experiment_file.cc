@@ -373,7 +373,7 @@ void ExperimentFileReader::ReadVariables(const YamlNode& train) {
 
 void ExperimentFileReader::AddVariable(int line, const std::string& name, const std::string& value) {
   if (!IsVariableName(name))
-    return mistakes_.Add(line, "train.env", absl::StrCat(Quoted(name), " is no name of a variable"),
+    return mistakes_.Add(line, "train.env", absl::StrCat(Quoted(name), " isn't a variable name"),
                          "letters, digits and '_', beginning with no digit");
   const std::string path = absl::StrCat("train.env.", name);
   if (IsExperimentVariable(name, file_.torchrun.has_value()))
@@ -396,7 +396,7 @@ void ExperimentFileReader::ReadVolumes(const YamlNode& train) {
     const auto same = std::find_if(file_.volumes.begin(), file_.volumes.end(),
                                    [&volume](const VolumeSpec& other) { return other.path == volume.path; });
     if (same != file_.volumes.end() && !volume.path.empty())
-      mistakes_.Add(item.line, "train.volumes", absl::StrCat("two are seen as ", Quoted(volume.path)),
+      mistakes_.Add(item.line, "train.volumes", absl::StrCat("two have the path ", Quoted(volume.path)),
                     "a path of its own for each");
     file_.volumes.push_back(volume);
   }

@@ -290,7 +290,7 @@ TEST(ExperimentFileMistakes, NoKeysAtAll) {
 
 TEST(ExperimentFileMistakes, WhatIsNoYaml) {
   EXPECT_THAT(MistakesOf("project: p\ntrain:\n\trun: x\n"),
-              ElementsAre(AllOf(HasSubstr("muster.yml:3: is no YAML: "), HasSubstr("blanks, not by tabs"))));
+              ElementsAre(AllOf(HasSubstr("muster.yml:3: isn't YAML: "), HasSubstr("blanks, not by tabs"))));
   EXPECT_THAT(MistakesOf("project: p\ntrain:\n  run: {{ program }}\n"),
               ElementsAre(AllOf(HasSubstr("muster.yml:3: "), HasSubstr("must stand in quotes"))));
 }
@@ -462,7 +462,7 @@ TEST(ExperimentFileMistakes, Parameters) {
   EXPECT_THAT(Mistake("parameters: {lr: [1, ~]}"), HasSubstr("train.parameters.lr[2]: has no value"));
   EXPECT_THAT(Mistake("parameters: [lr]"), HasSubstr("train.parameters: is a list; accepted: a map from names"));
   EXPECT_THAT(Mistake("parameters: {2nd: 1}"),
-              HasSubstr("train.parameters: \"2nd\" is no name of a parameter; accepted: letters"));
+              HasSubstr("train.parameters: \"2nd\" isn't a parameter name; accepted: letters"));
   EXPECT_THAT(Mistake("parameters: {path: 1}"), HasSubstr("environment variable PATH, which means something already"));
   EXPECT_THAT(Mistake("torchrun: {}\nparameters: {rank: 1}"),
               HasSubstr("train.parameters.rank: would be the environment variable RANK, which tells torchrun's tasks"));
@@ -482,7 +482,7 @@ TEST(ExperimentFileMistakes, Templates) {
 TEST(ExperimentFileMistakes, Variables) {
   EXPECT_THAT(Mistake("env: [A]"), HasSubstr("train.env[1]: is \"A\"; accepted: NAME=VALUE"));
   EXPECT_THAT(Mistake("env: [2A=1]"), HasSubstr("train.env[1]: is \"2A=1\"; accepted: NAME=VALUE"));
-  EXPECT_THAT(Mistake("env: {a-b: 1}"), HasSubstr("train.env: \"a-b\" is no name of a variable; accepted: letters"));
+  EXPECT_THAT(Mistake("env: {a-b: 1}"), HasSubstr("train.env: \"a-b\" isn't a variable name; accepted: letters"));
   EXPECT_THAT(Mistake("env: {A: [1]}"), HasSubstr("train.env.A: is a list; accepted: text"));
   EXPECT_THAT(Mistake("env: {A: }"), HasSubstr("train.env.A: has no value"));
   EXPECT_THAT(Mistake("env: A=1"), HasSubstr("train.env: is \"A=1\"; accepted: a map from names to values, or a list"));
@@ -505,7 +505,7 @@ TEST(ExperimentFileMistakes, Volumes) {
   EXPECT_THAT(Mistake("volumes: [{host: /a, writable: rw}]"),
               HasSubstr("writable: is \"rw\"; accepted: true or false"));
   EXPECT_THAT(Mistake("volumes: /a"), HasSubstr("train.volumes: is \"/a\"; accepted: a list of volumes"));
-  EXPECT_THAT(Mistake("volumes: [/a, '/b:/a']"), HasSubstr("train.volumes: two are seen as \"/a\""));
+  EXPECT_THAT(Mistake("volumes: [/a, '/b:/a']"), HasSubstr("train.volumes: two have the path \"/a\""));
 }
 
 // --- which file ---

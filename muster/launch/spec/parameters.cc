@@ -184,7 +184,7 @@ absl::Status ValidateParameterName(std::string_view name) {
                      });
   if (!plain)
     return absl::InvalidArgumentError(
-        absl::StrCat(Quoted(name), " is no name of a parameter; accepted: ", kParameterNameRule));
+        absl::StrCat(Quoted(name), " isn't a parameter name; accepted: ", kParameterNameRule));
   const std::string variable = EnvironmentNameOf(name);
   if (IsExperimentVariable(variable, false) || IsOneOf(kSystemVariables, variable) ||
       absl::StartsWith(variable, "MUSTER_"))

@@ -54,7 +54,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto meant = anchored_.find(anchor);
     const int line = NodeAt(mark).line;
-    if (meant == anchored_.end()) Refuse("is an alias of what it stands in");
+    if (meant == anchored_.end()) Refuse("is an alias of a value that contains it");
     YamlNode node = meant->second.node;
     node.line = line;
     Add(std::move(node), YAML::NullAnchor, meant->second.values);
@@ -153,7 +153,7 @@ absl::Status YamlSyntaxMistake(const std::string& name, std::string_view text, c
   const std::vector<std::string> lines = absl::StrSplit(AbslView(text), '\n');
   const int line = std::min(YamlLine(exception.mark, 1), static_cast<int>(lines.size()));
   if (exception.msg == YAML::ErrorMsg::EOF_IN_SCALAR)
-    return YamlMistake(name, line, "is no YAML: a quote that begins in this line or above it is never closed");
+    return YamlMistake(name, line, "isn't YAML: a quote that begins in this line or above it is never closed");
   bool has_template = false;
   for (int i : {line - 1, line - 2})  // the parser notices at the mark, maybe a line later
     if (i >= 0 && i < static_cast<int>(lines.size()))
@@ -162,9 +162,9 @@ absl::Status YamlSyntaxMistake(const std::string& name, std::string_view text, c
   const size_t text_at = lines[line - 1].find_first_not_of(" \t");
   const bool has_tab = absl::StrContains(lines[line - 1].substr(0, text_at), '\t');
   return YamlMistake(name, line,
-                     absl::StrCat("is no YAML: ", exception.msg, has_template ? kTemplateAdvice : "",
-                                  has_colon ? "; text with ': ' in it is put between quotes" : "",
-                                  has_tab ? "; lines are indented by blanks, not by tabs" : ""));
+                     absl::StrCat("isn't YAML: ", exception.msg, has_template ? kTemplateAdvice : "",
+                                  has_colon ? "; put text with ': ' in it between quotes" : "",
+                                  has_tab ? "; indent lines by blanks, not by tabs" : ""));
 }
 
 }  // namespace
@@ -178,7 +178,7 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& nam
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
     const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n');
-    return YamlMistake(name, static_cast<int>(lines) + 1, "is no text: it holds a zero byte");
+    return YamlMistake(name, static_cast<int>(lines) + 1, "isn't text: it contains a zero byte");
   }
   std::istringstream stream(absl::StrCat(AbslView(text), kUnclosedQuotesShow));
   YamlTreeBuilder tree(name);
@@ -187,7 +187,8 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& nam
     YAML::Parser parser(stream);
     parser.HandleNextDocument(tree);
     if (parser.HandleNextDocument(rest))
-      return YamlMistake(name, rest.line(), "is behind the end: a second document, or a comma or bracket too many");
+      return YamlMistake(name, rest.line(),
+                         "is after the end of the document: a second document, or a comma or bracket too many");
     return tree.root();
   } catch (const YAML::Exception& exception) {
     for (const YamlTreeBuilder* builder : {&tree, &rest}) RETURN_IF_ERROR(builder->status());
