@@ -23,7 +23,7 @@ constexpr char kAlgorithmsDescription[] =
 
 constexpr char kAlgorithmsFooter[] = R"(
 Examples:
- muster algorithms              all names, one per line
+  muster algorithms              all names, one per line
   muster algorithms downpour     its formula, parameters with their defaults, reference, and when to use it
 
 An unknown name is one line on stderr, with the nearest known name, and exit code 2.)";

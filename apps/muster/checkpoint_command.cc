@@ -86,7 +86,7 @@ the slices cover each variable exactly. Prints one line per file, "ok" or what i
 wrong; each damaged file is named on stderr.
 
 Examples:
- muster checkpoint verify /data/run1                    the newest checkpoint
+  muster checkpoint verify /data/run1                    the newest checkpoint
   muster checkpoint verify /data/run1 --all              every checkpoint of the directory)";
 
 constexpr char kReshardFooter[] = R"(

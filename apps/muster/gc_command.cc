@@ -34,10 +34,10 @@ With --experiments-older-than it also forgets experiments and removes all of MUS
 working folder, and OUTPUT_DIR, CHECKPOINTS AND MODELS INCLUDED, unless `output:` of the file named a folder outside
 MUSTER_HOME, which is never touched. It never removes experiments that haven't ended.
 
-It may run while experiments run or are being started.
+It is safe to use while experiments run or are being started.
 
 Examples:
- muster gc --dry-run                                     show what would be removed, and its size
+  muster gc --dry-run                                     show what would be removed, and its size
   muster gc --older-than 7                                keep what was used in the last week
   muster gc --experiments-older-than 30 --keep 20         forget what ended a month ago, but not the last 20
   muster gc --json                                        one object: removed (kind, path, bytes), bytes, notes, problems

@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-constexpr char kInitDescription[] = "Write a commented muster.yml to begin with";
+constexpr char kInitDescription[] = "Write a commented muster.yml as a start";
 
 constexpr char kInitFooter[] = R"(
 Examples:

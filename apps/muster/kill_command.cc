@@ -38,7 +38,7 @@ Examples:
   muster kill 4
   muster kill 4.3 5          a run of a grid, and an experiment
   muster kill                the last experiment of the project here
- muster kill --all          all running experiments, of all projects
+  muster kill --all          all running experiments, of all projects
 
 Exit codes: 0 they have ended; 1 one of them had ended before; 2 wrong usage, or no such experiment.)";
 

@@ -25,7 +25,7 @@ constexpr char kLogsFooter[] = R"(
 Without ID: the last experiment of the project in this folder. For a grid: the lines of all runs.
 
 Examples:
- muster logs                   the whole log of the last experiment
+  muster logs                   the whole log of the last experiment
   muster logs 4 -f              the log of experiment 4, and new lines until it has ended
   muster logs 4.worker.2        the log of one task
   muster logs 4.3 --last 20     the last 20 lines of each task of run 3 of a grid

@@ -45,7 +45,7 @@ Examples:
   muster monitor               the last experiment of the project here
   muster monitor 4
   muster monitor 4.worker.1
- muster monitor 4 --once      one table
+  muster monitor 4 --once      one table
   muster monitor 4 --json      one JSON object per line, every two seconds; memory in bytes
 
 Exit codes: 0; 2 no such experiment.)";

@@ -61,7 +61,7 @@ Examples:
 process sees one device (CUDA_VISIBLE_DEVICES). TensorBoard shows the folder of --output_root, with one run per
 experiment. Only one node, this machine, can be started; for several, --dry-run shows the plan.
 
-Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, nothing started; 1 some tasks could not start.)";
+Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, nothing started; 1 starting failed half-way.)";
 
 constexpr int kRandomTokenBytes = 32;
 constexpr int kRunIdBytes = 8;
@@ -298,7 +298,9 @@ int RunAndReport(const RunFlags& flags, const std::vector<std::string>& remainin
 }
 
 void AddLayoutFlags(CLI::App* command, RunFlags& flags) {
-  command->add_option("--layout", flags.layout, "node: one task per device of each node, instead of counts of tasks")
+  command
+      ->add_option("--layout", flags.layout,
+                   "node: place a fixed set of tasks on each node, instead of counts of tasks")
       ->type_name("NAME");
   command
       ->add_option("--nodes", flags.nodes,

@@ -33,7 +33,7 @@ code.
 Examples:
   muster show                the last experiment of the project here
   muster show 4
- muster show 4.3            a run of a grid (for all runs: muster results 4)
+  muster show 4.3            a run of a grid (for all runs: muster results 4)
   muster show 4 --json
 
 Exit codes: 0; 2 no such experiment.)";

@@ -29,7 +29,7 @@ those of all projects. An experiment that lost its supervisor, by a kill or a re
 Examples:
   muster status
   muster status --all
- muster status 4            its tasks; for a grid, its runs
+  muster status 4            its tasks; for a grid, its runs
   muster status 4.3          the tasks of a run of a grid
   muster status 4 --json
 

@@ -19,8 +19,8 @@ namespace muster {
 namespace {
 
 constexpr char kTraceFooter[] = R"(
-`muster run --trace FILE` does both automatically at the end of a run. By hand: each task started with --trace=run.json
-writes a part, such as run.json.worker-0, which trace viewers open, too. A `muster run` that is itself killed leaves its
+`muster run --trace FILE` merges and summarises automatically when the run ends. By hand: each task started with
+--trace=run.json writes a part, such as run.json.worker-0, which trace viewers open, too. A `muster run` that is itself killed leaves its
 parts in a folder, run.json.parts-RUN; give that folder to merge.
 
 Examples:

@@ -28,7 +28,7 @@
 namespace muster {
 namespace {
 
-constexpr char kTrainDescription[] = "Run what muster.yml says, one experiment or a grid, and show its logs";
+constexpr char kTrainDescription[] = "Run the experiment or grid of muster.yml and show its logs";
 
 constexpr char kTrainFooter[] = R"(
 Copies the folder's files, so that later edits don't change what runs, gives the experiment an id, starts it under a

@@ -1,6 +1,6 @@
 // Waits for whatever happens first among file descriptors and a deadline: the one place where the launcher blocks.
-// Pipes, signals (signalfd) and ends of processes (pidfd) are all descriptors, so nothing has to be polled. Not
-// thread-safe.
+// Pipes, signals (signalfd) and ends of processes (pidfd) are all descriptors, so nothing has to be checked now
+// and then. Not thread-safe.
 #pragma once
 
 #include <cstdint>

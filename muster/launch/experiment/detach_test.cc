@@ -88,7 +88,7 @@ TEST_F(DetachTest, ItHoldsTheLockForAsLongAsItLives) {
   ASSERT_TRUE(pid.ok()) << pid.status();
   EXPECT_TRUE(RunLock::IsHeld(home_.lock(kId)));
   EXPECT_EQ(RunLock::Take(home_.lock(kId)).status().code(), absl::StatusCode::kFailedPrecondition);
-  // The script doesn't lead a group of its own, so kill the group that also contains its sleep.
+  // Kills the script's process group, which also contains its sleep.
   EXPECT_EQ(kill(-getpgid(*pid), SIGKILL), 0);
   LogAtTheEnd();
   EXPECT_FALSE(RunLock::IsHeld(home_.lock(kId)));

@@ -21,7 +21,7 @@ class MemoryWatch {
  public:
   static constexpr absl::Duration kEvery = absl::Seconds(1);
   // Returns, for each of `pids`, the bytes of all processes of the group that it leads; for all at once, since that is
-  // one pass over /proc. A process that is gone has no entry.
+  // one pass over /proc. A process that is gone counts 0 or is missing.
   using Reader = std::function<std::map<pid_t, int64_t>(const std::vector<pid_t>& pids)>;
 
   // Borrows `clock`, which must outlive it.
