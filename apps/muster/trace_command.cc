@@ -20,8 +20,8 @@ namespace {
 
 constexpr char kTraceFooter[] = R"(
 `muster run --trace FILE` merges and summarises automatically when the run ends. By hand: each task started with
---trace=run.json writes a part, such as run.json.worker-0, which trace viewers open, too. A `muster run` that is itself killed leaves its
-parts in a folder, run.json.parts-RUN; give that folder to merge.
+--trace=run.json writes a part, such as run.json.worker-0, which trace viewers open, too. A `muster run` that is itself
+killed leaves its parts in a folder, run.json.parts-RUN; give that folder to merge.
 
 Examples:
   muster trace merge run.json run.json.*
