@@ -222,7 +222,7 @@ absl::StatusOr<std::vector<std::string>> ValuesOfRange(const ParameterSpec::Rang
   RETURN_IF_ERROR(CheckRange(range));
   const double steps = range.logarithmic ? (std::log(range.max) - std::log(range.min)) / std::log(range.step)
                                          : (range.max - range.min) / range.step;
-  // Without rounding errors the last value may fall on max.
+  // Tolerates rounding errors, so that a last value that should fall on max is included.
   const double last = std::floor(steps + 1e-9 * std::max(1.0, steps));
   if (!(last < kMostRuns))
     return RangeMistake(range, absl::StrCat("more than ", kMostRuns, " values; accepted: a larger step"));
