@@ -56,7 +56,7 @@ Example:
 `muster COMMAND --help` explains a command, with examples.
 Exit codes: 0 done; 2 wrong usage or configuration, nothing started; 1 failed; 138 worth retrying.)";
 
-// One line that names what was wrong, for which subcommand, and what there is instead.
+// Writes one line that names what was wrong, for which subcommand, and what is accepted.
 int Complain(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = app.remaining(true);
   const CLI::App* command = &app;  // the innermost that was given
@@ -77,13 +77,13 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
   return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + help));
 }
 
-// What couldn't be written (a full disk behind `>`) must not look like what there is.
+// Turns a failed write of the output (a full disk behind `>`) into an error, so that cut output doesn't look complete.
 int WrittenOut(int exit_code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
-  if (errno == EPIPE) return exit_code;  // whoever read it has had enough
+  if (errno == EPIPE) return exit_code;  // the reader has closed the pipe
   const std::string why = errno == 0 ? "" : ": " + std::generic_category().message(errno);
-  muster::UsageError("", absl::InternalError("not all could be written to standard output" + why));
+  muster::UsageError("", absl::InternalError("could not write all of the output" + why));
   return exit_code == 0 ? 1 : exit_code;
 }
 

@@ -1,5 +1,5 @@
-// `./dev simulate`: random schedules of a simulated cluster, one after the other, until one violates an invariant or
-// the time is over. What is found is run again with its events written down, and with --shrink made smaller first.
+// `./dev simulate`: runs random schedules of a simulated cluster, one after the other, until one violates an invariant
+// or the time is over. Runs a failing schedule again to print its events, and with --shrink makes it smaller first.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -37,7 +37,7 @@ struct Options {
   ScheduleReduction reduction;
 };
 
-// What a CHECK of our own that fails leaves behind: which schedule it was.
+// The text to print if one of our CHECKs fails: which schedule it was.
 char dying_words[256];
 
 void OnAbort(int) {
@@ -49,7 +49,7 @@ class Simulator {
  public:
   Simulator(const Options& options, muster::SimulationPlant* plant) : options_(options), plant_(plant) {}
 
-  // The exit code.
+  // Returns the exit code.
   int Run() {
     const absl::Time started = muster::RealClock().Now();
     const bool only_one = options_.seed && !options_.schedules && !options_.minutes;
@@ -137,13 +137,13 @@ class Simulator {
   absl::Duration simulated_;
 };
 
-// One line, as of the other commands; the exit code.
+// Writes one line, like the other commands; returns the exit code.
 int Complain(const std::string& what) {
   std::fprintf(stderr, "simulate: %s; accepted: see ./dev simulate --help\n", what.c_str());
   return 2;
 }
 
-// "none", or "0,3".
+// Parses "none" or "0,3".
 bool ParseFaults(const std::string& text, ScheduleReduction& reduction) {
   if (text.empty()) return true;
   reduction.faults.emplace();
@@ -158,17 +158,17 @@ bool ParseFaults(const std::string& text, ScheduleReduction& reduction) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Runs the store, its clients and sessions in a simulated world, with random faults.", "simulate");
-  app.add_option("--minutes", options.minutes, "how long to look (default 1)");
+  app.add_option("--minutes", options.minutes, "how long to search (default 1)");
   app.add_option("--seed", options.seed, "the first schedule (default: random); alone: only this one");
-  app.add_option("--schedules", options.schedules, "how many");
-  app.add_flag("--shrink", options.shrink, "make what is found smaller");
-  app.add_flag("--all", options.all, "go on after a finding; one line each");
-  app.add_flag("--verbose", options.verbose, "the log of the real code, too, when a finding is shown");
-  app.add_option("--plant", options.plant, "a bug to be found (docs/simulation.md)");
-  app.add_option("--ps", options.reduction.num_ps, "so many ps only")->check(CLI::Range(1, 3));
-  app.add_option("--workers", options.reduction.num_workers, "so many workers only")->check(CLI::Range(1, 4));
-  app.add_option("--steps", options.reduction.last_step, "so many steps only")->check(CLI::Range(1, 40));
-  app.add_option("--faults", options.faults, "these faults only: 0,3 or none");
+  app.add_option("--schedules", options.schedules, "how many schedules to run");
+  app.add_flag("--shrink", options.shrink, "make a failing schedule smaller");
+  app.add_flag("--all", options.all, "continue after a failure; one line each");
+  app.add_flag("--verbose", options.verbose, "also print the log of the real code for a failure");
+  app.add_option("--plant", options.plant, "plant this bug, to test the search (docs/simulation.md)");
+  app.add_option("--ps", options.reduction.num_ps, "run with only N ps")->check(CLI::Range(1, 3));
+  app.add_option("--workers", options.reduction.num_workers, "run with only N workers")->check(CLI::Range(1, 4));
+  app.add_option("--steps", options.reduction.last_step, "run only N steps")->check(CLI::Range(1, 40));
+  app.add_option("--faults", options.faults, "inject only these faults: 0,3 or none");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {  // --help: prints it

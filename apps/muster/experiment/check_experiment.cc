@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// The tasks as they would be started, at addresses that nobody uses.
+// Plans the tasks with made-up addresses.
 absl::StatusOr<ExperimentPlan> PlanForCheck(const ExperimentFile& file, const ParameterValues& parameters,
                                             const SubmitOptions& options) {
   ExperimentPlanRequest request;
@@ -38,7 +38,7 @@ absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<Param
   if (runs.empty())
     return absl::InvalidArgumentError(
         absl::StrCat(file.name, ": its parameters have no combination: each needs at least one value"));
-  // All runs have the same tasks and the same names of parameters.
+  // All runs have the same tasks and parameter names.
   ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanForCheck(file, runs.front(), options));
   std::vector<std::string> lacks;
   for (const PlannedTask& task : plan.tasks) {
@@ -46,21 +46,21 @@ absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<Param
     if (options.no_gpus) wanted.gpus.reset();
     const TaskId& id = task.process.task;
     const absl::Status fits = CheckFits(id.job, wanted, machine);
-    if (fits.ok() || id.index > 0) continue;  // all tasks of a role want the same
+    if (fits.ok() || id.index > 0) continue;  // all tasks of a role have the same limits
     lacks.push_back(absl::StrCat(RoleOfTask(file, id).resources_place, ": ", std::string(fits.message())));
   }
   for (const VolumeSpec& volume : file.volumes) {
     std::error_code error;
     if (!std::filesystem::exists(volume.host, error))
       lacks.push_back(absl::StrCat(file.name, ": train.volumes: ", volume.host,
-                                   " isn't there; accepted: a folder or a file of this machine"));
+                                   " doesn't exist; accepted: a folder or a file of this machine"));
   }
   if (!lacks.empty()) return absl::InvalidArgumentError(absl::StrJoin(lacks, "\n"));
   const int gpus = options.no_gpus ? 0 : GpusNeeded(plan);
   if (gpus <= machine.gpus) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(file.name, ": the tasks ask for ", gpus,
                                                  " gpus together, this machine has ", machine.gpus,
-                                                 "; --no-gpus goes on without"));
+                                                 "; --no-gpus runs without"));
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Whether this machine can run an experiment, found out before anything of it is created. Stateless.
+// Checks whether this machine can run an experiment, before anything of it is created. Stateless.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// InvalidArgument, a line for each mistake: no run at all, a `{{ name }}` without a value, a task that wants more than
-// the machine has, a volume that isn't there, more GPUs than it has for all tasks of a run together.
+// Returns InvalidArgument with one line per mistake: no run at all, a `{{ name }}` without a value, a task that needs
+// more than the machine has, a missing volume, more GPUs for all tasks of a run together than the machine has.
 [[nodiscard]] absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
                                            const SubmitOptions& options, const Machine& machine);
 

@@ -67,11 +67,11 @@ absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string&
 }
 
 std::string RefuseEmptyId(const std::string& id) {
-  return id.empty() ? "an empty id is none; left out, it is the last experiment" : "";
+  return id.empty() ? "an id can't be empty; leave it out for the last experiment" : "";
 }
 
 int ReportError(const std::string& command, const absl::Status& status) {
-  // An experiment file may have several mistakes, a line each.
+  // An experiment file may have several mistakes, one per line.
   const std::vector<std::string> lines = absl::StrSplit(status.message(), '\n', absl::SkipEmpty());
   for (const std::string& line : lines) UsageError(command, absl::Status(status.code(), line));
   if (lines.empty()) UsageError(command, absl::Status(status.code(), absl::StatusCodeToString(status.code())));

@@ -1,4 +1,4 @@
-// What the commands about experiments have in common.
+// Functions that the commands about experiments share.
 #pragma once
 
 #include <memory>
@@ -17,30 +17,30 @@ struct OpenedHome {
   std::unique_ptr<Registry> registry;
 };
 
-// MUSTER_HOME (~/.muster) and its registry, after Registry::Reconcile, whose finds it says on stderr, as it does
-// what keeps it from writing them down (a full disk): nobody needs them to go on.
+// Opens MUSTER_HOME (~/.muster) and its registry, after Registry::Reconcile. Reports on stderr what Reconcile found,
+// and an error that keeps it from writing that down (a full disk): the commands can continue without that.
 absl::StatusOr<OpenedHome> OpenHome();
-// For commands that only read: also where this user may not write, as somebody else's.
+// The same for commands that only read; works without write permission, as in another user's home.
 absl::StatusOr<OpenedHome> OpenHomeToRead();
 
-// Registry::Reconcile, whose finds it says on stderr: of a grid in one line, not of each run that waited.
+// Calls Registry::Reconcile and reports what it found on stderr; a grid in one line, not each run that waited.
 absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, const Home& home);
 
-// What the user means: `text`, or without one the last experiment of the project in the working directory (or, with no
-// file there, the last of all). NotFound.
+// Returns what the user means by `text`; if it is empty, the last experiment of the project in the working directory
+// (or, without a file there, the last of all). NotFound.
 absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string& text);
 
-// Checks an ID of the command line: what is wrong with it, or "". An empty one, as "$id" is where no such variable is
-// set, would mean the last experiment.
+// Checks an ID of the command line; returns what is wrong with it, or "". An empty one, as from an unset "$id", would
+// otherwise mean the last experiment.
 std::string RefuseEmptyId(const std::string& id);
 
-// Prints "muster COMMAND: message" and returns the exit code: 2 for what the user said wrong (InvalidArgument,
-// NotFound, FailedPrecondition, IsWrongConfiguration), 1 otherwise.
+// Prints "muster COMMAND: message" and returns the exit code: 2 for the user's mistakes (InvalidArgument, NotFound,
+// FailedPrecondition, IsWrongConfiguration), 1 otherwise.
 int ReportError(const std::string& command, const absl::Status& status);
 
-// The time as logs and tables show it: "2026-01-31T07:23:46Z".
+// Returns the time as in logs and tables: "2026-01-31T07:23:46Z".
 std::string ShownTime(absl::Time time);
-// "12 s", "4 min", "3 h", "2 d".
+// Returns "12 s", "4 min", "3 h", "2 d".
 std::string ShownAge(absl::Duration age);
 
 }  // namespace muster

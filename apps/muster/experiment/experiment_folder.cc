@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 absl::StatusOr<std::string> PathOfFile(const std::string& path) {
   std::error_code error;
   fs::path folder = fs::absolute(path.empty() ? "." : path, error).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();  // of "there/." and "there/"
+  if (!folder.has_filename()) folder = folder.parent_path();  // for "there/." and "there/"
   if (!fs::is_directory(folder, error)) {
     if (fs::is_regular_file(folder, error)) return folder.string();
     return absl::NotFoundError(

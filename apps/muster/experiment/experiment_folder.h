@@ -1,4 +1,4 @@
-// The experiment file that a command is about: the one it names, or the one of the working directory.
+// Finds the experiment file of a command: the one it names, or the one in the working directory.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace muster {
 
 struct FolderFile {
   std::string folder;  // absolute
-  std::string name;    // in it: "muster.yml"
-  std::string text;    // as it is
+  std::string name;    // in that folder: "muster.yml"
+  std::string text;    // unchanged
   ExperimentFile file;
 };
 
@@ -19,8 +19,8 @@ struct FolderFile {
 // ParseExperimentFile.
 absl::StatusOr<FolderFile> ReadExperimentFile(const std::string& path);
 
-// The project that commands without an id are about: that of the working directory's file; empty if there is none.
-// Errors of a file that is there and wrong.
+// Returns the project of commands without an id: that of the working directory's file; empty without a file. Returns
+// errors of a file that is invalid.
 absl::StatusOr<std::string> ProjectHere();
 
 }  // namespace muster

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// Null for what there isn't.
+// Returns null for an unset time.
 nlohmann::json TimeOrNull(absl::Time time) {
   return time == absl::InfinitePast() ? nlohmann::json() : nlohmann::json(ShownTime(time));
 }

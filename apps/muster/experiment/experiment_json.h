@@ -11,7 +11,7 @@ namespace muster {
 nlohmann::json JsonOf(const RunRecord& run);
 nlohmann::json JsonOf(const ExperimentId& id, const TaskRecord& task);
 
-// On one line, whatever bytes are in its strings.
+// Returns JSON on one line, whatever bytes its strings contain.
 std::string OneLineJson(const nlohmann::json& value);
 
 }  // namespace muster

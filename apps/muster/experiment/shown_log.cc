@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-// One ShowLog.
+// The state of one call of ShowLog.
 class ShownLog {
  public:
   ShownLog(const OpenedHome& opened, const ExperimentId& id, LogReader& reader, const FollowOptions& options)
@@ -52,20 +52,20 @@ class ShownLog {
 
   LogReader& reader_;
   LogOutput output_;
-  size_t width_ = 0;  // of names
-  bool look_ = true;  // at the state, whenever that was done last
+  size_t width_ = 0;  // of the names
+  bool look_ = true;  // check the state now, however recent the last check
   absl::Time looked_ = absl::InfinitePast();
-  bool ended_ = false;  // nobody writes any more
+  bool ended_ = false;  // nothing will be written any more
   bool stopped_ = false;
-  pid_t supervisor_ = 0;    // the last that was watched
-  int supervisor_fd_ = -1;  // readable when it has ended; -1: not watched (any more)
+  pid_t supervisor_ = 0;    // the last one watched
+  int supervisor_fd_ = -1;  // readable when it has ended; -1: not watched
 };
 
 absl::StatusOr<bool> ShownLog::Show() {
   ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
   ASSIGN_OR_RETURN(width_, WidthOfNames(registry_, run, options_.only));
   for (;;) {
-    // First, so that whatever was written before the end is read.
+    // Must come first, so that everything written before the end is read.
     RETURN_IF_ERROR(LookAtState());
     RETURN_IF_ERROR(reader_.ReadMore([this](const LogLineRecord& line) { Take(line); }));
     output_.Flush();
@@ -76,17 +76,18 @@ absl::StatusOr<bool> ShownLog::Show() {
 }
 
 absl::Status ShownLog::LookAtState() {
-  // Lines may come thousands of times a second; the end is told by the supervisor's own, not by these looks.
+  // Lines may come thousands of times a second, so this checks only now and then; the supervisor's end is noticed by
+  // its descriptor.
   const absl::Time now = RealClock().Now();
   if (!look_ && now - looked_ < absl::Milliseconds(200)) return absl::OkStatus();
   look_ = false;
   looked_ = now;
   ASSIGN_OR_RETURN(RunRecord run, registry_.Run(id_));
   bool lost = false;
-  if (!HasEnded(run.state) && !RunLock::IsHeld(home_.lock(id_))) {  // lost, or it waits for its turn in a grid
+  if (!HasEnded(run.state) && !RunLock::IsHeld(home_.lock(id_))) {  // lost, or waiting for its turn in a grid
     ASSIGN_OR_RETURN(const std::vector<ExperimentId> all, ReconcileAloud(registry_, home_));
     lost = std::find(all.begin(), all.end(), id_) != all.end();
-    ASSIGN_OR_RETURN(run, registry_.Run(id_));  // it may just have ended
+    ASSIGN_OR_RETURN(run, registry_.Run(id_));  // it may have ended meanwhile
   }
   ended_ = lost || (HasEnded(run.state) && !RunLock::IsHeld(home_.lock(id_)));
   WatchSupervisor(run.supervisor);
@@ -106,8 +107,8 @@ void ShownLog::ForgetSupervisor() {
 }
 
 void ShownLog::Take(const LogLineRecord& line) {
-  // A new state tells who supervises it now, and that is who tells the end: without it a short experiment would seem to
-  // last until the next look.
+  // A new state shows who supervises the experiment now, whose end has to be watched; otherwise a short experiment
+  // would seem to last until the next check.
   if (line.kind == LogKind::kState && line.task == kExperimentLog) look_ = true;
   const std::string name = NameOfLine(id_, line);
   width_ = std::max(width_, name.size());
@@ -119,7 +120,7 @@ void ShownLog::Wait() {
   pollfd fds[] = {{reader_.wake_fd(), POLLIN, 0},
                   {supervisor_fd_, POLLIN, 0},
                   {options_.stop_fd, POLLIN, 0},
-                  {STDOUT_FILENO, 0, 0}};  // only whether its reader is there
+                  {STDOUT_FILENO, 0, 0}};  // only whether its reader exists
   const bool is_told = reader_.wake_fd() >= 0 && supervisor_fd_ >= 0;
   const int ready = poll(fds, 4, is_told ? 1000 : 100);
   if (ready < 0) return;
@@ -149,8 +150,8 @@ std::string NameOfLine(const ExperimentId& id, const LogLineRecord& line) {
   return name;
 }
 
-// Names of the file's tasks, of a grid the last run's, which are the longest, and of the tasks that were. A file that
-// can't be read (another muster's) costs the alignment only.
+// Considers the names of the file's tasks (for a grid those of the last run, which are longest) and of the recorded
+// tasks. A file that can't be parsed (another muster's) costs only the alignment.
 absl::StatusOr<size_t> WidthOfNames(Registry& registry, const RunRecord& run, const std::vector<std::string>& only) {
   const ExperimentId longest = run.runs > 0 ? ExperimentId{run.id.number, run.runs} : run.id;
   std::vector<TaskId> tasks;

@@ -38,13 +38,13 @@ std::string OwnProgram() {
 
 struct Started {
   ExperimentId id;
-  std::unique_ptr<LogReader> log;  // where this attempt's lines begin
+  std::unique_ptr<LogReader> log;  // positioned at the start of this attempt's lines
 };
 
 absl::StatusOr<Started> StartAgain(const OpenedHome& opened, const Submission& submission) {
   const ExperimentId id = *submission.again;
   const absl::Status goes_on = absl::FailedPreconditionError(
-      absl::StrCat("experiment ", id.ToString(), " goes on; muster kill ", id.ToString(), " ends it"));
+      absl::StrCat("experiment ", id.ToString(), " is still running; muster kill ", id.ToString(), " ends it"));
   absl::StatusOr<RunLock> lock = RunLock::Take(opened.home.lock(id));
   if (absl::IsFailedPrecondition(lock.status())) return goes_on;
   RETURN_IF_ERROR(lock.status());
@@ -74,7 +74,7 @@ absl::StatusOr<Started> Start(const OpenedHome& opened, const Submission& submis
 
 std::string GoesOnText(const ExperimentId& id) {
   const std::string name = id.ToString();
-  return absl::StrCat("experiment ", name, " goes on; muster logs ", name, " -f shows it, muster kill ", name,
+  return absl::StrCat("experiment ", name, " is running; muster logs ", name, " -f shows it, muster kill ", name,
                       " ends it\n");
 }
 
@@ -85,7 +85,7 @@ int ExitCodeOf(const RunRecord& run) {
 }
 
 std::string EndText(const RunRecord& run) {
-  // Another attempt's beginning isn't known: `created` is the first one's.
+  // The start of another attempt is unknown, because `created` is that of the first one.
   const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
   return absl::StrCat("experiment ", run.id.ToString(), ": ", std::string(Name(run.state)), after,
                       run.reason.empty() ? "" : ": ", run.reason, "\n  output: ", run.output_dir, "\n");
@@ -128,10 +128,11 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
 }  // namespace
 
 void AddShowFlags(CLI::App& command, ShowFlags& flags) {
-  command.add_flag("-d,--detach", flags.detach, "Start it, say its id, and return at once");
-  command.add_option("--metric", flags.metric, "What a grid's results are sorted by, e.g. test_accuracy")
+  command.add_flag("-d,--detach", flags.detach, "Start it, print its id, and return at once");
+  command.add_option("--metric", flags.metric, "The metric that sorts a grid's results, e.g. test_accuracy")
       ->type_name("NAME");
-  command.add_flag("--json", flags.json, "An object a line: each line of the logs, the experiment itself last");
+  command.add_flag("--json", flags.json,
+                   "Print one JSON object per line: each line of the logs, and the experiment itself last");
 }
 
 absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& home, bool quiet) {
@@ -142,7 +143,7 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
   const absl::StatusOr<std::string> hash = StoreTree(folder, files, home.trees(), [&](int64_t bytes) {
     if (terminal && files.bytes > 0) Print(absl::StrCat("\r", title, " ", 100 * bytes / files.bytes, " %"));
   });
-  // On a terminal over the line with the percentage.
+  // Overwrites the line with the percentage on a terminal.
   if (terminal && hash.ok()) Print(absl::StrCat("\r", title, "done  \n"));
   if (!quiet && !terminal && hash.ok()) Print("done\n");
   if (!quiet && !hash.ok()) Print("\n");
@@ -150,7 +151,7 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
 }
 
 absl::StatusOr<int> Submit(const OpenedHome& opened, const Submission& submission, const ShowFlags& flags) {
-  // From here on Ctrl-C ends the showing alone: an experiment never is without its supervisor because of it.
+  // From here on Ctrl-C only stops showing the logs, so that it can't leave an experiment without its supervisor.
   const InterruptFd interrupt;
   ASSIGN_OR_RETURN(const Started started, Start(opened, submission));
   const ExperimentId& id = started.id;

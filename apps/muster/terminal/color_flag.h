@@ -1,4 +1,4 @@
-// --color of the commands that show what programs write.
+// The flag --color of commands that show programs' output.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// `color` is auto, always or never (InvalidArgument otherwise). With auto a terminal at `fd` gets colours unless
-// NO_COLOR (no-color.org) or TERM say otherwise.
+// `color` is auto, always or never (InvalidArgument otherwise). With auto, a terminal at `fd` gets colours unless
+// NO_COLOR (no-color.org) or TERM prevents it.
 absl::StatusOr<bool> WantsColor(const std::string& color, int fd);
 
 }  // namespace muster

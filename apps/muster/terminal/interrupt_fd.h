@@ -1,5 +1,5 @@
-// Ctrl-C and SIGTERM as a descriptor that poll(2) can wait for: readable from the first on; the second ends the process
-// as if nothing had been installed. Used by one thread.
+// Ctrl-C and SIGTERM as a descriptor for poll(2): readable from the first signal on. The second ends the process as by
+// default. Used by one thread.
 #pragma once
 
 #include <sys/eventfd.h>

@@ -44,7 +44,7 @@ void LogOutput::WriteSome() {
     done_ = true;
     return;
   }
-  // No more than what a pipe that poll calls writable takes at once.
+  // Writes at most as much as a pipe that poll calls writable takes without blocking.
   const size_t most = std::min<size_t>(waiting_.size() - written_, PIPE_BUF);
   const ssize_t written = write(STDOUT_FILENO, waiting_.data() + written_, most);
   if (written >= 0) {

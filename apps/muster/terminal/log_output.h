@@ -1,6 +1,6 @@
-// Standard output for lines that come as fast as a disk gives them. A wish to stop is heard while nobody reads (a
-// terminal that is held, a pager), and a reader who has gone (| head) ends it in silence. Not thread-safe; one at a
-// time in a process, as it ignores SIGPIPE while it lives.
+// Standard output for lines that come as fast as a disk delivers them. A request to stop is noticed even while nobody
+// reads (a stopped terminal, a pager), and a closed reader (| head) ends the output silently. Not thread-safe; one at a
+// time per process, because it ignores SIGPIPE while it lives.
 #pragma once
 
 #include <signal.h>
@@ -15,20 +15,20 @@ namespace muster {
 
 class LogOutput {
  public:
-  // `stop_fd`: readable when nothing more is to be written; -1: never.
+  // `stop_fd`: readable when no more must be written; -1: never.
   explicit LogOutput(int stop_fd);
   ~LogOutput();
   LogOutput(const LogOutput&) = delete;
   LogOutput& operator=(const LogOutput&) = delete;
 
-  // A line, without its end. Blocks when much is waiting for the reader, until it can be written or done().
+  // Writes a line, without its end. Blocks while much is waiting for the reader, until it can be written or done().
   void Put(std::string_view line);
-  // Until all is written, or done().
+  // Blocks until all is written, or done().
   void Flush();
 
-  // Nothing more will be written: stopped, nobody there to read, or an error.
+  // Returns whether nothing more will be written: stopped, no reader, or an error.
   bool done() const { return done_; }
-  // The reader has gone: found out without writing.
+  // Must be called when the reader has gone, if that was noticed without writing.
   void NoteGone() { done_ = true; }
   const absl::Status& status() const { return status_; }
 
@@ -36,7 +36,7 @@ class LogOutput {
   void WriteSome();
 
   const int stop_fd_;
-  struct sigaction before_ = {};  // what SIGPIPE did
+  struct sigaction before_ = {};  // previous handler of SIGPIPE
 
   std::string waiting_;
   size_t written_ = 0;  // of it

@@ -1,4 +1,4 @@
-// How the command says that it was used wrongly: one line on stderr, exit code 2, nothing on stdout.
+// Reports wrong usage of the command: one line on stderr, exit code 2, nothing on stdout.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace muster {
 
-// Exit code of wrong configuration or usage. (design: Kubernetes' TFJob treats 2 as permanent.)
+// Exit code for wrong configuration or usage. (design: Kubernetes' TFJob treats 2 as permanent.)
 inline constexpr int kExitUsage = 2;
 
 // Writes "muster COMMAND: message" and returns kExitUsage. Control characters of the message are escaped, so that it

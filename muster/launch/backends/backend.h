@@ -1,7 +1,6 @@
-// Where the processes of a run live: this machine, later other hosts. A backend starts processes, ends them and tells
-// what they write and how they end; what follows from that is the TaskSupervisor's business, not its own. One thread:
-// every call, and every call of BackendEvents, is made by the thread that runs the FdLoop which the backend watches its
-// descriptors with.
+// Where the processes of a run live: this machine, later other hosts. A backend starts and ends processes and reports
+// their output and how they end; the TaskSupervisor decides what follows. Single-threaded: the thread that runs the
+// FdLoop with which the backend watches its descriptors makes every call, and every call of BackendEvents.
 #pragma once
 
 #include <cstdint>
@@ -17,65 +16,66 @@
 
 namespace muster {
 
-// Unset: no limit.
+// An unset field means no limit.
 struct ProcessLimits {
   std::optional<double> cpus;        // of one core, > 0
-  std::optional<int64_t> mem_bytes;  // > 0; of the task and all that it starts
+  std::optional<int64_t> mem_bytes;  // > 0; for the task and all that it starts
 };
 
-// A file or folder of the machine that a process sees at a path, maybe another one.
+// A file or folder of the machine that a process sees at `path`, which may be another path.
 struct ProcessMount {
   std::string host;  // absolute
-  std::string path;  // absolute, and there already
+  std::string path;  // absolute; must exist
   bool writable = false;
 };
 
-// One process to be started.
+// A process to start.
 struct ProcessSpec {
   TaskId task;
-  std::string address;                 // that its server shall have; empty for who has none (the evaluator)
-  std::string node;                    // of a layout, by name; empty: this machine
+  std::string address;                 // of its server; empty if it has none (the evaluator)
+  std::string node;                    // its name in a layout; empty: this machine
   std::vector<std::string> arguments;  // [0] is the program
-  // On top of what the backend's processes have anyway; wins over it.
+  // Added to the environment that the backend gives every process; these values win.
   std::vector<std::pair<std::string, std::string>> environment;
-  std::string directory;  // where it runs, absolute; empty: where the backend does
+  std::string directory;  // working directory, absolute; empty: the backend's
   ProcessLimits limits;
-  std::vector<ProcessMount> mounts;  // in this order
+  std::vector<ProcessMount> mounts;  // applied in this order
 };
 
 enum class OutputStream { kStdout, kStderr };
 
 enum class EndMode {
-  kGently,  // asked to end (SIGTERM)
-  kAtOnce,  // killed, with all that it has started
+  kGently,  // asks it to end (SIGTERM)
+  kAtOnce,  // kills it and all that it has started
 };
 
 class BackendEvents {
  public:
   virtual ~BackendEvents() = default;
-  // Any piece of what the task wrote, not necessarily whole lines. `bytes` is valid during the call.
+  // Takes any piece of the task's output, not necessarily whole lines. `bytes` is valid during the call.
   virtual void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) = 0;
-  // Once for each started process, after all its output.
+  // Called once for each started process, after all its output.
   virtual void OnExit(const TaskId& task, const ExitStatus& status) = 0;
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
-  // Before the first Launch.
+  // Must be called before the first Launch.
   [[nodiscard]] virtual absl::Status Start() = 0;
-  // Kills what is left of the run, strays included, and waits until it is gone. Returns how many strays there were:
-  // processes that tasks had left behind. Without effect if not started.
+  // Kills what is left of the run, strays included, and waits until it is gone. Returns the number of strays, which are
+  // processes that tasks left behind. Has no effect if not started.
   virtual int Stop() = 0;
 
-  // Returns once the program runs. NotFound or PermissionDenied if it can't be executed, if its directory isn't there,
-  // or if what it is to see can't be mounted; the task's name must not be running already.
+  // Returns once the program runs. NotFound or PermissionDenied if the program can't be executed, its directory doesn't
+  // exist or a mount fails. No task of this name may be running already.
   [[nodiscard]] virtual absl::Status Launch(const ProcessSpec& process) = 0;
-  // Returns at once, OnExit tells the rest: after kGently once all of the task have ended, the children of a shell that
-  // is gone already too, so that they have the same time for it. Without effect on a task that doesn't run.
+  // Returns at once; OnExit reports the end. With kGently, OnExit comes once all processes of the task have ended, also
+  // the children of a shell that has exited already, so that they get the same time. Has no effect on a task that
+  // doesn't run.
   virtual void End(const TaskId& task, EndMode mode) = 0;
-  // While paused, output stays where it is and the processes that write wait: memory stays bounded when nobody reads
-  // ours.
+  // While paused, output stays in the pipes and writing processes block, so that memory stays bounded when nobody reads
+  // our own output.
   virtual void PauseOutput(bool paused) = 0;
 };
 

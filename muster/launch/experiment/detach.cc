@@ -23,9 +23,9 @@ namespace {
 
 constexpr char kHomeVariable[] = "MUSTER_HOME";
 
-// What the processes on the way to the supervisor report through a pipe that exec closes.
+// What the processes on the way to the supervisor report through a pipe; exec closes it.
 struct DetachNews {
-  pid_t pid;  // of the supervisor, 0: it couldn't be started
+  pid_t pid;  // of the supervisor; 0: it couldn't be started
   int error;  // errno then
 };
 
@@ -44,7 +44,7 @@ class DetachFd {
   int fd_;
 };
 
-// The same file at another number, so that it isn't one of the three that the supervisor gets anew. Closes `fd`.
+// Returns the same file as a descriptor above the three that the supervisor gets anew. Closes `fd`.
 int AboveStderr(int fd) {
   if (fd < 0) return fd;
   const int above = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -52,8 +52,8 @@ int AboveStderr(int fd) {
   return above;
 }
 
-// The user's, which `git` and the like may need, but for the run that this command is itself a part of: a supervisor
-// outlives it.
+// Returns the user's environment, which `git` and the like may need, without the id of the run to which this command
+// itself belongs, because the supervisor outlives that run.
 std::vector<std::string> SupervisorEnvironment(const Home& home) {
   std::vector<std::string> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -76,7 +76,8 @@ std::vector<char*> DetachPointers(std::vector<std::string>& words) {
   return pointers;
 }
 
-// All that happens behind a fork; only what is allowed there (signal-safety(7)), hence made ready before.
+// All that happens after a fork. Only async-signal-safe calls are allowed there (signal-safety(7)), so everything is
+// prepared before.
 struct Detaching {
   const char* program;
   char** arguments;
@@ -85,11 +86,11 @@ struct Detaching {
   bool as_child;
   pid_t parent;
 
-  // In the first child: the second one has no parent but init, so nobody has to wait for it, and, not leading its
-  // session, it can never get a terminal.
+  // Runs in the first child. The second has no parent but init, so nobody has to wait for it. It doesn't lead its
+  // session, so it can never get a terminal.
   [[noreturn]] void Run() const {
     if (as_child) prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (as_child && getppid() != parent) _exit(0);  // it died before the line above
+    if (as_child && getppid() != parent) _exit(0);  // the parent died before the line above
     setsid();
     signal(SIGHUP, SIG_IGN);
     if (!as_child) {
@@ -110,7 +111,8 @@ struct Detaching {
     if (second > first + 1) close_range(first + 1, second - 1, 0);
     close_range(second + 1, ~0U, 0);
     for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD}) signal(number, SIG_DFL);
-    // Who kills it before it can hear that (EndingSignals) must not kill it as if it had died: it will hear it then.
+    // Keeps a signal that arrives before the supervisor listens (EndingSignals) from killing it; it gets the signal
+    // then.
     sigset_t heard_later;
     sigemptyset(&heard_later);
     sigaddset(&heard_later, SIGINT);
@@ -130,7 +132,7 @@ struct Detaching {
   }
 };
 
-// All of it, to the end of the pipe: the program runs then, or never will.
+// Reads to the end of the pipe; then the program runs or never will.
 DetachNews ReadNews(int fd) {
   DetachNews last = {0, EPIPE};
   for (;;) {

@@ -1,5 +1,5 @@
-// Starts a supervisor that outlives the terminal: `muster supervise ID`, in a session of its own, with none of the
-// caller's files open. Thread-safe.
+// Starts a supervisor that outlives the terminal: `muster supervise ID`, in a session of its own, without any of the
+// caller's open files. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -13,11 +13,11 @@
 
 namespace muster {
 
-// Gives `lock` to it. stdin is /dev/null, stdout and stderr go to Home::supervisor_log; it works in /, ignores SIGHUP,
-// finds SIGINT and SIGTERM blocked until it listens to them (EndingSignals), and has this process's environment but for
-// MUSTER_RUN_ID. Returns its pid, once it runs; an error, and nothing runs, if `muster_command` can't be executed or
-// the log not be written. It isn't this process's child (unless `as_child`: a grid waits for its runs, and they are
-// ended by SIGTERM when it dies).
+// Passes `lock` on to the supervisor. Its stdin is /dev/null, its stdout and stderr go to Home::supervisor_log. It
+// works in /, ignores SIGHUP, starts with SIGINT and SIGTERM blocked until it listens to them (EndingSignals), and has
+// this process's environment except MUSTER_RUN_ID. Returns its pid once it runs. On an error nothing runs:
+// `muster_command` can't be executed or the log can't be written. The supervisor isn't this process's child, unless
+// `as_child`: a grid waits for its runs, and SIGTERM ends them when it dies.
 absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, RunLock lock,
                                       const std::string& muster_command, bool as_child = false);
 

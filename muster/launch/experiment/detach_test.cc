@@ -23,13 +23,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int kOpenFd = 77;  // of this process, not the supervisor's business
+constexpr int kOpenFd = 77;  // of this process; the supervisor must not inherit it
 
-// A home with experiment 4, and instead of `muster` a script that tells on stdout how it finds itself.
+// A home with experiment 4, and in place of `muster` a script that reports its surroundings on stdout.
 class DetachTest : public testing::Test {
  protected:
   DetachTest() : home_(testing::TempDir() + "detach_test") {
-    prctl(PR_SET_CHILD_SUBREAPER, 0);  // which a LocalBackend may have made of the process
+    prctl(PR_SET_CHILD_SUBREAPER, 0);  // undoes what a LocalBackend may have set
     FileSystem& files = PosixFileSystem();
     EXPECT_TRUE(files.RemoveTree(home_.path()).ok());
     EXPECT_TRUE(files.CreateDirectory(home_.folder(kId)).ok());
@@ -47,7 +47,7 @@ class DetachTest : public testing::Test {
     EXPECT_TRUE(lock.ok()) << lock.status();
     return StartSupervisor(home_, kId, *std::move(lock), program, as_child);
   }
-  // Waits until nobody holds the lock, which the supervisor does for as long as it lives; then its log.
+  // Waits until nobody holds the lock, which the supervisor does while it lives; returns its log.
   std::string LogAtTheEnd() {
     const int fd = open(home_.lock(kId).c_str(), O_RDWR | O_CLOEXEC);
     while (flock(fd, LOCK_EX) != 0 && errno == EINTR) {
@@ -83,12 +83,12 @@ TEST_F(DetachTest, TheSupervisorIsNobodysChildAndHasNoTerminal) {
 }
 
 TEST_F(DetachTest, ItHoldsTheLockForAsLongAsItLives) {
-  // Blocked signals are its program's to listen to: a script can only be killed.
+  // Only a program can listen to blocked signals; this script has to be killed.
   const auto pid = Start(Script("sleep 100\n"));
   ASSERT_TRUE(pid.ok()) << pid.status();
   EXPECT_TRUE(RunLock::IsHeld(home_.lock(kId)));
   EXPECT_EQ(RunLock::Take(home_.lock(kId)).status().code(), absl::StatusCode::kFailedPrecondition);
-  // The script leads its session, or is led by nobody: its group is the one that its sleep is in, too.
+  // Kills the script's process group, which also contains its sleep.
   EXPECT_EQ(kill(-getpgid(*pid), SIGKILL), 0);
   LogAtTheEnd();
   EXPECT_FALSE(RunLock::IsHeld(home_.lock(kId)));

@@ -30,7 +30,7 @@ bool HasPlanServer(const ExperimentFile& file, const TaskId& task) {
   return file.distributed.has_value() && task.job != kEvaluatorJob;
 }
 
-// As torchrun has them: docs/experiments.md says which. None without torchrun.
+// Returns torchrun's variables (docs/experiments.md lists them); none without torchrun.
 PlanVariables TorchrunVariables(const ExperimentFile& file, const ExperimentPlanRequest& request, int rank) {
   if (!file.torchrun.has_value()) return {};
   const TorchrunSpec& torchrun = *file.torchrun;
@@ -59,7 +59,7 @@ absl::Status CheckPlanVariable(const std::string& key, const std::string& variab
       absl::StrCat(key, ": the variable ", variable, " is set by muster itself; accepted: another name"));
 }
 
-// What all tasks have. Later ones win.
+// Returns the variables of all tasks. Later ones win.
 absl::StatusOr<PlanVariables> SharedPlanVariables(const ExperimentFile& file, const ExperimentPlanRequest& request) {
   PlanVariables variables = {{"PYTHONUNBUFFERED", "1"}};
   std::string search_path = request.search_path;
@@ -70,7 +70,7 @@ absl::StatusOr<PlanVariables> SharedPlanVariables(const ExperimentFile& file, co
     RETURN_IF_ERROR(CheckPlanVariable(key, variable, torchrun));
     if (variable == "PATH")
       return absl::InvalidArgumentError(
-          absl::StrCat(key, ": as a variable it would be PATH, by which programs are found; accepted: another name"));
+          absl::StrCat(key, ": as a variable it would overwrite PATH; accepted: another name"));
     variables.emplace_back(variable, value);
   }
   for (const auto& [name, value] : file.env) {
@@ -93,8 +93,8 @@ absl::StatusOr<PlanVariables> SharedPlanVariables(const ExperimentFile& file, co
   return variables;
 }
 
-// As TensorFlow 1.x reads it: the task counts from 0, "cloud" makes the master the chief, and the evaluator is no part
-// of the cluster.
+// Writes TF_CONFIG as TensorFlow 1.x reads it: the task counts from 0, "cloud" makes the master the chief, and the
+// evaluator isn't part of the cluster.
 std::string PlanTfConfig(const ClusterSpec& cluster, const TaskId& task) {
   nlohmann::json config;
   config["cluster"] = nlohmann::json::parse(cluster.ToJson());
@@ -120,7 +120,7 @@ absl::StatusOr<std::vector<std::string>> FilledCommands(const ExperimentFile& fi
   return absl::InvalidArgumentError(absl::StrJoin(mistakes, "\n"));
 }
 
-// Of a whole worker of torchrun, divided by its processes: each is limited by itself.
+// Returns a task's resources. A torchrun worker's are divided by its processes, because each is limited by itself.
 Resources ResourcesOfTask(const ExperimentFile& file, const TaskId& task, bool no_gpus) {
   Resources resources = RoleOfTask(file, task).resources;
   if (no_gpus) resources.gpus = 0;
@@ -135,7 +135,7 @@ TaskId ChiefOfFile(const ExperimentFile& file) {
   return file.torchrun.has_value() ? TaskId{kWorkerJob, 0} : TaskId{kMasterJob, 0};
 }
 
-// The first task of each group that has GPUs.
+// Returns the first task of each group that has GPUs.
 std::vector<const PlannedTask*> GpuGroups(const ExperimentPlan& plan) {
   std::map<int, const PlannedTask*> groups;
   for (const PlannedTask& task : plan.tasks)
@@ -252,11 +252,11 @@ std::string VisibleGpus(const PlannedTask& task) {
   return gpus;
 }
 
-// SIGTERM comes to the whole process group. A shell runs its trap only when the program that it waits for has ended, in
-// its own way (it may want to save a checkpoint); then it waits for what was started in the background, too, and ends
-// with that program's code, whatever stands behind it in the command. `eval` keeps a command with a syntax error from
-// reaching into the lines behind it. (A program that the shell starts at the very moment of the signal hasn't got it,
-// and is killed when its time is over.)
+// SIGTERM reaches the whole process group. A shell runs its trap only when the program that it waits for has ended, in
+// its own way (it may want to save a checkpoint). The trap then waits for background programs, too, and exits with that
+// program's code, whatever follows it in the command. `eval` keeps a syntax error in one command from affecting the
+// lines after it. (A program that the shell starts at the very moment of the signal doesn't get it, and is killed when
+// its time is over.)
 std::string ShellScript(const std::vector<std::string>& commands) {
   std::string script = "trap 'muster_code=$?; wait; exit $muster_code' TERM\n";
   for (const std::string& command : commands)

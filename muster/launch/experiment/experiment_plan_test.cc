@@ -39,7 +39,7 @@ ExperimentFile Distributed() {
   return file;
 }
 
-// Two workers of two processes.
+// Two workers with two processes each.
 ExperimentFile Torchrun() {
   ExperimentFile file = OneTask();
   file.framework = Framework::kPytorch;
@@ -77,7 +77,7 @@ std::string ErrorOf(const ExperimentFile& file, const ExperimentPlanRequest& req
 }
 std::string ErrorOf(const ExperimentFile& file) { return ErrorOf(file, RequestFor(file)); }
 
-// As LocalBackend reads it: later ones win.
+// Reads the variables as LocalBackend does: later ones win.
 std::map<std::string, std::string> Variables(const PlannedTask& task) {
   std::map<std::string, std::string> variables;
   for (const auto& [name, value] : task.process.environment) variables[name] = value;
@@ -303,7 +303,7 @@ TEST(ExperimentPlan, WithoutGpus) {
   EXPECT_EQ(GpusNeeded(plan), 0);
   GiveGpus(plan, {}, true);
   for (const PlannedTask& task : plan.tasks) EXPECT_EQ(Variables(task).at("CUDA_VISIBLE_DEVICES"), "");
-  // Nobody wants any, nobody forbids them: the user's own variable stays what it is.
+  // No task asks for GPUs and the user doesn't forbid them: the user's own variable stays.
   plan = Plan(OneTask());
   GiveGpus(plan, {}, false);
   EXPECT_EQ(Variables(plan.tasks[0]).count("CUDA_VISIBLE_DEVICES"), 0u);

@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kRunTokenBytes = 32;
 constexpr int kRunNameBytes = 8;
-// Between two looks whether another experiment has built, and whether there are GPUs now.
+// Pauses between checks whether another experiment has finished the build, and whether GPUs are free.
 constexpr absl::Duration kBuildPause = absl::Milliseconds(500);
 constexpr absl::Duration kGpuPause = absl::Seconds(1);
 constexpr int kKilledCode = 143;  // 128 + SIGTERM
@@ -41,7 +41,7 @@ std::string ValueIn(const std::vector<std::string>& environment, const std::stri
   return "";
 }
 
-// The user's, without what would tell a task that it is one of another run.
+// Returns the user's environment without variables that would make a task part of another run.
 std::vector<std::string> OutsideVariables(std::vector<std::string> environment) {
   const auto of_another_run = [](const std::string& variable) {
     for (const char* name : {kTfConfigVariable, kArenaFdVariable, kStatusPortVariable})
@@ -52,7 +52,7 @@ std::vector<std::string> OutsideVariables(std::vector<std::string> environment) 
   return environment;
 }
 
-// Those of the machine; of them only those that the user's own CUDA_VISIBLE_DEVICES names by number, if it does.
+// Returns the machine's GPUs, or only those that the user's own CUDA_VISIBLE_DEVICES names by number.
 std::vector<int> GpusOfMachine(const std::string& visible) {
   const int count = CountGpus();
   std::vector<int> all, named;
@@ -66,9 +66,9 @@ std::vector<int> GpusOfMachine(const std::string& visible) {
   return named;
 }
 
-// Exit codes of a shell that every user of one meets, in words.
+// Explains a shell's common exit codes in words.
 std::string_view WhatTheShellMeant(const ExitStatus& status) {
-  if (status.signal == 0 && status.code == 127) return " (a program of its command wasn't found)";
+  if (status.signal == 0 && status.code == 127) return " (a program of its command was not found)";
   if (status.signal == 0 && status.code == 126) return " (a program of its command can't be executed)";
   return "";
 }
@@ -123,7 +123,7 @@ int ExperimentRun::Run() {
   logs_.AddState(RunState::kCreated);
   absl::Status went = backend_.Start();
   if (went.ok()) went = Go();
-  logs_.Flush();  // what the tasks wrote last can be read while the rest is ended
+  logs_.Flush();  // makes the tasks' last output readable while the rest is ended
   if (companion_.has_value()) companion_->End(loop_);
   const int strays = backend_.Stop();
   if (strays > 0) logs_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
@@ -139,7 +139,7 @@ absl::Status ExperimentRun::Go() {
   RETURN_IF_ERROR(MakeFolders());
   RETURN_IF_ERROR(Plan());
   RETURN_IF_ERROR(TakeGpus());
-  Wait(absl::InfinitePast());  // hears an interrupt of meanwhile: copying files may have taken long
+  Wait(absl::InfinitePast());  // notices an interrupt that came while files were copied, which may take long
   if (interrupts_ > 0) return absl::CancelledError();
   return LaunchAll();
 }
@@ -157,7 +157,7 @@ void ExperimentRun::AddTasks() {
 absl::Status ExperimentRun::Build() {
   const bool was_needed = build_.needed;
   for (bool said = false; build_.needed; said = true) {
-    // The right to build, until this returns.
+    // Holds the right to build until this returns.
     const auto right = PrepareBuild(build_, order_.home, order_.run.tree);
     if (right.ok()) return RunBuild();
     if (!absl::IsUnavailable(right.status())) return right.status();
@@ -165,7 +165,7 @@ absl::Status ExperimentRun::Build() {
     RETURN_IF_ERROR(Pause(kBuildPause));
     ASSIGN_OR_RETURN(build_, PlanBuild(order_.file, order_.run.tree, order_.options, order_.home));
   }
-  if (was_needed) progress_.SetTask(kBuildTask, RunState::kFinished);  // by somebody else
+  if (was_needed) progress_.SetTask(kBuildTask, RunState::kFinished);  // another experiment built it
   return absl::OkStatus();
 }
 
@@ -195,7 +195,7 @@ absl::Status ExperimentRun::RunBuild() {
 absl::Status ExperimentRun::MakeFolders() {
   FileSystem& files = PosixFileSystem();
   const std::string work = order_.home.work(order_.run.id);
-  RETURN_IF_ERROR(files.RemoveTree(work));  // of an earlier attempt
+  RETURN_IF_ERROR(files.RemoveTree(work));  // left by an earlier attempt
   RETURN_IF_ERROR(CopyTree(build_.code, work));
   return files.CreateDirectory(order_.run.output_dir);
 }
@@ -213,7 +213,7 @@ absl::Status ExperimentRun::Plan() {
   request.environment_folder = build_.environment_folder;
   request.search_path = ValueIn(order_.environment, "PATH");
   request.muster_command = order_.muster_command;
-  // A secret that the user has chosen lets him ask the run's ps from a terminal.
+  // A token that the user has chosen lets the user query the run's ps from a terminal.
   request.job_token = users_token.empty() ? RandomHex(kRunTokenBytes) : users_token;
   request.run_id = run_id_;
   request.no_gpus = order_.options.no_gpus;
@@ -236,7 +236,7 @@ absl::Status ExperimentRun::TakeGpus() {
     if (static_cast<size_t>(count) > all.size())
       return absl::FailedPreconditionError(absl::StrCat("its tasks ask for ", count,
                                                         " gpus together, this machine has ", all.size(),
-                                                        " for them; --no-gpus goes on without"));
+                                                        " for them; --no-gpus runs without"));
     for (bool said = false; gpus.empty(); said = true) {
       auto taken = registry_.TakeGpus(order_.run.id, count, all);
       if (!taken.ok() && !CanBeTriedAgain(taken.status())) return taken.status();
@@ -271,7 +271,7 @@ absl::Status ExperimentRun::Launch(size_t index) {
   const TaskId& task = planned.process.task;
   const size_t servers_before = std::count_if(plan_.tasks.begin(), plan_.tasks.begin() + index,
                                               [](const PlannedTask& one) { return !one.process.address.empty(); });
-  // At the last moment, for the task to listen there.
+  // Released at the last moment, so that the task can listen there.
   if (!planned.process.address.empty()) ports_->Release(servers_before);
   if (status_ports_.has_value()) status_ports_->Release(index);
   const absl::Status launched = backend_.Launch(planned.process);
@@ -295,8 +295,8 @@ void ExperimentRun::NoteLaunched(const TaskId& task) {
   record.cgroup = backend_.CgroupOf(task);
 }
 
-// Beside the tasks, with what they have of the virtual environment, and without their GPUs. A grid has none: it would
-// be as many as there are runs.
+// Starts TensorBoard beside the tasks, with their virtual environment but without their GPUs. A grid has none, because
+// it would need one per run.
 void ExperimentRun::LaunchTensorBoard() {
   if (!order_.file.tensorboard || IsPartOfGrid()) return;
   ProcessSpec board;
@@ -410,7 +410,7 @@ void ExperimentRun::End(const absl::Status& went) {
   WriteToTheEnd();
 }
 
-// Whoever kills it now, doesn't want it to wait any longer; the next command will find it without a supervisor.
+// Another kill means that the user doesn't want to wait; the next command will notice that the supervisor is gone.
 void ExperimentRun::WriteToTheEnd() {
   const int interrupts = interrupts_;
   const absl::Time give_up = RealClock().Now() + RunProgress::kLastPatience;

@@ -1,6 +1,6 @@
-// One run of an experiment, from CREATED to its end: what RunExperiment does once it knows what is to be run. Builds,
-// waits for GPUs, starts the tasks, and then does what the TaskSupervisor decides; all in one thread, waiting in one
-// place. The process must have no other threads, since it forks.
+// One run of an experiment, from CREATED to its end; does the work of RunExperiment. Builds, waits for GPUs, starts the
+// tasks, and then does what the TaskSupervisor decides, all in one thread that waits in one place. The process must
+// have no other threads, since it forks.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct RunOrder {
   RunRecord run;
   ExperimentFile file;
   SubmitOptions options;
-  std::vector<std::string> environment;  // "NAME=VALUE", of the user's shell
+  std::vector<std::string> environment;  // "NAME=VALUE", that of the user's shell
   std::string muster_command;            // this program
 };
 
@@ -38,14 +38,14 @@ class ExperimentRun final : public BackendEvents {
   // Borrows `registry`, which must outlive it.
   ExperimentRun(RunOrder order, Registry& registry);
 
-  // To its end, which is in the registry and the logs when this returns. The run's exit code.
+  // Runs to the end, which is in the registry and the logs when this returns. Returns the run's exit code.
   int Run();
 
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
   void OnExit(const TaskId& task, const ExitStatus& status) override;
 
  private:
-  // In this order. An error is why the run fails; Cancelled: it was interrupted.
+  // The steps, in this order. An error is the reason why the run fails; Cancelled: it was interrupted.
   [[nodiscard]] absl::Status Go();
   void AddTasks();
   [[nodiscard]] absl::Status Build();
@@ -58,14 +58,14 @@ class ExperimentRun final : public BackendEvents {
   void LaunchTensorBoard();
   void End(const absl::Status& went);
 
-  // Until all of `running` have ended; an error names the first that failed.
+  // Waits until all of `running` have ended; an error names the first that failed.
   [[nodiscard]] absl::Status Supervise(const std::vector<TaskId>& running, const TaskId& chief);
   [[nodiscard]] absl::Status WhyItFailed();
   void OnChange(const TaskId& task, TaskChange change, const ExitStatus& status);
   void NoteLaunched(const TaskId& task);
-  // Goes on waiting for so long; Cancelled once interrupted.
+  // Waits for that long while everything else goes on; Cancelled once interrupted.
   [[nodiscard]] absl::Status Pause(absl::Duration time);
-  // The one place where the supervisor waits: one round of the loop, and what is due then.
+  // The one place where the supervisor waits: runs one round of the loop and what is due then.
   void Wait(absl::Time deadline);
   void WriteToTheEnd();
 

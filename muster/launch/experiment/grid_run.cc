@@ -56,7 +56,7 @@ absl::Status EndWithoutSupervisor(Registry& registry, const ExperimentId& id, Ru
 // The runs' supervisors as children of this process.
 class GridSupervisors {
  public:
-  // Borrows registry and loop, which must outlive it. `ended` is called once for each, when its process is gone.
+  // Borrows registry and loop, which must outlive it. Calls `ended` once for each run, when its process is gone.
   GridSupervisors(const Home& home, std::string muster_command, Registry& registry, FdLoop& loop,
                   std::function<void(const ExperimentId& id)> ended)
       : home_(home),
@@ -65,13 +65,13 @@ class GridSupervisors {
         loop_(loop),
         ended_(std::move(ended)) {}
 
-  // Cancelled: the run has ended before its turn.
+  // Cancelled: the run ended before its turn.
   absl::Status Start(const ExperimentId& id) {
     RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home_.folder(id)));
     ASSIGN_OR_RETURN(RunLock lock, TakeLock(id));
-    // `muster kill` may have come before its turn.
+    // `muster kill` may have ended the run before its turn.
     ASSIGN_OR_RETURN(const RunRecord record, registry_.Run(id));
-    if (HasEnded(record.state)) return absl::CancelledError("it has ended before its turn");
+    if (HasEnded(record.state)) return absl::CancelledError("it ended before its turn");
     ASSIGN_OR_RETURN(const pid_t pid, StartSupervisor(home_, id, std::move(lock), muster_command_, /*as_child=*/true));
     return Watch(id, pid);
   }
@@ -81,7 +81,7 @@ class GridSupervisors {
   }
 
  private:
-  // `muster kill` holds it for a moment, when it ends a run before its turn.
+  // Retries, because `muster kill` holds the lock for a moment when it ends a run before its turn.
   absl::StatusOr<RunLock> TakeLock(const ExperimentId& id) {
     constexpr int kLockPauseMs = 10;
     for (int tries = 100;; --tries) {
@@ -91,12 +91,12 @@ class GridSupervisors {
     }
   }
 
-  // An error, and the child is killed, if it can't be watched.
+  // Returns an error, and kills the child, if it can't be watched.
   absl::Status Watch(const ExperimentId& id, pid_t pid) {
     const int pid_fd = OpenPidFd(pid);
     if (pid_fd < 0) {
       const absl::Status why = absl::ErrnoToStatus(errno, "cannot watch a process");
-      kill(pid, SIGKILL);  // nobody has waited for it, so the number is still its own
+      kill(pid, SIGKILL);  // not waited for yet, so the number is still its own
       while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
       }
       return why;
@@ -166,7 +166,7 @@ class GridRun {
  private:
   ExperimentId IdOf(int run) const { return {.number = progress_.id().number, .run = run}; }
 
-  // Nothing: it runs. Otherwise what it has ended with.
+  // Returns nullopt if the run was started, otherwise the state in which it ended.
   std::optional<RunState> StartRun(int run) {
     const absl::Status started = supervisors_.Start(IdOf(run));
     if (started.ok()) return std::nullopt;
@@ -176,7 +176,7 @@ class GridRun {
     return RunState::kFailed;
   }
 
-  // Its state is as the registry has it, to which a supervisor that was killed has said nothing.
+  // Takes the state from the registry; Reconcile writes it there if the supervisor was killed.
   void OnEnd(const ExperimentId& id) {
     auto record = registry_.Run(id);
     if (record.ok() && !HasEnded(record->state)) {
@@ -189,7 +189,7 @@ class GridRun {
       return schedule_.OnEnd(id.run, record->state);
     }
     EndRun(id.run, RunState::kFailed,
-           absl::StrCat("its supervisor ended before it had begun; ", home_.supervisor_log(id), " may say why"));
+           absl::StrCat("its supervisor ended before the run started; ", home_.supervisor_log(id), " may say why"));
     schedule_.OnEnd(id.run, RunState::kFailed);
   }
 
@@ -200,7 +200,7 @@ class GridRun {
     if (!ended.ok()) logs_.Say(absl::StrCat(name, ": the registry can't be written: ", std::string(ended.message())));
   }
 
-  // From the second on with another signal, as the same one again may be taken for an echo of the first (SignalEcho).
+  // Sends another signal from the second interrupt on, because a repeated one may be taken for an echo (SignalEcho).
   void Interrupt() {
     supervisors_.Signal(++interrupts_ == 1 ? SIGTERM : SIGINT);
     for (const int run : schedule_.Stop()) EndRun(run, RunState::kKilled, "its grid was killed before its turn");
@@ -248,11 +248,11 @@ absl::StatusOr<int> RunGrid(const Home& home, int64_t number, RunLock lock, cons
   ASSIGN_OR_RETURN(RunRecord grid, registry->Run({.number = number}));
   std::vector<int> open;
   int concurrency = 1;
-  {  // what isn't needed while the grid goes on: all that there is of its runs, of which there may be 10,000
+  {  // frees what isn't needed while the grid runs: the data of all its runs, maybe 10,000
     ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry->Runs(number));
     open = OpenRuns(runs);
     ASSIGN_OR_RETURN(const NewExperiment experiment, registry->Specification(number));
-    // A file that can't be understood any more is what each of the runs will say.
+    // If the file can't be parsed any more, each of the runs will report that.
     const auto file = ParseExperimentFile(experiment.file_text, experiment.file_name);
     if (file.ok()) concurrency = std::max(1, file->concurrency);
     if (file.ok() && grid.output_dir.empty()) grid.output_dir = OutputFolder(*file, home, grid.id, /*grid=*/true);

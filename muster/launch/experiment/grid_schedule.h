@@ -1,5 +1,5 @@
-// Which runs of a grid are started when: so many at a time, in their order, until all have ended or there shall be no
-// more. A state machine; it starts through a function, so tests need no processes. Not thread-safe.
+// Decides which runs of a grid start when: a fixed number at a time, in order, until all have ended or the grid is
+// stopped. A state machine that starts runs through a function, so tests need no processes. Not thread-safe.
 #pragma once
 
 #include <deque>
@@ -15,22 +15,23 @@ namespace muster {
 
 class GridSchedule {
  public:
-  // Starts one. Nothing: it runs; otherwise what it has ended with at once, which is the end of this run alone.
+  // Starts one run. Returns nullopt if it runs, otherwise the state in which it ended at once; that ends only this run.
   using Start = std::function<std::optional<RunState>(int run)>;
 
-  // `runs`: those to be started. `concurrency` >= 1.
+  // `runs`: those to start. `concurrency` >= 1.
   GridSchedule(const std::vector<int>& runs, int concurrency, Start start);
 
-  // Starts as many as may run.
+  // Starts as many runs as may run.
   void Fill();
-  // A started one has ended. Fill starts the next.
+  // Must be called when a started run has ended. Fill starts the next.
   void OnEnd(int run, RunState state);
-  // Starts none any more. Returns those that now never will be.
+  // Starts no more runs. Returns those that will never start.
   std::vector<int> Stop();
 
   const std::set<int>& running() const { return running_; }
   bool done() const { return running_.empty() && waiting_.empty(); }
-  // Of the whole grid, once done: FINISHED if all are, KILLED if it was stopped, else FAILED.
+  // Returns, once done, the state of the whole grid: FINISHED if all runs are, KILLED if it was stopped, otherwise
+  // FAILED.
   RunState state() const;
   // "2 of 9 runs failed"; empty if all have finished.
   std::string reason() const;

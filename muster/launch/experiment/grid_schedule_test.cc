@@ -22,7 +22,7 @@ class GridScheduleTest : public testing::Test {
   }
 
   std::vector<int> started_;
-  int broken_ = 0;  // can't be started
+  int broken_ = 0;  // this run can't be started
   RunState ends_with_ = RunState::kFailed;
 };
 
@@ -99,7 +99,7 @@ TEST_F(GridScheduleTest, StoppedItStartsNoneAnyMore) {
   EXPECT_EQ(schedule.reason(), "3 of 4 were killed");
 }
 
-// The signal came when there was nothing left to be killed.
+// The signal came when no run was left to kill.
 TEST_F(GridScheduleTest, StoppedWhenAllHaveFinishedItIsFinished) {
   GridSchedule schedule = Make({1}, 2);
   schedule.Fill();

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// A run whose file can't be understood, though it could when it was started: by an older muster, say.
+// Fails a run whose file can't be parsed, though it could when it was started: by an older muster, say.
 absl::StatusOr<int> FailBeforeTheStart(Registry& registry, RunRecord run, const absl::Status& why) {
   run.state = RunState::kFailed;
   run.reason = std::string(why.message());
@@ -28,13 +28,13 @@ absl::StatusOr<int> FailBeforeTheStart(Registry& registry, RunRecord run, const 
 
 absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
                                   const std::string& muster_command) {
-  fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // no task may hold it when the supervisor is gone
+  fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // no task may hold it once the supervisor is gone
   ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
   ASSIGN_OR_RETURN(RunRecord run, registry->Run(id));
   ASSIGN_OR_RETURN(NewExperiment experiment, registry->Specification(id.number));
   absl::StatusOr<ExperimentFile> file = ParseExperimentFile(experiment.file_text, experiment.file_name);
   if (!file.ok()) return FailBeforeTheStart(*registry, std::move(run), file.status());
-  // Another attempt finds what the one before has left.
+  // Another attempt uses the same folder as the one before.
   if (run.output_dir.empty()) run.output_dir = OutputFolder(*file, home, id, /*grid=*/false);
   ExperimentRun running({.home = home,
                          .run = std::move(run),
@@ -43,7 +43,7 @@ absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunL
                          .environment = std::move(experiment.environment),
                          .muster_command = muster_command},
                         *registry);
-  experiment = {};  // a grid's, with all its runs, is large
+  experiment = {};  // frees the runs of a grid, which are large
   return running.Run();
 }
 

@@ -14,7 +14,7 @@ constexpr absl::Duration kLongestWritePause = absl::Minutes(1);
 
 bool StaysOrFollows(RunState before, RunState after) { return before == after || MayFollow(before, after); }
 
-// The registry has understood and won't take it, whenever it is asked.
+// Returns whether the registry has rejected the write for good, so that retrying is useless.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
 }
@@ -56,7 +56,7 @@ void RunProgress::SetTask(const TaskId& task, RunState state) {
 
 void RunProgress::Commit() {
   Snapshot now{run_, tasks_};
-  // A task that is started again and again while the disk is full must not fill the memory.
+  // Merges snapshots, so that a task that is restarted again and again while the disk is full can't fill the memory.
   const size_t waiting = waiting_.size();
   if (waiting >= 2 && Fits(waiting_[waiting - 2], now)) waiting_.pop_back();
   waiting_.push_back(std::move(now));
@@ -85,8 +85,7 @@ void RunProgress::WriteWaiting() {
     const absl::Status written = write_(waiting_.front().run, ChangedTasks(waiting_.front()));
     if (!written.ok() && !IsRefusal(written)) {
       if (retry_at_ == absl::InfiniteFuture())
-        logs_.Say(absl::StrCat("the registry can't be written now, and will be tried again: ",
-                               std::string(written.message())));
+        logs_.Say(absl::StrCat("the registry can't be written now, retrying: ", std::string(written.message())));
       pause_ = retry_at_ == absl::InfiniteFuture() ? kFirstWritePause : std::min(2 * pause_, kLongestWritePause);
       retry_at_ = clock_.Now() + pause_;
       return;

@@ -1,7 +1,6 @@
-// How far a run and its tasks have come, as its supervisor tells it: to the registry, and as lines of state in the
-// logs. What the registry doesn't take now (a full disk, another writer) is kept and tried again, in its order, so that
-// nothing that watches the registry sees a state that may not follow the one before; the tasks go on meanwhile. Not
-// thread-safe.
+// Records the progress of a run and its tasks, as its supervisor reports it: in the registry, and as state lines in the
+// logs. What the registry can't take now (a full disk, another writer) is kept and retried in order, so that readers of
+// the registry never see a state that may not follow the one before. The tasks go on meanwhile. Not thread-safe.
 #pragma once
 
 #include <deque>
@@ -19,36 +18,36 @@ namespace muster {
 
 class RunProgress {
  public:
-  // How long a supervisor tries to get the last state written when everything else is over.
+  // How long a supervisor tries to write the last state when everything else is over.
   static constexpr absl::Duration kLastPatience = absl::Minutes(10);
-  // Writes both into the registry, blocking. `tasks`: those that aren't as they were last written; of a thousand that
-  // end one after the other not all each time.
+  // Writes both into the registry, blocking. `tasks`: only those that differ from what was last written, because a
+  // thousand tasks that end one by one must not all be written each time.
   using Write = std::function<absl::Status(const RunRecord& run, const std::vector<TaskRecord>& tasks)>;
 
-  // `run` as the registry has it. Borrows `logs` and `clock`, which must outlive it.
+  // `run` must be as in the registry. Borrows `logs` and `clock`, which must outlive it.
   RunProgress(RunRecord run, TaskLogs& logs, const Clock& clock, Write write)
       : run_(std::move(run)), logs_(logs), clock_(clock), write_(std::move(write)) {}
 
-  // A task that the run has, CREATED. The registry shows them in this order.
+  // Adds a task of the run, CREATED. The registry shows tasks in this order.
   void Add(const TaskId& task);
   const ExperimentId& id() const { return run_.id; }
-  // For what there is to know besides the state; written by the next Commit.
+  // For everything besides the state; the next Commit writes it.
   RunRecord& run() { return run_; }
   TaskRecord& task(const TaskId& task);  // one that was added
-  // Those that haven't ended.
+  // Returns the tasks that haven't ended.
   std::vector<TaskId> OpenTasks() const;
 
-  // A line in the log. A state that is already there changes nothing.
+  // Sets the state and adds a line to the log. Has no effect if the state is the same.
   void SetRun(RunState state);
   void SetTask(const TaskId& task, RunState state);
 
-  // Everything set since the last Commit becomes visible at once, now or once the registry can be written.
+  // Makes everything set since the last Commit visible at once, now or once the registry can be written.
   void Commit();
-  // Tries again what is due.
+  // Retries what is due.
   void OnTime();
-  // When there is something to try again; InfiniteFuture: never.
+  // Returns when to retry; InfiniteFuture: never.
   absl::Time deadline() const { return retry_at_; }
-  // Everything is in the registry, or it will never be.
+  // Returns whether everything is in the registry, or will never be.
   bool written() const { return waiting_.empty(); }
 
  private:
@@ -57,7 +56,7 @@ class RunProgress {
     std::vector<TaskRecord> tasks;
   };
 
-  // Whether a registry that has `before` takes `after`.
+  // Returns whether a registry that has `before` accepts `after`.
   static bool Fits(const Snapshot& before, const Snapshot& after);
   std::vector<TaskRecord> ChangedTasks(const Snapshot& snapshot) const;
   void WriteWaiting();

@@ -25,13 +25,13 @@ class RunProgressTest : public testing::Test {
   RunProgressTest() : folder_(testing::TempDir() + "run_progress_test") { (void)PosixFileSystem().RemoveTree(folder_); }
   ~RunProgressTest() override { (void)PosixFileSystem().RemoveTree(folder_); }
 
-  // "RUNNING: master RUNNING, worker.1 STARTING" of each write since the last call.
+  // Returns "RUNNING: master RUNNING, worker.1 STARTING" for each write since the last call.
   std::vector<std::string> Written() { return std::exchange(written_, {}); }
 
   const std::string folder_;
   SimulatedClock clock_;
   TaskLogs logs_{{.folder = folder_}, clock_};
-  absl::Status answer_;  // of the registry
+  absl::Status answer_;  // the registry's
   int tries_ = 0;
   std::vector<std::string> written_;
   RunProgress progress_{

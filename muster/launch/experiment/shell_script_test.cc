@@ -1,4 +1,4 @@
-// What the script of ShellScript does is tried with the real /bin/sh.
+// Tests with the real /bin/sh what ShellScript's script does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A shell in a process group of its own, as a task has it.
+// A shell in a process group of its own, as a task has.
 class Shell {
  public:
   explicit Shell(const std::vector<std::string>& commands) {
@@ -46,7 +46,7 @@ class Shell {
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
-  // Reads until `text` has come, or all.
+  // Reads until `text` has arrived, or to the end.
   void ReadUntil(const std::string& text) {
     while (text.empty() || out.find(text) == std::string::npos) {
       char buffer[4096];
@@ -100,7 +100,7 @@ TEST(ShellScript, AProgramThatIsNotThereIs127) {
   EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 127}));
 }
 
-// The command takes its time to end after SIGTERM, and the shell waits for it: what it ends with is the shell's code.
+// The command takes time to end after SIGTERM. The shell waits for it and exits with its code.
 TEST(ShellScript, WaitsForACommandThatEndsInItsOwnWay) {
   Shell shell({"sh -c 'trap \"echo saved; exit 5\" TERM; echo up; while :; do sleep 0.01; done'", "echo never"});
   shell.ReadUntil("up");
@@ -122,11 +122,11 @@ TEST(ShellScript, WaitsForWhatRunsInTheBackground) {
   Shell shell({"sh -c 'trap \"sleep 0.1; echo saved; exit 0\" TERM; echo up; while :; do sleep 0.01; done' & wait"});
   shell.ReadUntil("up");
   shell.EndGroup();
-  shell.Wait();  // with 143 if the signal came while it waited, else with the command's own code
+  shell.Wait();  // 143 if the signal came while it waited, otherwise the command's own code
   EXPECT_THAT(shell.out, HasSubstr("saved"));
 }
 
-// Its commands hear SIGTERM as if there were no shell.
+// Its commands react to SIGTERM as if there were no shell.
 TEST(ShellScript, ACommandThatDoesNothingAboutSigtermDiesOfIt) {
   Shell shell({"sh -c 'echo up; exec sleep 100'"});
   shell.ReadUntil("up");

@@ -1,6 +1,6 @@
 // The logs of one run as its supervisor writes them: a TaskLog for each task and one for the run itself
-// (kExperimentLog), made when there is something to write. Cuts what the tasks write into lines and keeps the last of
-// each. Nothing here fails or waits; what a log can't take is counted in it. Not thread-safe.
+// (kExperimentLog), made at the first write. Cuts the tasks' output into lines and keeps the last lines of each. Never
+// fails or waits: a log counts what it can't store. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,20 +30,20 @@ class TaskLogs {
   // Borrows `clock`, which must outlive it.
   TaskLogs(const TaskLogsOptions& options, const Clock& clock) : options_(options), clock_(clock) {}
 
-  // Any piece of output of a task.
+  // Takes any piece of a task's output.
   void Take(const TaskId& task, OutputStream stream, std::string_view bytes);
-  // Its process has ended: an unfinished line counts as one. It may begin to write again.
+  // Must be called when the task's process has ended: an unfinished line counts as one. The task may write again later.
   void Finish(const TaskId& task);
   void AddState(const TaskId& task, RunState state);
-  // Of the run.
+  // Adds a state of the run.
   void AddState(RunState state);
-  // A line of muster's own, or several, in the run's log.
+  // Adds one or more lines of muster's own to the run's log.
   void Say(std::string_view text);
-  // Makes what was added visible to readers, the run's own lines last: who sees there that it has ended, sees all that
-  // its tasks have written.
+  // Makes all that was added visible to readers, the run's own lines last: a reader that sees the run's end also sees
+  // all that its tasks have written.
   void Flush();
 
-  // Of both streams, oldest first. Empty: it has written nothing.
+  // Returns the last lines of both streams, oldest first. Empty: the task has written nothing.
   std::deque<std::string> LastLines(const TaskId& task) const;
 
  private:

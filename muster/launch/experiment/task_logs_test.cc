@@ -24,7 +24,7 @@ class TaskLogsTest : public testing::Test {
   TaskLogsTest() : folder_(testing::TempDir() + "task_logs_test") { (void)PosixFileSystem().RemoveTree(folder_); }
   ~TaskLogsTest() override { (void)PosixFileSystem().RemoveTree(folder_); }
 
-  // The log's lines without their times: "o text".
+  // Returns the log's lines without their times: "o text".
   std::vector<std::string> Lines(const std::string& task) {
     logs_.Flush();
     std::ifstream in(folder_ + "/" + task + "/000001.log", std::ios::binary);
@@ -48,7 +48,7 @@ TEST_F(TaskLogsTest, OutputIsCutIntoLines) {
   EXPECT_THAT(Lines("worker.2"), ElementsAre("o one", "e trouble", "o two"));
   logs_.Finish(kWorker2);
   EXPECT_THAT(Lines("worker.2"), ElementsAre("o one", "e trouble", "o two", "o three"));
-  // Another life.
+  // The task was restarted.
   logs_.Take(kWorker2, OutputStream::kStdout, "four\n");
   EXPECT_THAT(Lines("worker.2"), ElementsAre("o one", "e trouble", "o two", "o three", "o four"));
   EXPECT_THAT(Lines("master"), IsEmpty());

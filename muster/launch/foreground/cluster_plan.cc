@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// More processes than this on one machine are a typing error.
+// More processes than this on one machine must be a typing error.
 constexpr int kMostTasks = 999;
 
 absl::Status CheckCount(const char* flag, int count, int most) {
@@ -32,7 +32,7 @@ absl::Status CheckVariable(const std::string& variable) {
   return absl::OkStatus();
 }
 
-// ps, chief, workers: those of the training cluster.
+// The tasks of the training cluster: ps, chief, workers.
 std::vector<TaskId> TrainingTasks(const ClusterRequest& request) {
   std::vector<TaskId> tasks;
   for (const PlacedTask& placed : request.layout) tasks.push_back(placed.task);
@@ -83,7 +83,7 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std
   MUSTER_CHECK(addresses.size() == tasks.size());
   ClusterSpec cluster;
   for (size_t i = 0; i < tasks.size(); ++i) RETURN_IF_ERROR(cluster.AddTask(tasks[i], addresses[i]));
-  if (request.evaluator) tasks.push_back({kEvaluatorJob, 0});  // after the spec is made: it is no part of the cluster
+  if (request.evaluator) tasks.push_back({kEvaluatorJob, 0});  // after the spec, as it isn't in the cluster
 
   ClusterPlan plan;
   plan.chief = ChiefOf(request);

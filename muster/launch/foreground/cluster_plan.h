@@ -1,5 +1,5 @@
-// From "two ps, a chief, two workers of this program" to the processes that are to be started: who there is, and the
-// TF_CONFIG, the command and the environment of each. Pure functions, thread-safe.
+// Turns "two ps, a chief, two workers of this program" into the processes to start: which tasks there are, and the
+// TF_CONFIG, command and environment of each. Pure functions, thread-safe.
 #pragma once
 
 #include <string>
@@ -19,10 +19,10 @@ struct ClusterRequest {
   int workers = 1;
   int chiefs = 0;  // 0 or 1; without one, worker 0 is the chief
   bool evaluator = false;
-  // Instead of those counts: exactly these tasks, the master being the chief.
+  // If not empty, used instead of those counts: exactly these tasks; the master is the chief.
   std::vector<PlacedTask> layout;
   std::string visible_devices;  // with a layout: the launcher's own CUDA_VISIBLE_DEVICES
-  // The command's stand-alone parameter server (`MUSTER_COMMAND ps`) for the ps, instead of the program.
+  // Whether each ps runs the stand-alone parameter server (`MUSTER_COMMAND ps`) instead of the program.
   bool muster_ps = false;
   std::string muster_command;
   std::string model_dir;             // goes into TF_CONFIG if not empty
@@ -30,9 +30,9 @@ struct ClusterRequest {
   std::vector<std::string> program;  // with its arguments
   // "NAME=VALUE" each, for all processes.
   std::vector<std::string> environment;
-  // What the tasks' parts of the trace begin with (TracePartOf); empty: there is to be none.
+  // Prefix of the files with the tasks' parts of the trace (TracePartOf); empty: no trace.
   std::string trace_parts;
-  // Of the tasks' status pages, in the order of the plan's processes; empty: there are to be none.
+  // Ports of the tasks' status pages, in the order of the plan's processes; empty: no status pages.
   std::vector<int> status_ports;
 };
 
@@ -41,19 +41,19 @@ struct ClusterPlan {
   std::vector<ProcessSpec> processes;  // in the order in which to start them: ps, chief, workers, evaluator
 };
 
-// All tasks, which may have status pages.
+// Returns the number of tasks, each of which may have a status page.
 int TasksOf(const ClusterRequest& request);
-// Tasks that have a server and so need an address: all but the evaluator.
+// Returns the number of tasks that have a server and so need an address: all but the evaluator.
 int AddressesNeeded(const ClusterRequest& request);
 
-// InvalidArgument naming the flag of `muster run`, its value and what is accepted.
+// Returns InvalidArgument naming the flag of `muster run`, its value and what is accepted.
 [[nodiscard]] absl::Status ValidateRequest(const ClusterRequest& request);
 
-// `addresses` are AddressesNeeded many. The token and the run's name go into each environment.
+// Needs AddressesNeeded(request) many `addresses`. Puts the token and the run's id into each environment.
 absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std::vector<std::string>& addresses,
                                         const std::string& job_token, const std::string& run_id);
 
-// What would be started, as lines for a shell, each below a comment that names its task. The token is shown as "…".
+// Returns what would be started as lines for a shell, each below a comment that names its task. Shows the token as "…".
 std::string DryRunText(const ClusterPlan& plan);
 
 }  // namespace muster

@@ -60,7 +60,7 @@ TEST(ClusterPlan, EveryTaskIsToldWhoItIs) {
     EXPECT_EQ(environment["B"], "x=y");
     EXPECT_EQ(environment["C"], "");
     EXPECT_THAT(process.arguments, ElementsAre("./train", "--rate", "0.1"));
-    // The reader of TF_CONFIG is the proof of what was written.
+    // Checks what was written with the code that reads TF_CONFIG.
     const auto config = ResolveTaskConfig({.tf_config = environment["TF_CONFIG"]});
     ASSERT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->task(), process.task);

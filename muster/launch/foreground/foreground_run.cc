@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-// Output that waits for its reader before the tasks have to wait too.
+// With more output than this waiting for its reader, the tasks have to wait, too.
 constexpr size_t kMostWaitingBytes = 1 << 20;
 
 bool SameFile(int a, int b) {
@@ -28,13 +28,13 @@ bool SameFile(int a, int b) {
   return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
-// Of a task of the plan.
+// Returns the spec of a task of the plan.
 const ProcessSpec& SpecOf(const ClusterPlan& plan, const TaskId& task) {
   return *std::find_if(plan.processes.begin(), plan.processes.end(),
                        [&](const ProcessSpec& process) { return process.task == task; });
 }
 
-// Where and as what a task has been started, and where its status page is if it is to have one.
+// Says as which process and where a task was started, and where its status page is if it has one.
 std::string StartedLine(const ProcessSpec& process, bool is_chief, pid_t pid) {
   std::string line = absl::StrCat(process.task.ToString(), is_chief ? " (the chief)" : "", " is process ", pid,
                                   process.address.empty() ? "" : " at ", process.address);
@@ -153,13 +153,13 @@ class ForegroundRun final : public BackendEvents {
     if (supervisor_->first_failure().has_value()) SayFirstFailure(*supervisor_->first_failure(), log_);
   }
 
-  // One queue for both where both lead to the same place, so that no line comes to stand inside another.
+  // Uses one queue for both streams if they lead to the same place, so that lines don't get mixed.
   void Put(OutputStream stream, std::string_view lines) {
     (stream == OutputStream::kStdout || one_output_ ? stdout_ : stderr_).Put(lines);
   }
   size_t waiting_bytes() const { return stdout_.bytes() + stderr_.bytes(); }
 
-  // All that is waiting to be shown; after an interrupt only what can be shown at once.
+  // Waits until all output is shown; after a second interrupt, shows only what can be written without waiting.
   void Flush() {
     bool patient = !supervisor_.has_value() || supervisor_->interrupts() < 2;
     for (size_t before = 0; waiting_bytes() > 0 && (patient || waiting_bytes() != before);) {
@@ -183,7 +183,7 @@ class ForegroundRun final : public BackendEvents {
   LogMux log_;
   LocalBackend backend_;
   Companion companion_{options_.companion, backend_, [this](const std::string& line) { log_.Say(line); }};
-  std::optional<TaskSupervisor> supervisor_;  // once all are started
+  std::optional<TaskSupervisor> supervisor_;  // once all tasks are started
 };
 
 }  // namespace

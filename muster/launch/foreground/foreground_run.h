@@ -17,22 +17,22 @@
 namespace muster {
 
 struct ForegroundOptions {
-  // As in the plan's environments.
+  // The same id as in the plan's environments.
   std::string run_id;
-  // "NAME=VALUE", what every process has besides the plan's.
+  // "NAME=VALUE": the environment of every process, besides what the plan adds.
   std::vector<std::string> environment;
   absl::Duration stop_grace = absl::Seconds(30);
-  int max_restarts = 0;  // of each task, of ends that IsRetryableInForeground says are worth it
+  int max_restarts = 0;  // of each task, for ends that IsRetryableInForeground accepts
   LogMuxOptions log;
-  RunTrace* trace = nullptr;  // borrowed; null: there is to be none
-  // Runs beside the tasks until they have ended; whatever becomes of it, they go on.
+  RunTrace* trace = nullptr;  // borrowed; null: no trace
+  // Runs beside the tasks until they have ended; they go on if it fails.
   std::optional<ProcessSpec> companion = std::nullopt;
-  std::vector<std::string> notes = {};  // lines for the user, said when all run
+  std::vector<std::string> notes = {};  // lines for the user, shown once all tasks run
 };
 
-// The exit code to end with: the chief's. `ports` holds those of the plan's addresses, in its order. An error means
-// that nothing runs: NotFound, PermissionDenied or InvalidArgument if nothing was started either (no such program, a
-// log directory that can't be written), anything else if starting failed half-way.
+// Returns the exit code to end with, which is the chief's. `ports` holds the ports of the plan's addresses, in its
+// order. After an error nothing runs: NotFound, PermissionDenied or InvalidArgument if nothing was started (no such
+// program, a log directory that can't be written), anything else if starting failed half-way.
 absl::StatusOr<int> RunInForeground(const ClusterPlan& plan, FreePorts ports, const ForegroundOptions& options);
 
 }  // namespace muster

@@ -12,7 +12,7 @@
 namespace muster {
 
 absl::StatusOr<RunTrace> RunTrace::Begin(FileSystem& files, const std::string& file, const std::string& run_id) {
-  // Found out now, and not after hours of training.
+  // Reports an unwritable file now, not after hours of training.
   auto opened = files.OpenForWriting(file);
   absl::Status writable = opened.status();
   if (writable.ok()) writable = (*opened)->Close();
@@ -32,7 +32,7 @@ void RunTrace::NewLife(const TaskId& task) {
 void RunTrace::Finish(const std::function<void(const std::string& line)>& say) {
   const absl::Status merged = Merge(say);
   if (!merged.ok()) {
-    say(absl::StrCat("there is no trace of the run: ", merged.message(), "; what there is of it is in ", folder_));
+    say(absl::StrCat("the run has no trace: ", merged.message(), "; its parts are in ", folder_));
     return;
   }
   files_->RemoveTree(folder_).IgnoreError();

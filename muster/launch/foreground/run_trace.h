@@ -1,5 +1,5 @@
-// The trace of a run: the parts that its tasks write, in a folder of the launcher's own, and what becomes of them when
-// the run has ended, however it has. Used by one thread.
+// The trace of a run. Its tasks write parts of it to a temporary folder, which are merged when the run has ended,
+// whether well or not. Used by one thread.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,16 @@ namespace muster {
 
 class RunTrace {
  public:
-  // The folder for the parts of `file`. InvalidArgument: `file`, or the folder beside it, can't be written. `files`
-  // must outlive it.
+  // Makes the folder for the parts of `file`. InvalidArgument: `file`, or the folder beside it, can't be written.
+  // `files` must outlive it.
   static absl::StatusOr<RunTrace> Begin(FileSystem& files, const std::string& file, const std::string& run_id);
 
-  // What MUSTER_TRACE says to the tasks.
+  // Returns the tasks' value of MUSTER_TRACE.
   std::string parts() const;
-  // The task is about to be started again: the part of its last life stays.
+  // Must be called before the task is restarted; keeps the part of its last life.
   void NewLife(const TaskId& task);
-  // All have ended: one trace of all parts, and the table of where the steps' time went, line by line to `say`. The
-  // parts are removed, unless something fails.
+  // Must be called when all tasks have ended. Merges the parts into one trace and passes the table of where the steps'
+  // time went to `say`, line by line. Removes the parts, unless something fails.
   void Finish(const std::function<void(const std::string& line)>& say);
 
  private:

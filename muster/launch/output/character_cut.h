@@ -1,4 +1,4 @@
-// Where to cut text that is too long, so that no character is torn. A function without state, thread-safe.
+// Finds where to cut text that is too long without tearing a character. A function without state, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace muster {
 
-// How many bytes of `text`, which has more than `most` (>= 1), to take: `most`, or up to three less if a character of
-// UTF-8 would be torn there. Never 0; `most` where it isn't UTF-8.
+// Returns how many bytes to take of `text`, which has more than `most` (>= 1): `most`, or up to three fewer if that
+// would tear a UTF-8 character. Never 0. Returns `most` if the text isn't UTF-8 there.
 inline size_t CharacterCut(std::string_view text, size_t most) {
   constexpr size_t kLongestCharacter = 4;
   for (size_t cut = most; cut > 0 && cut + kLongestCharacter > most; --cut)

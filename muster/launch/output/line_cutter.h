@@ -1,4 +1,4 @@
-// Cuts what a program writes into lines, whatever the pieces in which it comes. A plain value; not thread-safe.
+// Cuts a program's output, which comes in arbitrary pieces, into lines. A plain value; not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace muster {
 
 class LineCutter {
  public:
-  // A longer line is cut into several, between characters of UTF-8 where it is that, so that a program that never ends
-  // one can't fill the memory.
+  // Cuts a line longer than `max_line_bytes` into several, between UTF-8 characters if it is UTF-8, so that a program
+  // that never ends its line can't fill the memory.
   explicit LineCutter(size_t max_line_bytes = 64 << 10) : max_line_bytes_(max_line_bytes) {}
 
   // Calls `take` with every line that `bytes` ends, without its line end ("\n" or "\r\n"); valid during the call.
@@ -35,7 +35,7 @@ class LineCutter {
     }
   }
 
-  // There is no more: what is unfinished counts as a line.
+  // Must be called at the end of the output: an unfinished line counts as one.
   template <typename Take>
   void Finish(Take&& take) {
     if (!unfinished_.empty()) End({}, take);
@@ -55,7 +55,7 @@ class LineCutter {
   }
 
   size_t max_line_bytes_;
-  std::string unfinished_;  // at most so many
+  std::string unfinished_;  // at most max_line_bytes_
 };
 
 }  // namespace muster

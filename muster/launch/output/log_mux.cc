@@ -79,8 +79,8 @@ void LogMux::WriteLog(Task& task, std::string_view line) {
   const std::string text = absl::StrCat(std::string(line), "\n");
   const absl::Status written = task.log->Append(AsBytes(text.data(), text.size()));
   if (written.ok()) return;
-  task.log.reset();  // once is enough
-  Say(absl::StrCat("no more is written to ", options_.log_dir, ": ", written.ToString()));
+  task.log.reset();  // reports only the first failure
+  Say(absl::StrCat("stopped writing logs to ", options_.log_dir, ": ", written.ToString()));
 }
 
 }  // namespace muster

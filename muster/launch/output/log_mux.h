@@ -1,6 +1,6 @@
-// Makes one readable log of what many tasks write: cuts it into lines and puts "[worker:1] " before each, coloured if
-// wanted; keeps the last lines of each task for the report of a failure; and copies each task's lines to a file of its
-// own if asked. Does no waiting: lines go to the function it is given. Not thread-safe.
+// Merges the output of many tasks into one readable log: cuts it into lines and puts "[worker:1] " before each,
+// coloured if wanted. Keeps the last lines of each task for the report of a failure, and copies each task's lines to a
+// file of its own if asked. Never waits: passes lines to a function. Not thread-safe.
 #pragma once
 
 #include <deque>
@@ -20,11 +20,11 @@ namespace muster {
 struct LogMuxOptions {
   bool color_stdout = false;
   bool color_stderr = false;
-  // Where each task's lines also go, as "worker-1.log", without prefix; empty: nowhere. Made if it isn't there.
+  // Folder where each task's lines also go, as "worker-1.log", without prefix; made if missing. Empty: no files.
   std::string log_dir;
-  // How many last lines are kept of each task.
+  // How many of each task's last lines are kept.
   size_t last_lines = 10;
-  // A longer line is cut into several, so that a task that never ends one can't fill the memory.
+  // Longer lines are cut into several, so that a task that never ends its line can't fill the memory.
   size_t max_line_bytes = 64 << 10;
 };
 
@@ -36,16 +36,16 @@ class LogMux {
   // `files` must outlive it.
   LogMux(const LogMuxOptions& options, FileSystem& files, Sink sink);
 
-  // Before a task's first output. An error if its log file can't be written.
+  // Must be called before a task's first output. Returns an error if the task's log file can't be written.
   [[nodiscard]] absl::Status AddTask(const TaskId& task);
-  // Any piece of output of a task that was added.
+  // Takes any piece of output of a task that was added.
   void Take(const TaskId& task, OutputStream stream, std::string_view bytes);
-  // The task writes no more: an unfinished last line counts as one.
+  // Must be called when the task writes no more: an unfinished last line counts as one.
   void Finish(const TaskId& task);
-  // A line of the launcher's own, without line end, on stderr.
+  // Writes a line of the launcher's own, without line end, to stderr.
   void Say(std::string_view line);
 
-  // The last lines of the task, of both streams, oldest first, without prefix.
+  // Returns the last lines of the task, of both streams, oldest first, without prefix.
   const std::deque<std::string>& LastLines(const TaskId& task) const { return tasks_.at(task).last_lines; }
 
  private:

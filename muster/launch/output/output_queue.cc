@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// A piece grows by appending up to this, so that a burst of lines costs few writes.
+// Text is appended to the last piece up to this size, so that a burst of lines costs few writes.
 constexpr size_t kPieceBytes = 64 << 10;
 
 }  // namespace
@@ -25,12 +25,12 @@ void OutputQueue::Put(std::string_view text) {
   bytes_ += text.size();
 }
 
-// A pipe that poll calls writable takes PIPE_BUF bytes without blocking, hence so many and no more a round.
+// Writes at most PIPE_BUF bytes a round, as a pipe that poll calls writable takes that many without blocking.
 void OutputQueue::WriteSome() {
   const std::string& first = pieces_.front();
   const ssize_t got = write(fd_, first.data() + written_, std::min<size_t>(first.size() - written_, PIPE_BUF));
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (got < 0) {  // its reader has gone, or the disk is full: training is worth more than its log lines
+  if (got < 0) {  // the reader has gone or the disk is full; training matters more than its log lines
     gone_ = true;
     pieces_.clear();
     bytes_ = 0;

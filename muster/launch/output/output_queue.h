@@ -1,5 +1,5 @@
-// Writes whole lines to stdout or stderr without ever blocking: a terminal that is stopped or a pager that isn't
-// reading must not keep the launcher from hearing Ctrl-C. Not thread-safe.
+// Writes whole lines to stdout or stderr without ever blocking, so that a stopped terminal or an idle pager can't keep
+// the launcher from noticing Ctrl-C. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ class OutputQueue {
   OutputQueue(const OutputQueue&) = delete;
   OutputQueue& operator=(const OutputQueue&) = delete;
 
-  // Written by later rounds of the loop. Thrown away once the reader has gone.
+  // Queues text, which later rounds of the loop write. Drops it if the reader has gone.
   void Put(std::string_view text);
 
-  // What is waiting to be written.
+  // Bytes that wait to be written.
   size_t bytes() const { return bytes_; }
 
  private:

@@ -20,7 +20,7 @@ class OutputQueueTest : public testing::Test {
     close(ends_[0]);
     close(ends_[1]);
   }
-  // What a read gives; the pipe must not be empty.
+  // Returns what one read gets; the pipe must not be empty.
   std::string Read() {
     std::string got(1 << 16, '\0');
     got.resize(read(ends_[0], got.data(), got.size()));
@@ -47,8 +47,8 @@ TEST_F(OutputQueueTest, NeverBlocksOnAFullPipe) {
   std::string text(300000, 'x');
   for (size_t i = 0; i < text.size(); ++i) text[i] = 'a' + i % 23;
   for (size_t at = 0; at < text.size(); at += 1000) queue.Put(std::string_view(text).substr(at, 1000));
-  // More than a pipe holds: the rounds end, though nobody reads. Those that find it full return since the deadline has
-  // passed.
+  // Puts in more than a pipe holds. The rounds end though nobody reads: those that find the pipe full return because
+  // the deadline has passed.
   for (int i = 0; i < 200; ++i) loop_.RunOnce(clock_.Now());
   EXPECT_GT(queue.bytes(), 0);
   std::string got;

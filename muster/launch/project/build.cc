@@ -28,10 +28,11 @@
 namespace muster {
 namespace {
 
-// Of a build's key that are its folder's name: programs' first lines name it, and systems cut them at 127 bytes.
+// Length of the part of a build's key that names its folder. Programs' first lines contain that name, and systems cut
+// them at 127 bytes.
 constexpr size_t kBuildKeyDigits = 20;
 
-// In a build's folder.
+// Names in a build's folder.
 constexpr char kBuildCode[] = "code";
 constexpr char kBuildEnvironment[] = "environment";
 
@@ -42,7 +43,7 @@ struct FrameworkEnvironment {
   std::string package;  // for pip: "tensorflow-gpu==1.2.1"
 };
 
-// Since 2.12 tensorflow-gpu is a package that only says that tensorflow is the one to take.
+// Since 2.12, tensorflow-gpu is a package that only tells users to install tensorflow.
 bool HasGpuPackage(const std::string& version) {
   const std::vector<std::string> parts = absl::StrSplit(version, '.');
   int major = 0;
@@ -52,7 +53,7 @@ bool HasGpuPackage(const std::string& version) {
   return major < 2 || (major == 2 && minor < 12);
 }
 
-// It becomes the name of a folder and a word of a command.
+// Returns whether it can be the name of a folder and a word of a command.
 bool IsBuildVersion(const std::string& version) {
   const auto allowed = [](char c) { return absl::ascii_isalnum(c) || absl::StrContains("._+!-", c); };
   return absl::ascii_isalnum(version[0]) && version.size() <= 100 &&
@@ -69,7 +70,7 @@ absl::StatusOr<std::optional<FrameworkEnvironment>> EnvironmentOfFile(const Expe
   if (!IsBuildVersion(file.version))
     return absl::InvalidArgumentError(
         absl::StrCat(file.name, ": ", key, ": ", Quoted(file.version),
-                     " is no version; accepted: one of the package index, like 2.15.0; --no-venv takes the python on "
+                     " isn't a version; accepted: one of the package index, like 2.15.0; --no-venv uses the python on "
                      "PATH as it is"));
   const char* package = !tensorflow                                       ? "torch"
                         : file.gpu_version && HasGpuPackage(file.version) ? "tensorflow-gpu"
@@ -88,11 +89,11 @@ std::string BuildKey(const ExperimentFile& file, const std::string& tree, const 
   return absl::BytesToHexString(sha.Finish()).substr(0, kBuildKeyDigits);
 }
 
-// The folders of an experiment's build; empty where it has none.
+// The folders of an experiment's build; empty if it has none.
 struct BuildPlaces {
   std::optional<FrameworkEnvironment> environment;
   std::string environment_folder;  // shared by all with this version
-  std::string build_folder;        // of what `install` does
+  std::string build_folder;        // with what `install` does
 };
 
 absl::StatusOr<BuildPlaces> PlacesOfBuild(const ExperimentFile& file, const std::string& tree,
@@ -105,10 +106,10 @@ absl::StatusOr<BuildPlaces> PlacesOfBuild(const ExperimentFile& file, const std:
   return places;
 }
 
-// Not by echo, which some shells have change backslashes.
+// Uses printf because echo changes backslashes in some shells.
 std::string SayInBuild(const std::string& text) { return absl::StrCat("printf '%s\\n' ", QuotedWord(text)); }
 
-// `command`, and if it fails `lines` (each a word of the shell) and the end.
+// Returns `command`, followed on failure by printing `lines` (each a shell word) and exiting.
 std::string OrSayInBuild(const std::string& command, const std::vector<std::string>& lines) {
   std::string text = absl::StrCat(command, " || {\n");
   for (const std::string& line : lines) absl::StrAppend(&text, "  printf '%s\\n' ", line, " >&2\n");
@@ -117,7 +118,7 @@ std::string OrSayInBuild(const std::string& command, const std::vector<std::stri
 
 void AddEnvironmentCommands(const ExperimentFile& file, const FrameworkEnvironment& environment,
                             const std::string& folder, std::vector<std::string>& commands) {
-  constexpr char kAsItIs[] = "muster:   take the python on PATH as it is: muster train --no-venv";
+  constexpr char kAsItIs[] = "muster:   use the python on PATH as it is: muster train --no-venv";
   const std::string python = QuotedWord(folder + "/bin/python");
   commands.push_back(SayInBuild(absl::StrCat("muster: makes the virtual environment ", environment.name, " in ", folder,
                                              ", once for all experiments with this version")));
@@ -131,15 +132,15 @@ void AddEnvironmentCommands(const ExperimentFile& file, const FrameworkEnvironme
   commands.push_back(SayInBuild("$ python " + pip));
   commands.push_back(OrSayInBuild(
       absl::StrCat(python, " ", pip),
-      {absl::StrCat("\"muster: ", environment.package, " can't be had for $(", python,
+      {absl::StrCat("\"muster: ", environment.package, " can't be installed for $(", python,
                     " -V 2>&1): pip says above why\""),
-       QuotedWord(absl::StrCat("muster: what to do: name a version that there is for this Python (", file.name, ", ",
+       QuotedWord(absl::StrCat("muster: what to do: name a version that exists for this Python (", file.name, ", ",
                                environment.key, "), or")),
        QuotedWord("muster:   put the python3 that the version was made for first on PATH, or"), QuotedWord(kAsItIs)}));
 }
 
-// What `install` adds to the environment must not reach other experiments, so a build has one of its own. It shares the
-// files: pip doesn't write into files, it makes new ones. Programs name their environment's path.
+// A build gets an environment of its own, because what `install` adds must not reach other experiments. It shares the
+// files: pip doesn't write into files but makes new ones. Programs contain their environment's path.
 constexpr char kAdaptPrograms[] = R"(import os, sys
 old, new = (os.fsencode(folder) for folder in sys.argv[1:])
 for entry in os.scandir(os.path.join(new, b"bin")):
@@ -172,7 +173,7 @@ bool IsBuilt(const std::string& folder) {
   return std::filesystem::exists(JoinPath(folder, kBuildDoneName), error);
 }
 
-// `muster gc` goes by the folder's time.
+// `muster gc` looks at the folder's time.
 absl::StatusOr<bool> UseBuilt(const std::string& folder) {
   const std::string above = std::filesystem::path(folder).parent_path();
   ASSIGN_OR_RETURN(const FolderLock instant, FolderLock::Take(above, kInstantLockWait));
@@ -189,7 +190,7 @@ absl::Status EmptyBuildFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
-// So that what is marked is there after a loss of power, too.
+// Makes what is marked survive a loss of power.
 std::string SyncBuildCommand(const std::string& folder) {
   return absl::StrCat("sync -f ", QuotedWord(folder), " 2>/dev/null || sync");
 }
@@ -239,7 +240,7 @@ absl::StatusOr<std::vector<FolderLock>> PrepareBuild(const BuildPlan& plan, cons
   std::vector<FolderLock> rights;
   for (const std::string& folder : plan.folders) {
     const std::string above = std::filesystem::path(folder).parent_path();
-    // So that `muster gc` doesn't take the folder away between being made and being locked.
+    // Keeps `muster gc` from removing the folder between being made and being locked.
     ASSIGN_OR_RETURN(const FolderLock instant, FolderLock::Take(above, kInstantLockWait));
     auto right = FolderLock::Take(folder, absl::ZeroDuration());
     if (absl::IsUnavailable(right.status()))

@@ -1,9 +1,10 @@
-// What an experiment needs before it runs: the framework's version in a virtual environment, and what `install` does to
-// the code; each once a content, shared by all experiments with the same. The build task 4.build runs the commands
-// planned here. docs/experiments.md, "Builds". Stateless but for the folders; thread-safe.
+// Builds what an experiment needs before it runs: a virtual environment with the framework's version, and what
+// `install` does to the code. Each is stored by content, once, and shared by all experiments with the same. The build
+// task 4.build runs the commands planned here. docs/experiments.md, "Builds". Stateless but for the folders;
+// thread-safe.
 //
-// Whoever builds plans, prepares, runs the commands and marks. PrepareBuild being Unavailable means: wait a little and
-// plan again, as somebody else is building or has built the same.
+// The order of calls: PlanBuild, PrepareBuild, run the commands, MarkBuilt. If PrepareBuild returns Unavailable,
+// another process is building or has built the same: wait a little and plan again.
 #pragma once
 
 #include <string>
@@ -19,29 +20,30 @@
 namespace muster {
 
 struct BuildPlan {
-  bool needed = false;                // otherwise everything is there, or there is nothing to do
-  std::vector<std::string> commands;  // for one shell, in order; the first that fails ends it
-  std::string directory;              // where they run: a copy of the tree, or empty
-  std::string environment_folder;     // virtual environment to be on the tasks' PATH; empty: none
-  std::string code;                   // what runs copy as their working folder: the tree, or what `install` made of it
-  std::string done_mark;              // file that MarkBuilt makes; a build without it is begun anew
-  std::vector<std::string> folders;   // that PrepareBuild takes and empties
+  bool needed = false;                // false: everything exists already, or nothing has to be done
+  std::vector<std::string> commands;  // for one shell, in order; stops at the first that fails
+  std::string directory;              // working directory: a copy of the tree, or empty
+  std::string environment_folder;     // virtual environment for the tasks' PATH; empty: none
+  std::string code;                   // runs copy it as their working folder: the tree, or what `install` made of it
+  std::string done_mark;              // file that MarkBuilt makes; a build without it is restarted
+  std::vector<std::string> folders;   // folders that PrepareBuild locks and empties
 };
 
-// In folders of builds and environments: says that what is there is whole.
+// A file of this name marks folders of builds and environments as complete.
 inline constexpr char kBuildDoneName[] = ".muster-done";
 
-// `tree`: hash. A build is known by tree, install, framework and version; an environment by framework and version. What
-// is there is safe from `muster gc` for an hour from now. InvalidArgument: a version that is none.
+// Plans the build. `tree`: hash. A build is identified by tree, install, framework and version; an environment by
+// framework and version. What exists already is safe from `muster gc` for an hour from now. InvalidArgument: an invalid
+// version.
 absl::StatusOr<BuildPlan> PlanBuild(const ExperimentFile& file, const std::string& tree, const SubmitOptions& options,
                                     const Home& home);
-// Makes the folders for a build that is needed: a fresh copy of the tree. The right to build lasts as long as what is
-// returned, or this process. Unavailable: another has it, or it has been built since it was planned.
+// Makes the folders for a build that is needed, with a fresh copy of the tree. The returned locks are the right to
+// build, until they or this process end. Unavailable: another process has it, or has built it since it was planned.
 absl::StatusOr<std::vector<FolderLock>> PrepareBuild(const BuildPlan& plan, const Home& home, const std::string& tree);
 [[nodiscard]] absl::Status MarkBuilt(const BuildPlan& plan);
 
-// The folders below Home::builds and Home::environments that an experiment of this file uses or would make. Touches
-// nothing.
+// Returns the folders below Home::builds and Home::environments that an experiment of this file uses or would make.
+// Changes nothing.
 absl::StatusOr<std::vector<std::string>> BuildFoldersOf(const ExperimentFile& file, const std::string& tree,
                                                         const SubmitOptions& options, const Home& home);
 

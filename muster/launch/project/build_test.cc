@@ -27,8 +27,8 @@ using ::testing::Not;
 
 constexpr char kTree[] = "0123";
 
-// Makes virtual environments whose python says what it installs, in pip.log of the environment, and fails if there is a
-// file `refuses` beside this python3. Its -c is the real one's.
+// Makes virtual environments whose python logs what it installs in the environment's pip.log, and fails if a file
+// `refuses` exists beside this python3. Its -c is the real one's.
 constexpr char kPython3[] = R"(#!/bin/sh
 [ "$1 $2" = "-m venv" ] || exit 99
 mkdir -p "$3/bin" "$3/lib"
@@ -67,7 +67,7 @@ class BuildTest : public ::testing::Test {
     int exit_code = -1;
     std::string text;
   };
-  // The commands in one shell, as the build task runs them.
+  // Runs the commands in one shell, as the build task does.
   Said RunCommands(const BuildPlan& plan) {
     const std::string script = absl::StrCat("set -e\n", absl::StrJoin(plan.commands, "\n"), "\n");
     scratch_.Write("script", script);
@@ -79,7 +79,7 @@ class BuildTest : public ::testing::Test {
     const int status = std::system(command.c_str());
     return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1, .text = scratch_.Read("said")};
   }
-  // The whole of it. The output of the commands.
+  // Does all of a build; returns the commands' output.
   std::string Build(const BuildPlan& plan) {
     const auto right = PrepareBuild(plan, home_, kTree);
     EXPECT_TRUE(right.ok()) << right.status();
@@ -88,7 +88,7 @@ class BuildTest : public ::testing::Test {
     EXPECT_TRUE(MarkBuilt(plan).ok());
     return said.text;
   }
-  // Of a path below the scratch folder.
+  // Returns the path relative to the scratch folder.
   std::string Below(const std::string& path) const { return std::filesystem::relative(path, scratch_.path()); }
 
   const ScratchFolder scratch_;
@@ -223,7 +223,7 @@ TEST_F(BuildTest, AVersionThatCannotBeHadSaysWhatToDo) {
   Said said = RunCommands(plan);
   EXPECT_EQ(said.exit_code, 1);
   EXPECT_THAT(said.text, AllOf(HasSubstr("No matching distribution"),
-                               HasSubstr("tensorflow==1.2.1 can't be had for Python 3.11.7"),
+                               HasSubstr("tensorflow==1.2.1 can't be installed for Python 3.11.7"),
                                HasSubstr("train.tensorflow.version"), HasSubstr("--no-venv")));
   EXPECT_TRUE(Plan().needed);
 
@@ -245,13 +245,13 @@ TEST_F(BuildTest, InstallAddsToAnEnvironmentOfItsOwn) {
   EXPECT_EQ(scratch_.Read(own + "/lib/package"), "shared\n");
   EXPECT_EQ(scratch_.Read(own + "/lib/added"), "own\n");
   EXPECT_FALSE(scratch_.Has(shared + "/lib/added"));
-  // Programs of it run its python, and are the first found.
+  // Programs of the environment run its python, and are found first.
   EXPECT_EQ(scratch_.Read(Below(plan.code) + "/which"), plan.environment_folder + "/bin/tool\n");
   EXPECT_THAT(scratch_.Read(own + "/bin/tool"), HasSubstr("#!" + plan.environment_folder + "/bin/python\n"));
   EXPECT_EQ(access((scratch_ / (own + "/bin/tool")).c_str(), X_OK), 0);
   EXPECT_THAT(scratch_.Read(shared + "/bin/tool"), HasSubstr("#!" + (scratch_ / shared) + "/bin/python\n"));
 
-  // The next code finds the environment.
+  // A build of other code finds the environment.
   scratch_.Write("home/code/4567/main.py", "");
   const auto next = PlanBuild(file_, "4567", {}, home_);
   ASSERT_TRUE(next.ok()) << next.status();
@@ -273,7 +273,7 @@ TEST_F(BuildTest, TwoDoNotBuildTheSame) {
     EXPECT_TRUE(scratch_.Has(Below(plan.code) + "/main.py"));
     ASSERT_TRUE(MarkBuilt(plan).ok());
   }
-  // The second's plan is out of date now; it must not empty what is there.
+  // The second's plan is outdated now; it must not empty what exists.
   const auto late = PrepareBuild(plan, home_, kTree);
   EXPECT_EQ(late.status().code(), absl::StatusCode::kUnavailable) << late.status();
   EXPECT_TRUE(scratch_.Has(Below(plan.code) + "/main.py"));

@@ -11,7 +11,7 @@ std::string DecimalSize(int64_t bytes) {
   double size = static_cast<double>(bytes);
   for (const char* unit : kUnits) {
     size /= 1000;
-    // What would be shown as 1000.0 is 1.0 of the next.
+    // What would print as 1000.0 becomes 1.0 of the next unit.
     if (size < 999.95) return absl::StrFormat("%.1f %s", size, unit);
   }
   return absl::StrFormat("%.1f TB", size / 1000);

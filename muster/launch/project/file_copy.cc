@@ -42,23 +42,23 @@ struct OpenedFile {
 };
 
 absl::StatusOr<OpenedFile> OpenToCopy(const std::string& path) {
-  // Not blocking: if it has become a pipe meanwhile, this must not wait for a writer.
+  // O_NONBLOCK: if the file has become a pipe meanwhile, this must not wait for a writer.
   CopyFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (fd.get() < 0) {
     if (errno == ENOENT || errno == ENOTDIR)
-      return absl::AbortedError(absl::StrCat(path, " vanished while it was to be copied; try again"));
+      return absl::AbortedError(absl::StrCat(path, " vanished before it could be copied; try again"));
     if (errno == ELOOP || errno == ENXIO)
-      return absl::AbortedError(absl::StrCat(path, " was replaced while it was to be copied; try again"));
+      return absl::AbortedError(absl::StrCat(path, " was replaced before it could be copied; try again"));
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
   }
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
   if (!S_ISREG(info.st_mode))
-    return absl::AbortedError(absl::StrCat(path, " was replaced while it was to be copied; try again"));
+    return absl::AbortedError(absl::StrCat(path, " was replaced before it could be copied; try again"));
   return OpenedFile{.fd = std::move(fd), .bytes = info.st_size};
 }
 
-// Up to `bytes` from where the file stands, less where it has become shorter.
+// Hashes up to `bytes` from the file's position, fewer if the file has become shorter.
 absl::StatusOr<FileContents> HashOpened(int fd, int64_t bytes, const std::string& path) {
   const std::unique_ptr<char[]> buffer(new char[kCopyBuffer]);
   Sha256 sha;
@@ -84,7 +84,7 @@ absl::Status CannotCopy(int error, const std::string& from, const std::string& t
                           full ? "; make room there (`muster gc`), or name another folder by MUSTER_HOME" : ""));
 }
 
-// What is left of a copy when the system's own ways are used up; from where both files stand.
+// Copies the rest by read and write when the system's own ways have failed, from both files' positions.
 absl::Status CopyByHand(int from, int to, int64_t bytes, const std::string& from_path, const std::string& to_path) {
   const std::unique_ptr<char[]> buffer(new char[kCopyBuffer]);
   while (bytes > 0) {
@@ -110,7 +110,7 @@ absl::Status CopyContents(int from, int to, int64_t bytes, const std::string& fr
     if (copied < 0 && errno == EINTR) continue;
     if (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO))
       return CannotCopy(errno, from_path, to_path);
-    // Not between these file systems, or the end: some say 0 of files that they can't copy so.
+    // These file systems can't do it, or the file has ended: some return 0 for files that they can't copy this way.
     if (copied <= 0) break;
     bytes -= copied;
   }
@@ -127,7 +127,7 @@ absl::StatusOr<OpenedFile> CopyOpened(const std::string& from, const std::string
   return OpenedFile{.fd = std::move(target), .bytes = info.st_size};
 }
 
-// Some file systems say only now that the disk is full.
+// Some file systems report only now that the disk is full.
 absl::Status CloseCopy(CopyFd fd, const std::string& from, const std::string& to) {
   if (close(fd.Release()) == 0 || errno == EINTR) return absl::OkStatus();
   return CannotCopy(errno, from, to);

@@ -1,5 +1,5 @@
-// Single files of a project, copied and hashed. Errors that come from the project being changed meanwhile are Aborted
-// and name the file: trying again helps. Blocking; stateless, thread-safe.
+// Copies and hashes single files of a project. If the project changes meanwhile, errors are Aborted and name the file:
+// try again. Blocking; stateless, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ struct FileContents {
   std::string digest;  // SHA-256, 32 bytes
 };
 
-// Of a regular file, as long as it is at the beginning; one that grows meanwhile isn't followed.
+// Hashes a regular file up to its size at the start; what is appended meanwhile is ignored.
 absl::StatusOr<FileContents> HashFile(const std::string& path);
 
-// Makes `to`, which must not exist, with the rights that a new file has here, or a new program. A reflink where the
-// file system has them. A full disk: an error that names the folder; a part of the file may be there then.
+// Makes `to`, which must not exist, with the default permissions of a new file or program. Uses a reflink if the file
+// system has them. A full disk is an error that names the folder; a part of the file may remain.
 [[nodiscard]] absl::Status CopyFileOnce(const std::string& from, const std::string& to, bool executable);
 
-// The contents returned are those of the copy, whatever happens to the file meanwhile.
+// Returns the contents of the copy, even if the file changes meanwhile.
 absl::StatusOr<FileContents> CopyAndHashFile(const std::string& from, const std::string& to, bool executable);
 
 }  // namespace muster

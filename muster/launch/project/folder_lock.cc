@@ -33,7 +33,7 @@ absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder, absl::Dur
           errno, absl::StrCat("cannot lock ", path, " (MUSTER_HOME must be on a file system that has locks)"));
     if (RealClock().Now() >= deadline)
       return absl::UnavailableError(absl::StrCat("another muster process is at work in ", folder));
-    // flock has no deadline of its own.
+    // Polls, because flock has no timeout.
     absl::SleepFor(pause);
     pause = std::min(2 * pause, absl::Milliseconds(20));
   }

@@ -1,9 +1,9 @@
-// The right to a folder below MUSTER_HOME for as long as this lives: an flock(2) of its file ".muster-lock", so that it
-// ends with the process, however that ends. Threads of one process exclude each other likewise.
+// A lock on a folder below MUSTER_HOME, held while this object lives: an flock(2) of its file ".muster-lock", which
+// ends with the process, however that ends. Threads of one process exclude each other, too.
 //
-// Of code/, builds/ and environments/ it is held for an instant by whoever looks for something in them or takes
-// something away, so that `muster gc` doesn't take what was found just now; of a folder in them for as long as somebody
-// fills it.
+// The locks of code/, builds/ and environments/ are held for an instant by each process that looks something up or
+// removes something there, so that `muster gc` doesn't remove what was just found. The lock of a folder in them is held
+// while that folder is being filled.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ inline constexpr char kFolderLockName[] = ".muster-lock";
 
 class FolderLock {
  public:
-  // Makes the folder and those above it. Blocks for at most `wait`; Unavailable: somebody else has it.
+  // Makes the folder and its parents. Blocks for at most `wait`; Unavailable: another holder has the lock.
   static absl::StatusOr<FolderLock> Take(const std::string& folder, absl::Duration wait);
-  // Whether anybody has it, this process included. Makes nothing.
+  // Returns whether anybody has it, this process included. Makes nothing.
   static bool IsHeld(const std::string& folder);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept;
@@ -30,7 +30,7 @@ class FolderLock {
   int fd_;  // closed by exec
 };
 
-// How long is waited for what is held for an instant.
+// How long to wait for a lock that is held for an instant.
 inline constexpr absl::Duration kInstantLockWait = absl::Seconds(10);
 
 }  // namespace muster

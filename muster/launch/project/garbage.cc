@@ -26,10 +26,10 @@
 namespace muster {
 namespace {
 
-// Between finding a tree and the registry's knowing of it lie milliseconds, unless a process is stopped meanwhile.
+// Between finding a tree and recording it in the registry lie milliseconds, unless a process is stopped meanwhile.
 constexpr absl::Duration kGarbageYouth = absl::Hours(1);
 
-// What all of one collection shares.
+// The state that all of one collection shares.
 struct GarbageHunt {
   const Home& home;
   Registry& registry;
@@ -42,12 +42,13 @@ std::string ExperimentsFolder(const Home& home) {
   return std::filesystem::path(home.folder({.number = 1})).parent_path();
 }
 
-// To where what is removed is moved first: at once and whole, so that nobody finds half of it. Removed when it goes.
+// A folder into which things are moved before they are removed, at once and as a whole, so that nobody finds half of
+// one. It is removed at the end.
 class GarbageBin {
  public:
   GarbageBin(GarbageHunt& hunt, std::string parent) : hunt_(hunt), parent_(std::move(parent)) {}
 
-  // Before anything is thrown: takes the lock of the folder for an instant.
+  // Must be called before anything is thrown in; takes the lock of the folder for an instant.
   absl::Status Open() {
     if (hunt_.options.dry_run || folder_.has_value()) return absl::OkStatus();
     ASSIGN_OR_RETURN(TemporaryFolder folder, TemporaryFolder::Make(parent_));
@@ -86,8 +87,8 @@ class GarbageBin {
   std::optional<TemporaryFolder> folder_;
 };
 
-// The locks of an experiment and of its runs, so that no supervisor begins meanwhile; none: one is at work, or somebody
-// has just started it again.
+// Takes the locks of an experiment and its runs, so that no supervisor starts meanwhile. FailedPrecondition: a
+// supervisor is at work, or the experiment was just restarted.
 absl::StatusOr<std::vector<RunLock>> LocksOfEnded(GarbageHunt& hunt, const ExperimentId& id) {
   std::vector<RunLock> locks;
   ASSIGN_OR_RETURN(const RunRecord record, hunt.registry.Run(id));
@@ -101,23 +102,23 @@ absl::StatusOr<std::vector<RunLock>> LocksOfEnded(GarbageHunt& hunt, const Exper
     ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(hunt.home.lock(each)));
     locks.push_back(std::move(lock));
   }
-  // With the locks nobody changes the states any more.
+  // With the locks held, the states can't change any more.
   for (const ExperimentId& each : ids) {
     ASSIGN_OR_RETURN(const RunRecord run, hunt.registry.Run(each));
-    if (!HasEnded(run.state)) return absl::FailedPreconditionError(absl::StrCat(each.ToString(), " goes on"));
+    if (!HasEnded(run.state)) return absl::FailedPreconditionError(absl::StrCat(each.ToString(), " is still running"));
   }
   return locks;
 }
 
-// True if it is gone.
+// Returns whether it is gone.
 absl::StatusOr<bool> ForgetExperiment(GarbageHunt& hunt, GarbageBin& bin, const ExperimentId& id) {
   const auto locks = LocksOfEnded(hunt, id);
   if (absl::IsFailedPrecondition(locks.status()) || absl::IsNotFound(locks.status())) return false;
   RETURN_IF_ERROR(locks.status());
   const std::string name = id.ToString();
   const bool has_folder = PosixFileSystem().Exists(hunt.home.folder(id));
-  // First the folder: if this process is killed now, the experiment is still there to be forgotten next time, and no
-  // later one can find the folder of another.
+  // Removes the folder first. If this process is killed now, the experiment can still be forgotten next time, and no
+  // later experiment can find the folder of another.
   if (has_folder) RETURN_IF_ERROR(bin.Throw(name));
   const absl::Status forgotten = hunt.options.dry_run ? absl::OkStatus() : hunt.registry.Forget(id.number);
   if (!forgotten.ok()) {
@@ -128,7 +129,7 @@ absl::StatusOr<bool> ForgetExperiment(GarbageHunt& hunt, GarbageBin& bin, const 
   return true;
 }
 
-// Which experiments are old enough, the oldest first.
+// Returns the experiments that are old enough, the oldest first.
 std::vector<ExperimentId> OldExperiments(const GarbageHunt& hunt, const std::vector<RunRecord>& records) {
   std::vector<const RunRecord*> ended;
   for (const RunRecord& record : records)
@@ -143,7 +144,7 @@ std::vector<ExperimentId> OldExperiments(const GarbageHunt& hunt, const std::vec
   return old;
 }
 
-// Returns the numbers of those that are gone.
+// Returns the numbers of the experiments that are gone.
 absl::StatusOr<std::set<int64_t>> ForgetExperiments(GarbageHunt& hunt, GarbageBin& bin) {
   std::set<int64_t> gone;
   if (!hunt.options.experiments_older_than.has_value()) return gone;
@@ -173,7 +174,7 @@ struct UsedFolders {
 
 using ParsedFiles = std::map<std::string, absl::StatusOr<ExperimentFile>>;  // by text: many experiments have the same
 
-// `runs`: of a grid, the experiment itself otherwise.
+// `runs`: of a grid its runs, otherwise the experiment itself.
 absl::Status AddBuildsOf(const GarbageHunt& hunt, const RunRecord& record, const std::vector<RunRecord>& runs,
                          ParsedFiles& files, UsedFolders& used) {
   ASSIGN_OR_RETURN(const NewExperiment experiment, hunt.registry.Specification(record.id.number));
@@ -184,7 +185,7 @@ absl::Status AddBuildsOf(const GarbageHunt& hunt, const RunRecord& record, const
   ASSIGN_OR_RETURN(const std::vector<std::string> folders,
                    BuildFoldersOf(*file->second, experiment.tree, experiment.options, hunt.home));
   used.paths.insert(folders.begin(), folders.end());
-  // Then it began with another file, too: the registry has only that of the last attempt.
+  // A run with another tree started with another file, too, but the registry has only that of the last attempt.
   for (const RunRecord& run : runs)
     if (run.tree != experiment.tree && !HasEnded(run.state))
       return absl::NotFoundError(absl::StrCat("run ", run.id.ToString(), " has code of its own"));
@@ -201,7 +202,7 @@ absl::Status AddFoldersOf(GarbageHunt& hunt, const RunRecord& record, ParsedFile
   const absl::Status added = AddBuildsOf(hunt, record, runs, files, used);
   const bool open = !HasEnded(record.state) ||
                     std::any_of(runs.begin(), runs.end(), [](const RunRecord& run) { return !HasEnded(run.state); });
-  // One that has ended uses nothing that can't be built again.
+  // An experiment that has ended uses nothing that can't be built again.
   if (added.ok() || !open) return absl::OkStatus();
   used.all_builds = true;
   hunt.report.notes.push_back(absl::StrCat("builds and environments are left alone: what experiment ",
@@ -227,7 +228,7 @@ bool IsOldGarbage(const GarbageHunt& hunt, const std::string& path, absl::Durati
   return absl::TimeFromTimespec(info.st_mtim) <= hunt.now - age;
 }
 
-// What an entry of one of the folders is, or nothing, if it stays.
+// Returns what an entry of one of the folders is, or nullopt if it must stay.
 std::optional<GarbageKind> KindOfGarbage(const GarbageHunt& hunt, GarbageKind kind, const std::string& parent,
                                          const std::string& name, const UsedFolders& used) {
   const std::string path = JoinPath(parent, name);
@@ -235,7 +236,7 @@ std::optional<GarbageKind> KindOfGarbage(const GarbageHunt& hunt, GarbageKind ki
     return IsOldGarbage(hunt, path, kGarbageYouth) ? std::optional(GarbageKind::kLeftover) : std::nullopt;
   if (name[0] == '.' || kind == GarbageKind::kExperiment) return std::nullopt;
   const bool is_build = kind == GarbageKind::kBuild || kind == GarbageKind::kEnvironment;
-  // A build that failed or was killed is of no use to those that need it either.
+  // A build that failed or was killed is useless also to experiments that need it.
   if (is_build && !PosixFileSystem().Exists(JoinPath(path, kBuildDoneName)))
     return IsOldGarbage(hunt, path, kGarbageYouth) ? std::optional(kind) : std::nullopt;
   if (used.paths.contains(path) || (is_build && used.all_builds)) return std::nullopt;
@@ -243,7 +244,7 @@ std::optional<GarbageKind> KindOfGarbage(const GarbageHunt& hunt, GarbageKind ki
                                                                                     : std::nullopt;
 }
 
-// Under the lock of `parent`, so that nobody finds it at the same moment and thinks it his.
+// Holds the lock of `parent`, so that no process finds the entry at the same moment and starts to use it.
 absl::Status SweepEntry(GarbageHunt& hunt, GarbageBin& bin, GarbageKind kind, const std::string& parent,
                         const std::string& name, const UsedFolders& used) {
   std::optional<GarbageKind> found = KindOfGarbage(hunt, kind, parent, name, used);
@@ -253,7 +254,7 @@ absl::Status SweepEntry(GarbageHunt& hunt, GarbageBin& bin, GarbageKind kind, co
     ASSIGN_OR_RETURN(const FolderLock instant, FolderLock::Take(parent, kInstantLockWait));
     found = KindOfGarbage(hunt, kind, parent, name, used);
     if (!found.has_value()) return absl::OkStatus();
-    // It is being filled, or emptied. Who begins with that has the lock of `parent` for an instant, too.
+    // It is being filled or emptied. A process that starts that needs the lock of `parent` first.
     if (FolderLock::IsHeld(JoinPath(parent, name))) return absl::OkStatus();
     RETURN_IF_ERROR(bin.Throw(name));
   }
@@ -271,7 +272,7 @@ void SweepFolder(GarbageHunt& hunt, GarbageBin& bin, GarbageKind kind, const std
   for (const std::string& name : *names) {
     const absl::Status swept = SweepEntry(hunt, bin, kind, parent, name, used);
     if (!swept.ok()) hunt.report.problems.emplace_back(swept.message());
-    // It may hold what somebody trained, and a database that was lost can be put back.
+    // Kept, because it may hold a trained model, and a lost database can be restored.
     if (kind == GarbageKind::kExperiment && name[0] != '.' && !used.names.contains(name) &&
         IsOldGarbage(hunt, JoinPath(parent, name), kGarbageYouth))
       hunt.report.notes.push_back(absl::StrCat("experiments/", name, " is not in the registry: left alone"));
@@ -309,7 +310,7 @@ absl::StatusOr<GarbageReport> CollectGarbage(const Home& home, Registry& registr
   SweepFolder(hunt, trees, GarbageKind::kCode, home.trees(), used);
   SweepFolder(hunt, builds, GarbageKind::kBuild, home.builds(), used);
   SweepFolder(hunt, environments, GarbageKind::kEnvironment, home.environments(), used);
-  // Last, as it takes its time: what is looked up of the registry must not be old when something is moved away.
+  // Done last because it takes long: what was read from the registry must not be old when something is moved away.
   for (GarbageBin* bin : {&experiments, &trees, &builds, &environments}) bin->Empty();
   return std::move(hunt.report);
 }

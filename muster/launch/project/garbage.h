@@ -1,7 +1,6 @@
-// What `muster gc` removes below MUSTER_HOME, and what it must not: docs/experiments.md, "Cleaning up". It may run
-// beside any other command: whatever somebody has found or made in the last hour stays (`muster train` finds a tree
-// before the registry knows that it is used), and so does what somebody holds the lock of. Blocking; one at a time per
-// Registry.
+// Decides what `muster gc` removes below MUSTER_HOME: docs/experiments.md, "Cleaning up". It may run beside any other
+// command: it keeps what was found or made in the last hour (`muster train` finds a tree before the registry knows that
+// it is used) and whatever is locked. Blocking; one at a time per Registry.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +18,13 @@
 namespace muster {
 
 struct GarbageOptions {
-  // Of code, builds and environments that no experiment of the registry uses: those that were used last longer ago.
-  // Less than an hour is an hour.
+  // Removes code, builds and environments that no experiment of the registry uses and that were last used longer ago
+  // than this. Less than an hour counts as an hour.
   absl::Duration older_than = absl::Hours(1);
-  // Ended experiments that ended longer ago are forgotten, with their folders; nullopt: none is.
+  // Forgets experiments that ended longer ago than this, with their folders; nullopt: none.
   std::optional<absl::Duration> experiments_older_than;
-  int keep = 0;          // so many of the experiments that ended last stay, however old
-  bool dry_run = false;  // only says what it would remove
+  int keep = 0;          // this many of the experiments that ended last stay, however old
+  bool dry_run = false;  // only report what would be removed
 };
 
 enum class GarbageKind { kExperiment, kCode, kBuild, kEnvironment, kLeftover };
@@ -43,10 +42,10 @@ struct GarbageReport {
   std::vector<Garbage> removed;       // or would be
   int64_t bytes = 0;                  // of all
   std::vector<std::string> notes;     // what was left alone though it looks like garbage, and why
-  std::vector<std::string> problems;  // what couldn't be removed
+  std::vector<std::string> problems;  // why something that looks like garbage was left alone
 };
 
-// An error only where nothing could be looked at; then nothing was removed either, but experiments that were forgotten.
+// Returns an error only if nothing could be looked at; then nothing was removed except experiments that were forgotten.
 absl::StatusOr<GarbageReport> CollectGarbage(const Home& home, Registry& registry, const Clock& clock,
                                              const GarbageOptions& options);
 

@@ -41,7 +41,7 @@ class GarbageTest : public ::testing::Test {
     if (registry.ok()) registry_ = *std::move(registry);
   }
 
-  // Three hours old, as all that these make.
+  // Is three hours old, like everything that these functions make.
   void AddTree(const std::string& name) {
     scratch_.Write(absl::StrCat("code/", name, "/main.py"), "12345");
     scratch_.MakeOld("code/" + name, absl::Hours(3));
@@ -65,7 +65,7 @@ class GarbageTest : public ::testing::Test {
     scratch_.Write(absl::StrCat("experiments/", number.value_or(0), "/output/model"), "1234567");
     return number.value_or(0);
   }
-  // The registry's clock says when.
+  // Ends it at the time of the registry's clock.
   void End(const ExperimentId& id, absl::Duration ago = absl::ZeroDuration()) {
     const SimulatedClock then(absl::Now() - ago);
     const auto registry = Registry::Open(home_, then);
@@ -127,7 +127,7 @@ TEST_F(GarbageTest, OlderThanKeepsWhatWasUsedSince) {
   scratch_.MakeOld("code/days", absl::Hours(24 * 8));
   EXPECT_THAT(Removed({.older_than = absl::Hours(24 * 7)}), ElementsAre("code/days"));
   scratch_.MakeOld("code/hours", absl::Minutes(30));
-  // Not even when asked for: it may be used by an experiment that is just being started.
+  // Stays even when asked for: an experiment that is just being started may use it.
   EXPECT_THAT(Removed({.older_than = absl::ZeroDuration()}), IsEmpty());
 }
 
@@ -137,7 +137,7 @@ TEST_F(GarbageTest, AGridsRunsKeepTheirCode) {
   EXPECT_THAT(Removed(), IsEmpty());
 }
 
-// One of the grid's runs was started again with other code, so the file of the grid isn't that of the others any more.
+// One of the grid's runs was restarted with other code, so the grid's file is no longer that of the others.
 TEST_F(GarbageTest, BuildsStayWhileRunsOfSeveralCodesGoOn) {
   AddTree("first");
   AddTree("second");
@@ -243,7 +243,7 @@ TEST_F(GarbageTest, OldExperimentsGoWithTheirFoldersAndWhatOnlyTheyUsed) {
   EXPECT_FALSE(scratch_.Has(absl::StrCat("experiments/", old)));
   EXPECT_TRUE(registry_->Run({.number = recent}).ok());
   EXPECT_TRUE(scratch_.Has(absl::StrCat("experiments/", recent, "/output/model")));
-  // Of days that no experiment has ended before: the open one stays in any case.
+  // The open experiment stays in any case.
   EXPECT_THAT(Removed({.experiments_older_than = absl::ZeroDuration()}),
               ElementsAre(absl::StrCat("experiments/", recent), "code/recent"));
   EXPECT_TRUE(scratch_.Has(absl::StrCat("experiments/", open, "/output/model")));
@@ -258,7 +258,7 @@ TEST_F(GarbageTest, OutputsElsewhereStay) {
   ASSERT_TRUE(run.ok()) << run.status();
   run->output_dir = elsewhere.path();
   ASSERT_TRUE(registry_->SetRun(*run).ok());
-  // Links in what goes, too.
+  // Also tests links inside a removed folder.
   std::filesystem::create_symlink(elsewhere.path(), scratch_ / absl::StrCat("experiments/", number, "/link"));
   End({.number = number}, absl::Hours(2));
   EXPECT_THAT(Removed({.experiments_older_than = absl::ZeroDuration()}),
@@ -269,7 +269,7 @@ TEST_F(GarbageTest, OutputsElsewhereStay) {
 TEST_F(GarbageTest, SoManyAreKept) {
   std::vector<int64_t> numbers;
   for (int i = 0; i < 4; ++i) numbers.push_back(AddExperiment("tree"));
-  // What counts is which ended last.
+  // The order in which they ended is what counts.
   End({.number = numbers[0]}, absl::Hours(1));
   End({.number = numbers[1]}, absl::Hours(4));
   End({.number = numbers[2]}, absl::Hours(3));
@@ -293,7 +293,7 @@ TEST_F(GarbageTest, AnEndedExperimentInUseStays) {
               ElementsAre(absl::StrCat("experiments/", number)));
 }
 
-// Its own supervisor was killed, those of its runs go on.
+// The grid's own supervisor was killed, those of its runs go on.
 TEST_F(GarbageTest, AGridOfWhichARunGoesOnStays) {
   const int64_t number = AddExperiment("tree", kPlainFile, 2);
   End({.number = number}, absl::Hours(2));
@@ -320,7 +320,7 @@ TEST_F(GarbageTest, AnExperimentWithoutAFolderIsForgotten) {
 
 TEST_F(GarbageTest, FoldersTheRegistryDoesNotKnowAreOnlyNamed) {
   scratch_.Write("experiments/77/output/model", "x");
-  EXPECT_THAT(Collect().notes, IsEmpty());  // one that is being made
+  EXPECT_THAT(Collect().notes, IsEmpty());  // a temporary folder is being made
   scratch_.MakeOld("experiments/77", absl::Hours(3));
   const GarbageReport report = Collect({.experiments_older_than = absl::ZeroDuration()});
   EXPECT_THAT(report.removed, IsEmpty());
@@ -349,7 +349,7 @@ TEST_F(GarbageTest, ADryRunSaysTheSameAndRemovesNothing) {
   EXPECT_EQ(dry.bytes, real.bytes);
 }
 
-// The hour that a tree is left alone begins when it is found.
+// The hour for which a tree is safe begins when it is found.
 TEST_F(GarbageTest, ATreeThatIsFoundMeanwhileStays) {
   const ScratchFolder project;
   project.Write("main.py", "x");

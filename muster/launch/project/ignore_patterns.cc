@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Blanks at the end don't count, unless a backslash keeps the first of them.
+// Removes trailing blanks, except those kept by a backslash before the first of them.
 std::string_view WithoutIgnoredBlanks(std::string_view line) {
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   while (!line.empty() && line.back() == ' ') {
@@ -26,18 +26,18 @@ bool IgnoreNameFits(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
-// As a shell matches '*' in a name, with parts for letters and "**" for '*': goes back to the last "**" only, which is
-// enough, so that no pattern takes long.
+// Matches as a shell matches '*' in a name, with parts for letters and "**" for '*'. Goes back to the last "**" only,
+// which is enough, so that no pattern takes long.
 bool IgnorePathFits(const std::vector<std::string>& pattern, const std::vector<std::string>& path) {
   constexpr size_t kNone = static_cast<size_t>(-1);
   size_t p = 0;
   size_t n = 0;
   size_t star = kNone;
-  size_t after_star = 0;  // of the path: where what follows the "**" is tried
+  size_t after_star = 0;  // where in the path to try what follows the "**"
   while (n < path.size()) {
     if (p < pattern.size() && pattern[p] == "**") {
       star = p++;
-      // "a/**": what is in a, not a itself.
+      // "a/**" matches what is in a, not a itself.
       after_star = p == pattern.size() ? path.size() : n;
       n = after_star;
     } else if (p < pattern.size() && IgnoreNameFits(pattern[p], path[n])) {

@@ -13,7 +13,7 @@ struct Case {
   bool ignored;
 };
 
-// What `git check-ignore` says of the same.
+// Expects what `git check-ignore` says for the same.
 constexpr Case kCases[] = {
     {"", "a", false},
     {"*.log", "a.log", true},
@@ -86,7 +86,7 @@ TEST(IgnorePatterns, FitAsThoseOfGit) {
   }
 }
 
-// With a try for each way to spread the folders, this would go on for longer than anybody waits.
+// If all ways to spread the folders were tried, this would take for ever.
 TEST(IgnorePatterns, TakeNoTimeHoweverManyStars) {
   std::string pattern;
   std::string path;

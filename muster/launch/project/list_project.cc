@@ -22,7 +22,7 @@
 namespace muster {
 namespace {
 
-// A folder, whatever path leads to it.
+// Identifies a folder by whatever path.
 using FolderIdentity = std::pair<dev_t, ino_t>;
 
 std::optional<FolderIdentity> IdentityOfFolder(const std::string& path) {
@@ -31,7 +31,7 @@ std::optional<FolderIdentity> IdentityOfFolder(const std::string& path) {
   return FolderIdentity(info.st_dev, info.st_ino);
 }
 
-// Of a link at `path` below the project's folder.
+// Returns whether a link at `path` leads out of the project's folder.
 bool LeadsOut(const std::string& path, const std::string& link_to) {
   int depth = 0;
   const std::string whole = absl::StrCat(path, "/../", link_to);
@@ -74,7 +74,7 @@ class ProjectLister {
   absl::Status ListFolder(const std::string& below) {
     const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(PathOf(below).c_str()), closedir);
     if (opened == nullptr) {
-      // One that vanished meanwhile was no part of it.
+      // A file that vanished meanwhile doesn't belong to the project.
       if (errno == ENOENT && !below.empty()) return absl::OkStatus();
       return CannotRead(errno, below);
     }
@@ -118,7 +118,7 @@ class ProjectLister {
     if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
     if (error) return CannotRead(error.value(), below);
     if (link_to[0] != '/' && LeadsOut(below, link_to)) {
-      // The folders of the project that `below` names are no links.
+      // No folder between the project's and `below` is a link.
       const std::string above = std::filesystem::path(PathOf(below)).parent_path();
       link_to = absl::StrCat(above, "/", link_to);
     }
@@ -129,7 +129,7 @@ class ProjectLister {
   const std::string folder_;  // absolute, without links
   const IgnorePatterns patterns_;
   const std::vector<FolderIdentity> left_out_;
-  std::vector<std::string> folders_;  // still to be listed
+  std::vector<std::string> folders_;  // still to list
   ProjectFiles found_;
 };
 
@@ -156,7 +156,7 @@ absl::StatusOr<ProjectFiles> ListProject(const std::string& folder, const std::v
     const auto identity = IdentityOfFolder(out);
     if (identity == root)
       return absl::InvalidArgumentError(
-          absl::StrCat("the project's folder ", folder, " is the one that MUSTER_HOME names; accepted: another"));
+          absl::StrCat("the project's folder ", folder, " is MUSTER_HOME itself; accepted: another folder"));
     if (identity.has_value()) identities.push_back(*identity);
   }
   ASSIGN_OR_RETURN(IgnorePatterns patterns, ReadIgnorePatterns(real));

@@ -25,10 +25,10 @@
 namespace muster {
 namespace {
 
-// Changed whenever the same files would be hashed to something else.
+// Must be changed whenever the same files would get another hash.
 constexpr char kTreeHashBegin[] = "muster tree 1\n";
 
-// What a tree holds or is to hold.
+// What a tree contains or will contain.
 struct TreeContents {
   std::string hash;            // hexadecimal
   std::vector<int64_t> bytes;  // of each ProjectFile
@@ -57,7 +57,7 @@ class TreeHasher {
   TreeContents contents_;
 };
 
-// Of what isn't a file: a link's target, or nothing.
+// Returns the contents of what isn't a file: a link's target, or nothing.
 FileContents ContentsBesideFiles(const ProjectFile& file) {
   Sha256 sha;
   sha.Add(file.link_to);
@@ -66,7 +66,7 @@ FileContents ContentsBesideFiles(const ProjectFile& file) {
 
 bool IsRegular(const ProjectFile& file) { return !file.empty_folder && file.link_to.empty(); }
 
-// Everything is read once to be hashed, and once more if it has to be copied: halves of the progress.
+// Every file is read once to hash it, and again if it must be copied: each is half of the progress.
 class SyncProgress {
  public:
   SyncProgress(int64_t total, const std::function<void(int64_t bytes)>& tell)
@@ -145,7 +145,7 @@ absl::StatusOr<TreeContents> CopyProject(const std::string& folder, const Projec
   return hasher.Finish();
 }
 
-// A tree that was stored just before the machine lost its power has files that are empty or short.
+// A tree that was stored just before a loss of power may have empty or short files.
 bool IsWholeTree(const std::string& tree, const ProjectFiles& files, const TreeContents& contents) {
   struct stat info;
   if (lstat(tree.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
@@ -162,7 +162,7 @@ bool IsWholeTree(const std::string& tree, const ProjectFiles& files, const TreeC
   return true;
 }
 
-// `muster gc` goes by this time.
+// `muster gc` looks at this time.
 absl::Status TouchTree(const std::string& tree) {
   if (utimensat(AT_FDCWD, tree.c_str(), nullptr, 0) == 0) return absl::OkStatus();
   if (errno == ENOENT)
@@ -170,7 +170,7 @@ absl::Status TouchTree(const std::string& tree) {
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot set the time of ", tree));
 }
 
-// True if the tree is there, whole.
+// Returns whether the tree exists and is complete.
 absl::StatusOr<bool> UseStoredTree(const std::string& trees, const ProjectFiles& files, const TreeContents& contents) {
   ASSIGN_OR_RETURN(const FolderLock instant, FolderLock::Take(trees, kInstantLockWait));
   const std::string tree = JoinPath(trees, contents.hash);
@@ -179,7 +179,7 @@ absl::StatusOr<bool> UseStoredTree(const std::string& trees, const ProjectFiles&
   return true;
 }
 
-// From `made` in `temporary` to its place, unless somebody else was first.
+// Moves `made` from `temporary` to its place, unless another process was first.
 absl::Status PublishTree(const std::string& made, const TemporaryFolder& temporary, const std::string& trees,
                          const ProjectFiles& files, const TreeContents& contents) {
   ASSIGN_OR_RETURN(const FolderLock instant, FolderLock::Take(trees, kInstantLockWait));
@@ -228,13 +228,13 @@ absl::Status CopyTreeContents(const std::string& tree, const std::string& to) {
 absl::StatusOr<std::string> StoreTree(const std::string& folder, const ProjectFiles& files, const std::string& trees,
                                       const std::function<void(int64_t bytes)>& progress) {
   SyncProgress told(files.bytes, progress);
-  // Mostly nothing has been edited, and reading is all that there is to do.
+  // Usually nothing was edited, and then hashing is all that has to be done.
   ASSIGN_OR_RETURN(TreeContents contents, HashProject(folder, files, told));
   ASSIGN_OR_RETURN(const bool there, UseStoredTree(trees, files, contents));
   if (!there) {
     ASSIGN_OR_RETURN(TemporaryFolder temporary, TemporaryFolder::Make(trees));
     const std::string made = JoinPath(temporary.path(), "tree");
-    // It may have been edited since, and then this is what is stored.
+    // The project may have been edited since; what was copied is what counts.
     ASSIGN_OR_RETURN(contents, CopyProject(folder, files, made, told));
     RETURN_IF_ERROR(PublishTree(made, temporary, trees, files, contents));
   }
@@ -251,7 +251,7 @@ absl::Status CopyTree(const std::string& tree, const std::string& to) {
   struct stat info;
   if (stat(tree.c_str(), &info) != 0 && errno == ENOENT)
     return absl::NotFoundError(absl::StrCat("the code of the experiment is gone: there is no ", tree));
-  // Not this copy's: it stays.
+  // Not made by this copy, so it stays.
   if (lstat(to.c_str(), &info) == 0) return absl::AlreadyExistsError(absl::StrCat(to, " is there already"));
   RETURN_IF_ERROR(MakeTreeFolder(std::filesystem::path(to).parent_path()));
   absl::Status copied = CopyTreeContents(tree, to);

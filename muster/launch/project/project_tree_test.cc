@@ -45,7 +45,7 @@ class ProjectTreeTest : public ::testing::Test {
     EXPECT_TRUE(hash.ok()) << hash.status();
     return hash.value_or("");
   }
-  // Names in the folder of trees but for its lock.
+  // Returns the names in the folder of trees except its lock.
   std::vector<std::string> Trees() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(trees_))
@@ -101,7 +101,7 @@ TEST_F(ProjectTreeTest, MusterHomeIsNoPartOfTheProject) {
   project_.Write("a.py", "x");
   project_.Write("home/registry.db", "x");
   std::filesystem::create_symlink(project_ / "home", home_ / "way");
-  // By whatever path.
+  // The folder is left out by any of its paths.
   const auto files = ListProject(project_.path(), {home_ / "way", home_ / "none"});
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_THAT(Paths(*files), ElementsAre("a.py"));
@@ -118,7 +118,7 @@ TEST_F(ProjectTreeTest, NamesWhatCannotBeRead) {
   EXPECT_EQ(ListProject(project_ / "file").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// root reads everything, so there it is somebody else who lists.
+// root can read everything, so another user lists there.
 class AsSomebody {
  public:
   AsSomebody() {
@@ -180,7 +180,7 @@ TEST_F(ProjectTreeTest, LinksStayLinksAndLeadToTheSame) {
   }
 }
 
-// Reckoned by Python's hashlib from docs/experiments.md, "The code".
+// Computed with Python's hashlib from docs/experiments.md, "The code".
 TEST_F(ProjectTreeTest, HashIsTheDocumentedOne) {
   project_.Write("a.txt", "hello\n");
   project_.Write("bin/run.sh", "#!/bin/sh\n");
@@ -231,7 +231,7 @@ TEST_F(ProjectTreeTest, HashChangesWithEveryThingThatCountsAndNoOther) {
   EXPECT_FALSE(changes([&] { mode(0664); }, [&] { mode(0644); }));
 }
 
-// The bytes of names and contents put one after the other are the same in both.
+// The bytes of names and contents in a row are the same in both trees.
 TEST_F(ProjectTreeTest, NamesAndContentsCannotBeTakenForOneAnother) {
   project_.Write("a", "bc");
   const std::string first = Hash();
@@ -330,7 +330,7 @@ TEST_F(ProjectTreeTest, AVanishedFileIsNamedAndNothingIsLeft) {
   const auto vanished = Store(files);
   EXPECT_EQ(vanished.status().code(), absl::StatusCode::kAborted);
   EXPECT_THAT(std::string(vanished.status().message()), HasSubstr(project_ / "b"));
-  // Waits for nobody to open its other end.
+  // Must not wait for a writer to open the pipe.
   ASSERT_EQ(mkfifo((project_ / "b").c_str(), 0600), 0);
   EXPECT_EQ(Store(files).status().code(), absl::StatusCode::kAborted);
   std::filesystem::remove(project_ / "b");
@@ -340,7 +340,7 @@ TEST_F(ProjectTreeTest, AVanishedFileIsNamedAndNothingIsLeft) {
   EXPECT_THAT(Trees(), IsEmpty());
 }
 
-// Edited between the two times it is read: the progress is told after the first file has been hashed.
+// The file is edited between the two reads: the progress callback runs after the first file was hashed.
 TEST_F(ProjectTreeTest, WhatIsEditedMeanwhileIsStoredByWhatWasCopied) {
   project_.Write("a", std::string(4 << 20, 'a'));
   project_.Write("b", "before");
@@ -365,7 +365,7 @@ TEST_F(ProjectTreeTest, VanishedBetweenHashingAndCopyingLeavesNothing) {
   EXPECT_THAT(Trees(), IsEmpty());
 }
 
-// A limit of the process stands for the full disk.
+// A limit of the process simulates the full disk.
 TEST_F(ProjectTreeTest, AFullDiskNamesTheFolderAndLeavesNothing) {
   project_.Write("a/large", std::string(1 << 20, 'a'));
   const ProjectFiles files = List();

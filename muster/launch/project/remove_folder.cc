@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Folders that may not be written to (Go's modules, read-only data sets) can't be emptied.
+// Read-only folders (Go's modules, data sets) can't be emptied otherwise.
 void MakeFoldersWritable(const std::string& path) {
   std::error_code error;
   std::filesystem::permissions(path, std::filesystem::perms::owner_all, std::filesystem::perm_options::add, error);

@@ -1,5 +1,5 @@
-// Removes what may hold anything: what programs made, links that lead elsewhere, folders nobody may write to.
-// Stateless, thread-safe.
+// Removes folders that may contain anything: programs' output, links that lead elsewhere, read-only folders. Stateless,
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 
 namespace muster {
 
-// With all below; links are removed, not followed. None is fine. An error names what can't be removed.
+// Removes `path` with everything below it. Removes links, but doesn't follow them. A missing path is fine. An error
+// names what can't be removed.
 [[nodiscard]] absl::Status RemoveFolder(const std::string& path);
 
-// What removing it frees, in bytes of contents: files that have other names elsewhere don't count. What can't be read
-// counts nothing.
+// Returns the bytes of contents that removing it would free: files with other hard links elsewhere don't count, nor
+// does what can't be read.
 int64_t BytesOfFolder(const std::string& path);
 
 }  // namespace muster

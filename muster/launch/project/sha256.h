@@ -1,4 +1,4 @@
-// SHA-256 of bytes that come in pieces, by OpenSSL. Not thread-safe.
+// SHA-256 of bytes that arrive in pieces, by OpenSSL. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -17,9 +17,9 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void Add(std::string_view bytes);
-  // With the length before it, as 8 bytes, lowest first: so that ("ab", "c") and ("a", "bc") differ.
+  // Adds the length first, as 8 bytes, lowest first, so that ("ab", "c") and ("a", "bc") differ.
   void AddWithLength(std::string_view bytes);
-  // 32 bytes. Once, as the last call.
+  // Returns 32 bytes. Must be the last call, made once.
   std::string Finish();
 
  private:

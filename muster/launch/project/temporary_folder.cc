@@ -10,7 +10,7 @@
 namespace muster {
 
 absl::StatusOr<TemporaryFolder> TemporaryFolder::Make(const std::string& parent) {
-  // So that nobody who looks for left ones sees it before it is locked.
+  // Keeps a process that looks for leftovers from seeing the folder before it is locked.
   ASSIGN_OR_RETURN(const FolderLock instant, FolderLock::Take(parent, kInstantLockWait));
   std::string path = absl::StrCat(parent, "/", kTemporaryPrefix, RandomHex(8));
   ASSIGN_OR_RETURN(FolderLock lock, FolderLock::Take(path, absl::ZeroDuration()));
@@ -18,7 +18,7 @@ absl::StatusOr<TemporaryFolder> TemporaryFolder::Make(const std::string& parent)
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  // What is left then, `muster gc` finds.
+  // `muster gc` finds what is left then.
   Remove().IgnoreError();
 }
 

@@ -1,6 +1,6 @@
-// A folder in which something is made that is renamed into its place when it is whole, or to which something is moved
-// that is to be removed. Whatever is still in it when this goes is removed with it; what a killed process left is known
-// by its name and by its lock, which nobody holds. Not thread-safe.
+// A folder in which something is made before it is renamed into its place, or into which something is moved to be
+// removed. The destructor removes what is still in it. What a killed process left is recognised by its name and by its
+// lock, which nobody holds. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace muster {
 
-// Of names of such folders: ".tmp-0123456789abcdef".
+// Prefix of the names of such folders: ".tmp-0123456789abcdef".
 inline constexpr char kTemporaryPrefix[] = ".tmp-";
 
 class TemporaryFolder {
  public:
-  // In `parent`, which is made if it isn't there. Takes the lock of `parent` for an instant.
+  // Makes it in `parent`, which is made if missing. Takes the lock of `parent` for an instant.
   static absl::StatusOr<TemporaryFolder> Make(const std::string& parent);
   ~TemporaryFolder();
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
 
   const std::string& path() const { return path_; }
-  // Removes it now, so that an error can be told.
+  // Removes it now, so that an error can be reported.
   [[nodiscard]] absl::Status Remove();
 
  private:

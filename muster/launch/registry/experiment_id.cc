@@ -12,10 +12,10 @@
 namespace muster {
 namespace {
 
-// Of an experiment and of a run: what fits without a thought about overflow, and into an int.
+// Limits the numbers of experiments and runs so that they fit into an int without overflow checks.
 constexpr size_t kMostIdDigits = 9;
 
-// Greater than 0 and written in one way only, as folders are named after it; 0: it isn't a number.
+// Accepts numbers above 0, in one spelling only, because folders are named after them. Returns 0 if it isn't a number.
 int ParseIdNumber(absl::string_view text) {
   if (text.empty() || text.size() > kMostIdDigits || text[0] == '0') return 0;
   for (const char c : text) {
@@ -25,7 +25,7 @@ int ParseIdNumber(absl::string_view text) {
   return absl::SimpleAtoi(text, &number) ? number : 0;
 }
 
-// Those that an experiment has one of at most, so that their only task needs no number.
+// Returns whether an experiment has at most one task of this job, which then needs no number.
 bool IsJobOfOneTask(absl::string_view job) {
   return job == kMasterJob || job == kChiefJob || job == kEvaluatorJob || job == kBuildJob || job == "tensorboard";
 }
@@ -33,7 +33,7 @@ bool IsJobOfOneTask(absl::string_view job) {
 absl::Status WrongIdError(std::string_view text) {
   return absl::InvalidArgumentError(
       absl::StrCat(Quoted(text),
-                   " is not the id of an experiment; accepted: a number from 1 (\"4\"), or a grid's and its run's"
+                   " is not the id of an experiment; accepted: a number from 1 (\"4\"), or those of a grid and its run"
                    " (\"4.3\")"));
 }
 

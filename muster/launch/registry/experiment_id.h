@@ -1,5 +1,5 @@
-// Names of experiments, of their runs and tasks as users see and type them: "4", "4.3" (a run of a grid), "4.build",
-// "4.master", "4.worker.2", "4.3.ps.1". Tasks are counted from 1 here and from 0 in TF_CONFIG. Plain values.
+// Ids of experiments, runs and tasks as users see and type them: "4", "4.3" (a run of a grid), "4.build", "4.master",
+// "4.worker.2", "4.3.ps.1". Tasks count from 1 here and from 0 in TF_CONFIG. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 
 namespace muster {
 
-// The task that installs; one an experiment.
+// The job of the task that runs `install`; one per experiment.
 inline constexpr char kBuildJob[] = "build";
 
 struct ExperimentId {
   int64_t number = 0;  // from 1
   int run = 0;         // of a grid, from 1; 0: the experiment itself
 
-  // "4", "4.3".
+  // Returns "4" or "4.3".
   std::string ToString() const;
-  // InvalidArgument saying what is accepted.
+  // Returns InvalidArgument saying what is accepted.
   static absl::StatusOr<ExperimentId> Parse(std::string_view text);
 
   bool operator==(const ExperimentId&) const = default;
   auto operator<=>(const ExperimentId&) const = default;
 };
 
-// "master", "build", "evaluator" (jobs of one task), "worker.2".
+// Returns "master", "build", "evaluator" (jobs with one task) or "worker.2".
 std::string LabelOf(const TaskId& task);
-// "4.3.worker.2".
+// Returns "4.3.worker.2".
 std::string FullName(const ExperimentId& id, const TaskId& task);
 
 // What a user names: an experiment, a run or a task.
@@ -38,7 +38,7 @@ struct ExperimentName {
   ExperimentId id;
   std::optional<TaskId> task;
 
-  // Either form, an experiment's or a task's. InvalidArgument with an example of each.
+  // Parses either form, an experiment's or a task's. InvalidArgument with an example of each.
   static absl::StatusOr<ExperimentName> Parse(std::string_view text);
 };
 

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// Supervisors and tasks have working directories of their own.
+// Makes the path absolute, because supervisors and tasks have working directories of their own.
 absl::StatusOr<std::string> AbsoluteHome(const std::string& path) {
   if (path.empty()) {
     return WrongConfigurationError(
@@ -27,7 +27,7 @@ absl::StatusOr<std::string> AbsoluteHome(const std::string& path) {
 
 absl::Status TryToWriteHome(const std::string& path, FileSystem& files) {
   RETURN_IF_ERROR(files.CreateDirectory(path));
-  // Commands try at the same time.
+  // Uses a random name, because several commands may try at the same time.
   const std::string trial = JoinPath(path, absl::StrCat(".writable.tmp", RandomHex(8)));
   ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.OpenForWriting(trial));
   RETURN_IF_ERROR(file->Close());
@@ -41,7 +41,7 @@ absl::StatusOr<Home> Home::Open(const std::string& path, FileSystem& files) {
   const bool is_new = !files.Exists(absolute);
   const absl::Status written = TryToWriteHome(absolute, files);
   if (written.ok()) {
-    std::error_code no_rights;  // of some file systems; then nobody's are other than the mount says
+    std::error_code no_rights;  // ignored: some file systems have no permissions other than the mount's
     if (is_new) std::filesystem::permissions(absolute, std::filesystem::perms::owner_all, no_rights);
     return Home(absolute);
   }

@@ -1,5 +1,5 @@
-// Where experiments are kept: MUSTER_HOME, ~/.muster unless set. docs/experiments.md has the layout. Only paths here:
-// who needs a folder makes it. A plain value.
+// The folder of all experiments: MUSTER_HOME, ~/.muster unless set. docs/experiments.md describes the layout. This
+// class only knows the paths; its users make the folders they need. A plain value.
 #pragma once
 
 #include <string>
@@ -13,25 +13,26 @@ namespace muster {
 
 class Home {
  public:
-  // As it is, whether it is there or not.
+  // Takes the path as it is, whether it exists or not.
   explicit Home(std::string path) : path_(std::move(path)) {}
-  // For who writes: made absolute, and made if it isn't there. IsWrongConfiguration naming the folder and MUSTER_HOME
-  // if it can't be made or written to. One that is made here is its owner's alone: the registry has environments.
+  // Opens a home for writing: makes the path absolute, and the folder if it is missing. IsWrongConfiguration naming the
+  // folder and MUSTER_HOME if it can't be made or written to. A folder made here is accessible to its owner only,
+  // because the registry contains environments.
   static absl::StatusOr<Home> Open(const std::string& path, FileSystem& files);
-  // For who only reads (Registry::Open can, where it may not write): where there is a registry nothing is tried;
-  // otherwise as Open.
+  // Opens a home for reading (Registry::Open works without write permission). Checks nothing if a registry exists;
+  // otherwise does the same as Open.
   static absl::StatusOr<Home> OpenToRead(const std::string& path, FileSystem& files);
 
   const std::string& path() const { return path_; }
   std::string database() const;                              // registry.db
-  std::string trees() const;                                 // code/: a folder a content hash
-  std::string builds() const;                                // builds/: likewise, what install made of it
+  std::string trees() const;                                 // code/: one folder per content hash
+  std::string builds() const;                                // builds/: the same, after `install`
   std::string environments() const;                          // environments/: "tensorflow-2.15.0", virtual environments
   std::string folder(const ExperimentId& id) const;          // experiments/4, experiments/4/runs/3
   std::string work(const ExperimentId& id) const;            // folder/work: the tasks' working directory
   std::string logs(const ExperimentId& id) const;            // folder/logs
-  std::string output(const ExperimentId& id) const;          // folder/output: OUTPUT_DIR unless the file says another
-  std::string lock(const ExperimentId& id) const;            // folder/lock: held by whoever supervises it
+  std::string output(const ExperimentId& id) const;          // folder/output: OUTPUT_DIR unless the file names another
+  std::string lock(const ExperimentId& id) const;            // folder/lock: held by the supervisor
   std::string supervisor_log(const ExperimentId& id) const;  // folder/supervisor.log
 
  private:

@@ -25,7 +25,7 @@ TEST(Home, IsMadeAndLeftEmpty) {
   const auto names = files.ListDirectory("/data/muster");
   ASSERT_TRUE(names.ok()) << names.status();
   EXPECT_THAT(*names, IsEmpty());
-  EXPECT_TRUE(Home::Open("/data/muster", files).ok());  // it is there
+  EXPECT_TRUE(Home::Open("/data/muster", files).ok());  // the folder exists
 }
 
 TEST(Home, LiesWhereTheLayoutSays) {

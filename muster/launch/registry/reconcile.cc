@@ -1,4 +1,4 @@
-// Registry::Reconcile: what becomes of experiments whose supervisor is gone.
+// Registry::Reconcile, which fails experiments whose supervisor is gone.
 #include <csignal>
 #include <optional>
 #include <utility>
@@ -13,16 +13,17 @@
 namespace muster {
 namespace {
 
-// Of a run of a grid. One that is PENDING, for a build or for GPUs, has a supervisor of its own, which says so.
+// Returns whether a run of a grid waits for its turn. A run that is PENDING, for a build or GPUs, has a supervisor of
+// its own.
 bool WaitsForItsTurn(const ExperimentId& id, RunState state) { return id.run > 0 && state == RunState::kCreated; }
 
-// Looks at locks; remembers the last grid's, as a grid may have thousands of runs that wait.
+// Checks locks. Remembers the last grid's, because thousands of its runs may be waiting.
 class SupervisorLook {
  public:
   explicit SupervisorLook(const Home& home) : home_(home) {}
 
-  // Whether nobody sees to a run that says it goes on. A grid's supervisor sees to those of its runs that it hasn't
-  // started yet; one that it has started has a supervisor, and a lock, of its own.
+  // Returns whether no supervisor cares for a run that hasn't ended. A grid's supervisor cares for the runs that it
+  // hasn't started yet; a run that it has started has a supervisor, and a lock, of its own.
   bool FindsNone(const ExperimentId& id, RunState state) {
     if (WaitsForItsTurn(id, state) && GridIsHeld(id.number)) return false;
     return !RunLock::IsHeld(home_.lock(id));
@@ -42,7 +43,7 @@ class SupervisorLook {
   bool last_is_held_ = false;
 };
 
-// `boot`: of the machine now; `its_boot`: when the run was last heard of.
+// `boot`: the machine's present boot; `its_boot`: the boot in which the run was last updated.
 std::string ReasonOfLoss(const RunRecord& run, const std::string& its_boot, const std::string& boot) {
   if (!boot.empty() && !its_boot.empty() && boot != its_boot) return "the machine was restarted";
   if (WaitsForItsTurn(run.id, run.state)) return "the supervisor of its grid was killed";
@@ -54,7 +55,7 @@ std::string ReasonOfLoss(const RunRecord& run, const std::string& its_boot, cons
 }  // namespace
 
 absl::StatusOr<std::vector<ExperimentId>> Registry::Reconcile(const Home& home) {
-  // First without keeping others from writing, as mostly there is nothing to be written.
+  // Looks first without blocking writers, as there is usually nothing to write.
   std::vector<ExperimentId> suspects;
   SupervisorLook look(home);
   ASSIGN_OR_RETURN(SqliteStatement open, database_->Prepare(kOpenRunsQuery));
@@ -75,8 +76,8 @@ absl::StatusOr<std::vector<ExperimentId>> Registry::Reconcile(const Home& home) 
     const absl::StatusOr<RunRecord> run = Run(id);
     if (absl::IsNotFound(run.status())) continue;  // forgotten meanwhile
     RETURN_IF_ERROR(run.status());
-    // A supervisor writes its last state and then lets go of the lock, and who starts another attempt takes the lock
-    // and then writes CREATED. Nobody else writes now, so what hasn't ended and isn't held now is lost.
+    // A supervisor writes its last state and then releases the lock; another attempt takes the lock and then writes
+    // CREATED. Nobody else writes now, so a run that hasn't ended and whose lock is free is lost.
     if (HasEnded(run->state) || !second_look.FindsNone(id, run->state)) continue;
     RETURN_IF_ERROR(MarkLost(*run, now));
     lost.push_back(id);

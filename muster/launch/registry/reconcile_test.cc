@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Does something when it is asked for the time, which Reconcile does between its look at the locks and its write.
+// Does something when asked for the time, which Reconcile does between checking the locks and writing.
 class EventfulClock final : public Clock {
  public:
   absl::Time Now() const override {
@@ -89,7 +89,7 @@ TEST_F(ReconcileTest, WhoHasLostItsSupervisorHasFailedWithItsTasks) {
   EXPECT_EQ((*tasks)[1].reason, "its own");
   EXPECT_THAT(Sql("SELECT * FROM gpu_leases"), IsEmpty());
 
-  EXPECT_THAT(Reconcile(*registry), IsEmpty());  // once
+  EXPECT_THAT(Reconcile(*registry), IsEmpty());  // found only once
   EXPECT_TRUE(registry->Restart(id, Single()).ok());
 }
 
@@ -122,7 +122,7 @@ TEST_F(ReconcileTest, ARebootIsToldFromAKill) {
   Expect(*registry, unknown, RunState::kFailed, "its supervisor was killed");
 }
 
-// What a supervisor of this boot has written isn't of the last one.
+// A run that a supervisor of this boot has updated doesn't belong to the last boot.
 TEST_F(ReconcileTest, ASupervisorSaysWhichBootItBelongsTo) {
   auto registry = Open();
   const ExperimentId first{Create(*registry, Single()), 0}, second{Create(*registry, Single()), 0};
@@ -139,7 +139,7 @@ TEST_F(ReconcileTest, RunsThatWaitAreTheirGridsBusiness) {
   const int64_t number = Create(*registry, Grid(6));
   std::optional<RunLock> grid(TakeLock({number, 0})), running(TakeLock({number, 3}));
   Bring(*registry, {number, 0}, RunState::kRunning);
-  // 1 waits; the others have been started, and only 3 has its supervisor still.
+  // Run 1 waits; the others have been started, but only 3 still has its supervisor.
   Bring(*registry, {number, 2}, RunState::kPending);
   Bring(*registry, {number, 3}, RunState::kRunning);
   Bring(*registry, {number, 4}, RunState::kStarting);
@@ -162,7 +162,7 @@ TEST_F(ReconcileTest, RunsThatWaitAreTheirGridsBusiness) {
   EXPECT_THAT(Reconcile(*registry), ElementsAre(ExperimentId{number, 3}));
 }
 
-// The supervisor may end between the look at the row and the look at the lock: it writes, then lets go.
+// The supervisor may end between the check of the row and that of the lock: it writes, then releases.
 TEST_F(ReconcileTest, WhoEndsProperlyMeanwhileIsNotLost) {
   EventfulClock eventful;
   auto registry = Registry::Open(home_, eventful);
@@ -207,7 +207,7 @@ TEST_F(ReconcileTest, WhatIsForgottenMeanwhileIsPassedOver) {
   EXPECT_THAT(Reconcile(**registry), ElementsAre(lost));
 }
 
-// As it happens: the supervisor is a process that has the lock by inheritance, and is killed.
+// Does what happens in reality: the supervisor is a process that inherited the lock, and is killed.
 TEST_F(ReconcileTest, AKilledProcessLosesItsExperiment) {
   pid_t supervisor = -1;
   ExperimentId id;

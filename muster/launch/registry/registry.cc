@@ -19,13 +19,13 @@
 namespace muster {
 namespace {
 
-// Another each time that the machine is started.
+// Returns an id that changes with each boot of the machine.
 std::string BootOfThisMachine() {
   const auto boot = PosixFileSystem().ReadFile("/proc/sys/kernel/random/boot_id");
   return boot.ok() ? std::string(absl::StripAsciiWhitespace(*boot)) : "";
 }
 
-// The greatest number of an experiment that has a folder: a registry that was moved away leaves them behind.
+// Returns the greatest number of an experiment that has a folder; folders stay behind if a registry is moved away.
 int64_t GreatestNumberOfFolders(const Home& home) {
   const auto names = PosixFileSystem().ListDirectory(JoinPath(home.path(), "experiments"));
   int64_t greatest = 0;
@@ -50,7 +50,7 @@ absl::Status StateError(const std::string& whose, RunState from, RunState to) {
                                                  " may not come (docs/experiments.md, \"States\")"));
 }
 
-// The columns of `experiments` that a file and its options say, in the order in which they are bound below.
+// Binds the columns of `experiments` that come from a file and its options, in the order used below.
 void BindSpecification(SqliteStatement& statement, const NewExperiment& experiment) {
   statement.BindText(experiment.project)
       .BindText(experiment.folder)
@@ -139,7 +139,7 @@ absl::Status Registry::RestartGrid(const RunRecord& present, const NewExperiment
   ASSIGN_OR_RETURN(const int64_t open, OpenRunsOf(number));
   if (open > 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        open, " runs of grid ", number, " still go on; wait for their end, or end them with `muster kill`"));
+        open, " runs of grid ", number, " are still running; wait for their end, or end them with `muster kill`"));
   }
   const int runs = static_cast<int>(experiment.runs.size());
   RETURN_IF_ERROR(RestartRun(present.id, experiment.tree, {}));
@@ -419,7 +419,7 @@ absl::Status Registry::Forget(int64_t number) {
   ASSIGN_OR_RETURN(const int64_t open, OpenRunsOf(number));
   if (open > 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "experiment ", number, " still goes on; wait for its end, or end it with `muster kill ", number, "`"));
+        "experiment ", number, " is still running; wait for its end, or end it with `muster kill ", number, "`"));
   }
   for (const char* sql : {"DELETE FROM experiments WHERE number = ?", "DELETE FROM runs WHERE number = ?",
                           "DELETE FROM tasks WHERE number = ?", "DELETE FROM gpu_leases WHERE number = ?"}) {

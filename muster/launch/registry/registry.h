@@ -1,12 +1,12 @@
-// What is known of every experiment: an SQLite database below MUSTER_HOME, in WAL mode, one transaction a call, so that
-// commands and supervisors use it at the same time and a kill -9 at any moment leaves it whole. docs/experiments.md has
-// the tables. Not thread-safe: one Registry a thread. A child that was forked while one was open uses none, unless it
-// has called exec.
+// Stores what is known of every experiment in an SQLite database below MUSTER_HOME, in WAL mode, one transaction per
+// call, so that commands and supervisors use it at the same time and a kill -9 at any moment leaves it intact.
+// docs/experiments.md describes the tables. Not thread-safe: each thread needs a Registry of its own. A child that was
+// forked while one was open must not use any, unless it has called exec.
 //
-// Who writes: `muster train` makes an experiment; from then on only its supervisor writes its states, and whoever finds
-// that the supervisor is gone (Reconcile).
+// `muster train` creates an experiment. From then on only its supervisor writes its states, or Reconcile in a process
+// that finds that the supervisor is gone.
 //
-// Errors of every call: Unavailable, others have been writing for 10 s; ResourceExhausted, the disk is full (nothing
+// Every call may return: Unavailable, others have been writing for 10 s; ResourceExhausted, the disk is full (nothing
 // was changed: try again); PermissionDenied, this user may only read; DataLoss, the file is damaged.
 #pragma once
 
@@ -35,36 +35,36 @@ namespace muster {
 class SqliteDatabase;
 class SqliteStatement;
 
-// How an experiment was asked for, besides its file: kept, so that its supervisor and `rerun` do the same.
+// How an experiment was submitted, besides its file. Stored, so that its supervisor and `rerun` do the same.
 struct SubmitOptions {
   bool no_gpus = false;
-  bool no_venv = false;  // the python on PATH, whatever the file says of a version
+  bool no_venv = false;  // use the python on PATH, whatever version the file names
   int stop_grace_seconds = 30;
 };
 
 struct NewExperiment {
   std::string project;
-  std::string folder;                // of the file, absolute
-  std::string file_name, file_text;  // as it was
+  std::string folder;                // with the file, absolute
+  std::string file_name, file_text;  // as at submission
   std::string tree;                  // content hash of the code
   SubmitOptions options;
-  std::vector<ParameterValues> runs;  // one, and it isn't a grid; more, and each is a run
+  std::vector<ParameterValues> runs;  // one without `grid`, otherwise one per run of the grid
   bool grid = false;
-  std::vector<std::string> environment;  // "NAME=VALUE", of the user's shell
+  std::vector<std::string> environment;  // "NAME=VALUE", that of the user's shell
 };
 
 struct TaskRecord {
   TaskId task;
   RunState state = RunState::kCreated;
   pid_t pid = 0;               // while it runs
-  std::string cgroup;          // folder of it, if it has one
+  std::string cgroup;          // its folder, if it has one
   std::string status_address;  // of its status page, "127.0.0.1:9100", if it has one
   std::string gpus;            // visible devices, "0,1"
   int64_t mem_limit = 0;       // bytes; 0: none
   int restarts = 0;
   std::optional<ExitStatus> exit;  // of its last life
   std::string reason;  // why it ended, where the exit status doesn't say: "used more than its 512 MB of memory"
-  // When it came to this state. SetTasks: the epoch, which it is unless set, lets the registry's clock say it.
+  // When it entered this state. If unset (the epoch), SetTasks uses the registry's clock.
   absl::Time since;
 
   bool operator==(const TaskRecord&) const = default;
@@ -80,73 +80,75 @@ struct RunRecord {
   std::string tree;
   std::string folder;
   int attempt = 1;
-  int runs = 0;               // of a grid; 0: it is none
+  int runs = 0;               // of a grid; 0: not a grid
   int exit_code = 0;          // once ended: the master's, as a shell has it; 137 if its supervisor was lost
   pid_t supervisor = 0;       // while it runs
-  absl::Time created, ended;  // ended: InfinitePast while it isn't
+  absl::Time created, ended;  // ended: InfinitePast until it has ended
 };
 
 class Registry {
  public:
-  // Makes the tables if there are none; experiments whose folders are there already aren't numbered again. For reading
-  // only where this user may not write the file. FailedPrecondition: made by a newer muster, or not a database (both
-  // say what to do). `clock` must outlive it.
+  // Opens the registry and makes the tables if missing; numbers of existing experiment folders aren't used again. Opens
+  // it for reading only if this user may not write the file. FailedPrecondition: made by a newer muster, or not a
+  // database (both say what to do). `clock` must outlive it.
   static absl::StatusOr<std::unique_ptr<Registry>> Open(const Home& home, const Clock& clock);
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
-  // The number it got. All rows of it, its runs included, appear at once. `before_others_see_it` is called when the
-  // number is certain and nobody can see it yet: to make its folder and take its lock, without which Reconcile would
-  // think it lost. If that fails, so does Create, and there is no experiment. InvalidArgument: no runs; several, and no
-  // grid; a parameter that isn't text.
+  // Creates an experiment and returns its number. All its rows, its runs included, appear at once.
+  // `before_others_see_it` is called when the number is certain and nobody can see it yet: to make its folder and take
+  // its lock, without which Reconcile would consider it lost. If that fails, so does Create, and no experiment exists.
+  // InvalidArgument: no runs; several without `grid`; a parameter that isn't text.
   using Prepare = std::function<absl::Status(const ExperimentId& id)>;
   absl::StatusOr<int64_t> Create(const NewExperiment& experiment, const Prepare& before_others_see_it = {});
-  // Another attempt of an ended experiment (of a grid: of all its runs), or of one ended run of a grid, whose
-  // parameters are `experiment.runs[0]`: CREATED again, with another file, tree and parameters, the same number and
-  // output_dir, and no tasks. Take its lock first. FailedPrecondition: it hasn't ended. InvalidArgument: one is a grid,
-  // the other isn't.
+  // Starts another attempt of an ended experiment (for a grid, of all its runs), or of one ended run of a grid with the
+  // parameters `experiment.runs[0]`. It is CREATED again, with another file, tree and parameters, the same number and
+  // output_dir, and no tasks. Its lock must be held. FailedPrecondition: it hasn't ended. InvalidArgument: only one of
+  // the two is a grid.
   [[nodiscard]] absl::Status Restart(const ExperimentId& id, const NewExperiment& experiment);
 
-  // NotFound, naming the id and the last few there are.
+  // NotFound, naming the id and the last few that exist.
   absl::StatusOr<RunRecord> Run(const ExperimentId& id);
-  // As it was last made or restarted.
+  // Returns the specification of the last Create or Restart.
   absl::StatusOr<NewExperiment> Specification(int64_t number);
-  // In the order in which SetTasks first had them.
+  // Returns the tasks in the order in which SetTasks first had them.
   absl::StatusOr<std::vector<TaskRecord>> Tasks(const ExperimentId& id);
-  // Of a grid, in order.
+  // Returns the runs of a grid, in order.
   absl::StatusOr<std::vector<RunRecord>> Runs(int64_t number);
   struct Filter {
     std::string project;     // empty: all
-    bool only_open = false;  // that haven't ended
-    int last = 0;            // so many of the newest; 0: all
+    bool only_open = false;  // only experiments that haven't ended
+    int last = 0;            // this many of the newest; 0: all
   };
-  // Experiments (without the runs of grids), newest last. `List` with 10,000 in the table and last = 20: a millisecond.
+  // Returns experiments (without the runs of grids), newest last. With 10,000 experiments and last = 20, this takes a
+  // millisecond.
   absl::StatusOr<std::vector<RunRecord>> List(const Filter& filter);
-  // The newest of the project (empty: of all). NotFound saying so.
+  // Returns the newest of the project (empty: of all). NotFound saying so.
   absl::StatusOr<ExperimentId> Last(const std::string& project);
 
-  // For supervisors. Writes state, reason, output_dir, exit_code and supervisor, and says when it ended; an end gives
-  // its GPUs back and is on the disk when this returns. InvalidArgument if the state may not follow the present one
-  // (run_state.h; the same again is fine): CREATED comes only by Restart.
+  // For supervisors. Writes state, reason, output_dir, exit_code and supervisor, and the time of an end. An end
+  // releases its GPUs and is on the disk when this returns. InvalidArgument if the state may not follow the present one
+  // (run_state.h; the same state is fine): only Restart sets CREATED.
   [[nodiscard]] absl::Status SetRun(const RunRecord& run);
-  // Only the supervisor's process, before it has anything else to say. FailedPrecondition: the run has ended.
+  // Writes only the supervisor's process, before it has anything else to write. FailedPrecondition: the run has ended.
   [[nodiscard]] absl::Status SetSupervisor(const ExperimentId& id, pid_t supervisor);
-  // Writes whole rows: of these tasks all or, where a state may not follow (InvalidArgument), none; others stay.
+  // Writes whole rows of these tasks: all or, if a state may not follow (InvalidArgument), none. Other tasks stay.
   [[nodiscard]] absl::Status SetTasks(const ExperimentId& id, const std::vector<TaskRecord>& tasks);
 
-  // Takes free GPUs of `all` for a run, all or none of them (empty: not now), besides those it has; given back by
-  // Release, by the run's end, and by Reconcile when the run's supervisor is gone. FailedPrecondition: it has ended.
+  // Leases free GPUs out of `all` to a run, either `count` of them or none (empty: not now), besides those it has.
+  // ReleaseGpus, the run's end, or Reconcile after the loss of its supervisor release them. FailedPrecondition: it has
+  // ended.
   absl::StatusOr<std::vector<int>> TakeGpus(const ExperimentId& id, int count, const std::vector<int>& all);
   [[nodiscard]] absl::Status ReleaseGpus(const ExperimentId& id);
 
-  // Forgets an ended experiment. Its folder and its number stay: no other gets it. FailedPrecondition: it, or one of
-  // its runs, hasn't ended.
+  // Forgets an ended experiment. Its folder stays, and no other experiment gets its number. FailedPrecondition: it, or
+  // one of its runs, hasn't ended.
   [[nodiscard]] absl::Status Forget(int64_t number);
 
-  // Experiments that say they go on and whose lock nobody holds have lost their supervisor, by a kill -9 or a reboot:
-  // they and their tasks become FAILED, with that as the reason. Returns which, runs of grids too. Every command does
-  // this first. A registry that can only be read stays as it is.
+  // Finds experiments that haven't ended but whose lock nobody holds: their supervisor was lost by a kill -9 or a
+  // reboot. Sets them and their tasks to FAILED, with that as the reason. Returns them, runs of grids too. Every
+  // command does this first. A read-only registry isn't changed.
   absl::StatusOr<std::vector<ExperimentId>> Reconcile(const Home& home);
 
  private:
@@ -167,7 +169,7 @@ class Registry {
   // Constant after construction.
   const std::unique_ptr<SqliteDatabase> database_;
   const Clock& clock_;
-  const std::string boot_;  // of the machine, this time; empty: it doesn't say
+  const std::string boot_;  // id of this boot of the machine; empty: unknown
 };
 
 }  // namespace muster

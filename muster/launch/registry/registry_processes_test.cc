@@ -1,4 +1,4 @@
-// The registry as it is used: by several threads and processes at once, some of which are killed.
+// Tests the registry as it is used: by several threads and processes at once, some of which are killed.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,10 +22,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Children open registries of their own: the parent has none open when it forks.
+// Children open registries of their own, so the parent has none open when it forks.
 class RegistryProcessesTest : public RegistryFixture {
  protected:
-  // Runs `body` in `count` processes that begin at the same time; what each returned, in order.
+  // Runs `body` in `count` processes that begin at the same time; returns their results, in order.
   static std::vector<int> AtOnce(int count, const std::function<int(int which)>& body) {
     int begin[2];
     EXPECT_EQ(pipe2(begin, O_CLOEXEC), 0);
@@ -35,7 +35,7 @@ class RegistryProcessesTest : public RegistryFixture {
       if (child == 0) {
         close(begin[1]);
         char byte;
-        if (read(begin[0], &byte, 1) != 0) _exit(100);  // its end: the parent lets all go
+        if (read(begin[0], &byte, 1) != 0) _exit(100);  // end of file: the parent lets all of them start
         _exit(body(which));
       }
       children.push_back(child);
@@ -51,7 +51,7 @@ class RegistryProcessesTest : public RegistryFixture {
     return codes;
   }
 
-  // Writes one experiment after the other, in the same steps, and a byte to `said` when one has been created; doesn't
+  // Writes one experiment after the other, in the same steps, and a byte to `said` when one has been created. Doesn't
   // return.
   void WriteForEver(int said) {
     auto registry = Registry::Open(home_, clock_);
@@ -74,7 +74,7 @@ class RegistryProcessesTest : public RegistryFixture {
     }
   }
 
-  // What is true between any two calls.
+  // Checks what is true between any two calls.
   void ExpectWhole(size_t at_least) {
     EXPECT_THAT(Sql("PRAGMA integrity_check"), ElementsAre("ok"));
     EXPECT_GE(Sql("SELECT number FROM experiments").size(), at_least);
@@ -134,7 +134,7 @@ TEST_F(RegistryProcessesTest, ProcessesMakeItTogether) {
   }
 }
 
-// An owner makes a file for each of its GPUs, which can't be made twice.
+// An owner makes a file for each of its GPUs; making one twice fails.
 TEST_F(RegistryProcessesTest, NoGpuIsGivenTwice) {
   constexpr int kProcesses = 4, kTimes = 40;
   {
@@ -179,7 +179,7 @@ TEST_F(RegistryProcessesTest, AKilledWriterLeavesItWhole) {
     if (writer == 0) WriteForEver(said[1]);
     ASSERT_GT(writer, 0);
     close(said[1]);
-    // Another place each time: so many experiments later, and then in whatever it does next.
+    // Kills at another place each time: after that many experiments, in whatever comes next.
     char byte;
     for (int i = 0; i <= round % 4; ++i) {
       ASSERT_EQ(read(said[0], &byte, 1), 1) << "round " << round;
@@ -202,7 +202,7 @@ TEST_F(RegistryProcessesTest, AKilledWriterLeavesItWhole) {
   }
 }
 
-// Both may find that the same supervisor is gone; one says so.
+// Both processes may find that the same supervisor is gone, but only one reports it.
 TEST_F(RegistryProcessesTest, ALossIsFoundOnce) {
   constexpr int kProcesses = 4, kExperiments = 20;
   {

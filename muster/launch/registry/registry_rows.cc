@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 absl::Status RegistryRowError(const std::string& what, std::string_view text) {
-  return absl::DataLossError(absl::StrCat("the registry holds ", what, " that muster doesn't write: ", Quoted(text)));
+  return absl::DataLossError(absl::StrCat("the registry holds ", what, " that muster never writes: ", Quoted(text)));
 }
 
 absl::StatusOr<RunState> StateOfColumn(const std::string& text) {
@@ -33,7 +33,7 @@ absl::StatusOr<std::string> ParametersText(const ParameterValues& parameters) {
   nlohmann::json object = nlohmann::json::object();
   for (const auto& [name, value] : parameters) {
     try {
-      // Bytes that aren't text are found when it is written.
+      // Writing finds bytes that aren't text.
       static_cast<void>(nlohmann::json(absl::StrCat(name, "=", value)).dump());
     } catch (const nlohmann::json::type_error&) {
       return absl::InvalidArgumentError(
@@ -84,7 +84,7 @@ std::string EnvironmentBytes(const std::vector<std::string>& environment) {
 
 std::vector<std::string> ParseEnvironmentBytes(std::string_view bytes) {
   std::vector<std::string> environment = absl::StrSplit(AbslView(bytes), '\0');
-  environment.pop_back();  // behind the last zero byte
+  environment.pop_back();  // the piece after the last zero byte
   return environment;
 }
 

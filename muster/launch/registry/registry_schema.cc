@@ -6,8 +6,8 @@
 namespace muster {
 namespace {
 
-// `runs` has a row for each experiment (run 0) and one for each run of a grid. What is long stands last, so that
-// reading the rest of a row doesn't read it too.
+// `runs` has one row per experiment (run 0) and one per run of a grid. Long columns come last, so that reading the rest
+// of a row doesn't read them.
 constexpr char kRegistryTables[] = R"(
 CREATE TABLE experiments (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -67,7 +67,7 @@ CREATE TABLE gpu_leases (
 
 enum class RegistryFormat { kEmpty, kOurs };
 
-// Of a database that this muster can go on with.
+// Returns the format of a database that this muster can use.
 absl::StatusOr<RegistryFormat> FindRegistryFormat(SqliteDatabase& database) {
   ASSIGN_OR_RETURN(const int64_t format, database.Value("PRAGMA user_version"));
   ASSIGN_OR_RETURN(const int64_t application, database.Value("PRAGMA application_id"));
@@ -88,7 +88,7 @@ absl::StatusOr<RegistryFormat> FindRegistryFormat(SqliteDatabase& database) {
 absl::Status MakeRegistry(SqliteDatabase& database, const std::function<int64_t()>& after) {
   ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database, Durability::kDisk));
   ASSIGN_OR_RETURN(const RegistryFormat format, FindRegistryFormat(database));
-  if (format == RegistryFormat::kOurs) return absl::OkStatus();  // made by another meanwhile
+  if (format == RegistryFormat::kOurs) return absl::OkStatus();  // another process has made it meanwhile
   RETURN_IF_ERROR(database.Execute(kRegistryTables));
   RETURN_IF_ERROR(database.Execute(absl::StrCat("INSERT INTO sqlite_sequence (name, seq) VALUES ('experiments', ",
                                                 after(), ");", "PRAGMA application_id = ", kRegistryApplication,
@@ -100,8 +100,8 @@ absl::Status MakeRegistry(SqliteDatabase& database, const std::function<int64_t(
 
 absl::Status PrepareRegistry(SqliteDatabase& database, const std::function<int64_t()>& after) {
   absl::StatusOr<RegistryFormat> format = FindRegistryFormat(database);
-  // Its numbers are read one after the other, so another who makes it may have come between: then read them again while
-  // nobody writes.
+  // Another process may make the tables while the numbers are read one by one; then read them again while nobody
+  // writes.
   if (!database.read_only() && (!format.ok() || *format == RegistryFormat::kEmpty)) {
     RETURN_IF_ERROR(MakeRegistry(database, after));
     format = RegistryFormat::kOurs;
@@ -115,7 +115,7 @@ absl::Status PrepareRegistry(SqliteDatabase& database, const std::function<int64
 }
 
 std::string ListQuery(bool of_project, bool only_open) {
-  // CROSS JOIN: SQLite keeps the order of the tables.
+  // With CROSS JOIN, SQLite keeps the order of the tables.
   const char* project = of_project ? " AND e.project = ?" : "";
   if (only_open) {
     return absl::StrCat("SELECT ", kRunColumns,

@@ -1,5 +1,5 @@
-// The tables of the registry (docs/experiments.md, "The registry") and the queries whose speed must not depend on how
-// many experiments there have been. Stateless.
+// The tables of the registry (docs/experiments.md, "The registry"), and the queries whose speed must not depend on the
+// number of past experiments. Stateless.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 namespace muster {
 
-// In the file as PRAGMA user_version. Another number for whatever an older muster would misread or break.
+// Stored as PRAGMA user_version. Must change with whatever an older muster would misread or break.
 inline constexpr int64_t kRegistryFormat = 1;
-// In the file as PRAGMA application_id: "Mstr".
+// Stored as PRAGMA application_id: "Mstr".
 inline constexpr int64_t kRegistryApplication = 0x4d737472;
 
-// Makes the tables in an empty database; experiments are numbered from `after`() + 1 then. FailedPrecondition: of a
-// newer muster, or another program's database, neither of which is touched.
+// Makes the tables in an empty database, whose experiments are numbered from `after`() + 1. FailedPrecondition: made by
+// a newer muster, or another program's database; neither is changed.
 [[nodiscard]] absl::Status PrepareRegistry(SqliteDatabase& database, const std::function<int64_t()>& after);
 
-// What RunOfRow (registry_rows.h) reads; of `runs r` and `experiments e`.
+// The columns that RunOfRow (registry_rows.h) reads, of `runs r` and `experiments e`.
 inline constexpr char kRunColumns[] =
     "r.number, r.run, e.project, r.state, r.reason, r.parameters, r.output_dir, r.tree, e.folder, r.attempt,"
     " CASE r.run WHEN 0 THEN e.runs ELSE 0 END, r.exit_code, r.supervisor, r.created_us, r.ended_us";
-// Experiments, newest first. Parameters: the project if `of_project`, then how many at most (-1: all).
+// Returns a query for experiments, newest first. Parameters: the project if `of_project`, then the maximum (-1: all).
 std::string ListQuery(bool of_project, bool only_open);
-// Number of the newest experiment. Parameter: the project if `of_project`.
+// Returns a query for the number of the newest experiment. Parameter: the project if `of_project`.
 std::string LastQuery(bool of_project);
-// Number, run and state of all that haven't ended, runs of grids included; by experiment.
+// Number, run and state of all that haven't ended, including runs of grids, by experiment.
 inline constexpr char kOpenRunsQuery[] =
     "SELECT number, run, state FROM runs INDEXED BY runs_open WHERE ended_us IS NULL ORDER BY number, run";
 

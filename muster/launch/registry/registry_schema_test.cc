@@ -23,7 +23,7 @@ class RegistrySchemaTest : public RegistryFixture {
   absl::Status OpenStatus() { return Registry::Open(home_, clock_).status(); }
   std::string OpenMessage() { return std::string(OpenStatus().message()); }
 
-  // The lines of EXPLAIN QUERY PLAN.
+  // Returns the lines of EXPLAIN QUERY PLAN.
   std::vector<std::string> Plan(const std::string& sql) {
     sqlite3* database = nullptr;
     EXPECT_EQ(sqlite3_open(home_.database().c_str(), &database), SQLITE_OK);
@@ -56,7 +56,7 @@ TEST_F(RegistrySchemaTest, AnEmptyFileBecomesARegistry) {
   EXPECT_TRUE(OpenStatus().ok()) << OpenStatus();
 }
 
-// A registry that was moved away or removed leaves the folders behind: their checkpoints are not another experiment's.
+// Folders stay behind if a registry is moved away or removed; their checkpoints must not become another experiment's.
 TEST_F(RegistrySchemaTest, NumbersGoOnAfterTheFoldersThatAreThere) {
   for (const char* name : {"experiments/7", "experiments/40", "experiments/39/runs/99", "experiments/100x"})
     ASSERT_TRUE(PosixFileSystem().CreateDirectory(JoinPath(home_.path(), name)).ok());
@@ -113,7 +113,7 @@ TEST_F(RegistrySchemaTest, OptionsThatAreNotThereHaveTheirDefaults) {
   EXPECT_EQ(experiment->options.stop_grace_seconds, SubmitOptions().stop_grace_seconds);
 }
 
-// However many there have been: they search by an index, in its order, and sort nothing.
+// However many experiments there were, the queries search by an index, in its order, and sort nothing.
 TEST_F(RegistrySchemaTest, WhatIsAskedOftenReadsNoMoreThanItNeeds) {
   ASSERT_TRUE(OpenStatus().ok());
   for (const bool of_project : {false, true}) {
@@ -123,7 +123,7 @@ TEST_F(RegistrySchemaTest, WhatIsAskedOftenReadsNoMoreThanItNeeds) {
       EXPECT_THAT(plan, Not(Contains(HasSubstr("SCAN r")))) << of_project << only_open;
       EXPECT_THAT(plan, Contains(HasSubstr(only_open    ? "INDEX runs_open (run=?)"
                                            : of_project ? "INDEX experiments_of_project (project=?)"
-                                                        : "SCAN e")))  // from its end, up to the limit
+                                                        : "SCAN e")))  // from the end, up to the limit
           << of_project << only_open;
     }
     EXPECT_THAT(Plan(LastQuery(of_project)), Each(Not(HasSubstr("TEMP B-TREE"))));

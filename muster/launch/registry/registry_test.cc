@@ -106,7 +106,7 @@ TEST_F(RegistryTest, WhatCannotBeAnExperimentIsRefused) {
   EXPECT_EQ(Create(*registry, Single()), 1);
 }
 
-// So that there is no moment at which others see it without a lock.
+// Otherwise others could see it for a moment without a lock.
 TEST_F(RegistryTest, NobodySeesAnExperimentBeforeItIsPrepared) {
   auto registry = Open(), other = Open();
   const auto number = registry->Create(Single(), [&](const ExperimentId& id) {
@@ -173,7 +173,7 @@ TEST_F(RegistryTest, StatesFollowTheDrawingOnly) {
         EXPECT_THAT(Message(status), HasSubstr("experiment " + id.ToString() + " is " + std::string(Name(from))));
       }
 
-      ASSERT_TRUE(registry->SetTasks(id, {Task("other", 0, from)}).ok());  // there is none yet: any state will do
+      ASSERT_TRUE(registry->SetTasks(id, {Task("other", 0, from)}).ok());  // a new task may have any state
       const absl::Status task = registry->SetTasks(id, {Task("other", 0, to)});
       EXPECT_EQ(task.ok(), allowed) << Name(from) << " -> " << Name(to) << ": " << task;
     }
@@ -188,7 +188,7 @@ TEST_F(RegistryTest, SetRunWritesWhatASupervisorKnows) {
   RunRecord run = Get(*registry, id);
   run.output_dir = "/out/1";
   run.state = RunState::kPending;
-  run.project = "another";  // isn't its business
+  run.project = "another";  // SetRun doesn't write it
   ASSERT_TRUE(registry->SetRun(run).ok());
   clock_.Advance(absl::Seconds(5));
   EXPECT_EQ(Get(*registry, id).ended, absl::InfinitePast());
@@ -199,7 +199,7 @@ TEST_F(RegistryTest, SetRunWritesWhatASupervisorKnows) {
   ASSERT_TRUE(registry->SetRun(run).ok());
   const absl::Time ended = clock_.Now();
   clock_.Advance(absl::Seconds(5));
-  ASSERT_TRUE(registry->SetRun(run).ok());  // the same again
+  ASSERT_TRUE(registry->SetRun(run).ok());  // the same state again
   const RunRecord got = Get(*registry, id);
   EXPECT_EQ(got.state, RunState::kFailed);
   EXPECT_EQ(got.reason, run.reason);
@@ -324,7 +324,7 @@ TEST_F(RegistryTest, AnotherAttemptOfAGrid) {
   const int64_t number = Create(*registry, Grid(3));
   const ExperimentId own{number, 0};
   Bring(*registry, own, RunState::kFinished);
-  EXPECT_EQ(registry->Restart(own, Grid(3)).code(), absl::StatusCode::kFailedPrecondition);  // its runs go on
+  EXPECT_EQ(registry->Restart(own, Grid(3)).code(), absl::StatusCode::kFailedPrecondition);  // its runs haven't ended
   for (int run = 1; run <= 3; ++run) {
     ASSERT_TRUE(registry->SetTasks({number, run}, {Task(kMasterJob, 0, RunState::kFinished)}).ok());
     Bring(*registry, {number, run}, RunState::kFinished);
@@ -338,7 +338,7 @@ TEST_F(RegistryTest, AnotherAttemptOfAGrid) {
   EXPECT_EQ(Get(*registry, {number, 2}).attempt, 2);
   EXPECT_EQ(Get(*registry, {number, 2}).state, RunState::kCreated);
   EXPECT_THAT(*registry->Tasks({number, 2}), IsEmpty());
-  EXPECT_THAT(Sql("SELECT * FROM tasks"), IsEmpty());  // the third run's too
+  EXPECT_THAT(Sql("SELECT * FROM tasks"), IsEmpty());  // including the third run's
 
   for (int run = 0; run <= 2; ++run) Bring(*registry, {number, run}, RunState::kFinished);
   ASSERT_TRUE(registry->Restart(own, Grid(4)).ok());
@@ -371,7 +371,7 @@ TEST_F(RegistryTest, WhatIsForgottenIsGoneAndItsNumberIsNotGivenAgain) {
   ASSERT_TRUE(registry->SetTasks({number, 2}, {Task(kMasterJob, 0, RunState::kRunning)}).ok());
   Bring(*registry, {number, 0}, RunState::kFinished);
   Bring(*registry, {number, 1}, RunState::kFinished);
-  EXPECT_EQ(registry->Forget(number).code(), absl::StatusCode::kFailedPrecondition);  // run 2 goes on
+  EXPECT_EQ(registry->Forget(number).code(), absl::StatusCode::kFailedPrecondition);  // run 2 hasn't ended
   Bring(*registry, {number, 2}, RunState::kFinished);
   ASSERT_TRUE(registry->Forget(number).ok());
   EXPECT_EQ(registry->Run({number, 0}).status().code(), absl::StatusCode::kNotFound);
@@ -385,20 +385,20 @@ TEST_F(RegistryTest, GpusHaveOneOwner) {
   const ExperimentId first{Create(*registry, Single()), 0}, second{Create(*registry, Single()), 0};
   const std::vector<int> all = {0, 1, 2, 5};
   EXPECT_THAT(*registry->TakeGpus(first, 3, all), ElementsAre(0, 1, 2));
-  EXPECT_THAT(*registry->TakeGpus(second, 2, all), IsEmpty());  // not one alone
+  EXPECT_THAT(*registry->TakeGpus(second, 2, all), IsEmpty());  // not just one
   EXPECT_THAT(*registry->TakeGpus(second, 1, all), ElementsAre(5));
   EXPECT_THAT(*registry->TakeGpus(first, 1, all), IsEmpty());
   EXPECT_THAT(*registry->TakeGpus(first, 0, all), IsEmpty());
   ASSERT_TRUE(registry->ReleaseGpus(first).ok());
   EXPECT_THAT(*registry->TakeGpus(second, 2, all), ElementsAre(0, 1));  // besides its first
   EXPECT_THAT(*registry->TakeGpus(first, 2, all), IsEmpty());
-  Bring(*registry, second, RunState::kFinished);  // its end gives them back
+  Bring(*registry, second, RunState::kFinished);  // its end releases them
   EXPECT_THAT(*registry->TakeGpus(first, 4, all), ElementsAre(0, 1, 2, 5));
   EXPECT_EQ(registry->TakeGpus(second, 1, all).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(*registry->TakeGpus(first, 2, {7, 7}), IsEmpty());  // one, said twice
+  EXPECT_THAT(*registry->TakeGpus(first, 2, {7, 7}), IsEmpty());  // one GPU, named twice
 }
 
-// The limit of this process's files stands for the end of the disk.
+// This process's file size limit simulates the full disk.
 TEST_F(RegistryTest, AFullDiskChangesNothing) {
   auto registry = Open();
   const ExperimentId id{Create(*registry, Single()), 0};
@@ -420,7 +420,7 @@ TEST_F(RegistryTest, AFullDiskChangesNothing) {
   EXPECT_EQ(Create(*registry, large), 2);
 }
 
-// The same as what a vector says, in a table as large as the promise is for.
+// Gives the same as a vector, in a table of the size for which the header promises speed.
 TEST_F(RegistryTest, ListsTheNewestOfTenThousand) {
   auto registry = Open();
   ASSERT_EQ(Create(*registry, Single("p0")), 1);

@@ -13,11 +13,11 @@
 namespace muster {
 namespace {
 
-// How often Take tries to get past those who only look, a millisecond apart: they have it for microseconds, unless one
+// How often Take retries, a millisecond apart, while others check the lock. They hold it for microseconds, unless one
 // was stopped just then.
 constexpr int kLockTries = 2000;
 
-// 0, or errno.
+// Returns 0 or errno.
 int LockAtOnce(int fd, int operation) {
   for (;;) {
     if (flock(fd, operation | LOCK_NB) == 0) return 0;
@@ -33,7 +33,7 @@ absl::StatusOr<RunLock> RunLock::Take(const std::string& path) {
   for (int tries = 0; tries < kLockTries; ++tries) {
     int error = LockAtOnce(lock.fd_, LOCK_EX);
     if (error == 0) return lock;
-    // Can it be shared? Then those who have it only look whether it is held, and are done in a moment.
+    // If the lock can be shared, the holders are only checking it, and will be done in a moment.
     if (error == EWOULDBLOCK) error = LockAtOnce(lock.fd_, LOCK_SH);
     if (error == EWOULDBLOCK) break;
     if (error == ENOLCK || error == ENOTSUP || error == ENOSYS || error == EINVAL) {
@@ -52,14 +52,14 @@ absl::StatusOr<RunLock> RunLock::Take(const std::string& path) {
 bool RunLock::IsHeld(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno != ENOENT && errno != ENOTDIR;
-  // Shared, so that two who look don't see each other; closing gives it back.
+  // Shared, so that two checks don't see each other; closing releases it.
   const bool held = LockAtOnce(fd, LOCK_SH) != 0;
   close(fd);
   return held;
 }
 
 RunLock::~RunLock() {
-  // No LOCK_UN: that would take it from a child that has inherited the descriptor.
+  // Not LOCK_UN, which would also release it for a child that inherited the descriptor.
   if (fd_ >= 0) close(fd_);
 }
 

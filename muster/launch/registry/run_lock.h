@@ -1,7 +1,7 @@
-// The lock of a run: held by its supervisor for as long as that lives, however it ends; so what the registry says of a
-// supervisor can be checked, after a reboot too. It is an flock(2) of Home::lock, and passes to a child with its
-// descriptor: `muster train` takes it before others can see the experiment and gives it to the supervisor. Who only
-// looks (IsHeld) keeps nobody from taking it. Functions are thread-safe, one RunLock isn't.
+// The lock of a run. Its supervisor holds it while it lives, however it ends, so what the registry says about a
+// supervisor can be checked, after a reboot too. It is an flock(2) of Home::lock and passes to a child with its
+// descriptor: `muster train` takes it before others can see the experiment and passes it to the supervisor. Checking it
+// (IsHeld) never makes a Take fail. Functions are thread-safe, one RunLock isn't.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ namespace muster {
 
 class RunLock {
  public:
-  // FailedPrecondition: somebody holds it. The folder must exist. Any other error: the file can't be made, or its file
-  // system has no locks (Unimplemented).
+  // Takes the lock. FailedPrecondition: another holds it. The folder must exist. Any other error: the file can't be
+  // made, or its file system has no locks (Unimplemented).
   static absl::StatusOr<RunLock> Take(const std::string& path);
-  // Of a descriptor that was passed on.
+  // Takes over a descriptor that was passed on.
   static RunLock Adopt(int fd) { return RunLock(fd); }
-  // Whether anybody holds it, this process included. True also where that can't be found out: nobody is called lost
-  // who may live.
+  // Returns whether anybody holds it, this process included. True also if that is unknown, so that no supervisor that
+  // may live is considered lost.
   static bool IsHeld(const std::string& path);
-  // Lets go of it, unless a child has it too.
+  // Releases it, unless a child has it too.
   ~RunLock();
   RunLock(RunLock&& other) noexcept;
   RunLock& operator=(RunLock&&) = delete;

@@ -36,13 +36,13 @@ class RunLockTest : public ::testing::Test {
 };
 
 TEST_F(RunLockTest, IsHeldByOneAtATime) {
-  EXPECT_FALSE(RunLock::IsHeld(path_));  // there is no file yet
+  EXPECT_FALSE(RunLock::IsHeld(path_));  // no file exists yet
   EXPECT_FALSE(RunLock::IsHeld(JoinPath(folder_, "none/lock")));
   {
     const auto lock = RunLock::Take(path_);
     ASSERT_TRUE(lock.ok()) << lock.status();
     EXPECT_TRUE(RunLock::IsHeld(path_));
-    EXPECT_TRUE(RunLock::IsHeld(path_));  // having looked changed nothing
+    EXPECT_TRUE(RunLock::IsHeld(path_));  // checking changed nothing
     const auto second = RunLock::Take(path_);
     EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(second.status().message()), HasSubstr(path_));
@@ -69,7 +69,7 @@ TEST_F(RunLockTest, MovesWithItsOwner) {
   EXPECT_FALSE(RunLock::IsHeld(path_));
 }
 
-// What `muster train` and a supervisor do: the child goes on with the descriptor, the parent closes its own.
+// Does what `muster train` and a supervisor do: the child keeps the descriptor, the parent closes its own.
 TEST_F(RunLockTest, PassesToAChildAndEndsWithIt) {
   pid_t child = -1;
   {
@@ -114,9 +114,9 @@ TEST_F(RunLockTest, SurvivesExec) {
   EXPECT_FALSE(RunLock::IsHeld(path_));
 }
 
-// `status` and Reconcile look all the time; that must never make somebody's Take fail.
+// `status` and Reconcile check all the time; that must never make another process's Take fail.
 TEST_F(RunLockTest, LookingKeepsNobodyFromTakingIt) {
-  ASSERT_TRUE(RunLock::Take(path_).ok());  // the file is there
+  ASSERT_TRUE(RunLock::Take(path_).ok());  // makes the file
   std::atomic<bool> stop = false;
   std::atomic<int> looks = 0;
   std::thread first([&] {
@@ -139,7 +139,7 @@ TEST_F(RunLockTest, LookingKeepsNobodyFromTakingIt) {
   EXPECT_FALSE(RunLock::IsHeld(path_));
 }
 
-// Many want it, one gets it; nobody is turned away while it is free.
+// Of many that try, one gets it; none is refused while it is free.
 TEST_F(RunLockTest, OneOfManyTakersGetsIt) {
   ASSERT_TRUE(RunLock::Take(path_).ok());
   for (int round = 0; round < 20; ++round) {
@@ -153,7 +153,7 @@ TEST_F(RunLockTest, OneOfManyTakersGetsIt) {
         const auto lock = RunLock::Take(path_);
         if (lock.ok()) ++got;
         ++done;
-        while (done < kTakers) std::this_thread::yield();  // who has it keeps it until all have tried
+        while (done < kTakers) std::this_thread::yield();  // the holder keeps it until all have tried
       });
     }
     for (std::thread& taker : takers) taker.join();

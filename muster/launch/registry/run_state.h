@@ -2,11 +2,11 @@
 // functions, thread-safe.
 //
 //   CREATED  -> BUILDING | PENDING
-//   PENDING  -> BUILDING | STARTING   it waited: for somebody else's build, for GPUs, for its turn in a grid
-//   BUILDING -> PENDING               `install` has been run
-//   STARTING -> RUNNING               its process is there; of a run: all its tasks' are
-//   RUNNING  -> STARTING              it is started again
-//   any of these -> FINISHED | FAILED | KILLED, after which there is nothing but a new attempt (CREATED)
+//   PENDING  -> BUILDING | STARTING   it waited: for another process's build, for GPUs, for its turn in a grid
+//   BUILDING -> PENDING               `install` has run
+//   STARTING -> RUNNING               its process runs; of a run: those of all its tasks do
+//   RUNNING  -> STARTING              it is restarted
+//   any of these -> FINISHED | FAILED | KILLED, after which only a new attempt (CREATED) may follow
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ namespace muster {
 
 enum class RunState { kCreated, kBuilding, kPending, kStarting, kRunning, kFinished, kFailed, kKilled };
 
-// "RUNNING".
+// Returns "RUNNING".
 std::string_view Name(RunState state);
-// InvalidArgument naming the accepted ones.
+// Returns InvalidArgument naming the accepted ones.
 absl::StatusOr<RunState> ParseRunState(std::string_view name);
 bool HasEnded(RunState state);
-// What a writer of the registry must keep to. A state doesn't follow itself.
+// Writers of the registry must obey this. A state doesn't follow itself.
 bool MayFollow(RunState from, RunState to);
 
 }  // namespace muster

@@ -17,7 +17,7 @@ namespace {
 
 bool IsFullDisk(int system_error) { return system_error == ENOSPC || system_error == EDQUOT || system_error == EFBIG; }
 
-// `path` as SQLite takes it where a name can have options.
+// Returns `path` as a URI that SQLite accepts together with options.
 std::string SqliteUri(const std::string& path) {
   std::string uri = path.starts_with('/') ? "file://" : "file:";
   for (const char c : path) {
@@ -37,7 +37,7 @@ SqliteStatement::~SqliteStatement() {
 }
 
 void SqliteStatement::Reset() {
-  sqlite3_reset(statement_);  // its result is that of the last step, which was told
+  sqlite3_reset(statement_);  // returns the last step's result, which was reported already
   sqlite3_clear_bindings(statement_);
   parameter_ = 0;
   bind_error_ = SQLITE_OK;
@@ -59,7 +59,7 @@ SqliteStatement& SqliteStatement::BindInt(int64_t value) {
 }
 
 SqliteStatement& SqliteStatement::BindText(std::string_view value) {
-  // An empty view may have no pointer, which would be a NULL.
+  // An empty view may have a null pointer, which would be bound as NULL.
   const char* text = value.empty() ? "" : value.data();
   Keep(sqlite3_bind_text64(statement_, ++parameter_, text, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
   return *this;
@@ -110,8 +110,8 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::OpenAs(const std
   auto database = std::unique_ptr<SqliteDatabase>(new SqliteDatabase(handle, path));
   if (code != SQLITE_OK) return database->Error(code);
   sqlite3_busy_timeout(handle, static_cast<int>(absl::ToInt64Milliseconds(kBusyTimeout)));
-  // The files -wal and -shm stay when the last user closes: without them a database in a folder that may not be written
-  // can't be read.
+  // Keeps the files -wal and -shm when the last user closes: without them a database in a read-only folder can't be
+  // read.
   int stay = 1;
   sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &stay);
   RETURN_IF_ERROR(database->Value("SELECT count(*) FROM sqlite_schema").status());
@@ -120,7 +120,7 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::OpenAs(const std
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path) {
   auto database = OpenAs(SqliteUri(path), path);
-  // A copy without those files, where none can be made: nobody else writes it either.
+  // A copy without those files in a place where none can be made, so nobody writes it.
   const bool unwritable = absl::IsPermissionDenied(database.status());
   if (unwritable && access(path.c_str(), R_OK) == 0 && access((path + "-wal").c_str(), F_OK) != 0) {
     return OpenAs(SqliteUri(path) + "?immutable=1", path);
@@ -159,7 +159,7 @@ absl::StatusOr<int64_t> SqliteDatabase::Value(std::string_view sql) {
 }
 
 absl::Status SqliteDatabase::UseWal() {
-  // SQLite doesn't wait here itself. Where there is no shared memory the mode stays as it was, and that will do too.
+  // SQLite itself doesn't wait here. Without shared memory the mode stays as it was, which works, too.
   constexpr int kPauseMs = 10;
   for (int64_t waited = 0;; waited += kPauseMs) {
     const absl::Status status = Execute("PRAGMA journal_mode=WAL");
@@ -173,7 +173,7 @@ int64_t SqliteDatabase::last_row() const { return sqlite3_last_insert_rowid(data
 int64_t SqliteDatabase::changes() const { return sqlite3_changes64(database_); }
 
 absl::Status SqliteDatabase::Error(int code) const {
-  const int last_error = errno;  // SQLite keeps none of a commit that failed
+  const int last_error = errno;  // of a failed commit, SQLite keeps no errno
   const std::string what = database_ == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database_);
   const int primary = code & 0xff;
   const bool of_system = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN;
@@ -230,7 +230,7 @@ absl::StatusOr<SqliteTransaction> SqliteTransaction::Begin(SqliteDatabase& datab
 }
 
 SqliteTransaction::~SqliteTransaction() {
-  // After some errors SQLite has done it itself.
+  // After some errors SQLite has already rolled back.
   if (database_ == nullptr || sqlite3_get_autocommit(database_->database_) != 0) return;
   sqlite3_exec(database_->database_, "ROLLBACK", nullptr, nullptr, nullptr);
 }

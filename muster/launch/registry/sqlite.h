@@ -1,13 +1,13 @@
-// An SQLite database as the registry uses it: statements prepared once, errors as absl::Status that name the file and
-// say what to do, transactions that end themselves. WAL mode, so that readers and one writer don't wait for each other;
-// a writer waits up to kBusyTimeout for another.
+// An SQLite database as the registry uses it: statements are prepared once, errors are absl::Status that name the file
+// and say what to do, transactions end automatically. WAL mode, so that readers and one writer don't wait for each
+// other; a writer waits up to kBusyTimeout for another.
 //
-// What a commit survives is said by Durability: the death of this process at any moment in either case; the loss of
-// power only with kDisk, which costs an fsync (4 ms on the disk where it was measured, against 0.02 ms). After a loss
-// of power the database is whole, and at the state of some commit not older than the last kDisk.
+// Durability says what a commit survives: always the death of this process at any moment, but a loss of power only with
+// kDisk, which costs an fsync (measured 4 ms on a disk, against 0.02 ms). After a loss of power the database is intact,
+// in the state of some commit not older than the last kDisk.
 //
-// Not thread-safe. SQLite's locks are a process's: a child that was forked while one was open uses neither it nor
-// another of the same file (after exec it may).
+// Not thread-safe. SQLite's locks belong to a process: a child that was forked while a database was open must use
+// neither it nor another of the same file until it has called exec.
 #pragma once
 
 #include <cstdint>
@@ -28,27 +28,29 @@ namespace muster {
 
 class SqliteDatabase;
 
-// Borrowed from its database, which must outlive it; afterwards ready for its next use. One at a time of the same text.
+// A statement borrowed from its database, which must outlive it. The destructor returns it for its next use. At most
+// one of the same text may exist at a time.
 class SqliteStatement {
  public:
   ~SqliteStatement();
   SqliteStatement(SqliteStatement&& other) noexcept;
   SqliteStatement& operator=(SqliteStatement&&) = delete;
 
-  // The parameters, in order, before the first Step.
+  // Set the parameters, in order, before the first Step.
   SqliteStatement& BindInt(int64_t value);
   SqliteStatement& BindText(std::string_view value);
   SqliteStatement& BindBytes(std::string_view value);
   SqliteStatement& BindNull();
 
-  // True: there is a (further) row, false: it is done.
+  // Returns true if it is at a (further) row, false if it is done.
   absl::StatusOr<bool> Step();
-  // To its end.
+  // Runs it to its end.
   [[nodiscard]] absl::Status Run();
-  // Ready for other parameters.
+  // Makes it ready for other parameters.
   void Reset();
 
-  // Of the present row, columns from 0. Text has bytes as they were bound; of NULL it is empty, and Int 0.
+  // Return values of the current row, columns from 0. Text has bytes as they were bound; for NULL it is empty, and Int
+  // is 0.
   int64_t Int(int column) const;
   std::string Text(int column) const;
   bool IsNull(int column) const;
@@ -71,29 +73,29 @@ class SqliteDatabase {
  public:
   static constexpr absl::Duration kBusyTimeout = absl::Seconds(10);
 
-  // Makes the file if there is none, and reads it for the first time. Where it may not be written it is opened for
-  // reading (read_only). FailedPrecondition: not a database. DataLoss: a damaged one.
+  // Opens the file, makes it if missing, and reads it for the first time. Opens it for reading only (read_only) if it
+  // may not be written. FailedPrecondition: not a database. DataLoss: damaged.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path);
   ~SqliteDatabase();
   SqliteDatabase(const SqliteDatabase&) = delete;
   SqliteDatabase& operator=(const SqliteDatabase&) = delete;
 
   absl::StatusOr<SqliteStatement> Prepare(std::string_view sql);
-  // Statements without parameters and results, separated by semicolons.
+  // Runs statements without parameters and results, separated by semicolons.
   [[nodiscard]] absl::Status Execute(const std::string& sql);
-  // The one value of a statement without parameters; 0 without a row.
+  // Returns the one value of a statement without parameters; 0 without a row.
   absl::StatusOr<int64_t> Value(std::string_view sql);
-  // To WAL mode, if it isn't and its file system can do that. Waits for others as a writer does.
+  // Switches to WAL mode if its file system supports that. Waits for others as a writer does.
   [[nodiscard]] absl::Status UseWal();
 
   const std::string& path() const { return path_; }
   bool read_only() const;
-  // The INTEGER PRIMARY KEY that the last INSERT made.
+  // Returns the INTEGER PRIMARY KEY that the last INSERT made.
   int64_t last_row() const;
-  // Rows that the last statement changed.
+  // Returns how many rows the last statement changed.
   int64_t changes() const;
 
-  // What SQLite's result code means for the user.
+  // Returns what SQLite's result code means for the user.
   absl::Status Error(int code) const;
 
  private:
@@ -108,10 +110,11 @@ class SqliteDatabase {
   Durability durability_ = Durability::kDisk;                     // SQLite's default
 };
 
-// From BEGIN IMMEDIATE, which makes this the only writer, to Commit, or to its own end, which takes back what was done.
+// A transaction from BEGIN IMMEDIATE, which makes this the only writer, to Commit. The destructor rolls back without
+// it.
 class SqliteTransaction {
  public:
-  // Unavailable: others wrote all the time. PermissionDenied: it may only be read.
+  // Unavailable: others wrote all the time. PermissionDenied: the database may only be read.
   static absl::StatusOr<SqliteTransaction> Begin(SqliteDatabase& database, Durability durability);
   ~SqliteTransaction();
   SqliteTransaction(SqliteTransaction&& other) noexcept;

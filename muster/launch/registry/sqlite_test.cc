@@ -25,7 +25,7 @@ class SqliteTest : public ::testing::Test {
     std::string pattern = ::testing::TempDir() + "sqlite_test_XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
-    path_ = JoinPath(folder_, "a %?#.db");  // what means something in a URI
+    path_ = JoinPath(folder_, "a %?#.db");  // has characters with a meaning in a URI
   }
   void TearDown() override {
     chmod(folder_.c_str(), 0755);
@@ -54,7 +54,7 @@ class SqliteTest : public ::testing::Test {
   }
   static int64_t Rows(SqliteDatabase& database) { return database.Value("SELECT count(*) FROM t").value_or(-1); }
 
-  // What `body` returns in a child that file permissions hold for, which they don't for root; 255: it was killed.
+  // Returns the result of `body` in a child to which file permissions apply, which root ignores; 255: it was killed.
   static int AsSomebodyElse(const std::function<int()>& body) {
     const pid_t child = fork();
     if (child == 0) {
@@ -66,7 +66,7 @@ class SqliteTest : public ::testing::Test {
     EXPECT_EQ(waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
   }
-  // The rows that who may only read sees; the code of the error plus 100; plus 200 if it could write.
+  // Returns the rows that a user with read permission sees; the code of the error plus 100; plus 200 if it could write.
   int RowsForReaders() {
     return AsSomebodyElse([this] {
       auto database = SqliteDatabase::Open(path_);
@@ -145,7 +145,7 @@ TEST_F(SqliteTest, MistakesInAStatementAreErrors) {
   EXPECT_EQ(database->Execute("NONSENSE").code(), absl::StatusCode::kInternal);
   auto select = database->Prepare("SELECT n FROM t WHERE n = ?");
   ASSERT_TRUE(select.ok()) << select.status();
-  EXPECT_FALSE(select->BindInt(1).BindInt(2).Run().ok());  // a parameter too many
+  EXPECT_FALSE(select->BindInt(1).BindInt(2).Run().ok());  // one parameter too many
 }
 
 TEST_F(SqliteTest, WhatIsNoDatabaseIsSaidToBeNone) {
@@ -167,7 +167,7 @@ TEST_F(SqliteTest, ADamagedFileIsDataLoss) {
   for (size_t i = 4096; i < content.size(); ++i) content[i] = '\x5a';
   ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), path_, AsBytes(content.data(), content.size())).ok());
   auto database = SqliteDatabase::Open(path_);
-  ASSERT_TRUE(database.ok()) << database.status();  // its first page is whole
+  ASSERT_TRUE(database.ok()) << database.status();  // its first page is intact
   const auto rows = (*database)->Value("SELECT count(*) FROM t");
   EXPECT_EQ(rows.status().code(), absl::StatusCode::kDataLoss) << rows.status();
   EXPECT_THAT(std::string(rows.status().message()), HasSubstr(".recover"));
@@ -192,7 +192,7 @@ TEST_F(SqliteTest, AFullDatabaseIsExhaustedAndGoesOnWhenThereIsRoom) {
   EXPECT_EQ(Rows(*database), 1);
 }
 
-// The limit of this process's files stands for the end of the disk: the write itself fails.
+// This process's file size limit simulates the full disk: the write itself fails.
 TEST_F(SqliteTest, AWriteThatFailsForLackOfRoomTakesNothingWithIt) {
   auto database = WithTable();
   ASSERT_TRUE(Insert(*database, 1, "before").ok());

@@ -1,4 +1,4 @@
-// The page of grid_report.h.
+// Makes the page of grid_report.h.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -46,7 +46,7 @@ th[aria-sort=ascending] button::after { content: " \2191"; }
 th[aria-sort=descending] button::after { content: " \2193"; }
 )";
 
-// What isn't there comes last in both directions.
+// Missing values come last in both directions.
 constexpr char kGridPageScript[] = R"(
 const table = document.querySelector("table"), heads = [...table.tHead.rows[0].cells];
 heads.forEach((head, column) => head.firstElementChild.addEventListener("click", () => {
@@ -64,7 +64,7 @@ struct GridPage {
   std::vector<GridRow> rows;  // sorted
   std::vector<std::string> parameters;
   std::vector<std::string> metrics;  // the one of the report first
-  const GridRow* best = nullptr;     // null: none has a finite value
+  const GridRow* best = nullptr;     // null: no run has a finite value
   const GridReportOptions& options;
 };
 
@@ -100,7 +100,7 @@ std::string PageSummary(const GridPage& page) {
   return text + ".";
 }
 
-// Of the runs that have the parameter and a finite value.
+// Returns points for the runs that have the parameter and a finite value.
 std::vector<PlotPoint> PointsOf(const GridPage& page, const std::string& parameter) {
   std::vector<PlotPoint> points;
   for (const GridRow& row : page.rows) {
@@ -137,7 +137,7 @@ void AppendPlots(std::string& html, const GridPage& page) {
   html += "</div>\n";
   if (drawn)
     html +=
-        "<p>A dot is a run, and says which when it is pointed at; lines go through means; the best one stands "
+        "<p>Each dot is a run; point at it to see which; lines go through means; the best one stands "
         "out.</p>\n";
   if (!same.empty())
     absl::StrAppend(&html, "<p>The same in all runs with results: ", EscapedHtml(absl::StrJoin(same, ", ")), ".</p>\n");

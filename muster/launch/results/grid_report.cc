@@ -27,7 +27,7 @@ std::vector<std::string> MetricsThatEndWith(const std::set<std::string>& all, co
   return found;
 }
 
-// For comparisons: nothing comes last, what isn't finite before that.
+// Sorts missing values last, and non-finite ones before those.
 std::pair<int, double> GridSortKey(const GridRow& row, const GridReportOptions& options) {
   const auto metric = row.metrics.find(options.metric);
   if (metric == row.metrics.end()) return {2, 0};

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Of the drawing, in its own units; a page scales it.
+// Sizes of the drawing in its own units; a page scales it.
 constexpr double kPlotWidth = 440, kPlotHeight = 280;
 constexpr double kPlotLeft = 64, kPlotRight = 424, kPlotTop = 14, kPlotBottom = 226;
 constexpr size_t kLongestTick = 14;  // characters
@@ -21,7 +21,7 @@ double YOf(double place) { return kPlotBottom - place * (kPlotBottom - kPlotTop)
 
 std::string ExactText(double number) { return absl::StrFormat("%.17g", number); }
 
-// The whole characters in the first `kLongestTick` bytes, if it is longer.
+// Shortens a longer text to the whole characters in its first `kLongestTick` bytes.
 std::string TickText(const std::string& text) {
   if (text.size() <= kLongestTick) return text;
   size_t end = kLongestTick - 1;
@@ -46,7 +46,7 @@ void AppendPlotAxes(std::string& svg, const PlotAxis& x_axis, const PlotAxis& y_
     AppendPlotText(svg, "tick", "end", kPlotLeft - 8, YOf(tick.at) + 4, tick.text);
   }
   const std::vector<PlotTick> ticks = x_axis.Ticks();
-  // Where they wouldn't fit beside each other every second one is a line lower.
+  // With many labels, every second one is a line lower so that they fit.
   const bool in_two_lines = ticks.size() > 6;
   for (size_t i = 0; i < ticks.size(); ++i) {
     AppendPlotLine(svg, "axis", XOf(ticks[i].at), kPlotBottom, XOf(ticks[i].at), kPlotBottom + 4);
@@ -59,7 +59,7 @@ void AppendPlotAxes(std::string& svg, const PlotAxis& x_axis, const PlotAxis& y_
                  absl::StrCat(parameter, logarithmic ? " (logarithmic)" : ""));
 }
 
-// From left to right.
+// Draws from left to right.
 void AppendMeans(std::string& svg, const PlotAxis& x_axis, const PlotAxis& y_axis,
                  const std::vector<PlotPoint>& points) {
   std::map<double, std::pair<double, int>> sums;
@@ -110,7 +110,7 @@ std::string MetricPlot(const std::string& parameter, const std::string& metric, 
                                     kPlotHeight, EscapedHtml(absl::StrCat(metric, " against ", parameter)));
   AppendPlotAxes(svg, x_axis, y_axis, parameter);
   if (x_axis.kind() != PlotAxis::Kind::kWords) AppendMeans(svg, x_axis, y_axis, points);
-  // The best is drawn last, over the others.
+  // Draws the best last, over the others.
   for (const bool best : {false, true}) {
     for (size_t i = 0; i < points.size(); ++i) {
       if (points[i].best != best) continue;

@@ -13,7 +13,7 @@ using ::testing::Not;
 TEST(MetricPlot, HigherValuesAreHigherAndTheBestIsDrawnLast) {
   const std::string svg = MetricPlot(
       "layers", "loss", {{.x = "1", .y = 0, .title = "4.1", .best = true}, {.x = "3", .y = 10, .title = "4.2"}});
-  // The values are a twenty-second of the axis away from its ends: 64 to 424 across, 226 to 14 upwards.
+  // The values lie 1/22 of the axis away from its ends: 64 to 424 across, 226 to 14 upwards.
   const size_t other = svg.find("<circle class=\"run\" cx=\"407.6\" cy=\"23.6\" r=\"5\"><title>4.2</title></circle>");
   const size_t best =
       svg.find("<circle class=\"run best\" cx=\"80.4\" cy=\"216.4\" r=\"6\"><title>4.1</title></circle>");

@@ -17,15 +17,16 @@ namespace {
 
 constexpr char kMetricsFile[] = "metrics.json";
 constexpr char kMetricLinesFile[] = "metrics.jsonl";
-// Of metrics.json, and of the end of metrics.jsonl that is looked at: any object of numbers is smaller.
+// Limit for metrics.json, and for the part of metrics.jsonl that is read, from its end: any object of numbers is
+// smaller.
 constexpr uint64_t kMostMetricBytes = 4 << 20;
-// Deeper below an OUTPUT_DIR nobody's results are; a program's whole data set may be.
+// Deepest folder below an OUTPUT_DIR that is searched: results don't lie deeper, but a program's data set may.
 constexpr int kMostMetricFolders = 16;
 
 using MetricMap = std::map<std::string, ResultMetric>;
 
-// Of one folder. A later event of a scalar replaces an earlier one, whichever file it is in: a task that was started
-// again has written another.
+// Reads the event files of one folder. A scalar's later event replaces an earlier one even in another file, because a
+// restarted task writes a new one.
 void ReadMetricEvents(const std::vector<std::string>& paths, const std::string& prefix, MetricMap& metrics) {
   std::map<std::string, double> times;
   for (const std::string& path : paths) {
@@ -53,7 +54,7 @@ void AddMetricObject(const nlohmann::json& object, const std::string& prefix, Me
   }
 }
 
-// The last `kMostMetricBytes` of a file; empty if it can't be read.
+// Returns the last `kMostMetricBytes` of a file; empty if it can't be read.
 std::string MetricFileEnd(const std::string& path) {
   const uint64_t size = PosixFileSystem().FileSize(path).value_or(0);
   std::string text(std::min(size, kMostMetricBytes), '\0');
@@ -63,7 +64,7 @@ std::string MetricFileEnd(const std::string& path) {
 
 void ReadMetricObjects(const std::filesystem::path& folder, const std::string& prefix, MetricMap& metrics) {
   std::string lines = MetricFileEnd(folder / kMetricLinesFile);
-  // The last line may be half written: then the one before it counts.
+  // If the last line is half written, the one before it counts.
   while (!lines.empty()) {
     const size_t end = lines.find_last_not_of("\r\n");
     lines.resize(end == std::string::npos ? 0 : end + 1);
@@ -85,7 +86,7 @@ void ReadMetricFolder(const std::filesystem::path& folder, const std::string& pr
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename();
     std::error_code unknown;
-    // A link to a folder may lead up again.
+    // Skips links to folders, which may lead to a folder above.
     if (entry->is_directory(unknown) && !entry->is_symlink(unknown)) folders.push_back(name);
     if (entry->is_regular_file(unknown) && IsEventFileName(name)) event_files.push_back(entry->path());
   }

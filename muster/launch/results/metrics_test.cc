@@ -66,7 +66,7 @@ TEST_F(MetricsTest, OfSeveralFilesTheOneThatWasWrittenLastCounts) {
   ASSERT_TRUE(writer.ok()) << writer.status();
   ASSERT_TRUE((*writer)->AddScalar("loss", 2, 50).ok());
   ASSERT_TRUE((*writer)->Close().ok());
-  // By its name the last, by its time the first.
+  // This file is the last by name but the first by time.
   std::filesystem::rename((*writer)->path(), path_ + "/z.tfevents");
   EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", ResultMetric{1, 5})));
 }

@@ -12,10 +12,10 @@ namespace muster {
 namespace {
 
 constexpr size_t kMostPlotTicks = 12;
-constexpr double kPlotMargin = 0.05;        // of what the values span, beyond each end
-constexpr double kLogarithmicFrom = 1.999;  // decades: 0.1 / 0.001 isn't 100 to the last bit
+constexpr double kPlotMargin = 0.05;        // beyond each end, as a part of the values' span
+constexpr double kLogarithmicFrom = 1.999;  // decades; below 2 because 0.1 / 0.001 isn't 100 to the last bit
 
-// A round number of which about five fit into `span`: 1, 2 or 5 times a power of 10.
+// Returns a round number that fits into `span` about five times: 1, 2 or 5 times a power of 10.
 double RoundStep(double span) {
   const double rough = span / 5;
   const double power = std::pow(10, std::floor(std::log10(rough)));
@@ -46,7 +46,7 @@ PlotAxis::PlotAxis(const std::vector<std::string>& values, bool may_be_logarithm
     low_ = std::log10(low_);
     high_ = std::log10(high_);
   }
-  // A span of nothing is drawn in the middle; halves, so that none is too large for a double.
+  // An empty span is drawn in the middle. Uses halves, so that none overflows a double.
   const double half = high_ / 2 - low_ / 2;
   const double margin = half > 0 ? std::min(half * 2 * kPlotMargin, 1e300) : std::max(std::abs(low_) * 0.1, 1e-9);
   low_ -= margin;

@@ -1,4 +1,4 @@
-// An axis of a plot: where a value lies on it, and what is written beside it. A plain value.
+// An axis of a plot: the places of values on it, and its labels. A plain value.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace muster {
 
 struct PlotTick {
-  double at = 0;  // 0: the axis' beginning, 1: its end
+  double at = 0;  // 0: start of the axis, 1: its end
   std::string text;
 };
 
@@ -15,24 +15,24 @@ class PlotAxis {
  public:
   enum class Kind {
     kLinear,
-    kLogarithmic,  // numbers above 0 of which the greatest is at least 100 times the smallest
-    kWords,        // anything that isn't a finite number: a place for each different one, in alphabetical order
+    kLogarithmic,  // numbers above 0, the greatest at least 100 times the smallest
+    kWords,        // not all finite numbers: one place per different value, in alphabetical order
   };
 
-  // For all of `values`, of which there is at least one. `may_be_logarithmic`: or only linear.
+  // Makes an axis for all of `values`, at least one. `may_be_logarithmic` = false: linear at most.
   explicit PlotAxis(const std::vector<std::string>& values, bool may_be_logarithmic = true);
 
   Kind kind() const { return kind_; }
-  // From 0 to 1, of one of the values.
+  // Returns the place, from 0 to 1, of one of the values.
   double Place(const std::string& value) const;
-  // Round numbers, or words; at most a dozen.
+  // Returns round numbers, or words; at most a dozen.
   std::vector<PlotTick> Ticks() const;
 
  private:
-  double PlaceOf(double number) const;  // as it is counted on this axis: a logarithm on a logarithmic one
+  double PlaceOf(double number) const;  // in this axis' unit: its logarithm on a logarithmic axis
 
   Kind kind_ = Kind::kLinear;
-  double low_ = 0, high_ = 1;  // of the axis, likewise
+  double low_ = 0, high_ = 1;  // ends of the axis, in that unit
   std::vector<std::string> words_;
 };
 

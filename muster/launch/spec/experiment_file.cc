@@ -22,20 +22,20 @@ namespace {
 
 constexpr size_t kMostFileBytes = 1 << 20;
 constexpr int64_t kLeastLogBytes = 64 << 10;
-constexpr double kMostWhole = 1LL << 53;  // above it a double skips numbers
+constexpr double kMostWhole = 1LL << 53;  // larger doubles skip whole numbers
 
 constexpr std::pair<const char*, Framework> kFrameworks[] = {{"muster", Framework::kMuster},
                                                              {"tensorflow", Framework::kTensorflow},
                                                              {"pytorch", Framework::kPytorch},
                                                              {"any", Framework::kAny}};
 
-// Empty where there is none, or it is no scalar.
+// Returns the scalar's text; empty if it is missing or isn't a scalar.
 std::string ScalarAt(const YamlNode& map, std::string_view key) {
   const YamlNode* node = map.Find(key);
   return node != nullptr && node->kind == YamlKind::kScalar ? node->text : "";
 }
 
-// The map there; an empty one, of the same line, where there is none.
+// Returns the map, or an empty one with the same line if it is missing.
 YamlNode SectionAt(const YamlNode& map, std::string_view key) {
   const YamlNode* node = map.Find(key);
   return node != nullptr && node->kind == YamlKind::kMap ? *node : YamlNode{.kind = YamlKind::kMap, .line = map.line};
@@ -47,7 +47,7 @@ struct LineOfText {
   std::string path;  // "train.run", "train.run[2]"
 };
 
-// Of `train`: one text or a list of texts.
+// Reads one text or a list of texts from `train`.
 std::vector<LineOfText> TextsAt(const YamlNode& train, const std::string& key) {
   const std::string path = absl::StrCat("train.", key);
   const YamlNode* node = train.Find(key);
@@ -87,7 +87,7 @@ bool IsVariableName(const std::string& name) {
                      [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; });
 }
 
-// "/host", "/host:/path", ":ro" or ":rw" behind either.
+// Parses "/host", "/host:/path", and either followed by ":ro" or ":rw".
 VolumeSpec VolumeOf(std::string text) {
   VolumeSpec volume{.writable = absl::EndsWith(text, ":rw")};
   if (volume.writable || absl::EndsWith(text, ":ro")) text.resize(text.size() - 3);
@@ -97,7 +97,7 @@ VolumeSpec VolumeOf(std::string text) {
   return volume;
 }
 
-// Makes an ExperimentFile of a tree. What CheckKeys has found wrong is passed over here: it is reported already.
+// Makes an ExperimentFile of a tree. Skips what CheckKeys has reported as wrong.
 class ExperimentFileReader {
  public:
   explicit ExperimentFileReader(const std::string& name) : mistakes_(name) { file_.name = name; }
@@ -112,7 +112,7 @@ class ExperimentFileReader {
   void ReadTorchrun(const YamlNode& train);
   RoleSpec ReadRole(const YamlNode& distributed, const std::string& path, const std::string& role, int otherwise);
   Resources ReadResources(const YamlNode& map, const std::string& path);
-  // "muster.yml:4: train.resources"; `otherwise` where the map has none.
+  // Returns "muster.yml:4: train.resources"; `otherwise` if the map has no resources.
   std::string ResourcesPlace(const YamlNode& map, const std::string& path, const std::string& otherwise) const;
   std::string Place(int line, const std::string& path) const { return absl::StrCat(file_.name, ":", line, ": ", path); }
   void ReadCommands(const YamlNode& train);
@@ -186,7 +186,7 @@ void ExperimentFileReader::ReadFramework(const YamlNode& train) {
 
 void ExperimentFileReader::ReadVersion(const YamlNode& section) {
   std::string version = ScalarAt(section, "version");
-  // Tags of images end so, in either order.
+  // Image tags have these endings, in either order.
   while (absl::EndsWith(version, "-gpu") || absl::EndsWith(version, "-py3")) {
     file_.gpu_version = file_.gpu_version || absl::EndsWith(version, "-gpu");
     version.resize(version.size() - 4);
@@ -268,7 +268,7 @@ std::string ExperimentFileReader::ResourcesPlace(const YamlNode& map, const std:
 void ExperimentFileReader::ReadCommands(const YamlNode& train) {
   for (const LineOfText& command : TextsAt(train, "install")) {
     file_.install.push_back(command.text);
-    const auto names = TemplateNames(command.text);  // anything else in braces is the command's own
+    const auto names = TemplateNames(command.text);  // anything else in braces belongs to the command
     if (names.ok() && !names->empty())
       mistakes_.Add(
           command.line, command.path,
@@ -284,7 +284,7 @@ void ExperimentFileReader::ReadCommands(const YamlNode& train) {
 }
 
 void ExperimentFileReader::ReadParameters(const YamlNode& parameters) {
-  std::map<std::string, std::string> variables;  // and the parameters that they are of
+  std::map<std::string, std::string> variables;  // to the parameter that each belongs to
   for (size_t i = 0; i < parameters.keys.size(); ++i) {
     const std::string& name = parameters.keys[i];
     const YamlNode& node = parameters.items[i];
@@ -364,7 +364,7 @@ void ExperimentFileReader::ReadVariables(const YamlNode& train) {
       AddVariable(item.line, env->keys[i], item.text);
     } else if (const size_t equals = item.text.find('='); equals != std::string::npos) {
       const std::string name = item.text.substr(0, equals);
-      if (!IsVariableName(name)) continue;  // which CheckKeys has said
+      if (!IsVariableName(name)) continue;  // reported by CheckKeys
       if (!listed.insert(name).second) mistakes_.Add(item.line, "train.env." + name, "is there twice", "each one once");
       AddVariable(item.line, name, item.text.substr(equals + 1));
     }
@@ -373,7 +373,7 @@ void ExperimentFileReader::ReadVariables(const YamlNode& train) {
 
 void ExperimentFileReader::AddVariable(int line, const std::string& name, const std::string& value) {
   if (!IsVariableName(name))
-    return mistakes_.Add(line, "train.env", absl::StrCat(Quoted(name), " is no name of a variable"),
+    return mistakes_.Add(line, "train.env", absl::StrCat(Quoted(name), " isn't a variable name"),
                          "letters, digits and '_', beginning with no digit");
   const std::string path = absl::StrCat("train.env.", name);
   if (IsExperimentVariable(name, file_.torchrun.has_value()))
@@ -396,7 +396,7 @@ void ExperimentFileReader::ReadVolumes(const YamlNode& train) {
     const auto same = std::find_if(file_.volumes.begin(), file_.volumes.end(),
                                    [&volume](const VolumeSpec& other) { return other.path == volume.path; });
     if (same != file_.volumes.end() && !volume.path.empty())
-      mistakes_.Add(item.line, "train.volumes", absl::StrCat("two are seen as ", Quoted(volume.path)),
+      mistakes_.Add(item.line, "train.volumes", absl::StrCat("two have the path ", Quoted(volume.path)),
                     "a path of its own for each");
     file_.volumes.push_back(volume);
   }

@@ -1,5 +1,5 @@
-// The file that says what an experiment is: muster.yml, or riseml.yml as it is. docs/experiment_file.md has every key,
-// its type and default; `muster schema` prints the same as JSON schema, from the same table (schema.h) that checks
+// The file that describes an experiment: muster.yml, or riseml.yml unchanged. docs/experiment_file.md has every key
+// with its type and default; `muster schema` prints the same as JSON schema, from the same table (schema.h) that checks
 // files here. Plain values; functions are stateless and thread-safe.
 #pragma once
 
@@ -22,11 +22,11 @@ struct RoleSpec {
   int count = 0;
   Resources resources;  // defaults of train.resources already merged in
   RestartPolicy restart;
-  std::string resources_place;  // where they are said, for messages: "muster.yml:4: train.resources"; empty: nowhere
+  std::string resources_place;  // their place, for messages: "muster.yml:4: train.resources"; empty: nowhere
 };
 
-// train.tensorflow.distributed or train.muster.distributed. `worker: 3` includes the master, unless `master` is given:
-// here `workers.count` is always without it.
+// train.tensorflow.distributed or train.muster.distributed. In the file, `worker: 3` includes the master unless
+// `master` is given; here `workers.count` never includes it.
 struct DistributedSpec {
   RoleSpec master{.count = 1};
   RoleSpec workers;
@@ -41,20 +41,20 @@ struct TorchrunSpec {
 };
 
 struct VolumeSpec {
-  std::string host;  // an absolute path of the machine
-  std::string path;  // where tasks see it; the same by default
+  std::string host;  // absolute path on the machine
+  std::string path;  // where tasks see it; by default the same
   bool writable = false;
 };
 
-// One value or several: a grid has every combination of the values of its parameters.
+// One or several values: a grid has every combination of the values of its parameters.
 struct ParameterSpec {
   std::string name;                 // "learning-rate"
-  std::vector<std::string> values;  // as they go into commands and environment; at least one
-  // Of a range with real bounds: random search draws from it instead of from `values`. Logarithmic where said.
+  std::vector<std::string> values;  // as used in commands and environment; at least one
+  // A range with real bounds: random search draws from it instead of from `values`, logarithmically if so marked.
   struct Range {
     double min, max, step;
     bool logarithmic = false;
-    bool whole = false;  // numbers
+    bool whole = false;  // whole numbers only
   };
   std::optional<Range> range;
 };
@@ -63,18 +63,18 @@ struct ExperimentFile {
   std::string name;  // of the file, for messages: "muster.yml"
   std::string project;
   Framework framework = Framework::kAny;
-  std::string version;       // of the framework, without "-gpu"; empty: whatever there is
+  std::string version;       // of the framework, without "-gpu"; empty: any
   bool gpu_version = false;  // "1.2.1-gpu"
-  bool tensorboard = false;  // beside the experiment
+  bool tensorboard = false;  // runs one beside the experiment
   std::optional<DistributedSpec> distributed;
   std::optional<TorchrunSpec> torchrun;
   std::string image;
   std::vector<std::string> install;
   std::vector<std::string> run;         // with {{ name }} still in them
-  std::vector<std::string> run_places;  // of each, for messages: "muster.yml:9: train.run[2]"
-  Resources resources;                  // of the one task if neither distributed nor torchrun
-  std::string resources_place;          // likewise, as RoleSpec has it
-  RestartPolicy restart;                // of the one task
+  std::vector<std::string> run_places;  // place of each, for messages: "muster.yml:9: train.run[2]"
+  Resources resources;                  // of the only task if neither distributed nor torchrun
+  std::string resources_place;          // where the file has them, as in RoleSpec
+  RestartPolicy restart;                // of the only task
   std::vector<VolumeSpec> volumes;
   std::vector<ParameterSpec> parameters;
   int concurrency = 1;  // runs of a grid at a time
@@ -84,11 +84,11 @@ struct ExperimentFile {
   std::vector<std::string> warnings;  // lines for the user
 };
 
-// InvalidArgument whose message has a line for each mistake, all there are: "muster.yml:7: train.resources.mem: …;
-// accepted: …". `name` is the file's, for messages.
+// Returns InvalidArgument with one line for each mistake in the file: "muster.yml:7: train.resources.mem: …; accepted:
+// …". `name` is the file's, for messages.
 absl::StatusOr<ExperimentFile> ParseExperimentFile(std::string_view text, const std::string& name);
 
-// The path of the file in `folder`: muster.yml, else riseml.yml. NotFound naming both and `muster init`.
+// Returns the path of the file in `folder`: muster.yml, otherwise riseml.yml. NotFound naming both and `muster init`.
 absl::StatusOr<std::string> FindExperimentFile(const std::string& folder);
 
 }  // namespace muster

@@ -23,7 +23,7 @@ using ::testing::SizeIs;
 constexpr int64_t kMb = 1 << 20;
 constexpr int64_t kGb = 1 << 30;
 
-// As RiseML's users have it.
+// A file as RiseML's users write it.
 constexpr char kToaster[] = R"(project: ai-toaster
 train:
   framework: tensorflow
@@ -43,21 +43,21 @@ ExperimentFile Parsed(const std::string& text) {
   return file.ok() ? *file : ExperimentFile();
 }
 
-// `train` is what stands below `train:`, with `run` added.
+// Returns a file with `train` below `train:`, and `run` added.
 std::string WithTrain(const std::string& train) {
   return absl::StrCat("project: p\ntrain:\n  run: x\n  ", absl::StrReplaceAll(train, {{"\n", "\n  "}}), "\n");
 }
 
 ExperimentFile Train(const std::string& train) { return Parsed(WithTrain(train)); }
 
-// Every line that is said.
+// Returns every reported line.
 std::vector<std::string> MistakesOf(const std::string& text) {
   const auto file = ParseExperimentFile(text, "muster.yml");
   EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument) << text;
   return absl::StrSplit(std::string(file.status().message()), '\n');
 }
 
-// The only one, of what stands below `train:` from line 4 on.
+// Returns the only mistake of a file with `train` below `train:`, from line 4 on.
 std::string Mistake(const std::string& train) {
   const std::vector<std::string> mistakes = MistakesOf(WithTrain(train));
   EXPECT_THAT(mistakes, SizeIs(1)) << train;
@@ -290,7 +290,7 @@ TEST(ExperimentFileMistakes, NoKeysAtAll) {
 
 TEST(ExperimentFileMistakes, WhatIsNoYaml) {
   EXPECT_THAT(MistakesOf("project: p\ntrain:\n\trun: x\n"),
-              ElementsAre(AllOf(HasSubstr("muster.yml:3: is no YAML: "), HasSubstr("blanks, not by tabs"))));
+              ElementsAre(AllOf(HasSubstr("muster.yml:3: isn't YAML: "), HasSubstr("blanks, not by tabs"))));
   EXPECT_THAT(MistakesOf("project: p\ntrain:\n  run: {{ program }}\n"),
               ElementsAre(AllOf(HasSubstr("muster.yml:3: "), HasSubstr("must stand in quotes"))));
 }
@@ -462,7 +462,7 @@ TEST(ExperimentFileMistakes, Parameters) {
   EXPECT_THAT(Mistake("parameters: {lr: [1, ~]}"), HasSubstr("train.parameters.lr[2]: has no value"));
   EXPECT_THAT(Mistake("parameters: [lr]"), HasSubstr("train.parameters: is a list; accepted: a map from names"));
   EXPECT_THAT(Mistake("parameters: {2nd: 1}"),
-              HasSubstr("train.parameters: \"2nd\" is no name of a parameter; accepted: letters"));
+              HasSubstr("train.parameters: \"2nd\" isn't a parameter name; accepted: letters"));
   EXPECT_THAT(Mistake("parameters: {path: 1}"), HasSubstr("environment variable PATH, which means something already"));
   EXPECT_THAT(Mistake("torchrun: {}\nparameters: {rank: 1}"),
               HasSubstr("train.parameters.rank: would be the environment variable RANK, which tells torchrun's tasks"));
@@ -475,14 +475,14 @@ TEST(ExperimentFileMistakes, Templates) {
   EXPECT_THAT(MistakesOf("project: p\ntrain:\n  run: [a, 'x {{ lr']\n"),
               ElementsAre(AllOf(HasSubstr("muster.yml:3: train.run[2]: \"{{\" without \"}}\""))));
   EXPECT_THAT(MistakesOf("project: p\ntrain: {run: \"x {{ a b }}\"}\n"), ElementsAre(HasSubstr("no parameter's name")));
-  // It may come from the command line.
+  // Its value may come from the command line.
   EXPECT_THAT(Parsed("project: p\ntrain: {run: \"x {{ undefined }}\"}\n").run, ElementsAre("x {{ undefined }}"));
 }
 
 TEST(ExperimentFileMistakes, Variables) {
   EXPECT_THAT(Mistake("env: [A]"), HasSubstr("train.env[1]: is \"A\"; accepted: NAME=VALUE"));
   EXPECT_THAT(Mistake("env: [2A=1]"), HasSubstr("train.env[1]: is \"2A=1\"; accepted: NAME=VALUE"));
-  EXPECT_THAT(Mistake("env: {a-b: 1}"), HasSubstr("train.env: \"a-b\" is no name of a variable; accepted: letters"));
+  EXPECT_THAT(Mistake("env: {a-b: 1}"), HasSubstr("train.env: \"a-b\" isn't a variable name; accepted: letters"));
   EXPECT_THAT(Mistake("env: {A: [1]}"), HasSubstr("train.env.A: is a list; accepted: text"));
   EXPECT_THAT(Mistake("env: {A: }"), HasSubstr("train.env.A: has no value"));
   EXPECT_THAT(Mistake("env: A=1"), HasSubstr("train.env: is \"A=1\"; accepted: a map from names to values, or a list"));
@@ -505,7 +505,7 @@ TEST(ExperimentFileMistakes, Volumes) {
   EXPECT_THAT(Mistake("volumes: [{host: /a, writable: rw}]"),
               HasSubstr("writable: is \"rw\"; accepted: true or false"));
   EXPECT_THAT(Mistake("volumes: /a"), HasSubstr("train.volumes: is \"/a\"; accepted: a list of volumes"));
-  EXPECT_THAT(Mistake("volumes: [/a, '/b:/a']"), HasSubstr("train.volumes: two are seen as \"/a\""));
+  EXPECT_THAT(Mistake("volumes: [/a, '/b:/a']"), HasSubstr("train.volumes: two have the path \"/a\""));
 }
 
 // --- which file ---

@@ -1,4 +1,4 @@
-// Everything that is wrong with a file, collected so that its author sees all of it at once. Not thread-safe.
+// Collects all mistakes in a file, so that its author sees them at once. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ class FileMistakes {
  public:
   explicit FileMistakes(std::string file) : file_(std::move(file)) {}
 
-  // `key` in full: "train.tensorflow.distributed.worker". `what` completes it: "is \"0\"", "is missing".
+  // `key` is the full name: "train.tensorflow.distributed.worker". `what` completes it: "is \"0\"", "is missing".
   void Add(int line, std::string_view key, std::string_view what, std::string_view accepted);
   // `mistake`: its message says what is wrong and what is accepted.
   void Add(int line, std::string_view key, const absl::Status& mistake);
-  // "FILE:LINE: KEY: WHAT; accepted: ACCEPTED" for each, by line; OK if there are none.
+  // Returns "FILE:LINE: KEY: WHAT; accepted: ACCEPTED" for each mistake, by line; OK if there are none.
   [[nodiscard]] absl::Status status() const;
 
  private:

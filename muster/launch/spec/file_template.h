@@ -1,5 +1,5 @@
-// The file that `muster init` writes: what an experiment of that framework usually says, with everything else behind
-// comment signs. Pure, thread-safe.
+// The file that `muster init` writes: the usual keys for an experiment of that framework, all others commented out.
+// Pure, thread-safe.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace muster {
 
-// Valid as it is, and with any of the lines that begin with '#' and no blank behind it taken in.
+// Returns a file that is valid as it is, and with any of the lines uncommented that begin with '#' without a blank.
 std::string ExperimentFileTemplate(Framework framework, const std::string& project);
 
-// A project's name for the folder of that name: what a name may not have becomes '-'.
+// Returns a project name for a folder's name: characters that aren't allowed become '-'.
 std::string ProjectNameOf(std::string_view folder);
 
-// "tensorflow".
+// Returns "tensorflow".
 std::string_view Name(Framework framework);
 
 }  // namespace muster

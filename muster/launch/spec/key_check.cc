@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kLongestPatternText = 4096;  // std::regex recurses once a letter
+constexpr size_t kLongestPatternText = 4096;  // std::regex recurses once per character
 
 bool HasScalarForm(const YamlNode& node, const KeyForm& form) {
   switch (form.kind) {
@@ -50,7 +50,7 @@ bool HasScalarForm(const YamlNode& node, const KeyForm& form) {
   return false;
 }
 
-// "is a list", "is \"0\"".
+// Returns "is a list", "is \"0\"".
 std::string WhatItIs(const YamlNode& node) {
   switch (node.kind) {
     case YamlKind::kEmpty:
@@ -76,13 +76,13 @@ const KeyForm* FormOfKind(const std::vector<KeyForm>& forms, FormKind kind) {
 void CheckForms(const YamlNode& node, const std::vector<KeyForm>& forms, const std::string& path,
                 FileMistakes& mistakes);
 
-// "train.run"; what no key looks like in quotes, so that a message's lines are its own.
+// Returns "train.run"; quotes unusual keys, so that they can't add lines to a message.
 std::string BelowPath(const std::string& path, const std::string& key) {
   const bool plain = !key.empty() && key.size() <= 100 && std::all_of(key.begin(), key.end(), absl::ascii_isgraph);
   return absl::StrCat(path, path.empty() ? "" : ".", plain ? key : Quoted(key));
 }
 
-// Adds a mistake for each key of a map that was there before.
+// Adds a mistake for each duplicate key of a map.
 void CheckTwice(const YamlNode& node, const std::string& path, FileMistakes& mistakes) {
   std::map<std::string, int> lines;
   for (size_t i = 0; i < node.keys.size(); ++i) {
@@ -93,7 +93,7 @@ void CheckTwice(const YamlNode& node, const std::string& path, FileMistakes& mis
   }
 }
 
-// Lists and maps are looked into; anything else has one of the forms or is a mistake.
+// Checks the contents of lists and maps; any other value must match one of the forms.
 void CheckForms(const YamlNode& node, const std::vector<KeyForm>& forms, const std::string& path,
                 FileMistakes& mistakes) {
   if (node.kind == YamlKind::kScalar) {

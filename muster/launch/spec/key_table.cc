@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kMostRoleTasks = 1000;  // of a role
+constexpr int64_t kMostRoleTasks = 1000;  // per role
 constexpr char kVersionPattern[] = "^(latest|[0-9][0-9A-Za-z.+]*)(-gpu|-py3)*$";
 constexpr char kVariablePattern[] = "^[A-Za-z_][A-Za-z0-9_]*$";
 
@@ -60,14 +60,14 @@ KeyRow RestartRow(const std::string& standard, const std::string& meaning) {
   return {"restart", {SectionForm("restart", "{policy, limit, backoff}")}, standard, meaning};
 }
 
-// ps, worker, master and evaluator, where they have more to say than a count.
+// Returns the keys of ps, worker, master or evaluator when it is a map instead of a count.
 KeySection RoleKeys(const std::string& name, int64_t least, int64_t most) {
   const std::string where = absl::StrCat("distributed.", name);
   return {name,
           where,
           {{"count", {WholeForm(least, most)}, "1", "how many tasks"},
-           ResourcesRow("train.resources", "of each of them; what isn't said here is as in train.resources"),
-           RestartRow("train.restart", "of each of them; what isn't said here is as in train.restart")}};
+           ResourcesRow("train.resources", "of each of these tasks; keys left out are as in train.resources"),
+           RestartRow("train.restart", "of each of these tasks; keys left out are as in train.restart")}};
 }
 
 KeyRow RoleRow(const std::string& name, int64_t least, int64_t most, const std::string& standard,
@@ -78,7 +78,7 @@ KeyRow RoleRow(const std::string& name, int64_t least, int64_t most, const std::
 KeyRow VersionRow(const std::string& meaning) {
   return {"version",
           {PatternForm(kVersionPattern, "a version such as 2.15.0 or latest, maybe with -gpu")},
-          "whatever there is",
+          "the installed one",
           meaning};
 }
 
@@ -89,7 +89,7 @@ KeySection FileKeys() {
             {PatternForm("^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
                          "a name of letters, digits, '-', '_' and '.', at most 100, beginning with a letter or digit")},
             "required",
-            "what the experiments belong to; commands without an id mean its last one"},
+            "the project of the experiments; commands without an id mean its last one"},
            {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};
 }
 
@@ -111,7 +111,7 @@ KeySection TrainKeys() {
            {"torchrun",
             {SectionForm("torchrun", "{workers, processes, resources, restart}")},
             "",
-            "for framework: pytorch or any; tasks find each other as those that torchrun starts do"},
+            "for framework: pytorch or any; tasks find each other as under torchrun"},
            {"image",
             {TextForm()},
             "",
@@ -119,12 +119,13 @@ KeySection TrainKeys() {
            {"install",
             {TextForm(), commands},
             "",
-            "run once for the same code and version, before the first task, in order, up to the first that fails"},
+            "commands that prepare the code, run once per code and version before the first task; stops at the first "
+            "that fails"},
            {"run",
             {TextForm(), commands},
             "required",
-            "of each task, by a shell; of a list in order, up to the first that fails (a text of several lines is one "
-            "command)"},
+            "commands of each task, run by a shell in order; stops at the first that fails (a text of several lines is "
+            "one command)"},
            ResourcesRow("no limits, no GPUs", "of each task"),
            {"parameters",
             {NamesForm(kParameterNamePattern,
@@ -144,18 +145,18 @@ KeySection TrainKeys() {
                      SectionForm("volume", "{host, path, writable}")},
                     "a list of volumes")},
             "",
-            "folders of the machine that every task sees; read-only unless rw is said"},
+            "folders of the machine that every task sees; read-only unless marked :rw or writable"},
            {"output", {AbsolutePathForm()}, "below MUSTER_HOME", "root of the experiments' OUTPUT_DIRs"},
-           {"log_limit", {MemoryForm()}, "256MB", "most that is kept of one task's log"},
+           {"log_limit", {MemoryForm()}, "256MB", "the size up to which one task's log is kept"},
            RestartRow("on-failure, 3 times", "of each task")}};
 }
 
 KeySection FrameworkKeys(const std::string& name) {
   return {name,
           absl::StrCat("train.", name),
-          {VersionRow(name == "muster" ? "for images; on this machine it is this program's own"
+          {VersionRow(name == "muster" ? "only for images; this machine uses this program's own"
                                        : "installed in a virtual environment; -gpu: the build for GPUs"),
-           {"tensorboard", {TruthForm()}, "false", "one beside the experiment"},
+           {"tensorboard", {TruthForm()}, "false", "runs one beside the experiment"},
            {"distributed",
             {SectionForm("distributed", "{worker, ps, master, evaluator}")},
             "one task",
@@ -176,35 +177,36 @@ KeySection DistributedKeys() {
 }
 
 KeySection TorchrunKeys() {
-  return {
-      "torchrun",
-      "train.torchrun",
-      {{"workers", {WholeForm(1, kMostRoleTasks)}, "1", "groups of processes, what torchrun calls nodes"},
-       {"processes", {WholeForm(1, kMostRoleTasks)}, "1", "of each group"},
-       ResourcesRow("train.resources", "of each group: its processes share its GPUs, and have equal parts of the rest"),
-       RestartRow("train.restart", "of each process; what isn't said here is as in train.restart")}};
+  return {"torchrun",
+          "train.torchrun",
+          {{"workers", {WholeForm(1, kMostRoleTasks)}, "1", "groups of processes, what torchrun calls nodes"},
+           {"processes", {WholeForm(1, kMostRoleTasks)}, "1", "of each group"},
+           ResourcesRow("train.resources", "of each group: its processes share its GPUs and divide the rest equally"),
+           RestartRow("train.restart", "of each process; keys left out are as in train.restart")}};
 }
 
 KeySection ResourceKeys() {
-  return {"resources",
-          "train.resources, those of a role and of torchrun",
-          {{"cpus", {PositiveForm()}, "no limit", "of one core: 0.5 is half of one"},
-           {"mem", {MemoryForm()}, "no limit", "a task that takes more is ended, and that is said"},
-           {"gpus", {WholeForm(0, 64)}, "0", "that it sees, of those that are free"}}};
+  return {
+      "resources",
+      "train.resources, those of a role and of torchrun",
+      {{"cpus", {PositiveForm()}, "no limit", "cores that a task may use: 0.5 is half of one"},
+       {"mem", {MemoryForm()}, "no limit", "memory of a task; one that uses more is killed, with that as the reason"},
+       {"gpus", {WholeForm(0, 64)}, "0", "GPUs that a task sees, out of the free ones"}}};
 }
 
 KeySection RestartKeys() {
-  return {"restart",
-          "train.restart, those of a role and of torchrun",
-          {{"policy",
-            {WordForm({"never", "on-failure", "always"})},
-            "on-failure",
-            "on-failure: when a signal ended it, or an exit code that says that trying again may help"},
-           {"limit", {WholeForm(0, 1'000'000)}, "3", "restarts at most"},
-           {"backoff",
-            {SecondsForm()},
-            "250ms",
-            "before the second restart in a row; doubles from one to the next, up to 10s; a longer one stays"}}};
+  return {
+      "restart",
+      "train.restart, those of a role and of torchrun",
+      {{"policy",
+        {WordForm({"never", "on-failure", "always"})},
+        "on-failure",
+        "on-failure: after a signal, or an exit code that says that a retry may help"},
+       {"limit", {WholeForm(0, 1'000'000)}, "3", "restarts at most"},
+       {"backoff",
+        {SecondsForm()},
+        "250ms",
+        "pause before the second restart in a row; doubles with each, up to 10s; a value above 10s stays as it is"}}};
 }
 
 KeySection RangeKeys() {
@@ -215,7 +217,7 @@ KeySection RangeKeys() {
            {"step",
             {PositiveForm()},
             "10 if logarithmic",
-            "from one value to the next; needed unless logarithmic, and then a factor above 1"},
+            "difference between values; required unless logarithmic, where it is a factor above 1"},
            {"logarithmic", {TruthForm()}, "false", "each value is step times the one before; random values likewise"}}};
 }
 
@@ -270,7 +272,7 @@ const KeySection& ExperimentKeySection(std::string_view name) {
   const std::vector<KeySection>& table = ExperimentKeys();
   const auto found =
       std::find_if(table.begin(), table.end(), [name](const KeySection& section) { return section.name == name; });
-  MUSTER_CHECK(found != table.end());  // the table's own
+  MUSTER_CHECK(found != table.end());  // names come from this table
   return *found;
 }
 

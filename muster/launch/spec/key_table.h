@@ -1,6 +1,6 @@
-// The keys of an experiment file, as data: what each may be, its default and its meaning. key_check.h checks files by
+// The keys of an experiment file as data: what each accepts, its default and its meaning. key_check.h checks files with
 // it, schema.h prints it as JSON schema, and docs/experiment_file.md lists it (key_table_test.cc compares). Rules that
-// concern several keys, such as which section goes with which framework, are in experiment_file.cc. Constant,
+// concern several keys, such as which section belongs to which framework, are in experiment_file.cc. Constant,
 // thread-safe.
 #pragma once
 
@@ -22,18 +22,18 @@ enum class FormKind {
   kTruth,     // true, false; also yes, no, on, off
   kMemory,    // ParseMemory
   kDuration,  // "250ms", "2s"; a bare number is seconds
-  kList,      // of `of`, at least one
-  kNames,     // a map from names, which match `pattern`, to `of`
+  kList,      // a list of `of`, at least one
+  kNames,     // a map from names that match `pattern` to `of`
   kSection,   // a map with the keys of `section`
 };
 
 // One of the forms that a value may have.
 struct KeyForm {
   FormKind kind = FormKind::kText;
-  std::string text;  // as messages and the page say it: "a whole number from 1 to 1000"
+  std::string text;  // its text in messages and the page: "a whole number from 1 to 1000"
   int64_t least = 0, most = 0;
   std::vector<std::string> words;
-  std::string pattern;  // ECMAScript, searched for
+  std::string pattern;  // ECMAScript; may match anywhere
   std::string section;
   std::vector<KeyForm> of;
 };
@@ -41,15 +41,15 @@ struct KeyForm {
 struct KeyRow {
   std::string name;
   std::vector<KeyForm> forms;
-  std::string standard;  // the default, as the page has it; "required" for what must be there
+  std::string standard;  // the default, as in the page; "required" if it must be given
   std::string meaning;
 
   bool required() const { return standard == "required"; }
-  // What is accepted: its forms' texts.
+  // Returns what is accepted: the forms' texts.
   std::string Accepted() const;
 };
 
-// The keys that stand together in a map. The first of the table is the file itself.
+// The keys of one map. The first section of the table is the file itself.
 struct KeySection {
   std::string name;   // "distributed"
   std::string where;  // "train.tensorflow.distributed, train.muster.distributed"
@@ -61,10 +61,10 @@ struct KeySection {
 inline constexpr char kFileSection[] = "file";
 
 const std::vector<KeySection>& ExperimentKeys();
-// Of the table; the name must be there.
+// Returns a section of the table; the name must exist.
 const KeySection& ExperimentKeySection(std::string_view name);
 
-// "a, b or c".
+// Returns "a, b or c".
 std::string AcceptedText(const std::vector<KeyForm>& forms);
 
 }  // namespace muster

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-// Every form of the table, those within others included.
+// Returns all forms, also those nested in others.
 std::vector<KeyForm> AllForms(const std::vector<KeyForm>& forms) {
   std::vector<KeyForm> all;
   for (const KeyForm& form : forms) {
@@ -27,7 +27,7 @@ std::vector<KeyForm> AllForms(const std::vector<KeyForm>& forms) {
   return all;
 }
 
-// A section as the page has it.
+// Returns the lines of a section as in the page.
 std::vector<std::string> PageLines(const KeySection& section) {
   std::vector<std::string> lines = {absl::StrCat("### ", section.where), "", "| key | accepted | default | meaning |",
                                     "|---|---|---|---|"};

@@ -28,15 +28,15 @@ constexpr size_t kLongestParameterName = 100;
 constexpr char kParameterNameRule[] =
     "letters, digits, '-' and '_', at most 100, beginning with a letter, as learning-rate";
 
-// What `muster train` says to each task.
+// Variables that `muster train` sets for each task.
 constexpr absl::string_view kExperimentVariables[] = {"OUTPUT_DIR",    "EXPERIMENT_ID",     "JOB_NAME",
                                                       "PROJECT",       "TF_CONFIG",         "MUSTER_JOB_TOKEN",
                                                       "MUSTER_RUN_ID", "MUSTER_STATUS_PORT"};
-// With torchrun.
+// Variables that it also sets with torchrun.
 constexpr absl::string_view kTorchrunVariables[] = {
     "RANK",        "LOCAL_RANK",  "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK",     "GROUP_WORLD_SIZE",
     "MASTER_ADDR", "MASTER_PORT", "ROLE_NAME",  "ROLE_RANK",        "ROLE_WORLD_SIZE"};
-// What shells, the loader, Python and CUDA read.
+// Variables that shells, the loader, Python and CUDA read.
 constexpr absl::string_view kSystemVariables[] = {
     "PATH",       "HOME",       "USER",       "LOGNAME",     "SHELL",
     "PWD",        "IFS",        "TMPDIR",     "BASH_ENV",    "LD_LIBRARY_PATH",
@@ -62,8 +62,8 @@ absl::Status CheckRange(const ParameterSpec::Range& range) {
   return absl::OkStatus();
 }
 
-// As few digits as say `value` to within `tolerance`, without an exponent where people write none: 0.3 for
-// 0.30000000000000004.
+// Prints `value` to within `tolerance` with as few digits as possible, and without an exponent if people would write
+// none: 0.3 for 0.30000000000000004.
 std::string ShortNumber(double value, double tolerance) {
   const double size = std::abs(value);
   if (size <= tolerance) return "0";
@@ -77,7 +77,7 @@ std::string ShortNumber(double value, double tolerance) {
   return text;
 }
 
-// Rounds to six digits: enough for a search, and few enough that the last bits of a machine's log and exp don't show.
+// Rounds to six digits: enough for a search, and few enough to hide differences between machines' log and exp.
 std::string DrawnNumber(const ParameterSpec::Range& range, double value) {
   double rounded = value;
   const bool read = absl::SimpleAtod(absl::StrFormat("%.6g", value), &rounded);
@@ -95,7 +95,7 @@ std::string DrawnValue(const ParameterSpec& parameter, SplitMix64& random) {
   return DrawnNumber(range, std::exp(std::log(range.min) + (std::log(range.max) - std::log(range.min)) * share));
 }
 
-// How many combinations there are; nothing if more than can be listed, or endlessly many.
+// Returns the number of combinations; nullopt if there are more than can be listed, or infinitely many.
 std::optional<int> CombinationsOf(const std::vector<ParameterSpec>& parameters) {
   size_t count = 1;
   for (const ParameterSpec& parameter : parameters) {
@@ -106,7 +106,7 @@ std::optional<int> CombinationsOf(const std::vector<ParameterSpec>& parameters) 
   return static_cast<int>(count);
 }
 
-// A piece of a command: text, and the parameter whose value comes behind it (empty at the end).
+// A piece of a command: text, and the parameter whose value follows it (empty at the end).
 struct TemplatePiece {
   std::string text, name;
 };
@@ -184,7 +184,7 @@ absl::Status ValidateParameterName(std::string_view name) {
                      });
   if (!plain)
     return absl::InvalidArgumentError(
-        absl::StrCat(Quoted(name), " is no name of a parameter; accepted: ", kParameterNameRule));
+        absl::StrCat(Quoted(name), " isn't a parameter name; accepted: ", kParameterNameRule));
   const std::string variable = EnvironmentNameOf(name);
   if (IsExperimentVariable(variable, false) || IsOneOf(kSystemVariables, variable) ||
       absl::StartsWith(variable, "MUSTER_"))
@@ -222,7 +222,7 @@ absl::StatusOr<std::vector<std::string>> ValuesOfRange(const ParameterSpec::Rang
   RETURN_IF_ERROR(CheckRange(range));
   const double steps = range.logarithmic ? (std::log(range.max) - std::log(range.min)) / std::log(range.step)
                                          : (range.max - range.min) / range.step;
-  // The last value may fall on max but for rounding.
+  // Tolerates rounding errors, so that a last value that should fall on max is included.
   const double last = std::floor(steps + 1e-9 * std::max(1.0, steps));
   if (!(last < kMostRuns))
     return RangeMistake(range, absl::StrCat("more than ", kMostRuns, " values; accepted: a larger step"));
@@ -257,15 +257,15 @@ absl::StatusOr<std::vector<ParameterValues>> RandomCombinations(const std::vecto
     return absl::InvalidArgumentError(absl::StrCat(count, " random runs; accepted are 1 to ", kMostRuns));
   SplitMix64 random(seed);
   if (CombinationsOf(parameters)) {
-    // Cards from a shuffled pack.
+    // Draws without replacement, like cards from a shuffled deck.
     ASSIGN_OR_RETURN(std::vector<ParameterValues> pack, AllCombinations(parameters));
     const size_t drawn = std::min(pack.size(), static_cast<size_t>(count));
     for (size_t i = 0; i < drawn; ++i) std::swap(pack[i], pack[i + random.Below(pack.size() - i)]);
     pack.resize(drawn);
     return pack;
   }
-  // There are more than can be asked for, or endlessly many, unless bounds are so near that six digits don't tell them
-  // apart: hence the limit.
+  // More combinations exist than may be asked for, or infinitely many, unless the bounds are so close that six digits
+  // can't tell them apart; hence the limit on tries.
   std::vector<ParameterValues> runs;
   std::set<ParameterValues> seen;
   for (int tries = 0; tries < 100 * count && static_cast<int>(runs.size()) < count; ++tries) {

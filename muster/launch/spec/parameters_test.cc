@@ -146,7 +146,7 @@ TEST(RandomCombinations, AreTheSameForASeed) {
   EXPECT_THAT(*runs, SizeIs(20));
   EXPECT_EQ(*runs, RandomCombinations(parameters, 20, 7).value());
   EXPECT_NE(*runs, RandomCombinations(parameters, 20, 8).value());
-  // More of them begin with the same ones.
+  // A larger count begins with the same runs.
   const auto more = RandomCombinations(parameters, 30, 7).value();
   EXPECT_TRUE(std::equal(runs->begin(), runs->end(), more.begin()));
 }
@@ -200,7 +200,7 @@ TEST(RandomCombinations, NoneComesTwice) {
   const auto runs = RandomCombinations(parameters, 9, 1).value();
   EXPECT_THAT(runs, SizeIs(9));
   EXPECT_THAT(std::set<ParameterValues>(runs.begin(), runs.end()), SizeIs(9));
-  // There are 12, and no more.
+  // Only 12 combinations exist.
   const auto all = RandomCombinations(parameters, 100, 1).value();
   EXPECT_THAT(all, SizeIs(12));
   EXPECT_THAT(std::set<ParameterValues>(all.begin(), all.end()), SizeIs(12));
@@ -274,7 +274,7 @@ TEST(FillTemplate, QuotesWhatAShellWouldTakeApart) {
   EXPECT_EQ(filled("it's"), "'it'\\''s'");
   EXPECT_EQ(filled(""), "''");
   EXPECT_EQ(filled("~"), "'~'");
-  EXPECT_EQ(filled("{{ y }}"), "'{{ y }}'");  // a value is no template
+  EXPECT_EQ(filled("{{ y }}"), "'{{ y }}'");  // a value isn't filled in itself
 }
 
 TEST(FillTemplate, NamesWhatIsMissing) {

@@ -1,12 +1,12 @@
-// The keys of an experiment file as a table: what checks a file, what `muster schema` prints and what the page
-// docs/experiment_file.md lists. Constant, thread-safe.
+// Prints the table of the experiment file's keys, which checks files and fills docs/experiment_file.md, as JSON schema.
+// Constant, thread-safe.
 #pragma once
 
 #include <string>
 
 namespace muster {
 
-// JSON schema, draft 2020-12, indented.
+// Returns JSON schema, draft 2020-12, indented.
 std::string ExperimentFileJsonSchema();
 
 }  // namespace muster

@@ -22,7 +22,7 @@ namespace {
 using ::testing::Contains;
 using Json = nlohmann::json;
 
-// What a validator makes of the YAML.
+// Returns what a validator sees of the YAML.
 Json JsonOf(const YamlNode& node) {
   switch (node.kind) {
     case YamlKind::kEmpty:
@@ -52,7 +52,7 @@ bool HasType(const Json& value, const std::string& type) {
          (type == "integer" && value.is_number_integer()) || (type == "boolean" && value.is_boolean());
 }
 
-// As much of a validator as the schema has words; a word that it doesn't know is a failure.
+// A validator for the keywords that this schema uses; an unknown keyword is a failure.
 class Validator {
  public:
   explicit Validator(const Json& root) : root_(root) {}
@@ -155,7 +155,7 @@ TEST(ExperimentFileJsonSchema, AcceptsTheFilesOfInit) {
     EXPECT_TRUE(SchemaAccepts(ExperimentFileTemplate(framework, "p"))) << Name(framework);
 }
 
-// What the schema and the checking of files say alike.
+// The schema and the file checker must agree on these.
 TEST(ExperimentFileJsonSchema, AcceptsWhatFilesMaySay) {
   for (const char* train :
        {"install: [a, b]", "framework: muster", "env: {A: 1}", "env: [A=1]", "concurrency: 3", "log_limit: 10MB",

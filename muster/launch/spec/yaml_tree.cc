@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kDeepestYaml = 64;
 constexpr int kMostYamlValues = 100'000;
-// The library takes the end of the text for a closing quote if a line ends there; a comment ends no line.
+// The library takes the end of the text for a closing quote if a line ends there, but a comment doesn't end a line.
 constexpr char kUnclosedQuotesShow[] = "\n#";
 constexpr char kTemplateAdvice[] = "; a value that begins with {{ must stand in quotes: \"{{ name }} …\"";
 
@@ -33,9 +33,9 @@ absl::Status YamlMistake(const std::string& name, int line, absl::string_view wh
 
 int YamlLine(const YAML::Mark& mark, int otherwise) { return mark.is_null() ? otherwise : mark.line + 1; }
 
-// Builds the tree from what the parser tells. (The library's own, behind YAML::LoadAll, takes no keys twice for what
-// they are, and never ends where a text begins with a comma.) Aliases are written out, which is why size and depth are
-// bounded. What is refused here is in status(); an exception gets it past the parser.
+// Builds the tree from the parser's events. (The library's own builder, behind YAML::LoadAll, misses duplicate keys,
+// and never ends for a text that begins with a comma.) Size and depth are bounded because aliases are expanded.
+// status() has the reason for a refusal; an exception stops the parser.
 class YamlTreeBuilder : public YAML::EventHandler {
  public:
   explicit YamlTreeBuilder(const std::string& name) : name_(name) {}
@@ -54,7 +54,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto meant = anchored_.find(anchor);
     const int line = NodeAt(mark).line;
-    if (meant == anchored_.end()) Refuse("is an alias of what it stands in");
+    if (meant == anchored_.end()) Refuse("is an alias of a value that contains it");
     YamlNode node = meant->second.node;
     node.line = line;
     Add(std::move(node), YAML::NullAnchor, meant->second.values);
@@ -71,16 +71,16 @@ class YamlTreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { Close(); }
 
   const YamlNode& root() const { return root_; }
-  int line() const { return line_; }  // of what came last
+  int line() const { return line_; }  // of the last event
   const absl::Status& status() const { return status_; }
 
  private:
-  // A list or map whose end hasn't come.
+  // A list or map whose end hasn't come yet.
   struct Unfinished {
     YamlNode node;
     YAML::anchor_t anchor = YAML::NullAnchor;
     int values_before = 0;
-    std::optional<std::string> key;  // of a map, whose value comes next
+    std::optional<std::string> key;  // of a map, if its value comes next
     int key_line = 0;
   };
   struct Anchored {
@@ -113,7 +113,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
     Add(std::move(finished.node), finished.anchor, values);
   }
 
-  // `values`: how many it is, with all in it.
+  // `values`: the number of values in the node, itself included.
   void Add(YamlNode node, YAML::anchor_t anchor, int values) {
     values_ += values;
     if (values_ > kMostYamlValues)
@@ -144,27 +144,27 @@ class YamlTreeBuilder : public YAML::EventHandler {
   YamlNode root_;
   int line_ = 1;
   int values_ = 0;
-  std::vector<Unfinished> unfinished_;  // from the outermost
+  std::vector<Unfinished> unfinished_;  // outermost first
   std::map<YAML::anchor_t, Anchored> anchored_;
 };
 
-// What the library found wrong, with the advice that its most frequent reason here calls for.
+// Reports what the library found wrong, with advice for the most frequent reason.
 absl::Status YamlSyntaxMistake(const std::string& name, std::string_view text, const YAML::Exception& exception) {
   const std::vector<std::string> lines = absl::StrSplit(AbslView(text), '\n');
   const int line = std::min(YamlLine(exception.mark, 1), static_cast<int>(lines.size()));
   if (exception.msg == YAML::ErrorMsg::EOF_IN_SCALAR)
-    return YamlMistake(name, line, "is no YAML: a quote that begins in this line or above it is never closed");
+    return YamlMistake(name, line, "isn't YAML: a quote that begins in this line or above it is never closed");
   bool has_template = false;
-  for (int i : {line - 1, line - 2})  // the mark is where it noticed
+  for (int i : {line - 1, line - 2})  // the parser notices at the mark, maybe a line later
     if (i >= 0 && i < static_cast<int>(lines.size()))
       has_template = has_template || absl::StrContains(lines[i], ": {{") || absl::StrContains(lines[i], "- {{");
   const bool has_colon = exception.msg == YAML::ErrorMsg::MAP_VALUE;
   const size_t text_at = lines[line - 1].find_first_not_of(" \t");
   const bool has_tab = absl::StrContains(lines[line - 1].substr(0, text_at), '\t');
   return YamlMistake(name, line,
-                     absl::StrCat("is no YAML: ", exception.msg, has_template ? kTemplateAdvice : "",
-                                  has_colon ? "; text with ': ' in it is put between quotes" : "",
-                                  has_tab ? "; lines are indented by blanks, not by tabs" : ""));
+                     absl::StrCat("isn't YAML: ", exception.msg, has_template ? kTemplateAdvice : "",
+                                  has_colon ? "; put text with ': ' in it between quotes" : "",
+                                  has_tab ? "; indent lines by blanks, not by tabs" : ""));
 }
 
 }  // namespace
@@ -178,7 +178,7 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& nam
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
     const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n');
-    return YamlMistake(name, static_cast<int>(lines) + 1, "is no text: it holds a zero byte");
+    return YamlMistake(name, static_cast<int>(lines) + 1, "isn't text: it contains a zero byte");
   }
   std::istringstream stream(absl::StrCat(AbslView(text), kUnclosedQuotesShow));
   YamlTreeBuilder tree(name);
@@ -187,7 +187,8 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& nam
     YAML::Parser parser(stream);
     parser.HandleNextDocument(tree);
     if (parser.HandleNextDocument(rest))
-      return YamlMistake(name, rest.line(), "is behind the end: a second document, or a comma or bracket too many");
+      return YamlMistake(name, rest.line(),
+                         "is after the end of the document: a second document, or a comma or bracket too many");
     return tree.root();
   } catch (const YAML::Exception& exception) {
     for (const YamlTreeBuilder* builder : {&tree, &rest}) RETURN_IF_ERROR(builder->status());

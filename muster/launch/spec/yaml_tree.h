@@ -1,5 +1,5 @@
-// A YAML text as a tree of plain values that know their lines, and keep what a checker must see: which scalars were
-// quoted, numbers as they were written, keys that are there twice. Stateless, thread-safe.
+// A YAML text as a tree of plain values that know their lines. Keeps what a checker needs: which scalars were quoted,
+// numbers as written, duplicate keys. Stateless, thread-safe.
 #pragma once
 
 #include <string>
@@ -19,19 +19,18 @@ enum class YamlKind {
 
 struct YamlNode {
   YamlKind kind = YamlKind::kEmpty;
-  int line = 1;                   // from 1: of its key, or of itself in a list
+  int line = 1;                   // from 1: the line of its key, or its own in a list
   std::string text;               // of a scalar, as written: "0.10" stays "0.10"
-  bool quoted = false;            // so, or as a block (|, >): text, whatever it looks like
+  bool quoted = false;            // quoted or a block (|, >): always text
   std::vector<std::string> keys;  // of a map, one for each of `items`, in order
   std::vector<YamlNode> items;    // of a list or map
 
-  // Of a map: the first with that key; null if there is none, or this is no map.
+  // Returns the first item of a map with that key; null if there is none or this isn't a map.
   const YamlNode* Find(std::string_view key) const;
 };
 
-// One document; an empty text is an empty node. InvalidArgument, "NAME:LINE: …": what is no YAML, several documents, a
-// key that is no scalar, what is nested deeper than 64 or is larger than 100,000 values once its aliases are written
-// out.
+// Parses one document; an empty text is an empty node. InvalidArgument, "NAME:LINE: …": not YAML, several documents, a
+// key that isn't a scalar, nesting deeper than 64, or more than 100,000 values with aliases expanded.
 absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& name);
 
 }  // namespace muster

@@ -78,11 +78,11 @@ TEST(YamlTree, EmptyTextIsAnEmptyNode) {
 TEST(YamlTree, SaysWhereTheSyntaxIsWrong) {
   EXPECT_THAT(Mistake("a: 1\nb: [1, 2\nc: 3\n"), StartsWith("f.yml:"));
   for (const char* text : {"a: 1\nb: \"never closed\n", "a: 1\nb: \"never closed", "a: 1\nb: 'x\nc: 1\n"})
-    EXPECT_THAT(Mistake(text), AllOf(StartsWith("f.yml:"), HasSubstr("is no YAML: a quote that begins")));
-  EXPECT_THAT(Mistake("run: echo a: b\n"), AllOf(StartsWith("f.yml:1: is no YAML: "), HasSubstr("between quotes")));
-  EXPECT_THAT(Mistake("a: 1\n\tb: 2\n"), StartsWith("f.yml:2: is no YAML: "));
-  EXPECT_THAT(Mistake("a: 1\n  b: 2\n"), StartsWith("f.yml:2: is no YAML: "));
-  EXPECT_THAT(Mistake("a: *nobody\n"), StartsWith("f.yml:1: is no YAML: "));
+    EXPECT_THAT(Mistake(text), AllOf(StartsWith("f.yml:"), HasSubstr("isn't YAML: a quote that begins")));
+  EXPECT_THAT(Mistake("run: echo a: b\n"), AllOf(StartsWith("f.yml:1: isn't YAML: "), HasSubstr("between quotes")));
+  EXPECT_THAT(Mistake("a: 1\n\tb: 2\n"), StartsWith("f.yml:2: isn't YAML: "));
+  EXPECT_THAT(Mistake("a: 1\n  b: 2\n"), StartsWith("f.yml:2: isn't YAML: "));
+  EXPECT_THAT(Mistake("a: *nobody\n"), StartsWith("f.yml:1: isn't YAML: "));
 }
 
 TEST(YamlTree, AdvisesQuotesForTemplatesAtTheBeginning) {
@@ -98,7 +98,7 @@ TEST(YamlTree, RefusesWhatCouldFillTheMemory) {
     absl::StrAppend(&bomb, "]\n");
   }
   EXPECT_THAT(Mistake(bomb), HasSubstr("more than 100000 values"));
-  EXPECT_THAT(Mistake("a: &a [*a]\n"), HasSubstr("an alias of what it stands in"));
+  EXPECT_THAT(Mistake("a: &a [*a]\n"), HasSubstr("an alias of a value that contains it"));
   EXPECT_THAT(Mistake("a: " + std::string(100, '[') + std::string(100, ']')), HasSubstr("nested more than 64 deep"));
   EXPECT_THAT(Mistake("a: " + std::string(100'000, '[')), StartsWith("f.yml:1: "));
 }
@@ -109,9 +109,9 @@ TEST(YamlTree, EndsWhateverComesFirstOrLast) {
 }
 
 TEST(YamlTree, RefusesOtherThings) {
-  EXPECT_THAT(Mistake("a: 1\n---\nb: 2\n"), StartsWith("f.yml:3: is behind the end: a second document"));
+  EXPECT_THAT(Mistake("a: 1\n---\nb: 2\n"), StartsWith("f.yml:3: is after the end of the document: a second document"));
   EXPECT_THAT(Mistake("a: 1\n[x]: 2\n"), StartsWith("f.yml:2: a key must be a word"));
-  EXPECT_THAT(Mistake(std::string("a: 1\nb: \0\n", 10)), StartsWith("f.yml:2: is no text"));
+  EXPECT_THAT(Mistake(std::string("a: 1\nb: \0\n", 10)), StartsWith("f.yml:2: isn't text"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A process that runs beside the tasks of a run until they have ended, and without which they go on: TensorBoard.
-// Used by the thread that runs the loop.
+// A process that runs beside the tasks of a run until they have ended, such as TensorBoard. The tasks go on without it
+// if it fails. Used by the thread that runs the loop.
 #pragma once
 
 #include <functional>
@@ -14,18 +14,18 @@ namespace muster {
 
 class Companion {
  public:
-  // `process`: nothing, and there is none. Borrows the backend, which must outlive it.
-  // `say` takes lines for the user.
+  // `process`: nullopt if there is no companion. Borrows the backend, which must outlive it. `say` takes lines for the
+  // user.
   Companion(std::optional<ProcessSpec> process, Backend& backend, std::function<void(const std::string&)> say)
       : process_(std::move(process)), backend_(backend), say_(std::move(say)) {}
 
-  // Whether `task` is it.
+  // Returns whether `task` is the companion.
   bool Is(const TaskId& task) const { return process_.has_value() && process_->task == task; }
-  // That it can't be started is only said.
+  // Starts it. A failure is only reported to the user.
   void Launch();
-  // It has ended. `early`: before the tasks, which is said.
+  // Must be called when it has ended. `early`: it ended before the tasks, which is reported to the user.
   void OnExit(const ExitStatus& status, bool early);
-  // Asks it to end, so that it takes those with it that it has started, and waits a moment for that.
+  // Asks it to end, so that it can end the processes that it has started, and waits briefly for that.
   void End(FdLoop& loop);
 
  private:

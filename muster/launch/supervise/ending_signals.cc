@@ -16,7 +16,7 @@ EndingSignals::EndingSignals() {
   sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
   sigprocmask(SIG_BLOCK, &set, &mask_before_);
-  pipe_before_ = signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error of write
+  pipe_before_ = signal(SIGPIPE, SIG_IGN);  // write returns an error once the reader has gone
   fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

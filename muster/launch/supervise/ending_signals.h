@@ -1,5 +1,5 @@
-// The signals that end a run, as a descriptor that an FdLoop can wait for. Restores what was before when destroyed; who
-// is forked meanwhile has them blocked. Used by the process's only thread.
+// The signals that end a run, as a descriptor that an FdLoop can wait for. The destructor restores the previous signal
+// handling. Processes forked meanwhile have the signals blocked. Used by the process's only thread.
 #pragma once
 
 #include <signal.h>
@@ -10,15 +10,15 @@ namespace muster {
 
 class EndingSignals {
  public:
-  // SIGINT, SIGTERM, and SIGHUP unless it is ignored: nohup, and a supervisor without a terminal, want it so.
+  // Takes SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under nohup or in a supervisor without a terminal.
   EndingSignals();
   ~EndingSignals();
   EndingSignals(const EndingSignals&) = delete;
   EndingSignals& operator=(const EndingSignals&) = delete;
 
-  // Readable when there is one.
+  // Readable when a signal has arrived.
   int fd() const { return fd_; }
-  // How many interrupts there were since the last time; echoes of one are one.
+  // Returns the number of interrupts since the last call. A signal and its echo (SignalEcho) count as one.
   int Take();
 
  private:

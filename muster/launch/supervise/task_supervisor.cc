@@ -11,10 +11,10 @@ namespace {
 
 bool IsServer(const TaskId& task) { return task.job == kPsJob; }
 
-// Who has to have ended well for a run of experiments to have succeeded.
+// Returns whether a run of experiments needs this task to end well in order to succeed.
 bool IsTrainer(const TaskId& task) { return !IsServer(task) && task.job != kEvaluatorJob; }
 
-// Before another restart. A policy's own, if that is longer.
+// Longest pause before a restart, unless the policy's own is longer.
 constexpr absl::Duration kLongestPause = absl::Seconds(10);
 
 }  // namespace
@@ -95,7 +95,7 @@ void TaskSupervisor::Restart(const TaskId& task) {
   OnExit(task, {.code = 1});
 }
 
-// The run is over: who waits to be started again isn't.
+// The run is over: tasks that wait for a restart don't get it.
 void TaskSupervisor::DropRestarts() {
   const std::map<TaskId, absl::Time> dropped = std::exchange(restarts_due_, {});
   for (const auto& [task, due] : dropped) {
@@ -175,7 +175,7 @@ void TaskSupervisor::ReportFailure(const TaskId& task, const ExitStatus& status)
   const bool fatal = phase_ == Phase::kTraining && IsServer(task);
   report_(absl::StrCat(
       HowItEnded(task, status),
-      fatal ? ": training can't go on without it, the others will find out (Ctrl-C ends them)" : "; the others go on"));
+      fatal ? ": training can't go on without it; the others will notice (Ctrl-C ends them)" : "; the others go on"));
 }
 
 void TaskSupervisor::OnInterrupt() {
@@ -222,11 +222,11 @@ void TaskSupervisor::BeginEnding(absl::Duration grace) {
   AskServersToEnd();
 }
 
-// When everybody has trained to the end, the ps know, and end by themselves. But of one who died before it had joined
-// they know nothing, and would wait for it.
+// The ps end automatically once they know that all workers are done. But of a worker that died before it joined they
+// know nothing, and would wait for it.
 void TaskSupervisor::EndServersOfTheLost() {
   if (!first_failure_.has_value() || running_.empty() || !restarts_due_.empty() || !OnlyServersRun()) return;
-  report_(absl::StrCat("nobody is left who trains: ending ", NamesOf(running_)));
+  report_(absl::StrCat("no trainer is left: ending ", NamesOf(running_)));
   BeginEnding(options_.stop_grace);
 }
 

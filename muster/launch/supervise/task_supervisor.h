@@ -1,29 +1,30 @@
 // Decides what follows when a task of a run ends, when Ctrl-C is pressed and when time has passed. A state machine: it
-// is told what happened, and ends processes through the Backend; it doesn't wait, so tests move its clock by hand. Not
+// is told what happened, and ends processes through the Backend. It never waits, so tests move its clock by hand. Not
 // thread-safe.
 //
-//   a task ends, and its policy says     it is started again, up to its limit; the others wait for it, or go on without
-//   "again"                              it
-//   Ctrl-C                               all are ended; again: killed
+//   a task ends, and its policy says     the task is restarted, up to its limit; the others wait for it, or go on
+//   "restart"                            without it
+//   Ctrl-C                               all tasks are ended; a second one kills them
 //
 // With EndRule::kChiefDecides (`muster run`):
 //
 //   a worker or the evaluator fails      it is reported, the others go on (asynchronous training survives a worker)
-//   a ps fails                           it is reported; the others find out for themselves
+//   a ps fails                           it is reported; the others notice for themselves
 //   the chief fails                      the others are ended
-//   the chief ends well                  the others have `stop_grace` to end by themselves, then they are ended; at
-//                                        once if they are ps alone and another task has failed, as no ps is told so
+//   the chief ends well                  the others have `stop_grace` to end by themselves, then they are ended. They
+//                                        are ended at once if only ps are left and another task has failed, because
+//                                        nobody tells a ps about that
 //
 // With EndRule::kAllDecide (experiments):
 //
 //   any task fails                       the others are ended
-//   chief and workers have ended well    the run has succeeded, and nobody is started again. The evaluator has
+//   chief and workers have ended well    the run has succeeded, and no task is restarted. The evaluator has
 //                                        `stop_grace` to end by itself, the ps `server_grace` once they are alone; then
-//                                        they are ended, which is a good end for them: programs that never return from
-//                                        server.join() know no other
+//                                        they are ended. That counts as a good end for them, because programs that
+//                                        never return from server.join() have no other
 //
-// Ended means: asked first (SIGTERM), parameter servers only when nobody is left who may need them, for a last
-// checkpoint say; and killed when their time is over.
+// To end a task is to ask it first (SIGTERM) and to kill it when its time is over. Parameter servers are asked only
+// when no task is left that may need them, for a last checkpoint say.
 #pragma once
 
 #include <functional>
@@ -42,37 +43,38 @@ namespace muster {
 
 enum class EndRule { kChiefDecides, kAllDecide };
 
-// What becomes of a task, as the states of docs/experiments.md have it.
+// What becomes of a task, in the terms of the states in docs/experiments.md.
 enum class TaskChange {
-  kStarting,  // it has ended and is to be started again, at once or after a pause
-  kRunning,   // its process is there again
-  kFinished,  // ended well by itself; or was ended after the run had succeeded
-  kFailed,    // ended by itself, not well, and isn't started again
-  kKilled,    // was ended, or isn't started again because the run is over
+  kStarting,  // it has ended and will be restarted, at once or after a pause
+  kRunning,   // its process runs again
+  kFinished,  // ended well by itself, or was ended after the run had succeeded
+  kFailed,    // ended by itself, not well, and isn't restarted
+  kKilled,    // was ended, or isn't restarted because the run is over
 };
 
 struct TaskSupervisorOptions {
-  // Whose exit code is the run's; with kChiefDecides its end decides.
+  // The task whose exit code is the run's. With kChiefDecides, its end also ends the run.
   TaskId chief;
   EndRule rule = EndRule::kChiefDecides;
-  // How long the others may go on after the chief has ended well (the evaluator after the run has succeeded); and,
-  // after Ctrl-C or a failure that ends the run, how long they have from being asked to being killed.
+  // How long the others may go on after the chief has ended well (the evaluator: after the run has succeeded). After
+  // Ctrl-C or a failure that ends the run, it is the time between asking a task to end and killing it.
   absl::Duration stop_grace = absl::Seconds(30);
-  // From being asked to being killed for those that have used up that time already.
+  // The time between asking and killing for tasks that have used up `stop_grace` already.
   absl::Duration last_grace = absl::Seconds(5);
-  // How long ps that are left alone after success may take to end by themselves, as our own do.
+  // How long ps may take to end by themselves when they are left alone after success; muster's own do so.
   absl::Duration server_grace = absl::Milliseconds(500);
-  // Which tasks are started again, and how often. At once the first time; then after a pause that doubles from the
-  // policy's with every life that was shorter than `steady_life`, which counts as a new beginning. Empty: none.
+  // When each task is restarted, and how often. The first restart comes at once, later ones after a pause that starts
+  // at the policy's and doubles with every life shorter than `steady_life`. A longer life resets this. Empty: no
+  // restarts.
   std::function<RestartPolicy(const TaskId& task)> restart_policy;
-  // What RestartWhen::kOnFailure goes by.
+  // Decides which ends RestartWhen::kOnFailure restarts.
   std::function<bool(const ExitStatus& status)> retryable = IsRetryable;
   absl::Duration steady_life = absl::Seconds(30);
-  // Starts the task's process again.
+  // Restarts the task's process.
   std::function<absl::Status(const TaskId& task)> relaunch;
-  // Told of every change; `status` is how the task ended (of kRunning: its life before). Empty: nobody is told.
+  // Called on every change. `status` is how the task ended (for kRunning: its previous life). Empty: no calls.
   std::function<void(const TaskId& task, TaskChange change, const ExitStatus& status)> changed;
-  // What lines call a task. Empty: "worker:1".
+  // Returns the name of a task in reports. Empty: "worker:1".
   std::function<std::string(const TaskId& task)> name;
 };
 
@@ -85,48 +87,48 @@ class TaskSupervisor {
   // Takes one line for the user.
   using Report = std::function<void(const std::string& line)>;
 
-  // `running` has been started. Borrows `backend` and `clock`, which must outlive it.
+  // The tasks in `running` have been started. Borrows `backend` and `clock`, which must outlive it.
   TaskSupervisor(const std::vector<TaskId>& running, const TaskSupervisorOptions& options, Backend& backend,
                  const Clock& clock, Report report);
 
   void OnExit(const TaskId& task, const ExitStatus& status);
-  // SIGINT, SIGTERM, SIGHUP.
+  // Must be called on SIGINT, SIGTERM or SIGHUP.
   void OnInterrupt();
-  // To be called at deadline(), and whenever.
+  // Must be called at deadline(), and may be called at any time.
   void OnTime();
 
-  // When OnTime has something to do; InfiniteFuture if never.
+  // Returns when OnTime has something to do; InfiniteFuture if never.
   absl::Time deadline() const;
-  // Nothing runs any more, nor will.
+  // Returns whether nothing runs and nothing will be restarted.
   bool done() const { return running_.empty() && restarts_due_.empty(); }
-  // Once done, what a shell would have in $?: of the chief. With kAllDecide: 0 if the run has succeeded, else of the
-  // first failure, else of the chief.
+  // Returns, once done, what a shell would have in $?: the chief's code. With kAllDecide: 0 if the run has succeeded,
+  // otherwise that of the first failure, otherwise the chief's.
   int exit_code() const;
-  // With kAllDecide: chief and workers have ended well by themselves, whatever has become of the others.
+  // With kAllDecide: whether chief and workers have ended well by themselves, whatever the others did.
   bool succeeded() const { return succeeded_; }
-  // The task that failed first by itself, not because it was being ended.
+  // Returns the task that failed first on its own, not because it was being ended.
   const std::optional<Failure>& first_failure() const { return first_failure_; }
   int interrupts() const { return interrupts_; }
-  // How often the task was started again.
+  // Returns how often the task was restarted.
   int restarts(const TaskId& task) const { return lives_.at(task).restarts; }
 
  private:
   enum class Phase {
     kTraining,
-    kTrained,  // the others may end by themselves
-    kEnding,   // all that run have been asked to end, or will be once the ps may be
+    kTrained,  // the chief has ended well or the run has succeeded; the others may end by themselves
+    kEnding,   // all running tasks have been asked to end; ps will be, once nobody needs them
     kKilling,
   };
 
   struct Life {
     absl::Time began;
     int restarts = 0;
-    int short_lives = 0;  // one after the other
-    ExitStatus last;      // how it ended the last time
+    int short_lives = 0;  // in a row
+    ExitStatus last;      // how its last life ended
   };
 
   RestartPolicy PolicyOf(const TaskId& task) const;
-  // True if the task will be, or is already, started again.
+  // Returns true if the task will be, or already is, restarted.
   bool Heal(const TaskId& task, const ExitStatus& status);
   bool MayHeal(const TaskId& task, const ExitStatus& status) const;
   void Restart(const TaskId& task);
@@ -134,11 +136,11 @@ class TaskSupervisor {
   void Tell(const TaskId& task, TaskChange change);
   std::string NameOf(const TaskId& task) const;
   std::string NamesOf(const std::set<TaskId>& tasks) const;
-  // Who runs or is to be started again.
+  // Returns the tasks that run or will be restarted.
   std::set<TaskId> TheRest() const;
   // "worker:1 exited with 138 after 10 of 10 restarts".
   std::string HowItEnded(const TaskId& task, const ExitStatus& status) const;
-  // One for each rule: what follows from an end that isn't healed (for FollowAll: of its own).
+  // FollowTheChief and FollowAll, one for each rule, handle an end that isn't followed by a restart.
   void FollowTheChief(const TaskId& task, const ExitStatus& status, bool by_itself);
   void FollowAll(const TaskId& task, const ExitStatus& status);
   void OnChiefExit(const ExitStatus& status);
@@ -167,7 +169,7 @@ class TaskSupervisor {
   std::optional<Failure> first_failure_;
   int interrupts_ = 0;
   bool succeeded_ = false;
-  bool server_lost_ = false;  // for good: who gives up because of it isn't started again
+  bool server_lost_ = false;  // for good: a task that gives up because of it isn't restarted
   bool servers_asked_ = false;
 };
 

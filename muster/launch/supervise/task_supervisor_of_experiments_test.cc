@@ -1,4 +1,4 @@
-// Runs that end when all have: EndRule::kAllDecide.
+// Tests runs that end when all tasks have ended: EndRule::kAllDecide.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ const char* ChangeName(TaskChange change) {
   return "?";
 }
 
-// An experiment: all decide.
+// A run of an experiment, where all tasks decide.
 class ExperimentTest : public testing::Test {
  protected:
   std::string Said() {
@@ -55,7 +55,7 @@ class ExperimentTest : public testing::Test {
     clock_.AdvanceTo(supervisor().deadline());
     supervisor().OnTime();
   }
-  // Made at first use, of tasks_ and policies_.
+  // Makes the supervisor at first use, from tasks_ and policies_.
   TaskSupervisor& supervisor() {
     if (!supervisor_.has_value()) Make();
     return *supervisor_;
@@ -63,7 +63,7 @@ class ExperimentTest : public testing::Test {
 
   std::vector<TaskId> tasks_ = {kPs, kMaster, kWorker0, kEvaluator};
   TaskId chief_ = kMaster;
-  std::map<TaskId, RestartPolicy> policies_;  // others: never
+  std::map<TaskId, RestartPolicy> policies_;  // all others are never restarted
   std::function<std::string(const TaskId&)> name_;
   SimulatedClock clock_;
   NotingBackend backend_;
@@ -156,7 +156,7 @@ TEST_F(ExperimentTest, AnEvaluatorThatFailsAfterSuccessChangesNothingForTheRun) 
   EXPECT_EQ(supervisor().first_failure()->task, kEvaluator);
 }
 
-// torchrun: whose end comes last doesn't matter.
+// Without a chief, as with torchrun, it doesn't matter which worker ends last.
 TEST_F(ExperimentTest, WorkersAloneSucceedWhenAllHaveFinished) {
   tasks_ = {kWorker0, kWorker1};
   chief_ = kWorker0;

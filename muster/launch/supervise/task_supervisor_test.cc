@@ -30,7 +30,7 @@ class SupervisorTest : public testing::Test {
     clock_.Advance(by);
     supervisor_.OnTime();
   }
-  // What was said since the last call.
+  // Returns what was reported since the last call.
   std::string Said() {
     std::string said;
     for (const std::string& line : std::exchange(lines_, {})) said += line + "\n";
@@ -100,7 +100,7 @@ TEST_F(SupervisorTest, AFailedChiefEndsTheOthersServersLast) {
   supervisor_.OnExit(kPs, {});
   EXPECT_TRUE(supervisor_.done());
   EXPECT_EQ(supervisor_.exit_code(), 7);
-  EXPECT_EQ(supervisor_.first_failure()->task, kChief);  // the others' ends were our doing
+  EXPECT_EQ(supervisor_.first_failure()->task, kChief);  // the others ended because they were asked to
   EXPECT_EQ(Said(), "");
 }
 
@@ -142,7 +142,7 @@ TEST_F(SupervisorTest, AWorkerThatFailsAfterTheChiefIsAFailureToo) {
   EXPECT_THAT(Said(), testing::Not(HasSubstr("training can't go on")));
 }
 
-// The ps would wait for a worker that had never joined.
+// The ps would wait for a worker that never joined.
 TEST_F(SupervisorTest, AfterAFailedWorkerThePsAreEndedOnceTheyAreAlone) {
   supervisor_.OnExit(kWorker1, {.code = 138});
   supervisor_.OnExit(kChief, {});
@@ -150,7 +150,7 @@ TEST_F(SupervisorTest, AfterAFailedWorkerThePsAreEndedOnceTheyAreAlone) {
   Said();
   supervisor_.OnExit(kWorker0, {});
   EXPECT_THAT(backend_.Take(), ElementsAre("ps:0 gently"));
-  EXPECT_EQ(Said(), "nobody is left who trains: ending ps:0\n");
+  EXPECT_EQ(Said(), "no trainer is left: ending ps:0\n");
   EXPECT_EQ(supervisor_.deadline(), clock_.Now() + kGrace);
   supervisor_.OnExit(kPs, {});
   EXPECT_TRUE(supervisor_.done());
@@ -325,7 +325,7 @@ TEST_F(HealingTest, AnInterruptEndsTheHealingToo) {
   EXPECT_THAT(Relaunched(), IsEmpty());
 }
 
-// Both wait to be started again when the chief fails for good: it is over for them.
+// Both wait to be restarted when the chief fails for good, so neither is.
 TEST_F(HealingTest, WhoWaitsToBeStartedAgainIsNotWhenTheChiefHasFailed) {
   for (const TaskId& task : {kPs, kWorker0}) {
     supervisor_.OnExit(task, {.signal = 9});

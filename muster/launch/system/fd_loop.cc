@@ -41,7 +41,7 @@ void FdLoop::RunOnce(absl::Time deadline) {
   for (size_t i = 0; i < polled.size(); ++i) {
     if (polled[i].revents == 0) continue;
     const auto entry = entries_.find(polled[i].fd);
-    if (entry == entries_.end() || entry->second.id != ids[i]) continue;  // forgotten by a callback of this round
+    if (entry == entries_.end() || entry->second.id != ids[i]) continue;  // a callback of this round forgot it
     const auto ready = entry->second.ready;                               // a copy: it may forget itself
     ready(polled[i].revents);
   }

@@ -1,6 +1,6 @@
 // Waits for whatever happens first among file descriptors and a deadline: the one place where the launcher blocks.
-// Pipes, signals (signalfd) and ends of processes (pidfd) are all descriptors, so nothing is ever looked at again and
-// again. Not thread-safe.
+// Pipes, signals (signalfd) and ends of processes (pidfd) are all descriptors, so nothing has to be checked now
+// and then. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ class FdLoop {
  public:
   explicit FdLoop(const Clock& clock) : clock_(clock) {}
 
-  // Calls `ready` with what poll found, for as long as one of `events` (POLLIN, POLLOUT) or an end or error is there.
-  // The descriptor stays the caller's and is forgotten before it is closed.
+  // Calls `ready` with what poll found, each time one of `events` (POLLIN, POLLOUT), an end or an error is present. The
+  // caller keeps the descriptor and must call Forget before closing it.
   void Watch(int fd, short events, std::function<void(short found)> ready);
-  // 0: not looked at for now, not even for its end.
+  // With 0, the descriptor is ignored until the next call, even its end.
   void SetEvents(int fd, short events);
   void Forget(int fd);
 
-  // Blocks until a descriptor is ready or `deadline` has come, then calls back. Callbacks may watch and forget.
+  // Blocks until a descriptor is ready or `deadline` is reached, then calls back. Callbacks may call Watch and Forget.
   void RunOnce(absl::Time deadline);
 
  private:

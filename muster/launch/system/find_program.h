@@ -1,4 +1,4 @@
-// Which file a command's first word means, looked up before anything is started.
+// Finds the file that a command's first word means, before anything is started.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace muster {
 
-// As a shell does it: a word with a '/' is a path, any other is looked for in the directories of `search_path`
-// ("/usr/bin:/bin"). NotFound if there is none, PermissionDenied if it can't be executed, both naming the program.
+// Searches as a shell does: a word with a '/' is a path; any other is looked up in the directories of `search_path`
+// ("/usr/bin:/bin"). NotFound if no such program exists, PermissionDenied if it can't be executed; both name the
+// program.
 absl::StatusOr<std::string> FindProgram(const std::string& program, const std::string& search_path);
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// `bytes` random bytes of the operating system, as lower-case hexadecimal digits. At most 256. Thread-safe.
+// Returns `bytes` (at most 256) random bytes of the operating system as lower-case hexadecimal digits. Thread-safe.
 std::string RandomHex(size_t bytes);
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Letters that a shell takes as they are, wherever they stand.
+// Returns whether `text` consists of characters that a shell takes as they are, wherever they stand.
 bool IsPlainForShell(std::string_view text) {
   constexpr std::string_view kPlain = "_-+=.,:/@%";
   return !text.empty() && std::all_of(text.begin(), text.end(), [kPlain](char c) {
@@ -24,7 +24,7 @@ bool BeginsShellWord(const std::string& before) {
   return before.empty() || kBetweenWords.find(before.back()) != std::string_view::npos;
 }
 
-// For what stands in single quotes already.
+// Escapes text for a place that is within single quotes already.
 std::string WithinSingleQuotes(std::string_view text) { return absl::StrReplaceAll(AbslView(text), {{"'", "'\\''"}}); }
 
 }  // namespace
@@ -54,7 +54,7 @@ void ShellText::AppendValue(std::string_view value) {
   }
 }
 
-// `text_` is what stands before it.
+// Updates the state for `c`; `text_` is what precedes it.
 void ShellText::Follow(char c) {
   const char in = open_.empty() ? '\0' : open_.back();
   if (escaped_) {

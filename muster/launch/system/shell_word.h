@@ -1,5 +1,5 @@
-// Text for a POSIX shell: words that it takes as they are, and commands that values are put into. No globals; one
-// ShellText isn't thread-safe.
+// Text for a POSIX shell: quoted words, and commands into which values are inserted. No globals; one ShellText isn't
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace muster {
 
-// One word, in single quotes.
+// Returns `text` as one word, in single quotes.
 std::string QuotedWord(std::string_view text);
-// The same, in quotes only where a shell would take it apart or change it.
+// Returns the same, quoted only if a shell would split or change it.
 std::string ShellWord(std::string_view text);
 
-// A command, in the order in which a shell reads it. It knows which quotes are open, so that a value is text wherever
-// it is put: "{{ name }}", '{{ name }}', $(cat {{ name }}). Here-documents aren't known as such.
+// Builds a command in the order in which a shell reads it. Tracks which quotes are open, so that a value stays plain
+// text wherever it is inserted: "{{ name }}", '{{ name }}', $(cat {{ name }}). Doesn't recognise here-documents.
 class ShellText {
  public:
-  // As it is.
+  // Appends text of the command, unchanged.
   void Append(std::string_view text);
-  // A word, or a part of one. In a comment its line ends are blanks.
+  // Appends a value as a word or a part of one. In a comment, its line ends become blanks.
   void AppendValue(std::string_view value);
   const std::string& text() const { return text_; }
 
@@ -26,8 +26,8 @@ class ShellText {
   void Follow(char c);
 
   std::string text_;
-  std::string open_;      // quotes and brackets, ' " ` or (, the innermost last
-  bool escaped_ = false;  // a backslash came last
+  std::string open_;      // open quotes and brackets, ' " ` or (, the innermost last
+  bool escaped_ = false;  // the last character was a backslash
   bool comment_ = false;
 };
 

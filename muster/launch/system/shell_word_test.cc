@@ -9,7 +9,7 @@
 namespace muster::shell_word_test {
 namespace {
 
-// `value` between the two.
+// Inserts `value` between the other two.
 std::string Filled(std::string_view before, std::string_view value, std::string_view behind) {
   ShellText text;
   text.Append(before);

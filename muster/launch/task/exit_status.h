@@ -7,13 +7,13 @@
 namespace muster {
 
 struct ExitStatus {
-  int code = 0;    // what it exited with, if `signal` is 0
-  int signal = 0;  // what killed it, if anything
-  // If it ended for using more memory than it may: how much it may, in bytes. Otherwise 0.
+  int code = 0;    // exit code, if `signal` is 0
+  int signal = 0;  // the signal that killed it; 0: none
+  // Its memory limit in bytes if it ended because it used more than that, otherwise 0.
   int64_t over_memory = 0;
 
   bool ok() const { return code == 0 && signal == 0; }
-  // As a shell has it in $?: 128 + the signal for a process that was killed.
+  // Returns what a shell has in $?: 128 + the signal for a process that was killed.
   int ShellCode() const { return signal != 0 ? 128 + signal : code; }
   // "exited with 1", "was killed by signal 9 (Killed)", "was killed by signal 9 (Killed): it used more than its 512 MB
   // of memory".

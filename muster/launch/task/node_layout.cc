@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<PlacedTask>> PlaceByNode(const NodeLayoutRequest& req
   for (size_t node = 1; node < request.nodes.size(); ++node) {
     servers.push_back({{kPsJob, static_cast<int>(node)}, request.nodes[node], 0});
     for (int device = 0; device < request.devices; ++device) {
-      // The master is the first of them and no worker.
+      // The first trainer is the master, which is no worker.
       const int index = static_cast<int>(trainers.size()) - 1;
       trainers.push_back({{kWorkerJob, index}, request.nodes[node], device});
     }

@@ -22,13 +22,13 @@ namespace muster {
 namespace {
 
 constexpr double kMegabyte = 1 << 20;
-constexpr double kMostMemory = 1LL << 60;  // sums of it must fit an int64_t
+constexpr double kMostMemory = 1LL << 60;  // sums must fit into an int64_t
 
 absl::Status MemoryMistake(std::string_view text) {
-  return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is no memory; accepted: ", kMemoryForms));
+  return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is no amount of memory;  accepted: ", kMemoryForms));
 }
 
-// Of "GB", "GiB", "G", in any case; 0: there is no such unit.
+// Returns the bytes of "GB", "GiB", "G", in any case; 0 if there is no such unit.
 double MemoryUnit(absl::string_view unit) {
   if (unit.empty()) return kMegabyte;
   const std::string letters = absl::AsciiStrToLower(unit);
@@ -48,7 +48,7 @@ double MemoryUnit(absl::string_view unit) {
   }
 }
 
-// A file of one number in bytes, or of words; nothing if it can't be read.
+// Reads the words of a file; empty if it can't be read.
 std::vector<std::string> WordsOfMachine(const std::string& path) {
   const auto text = PosixFileSystem().ReadFile(path);
   if (!text.ok()) return {};
@@ -63,7 +63,7 @@ int64_t TotalMemory(const MachineFolders& folders) {
   return 0;
 }
 
-// The folders of this process's cgroup and those that it lies in, up to the root.
+// Returns the folders of this process's cgroup and of all above it, up to the root.
 std::vector<std::string> CgroupsOfMachine(const MachineFolders& folders) {
   std::vector<std::string> found = {folders.cgroups};
   for (const std::string& line : WordsOfMachine(folders.proc + "/self/cgroup")) {
@@ -116,7 +116,7 @@ Machine ThisMachine(const MachineFolders& folders) {
     const std::vector<std::string> memory = WordsOfMachine(cgroup + "/memory.max");  // "max": none
     if (!memory.empty() && absl::SimpleAtoi(memory[0], &limit))
       machine.mem_bytes = machine.mem_bytes == 0 ? limit : std::min(machine.mem_bytes, limit);
-    // "200000 100000": so many microseconds of every so many.
+    // "200000 100000" means 200000 µs of every 100000 µs.
     const std::vector<std::string> cpu = WordsOfMachine(cgroup + "/cpu.max");
     int64_t quota = 0;
     int64_t period = 0;
@@ -134,8 +134,7 @@ absl::Status CheckFits(const std::string& role, const Resources& wanted, const M
     lacks.push_back(
         absl::StrCat(MemoryText(*wanted.mem_bytes), " of memory, this machine has ", MemoryText(machine.mem_bytes)));
   if (wanted.gpus.value_or(0) > machine.gpus)
-    lacks.push_back(
-        absl::StrCat(*wanted.gpus, " gpus, this machine has ", machine.gpus, "; --no-gpus goes on without"));
+    lacks.push_back(absl::StrCat(*wanted.gpus, " gpus, this machine has ", machine.gpus, "; --no-gpus runs without"));
   if (lacks.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(role, " asks for ", absl::StrJoin(lacks, "; and for ")));
 }

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Unset: no limit is wanted (GPUs: none are given).
+// An unset field means no limit (GPUs: none).
 struct Resources {
   std::optional<double> cpus;        // of one core, > 0
   std::optional<int64_t> mem_bytes;  // > 0
@@ -20,17 +20,17 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
-// `own` where it says something, else `defaults`.
+// Returns `own`, with fields that it doesn't set from `defaults`.
 Resources Merged(const Resources& own, const Resources& defaults);
 
-// What it accepts, for messages and as a pattern (ECMAScript) for the JSON schema.
+// What ParseMemory accepts, for messages and as a pattern (ECMAScript) for the JSON schema.
 inline constexpr char kMemoryForms[] = "a number (MB) or one with a unit: 16384, 512MB, 16GB, 1.5GB";
 inline constexpr char kMemoryPattern[] = "^[0-9]+(\\.[0-9]+)?( ?[kKmMgGtT]([iI]?[bB])?)?$";
-// "16384" (MB, as RiseML's files have it), "16GB", "512MB", "1.5GB", "16GiB", "300KB", also without the B: MB and GB
+// Parses "16384" (MB, as in RiseML's files), "16GB", "512MB", "1.5GB", "16GiB", "300KB", also without the B: MB and GB
 // are powers of 1024 here, like MiB and GiB. InvalidArgument saying what is accepted. `warning` (may be null) gets a
-// line if a bare number is below 64: GB meant?
+// line if a bare number is below 64, which may be meant as GB.
 absl::StatusOr<int64_t> ParseMemory(std::string_view text, std::string* warning);
-// "16.0 GB", "512 MB".
+// Returns "16.0 GB", "512 MB".
 std::string MemoryText(int64_t bytes);
 
 struct Machine {
@@ -39,17 +39,18 @@ struct Machine {
   int gpus = 0;
 };
 
-// Where a machine says what it has.
+// The folders from which a machine's resources are read.
 struct MachineFolders {
   std::string proc = "/proc";
   std::string cgroups = "/sys/fs/cgroup";  // of version 2
   std::string gpus = "/proc/driver/nvidia/gpus";
 };
-// This one: cores and memory that this process may use (of its cgroup and those above, the least), GPUs as CountGpus
-// (node_layout.h) has them. What can't be read counts as no limit; memory that is nowhere to be read is 0: unknown.
+// Returns this machine: cores and memory that this process may use (the minimum over its cgroup and those above), and
+// GPUs as counted by CountGpus (node_layout.h). An unreadable limit counts as none; 0 memory means unknown.
 Machine ThisMachine(const MachineFolders& folders = {});
 
-// InvalidArgument naming all the task's lacks: "worker asks for 4 gpus, this machine has 0; --no-gpus goes on without".
+// Returns InvalidArgument naming all that is missing: "worker asks for 4 gpus, this machine has 0; --no-gpus runs
+// without".
 [[nodiscard]] absl::Status CheckFits(const std::string& role, const Resources& wanted, const Machine& machine);
 
 }  // namespace muster

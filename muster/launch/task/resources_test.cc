@@ -119,7 +119,7 @@ TEST_F(ThisMachineTest, ACgroupMayHaveLessAndSoMayOneAboveIt) {
   Write("cgroup/outer/inner/cpu.max", "50000 100000\n");
   const Machine machine = ThisMachine(folders_);
   EXPECT_EQ(machine.mem_bytes, 4 * kMb);
-  EXPECT_EQ(machine.cores, 1);  // half a core is one to run on
+  EXPECT_EQ(machine.cores, 1);  // half a core still has to run on one
 }
 
 TEST_F(ThisMachineTest, UnlimitedCgroupsAndNonsenseInThemChangeNothing) {
@@ -141,7 +141,7 @@ TEST(CheckFits, NamesEveryLack) {
 
   const absl::Status gpus = CheckFits("worker", {.gpus = 4}, machine);
   EXPECT_EQ(gpus.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(std::string(gpus.message()), "worker asks for 4 gpus, this machine has 0; --no-gpus goes on without");
+  EXPECT_EQ(std::string(gpus.message()), "worker asks for 4 gpus, this machine has 0; --no-gpus runs without");
   EXPECT_EQ(std::string(CheckFits("ps", {.cpus = 8.5}, machine).message()), "ps asks for 8.5 cpus, this machine has 8");
   EXPECT_EQ(std::string(CheckFits("ps", {.mem_bytes = 32 * kGb}, machine).message()),
             "ps asks for 32.0 GB of memory, this machine has 16.0 GB");

@@ -8,10 +8,10 @@
 namespace muster {
 namespace {
 
-// What a program does to itself: it would again.
+// Signals that a program causes by its own mistake, which it would repeat.
 constexpr int kOwnMistakes[] = {SIGSEGV, SIGABRT, SIGILL, SIGFPE, SIGBUS};
 
-// SIGKILL and SIGTERM as a shell reports them of its child, and 138: docs/architecture.md.
+// 137 and 143 are SIGKILL and SIGTERM as a shell reports them of its child; for 138 see docs/architecture.md.
 bool SaysTryAgain(int code) { return code == 137 || code == 138 || code == 143; }
 
 }  // namespace

@@ -5,16 +5,16 @@ namespace muster {
 
 inline constexpr char kTfConfigVariable[] = "TF_CONFIG";
 inline constexpr char kJobTokenVariable[] = "MUSTER_JOB_TOKEN";
-// Number of the descriptor of the memory that a ps keeps its model in, and that its launcher keeps.
+// Number of the descriptor of the memory in which a ps keeps its model; its launcher keeps it open, too.
 inline constexpr char kArenaFdVariable[] = "MUSTER_ARENA_FD";
-// How a task is watched: --trace and --status_port for programs whose flags are their own.
+// The values of --trace and --status_port, for programs that have other flags of their own.
 inline constexpr char kTraceVariable[] = "MUSTER_TRACE";
 inline constexpr char kStatusPortVariable[] = "MUSTER_STATUS_PORT";
-// The folder below which experiments have theirs (estimator/output_dir.h): --output_root.
+// The value of --output_root: the folder that holds the experiments' folders (estimator/output_dir.h).
 inline constexpr char kOutputRootVariable[] = "MUSTER_OUTPUT_ROOT";
-// The devices that a task of a layout sees: one.
+// The one device that a task of a layout sees.
 inline constexpr char kDevicesVariable[] = "CUDA_VISIBLE_DEVICES";
-// In the environment of every process of a run and of whatever it starts: by it they can be found.
+// Set for every process of a run and so inherited by all that they start, which makes them findable.
 inline constexpr char kRunIdVariable[] = "MUSTER_RUN_ID";
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// What a TaskLog asks of the disk and what may go wrong there: tests put one in between that is full. Thread-safe.
+// The disk operations of a TaskLog; tests replace them by a full disk. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@ namespace muster {
 class LogDisk {
  public:
   virtual ~LogDisk() = default;
-  // A file to append to and to read, made if it isn't there: its descriptor, which the caller closes; or -errno.
+  // Opens a file for appending and reading, made if missing. Returns its descriptor, which the caller closes, or
+  // -errno.
   virtual int Open(const std::string& path) = 0;
-  // How many of the bytes were written, maybe not all; or -errno. `bytes` isn't empty.
+  // Returns how many of the bytes were written, maybe not all, or -errno. `bytes` isn't empty.
   virtual int64_t Write(int fd, std::string_view bytes) = 0;
 };
 
-// The machine's. Lives for the whole process.
+// Returns the machine's disk, which lives for the whole process.
 LogDisk& PosixLogDisk();
 
 }  // namespace muster

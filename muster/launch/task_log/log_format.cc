@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// 0: a digit; k: a kind; everything else is itself.
+// '0' stands for a digit, 'k' for a kind; all other characters for themselves.
 constexpr std::string_view kLogHeadPattern = "0000-00-00T00:00:00.000000Z k ";
 static_assert(kLogHeadPattern.size() == kLogLineHead);
 
@@ -21,7 +21,7 @@ constexpr size_t kLogSecondBytes = 19;  // "2026-01-31T07:23:46"
 constexpr size_t kLogMicrosAt = 20;
 constexpr size_t kLogMicrosEnd = 26;
 constexpr size_t kLogKindAt = 28;
-constexpr int64_t kLastLogMicros = 253'402'300'799'999'999;  // of the year 9999
+constexpr int64_t kLastLogMicros = 253'402'300'799'999'999;  // end of the year 9999
 
 bool FitsLogHead(std::string_view text) {
   for (size_t i = 0; i < std::min(text.size(), kLogLineHead); ++i) {
@@ -46,7 +46,7 @@ int LogDigits(std::string_view digits) {
   return value;
 }
 
-// 0: it isn't the name of a log file.
+// Returns 0 if it isn't the name of a log file.
 int64_t LogFileNumber(std::string_view name) {
   if (name.size() <= kLogFileSuffix.size() || name.substr(name.size() - kLogFileSuffix.size()) != kLogFileSuffix)
     return 0;

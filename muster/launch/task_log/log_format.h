@@ -1,5 +1,5 @@
-// How a task's log lies on disk (docs/experiments.md, "Logs"): the names of its files and its lines, for the one who
-// writes and those who read. No state but what LogLineFormat remembers; that one isn't thread-safe.
+// The format of a task's log on disk (docs/experiments.md, "Logs"): its files' names and its lines, for the writer and
+// the readers. The only state is a LogLineFormat's cache, which isn't thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// The values are what stands in the files.
+// The values are the characters in the files.
 enum class LogKind : char { kStdout = 'o', kStderr = 'e', kState = 's', kMuster = 'm' };
 
 struct LogLineRecord {
@@ -22,25 +22,28 @@ struct LogLineRecord {
   std::string_view text = {};  // raw
 };
 
-// The folder beside those of the tasks with the lines about the experiment itself.
+// The folder, beside those of the tasks, with the lines about the experiment itself.
 inline constexpr char kExperimentLog[] = "experiment";
 
-// "2026-01-31T07:23:46.123456Z o ", what every line begins with.
+// Every line begins with "2026-01-31T07:23:46.123456Z o ".
 inline constexpr size_t kLogLineHead = 30;
-// No line is longer, head included; what is longer nevertheless, is damage.
+// Longest line, head included; a longer one is damage.
 inline constexpr size_t kMostLogLine = 1 << 20;
 
-// "000012.log".
+// Returns "000012.log".
 std::string LogFileName(int64_t number);
-// Numbers of the log files in the folder, ascending, whatever else lies there. Empty if it isn't there.
+// Returns the numbers of the log files in the folder, ascending, and ignores other files. Empty if the folder is
+// missing.
 std::vector<int64_t> LogFileNumbers(const std::string& folder);
 
-// Lines one after the other: those of one second cost no calendar.
+// Formats and parses lines. Lines of the same second in a row need no calendar computation.
 class LogLineFormat {
  public:
-  // A line with its end. `text` has no '\n'. A time before 1970 or after 9999 becomes the nearest in between.
+  // Appends a line with its end. `text` has no '\n'. A time before 1970 or after 9999 is moved to the nearest allowed
+  // one.
   void Append(absl::Time when, LogKind kind, std::string_view text, std::string& to);
-  // Of a line without its end: time, kind and text (borrowed from it). False: it is none, and `into` as it was.
+  // Parses a line without its end into time, kind and text (borrowed from it). Returns false if it isn't a log line;
+  // `into` is then unchanged.
   bool Parse(std::string_view line, LogLineRecord& into);
 
  private:
@@ -50,7 +53,7 @@ class LogLineFormat {
   absl::Time parsed_second_;
 };
 
-// Whether it is what there is of a line whose writer was killed within its head: nothing of the text.
+// Returns whether `line` is the start of a line whose writer was killed within its head, before any text.
 bool IsTornLogLine(std::string_view line);
 
 }  // namespace muster

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// All tasks' pieces together, as far as that leaves each the least.
+// Memory for the pieces of all tasks together, as long as each can have the least piece.
 constexpr size_t kLogReaderMemory = 16 << 20;
 constexpr size_t kLogReaderLeastPiece = 4 << 10;
 constexpr size_t kLogReaderMostPiece = 64 << 10;
@@ -33,7 +33,7 @@ struct LogReader::Impl {
   size_t unwatched = 0;  // folders
 
  private:
-  // A folder to be looked at: one that tasks' folders come into, or a task's.
+  // A folder to check: one in which tasks' folders appear, or a task's.
   struct Folder {
     std::string path;
     bool look = true;
@@ -43,7 +43,7 @@ struct LogReader::Impl {
   struct Logs {
     Folder folder;
     std::string prefix;
-    std::set<std::string> tasks;  // names of folders that are known
+    std::set<std::string> tasks;  // names of known task folders
   };
   struct Task {
     Folder folder;
@@ -61,7 +61,7 @@ struct LogReader::Impl {
   // Constant after construction.
   const std::set<std::string> only_;
 
-  // Keys of the watch: logs first, then tasks.
+  // Their indices are the keys of the watch: logs first, then tasks.
   std::vector<Logs> logs_;
   std::vector<Task> tasks_;
 };
@@ -87,7 +87,7 @@ void LogReader::Impl::LookAtChanges() {
   for (Task& task : tasks_) task.folder.look = true;
 }
 
-// Before the folder is looked at, so that nothing that comes later is missed.
+// Must be called before the folder is checked, so that no later change is missed.
 void LogReader::Impl::WatchFolder(Folder& folder, size_t key, bool files) {
   if (folder.watched || folder.cannot_watch) return;
   const LogWatch::Seen seen = watch.Add(folder.path, key, files);
@@ -98,7 +98,7 @@ void LogReader::Impl::WatchFolder(Folder& folder, size_t key, bool files) {
 
 void LogReader::Impl::FindTasks(Logs& logs) {
   const auto names = PosixFileSystem().ListDirectory(logs.folder.path);
-  if (!names.ok()) return;  // not there yet, or no more
+  if (!names.ok()) return;  // missing as yet, or removed
   std::error_code error;
   for (const std::string& name : *names) {
     if (!IsWanted(name) || logs.tasks.contains(name)) continue;
@@ -116,7 +116,7 @@ void LogReader::Impl::AddTask(Logs& logs, const std::string& name) {
   tasks_.push_back(std::move(task));
 }
 
-// Where there are new tasks, and those of their lines that can be seen now.
+// Finds new tasks, and reads what is now visible of their lines.
 absl::Status LogReader::Impl::Look() {
   LookAtChanges();
   for (size_t i = 0; i < logs_.size(); ++i) {
@@ -149,13 +149,13 @@ absl::Status LogReader::Impl::Advance(Task& task) const {
 absl::Status LogReader::Impl::ReadMore(const std::function<void(const LogLineRecord& line)>& take) {
   absl::Status status;
   size_t known = 0;
-  // While lines of some were read, others may have come whose lines are earlier.
+  // While lines were read, tasks with earlier lines may have appeared.
   do {
     known = tasks_.size();
     status.Update(Look());
   } while (tasks_.size() > known);
 
-  // Of each task that has one its next line, the earliest on top.
+  // The next line of each task that has one, the earliest on top.
   using Next = std::pair<absl::Time, size_t>;
   std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
   const auto add = [&](size_t i) {

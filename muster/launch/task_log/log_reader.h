@@ -1,5 +1,5 @@
-// Reads the logs of an experiment's tasks as one, in the order of their times, from the beginning, and goes on with
-// what is added: `muster logs -f`, `muster train`. Wakes by inotify. Not thread-safe.
+// Reads the logs of an experiment's tasks as one, in the order of their times, from the beginning, and follows them as
+// they grow: `muster logs -f`, `muster train`. Wakes by inotify. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ namespace muster {
 
 class LogReader {
  public:
-  // `folders`: the logs folders to read (Home::logs), each with what its tasks are prefixed by ("", or "3." for a run).
-  // `only`: these tasks, without prefix; empty: all. Folders and tasks that aren't there yet are found when they come.
+  // `folders`: the logs folders to read (Home::logs), each with the prefix of its tasks' names ("", or "3." for a run).
+  // `only`: these tasks, without prefix; empty: all. Folders and tasks that don't exist yet are found once they do.
   struct Source {
     std::string folder;
     std::string prefix;
@@ -25,17 +25,18 @@ class LogReader {
   LogReader(const LogReader&) = delete;
   LogReader& operator=(const LogReader&) = delete;
 
-  // Calls `take` for every whole line that is there and hasn't been read, once each: those of a task in their order,
-  // whatever their times say, and those of different tasks by their times as far as they are there now (nobody is
-  // waited for). What was removed meanwhile (rotation) is passed over, and told as a line of kind kMuster; so is
-  // damage. Memory doesn't grow with the logs. A log that can't be read is an error naming it, after all others were
-  // read; it is tried again by the next call.
+  // Calls `take` once for every whole line that hasn't been read yet. Lines of one task keep their order, whatever
+  // their times say; those of different tasks are ordered by time as far as they exist now (it doesn't wait for slow
+  // tasks). Lines removed meanwhile (rotation) and damage are skipped and reported as a line of kind kMuster. Memory
+  // doesn't grow with the logs. An unreadable log is an error naming it, returned after all others were read; the next
+  // call tries it again.
   [[nodiscard]] absl::Status ReadMore(const std::function<void(const LogLineRecord& line)>& take);
-  // Within `take`: ReadMore returns after this line, and the next call goes on behind it, without having to wait.
+  // May be called within `take`: ReadMore returns after this line, and the next call continues after it, without
+  // waiting.
   void Pause();
-  // Readable when there may be more; -1 where inotify can't be had for all: then ask again after a while.
+  // Readable when there may be more; -1 if inotify isn't available for all folders: then call ReadMore now and then.
   int wake_fd() const;
-  // Only the last `lines` of each task that is there by the first ReadMore, when called before it.
+  // Must be called before the first ReadMore: skips all but the last `lines` of each task that exists then.
   void StartAtLast(int lines);
 
  private:

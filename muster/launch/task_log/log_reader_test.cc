@@ -38,7 +38,7 @@ class LogReaderTest : public ::testing::Test {
   ~LogReaderTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(logs_).ok()); }
 
   std::string Folder(const std::string& task) const { return JoinPath(logs_, task); }
-  // One line, visible at once.
+  // Writes one line, visible at once.
   void Write(const std::string& task, int64_t second, const std::string& text) const {
     TaskLog({.folder = Folder(task)}).Add(At(second), LogKind::kStdout, text);
   }
@@ -52,7 +52,7 @@ class LogReaderTest : public ::testing::Test {
   const std::string logs_ = testing::TempDir() + "log_reader_test";
 };
 
-// "task: text" of what is new.
+// Returns the new lines as "task: text".
 std::vector<std::string> More(LogReader& reader) {
   std::vector<std::string> lines;
   const absl::Status status = reader.ReadMore([&lines](const LogLineRecord& line) {
@@ -62,7 +62,7 @@ std::vector<std::string> More(LogReader& reader) {
   return lines;
 }
 
-// Fails after a time in which nothing but a lost wake can have kept it.
+// Fails after a time that only a lost wake-up can explain.
 bool Woken(const LogReader& reader) {
   pollfd wake = {reader.wake_fd(), POLLIN, 0};
   return poll(&wake, 1, 60'000) == 1;
@@ -201,7 +201,7 @@ TEST_F(LogReaderTest, TheLastLinesAreFoundAcrossFiles) {
   reader.StartAtLast(2);
   EXPECT_THAT(More(reader), ElementsAre("b: only", "a: 8", "a: 9"));
   Write("a", 20, "new");
-  Write("c", 21, "first");  // of a task that wasn't there: all of it
+  Write("c", 21, "first");  // a new task: all of it
   Write("c", 22, "second");
   Write("c", 23, "third");
   EXPECT_THAT(More(reader), ElementsAre("a: new", "c: first", "c: second", "c: third"));
@@ -209,7 +209,7 @@ TEST_F(LogReaderTest, TheLastLinesAreFoundAcrossFiles) {
 
 TEST_F(LogReaderTest, TheLastLinesOfTornFiles) {
   const std::string head = "2026-01-31T07:23:46.000000Z o ";
-  WriteFile("a", "000001.log", head + "1\n" + head + "2");  // killed there, and gone on in another
+  WriteFile("a", "000001.log", head + "1\n" + head + "2");  // killed there, and continued in another file
   WriteFile("a", "000002.log", "");
   WriteFile("a", "000003.log", head + "3\n" + head + "not yet whole");
   const std::vector<std::string> all = {"a: 1", "a: 2", "a: 3"};
@@ -265,7 +265,7 @@ TEST_F(LogReaderTest, ManyTasks) {
   for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i], absl::StrCat("worker.", i, ": ", i));
 }
 
-// A process that writes; killed at its latest when the test ends.
+// A process that writes; killed at the latest when the test ends.
 class Writer {
  public:
   template <typename F>
@@ -398,7 +398,7 @@ TEST_F(LogReaderTest, NothingThatWasFlushedIsLostWhenWritersAreKilled) {
       ++seen[attempt];
       continue;
     }
-    // Only what a killed writer had begun, and nothing of the same attempt behind it.
+    // Only the line that a killed writer had begun, and no later one of the same attempt.
     ASSERT_TRUE(!torn && absl::StartsWith(Written(attempt, seen[attempt]), text)) << attempt << ": " << text;
     torn = true;
   }

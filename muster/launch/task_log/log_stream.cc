@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kLogStreamBackwards = 64 << 10;
 
-// Open for reading while it lives.
+// A file that is open for reading while this object lives.
 class LogStreamFile {
  public:
   explicit LogStreamFile(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
@@ -34,7 +34,7 @@ class LogStreamFile {
     return fstat(fd_, &info) == 0 ? info.st_size : 0;
   }
 
-  // As many bytes as there are, `most` of them at most. False and errno: they can't be read.
+  // Reads as many bytes as there are, at most `most`. Returns false and errno if they can't be read.
   bool ReadAt(int64_t offset, size_t most, std::string& into) const {
     into.resize(most);
     size_t have = 0;
@@ -53,8 +53,9 @@ class LogStreamFile {
   const int fd_;
 };
 
-// Where the last `lines` lines of a file begin; if it has fewer: none, and `lines` is how many are still wanted. What
-// follows the last line end is a line in all files but the newest, where it is one to come.
+// Returns where the last `lines` lines of a file begin. If it has fewer, returns nullopt and reduces `lines` to how
+// many are still needed. Text after the last line end counts as a line, except in the newest file, where the line isn't
+// finished yet.
 std::optional<int64_t> OffsetOfLastLines(const std::string& path, bool newest, int& lines) {
   const LogStreamFile file(path);
   if (!file.is_open()) return std::nullopt;
@@ -83,7 +84,7 @@ void LogStream::StartAtLast(int lines) {
     if (!offset.has_value()) continue;
     BeginFile(numbers[i]);
     offset_ = *offset;
-    removed_ = false;  // nobody asked for what was before
+    removed_ = false;  // earlier lines weren't asked for
     return;
   }
 }
@@ -115,7 +116,7 @@ bool LogStream::Advance(size_t piece) {
   return false;
 }
 
-// True if the line, or what is to be said before it, is the next one.
+// Returns true if the line, or a note before it, is the next one.
 bool LogStream::TakeLine(std::string_view line) {
   if (in_damage_) {
     in_damage_ = false;
@@ -147,7 +148,8 @@ void LogStream::TakeNote(absl::Time when) {
   line_ = {.task = name_, .when = when, .kind = LogKind::kMuster, .text = note_};
 }
 
-// Reads on at offset_, through the next files, until there is a line end in piece_. False: there is no whole line.
+// Reads on at offset_, through the next files, until piece_ contains a line end. Returns false if there is no whole
+// line.
 bool LogStream::Fill(size_t piece) {
   if (file_ == 0) {
     const int64_t first = LaterFile();
@@ -169,7 +171,7 @@ bool LogStream::Fill(size_t piece) {
       if (!PassOverDamage()) want = std::min(2 * want, kMostLogLine);
       continue;
     }
-    // The file's end, or so far. Only what is read after a later file was seen is all there will be.
+    // The file's end, at least for now. Only a read after a later file has appeared is certain to get everything.
     const int64_t next = LaterFile();
     if (next == 0) return false;
     if (!complete_) {
@@ -195,7 +197,7 @@ LogStream::Found LogStream::ReadPiece(size_t piece) {
   return Found::kError;
 }
 
-// No line is as long as piece_.
+// Skips piece_ if it is longer than any line can be.
 bool LogStream::PassOverDamage() {
   if (piece_.size() < kMostLogLine) return false;
   damaged_ += static_cast<int64_t>(piece_.size());
@@ -204,7 +206,7 @@ bool LogStream::PassOverDamage() {
   return true;
 }
 
-// The first behind the one that is read; 0: there is none.
+// Returns the first file after the current one; 0 if there is none.
 int64_t LogStream::LaterFile() const {
   for (const int64_t number : LogFileNumbers(folder_))
     if (number > file_) return number;

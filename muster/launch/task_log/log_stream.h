@@ -1,6 +1,5 @@
-// One task's log as lines, one after the other, through its files and whatever becomes of them: written on, rotated,
-// removed, damaged. No file stays open and no more than a piece of one is in memory, so that there can be thousands.
-// Not thread-safe.
+// One task's log as a sequence of lines, through all its files, while they grow, are rotated, removed or damaged. Keeps
+// no file open and only a piece of one in memory, so that thousands are possible. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +16,22 @@ namespace muster {
 
 class LogStream {
  public:
-  // `folder` needn't be there yet. `name`: LogLineRecord::task.
+  // `folder` may be missing as yet. `name`: LogLineRecord::task.
   LogStream(std::string folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)) {}
   LogStream(const LogStream&) = delete;
   LogStream& operator=(const LogStream&) = delete;
 
-  // Passes over everything but the last `lines` that there are now. Before the first Advance.
+  // Skips all but the last `lines` that exist now. Must be called before the first Advance.
   void StartAtLast(int lines);
 
-  // To the next whole line; false: there is none now. Reads `piece` bytes at a time, or a line if that is longer.
+  // Goes to the next whole line; returns false if there is none yet. Reads `piece` bytes at a time, or a line if that
+  // is longer.
   bool Advance(size_t piece);
   bool has_line() const { return has_line_; }
   // Valid until the next Advance.
   const LogLineRecord& line() const { return line_; }
 
-  // What kept it from being read, the last time it was tried.
+  // Returns why the last attempt to read failed.
   const absl::Status& status() const { return status_; }
 
  private:
@@ -49,21 +49,21 @@ class LogStream {
   const std::string folder_;
   const std::string name_;
 
-  int64_t file_ = 0;       // number; 0: none has been found
-  int64_t offset_ = 0;     // in it, of piece_[at_]
-  bool complete_ = false;  // a later file has been seen: nothing is added any more to this one
+  int64_t file_ = 0;       // number; 0: none found yet
+  int64_t offset_ = 0;     // in that file, of piece_[at_]
+  bool complete_ = false;  // a later file exists, so this one doesn't grow any more
   std::string piece_;
   size_t at_ = 0;
-  bool in_damage_ = false;  // of the line that piece_[at_] belongs to the beginning has been passed over
+  bool in_damage_ = false;  // the start of the line at piece_[at_] was skipped as damage
 
-  // To be said before the next line.
+  // Reported before the next line.
   bool removed_ = false;
   int64_t damaged_ = 0;  // bytes
 
   LogLineFormat format_;
   bool has_line_ = false;
   LogLineRecord line_;
-  bool holds_line_ = false;  // the line behind the note
+  bool holds_line_ = false;  // the line after the note
   LogLineRecord held_;
   std::string note_;
   absl::Time last_when_ = absl::UnixEpoch();

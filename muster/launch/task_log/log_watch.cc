@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// "/" of "/a", "." of "a".
+// Returns "/" for "/a", "." for "a".
 std::string LogFolderAbove(const std::string& folder) {
   const size_t slash = folder.find_last_of('/');
   if (slash == std::string::npos) return ".";
@@ -26,7 +26,7 @@ LogWatch::~LogWatch() {
   if (fd_ >= 0) close(fd_);
 }
 
-// A watch descriptor; -1 and errno.
+// Returns a watch descriptor, or -1 and errno.
 int LogWatch::Watch(const std::string& folder, bool files) {
   const uint32_t events = IN_CREATE | IN_MOVED_TO | (files ? IN_MODIFY | IN_DELETE : 0U);
   return inotify_add_watch(fd_, folder.c_str(), events | IN_ONLYDIR | IN_MASK_ADD);
@@ -50,7 +50,7 @@ LogWatch::Seen LogWatch::Add(const std::string& folder, size_t key, bool files) 
       if (above < 0 && errno != ENOENT) return Seen::kCannotWatch;
       if (above < 0) missing = parent;
     }
-    // It may have come before it was watched for.
+    // It may have appeared before it was watched.
     if (access(missing.c_str(), F_OK) == 0) continue;
     awaited_[above].push_back(key);
     return Seen::kNotThere;

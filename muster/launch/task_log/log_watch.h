@@ -1,5 +1,5 @@
-// Tells which of many folders have changed, by inotify(7), folders that aren't there yet included: of those the nearest
-// one above that is there is watched. Not thread-safe.
+// Tells which of many folders have changed, by inotify(7). For a folder that doesn't exist yet, it watches the nearest
+// existing one above it. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,28 +17,28 @@ class LogWatch {
   LogWatch(const LogWatch&) = delete;
   LogWatch& operator=(const LogWatch&) = delete;
 
-  // Readable when something has changed; -1: there is no inotify.
+  // Readable when something has changed; -1: inotify isn't available.
   int fd() const { return fd_; }
 
   enum class Seen {
-    kWatched,     // every later change will be told
-    kNotThere,    // its coming, or that of a folder above it, will be told once: Add again then
-    kCannotWatch  // look now and then
+    kWatched,     // every later change is reported
+    kNotThere,    // reported once when it, or a folder above it, appears: call Add again then
+    kCannotWatch  // look now and then instead
   };
-  // `key` is what Changed calls it. `files`: changes of the files in it are told too, not only what comes into it.
+  // `key` is what Changed returns for it. `files`: report also changes of its files, not only new entries.
   Seen Add(const std::string& folder, size_t key, bool files);
 
-  // The keys of what has changed since the last call, some maybe more than once. False: too much has to be told; look
-  // at everything.
+  // Returns the keys of what has changed since the last call, maybe with duplicates. False: too many changes; look at
+  // everything.
   bool Changed(std::vector<size_t>& keys);
 
  private:
   int Watch(const std::string& folder, bool files);
 
   const int fd_;
-  // By watch descriptor.
+  // Keys by watch descriptor.
   absl::flat_hash_map<int, std::vector<size_t>> watched_;
-  absl::flat_hash_map<int, std::vector<size_t>> awaited_;  // told once
+  absl::flat_hash_map<int, std::vector<size_t>> awaited_;  // reported once
 };
 
 }  // namespace muster

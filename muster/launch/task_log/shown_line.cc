@@ -11,7 +11,8 @@ namespace {
 
 constexpr char kShownLineEscape = '\x1b';
 
-// Bytes of the character of UTF-8 that `text` begins with; 0: none, or one that controls a terminal (C1, C2 80 … 9F).
+// Returns the length of the UTF-8 character at the start of `text`; 0 if it is none, or one that controls a terminal
+// (C1, C2 80 … 9F).
 size_t ShownLineCharacter(std::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
   const auto continues = [byte](size_t i) { return (byte(i) & 0xC0) == 0x80; };
@@ -20,20 +21,20 @@ size_t ShownLineCharacter(std::string_view text) {
   if (first < 0xC2 || first > 0xF4 || !continues(1)) return 0;
   if (first < 0xE0) return first == 0xC2 && byte(1) < 0xA0 ? 0 : 2;
   if (!continues(2)) return 0;
-  // Overlong forms and surrogates have a first byte of their own, and are known by the second.
+  // Overlong forms and surrogates begin with certain first bytes, and are recognised by the second.
   if (first < 0xF0) return (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ? 0 : 3;
   if (!continues(3)) return 0;
   return (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90) ? 0 : 4;
 }
 
-// Bytes of the colour sequence that `text` begins with, ESC [ 1 ; 31 m; 0: none.
+// Returns the length of the colour sequence, ESC [ 1 ; 31 m, at the start of `text`; 0 if there is none.
 size_t ShownLineColor(std::string_view text) {
   if (text.size() < 3 || text[0] != kShownLineEscape || text[1] != '[') return 0;
   const size_t end = text.find_first_not_of("0123456789;:", 2);
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
 }
 
-// What stands there after the carriage returns, the last of which may be part of the line end.
+// Returns the text after the last carriage return, except those at the end of the line.
 std::string_view ShownLineLast(std::string_view text) {
   while (!text.empty() && text.back() == '\r') text.remove_suffix(1);
   const size_t over = text.rfind('\r');
@@ -55,7 +56,7 @@ void AppendShownText(std::string_view text, bool color, std::string& to) {
     }
     text.remove_prefix(std::max<size_t>({coloring, character, 1}));
   }
-  if (colored) to.append("\x1b[0m");  // the next line is another task's
+  if (colored) to.append("\x1b[0m");  // the next line belongs to another task
 }
 
 std::string_view ShownLineStream(LogKind kind) {

@@ -47,19 +47,19 @@ TEST(ShownLine, ControlsAndWhatIsNoUtf8AreSpelledOut) {
       {"\x1b", "\\x1b"},
       {"\x1b[", "\\x1b["},
       {"\x1b[12", "\\x1b[12"},
-      // An end of a line that was cut, and a beginning.
+      // The end of a line that was cut within a character, and the start of the next.
       {"caf\xC3", "caf\\xc3"},
       {"\xA9 noir", "\\xa9 noir"},
       {"\xE2\x82", "\\xe2\\x82"},
       {"\xF0\x9F\x9A|", "\\xf0\\x9f\\x9a|"},
-      // Longer than need be, surrogates, above U+10FFFF, never a first byte.
+      // Overlong forms, surrogates, above U+10FFFF, invalid first bytes.
       {"\xC0\x80", "\\xc0\\x80"},
       {"\xE0\x80\xAF", "\\xe0\\x80\\xaf"},
       {"\xED\xA0\x80", "\\xed\\xa0\\x80"},
       {"\xF0\x80\x80\x80", "\\xf0\\x80\\x80\\x80"},
       {"\xF4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},
       {"\xFF\xFE", "\\xff\\xfe"},
-      // The greatest of each length, and the first behind the surrogates.
+      // The greatest of each length, and the first after the surrogates.
       {"\xDF\xBF\xEF\xBF\xBF\xF4\x8F\xBF\xBF\xEE\x80\x80", "\xDF\xBF\xEF\xBF\xBF\xF4\x8F\xBF\xBF\xEE\x80\x80"},
       // C1: a terminal may take U+009B for ESC [.
       {"\xC2\x9B\x32J", "\\xc2\\x9b2J"},

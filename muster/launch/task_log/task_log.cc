@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kTaskLogWriteAt = 32 << 10;
 constexpr size_t kTaskLogMostWaiting = 1 << 20;
 
-// "no space left on device".
+// Returns "no space left on device".
 std::string TaskLogErrorText(int error) {
   std::string text = std::generic_category().message(error);
   if (!text.empty()) text[0] = absl::ascii_tolower(static_cast<unsigned char>(text[0]));
@@ -53,7 +53,7 @@ struct TaskLog::Impl {
 
   bool HasRoom() const { return waiting_.size() < kTaskLogMostWaiting; }
   void SayLost();
-  // Writes what waits, as far as that can be.
+  // Writes what waits, as far as possible.
   void WriteOut();
   bool ListFiles();
   bool Open();
@@ -62,15 +62,15 @@ struct TaskLog::Impl {
   size_t PieceBytes() const;
   void MakeRoom(size_t bytes);
 
-  std::deque<File> files_;  // by number; the last is the one that is written. Empty: not looked yet
-  int fd_ = -1;             // of that; -1: not open
-  bool mid_line_ = false;   // it doesn't end with a line end
-  std::string waiting_;     // to be written
+  std::deque<File> files_;  // by number; the last is being written. Empty: not listed yet
+  int fd_ = -1;             // of the last file; -1: not open
+  bool mid_line_ = false;   // the file doesn't end with a line end
+  std::string waiting_;     // not written yet
   size_t written_ = 0;      // of waiting_
   LogLineFormat format_;
   int64_t unsaid_lost_ = 0;
   absl::Time last_when_;
-  int error_ = 0;  // of the last thing that failed
+  int error_ = 0;  // of the last failure
 };
 
 TaskLog::Impl::Impl(const TaskLogOptions& options, LogDisk& disk)
@@ -105,7 +105,7 @@ void TaskLog::Impl::Flush() {
   WriteOut();
 }
 
-// Only lines behind the last one that waits have been lost: where the text goes now is where they are missing.
+// Only lines after the last waiting one have been lost, so this text stands where they are missing.
 void TaskLog::Impl::SayLost() {
   if (unsaid_lost_ == 0) return;
   const std::string lines = unsaid_lost_ == 1 ? "1 line is" : absl::StrCat(unsaid_lost_, " lines are");
@@ -137,7 +137,7 @@ void TaskLog::Impl::WriteOut() {
   if (waiting_.empty() && waiting_.capacity() > 4 * kTaskLogWriteAt) std::string().swap(waiting_);
 }
 
-// Which files there are; false if there is no folder and none can be made.
+// Lists the files; returns false if there is no folder and none can be made.
 bool TaskLog::Impl::ListFiles() {
   if (!files_.empty()) return true;
   std::error_code error;
@@ -167,7 +167,7 @@ bool TaskLog::Impl::Open() {
   return true;
 }
 
-// Another attempt wrote it, and may have been killed within a line: that one ends here.
+// An earlier attempt wrote the file and may have been killed within a line; ends that line.
 void TaskLog::Impl::ContinueFile() {
   char last = '\n';
   if (pread(fd_, &last, 1, files_.back().bytes - 1) != 1 || last == '\n') return;
@@ -180,7 +180,8 @@ void TaskLog::Impl::CloseFile() {
   fd_ = -1;
 }
 
-// Of what waits, for the file that is open: whole lines, unless one has been begun; 0: it is full.
+// Returns how many of the waiting bytes to write to the open file: whole lines, or the rest of a begun one; 0: it is
+// full.
 size_t TaskLog::Impl::PieceBytes() const {
   const std::string_view rest = std::string_view(waiting_).substr(written_);
   if (mid_line_) return rest.find('\n') + 1;
@@ -196,7 +197,7 @@ void TaskLog::Impl::MakeRoom(size_t bytes) {
   int64_t all = static_cast<int64_t>(bytes);
   for (const File& file : files_) all += file.bytes;
   while (all > most_bytes && files_.size() > 1) {
-    // One that can't be removed isn't tried again: nobody waits for it, and the next attempt finds it.
+    // Not retried if it fails: nobody waits for it, and the next attempt finds it.
     unlink(JoinPath(folder, LogFileName(files_.front().number)).c_str());
     all -= files_.front().bytes;
     files_.pop_front();

@@ -1,10 +1,10 @@
-// What tasks write, kept on disk: a folder a task (logs/worker.1), in it files 000001.log, 000002.log, … of which the
-// oldest are removed when all together have more than `most_bytes`. A line is
+// Stores a task's output on disk: one folder per task (logs/worker.1) with files 000001.log, 000002.log, …, of which
+// the oldest are removed when all together exceed `most_bytes`. A line is
 //
 //   2026-01-31T07:23:46.123456Z o text        (o: stdout, e: stderr, s: a state, e.g. "RUNNING", m: of muster itself)
 //
-// the text as it was written but for the line end; binary stays binary. docs/experiments.md, "Logs". Not thread-safe;
-// one writer a task, any number of readers in other processes.
+// with the text as written, without its line end; binary stays binary. docs/experiments.md, "Logs". Not thread-safe;
+// one writer per task, any number of readers in other processes.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,29 @@
 namespace muster {
 
 struct TaskLogOptions {
-  std::string folder;  // made if it isn't there; what is there is continued (another attempt)
+  std::string folder;  // made if missing; an existing log is continued (another attempt)
   int64_t most_bytes = 256 << 20;
   int64_t file_bytes = 16 << 20;  // at most a quarter of most_bytes
-  // A longer line is cut into several, between characters of UTF-8 where it is that.
+  // Longer lines are cut into several, between UTF-8 characters if the line is UTF-8.
   int64_t line_bytes = 64 << 10;
 };
 
 class TaskLog {
  public:
-  // Never fails: what can't be written waits in memory (1 MiB), tried again with every line; lines beyond that are
-  // counted and said in the log when it can be ("12 lines are missing here: no space left on device"). Borrows `disk`.
+  // Never fails: what can't be written waits in memory (1 MiB) and is retried with every line. Lines beyond that are
+  // counted, and the log later says so ("12 lines are missing here: no space left on device"). Borrows `disk`.
   explicit TaskLog(const TaskLogOptions& options, LogDisk& disk = PosixLogDisk());
   // Flushes.
   ~TaskLog();
   TaskLog(const TaskLog&) = delete;
   TaskLog& operator=(const TaskLog&) = delete;
 
-  // One line, without line end (a text of several lines is taken as that). Buffered, up to 32 KiB: Flush makes it
-  // visible to readers. Blocks for a write(2) now and then, never for anything else.
+  // Adds one line, without line end (a text of several lines counts as several). Buffers up to 32 KiB: Flush makes it
+  // visible to readers. Blocks only for an occasional write(2).
   void Add(absl::Time when, LogKind kind, std::string_view text);
   void Flush();
 
-  // That didn't fit into memory while nothing could be written, of all its time.
+  // Returns how many lines in total didn't fit into memory while nothing could be written.
   int64_t lost_lines() const;
 
  private:

@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 const absl::Time kWhen = absl::FromUnixMicros(1769844226123456);  // 2026-01-31T07:23:46.123456Z
 constexpr char kHead[] = "2026-01-31T07:23:46.123456Z o ";
 
-// Takes `room` bytes, and then says `error` until there is room again.
+// Takes `room` bytes and then fails with `error` until there is room again.
 class FullDisk final : public LogDisk {
  public:
   int Open(const std::string& path) override { return openable ? PosixLogDisk().Open(path) : -error; }
@@ -78,7 +78,7 @@ class TaskLogTest : public ::testing::Test {
     auto text = PosixFileSystem().ReadFile(JoinPath(folder_, name));
     return text.ok() ? *text : text.status().ToString();
   }
-  // As a killed writer left it.
+  // Leaves a file as a killed writer would.
   void Leave(const std::string& text) const {
     ASSERT_TRUE(PosixFileSystem().CreateDirectory(folder_).ok());
     ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), JoinPath(folder_, "000001.log"),
@@ -231,7 +231,7 @@ TEST_F(TaskLogTest, WhatIsLostIsCountedAndSaidWhereItIsMissing) {
   const std::string text(10'000, 'x');
   int64_t added = 0;
   for (; log.lost_lines() < 12; ++added) log.Add(kWhen, LogKind::kStdout, text);
-  disk.room = 15'000;  // a line and a half: what is lost later is lost at another place
+  disk.room = 15'000;  // a line and a half, so that later losses occur at another place
   log.Add(kWhen, LogKind::kStdout, "between");
   disk.room = 0;
   while (log.lost_lines() < 13) log.Add(kWhen, LogKind::kStdout, text);
@@ -264,7 +264,7 @@ TEST_F(TaskLogTest, AFileThatCannotBeMadeIsTriedAgain) {
   log.Add(kWhen, LogKind::kStdout, "one");
   log.Flush();
   disk.openable = false;
-  log.Add(kWhen, LogKind::kStdout, "two");  // that would be the second file's
+  log.Add(kWhen, LogKind::kStdout, "two");  // would go to the second file
   log.Flush();
   EXPECT_THAT(Files(), ElementsAre("000001.log"));
   disk.openable = true;

@@ -1,4 +1,4 @@
-// A folder like /proc with made-up processes, for tests.
+// For tests: a folder like /proc with made-up processes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class FakeProc {
                        process.childrens_user_ticks, " ", process.childrens_system_ticks, " 20 0 1 0 1000 99999999 ",
                        process.pages, " 18446744073709551615 1 1 0 0 0 0 0\n"));
   }
-  // Any file, with its folders.
+  // Writes any file, with its folders.
   void Write(const std::string& name, const std::string& text) const {
     const std::filesystem::path file = std::filesystem::path(path_) / name;
     std::filesystem::create_directories(file.parent_path());

@@ -1,4 +1,5 @@
-// For tests of what decides: a Backend that starts nothing and notes who was ended and how. Not thread-safe.
+// For tests of code that decides: a Backend that starts nothing and notes which task was ended and how. Not
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ class NotingBackend final : public Backend {
   }
   void PauseOutput(bool) override {}
 
-  // What was noted since the last call: "chief:0 gently", "chief:0 at once".
+  // Returns what was noted since the last call: "chief:0 gently", "chief:0 at once".
   std::vector<std::string> Take() { return std::exchange(ended_, {}); }
 
  private:

@@ -1,5 +1,5 @@
-// For the tests of the registry: a MUSTER_HOME of their own, experiments to put into it, and a plain SQLite connection
-// to look at what is there and to make it wrong.
+// For tests of the registry: a MUSTER_HOME of their own, experiments to put into it, and a plain SQLite connection to
+// read and to corrupt it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class RegistryFixture : public ::testing::Test {
   }
   void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(home_.path()).ok()); }
 
-  // Another one each time.
+  // Returns another registry each time.
   std::unique_ptr<Registry> Open() {
     auto registry = Registry::Open(home_, clock_);
     EXPECT_TRUE(registry.ok()) << registry.status();
@@ -70,7 +70,7 @@ class RegistryFixture : public ::testing::Test {
     run.state = state;
     return registry.SetRun(run);
   }
-  // On the way that the drawing has.
+  // Sets the states in between, too.
   static void Bring(Registry& registry, const ExperimentId& id, RunState state) {
     const std::vector<RunState> way = {RunState::kPending, RunState::kStarting, RunState::kRunning};
     for (const RunState step : way) {
@@ -83,7 +83,7 @@ class RegistryFixture : public ::testing::Test {
     }
   }
 
-  // As a supervisor, or who starts one, has it.
+  // Takes the lock as a supervisor, or its starter, does.
   RunLock TakeLock(const ExperimentId& id) {
     EXPECT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id)).ok());
     auto lock = RunLock::Take(home_.lock(id));
@@ -91,7 +91,7 @@ class RegistryFixture : public ::testing::Test {
     return lock.ok() ? *std::move(lock) : RunLock::Adopt(-1);
   }
 
-  // Runs `sql` on the file, past the registry; the rows' first columns.
+  // Runs `sql` on the file without the registry; returns the rows' first columns.
   std::vector<std::string> Sql(const std::string& sql) {
     sqlite3* database = nullptr;
     EXPECT_EQ(sqlite3_open(home_.database().c_str(), &database), SQLITE_OK);

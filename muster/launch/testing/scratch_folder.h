@@ -1,4 +1,4 @@
-// For tests: a folder of their own, removed at the end, and files in it in few words.
+// For tests: a temporary folder that is removed at the end, and short ways to use files in it.
 #pragma once
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ class ScratchFolder {
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
-  // With the folders above it.
+  // Makes the folders above it, too.
   void Write(const std::string& name, const std::string& text) const {
     const std::filesystem::path file = *this / name;
     std::filesystem::create_directories(file.parent_path());
@@ -44,7 +44,7 @@ class ScratchFolder {
   bool Has(const std::string& name) const {
     return std::filesystem::exists(std::filesystem::symlink_status(*this / name));
   }
-  // As if it had been changed last so long ago.
+  // Sets its modification time to that long ago.
   void MakeOld(const std::string& name, absl::Duration age) const {
     const timespec then = absl::ToTimespec(absl::Now() - age);
     const timespec times[2] = {then, then};

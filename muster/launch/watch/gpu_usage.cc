@@ -21,14 +21,14 @@ constexpr char kGpuQuery[] = "--query-gpu=index,uuid,utilization.gpu,memory.used
 constexpr char kGpuFormat[] = "--format=csv,noheader,nounits";
 constexpr size_t kGpuFields = 5;
 
-// nvidia-smi's unit of memory.
+// Parses nvidia-smi's unit of memory.
 std::optional<int64_t> MebibytesOf(absl::string_view text) {
   int64_t mebibytes = 0;
   if (!absl::SimpleAtoi(text, &mebibytes) || mebibytes < 0) return std::nullopt;
   return mebibytes << 20;
 }
 
-// What comes out of `fd` until its end; nothing if that isn't there in time.
+// Reads `fd` to its end; nullopt if that doesn't come in time.
 std::optional<std::string> ReadGpuAnswer(int fd, absl::Time deadline) {
   std::string text;
   std::array<char, 4096> piece;

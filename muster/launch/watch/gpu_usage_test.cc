@@ -18,7 +18,7 @@ constexpr char kTwo[] =
     "0, GPU-5ce1a3b2-0a4f-11ee-be56-0242ac120002, 37, 1024, 81559\n"
     "1, GPU-77aa0000-0a4f-11ee-be56-0242ac120002, [N/A], [Not Supported], 81559\n";
 
-// Executable, in `folder`.
+// Writes an executable script into `folder`.
 std::string Script(const FakeProc& folder, const std::string& text) {
   folder.Write("nvidia-smi", "#!/bin/sh\n" + text + "\n");
   std::string path = folder.path() + "/nvidia-smi";

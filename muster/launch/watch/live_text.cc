@@ -10,7 +10,7 @@ namespace {
 constexpr char kHideCursor[] = "\x1b[?25l";
 constexpr char kShowCursor[] = "\x1b[?25h";
 constexpr char kClearScreen[] = "\x1b[H\x1b[2J";
-// Before the line: behind one that is as wide as the terminal it would take its last character.
+// Comes before a line: after one as wide as the terminal it would erase the last character.
 constexpr char kClearLine[] = "\x1b[K";
 constexpr char kClearBelow[] = "\x1b[J";
 
@@ -33,7 +33,7 @@ std::string LiveText::Draw(const std::vector<std::string>& lines, const Terminal
   } else if (lines_ > 0) {
     absl::StrAppend(&text, "\r\x1b[", lines_, "A");
   }
-  // The line below the last holds the cursor.
+  // The cursor is on the line below the last.
   const size_t room = std::max<size_t>(size.rows, 2) - 1;
   const size_t shown = lines.size() <= room ? lines.size() : room - 1;
   for (size_t i = 0; i < shown; ++i) absl::StrAppend(&text, kClearLine, CutAt(lines[i], size.columns), "\n");

@@ -1,5 +1,4 @@
-// Lines on a terminal that are drawn over themselves again and again. Makes the text to be written; reads and writes
-// nothing. Not thread-safe.
+// Redraws lines on a terminal in place. Only makes the text to write; does no input or output. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +16,11 @@ struct TerminalSize {
 
 class LiveText {
  public:
-  // `lines` in place of those drawn last, cut at the terminal's width, and at its height (the last line then says how
-  // many are missing). A terminal of another size than last has folded the old lines in its own way: it is cleared.
+  // Replaces the lines drawn last, cutting `lines` to the terminal's width and height (the last line then says how many
+  // are missing). Clears a terminal whose size has changed, because it has wrapped the old lines in its own way.
   std::string Draw(const std::vector<std::string>& lines, const TerminalSize& size);
 
-  // What Draw has changed of the terminal, back; the lines stay. Nothing if nothing was drawn.
+  // Undoes what Draw changed in the terminal; the lines stay. Empty if nothing was drawn.
   std::string End();
 
  private:
@@ -30,7 +29,7 @@ class LiveText {
   TerminalSize size_;
 };
 
-// The first `columns` characters of UTF-8.
+// Returns the first `columns` characters of UTF-8 text.
 std::string CutAt(std::string_view text, size_t columns);
 
 }  // namespace muster

@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-// Places of proc(5)'s fields in /proc/PID/stat, counted from the state, which is the first behind the name.
+// Indices of proc(5)'s fields in /proc/PID/stat, counted from the state, which is the first after the name.
 enum ProcessStatField : size_t {
   kStatParent = 1,
   kStatGroup = 2,
@@ -32,7 +32,7 @@ struct CloseProcessFolder {
   void operator()(DIR* folder) const { closedir(folder); }
 };
 
-// A small file's beginning: all of a stat file.
+// Reads the start of a small file, enough for all of a stat file.
 std::string ReadProcessFile(int folder, const std::string& path) {
   const int fd = openat(folder, path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
@@ -43,7 +43,7 @@ std::string ReadProcessFile(int folder, const std::string& path) {
 }
 
 bool ParseProcessStat(pid_t pid, std::string_view stat, ProcessRow& row) {
-  // The program's name stands in parentheses and may hold anything, parentheses too.
+  // The program's name is in parentheses and may contain anything, even parentheses.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string_view::npos) return false;
   const std::vector<absl::string_view> fields = absl::StrSplit(
@@ -64,7 +64,7 @@ bool ParseProcessStat(pid_t pid, std::string_view stat, ProcessRow& row) {
   return whole;
 }
 
-// Which leader a process belongs to: found by going up its ancestors, each looked at once.
+// Finds the leader to which a process belongs by going up its ancestors, visiting each at most once.
 class LeaderFinder {
  public:
   LeaderFinder(const std::vector<ProcessRow>& processes, const std::vector<pid_t>& leaders)
@@ -72,12 +72,12 @@ class LeaderFinder {
     for (const ProcessRow& row : processes) rows_[row.pid] = &row;
   }
 
-  // 0: none.
+  // Returns 0 if there is none.
   pid_t Find(pid_t pid) {
     std::vector<pid_t> passed;
     pid_t leader = 0;
     for (;;) {
-      // Set before it is known: processes are read one after the other, so parents could seem to go in a circle.
+      // Entered before it is known: processes are read one after the other, so parents may seem to form a circle.
       const auto [known, is_new] = found_.try_emplace(pid, 0);
       if (!is_new) {
         leader = known->second;

@@ -1,5 +1,5 @@
-// The processes of the machine, from one pass over /proc, and what those of a task use together. A pass is one small
-// file a process, some tens of microseconds each: one pass serves all tasks that are watched. Functions without state,
+// The machine's processes, from one pass over /proc, and what each task's processes use together. A pass reads one
+// small file per process, some tens of microseconds each, and serves all watched tasks. Functions without state,
 // thread-safe.
 #pragma once
 
@@ -20,18 +20,18 @@ struct ProcessRow {
   bool operator==(const ProcessRow&) const = default;
 };
 
-// Of those that can be read; one that ends meanwhile may be missing. `proc`: "/proc", or a folder like it.
+// Returns the readable processes; one that ends meanwhile may be missing. `proc`: "/proc", or a folder like it.
 std::vector<ProcessRow> ReadProcesses(const std::string& proc);
 
 struct ProcessSums {
   double cpu_seconds = 0;
-  int64_t resident_bytes = 0;  // memory that processes share is counted for each
+  int64_t resident_bytes = 0;  // shared memory counts once per process
 
   bool operator==(const ProcessSums&) const = default;
 };
 
-// For each of `leaders`: itself, whoever is in the group or session that it leads, and the descendants of all of these.
-// A leader below another one is not counted for that one. Those of which there is nothing are missing.
+// Sums for each of `leaders`: itself, the processes of the group or session that it leads, and the descendants of all
+// of these. A leader below another one doesn't count for that one. Leaders without processes are missing.
 std::map<pid_t, ProcessSums> SumsByLeader(const std::vector<ProcessRow>& processes, const std::vector<pid_t>& leaders);
 
 }  // namespace muster

@@ -59,11 +59,11 @@ TEST(ProcessTable, ATaskIsItsGroupItsSessionAndTheirDescendants) {
   const std::vector<ProcessRow> rows = {
       Row(100, 1, 100, 50, 1),                                 // the leader
       Row(101, 100, 100, 50, 2),                               // its child
-      Row(102, 1, 100, 50, 4),                                 // of its group, whose parent has ended
-      Row(103, 102, 103, 103, 8),                              // a child of that, in a session of its own
+      Row(102, 1, 100, 50, 4),                                 // of its group, its parent has ended
+      Row(103, 102, 103, 103, 8),                              // a child of 102, in a session of its own
       Row(104, 103, 104, 103, 16), Row(105, 1, 105, 100, 32),  // of its session
       Row(200, 1, 200, 50, 64),                                // another task
-      Row(300, 1, 300, 50, 128),                               // nobody's
+      Row(300, 1, 300, 50, 128),                               // belongs to no task
       Row(50, 1, 50, 50, 256),                                 // their common parent's session
   };
   EXPECT_THAT(SumsByLeader(rows, {100, 200, 999}),

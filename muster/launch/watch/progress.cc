@@ -18,7 +18,7 @@ std::optional<double> NumberAt(const nlohmann::json& object, const char* key) {
   return member->get<double>();
 }
 
-// A worker gives {median, p99}, a ps [pushes with staleness 0, 1, …].
+// A worker reports {median, p99}, a ps [pushes with staleness 0, 1, …].
 std::optional<double> MedianStaleness(const nlohmann::json& staleness) {
   if (staleness.is_object()) return NumberAt(staleness, "median");
   if (!staleness.is_array()) return std::nullopt;

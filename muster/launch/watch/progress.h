@@ -1,4 +1,4 @@
-// What a program of ours (framework muster) says of its training on its status page (docs/observe.md). Functions
+// Reads the training progress that a program of framework muster shows on its status page (docs/observe.md). Functions
 // without state, thread-safe.
 #pragma once
 
@@ -17,11 +17,11 @@ struct TaskProgress {
   bool operator==(const TaskProgress&) const = default;
 };
 
-// Of what a page serves at /status, a worker's or a ps's; unset fields for what isn't there.
+// Parses what a worker's or a ps's page serves at /status; missing values are unset.
 TaskProgress ProgressOfStatus(std::string_view json);
 
-// `status_address`: "127.0.0.1:9100"; empty: none. Unset fields where no page answers; waits 200 ms for each step of
-// that. The process must ignore SIGPIPE, for the page may go away meanwhile.
+// `status_address`: "127.0.0.1:9100"; empty: none. Fields are unset if no page answers; waits up to 200 ms for each
+// step of the request. The process must ignore SIGPIPE, because the page may vanish meanwhile.
 TaskProgress ReadProgress(const std::string& status_address);
 
 }  // namespace muster

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// The number in a cgroup's file: all of it, or (`key`) what stands behind that word.
+// Returns the number in a cgroup's file: the only one, or the one after the word `key`.
 std::optional<int64_t> CgroupNumber(const std::string& folder, const char* file, std::string_view key = {}) {
   std::ifstream lines(absl::StrCat(folder, "/", file));
   std::string word;
@@ -26,8 +26,8 @@ std::optional<int64_t> CgroupNumber(const std::string& folder, const char* file,
   return std::nullopt;
 }
 
-// Of cgroup v2, else of v1's memory controller. Without what the kernel would drop first, files read once: a task that
-// reads its input doesn't seem to run full by that.
+// Reads cgroup v2, otherwise v1's memory controller. Subtracts the cache of files read once, which the kernel would
+// drop first, so that a task that reads its input doesn't seem to fill its memory.
 std::optional<int64_t> CgroupMemory(const std::string& folder) {
   std::optional<int64_t> used = CgroupNumber(folder, "memory.current");
   std::optional<int64_t> cached = CgroupNumber(folder, "memory.stat", "inactive_file");
@@ -77,7 +77,7 @@ std::optional<double> UsageReader::CpuPercent(const std::string& name, const Bef
   const Before last = std::exchange(before->second, present);
   const double seconds = absl::ToDoubleSeconds(present.when - last.when);
   if (last.pid != present.pid || seconds <= 0) return std::nullopt;
-  // Less than before: a process has gone whose time nobody of the task has taken over.
+  // Less than before if a process has gone whose time no process of the task has taken over.
   return std::max(0.0, (present.cpu_seconds - last.cpu_seconds) / seconds * 100);
 }
 

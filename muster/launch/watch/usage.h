@@ -1,5 +1,5 @@
-// How much of the machine tasks use: /proc, cgroups and nvidia-smi, read from outside. Blocking but quick: one pass
-// over /proc for all tasks, and up to two seconds where nvidia-smi hangs. Not thread-safe.
+// Measures from outside how much of the machine tasks use: /proc, cgroups and nvidia-smi. Blocks briefly: one pass over
+// /proc for all tasks, and up to two seconds if nvidia-smi hangs. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -20,21 +20,22 @@ namespace muster {
 
 struct TaskUsage {
   std::optional<double> cpu_percent;  // of one core, summed over its processes; unset until there are two readings
-  int64_t mem_bytes = 0;              // of all its processes: its cgroup's without cached files, else resident
-  int64_t mem_limit = 0;              // of the task, else the machine's memory
-  int gpus = 0;                       // that were found; the next three are unset without
+  int64_t mem_bytes = 0;              // of all its processes: its cgroup's without cached files, otherwise resident
+  int64_t mem_limit = 0;              // of the task, otherwise the machine's memory
+  int gpus = 0;                       // found GPUs; without any, the next three are unset
   std::optional<double> gpu_percent;  // mean of its GPUs
   std::optional<int64_t> gpu_mem_bytes, gpu_mem_total;
 
   bool operator==(const TaskUsage&) const = default;
 };
 
-// Memory of each of `pids`: all processes of the group that it leads, and their descendants, in one pass over /proc. 0
-// for one that there isn't. Pages that processes share are counted for each: a cgroup, where there is one, is exact.
+// Returns the memory of each of `pids`: all processes of the group that it leads, and their descendants, in one pass
+// over /proc. 0 for a process that doesn't exist. Shared pages count once per process; a cgroup, if there is one, is
+// exact.
 std::map<pid_t, int64_t> ResidentBytesOf(const std::vector<pid_t>& pids, const std::string& proc = "/proc");
 
 struct UsageSources {
-  int64_t machine_mem_bytes = 0;  // of tasks without a limit
+  int64_t machine_mem_bytes = 0;  // for tasks without a limit
   std::string proc = "/proc";
   std::string gpu_program = "nvidia-smi";
 };
@@ -43,8 +44,8 @@ class UsageReader {
  public:
   explicit UsageReader(UsageSources sources) : sources_(std::move(sources)) {}
 
-  // Of tasks that run, by their names; call it again and again, a second apart say. A task that was started again has
-  // no cpu_percent until the reading after.
+  // Returns the usage of running tasks by name; call it repeatedly, a second apart say. A restarted task has no
+  // cpu_percent until the second reading.
   std::map<std::string, TaskUsage> Read(const std::vector<std::pair<std::string, TaskRecord>>& tasks, absl::Time now);
 
  private:
@@ -60,8 +61,7 @@ class UsageReader {
   std::map<std::string, Before> before_;
 };
 
-// Of all together: what they use summed. Tasks without limits of their own share the machine's memory, so it is the
-// limit as soon as the sum of limits is above it.
+// Returns the sums over all tasks. Tasks without limits share the machine's memory, so the limit is at most that.
 TaskUsage TotalUsage(const std::map<std::string, TaskUsage>& tasks, int64_t machine_mem_bytes);
 
 }  // namespace muster

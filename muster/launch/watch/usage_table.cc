@@ -31,7 +31,7 @@ std::string ShareText(int64_t used, int64_t total) {
                    : kUnknownUsage;
 }
 
-// So that 0.0 isn't what a small value looks like.
+// Keeps a small value from being shown as 0.0.
 std::string LossText(const std::optional<double>& loss) {
   return loss.has_value() ? absl::StrFormat("%.4g", *loss) : kUnknownUsage;
 }

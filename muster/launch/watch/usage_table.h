@@ -1,4 +1,4 @@
-// What `muster monitor` shows of an experiment's tasks, as lines of a table and as JSON. Pure, thread-safe.
+// Formats what `muster monitor` shows of an experiment's tasks, as lines of a table and as JSON. Pure, thread-safe.
 #pragma once
 
 #include <map>
@@ -21,12 +21,12 @@ struct UsageRow {
   TaskProgress progress;
 };
 
-// The headings, then a line a row. Without a GPU its columns say N/A, what isn't known "-". The columns of the
-// training's progress are there if any row has some.
+// Returns the headings, then one line per row. GPU columns say N/A without a GPU; unknown values are "-". The columns
+// of training progress appear if any row has some.
 std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows);
 
-// One line: {"time": …, "tasks": [{"id", "project", "state", "cpu_percent", …}]}, with null for what isn't known.
-// Memory in bytes.
+// Returns one line: {"time": …, "tasks": [{"id", "project", "state", "cpu_percent", …}]}, with null for unknown values
+// and memory in bytes.
 std::string UsageJson(const std::vector<UsageRow>& rows, absl::Time now);
 
 }  // namespace muster

@@ -90,7 +90,7 @@ TEST_F(InitCommand, AFileOfRisemlIsOneToo) {
 TEST_F(InitCommand, KnowsItsFrameworks) {
   EXPECT_EQ(Muster({"init", "--framework", "tensorflwo"}), 2);
   EXPECT_EQ(err_,
-            "muster init: --framework: there is no \"tensorflwo\" (nearest: tensorflow); accepted: muster, "
+            "muster init: --framework: unknown \"tensorflwo\" (nearest: tensorflow); accepted: muster, "
             "tensorflow, pytorch, any\n");
   EXPECT_THAT(Written(), IsEmpty());
 }
@@ -113,7 +113,7 @@ TEST_F(InitCommand, TheSchemaIsTheLibrarys) {
 TEST_F(InitCommand, WhatCannotBeWrittenOutIsNoSuccess) {
   Process process({"/bin/sh", "-c", "exec \"$0\" schema > /dev/full", (MUSTER_BIN_DIR "/muster")});
   EXPECT_EQ(process.Wait(), 1);
-  EXPECT_THAT(process.err, HasSubstr("muster: not all could be written to standard output"));
+  EXPECT_THAT(process.err, HasSubstr("muster: could not write all of the output"));
 }
 
 }  // namespace

@@ -119,8 +119,8 @@ TEST_F(ExperimentBadInput, IdsThatDoNotExist) {
   for (const std::string command : {"kill", "show", "rerun"}) EXPECT_THAT(Mistake({command}), HasSubstr("toy"));
   // As "$id" is where there is no such variable: not the last one.
   for (const std::string command : {"status", "monitor", "logs", "kill", "show", "results", "rerun", "tensorboard"})
-    EXPECT_THAT(Mistake({command, ""}), HasSubstr("an empty id is none"));
-  EXPECT_THAT(Mistake({"train", "--experiment", ""}), HasSubstr("an empty id is none"));
+    EXPECT_THAT(Mistake({command, ""}), HasSubstr("an id can't be empty"));
+  EXPECT_THAT(Mistake({"train", "--experiment", ""}), HasSubstr("an id can't be empty"));
   Out({"train"});
   EXPECT_THAT(Mistake({"status", "1.worker.7"}), HasSubstr("1.worker.7"));
   EXPECT_THAT(Mistake({"show", "1.3"}), HasSubstr("experiment 1 isn't a grid: it has no run 3"));

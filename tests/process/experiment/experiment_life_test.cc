@@ -61,7 +61,7 @@ TEST_F(ExperimentLife, CtrlCOnlyDetaches) {
   train->WaitForOut("begun");
   train->Signal(SIGINT);
   EXPECT_EQ(train->Wait(), 0);
-  EXPECT_THAT(train->err, HasSubstr("experiment 1 goes on; muster logs 1 -f shows it, muster kill 1 ends it"));
+  EXPECT_THAT(train->err, HasSubstr("experiment 1 is running; muster logs 1 -f shows it, muster kill 1 ends it"));
   EXPECT_EQ(StateOf("1"), "RUNNING");
   gate.LetThrough();
   AwaitEnd("1");
@@ -84,7 +84,7 @@ TEST_F(ExperimentLife, TheEndOfTheTerminalEndsNothing) {
 TEST_F(ExperimentLife, DetachedItSaysItsIdAndReturns) {
   const ScriptGate gate(Aside("gate"));
   WriteExperiment("run: read line < " + gate.path());
-  EXPECT_THAT(Out({"train", "--detach"}), HasSubstr("experiment 1 goes on"));
+  EXPECT_THAT(Out({"train", "--detach"}), HasSubstr("experiment 1 is running"));
   EXPECT_EQ(Json({"train", "--detach"})["id"], "2");
   gate.LetThrough(2);
   AwaitEnd("1");
@@ -118,7 +118,7 @@ TEST_F(ExperimentLife, KillWithoutAnIdMeansTheProjectsLast) {
   EXPECT_THAT(again.err, HasSubstr("experiment 2 had ended before: KILLED"));
   EXPECT_EQ(Muster({"kill", "--all"}).exit_code, 0);
   EXPECT_EQ(StateOf("1"), "KILLED");
-  EXPECT_THAT(Out({"kill", "--all"}), HasSubstr("no experiment goes on"));
+  EXPECT_THAT(Out({"kill", "--all"}), HasSubstr("no experiment is running"));
 }
 
 TEST_F(ExperimentLife, KillOfSomethingEndedSaysSo) {
@@ -152,10 +152,10 @@ TEST_F(ExperimentLife, CtrlCWhileKillWaitsKillsAtOnce) {
   const auto train = StartMuster({"train", "--stop-grace", "100000"});
   train->WaitForOut("ready");
   const auto kill = StartMuster({"kill", "1"});
-  kill->WaitForErr("Ctrl-C kills at once");
+  kill->WaitForErr("Ctrl-C kills them at once");
   kill->Signal(SIGINT);
   EXPECT_EQ(kill->Wait(), 0);
-  EXPECT_THAT(kill->err, HasSubstr("killing at once"));
+  EXPECT_THAT(kill->err, HasSubstr("killing them at once"));
   EXPECT_EQ(train->Wait(), 130);
 }
 
@@ -256,7 +256,7 @@ TEST_F(ExperimentLife, AKilledWorkerIsStartedAgain) {
                             gate.path(), "; else touch $OUTPUT_DIR/was; kill -9 $$; fi;; esac"));
   const auto train = StartMuster({"train", "--no-venv"});
   AwaitLines(*train, "1.worker.1", 7);
-  EXPECT_THAT(Out({"status", "1"}), ContainsRegex("1\\.worker\\.1 +RUNNING .*was started again: .*signal 9"));
+  EXPECT_THAT(Out({"status", "1"}), ContainsRegex("1\\.worker\\.1 +RUNNING .*was restarted: .*signal 9"));
   gate.LetThrough(2);
   EXPECT_EQ(train->Wait(), 0);
   EXPECT_THAT(StatesOf(train->out, "1.worker.1"),
@@ -341,7 +341,7 @@ TEST_F(ExperimentLife, AnotherAttemptIsRefusedWhileItGoesOn) {
   Out({"train", "--detach"});
   const Said again = Muster({"train", "--experiment", "1"});
   EXPECT_EQ(again.exit_code, 2);
-  EXPECT_THAT(again.err, HasSubstr("experiment 1 goes on"));
+  EXPECT_THAT(again.err, HasSubstr("experiment 1 is still running"));
   gate.LetThrough();
   AwaitEnd("1");
   EXPECT_EQ(Json({"status", "1"})["attempt"], 1);

@@ -120,7 +120,7 @@ TEST_F(ExperimentLimits, ATaskOverItsMemoryIsReportedAsSuch) {
   EXPECT_THAT(said.out, HasSubstr(absl::StrCat("it ", kWhy, ": ending the others (worker.1)")));
   // It can't have come so far where a control group keeps it from that.
   if (absl::StrContains(said.out, "holds it")) {
-    EXPECT_THAT(said.out, HasSubstr("tasks' memory is looked at once a second"));
+    EXPECT_THAT(said.out, HasSubstr("tasks' memory is checked once a second"));
   }
   const json status = Json({"status", "1"});
   EXPECT_EQ(status["state"], "FAILED");

@@ -187,7 +187,7 @@ TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
   EXPECT_EQ(Process(inside).Wait(), 0);
   Process second(inside);
   EXPECT_EQ(second.Wait(), 2);
-  EXPECT_THAT(second.err, HasSubstr("is both what is written and a part that is read"));
+  EXPECT_THAT(second.err, HasSubstr("is both the output and one of the parts"));
 }
 
 TEST(TraceTest, AProcessAloneWritesTheFileItself) {

@@ -23,26 +23,26 @@ namespace muster {
 namespace {
 
 constexpr char kGcDescription[] =
-    "Remove what no experiment needs any more from MUSTER_HOME: code, builds, environments";
+    "Remove from MUSTER_HOME what no experiment needs any more: code, builds, environments";
 
 constexpr char kGcFooter[] = R"(
-Without flags it removes what can be had again: copies of code, builds and virtual environments that no experiment
-(`muster ls`, ended ones too) uses and nobody has used for an hour, builds that failed, and what killed processes left.
-Experiments stay, with all that they wrote.
+Without flags it removes what can be made again: copies of code, builds and virtual environments that no experiment
+(`muster ls`, ended ones too) uses and that haven't been used for an hour, failed builds, and leftovers of killed
+processes. It keeps experiments, with all that they wrote.
 
-With --experiments-older-than it forgets experiments too, with all that lies in MUSTER_HOME/experiments/ID: logs, the
+With --experiments-older-than it also forgets experiments and removes all of MUSTER_HOME/experiments/ID: logs, the
 working folder, and OUTPUT_DIR, CHECKPOINTS AND MODELS INCLUDED, unless `output:` of the file named a folder outside
-MUSTER_HOME, which is never touched. Experiments that go on stay always.
+MUSTER_HOME, which is never touched. It never removes experiments that haven't ended.
 
-It may run while experiments run or are being started.
+It is safe to use while experiments run or are being started.
 
 Examples:
-  muster gc --dry-run                                     what would go, and how much
+  muster gc --dry-run                                     show what would be removed, and its size
   muster gc --older-than 7                                keep what was used in the last week
   muster gc --experiments-older-than 30 --keep 20         forget what ended a month ago, but not the last 20
   muster gc --json                                        one object: removed (kind, path, bytes), bytes, notes, problems
 
-Exit codes: 0 done; 1 something couldn't be removed (said on stderr); 2 wrong usage.)";
+Exit codes: 0 done; 1 something couldn't be removed (named on stderr); 2 wrong usage.)";
 
 struct GcFlags {
   double older_than_days = 0;
@@ -74,8 +74,8 @@ std::string PlainText(const GarbageReport& report, bool dry_run) {
   return absl::StrCat(text, dry_run ? "Would free " : "Freed ", DecimalSize(report.bytes), ".\n");
 }
 
-// A grid is forgotten under the locks of all its runs, of which there may be 10,000. Where that isn't allowed, it is
-// said which can't be had.
+// Raises the limit of open files: a grid is forgotten under the locks of all its runs, maybe 10,000. If that isn't
+// allowed, the locks that can't be taken are reported.
 void AllowManyLocks() {
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
@@ -110,21 +110,23 @@ int Run(const GcFlags& flags, bool experiments, bool keep) {
 void AddGcCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<GcFlags>();
   CLI::App* command = app.add_subcommand("gc", kGcDescription);
-  command->add_option("--older-than", flags->older_than_days, "Only what nobody has used for so many days (an hour)")
+  command
+      ->add_option("--older-than", flags->older_than_days,
+                   "Only remove what hasn't been used for DAYS (default: an hour)")
       ->type_name("DAYS")
       ->check(CLI::Range(0.0, 1e6));
   const CLI::Option* experiments =
       command
           ->add_option("--experiments-older-than", flags->experiments_days,
-                       "Forget experiments that ended so many days ago, with their folders and what they put out there")
+                       "Also forget experiments that ended DAYS ago, with their folders and the output in them")
           ->type_name("DAYS")
           ->check(CLI::Range(0.0, 1e6));
   const CLI::Option* keep =
-      command->add_option("--keep", flags->keep, "So many of the experiments that ended last stay, however old")
+      command->add_option("--keep", flags->keep, "Keep the N experiments that ended last, however old")
           ->type_name("N")
           ->check(CLI::Range(0, 1000000000));
-  command->add_flag("--dry-run", flags->dry_run, "Only say what would be removed");
-  command->add_flag("--json", flags->json, "One JSON object instead of lines");
+  command->add_flag("--dry-run", flags->dry_run, "Only show what would be removed");
+  command->add_flag("--json", flags->json, "Print one JSON object");
   command->footer(kGcFooter);
   command->callback(
       [flags, experiments, keep, &exit_code] { exit_code = Run(*flags, experiments->count() > 0, keep->count() > 0); });

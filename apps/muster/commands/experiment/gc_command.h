@@ -1,4 +1,4 @@
-// `muster gc`: removes what no experiment needs any more from MUSTER_HOME.
+// `muster gc`: removes from MUSTER_HOME what no experiment needs any more.
 #pragma once
 
 namespace CLI {

@@ -21,16 +21,16 @@
 namespace muster {
 namespace {
 
-constexpr char kInitDescription[] = "Write a commented muster.yml to begin with";
+constexpr char kInitDescription[] = "Write a commented muster.yml as a start";
 
 constexpr char kInitFooter[] = R"(
 Examples:
   muster init                              for a program of any kind, one task
   muster init --framework tensorflow       workers and a parameter server, which find each other by TF_CONFIG
-  muster init --framework pytorch          processes that find each other as torchrun's do
+  muster init --framework pytorch          processes that find each other as under torchrun
   muster init && muster train
 
-The project is called as the folder. A muster.yml or riseml.yml that is there stays, unless --force is given.)";
+The project is named after the folder. An existing muster.yml or riseml.yml is kept unless --force is given.)";
 
 constexpr Framework kFrameworks[] = {Framework::kMuster, Framework::kTensorflow, Framework::kPytorch, Framework::kAny};
 
@@ -46,7 +46,7 @@ absl::StatusOr<Framework> FrameworkNamed(const std::string& text) {
     if (text == Name(framework)) return framework;
     names.emplace_back(Name(framework));
   }
-  return absl::InvalidArgumentError(absl::StrCat("--framework: there is no ", Quoted(text), NearestHint(text, names),
+  return absl::InvalidArgumentError(absl::StrCat("--framework: unknown ", Quoted(text), NearestHint(text, names),
                                                  "; accepted: ", absl::StrJoin(names, ", ")));
 }
 
@@ -54,8 +54,7 @@ absl::Status CheckNothingThere(const std::string& folder) {
   const auto there = FindExperimentFile(folder);
   if (!there.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      *there,
-      " is there; accepted: a folder without muster.yml and riseml.yml, or --force to write muster.yml anyway"));
+      *there, " exists; accepted: a folder without muster.yml and riseml.yml, or --force to write muster.yml anyway"));
 }
 
 int Run(const InitOptions& options) {
@@ -64,7 +63,8 @@ int Run(const InitOptions& options) {
   std::error_code failed;
   const std::string folder = std::filesystem::current_path(failed).string();
   if (failed)
-    return UsageError("init", absl::InvalidArgumentError("the working directory is gone; accepted: one that is there"));
+    return UsageError(
+        "init", absl::InvalidArgumentError("the working directory doesn't exist any more; accepted: one that does"));
   if (!options.force) {
     const absl::Status nothing = CheckNothingThere(folder);
     if (!nothing.ok()) return UsageError("init", nothing);
@@ -75,7 +75,7 @@ int Run(const InitOptions& options) {
   const absl::Status written = WriteFileAtomically(PosixFileSystem(), path, AsBytes(text.data(), text.size()));
   if (!written.ok()) {
     UsageError("init", written);
-    return 1;  // the disk's fault, not the user's
+    return 1;  // a problem of the disk, not a wrong usage
   }
   if (options.json) {
     const nlohmann::ordered_json said = {{"file", path}, {"project", project}, {"framework", options.framework}};
@@ -94,8 +94,8 @@ void AddInitCommand(CLI::App& app, int& exit_code) {
   command->add_option("--framework", options->framework, "muster, tensorflow, pytorch or any")
       ->type_name("NAME")
       ->capture_default_str();
-  command->add_flag("--force", options->force, "Write it whatever is there");
-  command->add_flag("--json", options->json, "Say on stdout what was written, as JSON");
+  command->add_flag("--force", options->force, "Overwrite an existing muster.yml");
+  command->add_flag("--json", options->json, "Print what was written as JSON");
   command->footer(kInitFooter);
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }

@@ -1,4 +1,4 @@
-// `muster init`: writes a commented muster.yml to begin with.
+// `muster init`: writes a commented muster.yml as a start.
 #pragma once
 
 namespace CLI {

@@ -31,20 +31,20 @@ namespace {
 constexpr char kKillDescription[] = "End experiments, or runs of grids, and wait until they have ended";
 
 constexpr char kKillFooter[] = R"(
-All tasks are asked to end (SIGTERM), parameter servers last, and killed when their time is over (--stop-grace of muster
-train). With --now, or when Ctrl-C is pressed while this command waits, they are killed at once.
+Asks all tasks to end (SIGTERM), parameter servers last, and kills them when their time is over (--stop-grace of muster
+train). With --now, or on Ctrl-C while this command waits, kills them at once.
 
 Examples:
   muster kill 4
   muster kill 4.3 5          a run of a grid, and an experiment
   muster kill                the last experiment of the project here
-  muster kill --all          all that go on, of all projects
+  muster kill --all          all running experiments, of all projects
 
-Exit codes: 0 they have ended; 1 one of them had ended before; 2 wrong usage, or there is no such experiment.)";
+Exit codes: 0 they have ended; 1 one of them had ended before; 2 wrong usage, or no such experiment.)";
 
 constexpr int kExitEndedBefore = 1;
 constexpr int kExitKilled = 143;  // 128 + SIGTERM, as an experiment that was asked to end
-// From the registry's first row of an experiment to its supervisor's pid in it: the time of a program's start.
+// The longest time between an experiment's first row in the registry and its supervisor's pid there.
 constexpr absl::Duration kStartWait = absl::Seconds(10);
 constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
 
@@ -55,7 +55,8 @@ struct KillFlags {
   bool json = false;
 };
 
-// A supervisor that is being ended, held by a descriptor, so that a later process with its number isn't taken for it.
+// A supervisor that is being ended, held by a descriptor, so that a later process with its number isn't mistaken for
+// it.
 class Victim {
  public:
   Victim(const ExperimentId& id, int pid_fd, std::unique_ptr<LogReader> reader, size_t width)
@@ -69,7 +70,7 @@ class Victim {
   const ExperimentId& id() const { return id_; }
   int pid_fd() const { return pid_fd_; }
   int wake_fd() const { return reader_->wake_fd(); }
-  // That it has ended meanwhile is no mistake.
+  // Does nothing if it has ended meanwhile.
   void Signal(int number) const { (void)SignalPidFd(pid_fd_, number); }
 
   bool HasEnded() const {
@@ -77,7 +78,7 @@ class Victim {
     return poll(&end, 1, 0) == 1;
   }
 
-  // What has come to the logs about its tasks, not of them.
+  // Shows new lines of the logs about its tasks' states, not the tasks' own output.
   absl::Status ShowStates() {
     RETURN_IF_ERROR(reader_->ReadMore([this](const LogLineRecord& line) {
       if (line.kind != LogKind::kState && line.kind != LogKind::kMuster) return;
@@ -109,26 +110,27 @@ absl::StatusOr<std::vector<ExperimentId>> Wanted(Registry& registry, const KillF
   for (const std::string& text : texts) {
     ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(registry, text));
     if (name.task.has_value())
-      return absl::InvalidArgumentError(absl::StrCat(text,
-                                                     ": a task isn't killed alone, its experiment would start it ",
-                                                     "again or end; accepted: ", name.id.ToString()));
+      return absl::InvalidArgumentError(
+          absl::StrCat(text, ": a single task can't be killed, as its experiment would restart it or ",
+                       "end; accepted: ", name.id.ToString()));
     RETURN_IF_ERROR(registry.Run(name.id).status());
     if (std::find(ids.begin(), ids.end(), name.id) == ids.end()) ids.push_back(name.id);
   }
   return ids;
 }
 
-// A run of a grid that waits for its turn has no supervisor: with its lock in hand nobody else writes its state.
+// Ends a run of a grid that waits for its turn and has no supervisor: while this holds its lock, nobody else writes its
+// state.
 absl::Status EndBeforeItBegins(const OpenedHome& opened, RunRecord run) {
   RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(opened.home.folder(run.id)));
   ASSIGN_OR_RETURN(const RunLock lock, RunLock::Take(opened.home.lock(run.id)));
   run.state = RunState::kKilled;
-  run.reason = "killed before it began";
+  run.reason = "killed before it started";
   run.exit_code = kExitKilled;
   return opened.registry->SetRun(run);
 }
 
-// Nothing if there is no supervisor to end: the run has ended, or hasn't begun and now never will.
+// Returns null if there is no supervisor to end: the run has ended, or hasn't started and now never will.
 absl::StatusOr<std::unique_ptr<Victim>> Hold(const OpenedHome& opened, const ExperimentId& id) {
   const absl::Time deadline = RealClock().Now() + kStartWait;
   for (;; absl::SleepFor(kLookAgain)) {
@@ -138,11 +140,11 @@ absl::StatusOr<std::unique_ptr<Victim>> Hold(const OpenedHome& opened, const Exp
     if (!RunLock::IsHeld(lock) && id.run > 0) {
       const absl::Status ended = EndBeforeItBegins(opened, run);
       if (ended.ok()) return nullptr;
-      if (!absl::IsFailedPrecondition(ended)) return ended;  // else its supervisor has just begun
+      if (!absl::IsFailedPrecondition(ended)) return ended;  // otherwise its supervisor has just started
     }
     const int pid_fd = run.supervisor > 0 ? OpenPidFd(run.supervisor) : -1;
     ASSIGN_OR_RETURN(const RunRecord still, opened.registry->Run(id));
-    // A supervisor holds its lock to its end: it was the one with that number all the time.
+    // A supervisor holds its lock to its end, so the process with that number was the supervisor all the time.
     if (pid_fd >= 0 && RunLock::IsHeld(lock) && still.supervisor == run.supervisor && !HasEnded(still.state)) {
       ASSIGN_OR_RETURN(const size_t width, WidthOfNames(*opened.registry, run));
       auto victim = std::make_unique<Victim>(id, pid_fd, OpenLog(opened.home, run), width);
@@ -160,7 +162,7 @@ void SignalAll(const Victims& victims, int number) {
   for (const auto& victim : victims) victim->Signal(number);
 }
 
-// Blocks until an end, a line, or Ctrl-C; true for that.
+// Blocks until a supervisor ends, a line comes or Ctrl-C is pressed; returns true for Ctrl-C.
 bool WaitForNews(const Victims& victims, int interrupt_fd) {
   std::vector<pollfd> fds = {{interrupt_fd, POLLIN, 0}};
   int patience = -1;  // milliseconds
@@ -170,7 +172,7 @@ bool WaitForNews(const Victims& victims, int interrupt_fd) {
     fds.push_back({victim->wake_fd(), POLLIN, 0});
     if (victim->wake_fd() < 0) patience = 100;
   }
-  if (fds.size() == 1) return false;  // all have ended meanwhile
+  if (fds.size() == 1) return false;  // all have ended
   (void)poll(fds.data(), fds.size(), patience);
   return fds[0].revents != 0;
 }
@@ -178,7 +180,7 @@ bool WaitForNews(const Victims& victims, int interrupt_fd) {
 absl::Status AwaitEnds(const Victims& victims, bool show) {
   if (victims.empty()) return absl::OkStatus();
   const InterruptFd interrupt;
-  if (show) std::fputs("asked to end; Ctrl-C kills at once\n", stderr);
+  if (show) std::fputs("asked the tasks to end; Ctrl-C kills them at once\n", stderr);
   int interrupt_fd = interrupt.fd();
   for (bool all_ended = false; !all_ended;) {
     all_ended = std::all_of(victims.begin(), victims.end(), [](const auto& victim) { return victim->HasEnded(); });
@@ -187,13 +189,13 @@ absl::Status AwaitEnds(const Victims& victims, bool show) {
     }
     if (all_ended || !WaitForNews(victims, interrupt_fd)) continue;
     interrupt_fd = -1;
-    std::fputs("killing at once\n", stderr);
+    std::fputs("killing them at once\n", stderr);
     SignalAll(victims, SIGINT);
   }
   return absl::OkStatus();
 }
 
-// Says what has become of them. Whether all have been ended by this command.
+// Reports what has become of them. Returns whether this command has ended all of them.
 absl::StatusOr<bool> Tell(Registry& registry, const std::vector<ExperimentId>& ids,
                           const std::map<ExperimentId, RunState>& before, bool json) {
   nlohmann::json list = nlohmann::json::array();
@@ -216,10 +218,10 @@ absl::StatusOr<bool> Tell(Registry& registry, const std::vector<ExperimentId>& i
 absl::StatusOr<int> Kill(const KillFlags& flags) {
   ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
   ASSIGN_OR_RETURN(const std::vector<ExperimentId> ids, Wanted(*opened.registry, flags));
-  if (ids.empty() && !flags.json) std::fputs("no experiment goes on\n", stdout);
+  if (ids.empty() && !flags.json) std::fputs("no experiment is running\n", stdout);
   std::map<ExperimentId, RunState> before;
   Victims victims;
-  absl::Status failed;  // the others are ended all the same
+  absl::Status failed;  // reported after the others have been ended
   for (const ExperimentId& id : ids) {
     ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
     before[id] = run.state;
@@ -227,12 +229,12 @@ absl::StatusOr<int> Kill(const KillFlags& flags) {
     failed.Update(victim.status());
     if (!victim.ok() || *victim == nullptr) continue;
     (*victim)->Signal(SIGTERM);
-    // Another signal, as the same one again may be taken for an echo of the first.
+    // Another signal, because a repeated one may be taken for an echo of the first.
     if (flags.now) (*victim)->Signal(SIGINT);
     victims.push_back(*std::move(victim));
   }
   RETURN_IF_ERROR(AwaitEnds(victims, !flags.json));
-  // A supervisor that somebody has killed meanwhile hasn't written its end.
+  // A supervisor that was killed meanwhile hasn't written its end.
   RETURN_IF_ERROR(opened.registry->Reconcile(opened.home).status());
   RETURN_IF_ERROR(failed);
   ASSIGN_OR_RETURN(const bool all, Tell(*opened.registry, ids, before, flags.json));
@@ -250,9 +252,9 @@ void AddKillCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<KillFlags>();
   CLI::App* command = app.add_subcommand("kill", kKillDescription);
   command->add_option("ID", flags->ids, "Experiments, or runs of grids")->type_name("")->check(RefuseEmptyId);
-  command->add_flag("--all", flags->all, "All that go on, of all projects");
-  command->add_flag("--now", flags->now, "Kill at once, without asking");
-  command->add_flag("--json", flags->json, "The ended experiments as JSON, instead of lines");
+  command->add_flag("--all", flags->all, "All running experiments, of all projects");
+  command->add_flag("--now", flags->now, "Kill the tasks at once, without asking them to end");
+  command->add_flag("--json", flags->json, "Print the ended experiments as JSON");
   command->footer(kKillFooter);
   command->callback([flags, &exit_code] { exit_code = KillAndReport(*flags); });
 }

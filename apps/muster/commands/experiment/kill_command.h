@@ -1,4 +1,4 @@
-// `muster kill ID…`: ends experiments that go on, or runs of grids, and waits until they have ended.
+// `muster kill ID…`: ends experiments, or runs of grids, and waits until they have ended.
 #pragma once
 
 namespace CLI {

@@ -19,21 +19,21 @@
 namespace muster {
 namespace {
 
-constexpr char kLogsDescription[] = "What an experiment's tasks have written, all in one, by time";
+constexpr char kLogsDescription[] = "Show the output of all tasks of an experiment, merged by time";
 
 constexpr char kLogsFooter[] = R"(
-Without ID: the last experiment of the project in this folder. In a grid the lines of all runs.
+Without ID: the last experiment of the project in this folder. For a grid: the lines of all runs.
 
 Examples:
-  muster logs                   all there is of the last experiment
-  muster logs 4 -f              of experiment 4, and what comes, until it has ended
-  muster logs 4.worker.2        of one task
-  muster logs 4.3 --last 20     of run 3 of a grid, the last 20 lines of each task
+  muster logs                   the whole log of the last experiment
+  muster logs 4 -f              the log of experiment 4, and new lines until it has ended
+  muster logs 4.worker.2        the log of one task
+  muster logs 4.3 --last 20     the last 20 lines of each task of run 3 of a grid
   muster logs 4 --json | jq -r 'select(.stream == "stderr").text'
 
 Each line begins with the task's name; changes of state have their time and an arrow. Control characters and bytes that
-aren't UTF-8 are shown as \xNN; --json has the text as it was: an object a line, {"id", "time", "stream", "text"}, stream
-is stdout, stderr, state or muster. Ctrl-C ends the showing, never the experiment.)";
+aren't UTF-8 are shown as \xNN. --json prints one object per line with the unchanged text, {"id", "time", "stream",
+"text"}; stream is stdout, stderr, state or muster. Ctrl-C only stops showing the log, never the experiment.)";
 
 struct LogsOptions {
   std::string name;
@@ -43,12 +43,12 @@ struct LogsOptions {
   std::string color = "auto";
 };
 
-// NotFound, naming those that there are.
+// NotFound, naming the tasks that exist.
 absl::Status CheckTask(Registry& registry, const ExperimentName& name) {
   if (!name.task.has_value()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const RunRecord record, registry.Run(name.id));
   const bool whole_grid = record.runs > 0 && name.id.run == 0;
-  // Any of a grid's runs may be the one that builds, while all have the other tasks.
+  // Any of a grid's runs may be the one that builds; all other tasks are the same in each run.
   if (whole_grid && name.task->job == kBuildJob) return absl::OkStatus();
   const ExperimentId run = whole_grid ? ExperimentId{name.id.number, 1} : name.id;
   ASSIGN_OR_RETURN(const std::vector<TaskRecord> tasks, registry.Tasks(run));
@@ -83,10 +83,10 @@ void AddLogsCommand(CLI::App& app, int& exit_code) {
   command->add_option("ID", options->name, "An experiment, a run or a task: 4, 4.3, 4.worker.2, 4.3.worker.2")
       ->type_name("")
       ->check(RefuseEmptyId);
-  command->add_flag("-f,--follow", options->follow, "Go on with what comes, until the experiment has ended");
-  command->add_option("--last", options->last, "Only so many of the last lines of each task")->type_name("N");
-  command->add_flag("--json", options->json, "An object a line");
-  command->add_option("--color", options->color, "auto (default), always, never: colours that tasks write")
+  command->add_flag("-f,--follow", options->follow, "Also show new lines, until the experiment has ended");
+  command->add_option("--last", options->last, "Show only the last N lines of each task")->type_name("N");
+  command->add_flag("--json", options->json, "Print one JSON object per line");
+  command->add_option("--color", options->color, "auto (default), always, never: keep the colours that tasks write")
       ->type_name("WHEN");
   command->footer(kLogsFooter);
   command->callback([options, &exit_code] {

@@ -1,4 +1,4 @@
-// `muster logs [ID]`: what the tasks of an experiment have written, and on request what they go on to write.
+// `muster logs [ID]`: shows the output of an experiment's tasks, and on request follows it.
 #pragma once
 
 namespace CLI {

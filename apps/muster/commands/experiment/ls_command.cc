@@ -19,16 +19,16 @@
 namespace muster {
 namespace {
 
-constexpr char kLsDescription[] = "Experiments with their parameters and how they ended";
+constexpr char kLsDescription[] = "List experiments with their parameters and how they ended";
 
 constexpr char kLsFooter[] = R"(
-Newest last. Those of the project here (of its muster.yml); where there is no file, or with --all, those of all projects.
+Newest last. Lists the project of this folder (see its muster.yml); without such a file, or with --all, all projects.
 
 Examples:
   muster ls
-  muster ls --last 0         all there are
+  muster ls --last 0         all experiments
   muster ls --project ai-toaster --json
-  muster ls --all --ids      their ids alone, a line each
+  muster ls --all --ids      only the ids, one per line
 
 Exit codes: 0; 2 wrong usage.)";
 
@@ -86,13 +86,13 @@ absl::Status List(const LsFlags& flags) {
         absl::StrCat("--last '", flags.last, "': accepted is a whole number; 0 shows all"));
   ASSIGN_OR_RETURN(const std::string project, ProjectOf(flags));
   ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
-  // One more, to know whether there are older ones.
+  // One more than shown, to know whether there are older ones.
   ASSIGN_OR_RETURN(std::vector<RunRecord> runs,
                    opened.registry->List({.project = project, .last = last == 0 ? 0 : last + 1}));
   const bool older = last > 0 && runs.size() > static_cast<size_t>(last);
   if (older) runs.erase(runs.begin());
   std::fputs((flags.json ? JsonListOf(runs) : flags.ids ? IdsOf(runs) : TableOf(runs)).c_str(), stdout);
-  if (older && !flags.json && !flags.ids) std::fputs("(older ones: --last 0 shows all)\n", stderr);
+  if (older && !flags.json && !flags.ids) std::fputs("(there are older ones: --last 0 shows all)\n", stderr);
   return absl::OkStatus();
 }
 
@@ -101,11 +101,11 @@ absl::Status List(const LsFlags& flags) {
 void AddLsCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<LsFlags>();
   CLI::App* command = app.add_subcommand("ls", kLsDescription);
-  command->add_option("--project", flags->project, "Of this project")->type_name("NAME");
-  command->add_flag("--all", flags->all, "Of all projects");
-  command->add_option("--last", flags->last, "So many of the newest (default 20); 0: all")->type_name("N");
-  command->add_flag("--ids", flags->ids, "Only ids, a line each");
-  command->add_flag("--json", flags->json, "As JSON, on one line");
+  command->add_option("--project", flags->project, "Only this project")->type_name("NAME");
+  command->add_flag("--all", flags->all, "All projects");
+  command->add_option("--last", flags->last, "How many of the newest (default 20); 0: all")->type_name("N");
+  command->add_flag("--ids", flags->ids, "Print only ids, one per line");
+  command->add_flag("--json", flags->json, "Print JSON, on one line");
   command->footer(kLsFooter);
   command->callback([flags, &exit_code] {
     const absl::Status done = List(*flags);

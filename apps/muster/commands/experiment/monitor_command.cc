@@ -33,25 +33,24 @@
 namespace muster {
 namespace {
 
-constexpr char kMonitorDescription[] = "What the tasks of an experiment use of the machine, while they run";
+constexpr char kMonitorDescription[] = "Show how much of the machine the tasks of an experiment use";
 
 constexpr char kMonitorFooter[] = R"(
-A row a task and one for all of them together; of a grid those of the runs that go on. CPU is in percent of one core, so
-that four busy cores are 400; memory is what a task may have at most, else the machine's. N/A: no GPU. Programs of
-framework muster also have their steps a second, loss and staleness.
-On a terminal the table is drawn over itself, elsewhere a table comes after the other. It ends with the experiment;
-Ctrl-C ends the watching only.
+Shows one row per task and one for all of them together; for a grid, the tasks of the runs that haven't ended. CPU is in
+percent of one core, so four busy cores are 400. The total of MEM is the task's limit, or the machine's memory without
+one. N/A: no GPU. Programs of framework muster also report their steps per second, loss and staleness. On a terminal the
+table is redrawn in place, elsewhere tables follow each other. It ends with the experiment; Ctrl-C only stops watching.
 
 Examples:
   muster monitor               the last experiment of the project here
   muster monitor 4
   muster monitor 4.worker.1
   muster monitor 4 --once      one table
-  muster monitor 4 --json      an object a line, every two seconds; memory in bytes
+  muster monitor 4 --json      one JSON object per line, every two seconds; memory in bytes
 
-Exit codes: 0; 2 there is no such experiment.)";
+Exit codes: 0; 2 no such experiment.)";
 
-// The first reading has no CPU: that is measured between two.
+// The first reading has no CPU usage, which is measured between two readings.
 constexpr absl::Duration kBetweenFirstTwo = absl::Milliseconds(500);
 constexpr double kShortestInterval = 0.1;
 constexpr double kLongestInterval = 86400;
@@ -63,7 +62,7 @@ struct MonitorFlags {
   bool json = false;
 };
 
-// Signals that end the watching, or (SIGWINCH) mean that it should be drawn anew, as something to wait for.
+// The signals that end watching, or (SIGWINCH) ask for a redraw, as a descriptor to wait for.
 class Signals {
  public:
   Signals() {
@@ -72,14 +71,14 @@ class Signals {
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) sigaddset(&signals, number);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    // Of status pages, and of a reader of ours that goes away.
+    // Status pages, and the reader of this output, may go away.
     std::signal(SIGPIPE, SIG_IGN);
   }
   ~Signals() { close(fd_); }
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // False: it is to end.
+  // Returns false if it must end.
   bool Wait(absl::Duration time) const {
     pollfd readable = {.fd = fd_, .events = POLLIN, .revents = 0};
     if (poll(&readable, 1, static_cast<int>(absl::ToInt64Milliseconds(time))) <= 0) return true;
@@ -99,14 +98,14 @@ struct Reading {
   bool ended = false;
 };
 
-// What is to be seen of an experiment, a run or a task, again and again.
+// Reads again and again what there is to show of an experiment, a run or a task.
 class Watched {
  public:
   Watched(const OpenedHome& opened, ExperimentName name)
       : opened_(opened), name_(std::move(name)), reader_({.machine_mem_bytes = machine_mem_bytes_}) {}
 
   absl::StatusOr<Reading> Read() {
-    // Else an experiment whose supervisor is killed meanwhile would go on here for ever.
+    // Otherwise an experiment whose supervisor is killed meanwhile would seem to run for ever.
     RETURN_IF_ERROR(opened_.registry->Reconcile(opened_.home).status());
     ASSIGN_OR_RETURN(const RunRecord run, opened_.registry->Run(name_.id));
     ASSIGN_OR_RETURN(const auto tasks, TasksOf(run));
@@ -138,7 +137,7 @@ class Watched {
   }
 
  private:
-  // By their names. Of a grid those of the runs that go on.
+  // Returns the tasks by name; for a grid, those of the runs that haven't ended.
   absl::StatusOr<std::vector<std::pair<std::string, TaskRecord>>> TasksOf(const RunRecord& run) const {
     std::vector<ExperimentId> ids = {run.id};
     if (run.runs > 0) {
@@ -146,7 +145,7 @@ class Watched {
       ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, opened_.registry->Runs(run.id.number));
       for (const RunRecord& one : runs)
         if (!HasEnded(one.state)) ids.push_back(one.id);
-      ids.push_back(run.id);  // the build task of all
+      ids.push_back(run.id);  // has the build task, common to all runs
     }
     std::vector<std::pair<std::string, TaskRecord>> tasks;
     for (const ExperimentId& id : ids) {
@@ -163,7 +162,7 @@ class Watched {
   UsageReader reader_;
 };
 
-// Where readings go. The terminal is as it was when this ends.
+// Shows the readings. The destructor restores the terminal.
 class Screen {
  public:
   explicit Screen(bool json) : json_(json) {}
@@ -171,7 +170,7 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // False: nobody reads it any more.
+  // Returns false if nobody reads it any more.
   bool Show(const std::vector<UsageRow>& rows) {
     const absl::Time now = RealClock().Now();
     if (json_) return Put(UsageJson(rows, now) + "\n");
@@ -226,12 +225,13 @@ absl::Status Watch(const MonitorFlags& flags) {
 void AddMonitorCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<MonitorFlags>();
   CLI::App* command = app.add_subcommand("monitor", kMonitorDescription);
-  command->add_option("ID", flags->id, "An experiment, a run of a grid or a task; the project's last one without")
+  command
+      ->add_option("ID", flags->id, "An experiment, a run of a grid or a task (default: the project's last experiment)")
       ->type_name("")
       ->check(RefuseEmptyId);
-  command->add_flag("--once", flags->once, "One table, and no more");
-  command->add_option("--interval", flags->interval, "How long from one to the next (default 2)")->type_name("SECONDS");
-  command->add_flag("--json", flags->json, "An object a line");
+  command->add_flag("--once", flags->once, "Show one table and end");
+  command->add_option("--interval", flags->interval, "Time between tables (default 2)")->type_name("SECONDS");
+  command->add_flag("--json", flags->json, "Print one JSON object per line");
   command->footer(kMonitorFooter);
   command->callback([flags, &exit_code] {
     const absl::Status done = Watch(*flags);

@@ -1,4 +1,4 @@
-// `muster monitor [ID]`: what the tasks of an experiment use of the machine, and how far they are, while they run.
+// `muster monitor [ID]`: shows how much of the machine an experiment's tasks use, and their progress, while they run.
 #pragma once
 
 namespace CLI {

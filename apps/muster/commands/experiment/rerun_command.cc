@@ -16,12 +16,12 @@
 namespace muster {
 namespace {
 
-constexpr char kRerunDescription[] = "A new experiment with the file, the code and the parameters of another";
+constexpr char kRerunDescription[] = "Start a new experiment with the file, the code and the parameters of another";
 
 constexpr char kRerunFooter[] = R"(
-What the folder holds by now doesn't matter: the copy of the code is used that the experiment had, and the environment of
-the shell that it was started from. The new one has an id and an OUTPUT_DIR of its own. To go on with the old ones, from
-a checkpoint say: muster train --experiment ID.
+Uses the stored copy of the experiment's code and the environment of the shell that started it, whatever the folder
+holds now. The new experiment has an id and an OUTPUT_DIR of its own. To resume the old one instead, from a checkpoint
+say: muster train --experiment ID.
 
 Examples:
   muster rerun 4
@@ -41,7 +41,7 @@ absl::StatusOr<int> Rerun(const RerunFlags& flags) {
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, flags.id));
   if (name.task.has_value())
     return absl::InvalidArgumentError(
-        absl::StrCat(flags.id, ": a task can't be run again alone; accepted: ", name.id.ToString()));
+        absl::StrCat(flags.id, ": a single task can't be run again; accepted: ", name.id.ToString()));
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(name.id));
   Submission submission;
   ASSIGN_OR_RETURN(submission.experiment, opened.registry->Specification(name.id.number));
@@ -54,7 +54,7 @@ absl::StatusOr<int> Rerun(const RerunFlags& flags) {
   if (absl::IsNotFound(kept))
     return absl::FailedPreconditionError(absl::StrCat(
         "the code of experiment ", name.id.ToString(), " isn't kept any more (", opened.home.trees(), "/",
-        submission.experiment.tree, "); muster train in ", submission.experiment.folder, " takes what is there now"));
+        submission.experiment.tree, "); muster train in ", submission.experiment.folder, " uses the present code"));
   RETURN_IF_ERROR(kept);
   ASSIGN_OR_RETURN(const ExperimentFile file,
                    ParseExperimentFile(submission.experiment.file_text, submission.experiment.file_name));
@@ -74,7 +74,7 @@ void AddRerunCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<RerunFlags>();
   CLI::App* command = app.add_subcommand("rerun", kRerunDescription);
   command->add_option("ID", flags->id, "An experiment, or a run of a grid")->type_name("")->check(RefuseEmptyId);
-  command->add_flag("--no-gpus", flags->no_gpus, "Go on without the GPUs that the file asks for");
+  command->add_flag("--no-gpus", flags->no_gpus, "Run without the GPUs that the file asks for");
   AddShowFlags(*command, flags->show);
   command->footer(kRerunFooter);
   command->callback([flags, &exit_code] { exit_code = RerunAndReport(*flags); });

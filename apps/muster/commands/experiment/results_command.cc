@@ -19,15 +19,15 @@
 namespace muster {
 namespace {
 
-constexpr char kResultsDescription[] = "What the runs of a grid came to, sorted by a metric";
+constexpr char kResultsDescription[] = "Show the results of a grid's runs, sorted by a metric";
 
 constexpr char kResultsFooter[] = R"(
-A line a run, with its parameters and the metric's last value; an experiment that is no grid is one run. Metrics are the
-scalars of TensorBoard logs in a run's OUTPUT_DIR, and the numbers of metrics.json or of metrics.jsonl's last line there;
-those of a folder below it have its name before theirs: eval/accuracy. The end of a name will do where only one has it.
-Without --metric: test_accuracy, accuracy, loss, or the only one that there is. Losses and errors have the lowest first.
---html writes a page with the metric against each parameter and a table that sorts by a click, in one file that needs no
-network.
+Shows one line per run, with its parameters and the metric's last value; an experiment without a grid is one run.
+Metrics are the scalars of TensorBoard logs in a run's OUTPUT_DIR, and the numbers of metrics.json or of metrics.jsonl's
+last line there. Metrics in a folder below it begin with the folder's name: eval/accuracy. The end of a name is enough
+if it is unique. Without --metric: test_accuracy, accuracy, loss, or the only metric. Losses and errors sort lowest
+first. --html writes one file that needs no network: a page with a plot of the metric against each parameter, and a
+table that sorts by a click.
 
 Examples:
   muster results 4
@@ -35,7 +35,7 @@ Examples:
   muster results 4 --metric eval/loss --html results.html
   muster results 4 --json
 
-Exit codes: 0; 2 there is no such experiment or metric.)";
+Exit codes: 0; 2 no such experiment or metric.)";
 
 struct ResultsFlags {
   std::string id;
@@ -90,14 +90,15 @@ absl::Status ShowResults(const ResultsFlags& flags) {
 void AddResultsCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ResultsFlags>();
   CLI::App* command = app.add_subcommand("results", kResultsDescription);
-  command->add_option("ID", flags->id, "An experiment or a run of a grid; the project's last experiment without")
+  command->add_option("ID", flags->id, "An experiment or a run of a grid (default: the project's last experiment)")
       ->type_name("")
       ->check(RefuseEmptyId);
-  command->add_option("--metric", flags->metric, "To sort by")->type_name("NAME");
-  CLI::Option* lowest = command->add_flag("--lowest", flags->lowest, "The lowest first, as for losses and errors");
-  command->add_flag("--highest", flags->highest, "The greatest first, as for all others")->excludes(lowest);
+  command->add_option("--metric", flags->metric, "The metric to sort by")->type_name("NAME");
+  CLI::Option* lowest =
+      command->add_flag("--lowest", flags->lowest, "Sort lowest first (default for losses and errors)");
+  command->add_flag("--highest", flags->highest, "Sort highest first (default for all others)")->excludes(lowest);
   command->add_option("--html", flags->html, "Also write a page with plots")->type_name("FILE");
-  command->add_flag("--json", flags->json, "As JSON, with all metrics");
+  command->add_flag("--json", flags->json, "Print JSON, with all metrics");
   command->footer(kResultsFooter);
   command->callback([flags, &exit_code] {
     const absl::Status done = ShowResults(*flags);

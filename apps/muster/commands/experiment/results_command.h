@@ -1,4 +1,4 @@
-// `muster results [ID]`: what the runs of a grid came to, sorted by a metric; as a table, JSON or a page.
+// `muster results [ID]`: shows the results of a grid's runs, sorted by a metric; as a table, JSON or a page.
 #pragma once
 
 namespace CLI {

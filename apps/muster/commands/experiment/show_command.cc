@@ -23,21 +23,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kShowDescription[] = "All that is known of an experiment, its results included";
+constexpr char kShowDescription[] = "Show all that is known of an experiment, including its results";
 
 constexpr char kShowFooter[] = R"(
-Its parameters; the metrics it has left in OUTPUT_DIR (the last value of each scalar of its TensorBoard logs, the numbers
-of metrics.json) and the files there; each task's exit code and why it ended; where its folder, its logs and its code are.
+Shows its parameters; the metrics and files in its OUTPUT_DIR (the last value of each scalar of its TensorBoard logs,
+the numbers of metrics.json); each task's exit code and why it ended; and the paths of its folder, its logs and its
+code.
 
 Examples:
   muster show                the last experiment of the project here
   muster show 4
-  muster show 4.3            a run of a grid; of all runs: muster results 4
+  muster show 4.3            a run of a grid (for all runs: muster results 4)
   muster show 4 --json
 
-Exit codes: 0; 2 there is no such experiment.)";
+Exit codes: 0; 2 no such experiment.)";
 
-// Of OUTPUT_DIR; more are counted.
+// How many files of OUTPUT_DIR are listed; others are only counted.
 constexpr size_t kFilesShown = 20;
 
 struct ShowCommandFlags {
@@ -50,7 +51,7 @@ struct OutputFile {
   int64_t bytes;
 };
 
-// By path. Files may come and go meanwhile.
+// Returns the files by path. Files may appear and vanish meanwhile.
 std::vector<OutputFile> FilesBelow(const std::string& folder) {
   std::vector<OutputFile> files;
   std::error_code gone;
@@ -65,7 +66,7 @@ std::vector<OutputFile> FilesBelow(const std::string& folder) {
   return files;
 }
 
-// All that is shown.
+// Everything that is shown.
 struct Shown {
   RunRecord run;
   std::vector<TaskRecord> tasks;
@@ -108,7 +109,7 @@ nlohmann::json ToJson(const Shown& shown) {
   return json;
 }
 
-// "  name  value" lines below a heading; nothing without rows.
+// Appends "  name  value" lines below a heading; nothing without rows.
 void Append(std::string& text, const std::string& heading,
             const std::vector<std::pair<std::string, std::string>>& rows) {
   if (rows.empty()) return;
@@ -173,7 +174,7 @@ absl::Status Show(const ShowCommandFlags& flags) {
   ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, flags.id));
   if (name.task.has_value())
-    return absl::InvalidArgumentError(absl::StrCat(flags.id, ": a task isn't shown alone; accepted: muster show ",
+    return absl::InvalidArgumentError(absl::StrCat(flags.id, ": a single task can't be shown; accepted: muster show ",
                                                    name.id.ToString(), ", muster status ", flags.id));
   ASSIGN_OR_RETURN(const Shown shown, Collect(opened, name.id));
   std::fputs((flags.json ? OneLineJson(ToJson(shown)) + "\n" : ToText(shown)).c_str(), stdout);
@@ -186,7 +187,7 @@ void AddShowCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ShowCommandFlags>();
   CLI::App* command = app.add_subcommand("show", kShowDescription);
   command->add_option("ID", flags->id, "An experiment, or a run of a grid")->type_name("")->check(RefuseEmptyId);
-  command->add_flag("--json", flags->json, "As JSON, on one line");
+  command->add_flag("--json", flags->json, "Print JSON, on one line");
   command->footer(kShowFooter);
   command->callback([flags, &exit_code] {
     const absl::Status done = Show(*flags);

@@ -20,22 +20,22 @@
 namespace muster {
 namespace {
 
-constexpr char kStatusDescription[] = "The experiments that go on and the last few; or the tasks of one";
+constexpr char kStatusDescription[] = "Show running experiments and the last few, or the tasks of one";
 
 constexpr char kStatusFooter[] = R"(
-Without an id those of the project here (of its muster.yml); where there is no file, or with --all, those of all.
-An experiment whose supervisor was killed, or that was there when the machine went down, is FAILED, and says so.
+Without an id: the experiments of the project of this folder (see its muster.yml); without such a file, or with --all,
+those of all projects. An experiment that lost its supervisor, by a kill or a reboot, is FAILED and says so.
 
 Examples:
   muster status
   muster status --all
-  muster status 4            its tasks, of a grid its runs
-  muster status 4.3          of a run of a grid
+  muster status 4            its tasks; for a grid, its runs
+  muster status 4.3          the tasks of a run of a grid
   muster status 4 --json
 
-Exit codes: 0; 2 there is no such experiment.)";
+Exit codes: 0; 2 no such experiment.)";
 
-// Of those that have ended.
+// How many ended experiments are shown.
 constexpr int kLastEnded = 5;
 
 struct StatusFlags {
@@ -52,7 +52,7 @@ std::string ParametersText(const ParameterValues& parameters) {
 
 void PrintJson(const nlohmann::json& value) { std::printf("%s\n", OneLineJson(value).c_str()); }
 
-// Those that go on, and the newest of the others, in order.
+// Returns the experiments that haven't ended and the newest of the others, in order.
 absl::StatusOr<std::vector<RunRecord>> OpenAndLast(Registry& registry, const std::string& project) {
   ASSIGN_OR_RETURN(std::vector<RunRecord> runs, registry.List({.project = project, .only_open = true}));
   ASSIGN_OR_RETURN(const std::vector<RunRecord> last,
@@ -112,10 +112,10 @@ absl::Status ShowRuns(Registry& registry, const RunRecord& grid, bool json) {
   return absl::OkStatus();
 }
 
-// Why a task is as it is, for the table.
+// Returns the reason for a task's state, for the table.
 std::string WhyText(const TaskRecord& task) {
   const std::string end = !task.reason.empty() ? task.reason : task.exit.has_value() ? task.exit->ToString() : "";
-  return end.empty() || HasEnded(task.state) ? end : "was started again: " + end;
+  return end.empty() || HasEnded(task.state) ? end : "was restarted: " + end;
 }
 
 absl::Status ShowTasks(Registry& registry, const RunRecord& run, const ExperimentName& name, bool json) {
@@ -160,8 +160,8 @@ void AddStatusCommand(CLI::App& app, int& exit_code) {
   command->add_option("ID", flags->id, "An experiment, a run of a grid, or a task")
       ->type_name("")
       ->check(RefuseEmptyId);
-  command->add_flag("--all", flags->all, "Of all projects");
-  command->add_flag("--json", flags->json, "As JSON, on one line");
+  command->add_flag("--all", flags->all, "All projects");
+  command->add_flag("--json", flags->json, "Print JSON, on one line");
   command->footer(kStatusFooter);
   command->callback([flags, &exit_code] {
     const absl::Status done = Status(*flags);

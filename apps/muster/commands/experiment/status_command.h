@@ -1,4 +1,4 @@
-// `muster status [ID]`: the experiments that go on and the last few, or the tasks of one.
+// `muster status [ID]`: shows running experiments and the last few, or the tasks of one.
 #pragma once
 
 namespace CLI {

@@ -23,7 +23,7 @@
 namespace muster {
 namespace {
 
-constexpr char kSuperviseDescription[] = "See to an experiment until it has ended (started by muster train)";
+constexpr char kSuperviseDescription[] = "Supervise an experiment until it has ended (started by muster train)";
 
 struct SuperviseFlags {
   std::string id;

@@ -1,5 +1,5 @@
-// `muster supervise`: the process that sees to an experiment from its start to its end. Started by `muster train` and
-// by the supervisor of a grid, not by users: --help doesn't name it.
+// `muster supervise`: the process that supervises an experiment from its start to its end. `muster train` and the
+// supervisor of a grid start it, not users: --help doesn't list it.
 #pragma once
 
 namespace CLI {

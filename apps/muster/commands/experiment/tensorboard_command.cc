@@ -27,21 +27,21 @@
 namespace muster {
 namespace {
 
-constexpr char kTensorboardDescription[] = "TensorBoard on what an experiment has written";
+constexpr char kTensorboardDescription[] = "Run TensorBoard on an experiment's output";
 
 constexpr char kTensorboardFooter[] = R"(
-Shows the experiment's OUTPUT_DIR, of a grid the folder with those of all runs, until Ctrl-C. TensorBoard is the one of the
-experiment's virtual environment if it has one, else the one on PATH, here or where the experiment was started. It
-answers at 127.0.0.1 only.
+Shows the experiment's OUTPUT_DIR (for a grid the folder with those of all runs) until Ctrl-C. Uses the TensorBoard of
+the experiment's virtual environment if it has one, otherwise the one on PATH, here or where the experiment was started.
+Listens on 127.0.0.1 only.
 
 Examples:
   muster tensorboard                the last experiment of the project here
   muster tensorboard 4
   muster tensorboard 4.3 --port 6007
 
-Exit codes: TensorBoard's; 2 there is no such experiment, no TensorBoard, or the port is in use.)";
+Exit codes: TensorBoard's; 2 no such experiment, no TensorBoard, or the port is in use.)";
 
-// What TensorBoard itself takes, and people's ssh tunnels with it.
+// TensorBoard's own default port, which people's ssh tunnels use, too.
 constexpr uint16_t kUsualPort = 6006;
 constexpr int kLargestTensorboardPort = 65535;
 
@@ -51,7 +51,7 @@ struct TensorboardFlags {
   bool json = false;
 };
 
-// Empty: the experiment's programs run with what is on PATH.
+// Returns the virtual environment; empty if the experiment's programs use what is on PATH.
 std::string EnvironmentFolder(const NewExperiment& experiment, const Home& home) {
   const auto file = ParseExperimentFile(experiment.file_text, experiment.file_name);
   if (!file.ok()) return "";
@@ -76,7 +76,7 @@ absl::StatusOr<std::string> FindTensorboard(Registry& registry, const Experiment
                                                                                         "tensorboard")));
 }
 
-// The deepest folder that holds all of `folders`.
+// Returns the deepest folder that contains all of `folders`.
 std::filesystem::path CommonFolder(const std::vector<RunRecord>& runs) {
   std::filesystem::path common = runs.front().output_dir;
   for (const RunRecord& run : runs) {
@@ -96,7 +96,7 @@ absl::StatusOr<std::string> FolderOf(Registry& registry, const ExperimentId& id)
   return runs.empty() ? run.output_dir : CommonFolder(runs).string();
 }
 
-// Held until TensorBoard is started.
+// Returns a port that is reserved until TensorBoard is started.
 absl::StatusOr<FreePorts> PortFor(const std::string& wanted) {
   if (wanted.empty()) {
     auto usual = FreePorts::Take({.first = kUsualPort, .count = 1});
@@ -110,7 +110,7 @@ absl::StatusOr<FreePorts> PortFor(const std::string& wanted) {
   return FreePorts::Take({.first = static_cast<uint16_t>(port), .count = 1});
 }
 
-// Returns only if it failed.
+// Returns only on failure.
 absl::Status StartTensorboard(const TensorboardFlags& flags) {
   ASSIGN_OR_RETURN(OpenedHome opened, OpenHomeToRead());
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, flags.id));
@@ -121,7 +121,7 @@ absl::Status StartTensorboard(const TensorboardFlags& flags) {
   ASSIGN_OR_RETURN(const std::string folder, FolderOf(*opened.registry, name.id));
   ASSIGN_OR_RETURN(FreePorts port, PortFor(flags.port));
   ASSIGN_OR_RETURN(const std::string program, FindTensorboard(*opened.registry, name.id, opened.home));
-  opened.registry.reset();  // this process goes on as TensorBoard
+  opened.registry.reset();  // this process becomes TensorBoard
   const std::string number = absl::StrCat(port.port(0));
   const std::string url = absl::StrCat("http://127.0.0.1:", number, "/");
   if (flags.json) {
@@ -145,12 +145,14 @@ absl::Status StartTensorboard(const TensorboardFlags& flags) {
 void AddTensorboardCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<TensorboardFlags>();
   CLI::App* command = app.add_subcommand("tensorboard", kTensorboardDescription);
-  command->add_option("ID", flags->id, "An experiment or a run of a grid; the project's last experiment without")
+  command->add_option("ID", flags->id, "An experiment or a run of a grid (default: the project's last experiment)")
       ->type_name("")
       ->check(RefuseEmptyId);
-  command->add_option("--port", flags->port, "Where it listens; 0: any free one (default 6006, or a free one)")
+  command
+      ->add_option("--port", flags->port,
+                   "Port to listen on; 0: any free one (default 6006, or a free one if it is in use)")
       ->type_name("PORT");
-  command->add_flag("--json", flags->json, "Say where it is as JSON");
+  command->add_flag("--json", flags->json, "Print its address as JSON");
   command->footer(kTensorboardFooter);
   command->callback([flags, &exit_code] { exit_code = ReportError("tensorboard", StartTensorboard(*flags)); });
 }

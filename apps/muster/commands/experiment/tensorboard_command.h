@@ -1,4 +1,4 @@
-// `muster tensorboard [ID]`: the real TensorBoard on what an experiment has written.
+// `muster tensorboard [ID]`: runs the real TensorBoard on an experiment's output.
 #pragma once
 
 namespace CLI {
@@ -7,8 +7,8 @@ class App;
 
 namespace muster {
 
-// Adds the subcommand. When it was given on the command line, parsing runs it (and doesn't return if TensorBoard could
-// be started: it takes this process's place) and `exit_code` is its result.
+// Adds the subcommand. When it was given on the command line, parsing runs it and `exit_code` is its result. Doesn't
+// return if TensorBoard starts, because that replaces this process.
 void AddTensorboardCommand(CLI::App& app, int& exit_code);
 
 }  // namespace muster

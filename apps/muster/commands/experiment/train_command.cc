@@ -28,17 +28,18 @@
 namespace muster {
 namespace {
 
-constexpr char kTrainDescription[] = "Run what muster.yml says, one experiment or a grid, and show its logs";
+constexpr char kTrainDescription[] = "Run the experiment or grid of muster.yml and show its logs";
 
 constexpr char kTrainFooter[] = R"(
 Copies the folder's files, so that later edits don't change what runs, gives the experiment an id, starts it under a
-supervisor of its own and shows the lines of all its tasks. Ctrl-C ends only the showing: the experiment goes on, also
-when the terminal is closed. muster kill ends it.
---param replaces a parameter of the file: by one value, or, as name=[a,b,c], by several. Several values of any parameters
-make a grid: an experiment for each combination, of which the file's `concurrency` run at a time, and at the end a table
-of results. --random N tries N of the combinations, or of the values between a range's bounds, instead of all.
---experiment ID is another attempt of an experiment that has ended: the same id and OUTPUT_DIR, so that a program that
-finds its checkpoint there goes on; with the present file and code, and the old parameters where --param says no others.
+supervisor of its own and shows the output of all its tasks. Ctrl-C only stops showing it: the experiment keeps running,
+even when the terminal is closed. `muster kill` ends it.
+--param replaces a parameter of the file by one value, or by several as name=[a,b,c]. Parameters with several values
+make a grid: one run per combination, of which the file's `concurrency` run at a time, with a table of results at the
+end. --random N runs only N of the combinations, chosen at random, or N random values between a range's bounds.
+--experiment ID starts another attempt of an experiment that has ended, with the same id and OUTPUT_DIR, so that a
+program that finds its checkpoint there resumes. It uses the present file and code, and the old parameters unless
+--param changes them.
 
 Examples:
   muster train
@@ -48,8 +49,8 @@ Examples:
   muster train --experiment 4
   muster train -f other.yml --no-gpus --no-venv
 
-Exit codes: 0 finished, or left to itself; the chief's if it failed; 130 if it was killed; 2 wrong file or usage, or more
-is asked for than the machine has: nothing was started.)";
+Exit codes: 0 finished, or still running after Ctrl-C or --detach; the chief's if it failed; 130 if it was killed;
+2 wrong file or usage, or this machine has less than the file asks for: nothing was started.)";
 
 struct TrainFlags {
   std::string file;
@@ -61,7 +62,7 @@ struct TrainFlags {
   ShowFlags show;
 };
 
-// --random's; nothing: all combinations.
+// The values of --random and --seed; nullopt: all combinations.
 struct Draw {
   int count = 0;
   uint64_t seed = 0;
@@ -79,7 +80,7 @@ absl::StatusOr<std::optional<Draw>> ParseDraw(const TrainFlags& flags) {
   if (!flags.seed.empty() && !absl::SimpleAtoi(flags.seed, &draw.seed))
     return absl::InvalidArgumentError(absl::StrCat("--seed '", flags.seed, "': accepted is a whole number from 0"));
   if (!flags.experiment.empty())
-    return absl::InvalidArgumentError("--random: accepted without --experiment, whose parameters are drawn already");
+    return absl::InvalidArgumentError("--random: accepted without --experiment, whose parameters are fixed already");
   return draw;
 }
 
@@ -89,7 +90,7 @@ absl::StatusOr<std::vector<ParameterValues>> NewRuns(const ExperimentFile& file,
   return draw.has_value() ? RandomCombinations(parameters, draw->count, draw->seed) : AllCombinations(parameters);
 }
 
-// The values that a run had, where neither the command line says others nor the file has a parameter that it hadn't.
+// Returns the values that a run had, with changes from the command line and the file's parameters that it didn't have.
 absl::StatusOr<ParameterValues> OldRun(const ParameterValues& old, const ExperimentFile& file,
                                        const TrainFlags& flags) {
   std::vector<ParameterSpec> parameters;
@@ -100,29 +101,29 @@ absl::StatusOr<ParameterValues> OldRun(const ParameterValues& old, const Experim
   for (const ParameterSpec& parameter : parameters) {
     if (parameter.values.size() != 1)
       return absl::InvalidArgumentError(absl::StrCat("parameter '", parameter.name, "' has ", parameter.values.size(),
-                                                     " values: with --experiment accepted is one, --param ",
+                                                     " values; accepted with --experiment is one: --param ",
                                                      parameter.name, "=VALUE"));
   }
   ASSIGN_OR_RETURN(const std::vector<ParameterValues> runs, AllCombinations(parameters));
   return runs.front();
 }
 
-// Which experiment or run --experiment means; it has ended, and is of the file's project.
+// Returns the experiment or run that --experiment names. It must have ended and belong to the file's project.
 absl::StatusOr<RunRecord> FormerAttempt(Registry& registry, const ExperimentFile& file, const std::string& text) {
   ASSIGN_OR_RETURN(const ExperimentName name, ExperimentName::Parse(text));
   if (name.task.has_value())
     return absl::InvalidArgumentError(
-        absl::StrCat("--experiment ", text, ": a task can't be tried again alone; accepted: ", name.id.ToString()));
+        absl::StrCat("--experiment ", text, ": a single task can't be restarted; accepted: ", name.id.ToString()));
   ASSIGN_OR_RETURN(RunRecord run, registry.Run(name.id));
   ASSIGN_OR_RETURN(const RunRecord whole, registry.Run({.number = name.id.number}));
   const RunRecord& open = HasEnded(run.state) ? whole : run;
   if (!HasEnded(open.state))
-    return absl::FailedPreconditionError(absl::StrCat("experiment ", open.id.ToString(), " goes on (",
+    return absl::FailedPreconditionError(absl::StrCat("experiment ", open.id.ToString(), " is still running (",
                                                       std::string(Name(open.state)), "): muster kill ",
-                                                      open.id.ToString(), " ends it, then it can be tried again"));
+                                                      open.id.ToString(), " ends it"));
   if (run.project == file.project) return run;
-  return absl::InvalidArgumentError(absl::StrCat("--experiment ", text, ": it is of project ", run.project, ", and ",
-                                                 file.name, " here of project ", file.project));
+  return absl::InvalidArgumentError(absl::StrCat("--experiment ", text, ": it belongs to project ", run.project,
+                                                 ", but ", file.name, " here to project ", file.project));
 }
 
 absl::StatusOr<std::vector<ParameterValues>> RunsOfAgain(Registry& registry, const RunRecord& former,
@@ -139,7 +140,7 @@ absl::StatusOr<std::vector<ParameterValues>> RunsOfAgain(Registry& registry, con
   return runs;
 }
 
-// A parameter of the command line that neither the file has nor its commands mention may be a mistyped one.
+// Warns of a parameter of the command line that neither the file nor its commands have, which may be mistyped.
 void WarnOfUnknown(const ExperimentFile& file, const ParameterValues& values) {
   std::vector<std::string> known;
   for (const ParameterSpec& parameter : file.parameters) known.push_back(parameter.name);
@@ -151,12 +152,13 @@ void WarnOfUnknown(const ExperimentFile& file, const ParameterValues& values) {
     });
     if (mentioned || std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::fprintf(stderr,
-                 "muster train: parameter '%s' is neither in %s nor in its commands%s: only the environment has it\n",
+                 "muster train: parameter '%s' is neither in %s nor in its commands%s: tasks only get it as an "
+                 "environment variable\n",
                  name.c_str(), file.name.c_str(), NearestHint(name, known).c_str());
   }
 }
 
-// Another attempt has the values of the first one, though the file may say others now.
+// Another attempt keeps the values of the first one, even if the file has changed.
 void WarnOfOldValues(const ExperimentFile& file, const std::vector<ParameterValues>& runs, const TrainFlags& flags) {
   for (const ParameterSpec& parameter : file.parameters) {
     const auto is_given = [&](const std::string& text) { return text.starts_with(parameter.name + "="); };
@@ -195,7 +197,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
     submission.again = former.id;
     experiment.grid = former.runs > 0;
   }
-  // What can't run leaves nothing behind, the home included.
+  // Checked first, so that an experiment that can't run leaves nothing behind, not even the home.
   RETURN_IF_ERROR(CheckExperiment(folder.file, experiment.runs, flags.options, ThisMachine()));
   WarnOfUnknown(folder.file, experiment.runs.front());
   if (!opened.has_value()) {
@@ -226,21 +228,21 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
       ->add_option("-f,--file", flags->file,
                    "The experiment file, or a folder with one (default: muster.yml or riseml.yml here)")
       ->type_name("FILE");
-  command->add_option("--param", flags->parameters, "A parameter's value, or values; may be repeated")
+  command->add_option("--param", flags->parameters, "Set a parameter's value, or values; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--random", flags->random, "So many runs with values drawn at random")->type_name("N");
-  command->add_option("--seed", flags->seed, "Of --random: the same values for the same seed (default 0)")
+  command->add_option("--random", flags->random, "Make N runs with random values")->type_name("N");
+  command->add_option("--seed", flags->seed, "For --random: the same seed gives the same values (default 0)")
       ->type_name("S");
-  command->add_option("--experiment", flags->experiment, "Another attempt of this experiment, or run of a grid")
+  command->add_option("--experiment", flags->experiment, "Start another attempt of this experiment, or run of a grid")
       ->type_name("ID")
       ->check(RefuseEmptyId);
-  command->add_flag("--no-gpus", flags->options.no_gpus, "Go on without the GPUs that the file asks for");
+  command->add_flag("--no-gpus", flags->options.no_gpus, "Run without the GPUs that the file asks for");
   command->add_flag("--no-venv", flags->options.no_venv,
-                    "Take the python on PATH, whatever version of a framework the file asks for");
+                    "Use the python on PATH, whatever framework version the file asks for");
   command
       ->add_option("--stop-grace", flags->stop_grace,
-                   "How long tasks have to end when they are asked to, before they are killed (default 30)")
+                   "How long tasks may take to end when asked to, before they are killed (default 30)")
       ->type_name("SECONDS");
   AddShowFlags(*command, flags->show);
   command->footer(kTrainFooter);

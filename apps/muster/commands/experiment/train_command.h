@@ -1,4 +1,4 @@
-// `muster train`: runs what muster.yml says, one experiment or a grid, and shows its logs; Ctrl-C leaves it to itself.
+// `muster train`: runs the experiment or grid of muster.yml and shows its logs; it keeps running after Ctrl-C.
 #pragma once
 
 namespace CLI {

@@ -19,18 +19,18 @@ namespace muster {
 namespace {
 
 constexpr char kAlgorithmsDescription[] =
-    "How the workers' updates can be combined: --algorithm=NAME of a training program";
+    "List the ways to combine the workers' updates (--algorithm=NAME of a training program)";
 
 constexpr char kAlgorithmsFooter[] = R"(
 Examples:
-  muster algorithms              all names, a line each
-  muster algorithms downpour     its formula, parameters with their defaults, where it comes from, when to take it
+  muster algorithms              all names, one per line
+  muster algorithms downpour     its formula, parameters with their defaults, reference, and when to use it
 
-An unknown name is one line on stderr, with the nearest that there is, and exit code 2.)";
+An unknown name is one line on stderr, with the nearest known name, and exit code 2.)";
 
-constexpr size_t kWidth = 100;  // columns of what is wrapped
+constexpr size_t kWidth = 100;  // columns of wrapped text
 
-// Of UTF-8, without what is drawn over the letter before it (the tilde of θ̃).
+// Counts the columns of UTF-8 text, without marks that are drawn over the letter before them (the tilde of θ̃).
 size_t Columns(const std::string& text) {
   size_t columns = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -41,7 +41,7 @@ size_t Columns(const std::string& text) {
   return columns;
 }
 
-// Words in lines that begin with `indent`, of at most kWidth columns where words allow it.
+// Returns the words in lines that begin with `indent` and have at most kWidth columns, unless a word is longer.
 std::string Wrapped(absl::string_view text, const std::string& indent) {
   const std::vector<std::string> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
   std::string lines;
@@ -56,7 +56,7 @@ std::string Wrapped(absl::string_view text, const std::string& indent) {
   return absl::StrCat(lines, indent, line, "\n");
 }
 
-// ASCII, filled up to so many columns and two more.
+// Returns ASCII text padded to so many columns and two more.
 std::string Cell(absl::string_view text, size_t columns) {
   return absl::StrCat(text, std::string(columns - std::min(columns, text.size()) + 2, ' '));
 }
@@ -67,18 +67,18 @@ std::string ListText() {
   std::string list;
   for (const AlgorithmInfo& info : AlgorithmTable())
     absl::StrAppend(&list, Cell(info.name, widest), info.summary, "\n");
-  absl::StrAppend(&list, "\n`muster algorithms NAME` says more of one.\n");
+  absl::StrAppend(&list, "\n`muster algorithms NAME` describes one.\n");
   return list;
 }
 
-// As the table has it; of a learning rate "(of worker_rule)", also how large that is: "(of worker_rule: 0.01)".
+// Returns the default as in the table; for a learning rate "(of worker_rule)" also its value: "(of worker_rule: 0.01)".
 std::string StandardText(const AlgorithmInfo& info, const ParameterInfo& parameter) {
   const std::string standard(parameter.standard);
   if (parameter.name != "learning_rate") return standard;
   for (const ParameterInfo& rule : info.parameters) {
     if (rule.kind != ParameterKind::kRule || standard != absl::StrCat("(of ", rule.name, ")")) continue;
     const auto spec = ParseRuleText(rule.standard);
-    MUSTER_CHECK(spec.ok());  // the table's own
+    MUSTER_CHECK(spec.ok());  // it comes from the table
     return absl::StrCat("(of ", rule.name, ": ", spec->learning_rate, ")");
   }
   return standard;
@@ -91,7 +91,7 @@ std::string ParametersText(const AlgorithmInfo& info) {
     names = std::max(names, parameter.name.size());
     standards = std::max(standards, StandardText(info, parameter).size());
   }
-  // A long default (a rule with its hyperparameters) must not push everybody's meaning aside.
+  // A long default (a rule with its hyperparameters) must not shift the meanings of all parameters.
   standards = std::min<size_t>(standards, 24);
   std::string text;
   for (const ParameterInfo& parameter : info.parameters)
@@ -131,7 +131,7 @@ int Run(const CLI::Option& given, const std::string& name) {
 void AddAlgorithmsCommand(CLI::App& app, int& exit_code) {
   auto name = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("algorithms", kAlgorithmsDescription);
-  const CLI::Option* option = command->add_option("NAME", *name, "One of them, by its name or an alias")->type_name("");
+  const CLI::Option* option = command->add_option("NAME", *name, "An algorithm's name or alias")->type_name("");
   command->footer(kAlgorithmsFooter);
   command->callback([name, option, &exit_code] { exit_code = Run(*option, *name); });
 }

@@ -1,4 +1,4 @@
-// `muster algorithms [NAME]`: the ways to combine the workers' updates; of one its formula, parameters and sources.
+// `muster algorithms [NAME]`: lists the ways to combine the workers' updates, or one's formula, parameters and sources.
 #pragma once
 
 namespace CLI {

@@ -34,7 +34,7 @@ namespace {
 constexpr char kCheckpointDescription[] = "List, show, compare, verify, reshard and load checkpoints";
 
 constexpr char kCheckpointFooter[] = R"(
-PATH is a checkpoint ("model_dir/model.ckpt-100"), or a model_dir, of which the newest checkpoint is meant.
+PATH is a checkpoint ("model_dir/model.ckpt-100"), or a model_dir, which stands for its newest checkpoint.
 
 Examples:
   muster checkpoint ls /data/run1
@@ -44,11 +44,11 @@ Examples:
   muster checkpoint reshard /data/run1 --ps 4 --output /data/run1-on-4
   muster checkpoint load --ps 127.0.0.1:2222 /data/run1/model.ckpt-100
 
-`muster checkpoint COMMAND --help` explains one of them. A mistake in the words is one line on stderr and exit code 2; a
-checkpoint that is damaged or can't be read is exit code 1, and the line names the file.)";
+`muster checkpoint COMMAND --help` explains one of them. Wrong usage is one line on stderr and exit code 2; a damaged or
+unreadable checkpoint is exit code 1, and the line names the file.)";
 
 constexpr char kCheckpointLsFooter[] = R"(
-Oldest first, in order of commits. Sizes are looked at, contents are not (`verify` does that).
+Lists the oldest first, in order of commits. Checks sizes, but not contents (`verify` does that).
 
 Example:
   muster checkpoint ls /data/run1
@@ -58,41 +58,42 @@ model.ckpt-100  100   2026-01-02T03:04:05Z  91024  2      adam  preserved
 model.ckpt-200  200   2026-01-02T03:14:05Z  91024  2      adam  newest
 
 preserved: kept for ever (keep_checkpoint_every_n_hours). DAMAGED: the manifest can't be read, or a part is missing or
-has another size. With --json one line: a list of {"name", "global_step", "time", "bytes", "parts", "rule", "newest",
-"preserved", "damage"}; damage is null for a good one.)";
+has another size. --json prints one line: a list of {"name", "global_step", "time", "bytes", "parts", "rule", "newest",
+"preserved", "damage"}; damage is null for an intact one.)";
 
 constexpr char kCheckpointShowFooter[] = R"(
-Without NAME: global step, rule, parts, variables with their slots and slices ("part 0@50[2,10]": rows from element 50 on
-in part 0), names and sizes of the extras. A NAME is a variable, or a variable and its slot ("fc.weight/momentum"): then
-number of values, least, largest, mean, Euclidean norm of those that are numbers, and how many are NaN.
+Without NAME: shows global step, rule, parts, variables with their slots and slices ("part 0@50[2,10]": rows from
+element 50 on in part 0), names and sizes of the extras. NAME is a variable, or a variable and its slot
+("fc.weight/momentum"): shows the number of values, the smallest, largest, mean and Euclidean norm of those that are
+numbers, and how many are NaN.
 
 Examples:
   muster checkpoint show /data/run1
   muster checkpoint show /data/run1/model.ckpt-100 fc.weight fc.weight/adam_v --json)";
 
 constexpr char kDiffFooter[] = R"(
-Compares states of training: global step, rule, extras, variables, their values, slots and step counters, whatever parts
-and slices they lie in. Says nothing of who saved them, when and onto how many ps. Exit code 0: equal (and nothing is
-printed); 1: they differ, one line a difference on stdout, or one can't be read, one line on stderr.
+Compares the states of training: global step, rule, extras, variables, their values, slots and step counters, however
+they are split into parts and slices. Ignores who saved them, when, and onto how many ps. Exit code 0: equal, nothing is
+printed; 1: they differ, one line per difference on stdout, or one can't be read, one line on stderr.
 
 Example:
   muster checkpoint diff /data/run1 /data/run1-on-4
   muster checkpoint diff --tolerance 1e-6 a/model.ckpt-100 b/model.ckpt-100)";
 
 constexpr char kVerifyFooter[] = R"(
-Reads every byte: the checksums of the manifest and of the parts, types and shapes of all tensors, and that the slices
-cover each variable exactly. One line a file, "ok" or what is wrong. Exit code 1 if anything is; each damaged file is
-named on stderr.
+Reads every byte. Checks the checksums of the manifest and of the parts, the types and shapes of all tensors, and that
+the slices cover each variable exactly. Prints one line per file, "ok" or what is wrong. Exit code 1 if anything is
+wrong; each damaged file is named on stderr.
 
 Examples:
-  muster checkpoint verify /data/run1                    the newest
+  muster checkpoint verify /data/run1                    the newest checkpoint
   muster checkpoint verify /data/run1 --all              every checkpoint of the directory)";
 
 constexpr char kReshardFooter[] = R"(
-Training restores onto any number of ps by itself; this is for checkpoints that something else reads part by part, or to
-see what a placement makes of a model. The new checkpoint has the same global step, rule, variables, slots, step counters
-and extras. Where a new stripe of 16,384 elements covers old ones with different step counters, it has the largest. It
-appears whole or not at all, in a directory that has no checkpoint yet.
+Training restores onto any number of ps without this. Use it for checkpoints that another program reads part by part, or
+to see how a placement splits a model. The new checkpoint has the same global step, rule, variables, slots, step
+counters and extras. A new stripe of 16,384 elements gets the largest step counter of the old ones that it covers. The
+checkpoint appears as a whole or not at all, in a directory that must not have one yet.
 
 Example:
   muster checkpoint reshard /data/run1 --ps 4 --strategy greedy --partition fixed:4 --output /data/run1-on-4
@@ -101,7 +102,7 @@ Prints the path of the new checkpoint.)";
 
 struct CheckpointOptions {
   std::string path;
-  std::string other;  // diff's second
+  std::string other;  // the second one, of diff
   std::vector<std::string> names;
   bool json = false;
   bool all = false;
@@ -111,7 +112,7 @@ struct CheckpointOptions {
   std::string ps;
 };
 
-// Set apart from other errors: exit code 2.
+// Returns whether the error is wrong usage, which has exit code 2.
 template <typename Value>
 bool IsMistake(const absl::StatusOr<Value>& result) {
   return absl::IsInvalidArgument(result.status()) || absl::IsNotFound(result.status());
@@ -122,7 +123,7 @@ int Fail(const char* command, const absl::Status& status) {
   return 1;
 }
 
-// Of a result that isn't ok.
+// Reports a result that isn't ok.
 template <typename Value>
 int Complain(const char* command, const absl::StatusOr<Value>& result) {
   if (IsMistake(result)) return UsageError(absl::StrCat("checkpoint ", command), result.status());
@@ -130,21 +131,21 @@ int Complain(const char* command, const absl::StatusOr<Value>& result) {
 }
 
 constexpr char kLoadFooter[] = R"(
-Asks the chief of the running job to load the checkpoint into all its parameter servers; training goes on from there, the
-workers pull the new values, global_step follows. PATH is as the chief sees it. Prints the global step once it is done.
-The job's token is read from MUSTER_JOB_TOKEN.
+Asks the chief of the running job to load the checkpoint into all its parameter servers. Training resumes from there:
+the workers pull the new values, and global_step follows. PATH is a path of the chief's machine. Prints the global step
+once it is done. The job's token is read from MUSTER_JOB_TOKEN.
 
 Example:
   muster checkpoint load --ps 127.0.0.1:2222 /data/run1/model.ckpt-100)";
 
-// The chief reads gigabytes and sends them to every ps.
+// A limit for a load: the chief reads gigabytes and sends them to every ps.
 constexpr absl::Duration kLoadPatience = absl::Minutes(10);
 constexpr absl::Duration kReachPatience = absl::Seconds(3);
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& path, bool verify_checksums) {
   ASSIGN_OR_RETURN(const std::string found, FindCheckpoint(PosixFileSystem(), path));
   auto reader = CheckpointReader::Open(PosixFileSystem(), found, {.verify_checksums = verify_checksums});
-  // What was found and is gone: retention was faster.
+  // The checkpoint was found, so retention has removed it meanwhile.
   if (absl::IsNotFound(reader.status())) return absl::DataLossError(reader.status().message());
   return reader;
 }
@@ -156,7 +157,7 @@ int Ls(const CheckpointOptions& options) {
   return 0;
 }
 
-// NotFound: no such tensor, with the way to find the right one.
+// NotFound if there is no such tensor, saying how to find the right one.
 absl::StatusOr<NamedStatistics> StatisticsNamed(const CheckpointReader& checkpoint, const std::string& name) {
   std::string variable = name;
   std::string slot;
@@ -257,10 +258,11 @@ int Load(const CheckpointOptions& options) {
     return Complain("load", absl::StatusOr<std::string>(
                                 absl::InvalidArgumentError(absl::StrCat("--ps: ", parsed.status().message()))));
   const JobToken token{ReadEnvironment().job_token.value_or("")};
-  // A load takes as long as it takes; that there is somebody who may do it shows at once.
+  // A load may take long, but whether the chief can do it is known at once.
   const auto reached = AskPs(options.ps, token, StoreMethod::kStatus, "", kReachPatience);
   if (!reached.ok()) return Fail("load", reached.status());
-  // The newest of a directory that is seen from here too; else the chief looks for what was typed.
+  // Resolves a directory to its newest checkpoint if it is visible here, too; otherwise the chief resolves the path as
+  // typed.
   const auto found = FindCheckpoint(PosixFileSystem(), std::filesystem::absolute(options.path).lexically_normal());
   const auto answer = AskPs(options.ps, token, StoreMethod::kLoadCheckpoint,
                             Encode(LoadCheckpointRequest{found.ok() ? *found : options.path}), kLoadPatience);
@@ -273,7 +275,7 @@ int Load(const CheckpointOptions& options) {
 
 constexpr char kPathHelp[] = "A checkpoint, or a model_dir (its newest)";
 
-// A command on `options.path`, called `path_name` in its help.
+// Adds a command on `options.path`, which its help calls `path_name`.
 CLI::App* AddOne(CLI::App& parent, const char* name, const char* description, const char* footer,
                  const std::shared_ptr<CheckpointOptions>& options, int (*run)(const CheckpointOptions&),
                  int& exit_code, const char* path_name = "PATH", const char* path_help = kPathHelp) {
@@ -292,29 +294,30 @@ void AddCheckpointCommand(CLI::App& app, int& exit_code) {
   command->require_subcommand(1);
   command->footer(kCheckpointFooter);
 
-  CLI::App* ls = AddOne(*command, "ls", "The checkpoints of a model_dir", kCheckpointLsFooter, options, Ls, exit_code,
-                        "DIR", "A model_dir");
-  ls->add_flag("--json", options->json, "One line of JSON");
+  CLI::App* ls = AddOne(*command, "ls", "List the checkpoints of a model_dir", kCheckpointLsFooter, options, Ls,
+                        exit_code, "DIR", "A model_dir");
+  ls->add_flag("--json", options->json, "Print one line of JSON");
 
-  CLI::App* show = AddOne(*command, "show", "What a checkpoint holds", kCheckpointShowFooter, options, Show, exit_code);
-  show->add_option("NAME", options->names, "Variables or slots whose values are summed up")->type_name("");
-  show->add_flag("--json", options->json, "One line of JSON");
+  CLI::App* show =
+      AddOne(*command, "show", "Show the contents of a checkpoint", kCheckpointShowFooter, options, Show, exit_code);
+  show->add_option("NAME", options->names, "Variables or slots whose values to summarise")->type_name("");
+  show->add_flag("--json", options->json, "Print one line of JSON");
 
-  CLI::App* diff =
-      AddOne(*command, "diff", "What differs between two checkpoints", kDiffFooter, options, Diff, exit_code, "A");
-  diff->add_option("B", options->other, "The one to compare it with")->required()->type_name("");
-  diff->add_option("--tolerance", options->tolerance, "Values at most so far apart are equal; default 0")
+  CLI::App* diff = AddOne(*command, "diff", "Show the differences between two checkpoints", kDiffFooter, options, Diff,
+                          exit_code, "A");
+  diff->add_option("B", options->other, "The checkpoint to compare it with")->required()->type_name("");
+  diff->add_option("--tolerance", options->tolerance, "Values that differ by at most X are equal (default 0)")
       ->type_name("X");
 
   CLI::App* verify =
-      AddOne(*command, "verify", "Whether a checkpoint is whole", kVerifyFooter, options, Verify, exit_code);
-  verify->add_flag("--all", options->all, "Every checkpoint of the model_dir PATH");
+      AddOne(*command, "verify", "Check that a checkpoint is intact", kVerifyFooter, options, Verify, exit_code);
+  verify->add_flag("--all", options->all, "Check every checkpoint of the model_dir PATH");
 
   CLI::App* load =
-      AddOne(*command, "load", "Let a running job go on from a checkpoint", kLoadFooter, options, Load, exit_code);
+      AddOne(*command, "load", "Make a running job resume from a checkpoint", kLoadFooter, options, Load, exit_code);
   load->add_option("--ps", options->ps, "Address of ps 0 of the job")->required()->type_name("ADDRESS");
 
-  CLI::App* reshard = AddOne(*command, "reshard", "Write a checkpoint again for another number of ps", kReshardFooter,
+  CLI::App* reshard = AddOne(*command, "reshard", "Rewrite a checkpoint for another number of ps", kReshardFooter,
                              options, Reshard, exit_code);
   AddPlacementFlags(*reshard, options->placement);
   reshard->add_option("--output", options->output, "The directory of the new checkpoint")->required()->type_name("DIR");

@@ -1,4 +1,4 @@
-// `muster checkpoint`: ls, show, diff, verify and reshard, what is done with checkpoints without a cluster.
+// `muster checkpoint`: ls, show, diff, verify and reshard work on files, load on a running job.
 #pragma once
 
 namespace CLI {

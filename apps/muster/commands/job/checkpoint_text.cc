@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Columns as wide as their widest cell, two spaces between them.
+// Makes columns as wide as their widest cell, two spaces apart.
 std::string Table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths(rows[0].size(), 0);
   for (const auto& row : rows)
@@ -31,7 +31,7 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-// In UTC; "" where it isn't known.
+// Returns the time in UTC; "" if it is unknown.
 std::string TimeOf(const Manifest& manifest) {
   if (manifest.saved_at == 0) return "";
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixMillis(manifest.saved_at), absl::UTCTimeZone());
@@ -55,7 +55,7 @@ Json SlicesJson(const std::vector<ManifestSlice>& slices) {
   return list;
 }
 
-// JSON has no infinities.
+// Writes infinities as text, because JSON has none.
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(absl::StrFormat("%g", value)); }
 
 Json RuleJson(const ManifestRule& rule) {

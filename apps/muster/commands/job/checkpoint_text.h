@@ -1,4 +1,4 @@
-// Checkpoints as `muster checkpoint` prints them, for people and as JSON. Pure functions.
+// Formats checkpoints for `muster checkpoint`, for people and as JSON. Pure functions.
 #pragma once
 
 #include <optional>
@@ -11,17 +11,17 @@
 
 namespace muster {
 
-// One line a checkpoint under a line of headings, or one line of JSON.
+// Returns one line per checkpoint under a line of headings, or one line of JSON.
 std::string ListingTable(const std::vector<ListedCheckpoint>& checkpoints);
 std::string ListingJson(const std::vector<ListedCheckpoint>& checkpoints);
 
-// A whole checkpoint. `path` is what it is called.
+// Describes a whole checkpoint, under the name `path`.
 std::string ManifestText(const Manifest& manifest, const std::string& path);
 std::string ManifestJson(const Manifest& manifest, const std::string& path);
 
-// Of the tensors that were asked for.
+// Statistics of one of the requested tensors.
 struct NamedStatistics {
-  std::string name;  // "w", or "w/momentum" of a slot
+  std::string name;  // "w", or "w/momentum" for a slot
   TensorStatistics statistics;
 };
 std::string StatisticsTable(const std::vector<NamedStatistics>& tensors);

@@ -15,11 +15,11 @@
 namespace muster {
 namespace {
 
-constexpr char kClusterDescription[] = "Show what TF_CONFIG and the cluster flags make of a process";
+constexpr char kClusterDescription[] = "Show how a process reads TF_CONFIG and the cluster flags";
 
 constexpr char kClusterFooter[] = R"(
-Without flags and TF_CONFIG the process is alone: worker 0, its own chief. Flags win
-over TF_CONFIG. A cluster has one chief, or one master (its old name), or worker 0 is it.
+Without flags and TF_CONFIG the process is alone: worker 0, its own chief. Flags override TF_CONFIG. The chief of a
+cluster is its chief task, or its master (the old name), or otherwise worker 0.
 
 Examples:
   muster cluster --ps_hosts=10.0.0.1:2222 --worker_hosts=10.0.0.2:2222,10.0.0.3:2222 --job_name=worker --task_index=1
@@ -59,7 +59,7 @@ int RunCluster(std::vector<std::string> arguments) {
 
 void AddClusterCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("cluster", kClusterDescription);
-  // The flags are taken by the library, exactly as a training program's are, so that what is shown is what happens.
+  // The library parses the flags, exactly as in a training program, so that what is shown is what happens there.
   command->allow_extras();
   command->footer("Flags, each as --flag=value or --flag value:\n" + TaskFlagsHelp() + kClusterFooter);
   command->callback([command, &exit_code] { exit_code = RunCluster(command->remaining()); });

@@ -1,4 +1,4 @@
-// `muster cluster`: what TF_CONFIG and the task's flags mean to a program of ours, as JSON.
+// `muster cluster`: shows as JSON how a program reads TF_CONFIG and the task's flags.
 #pragma once
 
 namespace CLI {

@@ -15,10 +15,10 @@
 namespace muster {
 namespace {
 
-constexpr char kCompletionDescription[] = "Print what makes bash, zsh or fish complete the words of this command";
+constexpr char kCompletionDescription[] = "Print a completion script for bash, zsh or fish";
 
 constexpr char kCompletionFooter[] = R"(
-Commands, flags and ids of experiments are completed; anything else as files.
+Completes commands, flags and ids of experiments; everything else as files.
 
 Examples:
   source <(muster completion bash)                                   in ~/.bashrc
@@ -31,12 +31,12 @@ struct Flag {
   bool takes_value;
 };
 
-// A command, or a command of a command.
+// A command, or a subcommand of one.
 struct Entry {
   std::string path;                                           // "checkpoint ls"; empty: the program itself
   std::vector<std::pair<std::string, std::string>> commands;  // name and description
   std::vector<Flag> flags;
-  std::vector<std::string> values;  // that a word may have
+  std::vector<std::string> values;  // allowed words of a positional
   bool takes_ids = false;
 };
 
@@ -58,7 +58,7 @@ Entry EntryOf(const CLI::App& app, const std::string& path) {
   return entry;
 }
 
-// This one and all below it that aren't hidden.
+// Collects this command and all below it that aren't hidden.
 void Collect(const CLI::App& app, const std::string& path, std::vector<Entry>& entries) {
   entries.push_back(EntryOf(app, path));
   for (const CLI::App* below : app.get_subcommands({}))
@@ -70,7 +70,7 @@ std::string FishQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
 }
 
-// The commands' paths as alternatives of a shell's `case`.
+// Returns the commands' paths as alternatives of a shell's `case`.
 std::string Paths(const std::vector<Entry>& entries) {
   std::vector<std::string> paths;
   for (const Entry& entry : entries)
@@ -142,7 +142,7 @@ $cases  esac
 if [[ ${funcstack[1]} == _muster ]]; then _muster "$@"; else compdef _muster muster; fi
 )";
 
-// 'name:description', as _describe has it.
+// Returns 'name:description', as _describe expects it.
 std::string Described(const std::string& name, const std::string& description) {
   return QuotedWord(absl::StrCat(absl::StrReplaceAll(name, {{":", "\\:"}}), ":", description));
 }

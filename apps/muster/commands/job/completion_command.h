@@ -1,4 +1,4 @@
-// `muster completion SHELL`: what makes bash, zsh or fish complete this command's words, made from its own table.
+// `muster completion SHELL`: prints a completion script for bash, zsh or fish, made from the table of commands.
 #pragma once
 
 namespace CLI {

@@ -1,5 +1,4 @@
-// The flags by which a command is told of parameter servers and of how variables go to them; the same for every
-// command.
+// The flags for the number of parameter servers and the placement of variables on them, the same for every command.
 #pragma once
 
 #include <string>
@@ -13,7 +12,7 @@ class App;
 
 namespace muster {
 
-// As given.
+// The flags' texts.
 struct PlacementFlags {
   std::string ps;
   std::string strategy = "round_robin";
@@ -26,10 +25,10 @@ struct ChosenPlacement {
   Partitioning partitioning;
 };
 
-// --ps (required), --strategy, --partition. `flags` must outlive the parsing.
+// Adds --ps (required), --strategy and --partition. `flags` must outlive the parsing.
 void AddPlacementFlags(CLI::App& command, PlacementFlags& flags);
 
-// InvalidArgument names the flag, its value and what is accepted.
+// Returns InvalidArgument naming the flag, its value and what is accepted.
 absl::StatusOr<ChosenPlacement> ParsePlacementFlags(const PlacementFlags& flags);
 
 }  // namespace muster

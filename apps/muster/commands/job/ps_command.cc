@@ -20,11 +20,11 @@
 namespace muster {
 namespace {
 
-constexpr char kPsDescription[] = "Run a parameter server, or ask a running one (--status, --shutdown)";
+constexpr char kPsDescription[] = "Run a parameter server, or query or end a running one";
 
 constexpr char kPsFooter[] = R"(
-A ps needs no code of yours: the chief tells it the variables and the update rule. It ends by itself when training has
-ended. The job's token is read from MUSTER_JOB_TOKEN; without one only loopback addresses are served.
+A ps needs no code of yours: the chief sends it the variables and the update rule. It ends automatically when training
+has ended. The job's token is read from MUSTER_JOB_TOKEN; without a token the ps only serves loopback addresses.
 
 Examples:
   muster ps --ps_hosts=127.0.0.1:2222 --worker_hosts=127.0.0.1:2223,127.0.0.1:2224 --job_name=ps --task_index=0
@@ -113,20 +113,20 @@ int AskAsTold(const PsOptions& options, const std::vector<std::string>& remainin
 void AddPsCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("ps", kPsDescription);
   auto options = std::make_shared<PsOptions>();
-  CLI::Option* status = command->add_option("--status", options->status, "show what the ps at ADDRESS holds and does")
-                            ->type_name("ADDRESS");
+  CLI::Option* status =
+      command->add_option("--status", options->status, "show the state of the ps at ADDRESS")->type_name("ADDRESS");
   command->add_option("--shutdown", options->shutdown, "ask the ps at ADDRESS to end")
       ->type_name("ADDRESS")
       ->excludes(status);
   command
       ->add_option("--apply", options->apply,
-                   "to serve: auto lets workers on this host apply their updates themselves, in this ps's memory "
-                   "(default); server gives that to nobody")
+                   "to serve: auto lets workers on this host apply their own updates in this ps's memory (default); "
+                   "server allows that to no worker")
       ->type_name("WHO")
       ->excludes(status);
   command
       ->add_option("--transport", options->transport,
-                   "to serve: auto talks with workers on this host through shared memory (default); tcp as with others")
+                   "to serve: auto uses shared memory with workers on this host (default); tcp uses TCP with all")
       ->type_name("WHAT")
       ->excludes(status);
   command->add_flag("--json", options->json, "with --status: the whole page as JSON")->needs(status);

@@ -1,4 +1,4 @@
-// `muster ps`: a stand-alone parameter server without torch, and questions to running ones.
+// `muster ps`: a stand-alone parameter server without torch, and requests to running ones.
 #pragma once
 
 namespace CLI {

@@ -39,15 +39,15 @@ constexpr char kRunDescription[] = "Run a program as a cluster of processes on t
 constexpr char kRunFooter[] = R"(
 Usage: muster run [FLAGS] -- PROGRAM [ARGUMENTS]
 
-Every process gets TF_CONFIG (who it is), MUSTER_JOB_TOKEN (the secret of this job: yours if you have exported one, which
-lets you ask its ps from another terminal, else a new one) and MUSTER_RUN_ID, and runs PROGRAM with the same arguments;
-with --help as the only one it is run once, outside of a cluster. Without --chief, worker 0 is the chief. The run ends
-when the chief ends.
-A task that is killed is started again: a parameter server finds its model where it was, in memory that this command
-keeps, a worker and the chief join again, and no update that was acknowledged is lost. Without ps (--ps 0) the death of a
-worker ends all of them; they are started again and go on from the last checkpoint of --model_dir.
-Ctrl-C ends all processes gracefully (the chief saves a last checkpoint), a second Ctrl-C at once. The exit code is the
-chief's, also then: 0 if it could end well.
+Every process runs PROGRAM with the same arguments. Its environment has TF_CONFIG (its task and the cluster),
+MUSTER_RUN_ID and MUSTER_JOB_TOKEN, the secret of this job. Export that variable yourself to query the job's ps from
+another terminal; otherwise the token is random. With --help as its only argument, PROGRAM runs once, outside a cluster.
+Without --chief, worker 0 is the chief. The run ends when the chief ends.
+A task that is killed is restarted. A parameter server finds its model again, in memory that this command keeps; workers
+and the chief join again; no acknowledged update is lost. Without ps (--ps 0) the death of a worker ends all workers;
+they are restarted and resume from the last checkpoint of --model_dir.
+Ctrl-C ends all processes gracefully (the chief saves a last checkpoint), a second Ctrl-C kills them. The exit code is
+the chief's, also after Ctrl-C: 0 if it ended well.
 
 Examples:
   muster run --ps 2 --workers 2 --chief 1 -- build/release/bin/digits
@@ -57,11 +57,11 @@ Examples:
   muster run --layout node --output_root runs -- ./experiment
   muster run --layout node --nodes h1,h2 --devices 8 --dry-run -- ./experiment
 
---layout node: the first node has a master, a ps and two workers, every further one a ps and a worker for each device. Each
-process sees one device (CUDA_VISIBLE_DEVICES), and TensorBoard shows the folder of --output_root, each experiment in it as
-a run. One node, this machine, is started; of several the plan is shown (--dry-run).
+--layout node: the first node has a master, a ps and two workers, every other node a ps and one worker per device. Each
+process sees one device (CUDA_VISIBLE_DEVICES). TensorBoard shows the folder of --output_root, with one run per
+experiment. Only one node, this machine, can be started; for several, --dry-run shows the plan.
 
-Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, nothing started; 1 the start failed half-way.)";
+Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, nothing started; 1 starting failed half-way.)";
 
 constexpr int kRandomTokenBytes = 32;
 constexpr int kRunIdBytes = 8;
@@ -98,7 +98,7 @@ absl::StatusOr<absl::Duration> ParseSeconds(const char* flag, const std::string&
   return absl::InvalidArgumentError(absl::StrCat(flag, " '", text, "': accepted is a number of seconds from 0"));
 }
 
-// What follows "--". Anything before it that no flag of ours took is a mistake.
+// Returns what follows "--". Anything before it that isn't a flag of this command is a mistake.
 absl::StatusOr<std::vector<std::string>> ProgramOf(std::vector<std::string> remaining) {
   const auto marker = std::find(remaining.begin(), remaining.end(), "--");
   if (marker == remaining.begin() || remaining.empty()) {
@@ -106,8 +106,8 @@ absl::StatusOr<std::vector<std::string>> ProgramOf(std::vector<std::string> rema
     return remaining;
   }
   return absl::InvalidArgumentError(absl::StrCat("'", remaining.front(),
-                                                 "': no flag of muster run (see muster run --help);",
-                                                 " the program and its arguments follow after --"));
+                                                 "': not a flag of muster run (see muster run --help);",
+                                                 " put the program and its arguments after --"));
 }
 
 absl::Status CheckPrograms(const ClusterPlan& plan, const std::vector<std::string>& environment) {
@@ -121,7 +121,7 @@ absl::Status CheckPrograms(const ClusterPlan& plan, const std::vector<std::strin
   return absl::OkStatus();
 }
 
-// What --layout, --nodes and --devices mean. Where it is to be started, it must be this machine, and have the devices.
+// Applies --layout, --nodes and --devices. To start a layout, its node must be this machine and have the devices.
 absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& environment, ClusterRequest& request) {
   if (flags.layout.empty()) {
     if (!flags.nodes.empty()) return absl::InvalidArgumentError("--nodes: accepted with --layout node only");
@@ -131,7 +131,7 @@ absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& e
     return absl::InvalidArgumentError(absl::StrCat("--layout '", flags.layout, "': accepted is node"));
   if (flags.ps || flags.workers || flags.chiefs || request.evaluator)
     return absl::InvalidArgumentError(
-        "--layout node says itself which tasks there are: accepted without --ps, "
+        "--layout node sets the tasks: accepted without --ps,  "
         "--workers, --chief and --evaluator");
   NodeLayoutRequest wanted;
   RETURN_IF_ERROR(ParseCount("--devices", flags.devices, wanted.devices));
@@ -141,16 +141,17 @@ absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& e
   request.visible_devices = VariableIn(environment, kDevicesVariable);
   if (flags.dry_run) return absl::OkStatus();
   if (wanted.nodes.size() > 1)
-    return absl::InvalidArgumentError(absl::StrCat("--nodes ", flags.nodes, ": one node is started, this machine; ",
-                                                   "--dry-run shows the plan of several"));
+    return absl::InvalidArgumentError(absl::StrCat("--nodes ", flags.nodes,
+                                                   ": only one node can be started, this machine; ",
+                                                   "--dry-run shows the plan for several"));
   const int gpus = CountGpus();
   if (gpus == 0 || gpus >= wanted.devices) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--devices ", wanted.devices, ": this machine has ", gpus, " GPUs; accepted are 1 to ", gpus));
 }
 
-// Of every task: a free port of this machine; in a plan of several nodes, which is only shown, TensorFlow's 2222 and up
-// on each.
+// Returns a free port of this machine for every task. In a plan of several nodes, which is only shown, uses
+// TensorFlow's ports 2222 and up on each.
 std::vector<std::string> AddressesOf(const ClusterRequest& request, const FreePorts& ports) {
   const bool several = std::any_of(request.layout.begin(), request.layout.end(), [&](const PlacedTask& placed) {
     return placed.node != request.layout.front().node;
@@ -168,15 +169,15 @@ std::vector<std::string> AddressesOf(const ClusterRequest& request, const FreePo
   return addresses;
 }
 
-// TensorBoard on the output root, if it is wanted and installed; and the port that is kept for it.
+// Adds TensorBoard on the output root, if wanted and installed, and returns the port that is reserved for it.
 absl::StatusOr<std::optional<FreePorts>> AddTensorBoard(const RunFlags& flags, ForegroundOptions& options) {
   if (flags.no_tensorboard || (!flags.tensorboard && flags.layout.empty())) return std::nullopt;
   std::string root = flags.request.output_root;
   if (root.empty() && flags.layout.empty()) root = flags.request.model_dir;
-  if (root.empty()) root = VariableIn(options.environment, kOutputRootVariable);  // which the tasks have, too
+  if (root.empty()) root = VariableIn(options.environment, kOutputRootVariable);  // the tasks have it, too
   if (root.empty() && !flags.layout.empty()) root = kDefaultOutputRoot;
   if (root.empty())
-    return absl::InvalidArgumentError("--tensorboard: of which folder? accepted with --output_root or --model_dir");
+    return absl::InvalidArgumentError("--tensorboard: no folder to show; accepted with --output_root or --model_dir");
   if (!FindProgram("tensorboard", VariableIn(options.environment, "PATH")).ok()) {
     options.notes.push_back("TensorBoard isn't installed (pip install tensorboard): the run goes on without it");
     return std::nullopt;
@@ -191,7 +192,7 @@ absl::StatusOr<std::optional<FreePorts>> AddTensorBoard(const RunFlags& flags, F
   return port;
 }
 
-// The first port of as many as there are tasks; 0: any free ones.
+// Returns the first of as many ports as there are tasks; 0: any free ones.
 absl::StatusOr<int> FirstStatusPort(const std::string& flag, int tasks) {
   int first = 0;
   if (!absl::SimpleAtoi(flag, &first) || first < 0 || first + tasks - 1 > kLargestPort)
@@ -200,8 +201,8 @@ absl::StatusOr<int> FirstStatusPort(const std::string& flag, int tasks) {
   return first;
 }
 
-// Gives each task a port for its status page. They are nobody else's as long as the caller keeps what it gets; it is
-// nothing if there are to be no pages, or the ports are only to be named.
+// Gives each task a port for its status page. The returned reservation keeps others from taking them; nullopt without
+// status pages or if the ports are only printed.
 absl::StatusOr<std::optional<FreePorts>> GiveStatusPorts(const RunFlags& flags, ClusterRequest& request) {
   const std::string& flag = flags.status_port;
   if (flag.empty()) return std::nullopt;
@@ -216,19 +217,19 @@ absl::StatusOr<std::optional<FreePorts>> GiveStatusPorts(const RunFlags& flags, 
   if (flags.dry_run) return std::nullopt;
   auto taken = FreePorts::Take({static_cast<uint16_t>(first), static_cast<uint16_t>(tasks)});
   if (absl::IsInvalidArgument(taken.status()))
-    return absl::InvalidArgumentError(absl::StrCat("--status_port '", flag, "': ", taken.status().message(),
-                                                   "; each of ", tasks, " tasks has one from there on, and 0 takes ",
-                                                   "free ones"));
+    return absl::InvalidArgumentError(absl::StrCat("--status_port '", flag, "': ", taken.status().message(), "; the ",
+                                                   tasks, " tasks use the ports from there on; ",
+                                                   "0 chooses free ones"));
   RETURN_IF_ERROR(taken.status());
   return *std::move(taken);
 }
 
-// With a program that is only asked what its flags are there is nothing to train: a cluster would say it once a task.
+// A program that is only asked for its flags trains nothing; in a cluster every task would print them.
 bool AsksForHelp(const std::vector<std::string>& program) {
   return program.size() == 2 && (program[1] == "--help" || program[1] == "-h");
 }
 
-// Becomes the program; returns only if that can't be.
+// Replaces this process by the program; returns only on failure.
 absl::Status BecomeProgram(std::vector<std::string> program, const std::string& search_path) {
   ASSIGN_OR_RETURN(const std::string path, FindProgram(program[0], search_path));
   std::vector<char*> words;
@@ -246,7 +247,7 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   ASSIGN_OR_RETURN(request.program, ProgramOf(remaining));
   ForegroundOptions options;
   options.environment = OwnEnvironment();
-  // The same folder for all, wherever they run.
+  // Made absolute, so that all tasks use the same folder wherever they run.
   if (!request.output_root.empty()) request.output_root = std::filesystem::absolute(request.output_root).string();
   RETURN_IF_ERROR(TakeLayout(flags, options.environment, request));
   RETURN_IF_ERROR(ValidateRequest(request));
@@ -271,10 +272,10 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   }
   ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(AddressesNeeded(request)));
   const std::vector<std::string> addresses = AddressesOf(request, ports);
-  // A secret that the user has chosen lets him ask the run's ps from another terminal.
+  // A token that the user has chosen lets the user query the run's ps from another terminal.
   const std::string exported = VariableIn(options.environment, kJobTokenVariable);
   const std::string token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
-  // For the tasks to listen there; the addresses above are others.
+  // Released, so that the tasks can listen there; the addresses reserved above are different ones.
   for (size_t i = 0; for_status && i < request.status_ports.size(); ++i) for_status->Release(i);
   ASSIGN_OR_RETURN(const ClusterPlan plan, PlanCluster(request, addresses, token, options.run_id));
   RETURN_IF_ERROR(CheckPrograms(plan, options.environment));
@@ -297,19 +298,25 @@ int RunAndReport(const RunFlags& flags, const std::vector<std::string>& remainin
 }
 
 void AddLayoutFlags(CLI::App* command, RunFlags& flags) {
-  command->add_option("--layout", flags.layout, "node: the tasks of a node with several devices, instead of counts")
+  command
+      ->add_option("--layout", flags.layout,
+                   "node: place a fixed set of tasks on each node, instead of counts of tasks")
       ->type_name("NAME");
-  command->add_option("--nodes", flags.nodes, "With --layout: nodes by name, the first is the root (default: this one)")
+  command
+      ->add_option("--nodes", flags.nodes,
+                   "With --layout: names of the nodes, the first is the root (default: this machine)")
       ->type_name("H1,H2,…");
-  command->add_option("--devices", flags.devices, "With --layout: GPUs of each node, or slots without GPUs (default 4)")
+  command
+      ->add_option("--devices", flags.devices, "With --layout: GPUs per node, or slots if it has no GPUs (default 4)")
       ->type_name("N");
   command
       ->add_option("--output_root,--output-root", flags.request.output_root,
-                   "Folder below which each experiment has its own; for programs that know it, and for TensorBoard")
+                   "Folder for the experiments' folders; for programs that support it, and for TensorBoard")
       ->type_name("DIR");
-  command->add_flag("--tensorboard", flags.tensorboard,
-                    "Run TensorBoard on the output root (or --model_dir) beside the tasks; with --layout it always is");
-  command->add_flag("--no-tensorboard,--no_tensorboard", flags.no_tensorboard, "… it never is");
+  command->add_flag(
+      "--tensorboard", flags.tensorboard,
+      "Run TensorBoard on the output root (or --model_dir) beside the tasks; on by default with --layout");
+  command->add_flag("--no-tensorboard,--no_tensorboard", flags.no_tensorboard, "Never run TensorBoard");
 }
 
 }  // namespace
@@ -319,13 +326,16 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", kRunDescription);
   command->add_option("--ps", flags->ps, "How many parameter servers (default 1)")->type_name("N");
   command->add_option("--workers", flags->workers, "How many workers (default 1)")->type_name("N");
-  command->add_option("--chief", flags->chiefs, "1: a chief besides the workers; 0 (default): worker 0")
+  command->add_option("--chief", flags->chiefs, "1: a chief besides the workers; 0 (default): worker 0 is the chief")
       ->type_name("N");
-  command->add_flag("--evaluator", flags->request.evaluator, "Also an evaluator");
-  command->add_flag("--muster-ps", flags->request.muster_ps, "Parameter servers are `muster ps`, not PROGRAM");
+  command->add_flag("--evaluator", flags->request.evaluator, "Also run an evaluator");
+  command->add_flag("--muster-ps", flags->request.muster_ps, "Run `muster ps` as parameter servers, not PROGRAM");
   AddLayoutFlags(command, *flags);
-  command->add_option("--model_dir,--model-dir", flags->request.model_dir, "Goes into TF_CONFIG")->type_name("DIR");
-  command->add_option("--env", flags->request.environment, "For every process; may be repeated")
+  command
+      ->add_option("--model_dir,--model-dir", flags->request.model_dir,
+                   "Folder for checkpoints, passed to the tasks in TF_CONFIG")
+      ->type_name("DIR");
+  command->add_option("--env", flags->request.environment, "Set a variable for every process; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   command->add_option("--log-dir,--log_dir", flags->log_dir, "Also write each task's lines to DIR/worker-0.log, ...")
@@ -333,27 +343,27 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
   command
       ->add_option("--trace", flags->trace,
-                   "When the run has ended: what every task did when, as one Chrome trace, and a table of where the "
-                   "steps' time went")
+                   "Write one Chrome trace of all tasks when the run has ended, and print a table of where the steps' "
+                   "time went")
       ->type_name("FILE");
   command
       ->add_option("--status_port,--status-port", flags->status_port,
-                   "A status page and Prometheus metrics of every task, at this port and those that follow; 0: free "
-                   "ones. The log names them")
+                   "Serve a status page and Prometheus metrics of each task, at this port and the following ones; 0: "
+                   "free ports, named in the log")
       ->type_name("PORT");
   command->add_flag("--dry-run", flags->dry_run, "Print commands and environment, start nothing");
   command
       ->add_option(
           "--stop-grace", flags->stop_grace,
-          "How long the others may go on after the chief has ended, and how long they have to end when they are "
-          "asked to (default 30)")
+          "How long the others may go on after the chief has ended, and how long tasks may take to end when they "
+          "are asked to (default 30)")
       ->type_name("SECONDS");
   command
       ->add_option("--max-restarts,--max_restarts", flags->max_restarts,
-                   "How often a task that is killed, or exits with 137, 138 or 143, is started again (default 10)")
+                   "How often a task that is killed, or exits with 137, 138 or 143, is restarted (default 10)")
       ->type_name("N");
-  // The program's words are taken as they are, from the extras: CLI11's own list of positionals would split a word like
-  // "[a,b]". A positional that accepts nothing is what keeps "--" with this subcommand.
+  // Takes the program's words unchanged from the extras, because CLI11's own positionals would split a word like
+  // "[a,b]". A positional that accepts nothing keeps "--" with this subcommand.
   command->add_option("PROGRAM")->check([](const std::string&) { return "taken from the extras"; });
   command->validate_positionals();
   command->allow_extras();

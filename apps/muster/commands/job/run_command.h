@@ -7,8 +7,7 @@ class App;
 
 namespace muster {
 
-// Adds the subcommand. When it was given on the command line, parsing runs it and `exit_code` is its result: the
-// chief's.
+// Adds the subcommand. When it was given on the command line, parsing runs it and sets `exit_code` to the chief's.
 void AddRunCommand(CLI::App& app, int& exit_code);
 
 }  // namespace muster

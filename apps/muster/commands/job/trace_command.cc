@@ -19,9 +19,9 @@ namespace muster {
 namespace {
 
 constexpr char kTraceFooter[] = R"(
-`muster run --trace FILE` does both by itself when a run has ended. By hand, each task that is started with
---trace=run.json writes a part, run.json.worker-0 say, which a viewer of traces opens too. A run that is killed itself
-leaves its parts in a folder, run.json.parts-RUN, which is merged just so.
+`muster run --trace FILE` merges and summarises automatically when the run ends. By hand: each task started with
+--trace=run.json writes a part, such as run.json.worker-0, which trace viewers open, too. A `muster run` that is itself
+killed leaves its parts in a folder, run.json.parts-RUN; give that folder to merge.
 
 Examples:
   muster trace merge run.json run.json.*
@@ -35,7 +35,7 @@ struct Flags {
   std::string trace;
 };
 
-// A folder stands for the files in it: what a run that was killed itself has left is one.
+// Replaces a folder, such as a killed run leaves, by the files in it.
 std::vector<std::string> FilesOf(const std::vector<std::string>& parts) {
   std::vector<std::string> files;
   for (const std::string& part : parts) {
@@ -54,15 +54,15 @@ int Merge(const Flags& flags) {
   const std::vector<std::string> files = FilesOf(flags.parts);
   if (std::any_of(files.begin(), files.end(), [&](const auto& file) { return normal(file) == normal(flags.output); }))
     return UsageError("trace merge", absl::InvalidArgumentError(absl::StrCat(
-                                         Quoted(flags.output), " is both what is written and a part that is read")));
+                                         Quoted(flags.output), " is both the output and one of the parts")));
   const auto tasks = MergeTrace(PosixFileSystem(), files, flags.output);
   if (!tasks.ok()) return UsageError("trace merge", tasks.status());
   for (const MergedTask& task : *tasks) {
     const std::string clock =
-        task.uncertainty < 0 ? std::string("of a clock that nobody has measured: its times may be anywhere")
+        task.uncertainty < 0 ? std::string("its clock was never compared: its times may be off by any amount")
         : task.measured
-            ? absl::StrCat("moved by ", task.offset / 1000, " us, at most ", task.uncertainty / 1000, " us wrong")
-            : std::string("of the same clock as ps:0");
+            ? absl::StrCat("shifted by ", task.offset / 1000, " us, at most ", task.uncertainty / 1000, " us off")
+            : std::string("same clock as ps:0");
     std::printf("%s: %zu events, %s%s%s\n", task.task.c_str(), task.events, clock.c_str(),
                 task.left_out > 0 ? absl::StrCat(", ", task.left_out, " left out").c_str() : "",
                 task.ended ? "" : ", cut off (the task was killed, or still runs)");
@@ -86,15 +86,14 @@ int Summarize(const Flags& flags) {
 
 void AddTraceCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("trace", "Put the traces of tasks together; where the steps' time went");
+  CLI::App* command = app.add_subcommand("trace", "Merge the traces of tasks, and show where the steps' time went");
   command->require_subcommand(1);
   command->footer(kTraceFooter);
-  CLI::App* merge = command->add_subcommand("merge", "One trace on one clock from the parts of tasks");
+  CLI::App* merge = command->add_subcommand("merge", "Merge the tasks' parts into one trace on one clock");
   merge->add_option("OUT", flags->output, "the file to write")->required();
-  merge->add_option("PART", flags->parts, "what --trace has written in each task; or a folder of such files")
-      ->required();
+  merge->add_option("PART", flags->parts, "a file that --trace made in a task, or a folder of such files")->required();
   merge->callback([flags, &exit_code] { exit_code = Merge(*flags); });
-  CLI::App* summary = command->add_subcommand("summary", "The table of where each step's time went");
+  CLI::App* summary = command->add_subcommand("summary", "Print a table of where each step's time went");
   summary->add_option("FILE", flags->trace, "a trace, or a part of one")->required();
   summary->callback([flags, &exit_code] { exit_code = Summarize(*flags); });
 }

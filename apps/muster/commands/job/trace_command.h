@@ -1,4 +1,4 @@
-// `muster trace`: merge and summary, what is done with the traces that tasks have written.
+// `muster trace`: merges and summarises the traces that tasks have written.
 #pragma once
 
 namespace CLI {

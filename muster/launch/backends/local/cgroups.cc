@@ -27,12 +27,12 @@ namespace muster {
 namespace {
 
 constexpr char kRunGroupPrefix[] = "muster-";
-// What the place is tried out with: no task is called so.
+// Group in which a place is tried out; no task has this name.
 constexpr char kTryOutGroup[] = "try";
 constexpr int64_t kCpuPeriodUs = 100'000;
-constexpr int64_t kLeastQuotaUs = 1'000;  // the kernel takes no less
-// A group whose processes have been killed is empty within milliseconds; one that hangs in a broken disk is left
-// behind.
+constexpr int64_t kLeastQuotaUs = 1'000;  // the kernel accepts no less
+// A group is empty within milliseconds after its processes were killed. A group with a process that hangs on a broken
+// disk is left behind.
 constexpr int kEmptyWithinTries = 20;
 constexpr int kTryMs = 100;
 
@@ -49,7 +49,7 @@ absl::Status WriteControl(const std::string& path, std::string_view text) {
   return written == static_cast<ssize_t>(text.size()) ? absl::OkStatus() : absl::ErrnoToStatus(error, path);
 }
 
-// Older kernels and some builds lack this control.
+// Writes a control that older kernels and some builds lack.
 absl::Status WriteControlIfThere(const std::string& path, std::string_view text) {
   const absl::Status written = WriteControl(path, text);
   return absl::IsNotFound(written) ? absl::OkStatus() : written;
@@ -60,18 +60,18 @@ bool ControlHasWord(const std::string& path, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Groups below `folder` get the controller. `may_change`: if they haven't yet.
+// Enables the controller for groups below `folder`. `may_change`: also if it isn't enabled yet.
 absl::Status HandOn(const std::string& folder, const std::string& controller, bool may_change) {
   if (!ControlHasWord(absl::StrCat(folder, "/cgroup.controllers"), controller)) {
     return absl::UnavailableError(absl::StrCat(folder, " has no ", controller, " controller"));
   }
   const std::string control = absl::StrCat(folder, "/cgroup.subtree_control");
   if (ControlHasWord(control, controller)) return absl::OkStatus();
-  if (!may_change) return absl::UnavailableError(absl::StrCat(folder, " doesn't hand its ", controller, " on"));
+  if (!may_change) return absl::UnavailableError(absl::StrCat(folder, " doesn't pass on its ", controller));
   return WriteControl(control, absl::StrCat("+", controller));
 }
 
-// Until the group's processes have gone, or for kTryMs.
+// Waits until the group's processes are gone, at most kTryMs.
 void AwaitChange(const std::string& folder) {
   const int fd = open(absl::StrCat(folder, "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -84,7 +84,7 @@ void AwaitChange(const std::string& folder) {
 }
 
 void KillAndRemoveGroup(const std::string& folder) {
-  // Since Linux 5.14; before, what has left its process group is found by its MUSTER_RUN_ID only.
+  // Exists since Linux 5.14. Before that, processes that left their process group are found by MUSTER_RUN_ID only.
   WriteControl(absl::StrCat(folder, "/cgroup.kill"), "1").IgnoreError();
   for (int tries = 0; tries < kEmptyWithinTries; ++tries) {
     if (rmdir(folder.c_str()) == 0 || errno != EBUSY) return;
@@ -109,7 +109,7 @@ bool IsRunGroup(const std::string& name) {
   return !id.empty() && std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
 
-// The lock of a run's group; -1 if somebody has it, or the group is gone.
+// Takes the lock of a run's group; -1 if another process has it or the group is gone.
 int LockGroup(const std::string& folder) {
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -1;
@@ -134,7 +134,7 @@ void RemoveGroupLeftovers(const std::string& parent) {
   }
 }
 
-// Whether a process may enter: the error of a child that has tried.
+// Returns whether a process may enter: the error of a child that has tried.
 absl::Status TryToEnter(int procs) {
   const pid_t pid = fork();
   if (pid < 0) return absl::ErrnoToStatus(errno, "cannot start a process");
@@ -161,8 +161,8 @@ std::vector<std::string> CgroupFolders(const std::string& mountinfo, const std::
   std::string own;
   for (const std::string& line : ControlLines(own_groups))
     if (line.starts_with("0::")) own = line.substr(3);
-  // A container may see a part of the tree only; then its own group is named from the root of what it sees, or can't be
-  // named at all ("/../..").
+  // A container may see only a part of the tree. Its own group is then named from the root of what it sees, or has no
+  // name at all ("/../..").
   if (root != "/") own = own.starts_with(root) ? own.substr(root.size()) : "";
   if (own == "/" || !own.starts_with('/') || own.starts_with("/..")) own = "";
   std::vector<std::string> folders;
@@ -190,7 +190,7 @@ absl::StatusOr<std::unique_ptr<Cgroups>> Cgroups::Open(const std::string& run_id
                                                          ReadControl(absl::StrCat(process_folder, "/cgroup")));
   absl::Status why = absl::UnavailableError("there is no cgroup v2 here");
   for (const std::string& parent : parents) {
-    // Those between belong to somebody else (systemd), who may take back what we would change there.
+    // The groups in between belong to others (systemd), which may undo changes there.
     auto opened = OpenBelow(parent, run_id, parent == parents.front() || parent == parents.back());
     if (opened.ok()) return opened;
     if (parent == parents.front()) why = absl::UnavailableError(opened.status().message());
@@ -205,12 +205,12 @@ absl::StatusOr<std::unique_ptr<Cgroups>> Cgroups::OpenBelow(const std::string& p
   RemoveGroupLeftovers(parent);
   const std::string folder = absl::StrCat(parent, "/", kRunGroupPrefix, run_id);
   int lock = -1;
-  // A launcher that removes leftovers may take it for one before it is locked.
+  // Between mkdir and lock, a launcher that removes leftovers may take the new group for one.
   for (int tries = 0; lock < 0 && tries < kEmptyWithinTries; ++tries) {
     if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return absl::ErrnoToStatus(errno, folder);
     lock = LockGroup(folder);
   }
-  if (lock < 0) return absl::UnavailableError(absl::StrCat(folder, " is another launcher's"));
+  if (lock < 0) return absl::UnavailableError(absl::StrCat(folder, " belongs to another launcher"));
   std::unique_ptr<Cgroups> groups(new Cgroups(folder, lock));
   const absl::Status works = groups->TryOut(cpu);
   if (works.ok()) return groups;
@@ -250,8 +250,8 @@ absl::StatusOr<int> Cgroups::Enter(const std::string& task, const ProcessLimits&
   return fd;
 }
 
-// Of the limit of the group itself: memory.events counts what was killed because the whole machine had no memory left
-// elsewhere (oom_kill).
+// Counts events of the group's own limit (oom). oom_kill would also count processes killed because the whole machine
+// had no memory left.
 int64_t Cgroups::Ooms(const std::string& task) const {
   return CgroupCounter(ReadControl(absl::StrCat(Folder(task), "/memory.events")), "oom");
 }

@@ -66,10 +66,10 @@ TEST(CgroupCounter, ReadsTheLineOfThatName) {
 TEST(CpuMaxText, IsMicrosecondsOfAPeriod) {
   EXPECT_EQ(CpuMaxText(1.5), "150000 100000");
   EXPECT_EQ(CpuMaxText(64), "6400000 100000");
-  EXPECT_EQ(CpuMaxText(0.001), "1000 100000");  // the least that the kernel takes
+  EXPECT_EQ(CpuMaxText(0.001), "1000 100000");  // the least that the kernel accepts
 }
 
-// A folder that says of itself what /proc/self would, and a plain folder in place of the cgroups.
+// A folder with the files of /proc/self, and a plain folder in place of the cgroups.
 class CgroupsElsewhereTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -123,7 +123,7 @@ TEST_F(CgroupsElsewhereTest, WithoutVersionTwoItSaysSo) {
   EXPECT_EQ(WhyNot(), "there is no cgroup v2 here");
 }
 
-// The machine's own groups, where this process may use them.
+// Uses the machine's own groups, if this process may.
 class CgroupsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -136,7 +136,7 @@ class CgroupsTest : public testing::Test {
     groups_->Remove();
     EXPECT_NE(access(groups_->Folder("").c_str(), F_OK), 0);
   }
-  // How a process ends that enters the group of "task" and then does this.
+  // Returns how a process ends that enters the group of "task" and then does `work`.
   int StatusOf(const ProcessLimits& limits, void (*work)()) {
     const auto procs = groups_->Enter("task", limits);
     EXPECT_TRUE(procs.ok()) << procs.status();

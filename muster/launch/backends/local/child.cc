@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-// Closes both ends unless they were taken.
+// A pipe that closes the ends that weren't taken.
 class Pipe {
  public:
   ~Pipe() {
@@ -51,15 +51,16 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-// What the child couldn't do. One write, which a pipe doesn't divide.
+// The step at which the child failed. Written at once, which a pipe doesn't split.
 struct ChildError {
   enum Step : int32_t { kNone, kGroup, kMount, kDirectory, kProgram };
   int32_t step;
   int32_t error;  // errno
-  int32_t mount;  // which, from 0; -1: the namespace for them
+  int32_t mount;  // index of the mount; -1: the namespace for them
 };
 
-// All that happens between fork and exec; only what is allowed there (signal-safety(7)), hence made ready before.
+// All that happens between fork and exec. Only async-signal-safe calls are allowed there (signal-safety(7)), so
+// everything is prepared before.
 struct Execution {
   const ChildSpec& spec;
   char** arguments;
@@ -70,7 +71,7 @@ struct Execution {
   [[noreturn]] void Run() const {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);  // it died before the line above
+    if (getppid() != parent) _exit(127);  // the parent died before the line above
     dup2(empty_stdin, 0);
     dup2(stdout_fd, 1);
     dup2(stderr_fd, 2);
@@ -78,7 +79,7 @@ struct Execution {
     const Guard::Record record = {getpid(), 1};
     [[maybe_unused]] const ssize_t written = write(spec.guard_fd, &record, sizeof record);
     EnterSurroundings();
-    // The program finds signals as a shell would have left them. SIGHUP stays as it is: nohup.
+    // Resets signals to what a shell would leave to the program. SIGHUP stays as it is, for nohup.
     for (const int signal_number : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD}) signal(signal_number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
@@ -103,7 +104,7 @@ struct Execution {
   }
 };
 
-// What has gone wrong in the child; OK once the program runs, which closes the pipe.
+// Returns what went wrong in the child; OK once the program runs, which closes the pipe.
 absl::Status ErrorOfChild(int error_fd, const ChildSpec& spec) {
   ChildError failure = {};
   ssize_t got;
@@ -152,7 +153,7 @@ absl::StatusOr<Child> StartChild(const ChildSpec& spec) {
 
   error.CloseWriting();
   if (const absl::Status failed = ErrorOfChild(error.reading(), spec); !failed.ok()) {
-    // The guard forgets its group while the number is still its own.
+    // The guard must forget the group while its number is still in use.
     const Guard::Record record = {child.pid, 0};
     [[maybe_unused]] const ssize_t written = write(spec.guard_fd, &record, sizeof record);
     Reap(child.pid);

@@ -16,8 +16,8 @@
 namespace muster {
 namespace {
 
-// Neither the terminal's signals nor its closing reach the guard, and it keeps none of the launcher's files open: who
-// reads the launcher's output through a pipe sees its end when the launcher ends.
+// Keeps the terminal's signals and its closing away from the guard, and closes the launcher's files in it, so that a
+// reader of the launcher's output through a pipe sees its end when the launcher ends.
 void Detach(int pipe) {
   setsid();
   sigset_t all;
@@ -29,7 +29,7 @@ void Detach(int pipe) {
   dup2(nothing, 1);
   dup2(nothing, 2);
   close_range(3, ~0u, 0);
-  if (chdir("/") != 0) return;  // then that directory stays in use for as long as the run, which does no harm
+  if (chdir("/") != 0) return;  // on failure that directory stays in use while the run lasts, which does no harm
 }
 
 [[noreturn]] void GuardRun(int pipe, const std::string& run_id) {
@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Guard>> Guard::Fork(const std::string& run_id) {
   const int error = errno;
   close(ends[0]);
   close(ready[1]);
-  // The end of this pipe comes when the guard has closed what it inherited: the held ports of the run's servers, say.
+  // This pipe ends when the guard has closed what it inherited, such as the held ports of the run's servers.
   char nothing;
   while (pid > 0 && read(ready[0], &nothing, 1) < 0 && errno == EINTR) {
   }
@@ -88,7 +88,7 @@ Guard::~Guard() {
 
 void Guard::Forget(pid_t group) {
   const Record record = {group, 0};
-  // It fails only if the guard was killed; then there is nobody who would have to forget.
+  // Fails only if the guard was killed; then no guard needs to forget.
   [[maybe_unused]] const ssize_t written = write(fd_, &record, sizeof record);
 }
 

@@ -1,12 +1,11 @@
-// Ends a run's processes when the launcher has died without doing so itself, of SIGKILL say. It is a process of its
-// own, forked before the first task: it holds the reading end of a pipe whose writing end only the launcher has, so
-// end-of-file means that the launcher is gone; then it kills each task's process group and whatever else carries the
-// run's MUSTER_RUN_ID. (The tasks themselves also have PR_SET_PDEATHSIG; their children haven't, it isn't inherited.)
-// Not thread-safe.
+// Ends a run's processes when the launcher has died without doing so, of SIGKILL say. The guard is a process of its
+// own, forked before the first task. It holds the reading end of a pipe whose writing end only the launcher has, so
+// end-of-file means that the launcher is gone. Then it kills each task's process group and every other process with the
+// run's MUSTER_RUN_ID. (The tasks themselves also have PR_SET_PDEATHSIG; their children don't, because it isn't
+// inherited.) Not thread-safe.
 //
-// Through the pipe come records that say which process groups there are: a task writes its own between fork and exec,
-// so there is no moment at which it could start something that the guard doesn't know of; the launcher takes it back
-// before the group's number can be given to another process.
+// Records in the pipe say which process groups exist. A task writes its own between fork and exec, so it can't start
+// anything that the guard doesn't know of. The launcher withdraws it before another process can get the group's number.
 #pragma once
 
 #include <sys/types.h>

@@ -13,11 +13,11 @@
 namespace muster::guard_test {
 namespace {
 
-// So that what never ends is a red test and not a hanging one.
+// Turns a hang into a failed test.
 constexpr int kHangMs = 60000;
 
-// A process that leads a group of its own and waits for a signal. To be made before the guard, whose pipe it would
-// hold.
+// Starts a process that leads a group of its own and waits for a signal. Must be called before the guard is made, whose
+// pipe it would inherit.
 pid_t Sleeper() {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -27,7 +27,7 @@ pid_t Sleeper() {
   return pid;
 }
 
-// The signal that ended `pid`.
+// Returns the signal that ended `pid`.
 int SignalOf(pid_t pid) {
   pollfd gone = {OpenPidFd(pid), POLLIN, 0};
   if (poll(&gone, 1, kHangMs) != 1) kill(pid, SIGUSR1);
@@ -62,7 +62,7 @@ TEST(Guard, HoldsNothingOfTheLaunchers) {
   ASSERT_TRUE(guard.ok()) << guard.status();
   close(ends[1]);
   char byte;
-  EXPECT_EQ(read(ends[0], &byte, 1), 0);  // the end, not "nothing yet": nobody else has the writing end
+  EXPECT_EQ(read(ends[0], &byte, 1), 0);  // end of file, not "nothing yet": no other process has the writing end
   close(ends[0]);
   (*guard)->Finish();
 }
@@ -76,7 +76,7 @@ TEST(Guard, HearsNeitherCtrlCNorTheClosingOfTheTerminal) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) ASSERT_EQ(kill((*guard)->pid(), number), 0);
   Announce(**guard, known);
   (*guard)->Finish();
-  EXPECT_EQ(SignalOf(known), SIGKILL);  // it was still there to do it
+  EXPECT_EQ(SignalOf(known), SIGKILL);  // the guard was still there to kill it
   pollfd gone = {process, POLLIN, 0};
   EXPECT_EQ(poll(&gone, 1, kHangMs), 1);
   close(process);

@@ -1,5 +1,5 @@
-// Files that the kernel makes while they are read, below /proc and /sys: what they are about may be gone at any moment,
-// and reading then fails in the middle (a stream of the library throws there). Stateless, thread-safe.
+// Reads files that the kernel generates on each read, below /proc and /sys. Their subject may vanish at any moment, and
+// reading then fails in the middle (a stream of the standard library throws there). Stateless, thread-safe.
 #pragma once
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// What could be read of it; nullopt if it can't be opened.
+// Returns what could be read of the file; nullopt if it can't be opened.
 inline std::optional<std::string> ReadKernelFile(const std::string& path) {
   const int fd = Uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
   if (fd < 0) return std::nullopt;

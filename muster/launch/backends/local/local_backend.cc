@@ -29,8 +29,8 @@ namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
 
-// The parent of whoever loses its own, so that Stop can wait for every process of the run to be gone, grandchildren
-// too. Also makes sure that descriptors 0 to 2 are taken, for pipes must not get those numbers.
+// Makes this process the parent of all orphans below it, so that Stop can wait until every process of the run is gone,
+// grandchildren too. Also makes sure that descriptors 0 to 2 are taken, because pipes must not get those numbers.
 absl::Status PrepareProcess() {
   for (int fd = 0; fd <= 2;) {
     fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -124,7 +124,7 @@ absl::Status LocalBackend::Launch(const ProcessSpec& process) {
   return absl::OkStatus();
 }
 
-// A path is meant from where the process runs.
+// A relative path is relative to where the process runs.
 std::string LocalBackend::ProgramOf(const ProcessSpec& process) const {
   const std::string& program = process.arguments.at(0);
   const bool relative = program.find('/') != std::string::npos && program[0] != '/';
@@ -165,9 +165,10 @@ void LocalBackend::NoteWithoutGroups(const ProcessLimits& limits) {
   std::vector<std::string> facts;
   if (limits.cpus.has_value()) facts.emplace_back("tasks' cpus are not limited");
   if (limits.mem_bytes.has_value())
-    facts.emplace_back(options_.resident_bytes != nullptr
-                           ? "tasks' memory is looked at once a second, and who uses more than its limit is killed"
-                           : "tasks' memory is not limited");
+    facts.emplace_back(
+        options_.resident_bytes != nullptr
+            ? "tasks' memory is checked once a second, and a task that uses more than its limit is killed"
+            : "tasks' memory is not limited");
   if (!facts.empty()) Note(absl::StrCat(absl::StrJoin(facts, "; "), " (", *no_cgroups_, ")"));
 }
 
@@ -186,7 +187,7 @@ void LocalBackend::OnTime() {
 int LocalBackend::MemoryFd(const TaskId& task) {
   if (task.job != kPsJob) return -1;
   const auto [memory, added] = memories_.try_emplace(task, -1);
-  // Without one the ps has memory of its own, which a kill takes with it.
+  // If this fails, the ps has memory of its own, which is lost when it is killed.
   if (added) memory->second = memfd_create("muster-arena", MFD_CLOEXEC);
   return memory->second;
 }
@@ -217,9 +218,9 @@ void LocalBackend::End(const TaskId& task, EndMode mode) {
   Running& running = found->second;
   const Child& child = running.child;
   if (mode == EndMode::kGently) {
-    running.asked_at = TicksSinceBoot();  // before, so that nobody is passed over who starts meanwhile
+    running.asked_at = TicksSinceBoot();  // taken before the kill, so that processes that start meanwhile are asked too
     kill(-child.pid, SIGTERM);
-    kill(-child.pid, SIGCONT);  // who was stopped couldn't hear it
+    kill(-child.pid, SIGCONT);  // a stopped process couldn't react to the signal
     return;
   }
   running.asked_at = -1;
@@ -277,7 +278,7 @@ size_t LocalBackend::ReadOnce(const TaskId& task, OutputStream stream) {
   return 0;
 }
 
-// What a task has left in the pipe when it ended. No more than a pipe holds: a process that has left the group may go
+// Reads what a task had left in the pipe when it ended, at most what a pipe holds: a process that left the group may go
 // on writing for ever.
 void LocalBackend::ReadWhatIsThere(const TaskId& task, OutputStream stream) {
   const int fd = OutputFd(task, stream);
@@ -293,7 +294,7 @@ void LocalBackend::ReadWhatIsThere(const TaskId& task, OutputStream stream) {
   close(std::exchange(OutputFd(task, stream), -1));
 }
 
-// A shell that is asked to end does so at once, while what it has started still saves its model: that has its time,
+// A shell ends at once when asked to, while the programs that it started may still save a model; they get their time,
 // too.
 void LocalBackend::OnEnd(const TaskId& task) {
   const Running& running = running_.at(task);
@@ -312,8 +313,9 @@ bool LocalBackend::AwaitMember(const TaskId& task) {
   for (const GroupProcess& process : ProcessesOfGroup(running.child.pid)) {
     const int fd = OpenPidFd(process.pid);
     if (fd < 0) continue;
-    const bool is_member = getpgid(process.pid) == running.child.pid;  // else another has got the number meanwhile
-    // A shell may have started it before it was asked itself.
+    const bool is_member =
+        getpgid(process.pid) == running.child.pid;  // otherwise another process has the number by now
+    // A shell may have started the process before it was asked to end itself.
     if (is_member && process.started >= running.asked_at) SignalPidFd(fd, SIGTERM);
     if (!is_member || running.member_fd >= 0) {
       close(fd);
@@ -336,8 +338,8 @@ void LocalBackend::ForgetMember(Running& running) {
   close(std::exchange(running.member_fd, -1));
 }
 
-// The group is killed while the ended process still holds its number, and forgotten by the guard before it gives it up:
-// at no moment can a signal reach a later process of the same number.
+// The group is killed while the ended process still holds its number, and the guard forgets it before the number is
+// freed, so that no signal can ever reach a later process with the same number.
 void LocalBackend::Finish(const TaskId& task) {
   const Child child = running_.at(task).child;
   kill(-child.pid, SIGKILL);
@@ -351,7 +353,7 @@ void LocalBackend::Finish(const TaskId& task) {
   close(child.pid_fd);
   memory_watch_.Remove(task);
   running_.erase(task);
-  orphans_->Reap();  // those behind it
+  orphans_->Reap();  // those that ended after it
   events_.OnExit(task, status);
 }
 

@@ -1,11 +1,11 @@
-// The processes of a run as children of this one. They die with it, on kill -9 too (see Guard), and none outlives the
-// run: a task's process group is killed when the task has ended, and Stop kills whatever has left its group. A ps gets
-// a memory file (MUSTER_ARENA_FD) that stays here when its process dies: launched again, it finds its model there. Not
-// thread-safe; the process must have no other threads, since it forks.
+// Runs the processes of a run as children of this one. They die with it, also on kill -9 (see Guard), and none outlives
+// the run: a task's process group is killed when the task has ended, and Stop kills what has left its group. A ps gets
+// a memory file (MUSTER_ARENA_FD) that stays here when its process dies, so that a restarted ps finds its model there.
+// Not thread-safe; the process must have no other threads, since it forks.
 //
-// Limits are kept by control groups (cgroups.h) where this process may make some. Where not, it looks at the tasks'
-// memory itself and kills who has too much (memory_watch.h), and cpus aren't limited. What is asked for and can't be
-// had is said once.
+// Control groups (cgroups.h) enforce limits where this process may make some. Elsewhere the backend checks the tasks'
+// memory itself and kills those that use too much (memory_watch.h), and cpus aren't limited. A limit or mount that
+// isn't possible here is reported once.
 #pragma once
 
 #include <functional>
@@ -27,15 +27,15 @@
 namespace muster {
 
 struct LocalBackendOptions {
-  // In the environment of every process as MUSTER_RUN_ID, put there by who makes the ProcessSpec.
+  // The run's MUSTER_RUN_ID, which the maker of each ProcessSpec has put into its environment.
   std::string run_id;
-  // "NAME=VALUE": what all processes have, mostly this one's own environment.
+  // "NAME=VALUE": the environment of all processes, mostly this one's own.
   std::vector<std::string> environment;
-  // For limits without control groups. Empty: such limits aren't kept.
+  // Used for memory limits without control groups. Empty: such limits aren't enforced.
   MemoryWatch::Reader resident_bytes = nullptr;
-  // Takes a line for the user about what can't be had here. Empty: nobody is told.
+  // Takes a line for the user about what isn't possible here. Empty: not reported.
   std::function<void(const std::string& line)> note = nullptr;
-  bool control_groups = true;         // use them if that is permitted
+  bool control_groups = true;         // use them if permitted
   const Clock* clock = &RealClock();  // borrowed; when to look at memory
 };
 
@@ -51,50 +51,50 @@ class LocalBackend final : public Backend {
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
 
-  // When OnTime has something to do; InfiniteFuture if never: as long as no task has limits, for one.
+  // Returns when OnTime has something to do; InfiniteFuture if never, for example while no task has limits.
   absl::Time deadline() const { return memory_watch_.deadline(); }
-  // To be called at deadline(), and whenever.
+  // Must be called at deadline(), and may be called at any time.
   void OnTime();
 
-  // 0 if it doesn't run.
+  // Returns 0 if the task doesn't run.
   pid_t Pid(const TaskId& task) const;
-  // The folder of its control group; empty if it has none or doesn't run.
+  // Returns the folder of the task's control group; empty if it has none or doesn't run.
   std::string CgroupOf(const TaskId& task) const;
 
  private:
-  // A task that runs.
+  // A running task.
   struct Running {
     Child child;
-    int64_t asked_at = -1;         // to end; clock ticks since boot; -1: it wasn't
-    int member_fd = -1;            // of who goes on in its group though its first process has ended
+    int64_t asked_at = -1;         // clock ticks since boot when it was asked to end; -1: never
+    int member_fd = -1;            // a process that goes on in the group after its first has ended
     int64_t mem_limit = 0;         // bytes; 0: none
     std::string cgroup;            // its folder
-    bool too_much_memory = false;  // killed for it by us
+    bool too_much_memory = false;  // this backend killed it for that
   };
 
   std::vector<std::string> EnvironmentOf(const ProcessSpec& process) const;
   std::string SearchPath(const std::vector<std::string>& environment) const;
   std::string ProgramOf(const ProcessSpec& process) const;
   absl::StatusOr<std::vector<ProcessMount>> MountsOf(const ProcessSpec& process);
-  // The descriptor by which its process enters its control group; -1: it has none.
+  // Returns the descriptor by which the process enters its control group; -1: none.
   absl::StatusOr<int> GroupOf(const ProcessSpec& process);
   void NoteWithoutGroups(const ProcessLimits& limits);
   void Note(const std::string& line);
-  // The memory that outlives the process of a ps; -1 for other tasks.
+  // Returns the memory that outlives the process of a ps; -1 for other tasks.
   int MemoryFd(const TaskId& task);
   int& OutputFd(const TaskId& task, OutputStream stream);
   void WatchOutput(const TaskId& task, OutputStream stream);
   // Returns how many bytes there were; closes the descriptor at its end.
   size_t ReadOnce(const TaskId& task, OutputStream stream);
   void ReadWhatIsThere(const TaskId& task, OutputStream stream);
-  // Its first process has ended.
+  // Handles the end of the task's first process.
   void OnEnd(const TaskId& task);
   void OnMemberEnd(const TaskId& task);
-  // Waits for one more process of its group; false: there is none.
+  // Waits for one more process of the task's group; returns false if it has none.
   bool AwaitMember(const TaskId& task);
   void ForgetMember(Running& running);
   void Finish(const TaskId& task);
-  // Whether it is a task's first process, whose end is OnEnd's.
+  // Returns whether it is a task's first process, whose end OnEnd handles.
   bool IsTask(pid_t pid) const;
 
   // Constant after construction.
@@ -103,13 +103,13 @@ class LocalBackend final : public Backend {
   BackendEvents& events_;
 
   std::unique_ptr<Guard> guard_;      // while started
-  std::unique_ptr<Orphans> orphans_;  // likewise
+  std::unique_ptr<Orphans> orphans_;  // while started
   std::map<TaskId, Running> running_;
   std::map<TaskId, int> memories_;
   MemoryWatch memory_watch_;
-  std::unique_ptr<Cgroups> cgroups_;       // from the first limit on, where they are permitted
-  std::optional<std::string> no_cgroups_;  // why not, once that is known
-  std::optional<absl::Status> may_mount_;  // once that is known
+  std::unique_ptr<Cgroups> cgroups_;       // from the first limit on, if permitted
+  std::optional<std::string> no_cgroups_;  // why not, once known
+  std::optional<absl::Status> may_mount_;  // once known
   std::set<std::string> noted_;
   bool paused_ = false;
 };

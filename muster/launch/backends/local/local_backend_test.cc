@@ -28,13 +28,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// So that what never ends is a red test and not a hanging one.
+// Turns a hang into a failed test.
 constexpr int kHangMs = 60000;
 
 const TaskId kTask{kWorkerJob, 0};
 const TaskId kOther{kWorkerJob, 1};
 
-// A process held before it ends, so that its end can be waited for.
+// Holds a process before it ends, so that its end can be waited for.
 class Watched {
  public:
   explicit Watched(pid_t pid) : fd_(OpenPidFd(pid)) { EXPECT_GE(fd_, 0); }
@@ -63,7 +63,7 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
     EXPECT_TRUE(exits_.emplace(task, status).second);
   }
 
-  // With the memory watch by a clock that is moved by hand, and all processes using resident_ bytes.
+  // The memory watch uses a clock that is moved by hand, and every process uses resident_ bytes.
   explicit LocalBackendTest(bool control_groups = true)
       : backend_({.run_id = run_id_,
                   .environment = {"PATH=/usr/bin:/bin", "KEPT=own", "ADDED=own"},
@@ -87,18 +87,18 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
   void RunUntilExit(const TaskId& task) {
     while (exits_.count(task) == 0) loop_.RunOnce(absl::InfiniteFuture());
   }
-  // Until the task has stopped itself.
+  // Waits until the task has stopped itself.
   void WaitUntilStopped(const TaskId& task) {
     siginfo_t stopped;
     EXPECT_EQ(waitid(P_PID, backend_.Pid(task), &stopped, WSTOPPED | WNOWAIT), 0);
   }
-  // Until its first process has ended, which the backend has seen.
+  // Runs until the task's first process has ended and the backend has seen it.
   void RunUntilShellHasEnded(const TaskId& task) {
     siginfo_t ended;
     EXPECT_EQ(waitid(P_PID, backend_.Pid(task), &ended, WEXITED | WNOWAIT), 0);
     loop_.RunOnce(RealClock().Now());
   }
-  // The process whose number the task has written as its first line.
+  // Returns the process whose number the task wrote as its first line.
   Watched StartedBy(const TaskId& task) {
     RunUntilOutput(task, "\n");
     return Watched(std::stoi(out_[task]));
@@ -185,7 +185,7 @@ TEST_F(LocalBackendTest, WhoLosesItsParentDoesNotStayAsAZombie) {
   while (kill(orphan, 0) == 0 && RealClock().Now() < give_up) loop_.RunOnce(give_up);
   EXPECT_EQ(kill(orphan, 0), -1) << "nobody has waited for it";
   EXPECT_THAT(exits_, IsEmpty());
-  // The end of a task is still the task's.
+  // The backend still reports the end of a task itself.
   kill(backend_.Pid(kTask), SIGKILL);
   RunUntilExit(kTask);
   EXPECT_EQ(exits_[kTask], ExitStatus{.signal = 9});
@@ -216,7 +216,7 @@ TEST_F(LocalBackendTest, StopFindsWhoHasLeftTheGroup) {
 TEST_F(LocalBackendTest, PausedOutputStaysInThePipe) {
   backend_.PauseOutput(true);
   ASSERT_TRUE(Shell(kTask, "echo one; kill -STOP $$").ok());
-  WaitUntilStopped(kTask);  // it has written
+  WaitUntilStopped(kTask);  // it has written by then
   loop_.RunOnce(RealClock().Now());
   EXPECT_EQ(out_[kTask], "");
   backend_.PauseOutput(false);
@@ -231,7 +231,7 @@ TEST_F(LocalBackendTest, OutputOfATaskThatEndsWhilePausedIsNotLost) {
   EXPECT_EQ(out_[kTask], "last words\n");
 }
 
-// The shell has no trap and dies of the signal at once; what it has started ends when it is told so.
+// The shell has no trap and dies of the signal at once; the program that it started ends when it is told to.
 TEST_F(LocalBackendTest, WhatAShellHasStartedHasItsTimeToEnd) {
   const std::string fifo = testing::TempDir() + "local_backend_test_" + run_id_;
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
@@ -255,7 +255,7 @@ TEST_F(LocalBackendTest, WhatAShellStartsAfterItWasAskedToEndIsAskedToo) {
   const std::string fifo = testing::TempDir() + "local_backend_test_" + run_id_;
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const int go = open(fifo.c_str(), O_RDWR | O_CLOEXEC);
-  // Until its program runs, a signal might be lost on what the shell has started.
+  // Waits until that program runs; before, the signal might be lost on it.
   ASSERT_TRUE(Shell(kTask,
                     "trap 'sleep 1000 & until read name </proc/$!/comm && [ $name = sleep ]; do :; done; exit 0' "
                     "TERM; echo ready; until read x; do :; done <" +
@@ -281,7 +281,7 @@ TEST_F(LocalBackendTest, WhatAShellHasStartedAndWillNotEndIsKilled) {
   child.WaitForEnd();
 }
 
-// Of what a task may see and use.
+// Tests what a task may see and use.
 class SurroundingsTest : public LocalBackendTest {
  protected:
   explicit SurroundingsTest(bool control_groups = true) : LocalBackendTest(control_groups) {}
@@ -296,7 +296,7 @@ class SurroundingsTest : public LocalBackendTest {
     LocalBackendTest::TearDown();
     EXPECT_TRUE(PosixFileSystem().RemoveTree(folder_).ok());
   }
-  // What it writes until it ends.
+  // Returns what the process writes until it ends.
   std::string OutputOf(const ProcessSpec& process) {
     const absl::Status launched = backend_.Launch(process);
     EXPECT_TRUE(launched.ok()) << launched;
@@ -416,8 +416,9 @@ TEST_F(WithoutControlGroupsTest, WhatCannotBeHadIsSaidOnce) {
   for (const TaskId& task : {kTask, kOther}) {
     ASSERT_TRUE(Limited(task, "true", {.cpus = 2, .mem_bytes = 1 << 20}).ok());
   }
-  EXPECT_THAT(notes_, ElementsAre("tasks' cpus are not limited; tasks' memory is looked at once a second, and who uses "
-                                  "more than its limit is killed (control groups are not used)"));
+  EXPECT_THAT(notes_,
+              ElementsAre("tasks' cpus are not limited; tasks' memory is checked once a second, and a task that "
+                          "uses more than its limit is killed (control groups are not used)"));
 }
 
 TEST_F(WithoutControlGroupsTest, WhereNothingIsAskedForNothingIsSaid) {

@@ -1,6 +1,6 @@
-// Where control groups can't be had: looks once a second how much memory each task uses and tells which use more than
-// they may. Between two looks a task may use more, and what it has is counted as the reader counts it (pages that
-// processes share, more than once). Not thread-safe.
+// Enforces memory limits where control groups can't be used: measures each task's memory once a second and returns the
+// tasks over their limit. Between two checks a task may use more. Memory is counted as the reader counts it (pages that
+// processes share count more than once). Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -20,19 +20,19 @@ namespace muster {
 class MemoryWatch {
  public:
   static constexpr absl::Duration kEvery = absl::Seconds(1);
-  // For each of `pids` the bytes of all processes of the group that it leads; for all at once, since that is one pass
-  // over /proc. One that isn't there has none.
+  // Returns, for each of `pids`, the bytes of all processes of the group that it leads; for all at once, since that is
+  // one pass over /proc. A process that is gone counts 0 or is missing.
   using Reader = std::function<std::map<pid_t, int64_t>(const std::vector<pid_t>& pids)>;
 
   // Borrows `clock`, which must outlive it.
   MemoryWatch(const Clock& clock, Reader read) : clock_(clock), read_(std::move(read)) {}
 
-  // Of a task's new process.
+  // Watches a task's new process.
   void Add(const TaskId& task, pid_t pid, int64_t limit);
   void Remove(const TaskId& task) { watched_.erase(task); }
-  // When to look again; InfiniteFuture if nothing is watched.
+  // Returns when to look again; InfiniteFuture if nothing is watched.
   absl::Time deadline() const { return watched_.empty() ? absl::InfiniteFuture() : next_; }
-  // Looks if it is time: the tasks that use more than their limit.
+  // Checks if it is time, and returns the tasks that use more than their limit.
   std::vector<TaskId> Look();
 
  private:

@@ -16,20 +16,20 @@
 namespace muster {
 namespace {
 
-// As linux/mount.h has it (since 5.12), which doesn't go together with sys/mount.h.
+// struct mount_attr of linux/mount.h (since 5.12), a header that can't be included together with sys/mount.h.
 struct MountAttributes {
   uint64_t set, clear, propagation, user_namespace;
 };
 constexpr uint64_t kReadOnlyMount = 1;
 constexpr unsigned kWithSubmounts = 0x8000;  // AT_RECURSIVE
 
-// With all that is mounted below, unlike mount(MS_REMOUNT).
+// Includes all that is mounted below, unlike mount(MS_REMOUNT).
 int MakeReadOnly(const char* path) {
   MountAttributes attributes = {kReadOnlyMount, 0, 0, 0};
   return static_cast<int>(syscall(SYS_mount_setattr, AT_FDCWD, path, kWithSubmounts, &attributes, sizeof attributes));
 }
 
-// What is mounted from here on is seen by this process and its children only.
+// Makes later mounts visible to this process and its children only.
 int LeaveMountNamespace() {
   if (unshare(CLONE_NEWNS) != 0) return -1;
   return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
@@ -45,7 +45,7 @@ bool IsThere(const std::string& path, bool* is_folder) {
 absl::Status CheckPaths(const ProcessMount& mount) {
   bool host_is_folder = false, path_is_folder = false;
   if (!IsThere(mount.host, &host_is_folder)) {
-    return absl::NotFoundError(absl::StrCat("there is no '", mount.host, "' on this machine, which tasks are to see"));
+    return absl::NotFoundError(absl::StrCat("'", mount.host, "', which tasks should see, isn't on this machine"));
   }
   const char* kind = host_is_folder ? "folder" : "file";
   if (!IsThere(mount.path, &path_is_folder) || host_is_folder != path_is_folder) {

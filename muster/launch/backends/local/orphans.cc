@@ -43,7 +43,7 @@ Orphans::~Orphans() {
 
 void Orphans::OnSignal() const {
   signalfd_siginfo info;
-  while (read(fd_, &info, sizeof info) == sizeof info) {  // one for several ends
+  while (read(fd_, &info, sizeof info) == sizeof info) {  // one signal may stand for several ends
   }
   Reap();
 }

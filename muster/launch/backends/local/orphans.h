@@ -1,6 +1,6 @@
-// Waits for processes that became this process's children when they lost their own parent (it is a subreaper), as soon
-// as they end: otherwise a task that leaves many behind would fill the machine's table of processes with zombies. Woken
-// by SIGCHLD, which is blocked for as long as this lives; used by the process's only thread.
+// Reaps processes that lost their parent and became this process's children (it is a subreaper) as soon as they end;
+// otherwise a task that leaves many behind would fill the machine's process table with zombies. Woken by SIGCHLD, which
+// is blocked while this object lives; used by the process's only thread.
 #pragma once
 
 #include <signal.h>
@@ -17,15 +17,15 @@ namespace muster {
 
 class Orphans {
  public:
-  // `is_own`: somebody else waits for this child. Borrows the loop, which must outlive it.
+  // `is_own` returns true for children that other code waits for. Borrows the loop, which must outlive it.
   static absl::StatusOr<std::unique_ptr<Orphans>> Watch(FdLoop& loop, std::function<bool(pid_t pid)> is_own);
-  // SIGCHLD is as it was before.
+  // Restores the previous handling of SIGCHLD.
   ~Orphans();
   Orphans(const Orphans&) = delete;
   Orphans& operator=(const Orphans&) = delete;
 
-  // Also to be called when a child of one's own has been waited for: while one that has ended isn't, those that came
-  // after it can't be seen.
+  // Must also be called when a child of one's own has been waited for: an ended child that hasn't been waited for hides
+  // those that ended after it.
   void Reap() const;
 
  private:

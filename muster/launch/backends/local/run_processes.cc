@@ -21,12 +21,12 @@
 namespace muster {
 namespace {
 
-// A killed process is gone within milliseconds unless it hangs in a broken disk or network; then it is left behind.
+// A killed process is gone within milliseconds unless it hangs on a broken disk or network; then it is left behind.
 constexpr int kGoneWithinMs = 10000;
 
-// Of a process, by its folder below /proc. One that is just being replaced by another program (execve) has none for a
-// moment, but memory; a zombie or a thread of the kernel has neither. What this user may not look into reads as empty:
-// that is told by open alone, since access says of the superuser in a container that he may.
+// Returns the environment of a process by its folder below /proc. A process that is just executing another program
+// (execve) has memory but for a moment no environment; a zombie or a kernel thread has neither. An environment that
+// this user may not read is empty. Only open tells that, because access always permits the superuser of a container.
 std::string EnvironmentOfProcess(const std::string& folder) {
   constexpr int kLooks = 20;
   constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 1'000'000};
@@ -50,7 +50,7 @@ bool HasVariable(const std::string& folder, const std::string& variable) {
   return false;
 }
 
-// proc(5): "PID (NAME) STATE PARENT GROUP …", where the name may hold anything; the 22nd is the start.
+// Parses proc(5): "PID (NAME) STATE PARENT GROUP …". NAME may contain anything; field 22 is the start time.
 std::optional<GroupProcess> InGroup(pid_t pid, const std::string& stat_file, pid_t group) {
   const std::string line = ReadKernelFile(stat_file).value_or("");
   const size_t name_end = line.rfind(')');
@@ -77,7 +77,7 @@ void ForEachProcess(const std::function<void(pid_t pid, const std::string& folde
   closedir(directory);
 }
 
-// Through a pidfd, so that a process that got the number meanwhile is not hit: the environment is looked at again once
+// Kills through a pidfd, so that a later process with the same number isn't hit: the environment is checked again once
 // the pidfd holds the process. Waits for its end.
 bool Kill(pid_t pid, const std::string& run_id) {
   const int fd = OpenPidFd(pid);

@@ -1,6 +1,5 @@
-// Finds and kills the processes of a run by the MUSTER_RUN_ID in their environment: they inherit it whatever else they
-// do (a new process group, a new session, a parent that has died); and finds those of a process group. One reader of
-// /proc; thread-safe.
+// Finds and kills the processes of a run by the MUSTER_RUN_ID in their environment, which they inherit whatever they do
+// (a new process group, a new session, a dead parent). Also finds those of a process group. Reads /proc; thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +10,8 @@
 
 namespace muster {
 
-// Those that were started with MUSTER_RUN_ID=`run_id` and still run (no zombies). Only what this user may look into.
+// Returns the processes that were started with MUSTER_RUN_ID=`run_id` and still run (no zombies), as far as this user
+// may inspect them.
 std::vector<pid_t> ProcessesOfRun(const std::string& run_id);
 
 struct GroupProcess {
@@ -19,13 +19,13 @@ struct GroupProcess {
   int64_t started;  // clock ticks since the machine's start
 };
 
-// The processes of a group that still run (no zombies), its leader too if it does.
+// Returns the processes of a group that still run (no zombies), including its leader if it does.
 std::vector<GroupProcess> ProcessesOfGroup(pid_t group);
 
-// As `started` counts; sysconf(_SC_CLK_TCK) a second.
+// Returns the time since boot in the unit of `started`: sysconf(_SC_CLK_TCK) ticks per second.
 int64_t TicksSinceBoot();
 
-// Kills all processes of the run, and what they start meanwhile; waits until each is gone. Returns how many there were.
+// Kills all processes of the run, also those that start meanwhile, and waits until each is gone. Returns their number.
 int KillProcessesOfRun(const std::string& run_id);
 
 }  // namespace muster
