@@ -15,17 +15,17 @@
 namespace muster {
 namespace {
 
-// What a worker commits, and which rules of the server go with it.
+// What a worker commits, and which server rules fit it.
 enum class Commits : uint8_t {
   kGradients,        // any rule but add
-  kEither,           // with add differences, with any other rule gradients
+  kEither,           // differences with add, gradients with any other rule
   kDifferences,      // add
   kPseudoGradients,  // any rule but add
   kExchange,         // add
   kSharedExchange,   // add
 };
 
-// What of an algorithm isn't a parameter.
+// The properties of an algorithm that aren't parameters.
 struct AlgorithmShape {
   absl::string_view name;
   Commits commits = Commits::kGradients;
@@ -55,7 +55,7 @@ constexpr AlgorithmShape kShapes[] = {
     {.name = "all_reduce", .way = AlgorithmWay::kAllReduce},
 };
 
-// What is planned, and what from.
+// What PlanAlgorithm works from.
 struct Planning {
   const AlgorithmInfo& info;
   const AlgorithmShape& shape;
@@ -75,7 +75,7 @@ absl::Status CheckCluster(const AlgorithmInfo& info, const AlgorithmCluster& clu
         info,
         "needs a ps, and this cluster has none; accepted: a cluster with a ps (a 'ps' job in TF_CONFIG, "
         "--ps_hosts, muster run --ps 1), or the algorithm all_reduce, which needs none");
-  // One worker with one ps may be one process alone, which is its own: that can be all of an all-reduce.
+  // One worker with one ps may be a process that is its own ps: such a process may be a whole all-reduce group.
   if (!info.needs_ps && cluster.num_ps > 0 && (cluster.num_ps > 1 || cluster.workers > 1))
     return AlgorithmMistake(
         info,
@@ -86,7 +86,7 @@ absl::Status CheckCluster(const AlgorithmInfo& info, const AlgorithmCluster& clu
   return absl::OkStatus();
 }
 
-// Which commit follows from the server's rule; and both rules fit it.
+// Returns the commit that follows from the server's rule, after checking that both rules fit it.
 absl::StatusOr<CommitKind> ChooseKind(const Planning& p) {
   const bool adds = p.settings.server_rule->kind == RuleKind::kAdd;
   const std::string text = RuleText(*p.settings.server_rule);
@@ -118,7 +118,7 @@ absl::StatusOr<CommitKind> ChooseKind(const Planning& p) {
   return p.shape.commits == Commits::kExchange ? CommitKind::kExchange : CommitKind::kSharedExchange;
 }
 
-// α, from whichever parameter says it.
+// Returns α from the parameter that determines it.
 absl::StatusOr<double> ChooseAlpha(const Planning& p) {
   const AlgorithmSettings& settings = p.settings;
   const double workers = p.cluster.workers;
@@ -174,10 +174,10 @@ absl::Status PlanGate(const Planning& p, AlgorithmPlan& plan) {
                              ", as many as there are workers: more gradients than that can never come"));
   if (p.deterministic && replicas < workers)
     return AlgorithmMistake(p.info, absl::StrCat("replicas_to_aggregate is ", replicas, " of ", workers,
-                                                 " workers with --deterministic: who comes too late would be chance; "
+                                                 " workers with --deterministic: which one is late would be chance; "
                                                  "accepted: ",
                                                  workers));
-  // In the workers' order who isn't there is waited for.
+  // In a fixed order of workers, a worker that is missing is waited for.
   plan.commit.gate = {.kind = GateKind::kSynchronous,
                       .replicas_to_aggregate = replicas,
                       .total_replicas = workers,
@@ -199,7 +199,7 @@ absl::Status PlanRates(const Planning& p, AlgorithmPlan& plan) {
 
 absl::Status PlanWindows(const Planning& p, AlgorithmPlan& plan) {
   plan.commit.window = p.settings.window.value_or(1);
-  // A fetch with each commit is the same round trip as the commit.
+  // A fetch with each commit uses the commit's round trip.
   if (!p.settings.fetch_window || *p.settings.fetch_window == plan.commit.window) return absl::OkStatus();
   plan.commit.fetch_window = *p.settings.fetch_window;
   if (p.deterministic)
