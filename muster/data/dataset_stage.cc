@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<StageStream>> DatasetStage::MakeStream() const {
 }
 
 absl::StatusOr<std::shared_ptr<const RowReader>> DatasetStage::OpenReader() const {
-  MUSTER_CHECK(indexed());  // then a stage has its own
+  MUSTER_CHECK(indexed());  // otherwise the stage overrides this
   return absl::InternalError("no rows to read by number");
 }
 

@@ -31,8 +31,8 @@ absl::StatusOr<bool> DatasetStream::Next(Example& into) {
   return last_;
 }
 
-// A thread that is ahead may have heard of the end before what it had made ready was lost with a ps, and is given out
-// again: that is the end which is heard of by who has nothing in hand.
+// A thread that reads ahead may see the end before a ps loses units whose examples it had prepared, and which are then
+// given out again. So only an end seen when nothing is in hand counts.
 absl::StatusOr<bool> DatasetStream::Draw(Example& into) {
   if (stage_->work() == nullptr) return stream_->Next(into);
   for (bool ahead = true;;) {
@@ -47,8 +47,8 @@ absl::StatusOr<bool> DatasetStream::Draw(Example& into) {
   }
 }
 
-// Only the last element of a unit begins it: were a unit of several elements begun with its first, the update of that
-// one alone would make all of it done.
+// Only the last element of a unit begins it: if the first of several began it, the update of that element alone would
+// mark the whole unit as done.
 bool DatasetStream::BeginUnits() {
   place_.Clear();
   stream_->Tell(place_);

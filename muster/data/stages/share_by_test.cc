@@ -1,4 +1,4 @@
-// ShareBy: the units of work that somebody else gives.
+// ShareBy: units of work given by another party.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Gives what it was made with, then the end.
+// Gives the units it was made with, then the end.
 class ListedWork final : public WorkSource {
  public:
   explicit ListedWork(std::deque<WorkUnit> units) : units_(std::move(units)) {}
@@ -58,13 +58,13 @@ class ListedWork final : public WorkSource {
     MutexLock lock(mutex_);
     lost_ = units;
   }
-  // Whoever has joined again is given what it had.
+  // A reader that has joined again is given the units it had.
   void GiveAgain(std::deque<WorkUnit> units) {
     MutexLock lock(mutex_);
     lost_ = static_cast<int>(units.size());
     units_ = std::move(units);
   }
-  // Until somebody has heard that there are no more.
+  // Waits until a reader has been told that there are no more units.
   void AwaitTheEnd() {
     MutexLock lock(mutex_);
     while (!ended_) changed_.Wait(mutex_);
@@ -107,7 +107,7 @@ TEST(ShareBy, TakesPlacesOfTheEpochsOrder) {
   EXPECT_THAT(Flat(drawn), ElementsAre(zero[4], zero[5], zero[6], zero[18], zero[19], one[0], one[1]));
 }
 
-// To wait for the next unit with rows in hand could be to wait for ever.
+// Waiting for the next unit with rows in hand could mean waiting for ever.
 TEST(ShareBy, ABatchEndsWithItsUnit) {
   const auto units = [] { return Units({{0, 0, 5}, {0, 5, 5}, {0, 10, 11}, {0, 12, 16}}); };
   const Dataset rows = NumberedRows(20);
@@ -167,7 +167,7 @@ TEST(ShareBy, WhoHasToJoinAgainIsToldAndGoesOn) {
   }
 }
 
-// What a thread had made ready and is lost comes again, although it has heard of the end long ago.
+// Elements that a thread had prepared and lost come again, although it saw the end long ago.
 TEST(ShareBy, TheEndIsAskedForAgainByWhoHasNothingInHand) {
   const auto work = Units({{0, 0, 2}, {0, 2, 4}});
   auto stream = OpenOrFail(NumberedRows(4).ShareBy(work).Batch(2).Prefetch(4));
