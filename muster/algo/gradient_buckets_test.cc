@@ -27,7 +27,7 @@ TEST(GradientBuckets, AnOrderNamesEachTrainableVariableOnce) {
   EXPECT_FALSE(IsCompleteOrder(kVariables, std::vector<uint32_t>{3, 0, 5, 4})) << "one is missing";
   EXPECT_FALSE(IsCompleteOrder(kVariables, std::vector<uint32_t>{3, 0, 5, 4, 4})) << "one comes twice";
   EXPECT_FALSE(IsCompleteOrder(kVariables, std::vector<uint32_t>{3, 0, 5, 4, 2, 1})) << "a buffer";
-  EXPECT_FALSE(IsCompleteOrder(kVariables, std::vector<uint32_t>{3, 0, 5, 4, 2, 6})) << "nobody";
+  EXPECT_FALSE(IsCompleteOrder(kVariables, std::vector<uint32_t>{3, 0, 5, 4, 2, 6})) << "there is no variable 6";
 }
 
 TEST(GradientBuckets, AreFullOrLastAndOfOneType) {

@@ -123,7 +123,7 @@ TEST_P(LocalVariablesTest, TheDifferenceOfSomeLocalStepsIsAddedOnce) {
       return each->Descend(3, 0.5f);
     });
   EXPECT_EQ(chief.source.values(0), one);
-  EXPECT_EQ(worker.Global(0), Values(3)) << "local steps are nobody else's";
+  EXPECT_EQ(worker.Global(0), Values(3)) << "no other process sees local steps";
   for (Trainee* each : {&chief, &worker})
     each->RunWell([&] { return each->algorithm.PushDelta({.minibatches = 3}).status(); });
 

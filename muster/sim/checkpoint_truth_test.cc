@@ -43,7 +43,7 @@ TEST_F(CheckpointTruthTest, EveryPsHasTheRoundsBeforeTheStep) {
   EXPECT_EQ(Check(1, 1, 1), std::nullopt);
   EXPECT_NE(Check(1, 1, 2), std::nullopt);
   EXPECT_NE(Check(1, 1, 0), std::nullopt);
-  EXPECT_NE(Check(2, 2, 2), std::nullopt) << "nobody cut there";
+  EXPECT_NE(Check(2, 2, 2), std::nullopt) << "no cut was made there";
 }
 
 TEST_F(CheckpointTruthTest, ARoundMoreIsWrongWhileTraining) {

@@ -185,7 +185,7 @@ TEST(ShareBy, APositionIsOnlyACount) {
   EXPECT_EQ(saved, "elements=1 epoch=3 at= of memory(8 rows).share_by.batch(2)");
   auto second = OpenOrFail(NumberedRows(8).ShareBy(Units({{3, 4, 8}})).Batch(2));
   ASSERT_EQ(second->RestorePosition(saved), absl::OkStatus());
-  EXPECT_THAT(Flat(Draw(*second)), ElementsAre(4, 5, 6, 7)) << "who shares the work knows what is left";
+  EXPECT_THAT(Flat(Draw(*second)), ElementsAre(4, 5, 6, 7)) << "the work source knows what is left";
 }
 
 TEST(ShareBy, StopStopsTheWork) {
