@@ -9,7 +9,7 @@ add_library(muster::muster ALIAS muster_all)
 set_target_properties(muster_all PROPERTIES EXPORT_NAME muster)
 target_link_libraries(muster_all INTERFACE ${layers})
 
-# A layer may have helper targets of its own (an object library); whatever is a library in muster/ goes along.
+# A layer may have helper targets of its own (an object library): install every library in muster/.
 muster_folder_targets(${PROJECT_SOURCE_DIR}/muster targets)
 muster_targets_of_type(EXECUTABLE executables ${targets})
 muster_targets_of_type(UTILITY utilities ${targets})
@@ -18,7 +18,7 @@ install(TARGETS muster_options muster_all ${targets} EXPORT musterTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         OBJECTS DESTINATION ${CMAKE_INSTALL_LIBDIR}/muster)
 install(TARGETS muster_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-# What only the tests beside the files include stays here.
+# Headers that only tests include aren't installed.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/muster DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
         PATTERN "training_process.h" EXCLUDE PATTERN "simulated_store.h" EXCLUDE PATTERN "scripted_handler.h" EXCLUDE
         PATTERN "quadratic_source.h" EXCLUDE PATTERN "numbered_examples.h" EXCLUDE

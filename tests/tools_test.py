@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants in a small tree what each check is there to find and sees it go red; `./dev test tools` runs it."""
+"""Plants in a small tree what each check must find, and expects it to fail; `./dev test tools` runs it."""
 
 import contextlib
 import io
@@ -174,7 +174,7 @@ class NamesTest(Tree):
         self.write("muster/store/a_test.cc", "namespace muster::a_test {\nstruct A {};\n}\n")
         self.write("muster/store/local.cc", "namespace muster {\nint F() {\n  struct A {};\n  return 0;\n}\n}\n")
         self.write("muster/store/other.cc", "namespace muster::other {\nenum A { kA };\n}\nnamespace its {\nstruct A {};\n}\n")
-        for program in ("bench/c.cc", "bench/d.cc"):  # each with a main of its own
+        for program in ("bench/c.cc", "bench/d.cc"):  # each has its own main
             self.write(program, "namespace muster {\nstruct C {};\n}\nint main() {}\n")
         self.assertEqual(list(self.check()), [])
 
@@ -206,7 +206,7 @@ class ForbiddenTest(Tree):
 
 
 class PagesTest(unittest.TestCase):
-    """tools/run_pages.py and what it counts as the same."""
+    """Tests tools/run_pages.py and what it treats as equal."""
 
     def run_page(self, text):
         with tempfile.TemporaryDirectory(prefix="muster_page_") as scratch:
@@ -386,10 +386,10 @@ class DueFilesTest(Tree):
 
 
 class CompilersTest(unittest.TestCase):
-    """The checks that call clang, with files planted in the project's own build folder."""
+    """Tests the checks that call clang, with files planted in the project's own build folder."""
 
     def setUp(self):
-        folder = ROOT / "build/planted/tests"  # one of the folders whose findings .clang-tidy lets through
+        folder = ROOT / "build/planted/tests"  # one of the folders whose findings .clang-tidy reports
         folder.mkdir(parents=True, exist_ok=True)
         scratch = tempfile.TemporaryDirectory(prefix="muster_", dir=folder)
         self.addCleanup(scratch.cleanup)

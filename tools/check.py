@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What is looked at before a commit: `./dev check [--all]`. One line a part, `ok` or `FAILED`; exits 1 if any failed.
+"""The checks before a commit: `./dev check [--all]`. Prints one line per part, `ok` or `FAILED`; exits 1 if any failed.
 
---all lets clang-tidy look at every file; without it, at those that differ from the main line or aren't committed."""
+--all lets clang-tidy look at every file; without it, only at files that differ from the main line or aren't
+committed."""
 
 import dataclasses
 import pathlib
@@ -15,7 +16,7 @@ import build  # noqa: E402
 import test_programs  # noqa: E402
 
 ROOT = build.ROOT
-# Parts whose last line says how much they looked at.
+# Parts whose last line says how much they have checked.
 TELLING = ("headers", "tests", "lint")
 
 
@@ -40,7 +41,8 @@ class Part:
 
 
 def parts(how_much):
-    """Quick ones first. `how_much` is what the slow ones look at: [] what changed, ["--due"] or ["--all"]."""
+    """Returns the parts, quick ones first. `how_much` is what the slow ones look at: [] (what changed), ["--due"] or
+    ["--all"]."""
 
     def tool(name, *arguments):
         return [sys.executable, str(ROOT / "tools" / name), *arguments]

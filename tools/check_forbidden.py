@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What has no place in this project, each with its reason: prints where it stands and exits 1. check_forbidden.py [ROOT]"""
+"""Finds what is forbidden in this project, prints where, with the reason, and exits 1. check_forbidden.py [ROOT]"""
 
 import dataclasses
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import sources
 
 TEXT_SUFFIXES = {".h", ".cc", ".py", ".sh", ".md", ".cmake", ".txt", ".json", ".in", ""}
-# This file and its test spell out what they forbid.
+# These two files spell out what they forbid.
 NOT_READ = {pathlib.Path("tools/check_forbidden.py"), pathlib.Path("tests/tools_test.py")}
 
 
@@ -17,8 +17,8 @@ NOT_READ = {pathlib.Path("tools/check_forbidden.py"), pathlib.Path("tests/tools_
 class Rule:
     what: str
     reason: str
-    applies: object  # of a path
-    code_only: bool = True  # comments and strings don't count
+    applies: object  # called with a path
+    code_only: bool = True  # ignores comments and strings
     allowed: tuple = ()
 
     def __post_init__(self):
@@ -40,7 +40,7 @@ def is_library(path):
 RULES = [
     Rule(r"\bgetenv\s*\(", "the environment is read by main and by one config loader, so that a test can hold ten nodes",
          is_library,
-         # The first is that loader; MKL asks the second before main begins.
+         # The first is that loader. MKL reads the second before main begins.
          allowed=("muster/cluster/environment.cc", "muster/torch_bridge/mkl_amd/mkl_amd.cc")),
     Rule(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|(?<![\w.>:])sleep\s*\(|\btime\.sleep\s*\(",
          "a test waits for what it waits for, with a deadline; it doesn't sleep", is_test),

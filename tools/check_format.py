@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""clang-format-14 has nothing to change: check_format.py [--write]. --write lets it."""
+"""Checks that clang-format-14 has nothing to change: check_format.py [--write]. --write formats the files."""
 
 import subprocess
 import sys
