@@ -35,7 +35,7 @@ const StepsLine* Find(const std::vector<StepsLine>& lines, const StepsWay& way);
 // failed.
 std::optional<double> RatioOf(const std::vector<StepsLine>& lines, const StepsWay& way, Against against);
 
-// Print the table on stderr; with its rows, JSON on stdout. `lines` must include what a way is compared with.
+// Print the table on stderr; with its rows, JSON on stdout. Comparisons are looked up among `lines`.
 void PrintHeadings();
 void PrintRows(const std::vector<StepsLine>& lines);
 

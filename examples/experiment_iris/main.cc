@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
 
   // [experiment]
   const auto make = [&](const std::string& model_dir) {
-    muster::RunConfig config{.log_device_placement = true};  // reads TF_CONFIG by itself
+    muster::RunConfig config{.log_device_placement = true};  // reads TF_CONFIG
     config.model_dir = model_dir;
     config.seed = flags.seed;
     config.task = task;  // with the flags, which win

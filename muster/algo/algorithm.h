@@ -46,7 +46,7 @@ class Algorithm {
   // Called when the session ends in order: no step follows.
   virtual void End() {}
 
-  // True if a step's work goes on after Step has returned. Until Settle nobody else may use the client.
+  // True if a step's work goes on after Step has returned. Until Settle nothing else may use the client.
   virtual bool busy() const { return false; }
   // Finishes such work. The session calls it before it uses the client itself, and at the end. Errors: as Step's.
   [[nodiscard]] virtual absl::Status Settle(StoreClient& client) {

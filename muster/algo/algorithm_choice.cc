@@ -100,10 +100,9 @@ absl::StatusOr<CommitKind> ChooseKind(const Planning& p) {
     case Commits::kGradients:
     case Commits::kPseudoGradients:
       if (adds)
-        return AlgorithmMistake(
-            p.info,
-            "server_rule is add, which would climb: what is committed are gradients; accepted: a rule "
-            "that descends, such as sgd");
+        return AlgorithmMistake(p.info,
+                                "server_rule is add, which would climb: commits are gradients; accepted: a rule "
+                                "that descends, such as sgd");
       return p.shape.commits == Commits::kGradients ? CommitKind::kGradient : CommitKind::kPseudoGradient;
     case Commits::kDifferences:
     case Commits::kExchange:
@@ -112,8 +111,7 @@ absl::StatusOr<CommitKind> ChooseKind(const Planning& p) {
   }
   if (!adds)
     return AlgorithmMistake(
-        p.info,
-        absl::StrCat("server_rule is ", text, ", but what is committed are differences, not gradients; accepted: add"));
+        p.info, absl::StrCat("server_rule is ", text, ", but commits are differences, not gradients; accepted: add"));
   if (p.shape.commits == Commits::kDifferences) return CommitKind::kDelta;
   return p.shape.commits == Commits::kExchange ? CommitKind::kExchange : CommitKind::kSharedExchange;
 }
@@ -126,7 +124,7 @@ absl::StatusOr<double> ChooseAlpha(const Planning& p) {
     if (*settings.beta > workers)
       return AlgorithmMistake(p.info,
                               absl::StrCat("beta is ", *settings.beta, "; accepted: above 0 and at most ", workers,
-                                           ", the number of workers, for alpha = beta / workers is at most 1"));
+                                           ", the number of workers, because alpha = beta / workers is at most 1"));
     return *settings.beta / workers;
   }
   if (settings.alpha && settings.rho)
@@ -224,8 +222,8 @@ absl::Status PlanPipeline(const Planning& p, AlgorithmPlan& plan) {
   commit.staleness_bound = p.settings.bound;
   if (p.deterministic && commit.staleness_bound == 0u)
     return AlgorithmMistake(p.info,
-                            "bound is 0 with --deterministic: everybody would wait for those whose turn comes after "
-                            "theirs; accepted: 1 and more, or the algorithm synchronous");
+                            "bound is 0 with --deterministic: every worker would wait for those whose turn comes "
+                            "later; accepted: 1 and more, or the algorithm synchronous");
   RETURN_IF_ERROR(PlanRates(p, plan));
   RETURN_IF_ERROR(PlanExchange(p, plan));
   return PlanGate(p, plan);

@@ -73,7 +73,7 @@ TEST_P(AlgorithmOrderTest, WithoutItTheOrderShows) {
   EXPECT_NE(one.global, other.global);
 }
 
-// When one worker's input ends first, it waits for nobody, as no round comes without it, and the others' runs end, too.
+// When one worker's input ends first, it needn't wait, as no round comes without it, and the others' runs end, too.
 TEST(SynchronousOrderTest, WhoEndsFirstWaitsForNobody) {
   ScriptedTraining training({.choice = {.name = "synchronous", .deterministic = true}, .workers = kWorkers});
   ASSERT_EQ(training.JoinAll(), absl::OkStatus());

@@ -57,8 +57,8 @@ ParameterInfo RhoParameter() {
 
 constexpr char kAnyServerRule[] = "by which the ps apply a gradient";
 constexpr char kEitherServerRule[] =
-    "add: what is committed is how far the worker has come; any other rule: the window's gradients, which it applies";
-constexpr char kAddAlone[] = "of the ps: add, nothing else, for what is committed are differences";
+    "add: commits are the worker's own changes; any other rule: the window's gradients, to which it is applied";
+constexpr char kAddAlone[] = "of the ps: add, nothing else, because commits are differences";
 
 AlgorithmInfo HogwildRow() {
   return {

@@ -28,8 +28,8 @@ absl::Status WorthTryingAgain(const absl::Status& status) {
   return absl::UnavailableError(status.message());
 }
 
-// A communication thread takes time from the computing threads, and each bucket wakes it. That pays off only if it has
-// a processor besides the one or more that each worker computes on.
+// A communication thread takes time from the computing threads, and each bucket wakes it. That pays off only if each
+// worker has a processor for it besides the one on which it computes.
 ReduceWhen Chosen(const AllReduceOptions& options, int workers) {
   if (options.when != ReduceWhen::kAuto) return options.when;
   return AvailableCores() >= 2 * workers ? ReduceWhen::kBeside : ReduceWhen::kWithin;
@@ -60,7 +60,7 @@ absl::Status AllReduceAlgorithm::ShareModel(StoreClient& client) {
     if (variable.kind == VariableKind::kRows)
       return absl::FailedPreconditionError(
           absl::StrCat("'", variable.name,
-                       "' is a table of rows, which all-reduce has no place for: train it on parameter servers "
+                       "' is a table of rows, which all-reduce doesn't support: train it on parameter servers "
                        "(Asynchronous), or use a dense embedding"));
   if (!group_) {
     auto joined = join_(Deadline());

@@ -116,9 +116,9 @@ absl::Status CommitPipeline::Settle(StoreClient& client) {
   // Only once, whatever the result: the last checkpoint settles, too. A window of replaced values is lost with them.
   if (!ending_ || std::exchange(new_, true) || generation_ != client.generation()) return absl::OkStatus();
   if (since_commit_ > 0) RETURN_IF_ERROR(exchanges() ? Exchange(client) : Commit(client, /*pulls=*/true));
-  // Leave, so that no other worker waits for this worker's turn, and the chief's last checkpoint waits for all last
-  // commits. With a gate there is no round after this worker's last one: the others learn that it is done from the gate
-  // itself.
+  // Leaves, so that no other worker waits for this worker's turn, and so that the chief's last checkpoint waits for all
+  // last commits. With a gate no round comes after this worker's last one: a worker in the next round learns that from
+  // this worker's being done.
   if (spec_.deterministic && spec_.gate.kind == GateKind::kNone) RETURN_IF_ERROR(client.AwaitTurn(/*leaves=*/true));
   // A program looks at, or scores, the model that all workers have trained together.
   const bool has_own = exchanges() || (fetches_apart() && since_fetch_ > 0);

@@ -93,8 +93,8 @@ class OverlappedReduction {
   Mutex mutex_;
   CondVar over_;
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // buckets given to the thread and not finished
-  // Result of this minibatch's buckets. Owned by the thread while running_ > 0, then by whoever saw running_ == 0 under
-  // mutex_.
+  // Result of this minibatch's buckets. Owned by the thread while running_ > 0, then by the thread that saw running_ ==
+  // 0 under mutex_.
   absl::Status status_;
   std::unique_ptr<BackgroundThread> thread_;  // last: destroyed first
 };

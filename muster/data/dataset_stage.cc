@@ -44,7 +44,8 @@ absl::Status SequentialStream::Seek(PlaceReader& place) {
   while (read_ < wanted) {
     ASSIGN_OR_RETURN(const bool got, Pass());
     if (!got) {
-      return absl::OutOfRangeError(absl::StrCat(wanted, " examples were handed out, and there are ", read_));
+      return absl::OutOfRangeError(
+          absl::StrCat(wanted, " examples had been handed out, but now there are only ", read_));
     }
     ++read_;
   }

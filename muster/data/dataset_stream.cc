@@ -89,23 +89,23 @@ absl::Status DatasetStream::RestorePosition(const std::string& saved) {
   if (std::exchange(moved_, true)) RETURN_IF_ERROR(stream_->Begin(0));
   const std::string ours = stage_->Describe(/*elements_only=*/true);
   if (position.of == ours) return Seek(position);
-  LogWarning("the position in the input was saved of ", position.of, ", and this is ", ours, ": epoch ", position.epoch,
-             " is begun anew");
+  LogWarning("the position in the input was saved by ", position.of, ", but this input is ", ours, ": epoch ",
+             position.epoch, " begins again from its start");
   return stream_->SeekEpoch(position.epoch);
 }
 
 absl::Status DatasetStream::Seek(const StreamPosition& position) {
   PlaceReader place(position.numbers);
   absl::Status sought = stream_->Seek(place);
-  if (sought.ok() && !place.done()) sought = absl::InvalidArgumentError("there are more numbers than stages have");
+  if (sought.ok() && !place.done()) sought = absl::InvalidArgumentError("it has more numbers than the stages");
   if (sought.ok()) {
     elements_ = position.elements;
     return sought;
   }
   RETURN_IF_ERROR(stream_->Begin(0));
   if (absl::IsOutOfRange(sought)) {
-    LogWarning("the data of ", position.of, " are others than when the position in the input was saved (",
-               sought.message(), "): epoch ", position.epoch, " is begun anew");
+    LogWarning("the data of ", position.of, " have changed since the position in the input was saved (",
+               sought.message(), "): epoch ", position.epoch, " begins again from its start");
     return stream_->SeekEpoch(position.epoch);
   }
   if (!absl::IsInvalidArgument(sought)) return sought;

@@ -308,7 +308,7 @@ bool ClusterSimulation::Allowed(const absl::Status& status) const {
   if (IsInterrupted(status)) return true;  // a ps was unavailable
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:         // a ps is gone
-    case absl::StatusCode::kDeadlineExceeded:    // the chief is gone: nobody made the model ready
+    case absl::StatusCode::kDeadlineExceeded:    // the chief is gone, so the model isn't ready
     case absl::StatusCode::kAborted:             // a ps has lost its model
     case absl::StatusCode::kFailedPrecondition:  // replaced; not the chief any more
     case absl::StatusCode::kAlreadyExists:       // the task's other process is alive

@@ -93,7 +93,8 @@ class BatchStage final : public StageAfter {
   absl::Status Check() const override {
     if (shape_.size == 0) return WrongOptionError("a size of 0; accepted: 1 or more");
     if (!shape_.drop_remainder) return absl::OkStatus();
-    if (work() != nullptr) return WrongOptionError("dropped rows behind share_by would be done without being used");
+    if (work() != nullptr)
+      return WrongOptionError("dropped rows after share_by would count as done without being used");
     const auto rows = before()->size();
     if (!rows || *rows == 0 || static_cast<size_t>(*rows) >= shape_.size) return absl::OkStatus();
     return WrongOptionError(absl::StrCat("no full batch of ", shape_.size, " can be made of ", *rows,

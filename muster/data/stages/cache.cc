@@ -110,7 +110,8 @@ class CacheStage final : public IndexedStageAfter {
 
   std::string Name() const override { return "cache"; }
   absl::Status Check() const override {
-    if (before()->endless()) return WrongOptionError("an endless input has no end of memory; accepted: before repeat");
+    if (before()->endless())
+      return WrongOptionError("an endless input would need endless memory; accepted: before repeat");
     return CheckNotShared();
   }
   absl::StatusOr<std::shared_ptr<const RowReader>> OpenReader() const override {

@@ -112,7 +112,7 @@ class InterleaveStage final : public DatasetStage {
     if (options_.block_length == 0) return WrongOptionError("blocks of 0 examples; accepted: 1 or more");
     for (const StagePtr& source : sources_) {
       RETURN_IF_ERROR(source->CheckAll());
-      if (source->work() != nullptr) return WrongOptionError("has no place behind share_by");
+      if (source->work() != nullptr) return WrongOptionError("isn't allowed after share_by");
     }
     return absl::OkStatus();
   }

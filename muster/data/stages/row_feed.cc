@@ -30,7 +30,8 @@ class OrderFeed final : public RowFeed {
   absl::Status Seek(PlaceReader& place) override {
     ASSIGN_OR_RETURN(const int64_t next, place.Take());
     if (static_cast<size_t>(next) > order_.size()) {
-      return absl::OutOfRangeError(absl::StrCat(next, " rows were handed out, and there are ", order_.size()));
+      return absl::OutOfRangeError(
+          absl::StrCat(next, " rows had been handed out, but now there are only ", order_.size()));
     }
     next_ = static_cast<size_t>(next);
     return absl::OkStatus();

@@ -213,11 +213,11 @@ TEST(ShareBy, RefusesWhatCantBeShared) {
   EXPECT_THAT(OpenError(rows.Repeat().ShareBy(work)), HasSubstr("needs rows that can be read by number"));
   const Dataset shared = rows.ShareBy(work);
   EXPECT_THAT(OpenError(shared.ShareBy(work)), HasSubstr("shared already"));
-  EXPECT_THAT(OpenError(shared.Batch(2, /*drop_remainder=*/true)), HasSubstr("dropped rows behind share_by"));
+  EXPECT_THAT(OpenError(shared.Batch(2, /*drop_remainder=*/true)), HasSubstr("dropped rows after share_by"));
   const Dataset wrong[] = {shared.Repeat(), shared.Shuffle(), shared.Batch(2).Repeat(), shared.Shard(2, 0),
                            shared.Take(3),  shared.Skip(3),   shared.Cache(),           Dataset::Interleave({shared})};
   for (const Dataset& dataset : wrong) {
-    EXPECT_THAT(OpenError(dataset), HasSubstr("has no place behind share_by")) << dataset.Describe();
+    EXPECT_THAT(OpenError(dataset), HasSubstr("isn't allowed after share_by")) << dataset.Describe();
   }
 }
 

@@ -47,7 +47,8 @@ class BufferedShuffleStream final : public StreamAfter {
     while (handed_out_ < wanted) {
       ASSIGN_OR_RETURN(const bool got, Next(passed));
       if (!got) {
-        return absl::OutOfRangeError(absl::StrCat(wanted, " examples were handed out, and there are ", handed_out_));
+        return absl::OutOfRangeError(
+            absl::StrCat(wanted, " examples had been handed out, but now there are only ", handed_out_));
       }
     }
     return absl::OkStatus();
