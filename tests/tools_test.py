@@ -301,7 +301,7 @@ class DocsTest(Tree):
         self.write("docs/tutorial/a.md", block % (" exit: 2; only: a|b; any order", "$ echo a\na"))
         self.assertEqual(list(self.check()), [])
         self.write("docs/tutorial/a.md", "```console\n$ echo a\na\n```\n")
-        self.assert_one(self.check(), "nobody would see whether it is true")
+        self.assert_one(self.check(), "nothing would check whether it is true")
         self.write("docs/tutorial/a.md", block % ("", "a"))
         self.assert_one(self.check(), "begins with `$ `")
         self.write("docs/tutorial/a.md", block % (" sometimes", "$ echo a"))

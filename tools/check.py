@@ -47,13 +47,13 @@ def parts(how_much):
     def tool(name, *arguments):
         return [sys.executable, str(ROOT / "tools" / name), *arguments]
 
-    lints = {"--due": "a share of the files and what changed of late", "--all": "everything"}
+    lints = {"--due": "a share of the files and recent changes", "--all": "everything"}
     return [
         Part("format", "clang-format-14 has nothing to change", tool("check_format.py")),
-        Part("layers", "who includes whom (muster/LAYERS)", tool("check_layers.py")),
+        Part("layers", "includes and links follow muster/LAYERS", tool("check_layers.py")),
         Part("sizes", "headers, sources, classes, functions", tool("check_sizes.py")),
-        Part("names", "types of one name that may meet in one program", tool("check_names.py")),
-        Part("forbidden", "what has no place here", tool("check_forbidden.py")),
+        Part("names", "no two types of one name in one program", tool("check_names.py")),
+        Part("forbidden", "forbidden words and calls", tool("check_forbidden.py")),
         Part("docs", "snippets and links", tool("check_docs.py")),
         Part("headers", "each compiles by itself", tool("check_headers.py", *how_much)),
         Part("locks", "the torch-free part built by clang, thread-safety analysis on", tool("build.py", "notorch", "tests")),

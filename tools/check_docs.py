@@ -43,7 +43,7 @@ def run_problems(path, text):
         yield f"{path}: {error}"
         return
     if path.parts[:2] == ("docs", "tutorial") and len(runs) != len(page_blocks.CONSOLE.findall(text)):
-        yield f"{path}: a console block without a `<!-- run -->` comment above it: nobody would see whether it is true"
+        yield f"{path}: a console block without a `<!-- run -->` comment above it: nothing would check whether it is true"
     for run in runs:
         if run.only and not run.output:
             yield f"{path}: `{run.command}` shows none of its lines `{run.only}`; tools/run_pages.py --write records them"
@@ -63,7 +63,7 @@ def problems(root, write=False):
                 continue
             if wanted != match["body"] and not write:
                 line = text.count("\n", 0, match.start()) + 1
-                yield f"{path}:{line}: differs from {match['path']}; tools/check_docs.py --write mends it"
+                yield f"{path}:{line}: differs from {match['path']}; tools/check_docs.py --write fixes it"
             elif wanted != match["body"]:
                 text = text.replace(match.group(), match[1] + wanted + match["end"])
                 (root / path).write_text(text, encoding="utf-8")

@@ -44,7 +44,7 @@ RULES = [
          allowed=("muster/cluster/environment.cc", "muster/torch_bridge/mkl_amd/mkl_amd.cc")),
     Rule(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|(?<![\w.>:])sleep\s*\(|\btime\.sleep\s*\(",
          "a test waits for what it waits for, with a deadline; it doesn't sleep", is_test),
-    Rule(r"\b(pkill|killall)\b", "it ends processes of others; end the process that you started, by its id",
+    Rule(r"\b(pkill|killall)\b", "it ends other programs' processes; end the process that you started, by its id",
          lambda p: True, code_only=False),
     Rule(r"(?<![\w.])/(home|root|Users|work|srv)/\w|(?<![\w.$])/tmp/w\b", "a path of one machine",
          lambda p: not p.name.endswith("tools_test.py"), code_only=False),
@@ -54,8 +54,8 @@ RULES = [
          lambda p: is_code(p), code_only=False),
     Rule(r"\bstd::(format|jthread)\b|#\s*include\s*<(format|ranges)>", "clang 14 with this library doesn't compile it",
          is_code),
-    Rule(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", "an error swallowed in silence", is_code),
-    Rule(r"#\s*pragma\s+GCC\s+diagnostic\s+ignored", "a warning is mended, not hushed", is_code),
+    Rule(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", "an error silently ignored", is_code),
+    Rule(r"#\s*pragma\s+GCC\s+diagnostic\s+ignored", "fix the warning instead of hiding it", is_code),
 ]
 
 

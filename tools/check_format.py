@@ -12,5 +12,5 @@ if __name__ == "__main__":
     done = subprocess.run(["clang-format-14", *mode, *files], cwd=sources.ROOT, capture_output=True, text=True)
     print(done.stdout + done.stderr, end="")
     if done.returncode:
-        print("tools/check_format.py --write mends it")
+        print("tools/check_format.py --write fixes it")
     sys.exit(done.returncode)

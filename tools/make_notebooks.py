@@ -86,7 +86,7 @@ def main(arguments):
             continue
         if "--check" in arguments:
             wrong.append(f"{file.relative_to(run_pages.ROOT)} isn't what its page makes; "
-                         ".venv/bin/python tools/make_notebooks.py mends it")
+                         ".venv/bin/python tools/make_notebooks.py fixes it")
         else:
             file.write_text(made, encoding="utf-8")
     print("\n".join(wrong), end="\n" if wrong else "")
