@@ -274,8 +274,7 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
   };
   if (schedule_.barriers && first_life) RETURN_IF_ERROR(barrier("begin", /*elastic=*/false));
   RETURN_IF_ERROR(Train(session));
-  // Only if no worker waits for others: one missing in a round, or behind with its clock, must not be waited for at a
-  // barrier.
+  // A worker that is missing in a round, or behind with its clock, must not be waited for at a barrier.
   if (schedule_.barriers && schedule_.NobodyWaits()) RETURN_IF_ERROR(barrier("end", /*elastic=*/true));
   return session.Close();
 }
