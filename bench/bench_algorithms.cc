@@ -1,7 +1,6 @@
-// `bench algorithms`: every way of `muster algorithms` to combine the workers' updates, with what is standard for it:
-// minibatches a second with one and two workers beside plain processes, measured in turns in one run; the bytes that it
-// sends a minibatch, and what a step of it costs beside computing and the store. Rows on stdout are JSON, tables are on
-// stderr.
+// `bench algorithms`: measures every algorithm of `muster algorithms` with its default parameters: minibatches per
+// second with one and two workers beside plain processes, in turns in one run; the bytes that it sends per minibatch;
+// and what a step costs beside computing and the store. Rows on stdout are JSON, tables are on stderr.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -29,24 +28,25 @@
 namespace muster::bench {
 namespace {
 
-constexpr double kGoalMicroseconds = 10;  // that a step may cost beside computing and the store
+constexpr double kGoalMicroseconds = 10;  // for a step, beside computing and the store
 
 constexpr char kFooter[] = R"(
 The work is a perceptron 784-100-10 with minibatches of 100 (318 KB of parameters); each algorithm has its default
 parameters (`muster algorithms NAME`).
 
-First table, of one process: one worker and one ps on one thread, with gradients that are there already. "sent" and
-"received": bytes a minibatch of the worker's messages, as its channel counts them, where the ps applies. "own": what a
-step takes less computing (nothing here), less what the store's client takes from handing a push over to having the
-answer, less the worker's own update rule, by the spans of the worker's track; so what the client does before it hands
-over counts as the algorithm's own. Mean of the steps, median of the rounds. "few": the same with 10 parameters: what of
-it isn't passes over the values. All-reduce has no ps, one-step-stale training a thread: there nothing is told apart.
+First table, in one process: one worker and one ps on one thread, with gradients already computed. "sent" and
+"received": bytes per minibatch in the worker's messages, as its channel counts them, when the ps applies updates.
+"own": the time of a step less computing (nothing here), less the store client's time from handing over a push until it
+has the answer, less the worker's own update rule, by the spans of the worker's track; what the client does before the
+hand-over counts as the algorithm's own. Mean of the steps, median of the rounds. "few": the same with 10 parameters,
+which leaves out passes over the values. All-reduce has no ps, and one-step-stale training has a thread: for these there
+is no "own".
 
-Second table, of processes, in turns, every other round backwards: one plain process ("local"), two at once, and each
-algorithm with 1 and 2 workers and a ps on this host, who applies as it is by itself. "/ local", "/ two": the median of
-the rounds' ratios to one plain process, to two at once.
+Second table, with processes, in turns, every other round backwards: one plain process ("local"), two at once, and each
+algorithm with 1 and 2 workers and a ps on this host, updates applied in the default way. "/ local", "/ two": the median
+of the rounds' ratios to one plain process, to two at once.
 
-At the end stands the goal: "own" is at most 10 us a step, in the middle of the algorithms and in the worst.
+The goal comes last: "own" is at most 10 us per step, for the median algorithm and for the worst.
 
 Examples:
   ./dev bench algorithms                                  everything, about seven minutes
@@ -54,7 +54,7 @@ Examples:
   ./dev bench algorithms --algorithms downpour,easgd --rounds 3
 )";
 
-// What starting and ending a measurement's processes takes, seconds, warm-up included; about.
+// Approximate seconds for starting and ending a measurement's processes, including warm-up.
 constexpr double kStart = 1;
 
 struct Options {
@@ -80,10 +80,10 @@ std::vector<const AlgorithmInfo*> Chosen(const Options& options) {
   return chosen;
 }
 
-// What one algorithm costs, round by round.
+// The costs of one algorithm, by round.
 struct CostLine {
   std::string name;
-  bool told_apart = false;  // its own cost is
+  bool told_apart = false;  // its own cost can be measured
   std::vector<double> own, own_few;
   double bytes_sent = 0, bytes_received = 0;
   bool failed = false;
@@ -133,7 +133,7 @@ void PrintCost(const CostLine& line) {
   std::printf("%s\n", row.dump().c_str());
 }
 
-// In turns, every other round backwards. Algorithms without a ps have no line.
+// Measures in turns, every other round backwards. Algorithms without a ps have no line.
 std::vector<CostLine> MeasureCosts(const Options& options) {
   std::vector<CostLine> lines;
   std::vector<AlgorithmPlan> plans;
@@ -157,7 +157,7 @@ std::vector<CostLine> MeasureCosts(const Options& options) {
   return lines;
 }
 
-// Neither goes on without the other one.
+// True if no worker goes on without the others.
 bool Together(const AlgorithmInfo& algorithm, int workers) {
   const auto plan = PlanOf(algorithm, workers);
   if (!plan.ok() || workers == 1) return false;
@@ -168,7 +168,7 @@ std::vector<StepsWay> Ways(const Options& options) {
   std::vector<StepsWay> ways;
   for (int workers = 1; workers <= options.workers; ++workers) ways.push_back({.workers = workers});
   for (const AlgorithmInfo* algorithm : Chosen(options)) {
-    // Without ps one worker is a plain process.
+    // Without ps, one worker would be a plain process.
     for (int workers = algorithm->needs_ps ? 1 : 2; workers <= options.workers; ++workers)
       ways.push_back({.mode = std::string(algorithm->name),
                       .workers = workers,
@@ -197,7 +197,7 @@ void PrintSpeed(const std::vector<StepsLine>& lines, const StepsLine& line) {
                line.failed() ? "  FAILED" : "");
 }
 
-// Whether none failed.
+// Returns whether none failed.
 bool MeasureSpeed(const Options& options, const std::string& folder) {
   const std::vector<StepsWay> ways = Ways(options);
   const size_t measurements = ways.size() * static_cast<size_t>(options.rounds);
@@ -257,22 +257,22 @@ int MeasureAll(const Options& options, const std::string& folder) {
 void AddOptions(CLI::App& app, Options& options) {
   std::vector<std::string> names;
   for (const AlgorithmInfo& algorithm : AlgorithmTable()) names.emplace_back(algorithm.name);
-  app.add_option("--algorithms", options.algorithms, "which; without it all")
+  app.add_option("--algorithms", options.algorithms, "names; default: all")
       ->delimiter(',')
       ->check(CLI::IsMember(names));
-  app.add_option("--workers", options.workers, "of the second table, at most")
+  app.add_option("--workers", options.workers, "most workers in the second table")
       ->capture_default_str()
       ->check(CLI::Range(1, 2));
-  app.add_option("--rounds", options.rounds, "medians are over so many")
+  app.add_option("--rounds", options.rounds, "number of rounds; medians are over them")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--seconds", options.settings.seconds, "of each measurement of the second table")
+  app.add_option("--seconds", options.settings.seconds, "length of each measurement for the second table")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--cost_steps", options.cost_steps, "of each measurement of the first table, at least")
+  app.add_option("--cost_steps", options.cost_steps, "fewest steps in each measurement for the first table")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_flag("!--no_speed", options.speed, "leaves the second table away");
+  app.add_flag("!--no_speed", options.speed, "omits the second table");
   app.footer(kFooter);
 }
 
@@ -286,13 +286,13 @@ int main(int argc, char** argv) {
   CLI::App app("The ways to combine the workers' updates: how fast, how many bytes, what a step of each costs.",
                "bench_algorithms");
   muster::bench::AddOptions(app, options);
-  app.add_option("--process", process, "what a process that this program starts itself does")->group("");
+  app.add_option("--process", process, "the work of a process that this program starts")->group("");
   CLI11_PARSE(app, argc, argv);
   if (!process.empty()) {
     muster::bench::Train(task, nlohmann::json::parse(process).get<muster::bench::StepsProcess>());
     return 0;
   }
-  // What the measurements in this process log is of no interest.
+  // Silences the log of the measurements in this process.
   muster::SetUpLog("", "error");
   const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-algorithms-", getpid());
   const int code = muster::bench::MeasureAll(options, folder);

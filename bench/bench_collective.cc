@@ -1,10 +1,10 @@
 // `bench collective`: GB/s of all-reduce among the processes of this host, on private data that each rank rewrites
 // before every call: through shared memory, through the ring over TCP, and by torch.distributed with Gloo, in turns in
-// one run, every other round backwards. Beside them stand what bounds them: memcpy of as many bytes; `apart`, a rank's
-// own copying and adding, in memory that no other core has; `exchange`, the reading alone: every rank reads its share
-// of the others' data, and their shares of its own, as they were written last, and meets the others three times. Rows
-// on stdout are JSON, the table is on stderr. PyTorch is the virtual environment's of the project (./dev setup); where
-// it isn't, its part is skipped and said so.
+// one run, every other round backwards. Beside them stand the limits: memcpy of as many bytes; `apart`, a rank's own
+// copying and adding, in memory that no other core has cached; `exchange`, only the reading: every rank reads its share
+// of the others' data, and their shares of its own, as last written, and meets the others three times. Rows on stdout
+// are JSON, the table is on stderr. PyTorch is taken from the project's virtual environment (./dev setup); without it,
+// that part is skipped with a message.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -37,7 +37,7 @@ namespace muster::bench {
 namespace {
 
 constexpr int kWarmUp = 5;
-// As the all-reduce through shared memory has them.
+// As in the all-reduce through shared memory.
 constexpr size_t kChunkBytes = size_t{256} << 10;
 constexpr size_t kSlots = 3;
 
@@ -48,7 +48,7 @@ struct Options {
   double seconds = 1;
   std::string python = std::filesystem::path(MUSTER_SOURCE_DIR) / ".venv/bin/python";
   std::vector<std::string> ways = {"shm", "ring", "gloo", "exchange", "apart", "memcpy"};
-  // Of a process that this program starts itself.
+  // For a process that this program starts itself.
   std::string role;
   std::string out;
   int rank = 0;
@@ -64,7 +64,7 @@ void Must(const absl::Status& status) {
   MUSTER_CHECK(status.ok());
 }
 
-// Whole milliseconds of work, so that a clock's tick is nothing, and never fewer than a median needs.
+// Enough work for several milliseconds, so that a clock's tick doesn't matter, and enough calls for a median.
 int CallsFor(const Options& options, double megabytes) {
   return std::max(7, static_cast<int>(options.seconds * 2000 / (1 + megabytes)));
 }
@@ -75,7 +75,7 @@ void Rewrite(std::vector<float>& data, int call) {
   for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>((i + call) % 17);
 }
 
-// Seconds of the median call, for every size.
+// Returns the seconds of the median call, for every size.
 std::vector<double> MeasureRank(const Options& options, Collective& group) {
   std::vector<double> medians;
   for (const double megabytes : options.megabytes) {
@@ -114,8 +114,9 @@ std::vector<double> MeasureMemcpy(const Options& options) {
   return medians;
 }
 
-// A rank's part in an all-reduce through shared memory (docs/collectives.md), with nobody on the other side: chunk by
-// chunk it lends what is in the others' shares, adds up its own, and takes theirs, in slots that no other core has.
+// A rank's part in an all-reduce through shared memory (docs/collectives.md), without other ranks: chunk by chunk it
+// lends its data of the others' shares, adds up its own share, and copies theirs, in slots that no other core has
+// cached.
 void ReduceApart(std::vector<float>& data, int ranks, std::vector<float>& lent, const std::vector<float>& others) {
   const size_t piece = lent.size() / kSlots / ranks;
   const auto n_of = [&](int rank, size_t from) {
@@ -157,11 +158,11 @@ std::vector<double> MeasureApart(const Options& options) {
   return medians;
 }
 
-// All ranks are there.
+// Waits until all ranks have come.
 class Meeting {
  public:
   explicit Meeting(int ranks) : ranks_(ranks) {}
-  // `times`: how often this thread has been here, this time included.
+  // `times` says how often this thread has met, including this time.
   void Meet(int times) {
     ++came_;
     while (came_ < times * ranks_) std::this_thread::yield();
@@ -172,7 +173,7 @@ class Meeting {
   std::atomic<int> came_{0};
 };
 
-// Ranks as threads, whose memory is each other's: nothing is added up, and nothing goes through another place.
+// Ranks are threads that read each other's memory: nothing is added, and nothing is copied through another buffer.
 std::vector<double> MeasureExchange(const Options& options) {
   std::vector<double> medians;
   for (const double megabytes : options.megabytes) {
@@ -230,10 +231,10 @@ int Work(const Options& options) {
   return 0;
 }
 
-// One process measures all there is.
+// True if one process measures everything.
 bool IsReference(const std::string& way) { return way == "memcpy" || way == "exchange" || way == "apart"; }
 
-// GB/s of every size in one round; zeros if a process failed. The slowest rank counts.
+// Returns the GB/s of every size in one round; zeros if a process failed. The slowest rank counts.
 std::vector<double> MeasureWay(const Options& options, const std::string& folder, const std::string& way) {
   const int ranks = IsReference(way) ? 1 : options.ranks;  // processes
   std::vector<std::string> addresses;
@@ -283,7 +284,7 @@ bool HasPyTorch(const Options& options, const std::string& folder) {
   return false;
 }
 
-// Two ranks in shared memory, times Gloo, of the sizes that there is a goal for.
+// Compares two ranks in shared memory with Gloo, for the sizes that have a goal.
 void PrintGoals(const Options& options, const std::function<double(const std::string& way, size_t size)>& median) {
   const std::map<double, double> goals = {{1, 40}, {16, 8}, {100, 5}};
   for (size_t size = 0; size < options.megabytes.size(); ++size) {
@@ -310,8 +311,8 @@ int Report(Options options) {
   const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-collective-", getpid());
   std::filesystem::create_directories(folder);
   if (!HasPyTorch(options, folder)) std::erase(options.ways, "gloo");
-  std::map<std::string, std::vector<std::vector<double>>> measured;  // of each way, each round's rates
-  // Every other round goes backwards: nobody gains by their place.
+  std::map<std::string, std::vector<std::vector<double>>> measured;  // by way: each round's rates
+  // Every other round goes backwards, so that no way gains by its place.
   std::vector<std::string> order = options.ways;
   for (int round = 0; round < options.rounds; ++round) {
     for (const std::string& way : order) measured[way].push_back(MeasureWay(options, folder, way));
@@ -366,14 +367,15 @@ int main(int argc, char** argv) {
   CLI::App app("All-reduce among the processes of a host, beside Gloo's and memcpy.", "bench_collective");
   app.add_option("--megabytes", options.megabytes, "sizes")->delimiter(',')->capture_default_str();
   app.add_option("--ranks", options.ranks, "processes")->capture_default_str();
-  app.add_option("--rounds", options.rounds, "medians are over so many interleaved rounds")->capture_default_str();
-  app.add_option("--seconds", options.seconds, "of each measurement, about")->capture_default_str();
+  app.add_option("--rounds", options.rounds, "number of interleaved rounds; medians are over them")
+      ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "approximate length of each measurement")->capture_default_str();
   app.add_option("--ways", options.ways, "shm, ring, gloo, exchange, apart, memcpy")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--python", options.python, "of an environment with PyTorch")->capture_default_str();
-  app.add_option("--role", options.role, "of a process that this program starts itself")->group("");
-  app.add_option("--out", options.out, "where such a process writes its times")->group("");
+  app.add_option("--python", options.python, "python of an environment with PyTorch")->capture_default_str();
+  app.add_option("--role", options.role, "role of a process that this program starts")->group("");
+  app.add_option("--out", options.out, "file for that process's times")->group("");
   app.add_option("--rank", options.rank)->group("");
   app.add_option("--addresses", options.addresses)->delimiter(',')->group("");
   CLI11_PARSE(app, argc, argv);

@@ -1,7 +1,7 @@
-// `bench experiments`: what `muster train` and its companions cost, in real processes: how long until the tasks' first
-// lines are shown, beside the program alone and torchrun; `status` and `ls` with 10,000 past experiments; how many log
-// lines a minute are kept, without one lost, beside cat; the supervisor's memory. All in one MUSTER_HOME that has those
-// past experiments. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a goal is missed.
+// `bench experiments`: what `muster train` and its companions cost, in real processes: the time until the tasks' first
+// lines are shown, beside the program alone and torchrun; `status` and `ls` with 10,000 past experiments; the log lines
+// per minute that are kept, without losing one, beside cat; the supervisor's memory. All in one MUSTER_HOME that has
+// those past experiments. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a goal is missed.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,7 +100,7 @@ absl::StatusOr<double> MegabytesOf(pid_t process, std::string_view field) {
   return absl::NotFoundError(absl::StrCat("process ", process, " has no ", AbslView(field), " (any more)"));
 }
 
-// A folder with everything in it: removed at the end, when no experiment of it goes on any more.
+// A folder with everything in it, removed at the end, when none of its experiments runs any more.
 class ExperimentsBench {
  public:
   explicit ExperimentsBench(const Options& options)
@@ -113,9 +113,9 @@ class ExperimentsBench {
   ExperimentsBench& operator=(const ExperimentsBench&) = delete;
 
   absl::Status Prepare();
-  // All rounds.
+  // Runs all rounds.
   absl::Status Measure();
-  // Whether all goals are met.
+  // Returns whether all goals are met.
   bool Report() const;
 
  private:
@@ -123,9 +123,9 @@ class ExperimentsBench {
     const char* of_case;
     std::function<absl::Status()> measure;
   };
-  // How far a run with numbered lines came.
+  // The result of a run with numbered lines.
   struct Printed {
-    double shown_ms = 0;  // from the first shown to the last
+    double shown_ms = 0;  // from the first to the last shown line
     double supervisor_seconds = 0, train_seconds = 0;
     double supervisor_mb = 0;
     int64_t shown = 0, kept = 0;
@@ -153,7 +153,7 @@ class ExperimentsBench {
   const std::string folder_;
   const Home home_;
   const std::string muster_;
-  std::map<std::string, std::vector<double>> values_;  // by the figure's name
+  std::map<std::string, std::vector<double>> values_;  // by the name of the figure
 };
 
 ExperimentsBench::~ExperimentsBench() {
@@ -179,7 +179,7 @@ absl::Status ExperimentsBench::Prepare() {
   return absl::OkStatus();
 }
 
-// Its folder. Each experiment has one of its own, so that its code is that file alone.
+// Returns the file's folder. Each experiment has its own, so that its code is that one file.
 std::string ExperimentsBench::WriteFile(const std::string& name, const std::string& run) const {
   const std::filesystem::path path = std::filesystem::path(folder_) / "project" / name;
   std::filesystem::create_directories(path.parent_path());
@@ -221,7 +221,7 @@ absl::Status ExperimentsBench::Measure() {
   return absl::OkStatus();
 }
 
-// Milliseconds from before the fork until so many greetings have been read, and then to its end.
+// Returns the milliseconds from before the fork until that many greetings have been read; then waits for the end.
 absl::StatusOr<double> ExperimentsBench::UntilGreetings(const std::vector<std::string>& command, int greetings) {
   const int64_t start = MonotonicNanos();
   LinesOfProcess process(command, Environment());
@@ -282,7 +282,7 @@ absl::Status ExperimentsBench::MeasureCommand(const char* name, const std::vecto
   return absl::OkStatus();
 }
 
-// The tasks wait, once they have printed, until the supervisor has been looked at.
+// After printing, the tasks wait until the supervisor has been looked at.
 absl::StatusOr<ExperimentsBench::Printed> ExperimentsBench::RunPrinting(int64_t lines_of_task) {
   const std::string gate = folder_ + "/gate";
   std::filesystem::remove(gate);
@@ -410,18 +410,20 @@ int Main(int argc, char** argv) {
   std::string gate;
   CLI::App app("What experiments cost: the way to their tasks' first lines, status, logs, the supervisor's memory.",
                "bench_experiments");
-  app.add_option("--rounds", options.rounds, "in which all are measured in turns")
+  app.add_option("--rounds", options.rounds, "number of rounds; in each, everything is measured in turns")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option("--cases", options.cases, "start, status, lines, memory; default: all")
       ->delimiter(',')
       ->check(CLI::IsMember({"start", "status", "lines", "memory"}));
-  app.add_option("--tasks", options.tasks, "of an experiment")->capture_default_str()->check(CLI::Range(1, 1000));
-  app.add_option("--past", options.past, "experiments that have ended")
+  app.add_option("--tasks", options.tasks, "tasks in an experiment")->capture_default_str()->check(CLI::Range(1, 1000));
+  app.add_option("--past", options.past, "number of experiments that have ended")
       ->capture_default_str()
       ->check(CLI::Range(2, 1'000'000));
-  app.add_option("--lines", options.lines, "of all tasks together")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--torchrun", options.torchrun, "to compare with")->capture_default_str();
+  app.add_option("--lines", options.lines, "lines printed by all tasks together")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--torchrun", options.torchrun, "the torchrun to compare with")->capture_default_str();
   app.add_option("--print", print, "(the benchmark's own: be a task that prints so many lines)")->group("");
   app.add_option("--gate", gate, "(likewise: the FIFO that it reads a byte from at its end)")->group("");
   CLI11_PARSE(app, argc, argv);

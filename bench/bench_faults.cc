@@ -1,6 +1,6 @@
-// `bench faults`: what survival costs a parameter server when it is needed. How long training stands still when a ps is
-// killed and started again on the memory that its launcher kept, and how long it stands still while a checkpoint is
-// cut and written. Rows on stdout are JSON, the table is on stderr.
+// `bench faults`: what a failure costs: how long training stops when a ps is killed and started again on the memory
+// that its launcher kept, and how long it stops while a checkpoint is cut and written. Rows on stdout are JSON, the
+// table is on stderr.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ double MillisecondsSince(SteadyClock::time_point start) {
   return std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count();
 }
 
-// A model with a large variable that is never pushed, and a small one that is.
+// A model with a large variable that is never pushed and a small one that is.
 struct Model {
   explicit Model(int64_t megabytes) : large(megabytes << 20), small(4096), gradient(4096) {
     const std::vector<VariableSpec> variables = {
@@ -51,10 +51,10 @@ struct Model {
   ModelBinding binding;
 };
 
-// A process of the job, as far as the store sees it.
+// A process of the job, as the store sees it.
 class Trainer {
  public:
-  // `incarnation`: of its process, a new one in each life of a task.
+  // `incarnation` identifies its process; each life of a task has a new one.
   Trainer(const std::string& address, const std::string& task, uint64_t incarnation, const Model& model,
           ApplyChoice apply)
       : gradient_(model.gradient),
@@ -66,7 +66,7 @@ class Trainer {
     MUSTER_CHECK(client_.AwaitReady(loop_.Now() + absl::Seconds(60)).ok());
   }
 
-  // Milliseconds until it was acknowledged.
+  // Returns the milliseconds until the push was acknowledged.
   double Push() {
     const auto start = SteadyClock::now();
     const auto pushed =
@@ -83,7 +83,7 @@ class Trainer {
   StoreClient client_;
 };
 
-// A worker that pushes in a thread of its own, one after the other.
+// A worker that pushes in its own thread, one push after another.
 class PushingThread {
  public:
   PushingThread(const std::string& address, uint64_t incarnation, const Model& model, ApplyChoice apply)
@@ -102,7 +102,7 @@ class PushingThread {
     stopped_ = true;
     thread_.join();
   }
-  // The longest push since this was asked last, in milliseconds.
+  // Returns the longest push since the last call, in milliseconds.
   double TakeLongest() { return longest_.exchange(0); }
 
  private:
@@ -135,7 +135,7 @@ class Job {
   const std::string& address() const { return address_; }
   const Model& model() const { return model_; }
   double Push() { return chief_->Push(); }
-  // From the kill until a push is acknowledged again.
+  // Measures from the kill until a push is acknowledged again.
   double KillAndPush() {
     const auto start = SteadyClock::now();
     kill(ps_, SIGKILL);
@@ -144,7 +144,7 @@ class Job {
     Push();
     return MillisecondsSince(start);
   }
-  // Cuts and saves as a chief does; how long that took.
+  // Cuts and saves like a chief; returns how long that took.
   double Save(const std::string& directory, int save) {
     const auto start = SteadyClock::now();
     const std::string id = NewSaveId(absl::Now(), 1, save);
@@ -183,9 +183,9 @@ int Main(int argc, char** argv) {
   int saves = 5;
   int64_t megabytes = 1000;
   CLI::App app("How long training stands still for a killed ps, and for a checkpoint.", "bench_faults");
-  app.add_option("--kills", kills, "of the ps")->capture_default_str();
-  app.add_option("--saves", saves, "of the whole model")->capture_default_str();
-  app.add_option("--megabytes", megabytes, "of the model")->capture_default_str();
+  app.add_option("--kills", kills, "how often the ps is killed")->capture_default_str();
+  app.add_option("--saves", saves, "how often the whole model is saved")->capture_default_str();
+  app.add_option("--megabytes", megabytes, "size of the model")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
   Job job(megabytes);

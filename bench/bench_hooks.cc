@@ -1,8 +1,8 @@
-// What hooks cost: nanoseconds a step of each, and of the default set of a session (StepCounter, SummarySaver and
-// CheckpointSaver of a chief with a checkpoint_dir). Measured as a user has them: a whole session runs steps that do
-// nothing, in turns without any hook, with one, with the default set; what such a session takes longer than the one
-// without is the hook's. Intervals are the defaults, so a summary every 100 steps is in the figure, and the checkpoint
-// of every 600 seconds is not. JSON lines on stdout, a table on stderr; exit code 1 if the goal is missed.
+// `bench hooks`: the cost of hooks in nanoseconds per step, each alone and as the default set of a session
+// (StepCounter, SummarySaver and CheckpointSaver of a chief with a checkpoint_dir). Measured as users have them: a
+// whole session runs steps that do nothing, in turns without any hook, with one, with the default set; the extra time
+// compared with no hook is the hook's. Intervals are the defaults, so the figures include a summary every 100 steps,
+// but not the checkpoint every 600 seconds. JSON lines on stdout, a table on stderr; exit code 1 if the goal is missed.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -23,11 +23,11 @@
 namespace muster {
 namespace {
 
-constexpr double kGoalMicroseconds = 5;  // of the default set
+constexpr double kGoalMicroseconds = 5;  // for the default set
 
 constexpr int64_t kFar = 1'000'000'000'000;  // a step that is never reached
 
-// A step that costs nothing, on a model that is there.
+// A step that costs nothing, on an existing model.
 class NoStep final : public Algorithm {
  public:
   explicit NoStep(GradientSource& source)
@@ -58,7 +58,7 @@ class NoStep final : public Algorithm {
 using MakeHooks = std::function<std::vector<std::shared_ptr<SessionHook>>()>;
 struct Case {
   std::string name;
-  bool defaults = false;  // what a chief's session has by itself
+  bool defaults = false;  // as a chief's session has without asking
   MakeHooks hooks = [] { return std::vector<std::shared_ptr<SessionHook>>(); };
 };
 
@@ -90,7 +90,7 @@ std::vector<Case> Cases() {
   };
 }
 
-// Nanoseconds a step.
+// Returns nanoseconds per step.
 absl::StatusOr<double> Measure(const Case& with, int steps, size_t width) {
   SimulatedStore store(1, {"chief:0"}, {.lease = absl::Hours(1000)});
   QuadraticSource source({{.name = "w", .shape = {static_cast<int64_t>(width)}}});
@@ -137,13 +137,17 @@ int Main(int argc, char** argv) {
   int steps = 100000;
   int rounds = 5;
   size_t width = 1000;
-  app.add_option("--steps", steps, "of each measurement")->check(CLI::Range(100, 100000000))->capture_default_str();
-  app.add_option("--rounds", rounds, "in turns; the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--width", width, "gradients that there are to look at")
+  app.add_option("--steps", steps, "steps in each measurement")
+      ->check(CLI::Range(100, 100000000))
+      ->capture_default_str();
+  app.add_option("--rounds", rounds, "number of rounds; the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--width", width, "number of gradients to look at")
       ->check(CLI::Range(1, 100000000))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  // The lines of the hooks that log are made, but shown nowhere.
+  // Hooks that log make their lines, but these are shown nowhere.
   SetUpLog("", "error");
 
   const std::vector<Case> cases = Cases();

@@ -1,7 +1,7 @@
-// How many minibatches a second an input pipeline makes: of rows in memory, of IDX and of CSV files, with Map and
-// Prefetch, beside what bounds it (memcpy of as many bytes) and what is to be fed (work A: the fastest plain loop that
-// trains 784-100-10 on minibatches of 100). In turns in one process; the median of the rounds counts. JSON lines on
-// stdout, a table on stderr; exit code 1 if the goal is missed.
+// `bench input`: how many minibatches per second an input pipeline makes: of rows in memory, of IDX and of CSV files,
+// with Map and Prefetch, beside its limit (memcpy of as many bytes) and beside its consumer (work A: the fastest plain
+// loop that trains 784-100-10 on minibatches of 100). In turns in one process; the median of the rounds counts. JSON
+// lines on stdout, a table on stderr; exit code 1 if the goal is missed.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -25,19 +25,19 @@
 namespace muster {
 namespace {
 
-// The pipeline of one thread over work A's steps.
+// The rate of the one-thread pipeline as a multiple of work A's.
 constexpr double kGoal = 5;
 
 constexpr int64_t kRows = 55000;
 constexpr int64_t kWidth = 784;
 constexpr int64_t kBatch = 100;
-constexpr int64_t kCsvRows = 2000;  // 9 MB of text; read again and again
+constexpr int64_t kCsvRows = 2000;  // 9 MB of text, read repeatedly
 constexpr size_t kBatchBytes = kBatch * (kWidth * sizeof(float) + sizeof(int64_t));
 
 struct Contender {
   std::string name;
-  std::function<absl::Status()> step;  // makes a minibatch, or learns from one
-  std::vector<double> rates = {};      // a second, of each round
+  std::function<absl::Status()> step;  // makes a minibatch, or trains on one
+  std::vector<double> rates = {};      // per second, for each round
 };
 
 class Noise {
@@ -116,7 +116,7 @@ Contender Training() {
           }};
 }
 
-// `files` must outlive them. The first three are what the others are held against, and what has a goal.
+// `files` must outlive them. The first two are the references, and the third has a goal.
 absl::StatusOr<std::vector<Contender>> Contenders(MemoryFileSystem& files) {
   RETURN_IF_ERROR(files.WriteFile("images", IdxContent({kRows, 28, 28}, 256)));
   RETURN_IF_ERROR(files.WriteFile("labels", IdxContent({kRows}, 10)));
@@ -153,7 +153,7 @@ absl::Status Measure(Contender& contender, double seconds) {
   return absl::OkStatus();
 }
 
-// Of the rounds' ratios: a slow minute of the machine counts on both sides.
+// Returns the median of the rounds' ratios: a slow minute of the machine affects both sides.
 double RatioOf(const Contender& contender, const Contender& against) {
   std::vector<double> ratios;
   for (size_t i = 0; i < contender.rates.size(); ++i) ratios.push_back(contender.rates[i] / against.rates[i]);
@@ -192,8 +192,12 @@ int Main(int argc, char** argv) {
   CLI::App app("Minibatches a second that input pipelines make, beside memcpy and beside what training takes");
   double seconds = 0.5;
   int rounds = 5;
-  app.add_option("--seconds", seconds, "of each measurement")->check(CLI::Range(0.01, 3600.0))->capture_default_str();
-  app.add_option("--rounds", rounds, "in turns; the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--seconds", seconds, "length of each measurement")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  app.add_option("--rounds", rounds, "number of rounds; the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const auto met = Run(rounds, seconds);
   if (!met.ok()) {

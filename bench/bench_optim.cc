@@ -1,8 +1,9 @@
-// How near the update rules come to what the memory can do: bytes moved per second by each rule and type (variable and
-// slots are read and written, the gradient is read) beside a triad a ← b + s·c that moves the same number of bytes, in
-// turns within one run. The caches also read a before it is written, which isn't counted: a rule, writing in place, may
-// exceed 1. And updates of single rows, 4,096 random ones of 64 floats out of a million, beside copying the same rows
-// in the same order out and back without looking ahead. JSON lines on stdout, tables on stderr.
+// `bench optim`: how close the update rules come to the speed of the memory: bytes moved per second by each rule and
+// type (variable and slots are read and written, the gradient is read) beside a triad a ← b + s·c that moves the same
+// number of bytes, in turns in one run. The caches also read a before it is written, which isn't counted, so a rule,
+// which writes in place, may exceed 1. Also updates of single rows, 4,096 random ones of 64 floats out of a million,
+// beside copying the same rows in the same order out and back without prefetching. JSON lines on stdout, tables on
+// stderr.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -72,7 +73,7 @@ Result Measure(const UpdateRule& rule, DType dtype, size_t count, int repeats) {
                          Elements<float>(AsBytes(b.data(), triad_count), triad_count),
                          Elements<float>(AsBytes(c.data(), triad_count), triad_count), triad_count, 0.5f);
     });
-    if (i == 0) continue;  // warms pages and clock
+    if (i == 0) continue;  // the first pass warms pages and clock
     rule_seconds.push_back(r);
     triad_seconds.push_back(t);
   }
@@ -81,7 +82,7 @@ Result Measure(const UpdateRule& rule, DType dtype, size_t count, int repeats) {
       .triad_gbytes_per_s = 1e-9 * static_cast<double>(triad_count * 3 * sizeof(float)) / bench::Median(triad_seconds)};
 }
 
-// One JSON line and one line of the table.
+// Writes one JSON line and one line of the table.
 void Report(const std::string& rule, DType dtype, const Result& result) {
   const double ratio = result.rule_gbytes_per_s / result.triad_gbytes_per_s;
   std::printf(
@@ -116,7 +117,7 @@ constexpr size_t kRows = 1000000;
 constexpr size_t kWidth = 64;
 constexpr size_t kTouched = 4096;
 
-// The rows of `value` at `indices` to `rows`, or back.
+// Copies the rows of `value` at `indices` to `rows`, or back.
 void CopyRows(const std::vector<int64_t>& indices, std::vector<std::byte>& value, std::vector<std::byte>& rows,
               bool back) {
   constexpr size_t kRowBytes = kWidth * sizeof(float);

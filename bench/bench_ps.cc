@@ -1,6 +1,6 @@
-// `bench ps`: what a stand-alone parameter server costs before anyone uses it: the time from its start until it
-// answers, the memory it keeps, the processor time it takes when idle; and what a worker takes that waits. Rows on
-// stdout are JSON, the table is on stderr.
+// `bench ps`: what a stand-alone parameter server costs before it is used: the time from its start until it answers,
+// its memory, its processor time when idle; also the processor time of a waiting worker. Rows on stdout are JSON, the
+// table is on stderr.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -24,7 +24,7 @@
 namespace muster::bench {
 namespace {
 
-// Of a core, what an idle ps and a waiting worker have to stay below.
+// Share of a core that an idle ps and a waiting worker must stay below.
 constexpr double kGoalShare = 0.01;
 
 const char* Verdict(double share) { return share < kGoalShare ? "met" : "NOT MET"; }
@@ -32,7 +32,7 @@ const char* Verdict(double share) { return share < kGoalShare ? "met" : "NOT MET
 struct Sample {
   double serving_ms = 0;   // from exec until the status request is answered
   double resident_mb = 0;  // VmRSS
-  double idle_share = 0;   // of one core, once it serves
+  double idle_share = 0;   // of one core, while it serves
 };
 
 double ResidentMegabytes(pid_t process) {
@@ -59,7 +59,7 @@ Sample Measure(double idle_seconds) {
   const nlohmann::json config = {{"cluster", {{"ps", {address}}, {"worker", {absl::StrCat("127.0.0.1:", FreePort())}}}},
                                  {"task", {{"type", "ps"}, {"index", 0}}}};
   TcpEventLoop loop;
-  // Asks again at once, so that the back-off doesn't count as the server's time.
+  // Retries at once, so that the back-off doesn't count as the server's time.
   TcpTransport transport(loop, {}, {.backoff = {.min = absl::Milliseconds(1), .max = absl::Milliseconds(1)}});
   const auto start = std::chrono::steady_clock::now();
   const pid_t ps = Start({SiblingProgram("muster"), "ps"}, {{"TF_CONFIG", config.dump()}}, "/dev/null");
@@ -120,13 +120,13 @@ int main(int argc, char** argv) {
   int rounds = 5;
   double idle_seconds = 2;
   CLI::App app("Start-up time, memory and idle cost of muster ps.", "bench_ps");
-  app.add_option("--rounds", rounds, "medians are over so many starts")->capture_default_str();
-  app.add_option("--idle_seconds", idle_seconds, "how long each is left alone")->capture_default_str();
+  app.add_option("--rounds", rounds, "number of starts; medians are over them")->capture_default_str();
+  app.add_option("--idle_seconds", idle_seconds, "how long each is left idle")->capture_default_str();
   double waiting_seconds = 5;
   std::string wait_for;
-  app.add_option("--waiting_seconds", waiting_seconds, "how long each waiting worker is looked at; 0: none")
+  app.add_option("--waiting_seconds", waiting_seconds, "how long each waiting worker is measured; 0: skip")
       ->capture_default_str();
-  // A process of a measurement.
+  // For a process of a measurement.
   app.add_option("--wait_for", wait_for)->group("")->check(CLI::IsMember(muster::bench::Waits()));
   CLI11_PARSE(app, argc, argv);
   if (!wait_for.empty()) return muster::bench::WaitAs(wait_for);

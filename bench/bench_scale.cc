@@ -1,7 +1,7 @@
-// `bench scale`: how the rate of asynchronous training grows with the workers, on one machine: computing is replaced by
-// a wait, so that cores aren't the limit, and what remains is what the ps and the network path let through. Beside each
-// rate stands what the simulation foretells from the costs of a step (sim/scale_prediction.h), which are measured here
-// first; then it goes on alone to more workers than a machine holds. Rows on stdout are JSON, the table is on stderr.
+// `bench scale`: how the rate of asynchronous training grows with the number of workers on one machine. A wait replaces
+// computing, so that cores aren't the limit and the ps and the network path are. Beside each rate stands the
+// simulation's prediction from the costs of a step (sim/scale_prediction.h), which are measured first; for more workers
+// than a machine holds there is only the prediction. Rows on stdout are JSON, the table is on stderr.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -31,14 +31,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Steps of a worker before its clock starts: all have joined then.
+// Steps of a worker before its clock starts; by then all have joined.
 constexpr int kWarmUpSteps = 20;
 constexpr int kVariables = 64;
-// So many workers without a wait keep the ps at work all the time.
+// This many workers without a wait keep the ps busy all the time.
 constexpr int kEnough = 3;
 
-// What the figures are held against: the efficiency of so many workers with the work that the options have by
-// themselves, and how far from the truth what is foretold may be.
+// The goals: the efficiency of kGoalWorkers workers with the default work, and how far predictions may be off.
 constexpr int kGoalWorkers = 8;
 constexpr double kGoalEfficiency = 0.90;
 constexpr double kGoalForetold = 0.15;
@@ -63,7 +62,7 @@ double CpuSeconds() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
-// A model whose minibatch takes a while and no processor.
+// A model whose minibatch takes time but no processor.
 class WaitingSource final : public GradientSource {
  public:
   WaitingSource(int64_t kilobytes, double step_ms) : wait_(step_ms / 1e3) {
@@ -87,7 +86,7 @@ class WaitingSource final : public GradientSource {
   std::vector<float> gradient_;
 };
 
-// A worker process: steps for options.seconds, then its rate and the processor time of a step.
+// Runs a worker process: steps for options.seconds, then writes its rate and the processor time of a step.
 absl::Status Work(const TaskConfig& task, const Options& options) {
   ASSIGN_OR_RETURN(const auto node,
                    Node::Create(task, {.apply = ApplyChoice::kServer, .transport = TransportChoice::kTcp}));
@@ -109,7 +108,7 @@ absl::Status Work(const TaskConfig& task, const Options& options) {
   return session.Close();
 }
 
-// How long the wait of a minibatch really is where nothing else happens, seconds.
+// Returns how many seconds the wait of a minibatch really takes if nothing else happens.
 double MeasureWait(const Options& options) {
   WaitingSource source(1024, options.step_ms);
   const auto start = Clock::now();
@@ -119,16 +118,16 @@ double MeasureWait(const Options& options) {
 }
 
 struct Sample {
-  double rate = 0;        // steps a second of all workers; 0: something failed
-  double worker_cpu = 0;  // seconds a step
-  double ps_cpu = 0;      // seconds a step, of all ps
+  double rate = 0;        // steps per second of all workers; 0: something failed
+  double worker_cpu = 0;  // seconds per step
+  double ps_cpu = 0;      // seconds per step, of all ps
 
-  // How many cores' time the workers take together, and the ps.
+  // How many cores all workers use together, and how many the ps.
   double worker_cores() const { return rate * worker_cpu; }
   double ps_cores() const { return rate * ps_cpu; }
 };
 
-// The sample whose rate is in the middle; `samples` isn't empty.
+// Returns the sample with the median rate; `samples` must not be empty.
 Sample MiddleOf(std::vector<Sample> samples) {
   std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.rate < b.rate; });
   return samples[samples.size() / 2];
@@ -168,7 +167,7 @@ Sample MeasureCluster(const Options& options, const std::string& folder, int wor
     steps += own_steps + kWarmUpSteps;
   }
   for (const pid_t server : servers) {
-    if (!good) kill(server, SIGTERM);  // it would wait for those who left without a word
+    if (!good) kill(server, SIGTERM);  // otherwise it would wait for workers that left without a message
     double cpu = 0;
     good = WaitFor(server, &cpu) == 0 && good;
     sample.ps_cpu += cpu / steps;
@@ -180,10 +179,10 @@ Sample MeasureCluster(const Options& options, const std::string& folder, int wor
 struct Line {
   int workers = 0;
   int ps = 0;
-  std::vector<Sample> samples;  // of the rounds
+  std::vector<Sample> samples;  // one per round
 };
 
-// What was measured, into the row of the table and into `row`. `most`: the rate of as many workers that need no ps.
+// Adds the measurements to the row of the table and to `row`. `most` is the rate of as many workers that need no ps.
 void AddMeasured(const Options& options, const Line& line, double most, double foretold, nlohmann::ordered_json& row) {
   const Sample middle = MiddleOf(line.samples);
   const auto [least, greatest] = std::minmax_element(line.samples.begin(), line.samples.end(),
@@ -238,7 +237,7 @@ class ScaleBench {
   }
 
  private:
-  // Of three runs the one whose rate is in the middle.
+  // Returns the run with the median rate of three.
   Sample MedianOf(int workers, int num_ps, double step_ms) const {
     std::vector<Sample> samples;
     for (int i = 0; i < 3; ++i)
@@ -246,8 +245,8 @@ class ScaleBench {
     return MiddleOf(samples);
   }
 
-  // From runs that keep the ps at work, with one and with most ps: there everybody's processor time is that of steps.
-  // What a step of a worker alone takes beyond all that is the way there and back.
+  // Uses runs that keep the ps busy, with one and with most ps: there all processor time is spent on steps. What a step
+  // of a single worker takes beyond all that is the round trip.
   bool MeasureCosts() {
     const int most = *std::max_element(options_.ps.begin(), options_.ps.end());
     const Sample one = MedianOf(kEnough, 1, 0);
@@ -257,10 +256,10 @@ class ScaleBench {
     if (one.rate == 0 || many.rate == 0 || calm.rate == 0 || calm_many.rate == 0) return false;
     const double wait = MeasureWait(options_);
     const double ways = std::max(0.0, 1 / calm.rate - wait - one.worker_cpu - one.ps_cpu);
-    // With several ps each takes a request of its own, and ps 0 another, which counts.
+    // With several ps, each takes one request of a step, and ps 0 a second one, which counts.
     const double request = most > 1 ? std::max(0.0, (many.ps_cpu - one.ps_cpu) / most) : 0;
     const double model = std::max(0.0, one.ps_cpu - request);
-    // A worker alone waits for a share of the model, and then for ps 0 to count; the rest is what further ps cost it.
+    // A single worker waits for a share of the model and then for ps 0 to count; the rest is the cost of further ps.
     const double known = wait + one.worker_cpu + model / most + 2 * (request + ways);
     const double further = most > 1 ? std::max(0.0, (1 / calm_many.rate - known) / (most - 1)) : 0;
     costs_ = {.compute = absl::Seconds(wait),
@@ -278,7 +277,7 @@ class ScaleBench {
     return true;
   }
 
-  // A line that wasn't measured is foretold only.
+  // For a line that wasn't measured, reports only the prediction.
   bool Report(const Line& line) const {
     const absl::StatusOr<double> foretold = PredictStepsPerSecond(line.workers, line.ps, costs_);
     if (!foretold.ok()) {
@@ -316,18 +315,19 @@ int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   muster::bench::Options options;
   CLI::App app("How the rate of training grows with the workers and ps.", "bench_scale");
-  app.add_option("--workers", options.workers, "how many are measured")->delimiter(',')->capture_default_str();
-  app.add_option("--ps", options.ps, "with how many ps")->delimiter(',')->capture_default_str();
-  app.add_option("--predict", options.predict, "numbers of workers that are only foretold")
+  app.add_option("--workers", options.workers, "numbers of workers to measure")->delimiter(',')->capture_default_str();
+  app.add_option("--ps", options.ps, "numbers of ps")->delimiter(',')->capture_default_str();
+  app.add_option("--predict", options.predict, "numbers of workers to predict only")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--step_ms", options.step_ms, "how long a minibatch waits instead of computing")
       ->capture_default_str();
-  app.add_option("--kilobytes", options.kilobytes, "of parameters")->capture_default_str();
-  app.add_option("--seconds", options.seconds, "of each measurement")->capture_default_str();
-  app.add_option("--rounds", options.rounds, "medians are over so many interleaved rounds")->capture_default_str();
-  app.add_option("--role", options.role, "of a process that this program starts itself")->group("");
-  app.add_option("--out", options.out, "where such a process writes what it measured")->group("");
+  app.add_option("--kilobytes", options.kilobytes, "size of the parameters")->capture_default_str();
+  app.add_option("--seconds", options.seconds, "length of each measurement")->capture_default_str();
+  app.add_option("--rounds", options.rounds, "number of interleaved rounds; medians are over them")
+      ->capture_default_str();
+  app.add_option("--role", options.role, "role of a process that this program starts")->group("");
+  app.add_option("--out", options.out, "file for that process's measurements")->group("");
   CLI11_PARSE(app, argc, argv);
   if (options.role == "worker") {
     muster::SetUpLog(task.task().ToString());
@@ -335,7 +335,7 @@ int main(int argc, char** argv) {
     if (!status.ok()) std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
     return status.ok() ? 0 : 1;
   }
-  muster::SetUpLog("", "off");  // the simulation runs the real code, which has much to say
+  muster::SetUpLog("", "off");  // the simulation runs the real code, which logs much
   const std::string folder = std::filesystem::temp_directory_path() / absl::StrCat("bench-scale-", getpid());
   std::filesystem::create_directories(folder);
   const int code = muster::bench::ScaleBench(options, folder).Run();

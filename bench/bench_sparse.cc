@@ -1,7 +1,7 @@
-// `bench sparse`: rows a second that workers look up in, and update by SGD, a large table on a parameter server:
-// through the ps, and by direct apply in its memory. Beside it TensorFlow's (tf.compat.v1, the same table, batch and
-// number of workers), in turns in one run. Rows on stdout are JSON, the table is on stderr. TensorFlow is installed
-// where `bench peers` has it when it isn't there; where it can't be, its part is skipped and said so.
+// `bench sparse`: rows per second that workers look up in, and update by SGD, a large table on a parameter server:
+// through the ps, and by direct apply in its memory. Compared with TensorFlow's (tf.compat.v1, the same table, batch
+// and number of workers), in turns in one run. Rows on stdout are JSON, the table is on stderr. If TensorFlow is
+// missing it is installed where `bench peers` has it; if that fails, its part is skipped with a message.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ namespace muster::bench {
 namespace {
 
 constexpr int kWarmUpSteps = 100;
-// Batches are drawn beforehand, and taken in turns: more rows together than fit any cache.
+// Batches are drawn in advance and used in turns: together they have more rows than fit any cache.
 constexpr int kBatches = 64;
 
 struct Options {
@@ -41,7 +41,7 @@ struct Options {
   int64_t batch = 4096;
   double seconds = 2;
   int rounds = 5;
-  // Of a process that this program starts itself.
+  // For a process that this program starts itself.
   std::string role;
   std::string out;
   std::string ps;
@@ -53,7 +53,7 @@ struct Options {
 // What is measured, in this order.
 constexpr std::array<const char*, 2> kModes = {"look_up", "update"};
 
-// Who reads and updates the table, and what TensorFlow does.
+// What reads and updates the table: muster's two ways, and TensorFlow.
 constexpr std::array<const char*, 2> kApplies = {"server", "direct"};
 constexpr const char* kTensorFlow = "tensorflow";
 
@@ -63,7 +63,7 @@ double Seconds(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
 }
 
-// A worker: a client of the store as a trainer has it.
+// A worker: a client of the store like a trainer's.
 class Worker {
  public:
   explicit Worker(const Options& options)
@@ -116,7 +116,7 @@ class Worker {
     const std::vector<int64_t>& batch = batches_[next_++ % kBatches];
     Must(rows_.Gather("table", {batch, DType::kFloat32, AsMutableBytes(values_.data(), values_.size())}));
     if (mode == 0) return;
-    // Of half the mean square of a row.
+    // The gradient of half the mean square of a row.
     const float scale = 1 / static_cast<float>(options_.batch);
     for (size_t i = 0; i < values_.size(); ++i) gradients_[i] = values_[i] * scale;
     Must(rows_.Push("table", {batch, DType::kFloat32, AsBytes(gradients_.data(), gradients_.size())}).status());
@@ -138,7 +138,7 @@ int Work(const Options& options) {
   return 0;
 }
 
-// The sum of what the workers wrote; zeros if one failed.
+// Returns the sum of what the workers wrote; zeros if one failed.
 Rates SumOf(const std::vector<pid_t>& workers, const std::vector<std::string>& outs) {
   Rates sum = {};
   bool good = true;
@@ -176,7 +176,7 @@ Rates MeasureMuster(const Options& options, const std::string& folder, const std
                                  {}, outs.back() + ".log"));
   }
   const Rates rates = SumOf(children, outs);
-  if (rates[0] == 0) kill(ps, SIGTERM);  // it would wait for those who left without a word
+  if (rates[0] == 0) kill(ps, SIGTERM);  // otherwise it would wait for workers that left without a message
   WaitFor(ps);
   return rates;
 }
@@ -216,12 +216,12 @@ Rates MeasureTensorFlow(const Options& options, const std::string& folder, int w
     children.push_back(Start(command("worker", i, outs.back()), {}, outs.back() + ".log"));
   }
   const Rates rates = SumOf(children, outs);
-  kill(ps, SIGKILL);  // it never ends by itself
+  kill(ps, SIGKILL);  // it never ends on its own
   WaitFor(ps);
   return rates;
 }
 
-// True if there is a TensorFlow to compare with.
+// Returns true if there is a TensorFlow to compare with.
 bool InstallTensorFlow(const std::string& folder) {
   const std::string log = folder + "/install.log";
   const std::string script = std::filesystem::path(MUSTER_SOURCE_DIR) / "bench/peers/environment.py";
@@ -231,7 +231,7 @@ bool InstallTensorFlow(const std::string& folder) {
   return false;
 }
 
-// Of each number of workers and each way (kApplies, kTensorFlow) what every round brought.
+// The results of every round, by number of workers and way (kApplies, kTensorFlow).
 using Measured = std::map<std::pair<int, std::string>, std::vector<Rates>>;
 
 Measured MeasureRounds(const Options& options, const std::string& folder, bool tensorflow) {
@@ -249,13 +249,13 @@ Measured MeasureRounds(const Options& options, const std::string& folder, bool t
       std::fprintf(stderr, "round %d of %d, %d workers, %s: %.2f %.2f million rows/s\n", round + 1, options.rounds,
                    workers, way.c_str(), rates[0] / 1e6, rates[1] / 1e6);
     }
-    // Every other round goes backwards: nobody gains by their place.
+    // Every other round goes backwards, so that no way gains by its place.
     std::reverse(order.begin(), order.end());
   }
   return measured;
 }
 
-// Of the rounds, in order.
+// Returns one value per round, sorted.
 std::vector<double> ValuesOf(const Measured& measured, int workers, const std::string& way, size_t mode) {
   std::vector<double> values;
   for (const Rates& rates : measured.at({workers, way})) values.push_back(rates[mode]);
@@ -300,13 +300,14 @@ int Report(const Options& options) {
 int main(int argc, char** argv) {
   muster::bench::Options options;
   CLI::App app("Rows a second of look-ups and updates in a large table, beside TensorFlow's.", "bench_sparse");
-  app.add_option("--rows", options.rows, "of the table")->capture_default_str();
-  app.add_option("--width", options.width, "floats a row")->capture_default_str();
-  app.add_option("--batch", options.batch, "rows a step")->capture_default_str();
-  app.add_option("--seconds", options.seconds, "of each measurement")->capture_default_str();
-  app.add_option("--rounds", options.rounds, "medians are over so many interleaved rounds")->capture_default_str();
-  app.add_option("--role", options.role, "of a process that this program starts itself")->group("");
-  app.add_option("--out", options.out, "where such a process writes its rates")->group("");
+  app.add_option("--rows", options.rows, "rows in the table")->capture_default_str();
+  app.add_option("--width", options.width, "floats per row")->capture_default_str();
+  app.add_option("--batch", options.batch, "rows per step")->capture_default_str();
+  app.add_option("--seconds", options.seconds, "length of each measurement")->capture_default_str();
+  app.add_option("--rounds", options.rounds, "number of interleaved rounds; medians are over them")
+      ->capture_default_str();
+  app.add_option("--role", options.role, "role of a process that this program starts")->group("");
+  app.add_option("--out", options.out, "file for that process's rates")->group("");
   app.add_option("--ps", options.ps)->group("");
   app.add_option("--apply", options.apply)->group("");
   app.add_option("--task", options.task)->group("");

@@ -1,8 +1,8 @@
-// `bench start`: how long after its launch the second worker of a job has made its first step, in real processes that
-// load libtorch, join, wait for the chief's model, pull it, and train one minibatch: launched together with the ps and
-// the chief, into a job that is training already, and before a chief that comes late. (TensorFlow 1's second worker
-// takes some 3 s, and 30 s more where it looks for the model just before the chief is done: it looks every 30 s.)
-// Rows on stdout are JSON, the table is on stderr. Exits with 1 if a case misses the goal.
+// `bench start`: the time from the launch of a job's second worker until it has made its first step, in real processes
+// that load libtorch, join, wait for the chief's model, pull it, and train one minibatch: launched together with the ps
+// and the chief, into a job that is already training, and before a late chief. (TensorFlow 1's second worker takes some
+// 3 s, and 30 s more if it looks for the model just before the chief is done: it looks every 30 s.) Rows on stdout are
+// JSON, the table is on stderr. Exits with 1 if a case misses the goal.
 #include <signal.h>
 #include <unistd.h>
 
@@ -36,16 +36,16 @@ constexpr double kGoalSeconds = 1.5;
 // Seconds on a clock that all processes of the machine share.
 double Now() { return static_cast<double>(MonotonicNanos()) * 1e-9; }
 
-// When a worker was how far, by that clock.
+// When a worker reached which point, by that clock.
 struct Milestones {
-  double in_main = 0;     // libtorch is loaded
-  double has_server = 0;  // the module, the server and the replica are made
+  double in_main = 0;     // libtorch has been loaded
+  double has_server = 0;  // the module, the server and the replica have been made
   double has_model = 0;   // the session has started
-  double first_step = 0;  // is done
+  double first_step = 0;  // has been made
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Milestones, in_main, has_server, has_model, first_step)
 
-// The program of both workers: the first step is written down in `file`; the chief trains on until it is killed.
+// The program of both workers: writes the time of the first step to `file`; the chief trains on until it is killed.
 int Train(const std::string& file) {
   Milestones when{.in_main = Now()};
   std::vector<std::string> no_arguments;
@@ -80,7 +80,7 @@ constexpr std::array<Case, 3> kCases = {
     Case{"late_chief", Order::kLateChief, "there before the chief; from the chief's launch on"},
 };
 
-// One ps, a chief and a second worker, which all end with it.
+// One ps, a chief and a second worker, which all end with this object.
 class Job {
  public:
   explicit Job(std::string folder) : folder_(std::move(folder)), ports_(FreePorts(3)) {
@@ -96,7 +96,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // When it was launched.
+  // Returns the time of the launch.
   double StartWorker(int index) { return StartTask("worker", index); }
   Milestones AwaitFirstStep(int worker) {
     const std::string file = File(worker);
@@ -128,7 +128,7 @@ class Job {
   std::vector<pid_t> processes_;
 };
 
-// Of the second worker, as seconds since the launch that counts.
+// Returns the second worker's milestones as seconds since the launch that counts.
 Milestones Measure(Order order, double chief_late) {
   Job job(std::filesystem::temp_directory_path() / absl::StrCat("bench_start.", getpid()));
   double launched = 0;
@@ -145,7 +145,7 @@ Milestones Measure(Order order, double chief_late) {
   return {when.in_main - launched, when.has_server - launched, when.has_model - launched, when.first_step - launched};
 }
 
-// Whether the goal is met.
+// Returns whether the goal is met.
 bool Report(const Case& one, const std::vector<Milestones>& runs) {
   const auto of = [&](double Milestones::*milestone) {
     std::vector<double> values;
@@ -158,7 +158,7 @@ bool Report(const Case& one, const std::vector<Milestones>& runs) {
   nlohmann::json row = {{"bench", "start"}, {"what", one.name},    {"first_step_s", median}, {"least_s", *least},
                         {"most_s", *most},  {"runs", runs.size()}, {"goal_s", kGoalSeconds}};
   std::string parts;
-  // Before the chief's launch, where that counts, they say nothing.
+  // Points before the chief's launch mean nothing if that launch counts.
   if (one.order != Order::kLateChief) {
     row["in_main_s"] = Median(of(&Milestones::in_main));
     row["has_server_s"] = Median(of(&Milestones::has_server));
@@ -179,11 +179,11 @@ int Main(int argc, char** argv) {
   std::string worker;
   std::vector<std::string> names;
   CLI::App app("How long after its launch the second worker makes its first step.", "bench_start");
-  app.add_option("--runs", runs, "of each case")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--runs", runs, "runs of each case")->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("--cases", names, "together, joining, late_chief; default: all")
       ->delimiter(',')
       ->check(CLI::IsMember({"together", "joining", "late_chief"}));
-  app.add_option("--chief_late", chief_late, "seconds that the late chief comes after the worker")
+  app.add_option("--chief_late", chief_late, "seconds from the worker's launch to the late chief's")
       ->capture_default_str();
   app.add_option("--worker", worker, "(the benchmark's own: be a worker, and write this file)")->group("");
   CLI11_PARSE(app, argc, argv);

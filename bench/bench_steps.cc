@@ -1,6 +1,6 @@
-// `bench steps`: minibatches a second of training on several processes, beside the fastest plain loop of one process
-// and beside two such processes at once, measured in turns in one run; `--table`: where the time of a minibatch goes.
-// Rows on stdout are JSON, tables are on stderr.
+// `bench steps`: minibatches per second when training on several processes, beside the fastest plain loop of one
+// process and beside two such processes at once, measured in turns in one run; `--table` shows where the time of a
+// minibatch goes. Rows on stdout are JSON, tables are on stderr.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -35,7 +35,7 @@ Examples:
   ./dev bench steps --table --applies server --modes async --models mlp2048
 )";
 
-// What starting and ending a measurement's processes takes, seconds, warm-up included; about.
+// Approximate seconds for starting and ending a measurement's processes, including warm-up.
 constexpr double kStart = 1;
 
 struct Options {
@@ -43,8 +43,8 @@ struct Options {
   std::vector<std::string> rules = {"sgd", "adam"};
   std::vector<std::string> modes = {"async", "pipelined", "sync", kAllReduce};
   std::vector<std::string> applies = {"server", "auto", "direct"};
-  std::vector<std::string> transports = {"tcp", "shm"};  // where the ps applies
-  std::vector<std::string> wires = {"fp32"};             // likewise
+  std::vector<std::string> transports = {"tcp", "shm"};  // for ways in which the ps applies
+  std::vector<std::string> wires = {"fp32"};             // the same
   std::vector<std::string> reduces = {"auto"};
   std::vector<std::string> traced = {"direct"};
   int workers = 2;
@@ -60,13 +60,13 @@ struct Options {
   bool measures(const std::string& mode) const { return Has(modes, mode); }
 };
 
-// Where the ps applies, one for each transport and precision.
+// Returns, for a way in which the ps applies, one variant for each transport and precision.
 std::vector<StepsWay> Variants(const Options& options, StepsWay way) {
   if (way.apply != "server") return {way};
   std::vector<StepsWay> ways;
   for (const std::string& transport : options.transports) {
     std::vector<std::string> wires = options.wires;
-    // There is a goal for it.
+    // There is a goal for this variant.
     if (way.mode == "pipelined" && transport == "tcp" && !Options::Has(wires, "bf16")) wires.emplace_back("bf16");
     for (const std::string& wire : wires) {
       way.transport = transport;
@@ -77,11 +77,11 @@ std::vector<StepsWay> Variants(const Options& options, StepsWay way) {
   return ways;
 }
 
-// Of each number of workers: those with one, then those with two.
+// Adds, for each number of workers, the ways with one, then those with two.
 void AddForWorkers(const Options& options, const StepsWay& way, std::vector<StepsWay>& ways) {
   for (StepsWay variant : Variants(options, way)) {
     for (variant.workers = 1; variant.workers <= options.workers; ++variant.workers) {
-      // One worker is alone in the arena: it trains in place in either case.
+      // A single worker in the arena trains in place either way.
       if (variant.apply == "auto" && variant.workers == 1 && Options::Has(options.applies, "direct")) continue;
       ways.push_back(variant);
       if (options.without_undo && variant.apply != "server") {
@@ -95,13 +95,13 @@ void AddForWorkers(const Options& options, const StepsWay& way, std::vector<Step
   }
 }
 
-// Of two workers that wait for each other.
+// Adds the ways of two workers that wait for each other.
 void AddTogether(const Options& options, const StepsWay& local, std::vector<StepsWay>& ways) {
   StepsWay way = local;
   way.workers = 2;
   way.mode = "sync";
   for (const std::string& apply : options.measures("sync") ? options.applies : std::vector<std::string>()) {
-    // In step `direct` and `auto` are the same.
+    // For workers in step, `direct` and `auto` are the same.
     if (apply == "direct" && Options::Has(options.applies, "auto")) continue;
     way.apply = apply == "direct" ? "auto" : apply;
     for (const StepsWay& variant : Variants(options, way)) ways.push_back(variant);
@@ -117,7 +117,7 @@ void AddTogether(const Options& options, const StepsWay& local, std::vector<Step
   }
 }
 
-// All of one model and rule, the plain processes first.
+// Returns all ways of one model and rule, the plain processes first.
 std::vector<StepsWay> WaysOf(const Options& options, const std::string& model, const std::string& rule) {
   const StepsWay local = {.model = model, .rule = rule};
   const bool first = rule == options.rules[0];
@@ -170,7 +170,7 @@ int MeasureAll(const Options& options, const std::string& folder) {
   return std::any_of(all.begin(), all.end(), [](const StepsLine& line) { return line.failed(); }) ? 1 : 0;
 }
 
-// With as many workers as asked for, and the first rule.
+// Uses as many workers as asked for, and the first rule.
 int PrintTable(const Options& options, const std::string& folder) {
   std::vector<StepsWay> chosen;
   for (const std::string& model : options.models)
@@ -185,14 +185,14 @@ void AddOptions(CLI::App& app, Options& options) {
     app.add_option(name, words, what)->delimiter(',')->capture_default_str()->check(CLI::IsMember(accepted));
   };
   list("--models", options.models, "784-100-10; 784-2048-2048-10", {"mlp100", "mlp2048"});
-  list("--rules", options.rules, "of the asynchronous ways; the first one of the others, too", {"sgd", "adam"});
+  list("--rules", options.rules, "rules of the asynchronous ways; other ways use the first one", {"sgd", "adam"});
   list("--modes", options.modes, "pipelined: one step stale; sync, all_reduce: two workers in step",
        {"async", "pipelined", "sync", kAllReduce});
   list("--applies", options.applies,
        "who applies updates: the ps; the worker in the ps's memory, and trains on a copy (auto) or in place (direct)",
        {"server", "auto", "direct"});
-  list("--transports", options.transports, "where the ps applies", {"tcp", "shm"});
-  list("--wire", options.wires, "in what is sent there; pipelined over TCP also bf16", {"fp32", "bf16", "fp16"});
+  list("--transports", options.transports, "transports for ways in which the ps applies", {"tcp", "shm"});
+  list("--wire", options.wires, "precisions for these ways; pipelined over TCP also in bf16", {"fp32", "bf16", "fp16"});
   list(
       "--reduces", options.reduces,
       "when all_reduce averages gradients: after all are computed, within the backward pass as they come, beside it on "
@@ -200,21 +200,22 @@ void AddOptions(CLI::App& app, Options& options) {
       {"auto", "after", "within", "beside"});
   list("--traced", options.traced, "whose asynchronous lines are also measured with --trace in all tasks",
        {"server", "auto", "direct", "none"});
-  app.add_option("--workers", options.workers, "at most; with --table, exactly")
+  app.add_option("--workers", options.workers, "most workers; with --table, the exact number")
       ->capture_default_str()
       ->check(CLI::Range(1, 2));
-  app.add_option("--rounds", options.rounds, "medians are over so many")
+  app.add_option("--rounds", options.rounds, "number of rounds; medians are over them")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--seconds", options.settings.seconds, "of each measurement")->capture_default_str();
+  app.add_option("--seconds", options.settings.seconds, "length of each measurement")->capture_default_str();
   app.add_option("--part_bytes", options.settings.part_bytes,
                  "of updates that go to a ps while they are computed; 0: never")
       ->capture_default_str();
-  app.add_option("--bucket_bytes", options.settings.bucket_bytes, "of gradients that all_reduce averages together")
+  app.add_option("--bucket_bytes", options.settings.bucket_bytes,
+                 "bytes of gradients that all_reduce averages together")
       ->capture_default_str();
   app.add_flag("--without_undo", options.without_undo, "also without what makes a worker's death harmless");
-  app.add_flag("!--no_amd_off", options.switch_off, "leaves the lines with the switch off away");
-  app.add_flag("--table", options.table, "where a minibatch's time goes, instead: each way once, traced");
+  app.add_flag("!--no_amd_off", options.switch_off, "omits the lines with the switch off");
+  app.add_flag("--table", options.table, "shows where a minibatch's time goes instead: each way once, traced");
   app.footer(kFooter);
 }
 
@@ -227,7 +228,7 @@ int main(int argc, char** argv) {
   std::string process;
   CLI::App app("Minibatches a second of training on several processes, beside plain processes.", "bench_steps");
   muster::bench::AddOptions(app, options);
-  app.add_option("--process", process, "what a process that this program starts itself does")->group("");
+  app.add_option("--process", process, "the work of a process that this program starts")->group("");
   CLI11_PARSE(app, argc, argv);
   if (!process.empty()) {
     muster::bench::Train(task, nlohmann::json::parse(process).get<muster::bench::StepsProcess>());

@@ -1,7 +1,8 @@
-// What the transport costs: round trips, pushes, pulls and push-pulls between two processes, over TCP on the loopback
-// device and through shared memory, each beside a plain blocking socket that exchanges the same bytes in the same run,
-// turn by turn, and beside memcpy. In shared memory the server leaves what is pushed where it lies, as a ps does. JSON
-// lines on stdout, a table on stderr. gbytes_per_s counts the bytes of the buffer once, as does memcpy.
+// `bench transport`: what the transport costs: round trips, pushes, pulls and push-pulls between two processes, over
+// TCP on the loopback device and through shared memory, each beside a plain blocking socket that exchanges the same
+// bytes in the same run, turn by turn, and beside memcpy. In shared memory the server leaves pushed bytes where they
+// lie, as a ps does. JSON lines on stdout, a table on stderr. gbytes_per_s counts the bytes of the buffer once, like
+// memcpy.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -34,7 +35,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kLargest = 100 << 20;
-constexpr size_t kMessage = 64;  // of a round trip, and in front of every bulk
+constexpr size_t kMessage = 64;  // in a round trip, and before every bulk
 
 enum Op : uint16_t { kRoundTrip = 1, kPush, kPull, kPushPull };
 
@@ -77,7 +78,7 @@ class BufferHandler final : public RequestHandler {
   };
 
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kLargest, std::byte{1});
-  int gone_ = 0;  // clients
+  int gone_ = 0;  // clients that have left
 };
 
 [[noreturn]] void ServeMuster(int report) {
@@ -206,8 +207,8 @@ double SecondsOf(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Clients on one processor and servers on another, if there are two: the scheduler may take seconds to separate a pair
-// that it has once put on one, which would meet only one of the two that are compared.
+// Puts clients on one processor and servers on another, if there are two: the scheduler may take seconds to separate a
+// pair that it has put on one, which would hit only one of the two compared.
 void RunOn(int processor) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -233,7 +234,7 @@ struct Servers {
   std::string muster_address;
 };
 
-// Before any thread exists here.
+// Must be called before this process has threads.
 Servers StartServers() {
   Servers servers;
   const int listening = socket(AF_INET, SOCK_STREAM, 0);
@@ -264,7 +265,7 @@ struct Case {
   size_t bytes;
 };
 
-// One way to exchange, and how long it took each time.
+// One way to exchange, and the duration of each exchange.
 struct Contender {
   const char* name;
   std::function<void(Op, MutableByteSpan)> exchange;
@@ -286,17 +287,17 @@ void Report(const Case& c, const Contender& contender, double plain_seconds, dou
                plain_seconds / seconds, gigabytes / copy_seconds);
 }
 
-// `contenders`: the last is the plain socket.
+// The last of `contenders` must be the plain socket.
 void Measure(const Case& c, double seconds_per_case, std::vector<Contender> contenders) {
   std::vector<std::byte> buffer(c.bytes, std::byte{1}), copy(c.bytes);
   std::vector<double> copy_seconds;
   for (int i = 0; i < 3; ++i)
     for (const Contender& contender : contenders) contender.exchange(c.op, buffer);
-  // In turns, so that what else the machine does meets all of them; who comes first changes, too.
+  // In turns, so that whatever else the machine does affects all of them; which one comes first changes, too.
   double spent = 0;
   constexpr int kLeastTurns = 7;
   for (int turn = 0; spent < seconds_per_case || turn < kLeastTurns; ++turn) {
-    // Short exchanges in runs, so that all are measured warm.
+    // Short exchanges come in groups, so that all are measured warm.
     const int run = c.bytes <= (64 << 10) ? 20 : 1;
     for (size_t i = 0; i < contenders.size(); ++i) {
       Contender& contender = contenders[(turn + i) % contenders.size()];
@@ -316,7 +317,7 @@ int Main(int argc, char** argv) {
   CLI::App app(
       "Round trip, push, pull and push-pull over TCP and through shared memory, beside a plain socket and memcpy");
   double seconds = 1.5;
-  app.add_option("--seconds", seconds, "at least so long for each line")->capture_default_str();
+  app.add_option("--seconds", seconds, "least time for each line")->capture_default_str();
   std::string only;
   app.add_option("--op", only, "only this one: round_trip, push, pull or push_pull");
   size_t bytes = 0;

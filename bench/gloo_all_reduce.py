@@ -3,8 +3,8 @@
 
 gloo_all_reduce.py --rank R --ranks N --port P --megabytes M,... --calls C,... --out FILE
 
-Writes the seconds of the median all-reduce of each size to FILE. The data are rewritten before each call, and all ranks
-begin it together."""
+Writes the seconds of the median all-reduce of each size to FILE. The data are rewritten before each call, which all
+ranks begin together."""
 
 import argparse
 import statistics

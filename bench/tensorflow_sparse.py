@@ -3,8 +3,8 @@
 
 tensorflow_sparse.py --role ps|worker --task N --ps ADDRESS --workers ADDRESS,... --rows R --width W --batch B --seconds S --out FILE
 
-A worker writes two numbers to FILE: rows a second of look-ups, and of look-ups with an SGD update. All workers begin each
-measurement together."""
+A worker writes two numbers to FILE: rows per second of look-ups, and of look-ups with an SGD update. All workers begin
+each measurement together."""
 
 import argparse
 import os
@@ -57,7 +57,7 @@ def main():
         rows = tf.nn.embedding_lookup(table, ids)
         loss = tf.reduce_sum(rows * rows) * (0.5 / args.batch)
         update = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
-        look_up = tf.identity(rows)  # on the worker: the rows have come
+        look_up = tf.identity(rows)  # on the worker, so that the rows are sent
     with v1.Session(server.target) as session:
         if args.task == 0:
             session.run(v1.global_variables_initializer())

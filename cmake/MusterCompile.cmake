@@ -1,11 +1,12 @@
-# How everything here is compiled: language level, warnings, sanitizers, compiler cache, where programs go.
+# How everything in the project is compiled: language level, warnings, sanitizers, compiler cache, output folder of
+# programs.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-# Programs too are compiled with -fPIC: GCC accepts the precompiled torch header (MusterTorch.cmake) only under the code
-# model it was made with, and libraries and programs share it.
+# Programs are compiled with -fPIC, too: GCC accepts the precompiled torch header (MusterTorch.cmake) only with the code
+# model that it was made with, and libraries and programs share it.
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 

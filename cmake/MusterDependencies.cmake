@@ -1,4 +1,5 @@
-# The libraries we stand on. Each is a Debian package (tools/packages.txt) except libtorch, which tools/find_torch.py locates.
+# The libraries that muster needs. Each is a Debian package (tools/packages.txt) except libtorch, which
+# tools/find_torch.py locates.
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(OpenSSL REQUIRED)
@@ -14,7 +15,8 @@ find_path(MUSTER_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
 add_library(muster_protozero INTERFACE)
 target_include_directories(muster_protozero SYSTEM INTERFACE $<BUILD_INTERFACE:${MUSTER_PROTOZERO_INCLUDE}>)
 
-# Status pages. The definitions are those that Debian's library is compiled with (its cpp-httplib.pc): classes differ by them.
+# For status pages. The definitions must be those that Debian's library is compiled with (its cpp-httplib.pc): its
+# classes depend on them.
 find_path(MUSTER_HTTPLIB_INCLUDE httplib.h REQUIRED)
 find_library(MUSTER_HTTPLIB_LIBRARY cpp-httplib REQUIRED)
 add_library(muster_httplib INTERFACE)
@@ -36,7 +38,7 @@ if(MUSTER_TORCH)
     endif()
     set(Torch_DIR ${MUSTER_TORCH_CMAKE} CACHE PATH "folder of TorchConfig.cmake" FORCE)
   endif()
-  # Its configuration warns of a profiler library that the wheel doesn't ship and nothing here needs.
+  # Torch's configuration warns of a profiler library that the wheel doesn't contain and nothing here needs.
   set(CMAKE_MESSAGE_LOG_LEVEL ERROR)
   find_package(Torch REQUIRED)
   unset(CMAKE_MESSAGE_LOG_LEVEL)

@@ -9,7 +9,7 @@ add_library(muster::muster ALIAS muster_all)
 set_target_properties(muster_all PROPERTIES EXPORT_NAME muster)
 target_link_libraries(muster_all INTERFACE ${layers})
 
-# A layer may have helper targets of its own (an object library); whatever is a library in muster/ goes along.
+# A layer may have helper targets of its own (an object library): install every library in muster/.
 muster_folder_targets(${PROJECT_SOURCE_DIR}/muster targets)
 muster_targets_of_type(EXECUTABLE executables ${targets})
 muster_targets_of_type(UTILITY utilities ${targets})

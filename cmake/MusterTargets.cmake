@@ -1,6 +1,6 @@
 # Names for many targets at once, for ./dev: programs, libraries, tests, benchmarks. Included last: by then all targets exist.
 
-# Every target of a folder and the folders below it.
+# Lists every target of a folder and its subfolders.
 function(muster_folder_targets folder result)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
@@ -11,7 +11,7 @@ function(muster_folder_targets folder result)
   set(${result} ${targets} PARENT_SCOPE)
 endfunction()
 
-# The targets among `ARGN` that are of the given type, e.g. EXECUTABLE.
+# Lists the targets in `ARGN` that have the given type, e.g. EXECUTABLE.
 function(muster_targets_of_type type result)
   set(found "")
   foreach(target IN LISTS ARGN)

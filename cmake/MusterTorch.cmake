@@ -1,6 +1,6 @@
-# One precompiled header for everything that includes torch/torch.h, which costs 18 s and 1.1 GB in each file otherwise.
-# Included when all targets exist: whatever links muster_torch_bridge, muster_estimator or torch itself takes part, so that no folder has to
-# think of it.
+# One precompiled header for everything that includes torch/torch.h, which otherwise costs 18 s and 1.1 GB in each file.
+# Included after all targets: every target that links muster_torch_bridge, muster_estimator or torch itself uses it, so
+# that no folder has to ask for it.
 if(MUSTER_TORCH)
   file(WRITE ${CMAKE_BINARY_DIR}/torch_header.cc.new "// Exists so that torch/torch.h is precompiled once.\n")
   file(COPY_FILE ${CMAKE_BINARY_DIR}/torch_header.cc.new ${CMAKE_BINARY_DIR}/torch_header.cc ONLY_IF_DIFFERENT)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The driver of `bench peers` with peers that are shell scripts: what it measures, and what it says of those that fail,
-hang or aren't installed. Nothing is installed here; `./dev test tools` runs it."""
+"""Tests the driver of `bench peers` with shell scripts as peers: what it measures, and its messages about peers that
+fail, hang or aren't installed. Installs nothing; `./dev test tools` runs it."""
 
 import contextlib
 import io
@@ -35,7 +35,8 @@ class Scratch(unittest.TestCase):
         self.folder = pathlib.Path(scratch.name)
 
     def scripted(self, name, script, kind=ASYNCHRONOUS, **more):
-        """One process a worker; in the script $folder is the run's, $task the worker's number, $scratch the test's."""
+        """Returns a peer with one process per worker; in the script $folder is the run's, $task the worker's number,
+        $scratch the test's."""
         def tasks(run):
             return [contestants.Task(f"worker {task}", ["bash", "-c", script],
                                      {"folder": str(run.folder), "task": str(task), "scratch": str(self.folder)})

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What runs the tests (tools/run_tests.py, tools/test_programs.py), with programs that behave like tests; `./dev test tools`
-runs it."""
+"""Tests what runs the tests (tools/run_tests.py, tools/test_programs.py) with programs that behave like tests; `./dev
+test tools` runs it."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ import test_programs  # noqa: E402
 
 
 class TestProgramsTest(unittest.TestCase):
-    """The runner, with shell scripts that behave like GoogleTest programs."""
+    """Tests the runner with shell scripts that behave like GoogleTest programs."""
 
     def run_script(self, script, gtest=True, timeout=300):
         program = test_programs.Program("p", ["bash", "-c", script, "p"], timeout=timeout, is_gtest=gtest)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The real TensorBoard reads what examples/summaries writes, every kind of summary, through its data server and its own
-HTTP API; and its page, opened in headless Chromium, shows the run. `./dev test tensorboard` runs it.
+"""Tests that the real TensorBoard reads every kind of summary that examples/summaries writes, through its data server
+and its own HTTP API, and that its page, opened in headless Chromium, shows the run. `./dev test tensorboard` runs it.
 
-Every server listens on a port of its own choice on the loopback interface, every wait has a deadline, and what is started
-here is ended here."""
+Every server listens on a free port of the loopback interface that it chooses itself, every wait has a deadline, and
+what is started here is ended here."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build/release/bin/summaries"
 PYTHON = ROOT / ".venv/bin/python"
-DEADLINE = 120  # seconds: only what hangs takes so long
+DEADLINE = 120  # seconds: only a hang takes this long
 RUN = "first_try"
 STEPS = [1, 11, 21, 31]
 NOTE = "Stripes: <strong>rows</strong> are 0, <em>columns</em> are 1."
@@ -43,7 +43,8 @@ def train(model_dir):
 
 
 class Service:
-    """A program that says at which address it listens. Its output goes to a file, so that no full pipe stops it."""
+    """A program that prints the address on which it listens. Its output goes to a file, so that no full pipe stops
+    it."""
 
     def __init__(self, command, address_pattern, log):
         self.log = log
@@ -73,7 +74,7 @@ class Service:
             self.process.wait()
 
     def wait_for(self, what, found):
-        """The first true answer of `found()`; asks again ten times a second while the service runs."""
+        """Returns the first true answer of `found()`; asks ten times a second while the service runs."""
         deadline = time.monotonic() + DEADLINE
         while True:
             if answer := found():
@@ -103,7 +104,7 @@ class Service:
 
 
 def tensorboard(logdir, log):
-    # load_fast: the data server, a program of its own, or an error; never TensorBoard's old reader without a word.
+    # load_fast: the data server, a separate program, or an error; never silently TensorBoard's old reader.
     return Service([PYTHON, "-m", "tensorboard.main", "--logdir", logdir, "--host", "127.0.0.1", "--port", "0",
                     "--load_fast", "true"], r"http://127\.0\.0\.1:(\d+)/", log)
 
@@ -114,7 +115,7 @@ class Browser:
     FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
              "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-proxy-server",
              "--window-size=1400,1400")
-    # Also what lies in shadow trees, where half of TensorBoard's pages keep their text. Asks again until all is there.
+    # Includes shadow trees, where half of TensorBoard's pages keep their text. Looks again until everything is there.
     LOOK = """
         const [wanted, seconds, done] = arguments;
         const textOf = node => node.nodeType === Node.TEXT_NODE ? node.data
@@ -140,7 +141,7 @@ class Browser:
         self.driver.post_json(f"{self.session}/url", {"url": url})
 
     def missing(self, words):
-        """Which of the words the page doesn't show, and what it shows instead."""
+        """Returns the words that the page doesn't show, and what it shows instead."""
         found = self.driver.post_json(f"{self.session}/execute/async",
                                       {"script": self.LOOK, "args": [words, DEADLINE - 20]})["value"]
         return found["missing"], found["text"]
@@ -164,7 +165,7 @@ class TensorBoardTest(unittest.TestCase):
         logs = cls.folder / "logs"
         train(logs / RUN)
         cls.board = cls.enterClassContext(tensorboard(logs, cls.folder / "tensorboard.log"))
-        # Loaded in one piece, so that with the last tag everything is there.
+        # Loaded in one piece, so that everything is there once the last tag is.
         cls.board.wait_for("the run", lambda: "accuracy" in cls.get("scalars/tags").get(RUN, {}))
 
     @classmethod
@@ -202,7 +203,7 @@ class TensorBoardTest(unittest.TestCase):
         self.check_pixels(png)
 
     def check_pixels(self, png):
-        """As another library reads it: noise up to the half, and one row or column that is white."""
+        """Checks the pixels as read by another library: noise up to one half, and one white row or column."""
         file = self.folder / "picture.png"
         file.write_bytes(png)
         script = ("import json, sys; from PIL import Image; image = Image.open(sys.argv[1]); "
@@ -274,7 +275,7 @@ class RestartTest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         logs = pathlib.Path(scratch.name) / "logs"
         train(logs / RUN)
-        # As if the first life had been killed before its last checkpoint: the second begins at step 0 again.
+        # Imitates a first life killed before its last checkpoint: the second begins at step 0 again.
         for file in [*(logs / RUN).glob("model.ckpt-31.*"), logs / RUN / "checkpoint"]:
             file.unlink()
         second_life = time.time()
@@ -284,7 +285,7 @@ class RestartTest(unittest.TestCase):
             board.wait_for("the run", lambda: "loss" in board.get_json("/data/plugin/scalars/tags").get(RUN, {}))
             points = board.wait_for("the second life", lambda: (now := read())[0][0] >= second_life and now)
         self.assertEqual([step for _, step, _ in points], STEPS)
-        # TensorBoard's other reader, which heeds the START itself: what has no successor is gone, too.
+        # TensorBoard's other reader, which itself obeys the START event: it also drops points without a successor.
         script = ("import json, sys; from tensorboard.backend.event_processing.event_accumulator import EventAccumulator; "
                   "a = EventAccumulator(sys.argv[1]); a.Reload(); print(json.dumps([[s.wall_time, s.step] for s in a.Scalars('loss')]))")
         seen = json.loads(subprocess.run([str(PYTHON), "-c", script, str(logs / RUN)], check=True, timeout=DEADLINE,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants in a small tree what each check is there to find and sees it go red; `./dev test tools` runs it."""
+"""Plants in a small tree what each check must find, and expects it to fail; `./dev test tools` runs it."""
 
 import contextlib
 import io
@@ -230,7 +230,7 @@ class NamesTest(Tree):
         self.write("muster/store/a_test.cc", "namespace muster::a_test {\nstruct A {};\n}\n")
         self.write("muster/store/local.cc", "namespace muster {\nint F() {\n  struct A {};\n  return 0;\n}\n}\n")
         self.write("muster/store/other.cc", "namespace muster::other {\nenum A { kA };\n}\nnamespace its {\nstruct A {};\n}\n")
-        for program in ("bench/c.cc", "bench/d.cc"):  # each with a main of its own
+        for program in ("bench/c.cc", "bench/d.cc"):  # each has its own main
             self.write(program, "namespace muster {\nstruct C {};\n}\nint main() {}\n")
         self.assertEqual(list(self.check()), [])
 
@@ -262,7 +262,7 @@ class ForbiddenTest(Tree):
 
 
 class PagesTest(unittest.TestCase):
-    """tools/run_pages.py and what it counts as the same."""
+    """Tests tools/run_pages.py and what it treats as equal."""
 
     def run_page(self, text):
         with tempfile.TemporaryDirectory(prefix="muster_page_") as scratch:
@@ -357,7 +357,7 @@ class DocsTest(Tree):
         self.write("docs/tutorial/a.md", block % (" exit: 2; only: a|b; any order", "$ echo a\na"))
         self.assertEqual(list(self.check()), [])
         self.write("docs/tutorial/a.md", "```console\n$ echo a\na\n```\n")
-        self.assert_one(self.check(), "nobody would see whether it is true")
+        self.assert_one(self.check(), "nothing would check whether it is true")
         self.write("docs/tutorial/a.md", block % ("", "a"))
         self.assert_one(self.check(), "begins with `$ `")
         self.write("docs/tutorial/a.md", block % (" sometimes", "$ echo a"))
@@ -442,10 +442,10 @@ class DueFilesTest(Tree):
 
 
 class CompilersTest(unittest.TestCase):
-    """The checks that call clang, with files planted in the project's own build folder."""
+    """Tests the checks that call clang, with files planted in the project's own build folder."""
 
     def setUp(self):
-        folder = ROOT / "build/planted/tests"  # one of the folders whose findings .clang-tidy lets through
+        folder = ROOT / "build/planted/tests"  # one of the folders whose findings .clang-tidy reports
         folder.mkdir(parents=True, exist_ok=True)
         scratch = tempfile.TemporaryDirectory(prefix="muster_", dir=folder)
         self.addCleanup(scratch.cleanup)

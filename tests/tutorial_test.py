@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The tutorial is true: each page's commands print what the page shows, and so does each page as a notebook, which is what
-tools/make_notebooks.py makes of it. Needs the programs of the release build. `./dev test tutorial` runs it."""
+"""Tests that the tutorial is true: each page's commands, and each page's notebook, made by tools/make_notebooks.py,
+print what the page shows. Needs the programs of the release build. `./dev test tutorial` runs it."""
 
 import ast
 import pathlib
@@ -15,7 +15,7 @@ import run_pages  # noqa: E402
 
 
 def python_with_packages():
-    """That of tools/requirements.txt."""
+    """Returns the python that has the packages of tools/requirements.txt."""
     own = ROOT / ".venv/bin/python"
     return str(own) if own.exists() else sys.executable
 
@@ -27,7 +27,7 @@ def run_tool(*words):
 
 
 class PagesTest(unittest.TestCase):
-    """A case a page, or a group of pages that are run at the same time."""
+    """One case per page, or per group of pages that run at the same time."""
 
     def check_group(self, pages):
         for page, (_, results) in run_pages.run_group(pages).items():
@@ -52,7 +52,7 @@ class TensorFlowProgramTest(unittest.TestCase):
 def add_cases():
     for pages in run_pages.groups(run_pages.default_pages()):
         if not any(page_blocks.runs(page.read_text(encoding="utf-8")) for page in pages):
-            continue  # a case that could not fail
+            continue  # otherwise the case could not fail
         for case in (PagesTest, NotebooksTest):
             setattr(case, f"test_{pages[0].stem}", lambda self, pages=pages: self.check_group(pages))
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What is looked at before a commit: `./dev check [--all]`. One line a part, `ok` or `FAILED`; exits 1 if any failed.
+"""The checks before a commit: `./dev check [--all]`. Prints one line per part, `ok` or `FAILED`; exits 1 if any failed.
 
---all lets clang-tidy look at every file; without it, at those that differ from the main line or aren't committed."""
+--all lets clang-tidy look at every file; without it, only at files that differ from the main line or aren't
+committed."""
 
 import dataclasses
 import pathlib
@@ -15,7 +16,7 @@ import build  # noqa: E402
 import test_programs  # noqa: E402
 
 ROOT = build.ROOT
-# Parts whose last line says how much they looked at.
+# Parts whose last line says how much they have checked.
 TELLING = ("headers", "tests", "lint")
 
 
@@ -40,18 +41,19 @@ class Part:
 
 
 def parts(how_much):
-    """Quick ones first. `how_much` is what the slow ones look at: [] what changed, ["--due"] or ["--all"]."""
+    """Returns the parts, quick ones first. `how_much` is what the slow ones look at: [] (what changed), ["--due"] or
+    ["--all"]."""
 
     def tool(name, *arguments):
         return [sys.executable, str(ROOT / "tools" / name), *arguments]
 
-    lints = {"--due": "a share of the files and what changed of late", "--all": "everything"}
+    lints = {"--due": "a share of the files and recent changes", "--all": "everything"}
     return [
         Part("format", "clang-format-14 has nothing to change", tool("check_format.py")),
-        Part("layers", "who includes whom (muster/LAYERS)", tool("check_layers.py")),
+        Part("layers", "includes and links follow muster/LAYERS", tool("check_layers.py")),
         Part("sizes", "headers, sources, classes, functions", tool("check_sizes.py")),
-        Part("names", "types of one name that may meet in one program", tool("check_names.py")),
-        Part("forbidden", "what has no place here", tool("check_forbidden.py")),
+        Part("names", "no two types of one name in one program", tool("check_names.py")),
+        Part("forbidden", "forbidden words and calls", tool("check_forbidden.py")),
         Part("docs", "snippets and links", tool("check_docs.py")),
         Part("headers", "each compiles by itself", tool("check_headers.py", *how_much)),
         Part("locks", "the torch-free part built by clang, thread-safety analysis on", tool("build.py", "notorch", "tests")),

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Snippets in the documentation are cut from files that are compiled and run: check_docs.py [--write] [ROOT]
+"""Checks that snippets in the documentation equal files that are compiled and run: check_docs.py [--write] [ROOT]
 
-A code block under `<!-- cut from PATH -->` or `<!-- cut from PATH#REGION -->` must say what the file says; a region is
-what stands between the lines `[REGION]` and `[/REGION]`, in comments of the file. --write puts the file's words into the
-block. Also wrong: a link to a file that isn't there; in the tutorial, output that no command is recorded for
-(page_blocks.py)."""
+A code block under `<!-- cut from PATH -->` or `<!-- cut from PATH#REGION -->` must equal the file; a region lies
+between the lines `[REGION]` and `[/REGION]`, in comments of the file. --write copies the file's text into the block.
+Also reports links to missing files and, in the tutorial, output without a recorded command (page_blocks.py)."""
 
 import pathlib
 import re
@@ -21,7 +20,7 @@ LINK = re.compile(r"\[[^\]]+\]\((?!\w+:|#)([^)#\s]+)(?:#[^)]*)?\)")
 
 
 def cut(root, path, region):
-    """The words of the file; raises ValueError."""
+    """Returns the text of the file or region; raises ValueError."""
     file = root / path
     if not file.is_file():
         raise ValueError(f"there is no file {path}")
@@ -37,14 +36,14 @@ def cut(root, path, region):
 
 
 def run_problems(path, text):
-    """What is wrong with the blocks of output; whether they are true is seen by tools/run_pages.py."""
+    """Reports malformed blocks of output; tools/run_pages.py checks whether the output is true."""
     try:
         runs = page_blocks.runs(text)
     except ValueError as error:
         yield f"{path}: {error}"
         return
     if path.parts[:2] == ("docs", "tutorial") and len(runs) != len(page_blocks.CONSOLE.findall(text)):
-        yield f"{path}: a console block without a `<!-- run -->` comment above it: nobody would see whether it is true"
+        yield f"{path}: a console block without a `<!-- run -->` comment above it: nothing would check whether it is true"
     for run in runs:
         if run.only and not run.output:
             yield f"{path}: `{run.command}` shows none of its lines `{run.only}`; tools/run_pages.py --write records them"
@@ -64,7 +63,7 @@ def problems(root, write=False):
                 continue
             if wanted != match["body"] and not write:
                 line = text.count("\n", 0, match.start()) + 1
-                yield f"{path}:{line}: differs from {match['path']}; tools/check_docs.py --write mends it"
+                yield f"{path}:{line}: differs from {match['path']}; tools/check_docs.py --write fixes it"
             elif wanted != match["body"]:
                 text = text.replace(match.group(), match[1] + wanted + match["end"])
                 (root / path).write_text(text, encoding="utf-8")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What has no place in this project, each with its reason: prints where it stands and exits 1. check_forbidden.py [ROOT]"""
+"""Finds what is forbidden in this project, prints where, with the reason, and exits 1. check_forbidden.py [ROOT]"""
 
 import dataclasses
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import sources
 
 TEXT_SUFFIXES = {".h", ".cc", ".py", ".sh", ".md", ".cmake", ".txt", ".json", ".in", ""}
-# This file and its test spell out what they forbid.
+# These two files spell out what they forbid.
 NOT_READ = {pathlib.Path("tools/check_forbidden.py"), pathlib.Path("tests/tools_test.py")}
 
 
@@ -17,8 +17,8 @@ NOT_READ = {pathlib.Path("tools/check_forbidden.py"), pathlib.Path("tests/tools_
 class Rule:
     what: str
     reason: str
-    applies: object  # of a path
-    code_only: bool = True  # comments and strings don't count
+    applies: object  # called with a path
+    code_only: bool = True  # ignores comments and strings
     allowed: tuple = ()
 
     def __post_init__(self):
@@ -44,7 +44,7 @@ RULES = [
          allowed=("muster/cluster/identity/environment.cc", "muster/torch_bridge/module/mkl_amd.cc")),
     Rule(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|(?<![\w.>:])sleep\s*\(|\btime\.sleep\s*\(",
          "a test waits for what it waits for, with a deadline; it doesn't sleep", is_test),
-    Rule(r"\b(pkill|killall)\b", "it ends processes of others; end the process that you started, by its id",
+    Rule(r"\b(pkill|killall)\b", "it ends other programs' processes; end the process that you started, by its id",
          lambda p: True, code_only=False),
     Rule(r"(?<![\w.])/(home|root|Users|work|srv)/\w|(?<![\w.$])/tmp/w\b", "a path of one machine",
          lambda p: not p.name.endswith("tools_test.py"), code_only=False),
@@ -54,8 +54,8 @@ RULES = [
          lambda p: is_code(p), code_only=False),
     Rule(r"\bstd::(format|jthread)\b|#\s*include\s*<(format|ranges)>", "clang 14 with this library doesn't compile it",
          is_code),
-    Rule(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", "an error swallowed in silence", is_code),
-    Rule(r"#\s*pragma\s+GCC\s+diagnostic\s+ignored", "a warning is mended, not hushed", is_code),
+    Rule(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", "an error silently ignored", is_code),
+    Rule(r"#\s*pragma\s+GCC\s+diagnostic\s+ignored", "fix the warning instead of hiding it", is_code),
 ]
 
 

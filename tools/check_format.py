@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""clang-format-14 has nothing to change: check_format.py [--write]. --write lets it."""
+"""Checks that clang-format-14 has nothing to change: check_format.py [--write]. --write formats the files."""
 
 import subprocess
 import sys
@@ -12,5 +12,5 @@ if __name__ == "__main__":
     done = subprocess.run(["clang-format-14", *mode, *files], cwd=sources.ROOT, capture_output=True, text=True)
     print(done.stdout + done.stderr, end="")
     if done.returncode:
-        print("tools/check_format.py --write mends it")
+        print("tools/check_format.py --write fixes it")
     sys.exit(done.returncode)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every header compiles by itself: check_headers.py [--due | --all | HEADER...]. Prints the errors and exits 1.
+"""Checks that every header compiles on its own: check_headers.py [--due | --all | HEADER...]. Prints the errors and
+exits 1.
 
-A header that some source includes first, before anything else, is proven by that source's own compilation (`locks`), so
-that only the others are compiled here; with --all, where nothing else compiles file by file, all of them are,
-and with --due those among them that a test run owes (sources.due_files). By clang,
-as the only include of a file, syntax only; those that need torch where torch is installed, for there the precompiled
-header hides what is missing. What was right before and hasn't changed since, with all it includes, isn't compiled again.
-Named headers are compiled in any case."""
+A header that some source includes first is proven by that source's own compilation (part `locks`), so only the others
+are compiled here; with --all, when nothing else compiles file by file, all of them; with --due those among them that a
+test run owes (sources.due_files). By clang, as the only include of a file, syntax only; headers that need torch only if
+torch is installed, because there the precompiled header hides what is missing. A header that was right before, and
+hasn't changed since with all it includes, isn't compiled again. Named headers are compiled in any case."""
 
 import concurrent.futures
 import pathlib
@@ -31,7 +31,8 @@ def needs_torch(contents, layers, header):
 
 
 def arguments_for(header, commands):
-    """Those of a source in the same folder, or in the folder above it, and so on; of any source failing that."""
+    """Returns those of a source in the same folder, or in the folder above it, and so on; failing that, of any
+    source."""
     for folder in header.parents:
         near = [p for p in sorted(commands) if p.is_relative_to(folder)]
         if near:

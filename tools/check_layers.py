@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds every #include, and what CMake links, against muster/LAYERS: prints what is wrong and exits 1.
+"""Checks every #include, and what CMake links, against muster/LAYERS: prints what is wrong and exits 1.
 
 check_layers.py [--write] [ROOT]. Rules: the table itself is acyclic; a folder of muster/ includes only itself and what the
 table allows, and so does each room (a folder inside a layer that has rooms); the table allows no room that isn't included;
@@ -16,7 +16,7 @@ import sources
 
 TORCH_HEADER = re.compile(r"^(torch|ATen|c10|caffe2)/")
 TORCH_LINE = re.compile(r"^# -+ .*torch line")
-# What isn't a layer may include any layer; these may not include torch either: they must run without it.
+# Files outside the layers may include any layer. These may not include torch either: they must run without it.
 TORCH_FREE_FOLDERS = ("apps", "tests/cluster", "tests/fuzz")
 
 
@@ -64,7 +64,7 @@ class Layers:
 
 
 def layer_of(path):
-    """The layer a file belongs to: None outside muster/, "" for the files directly in muster/ (the façade)."""
+    """Returns the layer a file belongs to: None outside muster/, "" for the files directly in muster/ (the façade)."""
     if path.parts[0] != "muster":
         return None
     return path.parts[1] if len(path.parts) > 2 else ""
@@ -121,7 +121,7 @@ def room_problems(layers, files):
 
 
 def cmake_problems(layers, text):
-    """DEPS of each muster_layer(...) against the table."""
+    """Compares the DEPS of each muster_layer(...) with the table."""
     linked = {}
     for arguments in re.findall(r"^\s*muster_layer\(([^)]*)\)", re.sub(r"#[^\n]*", "", text), re.MULTILINE):
         words = arguments.split()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Types of one name that may meet in one program: prints them and exits 1. check_names.py [ROOT]
+"""Finds types with the same name that may meet in one program: prints them and exits 1. check_names.py [ROOT]
 
-The linker takes one of two inline functions of the same name without a word, and with it the wrong one of two classes
-(C++'s one-definition rule). So a class, struct or enum of muster is defined in one file of the project. Excepted are
-anonymous namespaces and those of tests (muster::NAME_test), which nobody else can name; and programs, each with a main of
-its own, may call things alike: sources outside muster/ are compared with muster/ and with headers only."""
+The linker silently takes one of two inline functions of the same name, and with it the wrong one of two classes (C++'s
+one-definition rule). So a class, struct or enum of muster must be defined in only one file of the project. Anonymous
+namespaces and those of tests (muster::NAME_test) are excepted, because no other file can name them. Programs, each with
+its own main, may use the same names: sources outside muster/ are compared only with muster/ and with headers."""
 
 import pathlib
 import sys
@@ -14,18 +14,18 @@ import sources
 
 
 def types(text):
-    """(line, name with its namespaces) of each type of muster that others can name."""
+    """Yields (line, name with its namespaces) of each type of muster that other files can name."""
     for kind, name, first, _, outer in check_sizes.blocks(text):
         if kind == "function" or not name or any(kind in ("class", "function") for kind, _ in outer):
             continue
         namespaces = [name for kind, name in outer if kind == "namespace"]
-        parts = "::".join(namespaces).split("::")  # "" of an anonymous one
+        parts = "::".join(namespaces).split("::")  # "" for an anonymous one
         if parts[0] == "muster" and all(parts) and not any(part.endswith("_test") for part in parts):
             yield first, "::".join([*parts, name])
 
 
 def meet(path, other):
-    """Whether one program may have both files."""
+    """Returns whether one program may contain both files."""
     return any(p.parts[0] == "muster" or p.suffix == ".h" for p in (path, other))
 
 

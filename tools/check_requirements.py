@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Exits 0 if the running interpreter has every `name==version` of the given requirements file, else 1.
 
-pip would answer too, but takes a second for it; this is asked before every test run."""
+pip could answer, too, but takes a second; this runs before every test run."""
 
 import importlib.metadata
 import sys

@@ -3,8 +3,8 @@
 is over and exits 1.
 
 check_sizes.py [ROOT]. An exception is a line `PATH [NAME]: reason` in tools/size_exceptions.txt; one that is no longer
-needed is an alarm too. Classes and functions are found by their braces, after comments and strings are blanked out: what
-stands before a brace says what it opens."""
+needed is reported, too. Classes and functions are found by their braces, after comments and strings are blanked out:
+the text before a brace tells what it opens."""
 
 import collections
 import pathlib
@@ -26,8 +26,9 @@ NOT_A_FUNCTION = {"if", "for", "while", "switch", "catch", "return", "do", "else
 
 
 def blocks(text):
-    """(kind, name, first line, last line, what it stands in) of each class, enum and function; the last is [(kind, name)]
-    from the outermost on, namespaces included. Lambdas and inner blocks count for what holds them."""
+    """Yields (kind, name, first line, last line, enclosing blocks) of each class, enum and function; the last is
+    [(kind, name)] from the outermost on, including namespaces. Lambdas and inner blocks count as part of the enclosing
+    one."""
     text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m.group().count("\n"),
                   sources.without_comments(text, keep_strings=False), flags=re.MULTILINE)
     stack, start = [], 0
@@ -52,7 +53,7 @@ def blocks(text):
         elif token == "}" and stack:
             kind, name, first, before, depth_of_parentheses = stack.pop()
             if kind == "initialiser":
-                start = before  # what it stands in goes on
+                start = before  # the enclosing block goes on
                 continue
             if kind not in ("block", "namespace"):
                 yield kind, name, first, text.count("\n", 0, at) + 1, [(outer[0], outer[1]) for outer in stack]
@@ -99,7 +100,7 @@ def alarms(root):
 
 
 def exceptions(root):
-    """{(path, name): line number}; raises ValueError on a line without a reason."""
+    """Returns {(path, name): line number}; raises ValueError on a line without a reason."""
     file, found = root / EXCEPTIONS, {}
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.exists() else [], 1):
         if not line.strip() or line.startswith("#"):

@@ -10,7 +10,7 @@ import build
 import sources
 
 ROOT = sources.ROOT
-# What g++ is told and clang doesn't take, or takes otherwise: the precompiled header is g++'s own.
+# Arguments of g++ that clang doesn't take or takes differently: the precompiled header is for g++ only.
 DROPPED = {"-Winvalid-pch"}
 DROPPED_WITH_VALUE = {"-include", "-o"}
 
@@ -31,7 +31,7 @@ def arguments_for_clang(command):
 
 
 def read(preset):
-    """{path below ROOT: arguments}"""
+    """Returns {path below ROOT: arguments}."""
     entries = json.loads((ROOT / "build" / preset / "compile_commands.json").read_text(encoding="utf-8"))
     found = {}
     for entry in entries:
@@ -42,7 +42,8 @@ def read(preset):
 
 
 def of_project():
-    """{path: arguments} of every file that can be compiled here; what needs torch is among them where torch is."""
+    """Returns {path: arguments} of every file that can be compiled here, including those that need torch if it is
+    installed."""
     if build.configure_quietly("notorch"):
         raise SystemExit("the preset notorch can't be configured; its output is above")
     found = read("notorch")
@@ -51,7 +52,7 @@ def of_project():
             raise SystemExit("the preset dev can't be configured; its output is above")
         found = {**read("dev"), **found}
     for path in sources.code_files():
-        if path.is_relative_to("tests/fuzz"):  # built by clang in the preset asan, from the same libraries as the command
+        if path.is_relative_to("tests/fuzz"):  # built by clang in the preset asan, from the command's libraries
             found.setdefault(path, found[pathlib.Path("apps/muster/main.cc")])
     return found
 
@@ -65,7 +66,8 @@ def has_torch():
 
 
 class Contents:
-    """Digests of a file together with everything of the project that it includes: the key of what was checked before."""
+    """Digests of a file together with all project files that it includes: the key under which earlier results are
+    kept."""
 
     def __init__(self, root=ROOT):
         self.root = root
@@ -77,7 +79,7 @@ class Contents:
         return self.texts[path]
 
     def includes(self, path):
-        """The files of the project that a file includes itself."""
+        """Returns the project files that a file includes directly."""
         if path not in self.included:
             self.included[path] = [
                 found for _, name in sources.includes(self.text(path))
@@ -104,7 +106,7 @@ class Contents:
 
 
 class Memory:
-    """Remembers in a folder below build/ what was found right, by digest."""
+    """Remembers by digest, in a folder below build/, what was right."""
 
     def __init__(self, name):
         self.folder = ROOT / "build" / "checked" / name

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """`./dev demo`: two parameter servers, a chief and two workers learn to read digits on this machine, asynchronously.
 
-Prints what the cluster logs, then a table of the run, then one line for scripts. Exits 0 only if the model is accurate, the
-run was short enough and no process of it is left."""
+Prints the cluster's log, then a table of the run, then one line for scripts. Exits 0 only if the model is accurate, the
+run was short enough and none of its processes is left."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ def parse_arguments():
 
 
 def processes_of_run(mark):
-    """Ids of the live processes that carry `mark` in their environment."""
+    """Returns the ids of the live processes that have `mark` in their environment."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -36,7 +36,7 @@ def processes_of_run(mark):
         try:
             environment = (entry / "environ").read_bytes().split(b"\0")
             state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
-        except OSError:  # ended meanwhile, or another user's
+        except OSError:  # has ended, or belongs to another user
             continue
         if mark.encode() in environment and state != "Z":
             found.append(int(entry.name))
@@ -75,7 +75,7 @@ def print_table(report, model_dir, wall_seconds):
 
 
 def tensorboard():
-    """The command, and how to get it where there is none."""
+    """Returns the command, or how to install it if it is missing."""
     own = ROOT / ".venv/bin/tensorboard"
     if own.exists():
         return own
@@ -86,7 +86,8 @@ def tensorboard():
 
 
 def run_to_its_end(command, environment):
-    """The exit code. A Ctrl-C reaches the command too, which ends its processes in order: it is waited for."""
+    """Returns the exit code. A Ctrl-C reaches the command, too, which ends its processes in order; this waits for
+    it."""
     with subprocess.Popen(command, env=environment) as run:
         while True:
             try:

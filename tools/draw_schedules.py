@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The pictures of the examples' pages, examples/*/schedule.svg, who sends what when: draw_schedules.py [--check] [ROOT]
+"""Draws the pictures of the examples' pages, examples/*/schedule.svg, which show who sends what when: draw_schedules.py
+[--check] [ROOT]
 
-Each is a small simulation: mostly two workers, the second slower, with one ps between them. Time goes to the right, a
-unit is a hundredth of the picture. --check writes nothing, names the pictures that are missing or differ, and exits 1."""
+Each is a small simulation: mostly of two workers, the second slower, with one ps between them. Time goes to the right;
+a unit is a hundredth of the picture. --check writes nothing, names pictures that are missing or differ, and exits 1."""
 
 import pathlib
 import sys
@@ -14,9 +15,9 @@ UNIT = (WIDTH - LEFT - RIGHT) / 100
 TOP, LANE, BOX = 10, 74, 30  # heights: above the first lane, from lane to lane, of a box
 END = 100
 SEND, APPLY, RULE, LOOK, MOVE = 3.0, 9.6, 1.8, 2.6, 4.0  # durations
-SPEED = {"worker 0": 5.2, "worker 1": 7.4, "worker 2": 6.3}  # of a minibatch
+SPEED = {"worker 0": 5.2, "worker 1": 7.4, "worker 2": 6.3}  # per minibatch
 
-# Kinds of boxes and arrows, in the legend's order: fill or dashes, what a box of it says there, what it means.
+# Kinds of boxes and arrows in the legend's order: fill or dashes, label in the legend, meaning.
 BOXES = {"minibatch": ("#f6ecd9", "g", "forward and backward"), "look": ("#e6dcf3", "v", "look-ahead"),
          "rule": ("#bfe0b0", "", "the worker's rule"), "server": ("#d9e8f6", "", "the ps applies"),
          "wait": ("#fff", "", "waits"), "other": ("#eee", "", "")}
@@ -32,7 +33,7 @@ def window(length):
 
 
 class Picture:
-    """Lanes, boxes on them and arrows between them; `text` is the SVG. What comes after the end is cut off."""
+    """Lanes, boxes on them and arrows between them; `text` is the SVG. Whatever comes after the end is cut off."""
 
     def __init__(self, title, lanes, says=None):
         self.title, self.lanes, self.says, self.parts, self.kinds = title, lanes, says or {}, [], set()
@@ -58,7 +59,7 @@ class Picture:
             self.parts.append(self.words(self.x((start + end) / 2), self.y(lane) + 4, text))
 
     def arrow(self, source, start, target, end, kind, text="", from_line=False, to_line=False):
-        """`from_line`, `to_line`: there is no box at that end, so it is at the lane's line."""
+        """`from_line`, `to_line`: that end has no box, so it is at the lane's line."""
         if start >= END:
             return
         self.kinds.add(kind)
@@ -113,7 +114,7 @@ class Picture:
 
 
 def train(picture, lane, now, names, rule="rule", look=False, move=False):
-    """A worker's window from `now` on; gives back when it ends. `move`: E is subtracted after the first minibatch."""
+    """Draws a worker's window from `now` on; returns its end. `move`: E is subtracted after the first minibatch."""
     for index, name in enumerate(names):
         if look:
             picture.box(lane, now, now + LOOK, "v", "look")
@@ -130,7 +131,8 @@ def train(picture, lane, now, names, rule="rule", look=False, move=False):
 
 
 def asynchronous(title, names, applies, pushes="", rule="rule", elastic=False, look=False):
-    """Every worker by itself: a window, a push, what the ps make of it, the answer. `applies` by staleness."""
+    """Draws independent workers: a window, a push, the update of the ps, the answer. `applies` has labels by
+    staleness."""
     picture = Picture(title, ["worker 0", "ps", "worker 1"])
     ready, ps_free, version, pulled = {}, 0.0, 0, {}
     for lane in ("worker 0", "worker 1"):
@@ -150,7 +152,7 @@ def asynchronous(title, names, applies, pushes="", rule="rule", elastic=False, l
 
 
 def synchronous(title, names, applies, pushes=("", ""), rule="rule"):
-    """Rounds: the ps wait for everybody's commit, apply the mean, and everybody goes on from the new values."""
+    """Draws rounds: the ps wait for every worker's commit, apply the mean, and all go on from the new values."""
     lanes = ("worker 0", "worker 1")
     picture, now = Picture(title, ["worker 0", "ps", "worker 1"]), SEND
     for lane in lanes:
@@ -212,8 +214,8 @@ def all_reduce():
 
 
 def alone(title, pushes, makes, pulls_first):
-    """Models that are trained without a word to each other. At the end the chief gets, through a queue on the ps, what
-    it `makes` one thing of."""
+    """Draws models that are trained without communication. At the end the chief gets all of them, through a queue on
+    the ps, and `makes` one result."""
     picture = Picture(title, ["worker 0", "ps", "worker 1"])
     names, begin, done = ["g", "g", "…", "g"], SEND if pulls_first else 0.0, {}
     for lane in ("worker 0", "worker 1"):
@@ -234,7 +236,7 @@ def alone(title, pushes, makes, pulls_first):
 
 
 def pictures():
-    """Of every example, by the name of its folder."""
+    """Returns every example's picture by the name of its folder."""
     three = window(3)
     return {
         "non_distributed": one_process(),

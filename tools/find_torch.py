@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints the folder that holds TorchConfig.cmake, or exits 1.
 
-Looked at in this order: Torch_DIR, LIBTORCH (an unpacked libtorch), the project's own virtual environment, `python3`."""
+Looks in this order: Torch_DIR, LIBTORCH (an unpacked libtorch), the project's own virtual environment, `python3`."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def from_interpreter(python):
-    """The torch package's folder as `python` sees it, without importing torch (which takes a second)."""
+    """Returns the torch package's folder as `python` sees it, without importing torch (which takes a second)."""
     code = "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
     try:
         done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, timeout=60)

@@ -29,8 +29,8 @@ try:
 except ModuleNotFoundError as missing:
     sys.exit(f"load_export.py: {missing}; it needs the packages torch and safetensors (pip install torch safetensors)")
 
-# What a step of the program does: from its inputs, variables (by role) and arguments to its output. Numbers in
-# signature.json are floating point; what torch wants whole is made whole here.
+# What a step of the program computes: from its inputs, variables (by role) and arguments to its output. Numbers in
+# signature.json are floating point; arguments that torch wants as whole numbers are converted here.
 OPERATIONS = {
     "identity": lambda x, v, a: x[0],
     "concat": lambda x, v, a: torch.cat(x, dim=int(a.get("dim", 1))),
@@ -63,8 +63,8 @@ OPERATIONS = {
 
 
 class Export(torch.nn.Module):
-    """An export: signature (signature.json), its variables as tensors by name, and, if it has a program, a function
-    from features to predictions."""
+    """An export: signature (signature.json), its variables as tensors by name and, if it has a program, a function from
+    features to predictions."""
 
     def __init__(self, signature, variables):
         super().__init__()
@@ -72,7 +72,7 @@ class Export(torch.nn.Module):
         self.variables = variables
 
     def forward(self, features):
-        """{name: tensor [batch, ...]} -> {name: tensor}, what the model function calls predictions."""
+        """Maps {name: tensor [batch, ...]} to {name: tensor}, the predictions of the model function."""
         if not self.signature["program"]:
             raise ValueError("this export has no program: build the module yourself and call load_into")
         known = dict(self._checked(features))
@@ -98,7 +98,7 @@ class Export(torch.nn.Module):
 
 
 def read(directory):
-    """(signature, {name: tensor}) of an export's folder."""
+    """Returns (signature, {name: tensor}) of an export's folder."""
     directory = pathlib.Path(directory)
     file = directory / "signature.json"
     if not file.exists():
@@ -123,7 +123,7 @@ def load(directory):
 
 
 def load_into(directory, module):
-    """The weights into a module whose parameters and buffers have the same names and shapes."""
+    """Loads the weights into a module whose parameters and buffers have the same names and shapes."""
     _, variables = read(directory)
     module.load_state_dict(variables)
     return module
@@ -153,7 +153,7 @@ def main():
             show(model.signature)
             return
         predictions = model(safetensors.torch.load_file(arguments.input))
-        # Each in memory of its own, which safetensors insists on: what `identity` gives is the tensor that it got.
+        # Each in its own memory, as safetensors insists: `identity` returns the very tensor that it got.
         safetensors.torch.save_file({name: tensor.contiguous().clone() for name, tensor in predictions.items()},
                                     arguments.output)
     except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:

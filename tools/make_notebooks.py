@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes a Jupyter notebook of each page of docs/tutorial, and of docs/from_tensorflow.md: make_notebooks.py [--check].
 
-Text and snippets become text, a command that the page runs becomes a cell that runs it, with the page's output. The
-notebooks are run in the project's folder and drive the programs of the release build. --check writes nothing, and exits 1
-if a notebook isn't what its page makes. Needs the packages of tools/requirements.txt, so it is run by .venv/bin/python."""
+Text and snippets become text; a command that the page runs becomes a cell that runs it, with the page's output. The
+notebooks run in the project's folder and use the programs of the release build. --check writes nothing, and exits 1 if
+a notebook isn't what its page makes. Needs the packages of tools/requirements.txt, so run it with .venv/bin/python."""
 
 import pathlib
 import re
@@ -31,7 +31,7 @@ def code_cell(source, text=""):
 
 
 def run_cells(run):
-    """The cell of a run, and the one at the end of the page that shows what its terminal said (or None)."""
+    """Returns the cell of a run, and the cell at the end of the page that shows its terminal's output (or None)."""
     if run.terminal:
         opened = (f"import subprocess\n{run.terminal} = subprocess.Popen({run.command!r}, shell=True, text=True,\n"
                   f"    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)")
@@ -42,7 +42,7 @@ def run_cells(run):
 
 
 def text_cell(text, folder):
-    """None or one; links to pages that have a notebook lead there."""
+    """Returns no cell or one; links to pages that have a notebook lead there."""
     def linked(match):
         has_notebook = (folder / f"{match[1]}.md").resolve() in run_pages.default_pages()
         return f"]({match[1]}.ipynb)" if has_notebook else match[0]
@@ -52,7 +52,7 @@ def text_cell(text, folder):
 
 
 def notebook(text, folder):
-    """The notebook of a page's text; `folder`: where the page lies."""
+    """Returns the notebook of a page's text; `folder` is the page's folder."""
     runs = page_blocks.runs(text)
     cells, closing, at = [], [], 0
     if runs:
@@ -68,7 +68,7 @@ def notebook(text, folder):
         "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
         "language_info": {"name": "python"}})
     for i, cell in enumerate(made.cells):
-        cell["id"] = f"cell-{i}"  # not drawn, so that the same page makes the same notebook
+        cell["id"] = f"cell-{i}"  # not random, so that the same page makes the same notebook
     nbformat.validate(made)
     return made
 
@@ -86,7 +86,7 @@ def main(arguments):
             continue
         if "--check" in arguments:
             wrong.append(f"{file.relative_to(run_pages.ROOT)} isn't what its page makes; "
-                         ".venv/bin/python tools/make_notebooks.py mends it")
+                         ".venv/bin/python tools/make_notebooks.py fixes it")
         else:
             file.write_text(made, encoding="utf-8")
     print("\n".join(wrong), end="\n" if wrong else "")

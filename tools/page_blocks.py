@@ -1,4 +1,4 @@
-"""The parts of a page of the documentation that tools act on: blocks of output that a command has printed, and what may
+"""The parts of a page of the documentation that tools use: blocks of output that a command has printed, and what may
 differ between two runs of it. Used by check_docs.py, run_pages.py and make_notebooks.py.
 
     <!-- run in: ps; exit: 2; only: loss|step; any order -->
@@ -23,11 +23,10 @@ RUN_MARK = re.compile(r"^<!-- run\b", re.MULTILINE)
 CONSOLE = re.compile(r"^```console$", re.MULTILINE)
 TOGETHER = re.compile(r"<!-- together with: (?P<pages>[^>]*?) -->")
 
-# What another run prints otherwise. Times of the log, sizes of checkpoints, rates, decimals, process ids, ports that
-# nobody asked for.
+# What differs between runs: times of the log, sizes of checkpoints, rates, decimals, process ids, automatic ports.
 VOLATILE = [
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "DATE"),
-    # A checkpoint's size, which `muster checkpoint ls` prints behind its date: its manifest has checksums in decimal.
+    # A checkpoint's size, which `muster checkpoint ls` prints after its date: its manifest has checksums in decimal.
     (re.compile(r"(?<=DATE) +\d+\b"), " BYTES"),
     (re.compile(r"\b\d\d:\d\d:\d\d\.\d+"), "TIME"),
     (re.compile(r"global_step/sec: \S+"), "global_step/sec: RATE"),
@@ -41,7 +40,7 @@ WHOLE_NUMBER = re.compile(r"\b\d+\b")
 
 @dataclasses.dataclass
 class Run:
-    """A command, and what the page says it prints."""
+    """A command and the output that the page shows."""
     command: str
     output: str
     terminal: str = ""
@@ -53,14 +52,14 @@ class Run:
     end: int = 0
 
     def shown(self, printed):
-        """What a page shows of what was printed."""
+        """Returns the part of `printed` that a page shows."""
         lines = [line.rstrip() for line in printed.splitlines()]
         if self.only:
             lines = [line for line in lines if re.search(self.only, line)]
         return "".join(line + "\n" for line in lines)
 
     def comparable(self, shown):
-        """The lines, without what may differ between two runs."""
+        """Returns the lines without what may differ between two runs."""
         lines = []
         for line in shown.splitlines():
             for expression, word in VOLATILE:
@@ -70,8 +69,8 @@ class Run:
 
 
 def command_and_output(body):
-    """Splits a block: `$ ` begins the command, which goes on behind a backslash at the end of a line and until a single
-    quote is closed. Raises ValueError."""
+    """Splits a block: `$ ` begins the command, which continues after a backslash at the end of a line and until a
+    single quote is closed. Raises ValueError."""
     lines = body.splitlines()
     if not lines or not lines[0].startswith("$ "):
         raise ValueError("a block under `<!-- run -->` begins with `$ ` and a command")
@@ -84,11 +83,11 @@ def command_and_output(body):
 
 
 def parse_words(words):
-    """The options of a run as the fields of Run. Raises ValueError."""
+    """Returns the options of a run as the fields of Run. Raises ValueError."""
     fields = {}
     for word in filter(None, (part.strip() for part in words.split(";"))):
         name, _, value = (part.strip() for part in word.partition(":"))
-        if name == "in" and value.isidentifier():  # a notebook's variable
+        if name == "in" and value.isidentifier():  # a variable in the notebook
             fields["terminal"] = value
         elif name == "exit" and value.isdigit():
             fields["exit_code"] = int(value)
@@ -104,7 +103,7 @@ def parse_words(words):
 
 
 def runs(text):
-    """The runs of a page, in order. Raises ValueError."""
+    """Returns the runs of a page in order. Raises ValueError."""
     found = []
     for match in RUN.finditer(text):
         command, output = command_and_output(match["body"])
@@ -115,13 +114,13 @@ def runs(text):
 
 
 def with_output(text, run, output):
-    """The page's text with another output of the run; positions of the runs behind it change."""
+    """Returns the page's text with new output of the run; positions of later runs change."""
     match = RUN.match(text, run.start)
     body = "$ " + run.command + "\n" + output
     return text[:run.start] + match["head"] + body + match["tail"] + text[match.end():]
 
 
 def together(text):
-    """The names of the pages that are run at the same time as this one."""
+    """Returns the names of the pages that run at the same time as this one."""
     match = TOGETHER.search(text)
     return [name.strip() for name in match["pages"].split(",")] if match else []

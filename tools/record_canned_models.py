@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Records what scikit-learn and TensorFlow say, for tests that hold the canned models and the metrics against it
-(tests/data/canned_models/*.json, whose README.md says what is in them).
+"""Records the results of scikit-learn and TensorFlow, with which tests compare the canned models and the metrics
+(tests/data/canned_models/*.json, described in its README.md).
 
-Not part of `./dev test`; run by hand when a case is added. It writes what the packages that are there can say:
+Not part of `./dev test`; run it by hand when a case is added. It records the results of those packages that are
+installed:
 
   python3 -m venv others && others/bin/pip install scikit-learn tensorflow-cpu
   others/bin/python tools/record_canned_models.py tests/data/canned_models
@@ -45,7 +46,7 @@ def logistic_regression():
 
 
 def metric_cases():
-    """Rows are handed to TensorFlow and to ours in batches, as a model would be evaluated."""
+    """TensorFlow and muster get the rows in batches, as a model would be evaluated."""
     generator = random.Random(3)
     rows, batch = 130, 50
 
@@ -115,7 +116,7 @@ def main():
         except ImportError as error:
             print(f"{name}: not recorded ({error})")
             continue
-        cases = ",\n".join(json.dumps(case) for case in recorded.pop("cases"))  # a line each
+        cases = ",\n".join(json.dumps(case) for case in recorded.pop("cases"))  # one line per case
         text = f'{json.dumps(recorded)[:-1]}, "cases": [\n{cases}\n]}}\n'
         (pathlib.Path(sys.argv[1]) / name).write_text(text, encoding="utf-8")
         print(f"{name}: recorded")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Records what the real TensorFlow does, for tests that hold ours against it (tests/data/tensorflow/*.json).
+"""Records what the real TensorFlow does, with which tests compare muster (tests/data/tensorflow/*.json).
 
-Not part of `./dev test`; run by hand when a case is added, once with each of two TensorFlows:
+Not part of `./dev test`; run it by hand when a case is added, once with each of two TensorFlows:
 
   python3 -m venv tf-current && tf-current/bin/pip install tensorflow-cpu
   tf-current/bin/python tools/record_tensorflow.py tests/data/tensorflow    # placement.json devices.json device_scopes.json
@@ -77,7 +77,7 @@ def models():
 
 
 def partitioner_of(text):
-    """Ours are written as on the command line of `muster place`."""
+    """Muster's partitioners are written as on the command line of `muster place`."""
     if text == "none":
         return None
     values = dict(part.split(":") for part in text.split(","))
@@ -126,7 +126,8 @@ def record_placement():
     cases = []
     for model, variables in models().items():
         for partition in PARTITIONS:
-            # A slice of one byte cuts a large table into as many pieces as it has rows; the small models show the rule.
+            # With slices of one byte a large table has as many pieces as rows; the small models are enough to show the
+            # rule.
             if partition.startswith(("max_bytes:1", "max_bytes:4096")) and model in ("embedding", "lenet", "mlp"):
                 if "max_shards" not in partition:
                     continue
@@ -231,7 +232,7 @@ def record_scopes():
 
 
 def task_configs():
-    """Pairs of a name and a TF_CONFIG text."""
+    """Yields pairs of a name and a TF_CONFIG text."""
     full = {"chief": ["c:1"], "ps": ["p0:1", "p1:1"], "worker": ["w0:1", "w1:1", "w2:1"]}
     legacy = {"master": ["m:1"], "ps": ["p0:1"], "worker": ["w0:1"]}
     with_evaluator = {**full, "evaluator": ["e:1"]}
@@ -319,7 +320,7 @@ def record_task_configs():
                 "is_chief": config.is_chief, "num_ps": config.num_ps_replicas, "num_workers": config.num_worker_replicas,
                 "global_id": config.global_id_in_cluster, "master": config.master, "model_dir": config.model_dir,
             }
-        except Exception as error:  # whatever it raises is what a user would have seen
+        except Exception as error:  # a user would have seen whatever it raises
             case["error"] = f"{type(error).__name__}: {error}"
         cases.append(case)
     del os.environ["TF_CONFIG"]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks of the release build: run_benchmarks.py [NAME...], all without a name; with one name alone, what
-follows it from the first word with a dash on are options of that benchmark. JSON lines on stdout, tables on stderr; a NAME
-is a program build/release/bin/bench_NAME, or bench/NAME/run.py, which is run only when it is named: it installs what it
-compares with, and takes its time. Exits 1 if one of them fails."""
+"""Runs the benchmarks of the release build: run_benchmarks.py [NAME...]; all without a name. With a single name,
+everything from the first word with a dash on is passed to that benchmark. JSON lines on stdout, tables on stderr. A
+NAME is a program build/release/bin/bench_NAME, or bench/NAME/run.py, which runs only when it is named: it installs what
+it compares with, and takes long. Exits 1 if a benchmark fails."""
 
 import pathlib
 import subprocess
@@ -12,14 +12,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def programs(root):
-    """{name: command} of what runs without being named, and of what doesn't."""
+    """Returns {name: command} of what runs without being named, and of what doesn't."""
     built = {p.name.removeprefix("bench_"): [p] for p in sorted((root / "build/release/bin").glob("bench_*"))}
     scripts = {p.parent.name: [sys.executable, p] for p in sorted((root / "bench").glob("*/run.py"))}
     return built, scripts
 
 
 def usage(root):
-    """What there is, whether it is built or not."""
+    """Returns the help text, with all benchmarks, whether they are built or not."""
     sources = sorted(p.stem.removeprefix("bench_") for p in (root / "bench").glob("bench_*.cc"))
     scripts = list(programs(root)[1])
     return (

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Executes the notebooks of the tutorial, as a reader does, and compares what their cells print with what they show:
-run_notebooks.py [NOTEBOOK...]. Those whose pages are run at the same time are executed at once, a kernel each. Ports and
-the folder are replaced as in run_pages.py. Exits 1 if a cell fails or prints something else. Needs the packages of
-tools/requirements.txt, so it is run by .venv/bin/python."""
+"""Executes the tutorial's notebooks, as a reader does, and compares what their cells print with what they show:
+run_notebooks.py [NOTEBOOK...]. Notebooks of pages that run at the same time are executed at the same time, one kernel
+each. Ports and the folder are replaced as in run_pages.py. Exits 1 if a cell fails or prints something else. Needs the
+packages of tools/requirements.txt, so run it with .venv/bin/python."""
 
 import concurrent.futures
 import pathlib
@@ -21,7 +21,7 @@ def printed(cell):
 
 
 def runs_by_cell(notebook, page_text):
-    """[(index of the cell, the page's run whose output it shows)]"""
+    """Returns [(index of the cell, the page's run whose output it shows)]."""
     runs = page_blocks.runs(page_text)
     in_order = [run for run in runs if not run.terminal] + [run for run in runs if run.terminal]
     cells = [i for i, cell in enumerate(notebook.cells)
@@ -31,7 +31,7 @@ def runs_by_cell(notebook, page_text):
 
 
 def execute(page, scene):
-    """What is wrong."""
+    """Returns what is wrong."""
     file = page.with_suffix(".ipynb")
     name = file.relative_to(run_pages.ROOT)
     notebook = nbformat.read(file, as_version=4)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the commands that pages of the documentation show, and compares what they print with what the pages say:
-run_pages.py [--write] [PAGE...]; without a PAGE all of docs/tutorial and docs/from_tensorflow.md.
+"""Runs the commands that pages of the documentation show, and compares what they print with the pages: run_pages.py
+[--write] [PAGE...]; without a PAGE, all of docs/tutorial and docs/from_tensorflow.md.
 
-page_blocks.py says which blocks are meant and what may differ. --write puts into the pages what was printed. The programs
-of the release build must be there. Ports that a page writes (127.0.0.1:2222) are replaced by free ones while it runs,
-and so is the folder /tmp/tutorial by an empty one. Exits 1 if something differs."""
+page_blocks.py says which blocks are run and what may differ. --write puts the new output into the pages. Needs the
+programs of the release build. While a page runs, its ports (127.0.0.1:2222) are replaced by free ones and the folder
+/tmp/tutorial by an empty one. Exits 1 if something differs."""
 
 import concurrent.futures
 import difflib
@@ -29,7 +29,7 @@ TIMEOUT = 120
 
 
 class Scene:
-    """Where the pages of a group run: free ports and a folder in place of those that are written there."""
+    """Where the pages of a group run: free ports and a folder that replace those written in the pages."""
 
     def __init__(self, texts):
         written = sorted({int(port) for text in texts for _, port in ADDRESS.findall(text)})
@@ -50,7 +50,7 @@ class Scene:
 
 
 def free_ports(count):
-    """Different ports of the loopback that nobody has right now, below those that connections are given."""
+    """Returns different free ports of the loopback, below those that the kernel gives to connections."""
     held, ports = [], []
     for port in range(20000 + os.getpid() % 10000, 32000):
         if len(ports) == count:
@@ -69,7 +69,7 @@ def free_ports(count):
 
 
 def environment():
-    """As in a terminal where nobody has set anything of ours."""
+    """Returns the environment of a terminal in which none of muster's variables is set."""
     return {name: value for name, value in os.environ.items() if name != "TF_CONFIG" and not name.startswith("MUSTER_")}
 
 
@@ -79,7 +79,7 @@ def start(command):
 
 
 def finish(process):
-    """What it printed and its exit code; what is left of it is ended."""
+    """Returns its output and exit code, and ends whatever is left of it."""
     try:
         printed = process.communicate(timeout=TIMEOUT)[0]
     except subprocess.TimeoutExpired:
@@ -91,7 +91,7 @@ def finish(process):
 
 
 def run_page(text, scene):
-    """[(run, what is to be shown, exit code)] in the order of the page."""
+    """Returns [(run, output to show, exit code)] in the order of the page."""
     runs = page_blocks.runs(text)
     results, background = {}, []
     try:
@@ -121,7 +121,7 @@ def differences(page, results):
 
 
 def rewritten(text, results):
-    """The page with what was printed, where that differs in more than may differ."""
+    """Returns the page with the new output wherever that differs in more than it may."""
     for run, shown, _ in reversed(results):
         if run.comparable(run.output) != run.comparable(shown):
             text = page_blocks.with_output(text, run, shown)
@@ -129,7 +129,7 @@ def rewritten(text, results):
 
 
 def groups(pages):
-    """Lists of pages that are run at the same time."""
+    """Returns lists of pages that run at the same time."""
     texts = {page: page.read_text(encoding="utf-8") for page in pages}
     members = {page: [page.parent / name for name in page_blocks.together(text)] for page, text in texts.items()}
     led = {other for others in members.values() for other in others}
@@ -141,7 +141,7 @@ def default_pages(root=ROOT):
 
 
 def run_group(pages):
-    """{page: (text, results)}"""
+    """Returns {page: (text, results)}."""
     texts = {page: page.read_text(encoding="utf-8") for page in pages}
     scene = Scene(texts.values())
     try:

@@ -1,4 +1,4 @@
-"""Which files the project consists of, and the words of C++ in them: shared by the checks."""
+"""Lists the files of the project and finds words in C++; shared by the checks."""
 
 import hashlib
 import pathlib
@@ -8,7 +8,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GENERATED = {"build", ".venv", ".git", "__pycache__"}
 CODE_FOLDERS = ("muster", "apps", "bench", "examples", "tests")
-# What due_files() takes: everything younger than this, and of the rest one file in DUE_SHARE.
+# What due_files() returns: everything younger than this, and one in DUE_SHARE of the other files.
 RECENT_SECONDS = 4 * 3600
 DUE_SHARE = 16
 
@@ -19,9 +19,9 @@ def git(root, *arguments):
 
 
 def all_files(root=ROOT):
-    """Everything committed or about to be, as paths below `root`."""
+    """Returns everything that is committed or about to be, as paths below `root`."""
     listed = git(root, "ls-files", "--cached", "--others", "--exclude-standard")
-    if not listed:  # an unpacked archive
+    if not listed:  # an unpacked archive without git
         listed = [p.relative_to(root) for p in root.rglob("*") if not GENERATED & set(p.relative_to(root).parts)]
     found = sorted({pathlib.Path(name) for name in listed if (root / name).is_file()})
     if not found:
@@ -30,12 +30,12 @@ def all_files(root=ROOT):
 
 
 def code_files(root=ROOT):
-    """The C++ of the project. tests/install is another project's on purpose."""
+    """Returns the C++ files of the project. tests/install stands for another project and is left out."""
     return [p for p in all_files(root) if p.suffix in (".h", ".cc") and p.parts[0] in CODE_FOLDERS]
 
 
 def changed_files(root=ROOT):
-    """What differs from where this branch left the main line, and what isn't committed yet."""
+    """Returns what differs from the point where this branch left the main line, and what isn't committed yet."""
     main_line = next((b for b in ("origin/main", "origin/master", "main", "master")
                       if git(root, "rev-parse", "--verify", "--quiet", b)), "HEAD")
     base = (git(root, "merge-base", "HEAD", main_line) or ["HEAD"])[0]
@@ -44,8 +44,9 @@ def changed_files(root=ROOT):
 
 
 def due_files(root=ROOT):
-    """What a whole test run looks at, where looking at all files takes too long: what the commits of the last hours
-    before HEAD have changed, what isn't committed, and of the others a share that is another one for each commit."""
+    """Returns what a whole test run looks at if looking at all files takes too long: what the commits of the last hours
+    before HEAD have changed, what isn't committed, and a share of the other files that differs from commit to
+    commit."""
     head, when = (git(root, "show", "-s", "--format=%H %ct", "HEAD") or ["none 0"])[0].split()
     before = git(root, "rev-list", "-1", f"--before={int(when) - RECENT_SECONDS}", "HEAD")
     changed = git(root, "diff", "--name-only", *before) + git(root, "ls-files", "--others", "--exclude-standard")
@@ -57,7 +58,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILIN
 
 
 def includes(text):
-    """(line number, name) of each #include."""
+    """Returns (line number, name) of each #include."""
     return [(text.count("\n", 0, match.start()) + 1, match.group(1)) for match in INCLUDE.finditer(without_comments(text))]
 
 
@@ -67,7 +68,7 @@ TOKENS = re.compile(
 
 
 def without_comments(text, keep_strings=True):
-    """The text with comments (and, if asked, what is in quotes) blanked out; lines keep their numbers."""
+    """Returns the text with comments (and, if asked, the content of quotes) blanked out; lines keep their numbers."""
 
     def blank(match):
         token = match.group()

@@ -1,7 +1,7 @@
-"""Runs one test program with a time limit and says what became of each of its cases.
+"""Runs one test program with a time limit and reports the outcome of each of its cases.
 
-A GoogleTest program reports through its XML file; where there is none (it crashed, it hung) its last words count: the
-case it was in is the one that failed. Any other program is one case: its exit status (77: skipped)."""
+A GoogleTest program reports through its XML file. Without one (it crashed or hung) its last output counts: the case it
+was in has failed. Any other program is one case, with its exit status (77: skipped)."""
 
 import dataclasses
 import os
@@ -21,7 +21,7 @@ OUTPUT_KEPT = 4000
 class Case:
     name: str
     outcome: str  # "passed", "failed" or "skipped"
-    detail: str = ""  # why skipped; the last output of a failed one
+    detail: str = ""  # why it was skipped, or the last output of a failed one
 
 
 @dataclasses.dataclass
@@ -31,7 +31,7 @@ class Program:
     folder: str = "."
     timeout: float = 300
     is_gtest: bool = True
-    alone: bool = False  # starts processes of its own, looks at the machine: nothing else runs beside it
+    alone: bool = False  # starts its own processes or looks at the machine: nothing else runs at the same time
     environment: dict = dataclasses.field(default_factory=dict)
 
 
@@ -54,7 +54,8 @@ def run(program, gtest_filter=None):
 
 
 def run_limited(command, program):
-    """Exit status (None: ran out of time) and output. What the program started and left behind ends with it."""
+    """Returns the exit status (None: ran out of time) and the output. Ends whatever the program has started and left
+    behind."""
     environment = dict(os.environ, **program.environment)
     with tempfile.TemporaryFile() as output:
         try:
@@ -73,7 +74,7 @@ def run_limited(command, program):
 
 
 def end_group(process):
-    """Ends a process that leads a group, and what it has started and left behind in it."""
+    """Ends a process that leads a group, and what it has started and left behind in the group."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -102,7 +103,7 @@ def cases_of_gtest(program, status, output, report, gtest_filter):
     except (OSError, ElementTree.ParseError):
         return cases_of_output(program, status, output)
     if status != 0 and not any(c.outcome == "failed" for c in cases):
-        # Every case passed and yet: a sanitizer's report at the end, a crash in a destructor.
+        # Every case has passed, but the program failed: a sanitizer's report at the end, or a crash in a destructor.
         cases.append(Case(f"{program.name} (at exit)", "failed", f"{output[-OUTPUT_KEPT:]}\n{ending(program, status)}"))
     if not cases and not gtest_filter:
         cases.append(Case(f"{program.name} (as a whole)", "failed", "there is no test case in this program"))
@@ -125,7 +126,7 @@ def cases_of_report(program, root):
 
 
 def cases_of_output(program, status, output):
-    """For a program that ended before it could write its report."""
+    """Returns the cases of a program that ended before it could write its report."""
     cases = []
     words = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
     started = None

@@ -1,4 +1,4 @@
-// The work `push_pull` of `bench peers`: nothing is computed, so that only the way to the parameter server and back is
+// The work `push_pull` of `bench peers`: computes nothing, so that only the way to the parameter server and back is
 // measured, with the plain addition there. One variable of 100 MB, whose gradient is 1 everywhere. Not thread-safe.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace muster::bench {
 
 inline constexpr int64_t kBufferElements = 25'000'000;
-// A power of two: every value on the way is exact.
+// A power of two, so that every intermediate value is exact.
 inline constexpr double kBufferLearningRate = 1.0 / 1024;
 
 class BufferSource final : public GradientSource {

@@ -1,4 +1,4 @@
-"""Who takes part in `bench peers`: this project's ways to train, and each peer with the processes that it consists of."""
+"""The contestants of `bench peers`: this project's ways to train, and each peer with its processes."""
 
 import dataclasses
 import json
@@ -12,7 +12,7 @@ ALONE, ASYNCHRONOUS, SYNCHRONOUS = "alone", "asynchronous", "synchronous"
 MODELS = ("mlp100", "mlp2048", "conv", "embedding")
 PUSH_PULL = "push_pull"  # 100 MB to the parameter server and back, nothing computed; by one worker
 PUSH_PULL_BYTES = 100_000_000
-REFERENCE = "reference"  # isn't measured: its losses are what the others' are held against
+REFERENCE = "reference"  # not measured: the others' losses are compared with its
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Run:
     folder: pathlib.Path
     data: pathlib.Path
     seconds: float = 2
-    steps: int = 0  # > 0: so many, and the loss of each
+    steps: int = 0  # > 0: this many, with the loss of each
     threads: int = 1
 
     def words(self, task=0):
@@ -36,16 +36,16 @@ class Run:
 class Contestant:
     name: str
     kind: str
-    tasks: object  # of a Run: the list of processes
+    tasks: object  # called with a Run, returns the list of processes
     ours: bool = False
-    packages: tuple = ()  # what must be installed, by the names that Python imports
+    packages: tuple = ()  # what must be installed, by Python's import names
     workers: tuple = (1, 2)
     moves_buffer: bool = False  # takes part in push_pull
     trains_tables: bool = True  # takes part in embedding
     results: object = lambda run: run.workers  # how many of its processes leave one
     uses_mkl: bool = False
-    unavailable: str = ""  # why it can't be had on any machine by installing packages
-    preload: str = ""  # a library that its processes get by LD_PRELOAD
+    unavailable: str = ""  # why installing packages can't provide it on any machine
+    preload: str = ""  # a library loaded into its processes by LD_PRELOAD
 
     def does(self, model, workers):
         if model == PUSH_PULL:
@@ -61,7 +61,7 @@ class Contestant:
 
 
 def ours(program, command, ways):
-    """The ways that `peers_muster --ways` lists. Tables of rows are trained asynchronously only."""
+    """Returns the ways that `peers_muster --ways` lists. Tables of rows are only trained asynchronously."""
     return [Contestant(way["name"], way["kind"], our_tasks(program, command, way), ours=True, uses_mkl=True,
                        workers=(2,) if way["kind"] == SYNCHRONOUS else (1, 2),
                        moves_buffer=way["kind"] == ASYNCHRONOUS, trains_tables=way["kind"] != SYNCHRONOUS,
@@ -90,12 +90,12 @@ def our_tasks(program, command, way):
     return tasks
 
 
-# Gloo and RPC look for the interface of the host's name otherwise, which may have none.
+# Otherwise Gloo and RPC look for the interface with the host's address, which may not exist.
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "TP_SOCKET_IFNAME": "lo"}
 
 
 def thread_limits(run):
-    """What libraries below a framework take their number of threads from."""
+    """Returns the variables from which libraries below a framework take their number of threads."""
     return {"OMP_NUM_THREADS": str(run.threads), "MKL_NUM_THREADS": str(run.threads)} if run.threads else {}
 
 
@@ -117,7 +117,7 @@ def peers(python):
             where = addresses(1 + run.workers)
             more = ["--synchronous"] if synchronous else []
             ps = program(run, "tensorflow_ps", 0, "ps", where, more, awaited=False)
-            # Of SyncReplicas, worker 0 measures; who is left in a round alone never comes out of it.
+            # With SyncReplicas, worker 0 measures; a worker left alone in a round never finishes it.
             return [ps] + [program(run, "tensorflow_ps", i, "worker", where, more,
                                    awaited=i == 0 or not synchronous or run.steps > 0) for i in range(run.workers)]
         return tasks
@@ -147,7 +147,8 @@ def peers(python):
     return [
         Contestant("tensorflow_single", ALONE, single("tensorflow_single"), workers=(1,), **tensorflow),
         Contestant("tensorflow_ps", ASYNCHRONOUS, tensorflow_ps(False), moves_buffer=True, **tensorflow),
-        # Its accumulators divide the gradient of a row by the workers that had the row, not by all: other mathematics.
+        # Its accumulators divide the gradient of a row by the workers that had the row, not by all: a different
+        # computation.
         Contestant("tensorflow_ps_sync", SYNCHRONOUS, tensorflow_ps(True), workers=(2,), trains_tables=False, **tensorflow,
                    results=lambda run: run.workers if run.steps else 1),
         Contestant("tensorflow2_ps", ASYNCHRONOUS, tensorflow2_ps(1), **tensorflow, **measures_all),

@@ -52,7 +52,7 @@ std::unique_ptr<TensorFileReader> OpenFile(const std::string& path) {
   return *std::move(file);
 }
 
-// The table as the parameter servers make it.
+// Returns the same table as the parameter servers make.
 torch::Tensor InitialTable() {
   torch::Tensor table = torch::empty({kTableRows, kTableWidth});
   const VariableSpec variable = {.name = "table.weight",
@@ -114,7 +114,7 @@ void WritePeerData(const std::string& folder, const std::string& model) {
       WriteImages(path, worker);
     }
   }
-  // Such that 200 steps show in the loss; each of the embedding's rows has a small share in it.
+  // Large enough that 200 steps show in the loss; each of the embedding's rows has a small share in it.
   const std::map<std::string, double> learning_rates = {{"conv", 0.02}, {"embedding", 1}};
   const auto found = learning_rates.find(model);
   WriteWork(folder, model, found == learning_rates.end() ? kMlpLearningRate : found->second);

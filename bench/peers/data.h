@@ -12,14 +12,14 @@
 
 namespace muster::bench {
 
-// Workers that there are minibatches for.
+// Number of workers that have minibatches.
 inline constexpr int kPeerWorkers = 2;
 
-// Writes the files of a model: always the same bytes.
+// Writes the files of a model, always with the same bytes.
 void WritePeerData(const std::string& folder, const std::string& model);
 
-// Sets the module's parameters to the first values of the file. A table of rows that parameter servers hold isn't
-// among them: they make the same values themselves.
+// Sets the module's parameters to the initial values in the file. A table of rows on parameter servers isn't among
+// them: these make the same values themselves.
 void LoadInitialValues(torch::nn::Module& module, const std::string& folder, const std::string& model);
 
 double LearningRateOf(const std::string& folder, const std::string& model);

@@ -1,4 +1,4 @@
-"""What all frameworks read, so that they train the same; data.h says what is in the files."""
+"""Reads the files that all frameworks share, so that they train the same; data.h describes the files."""
 
 import json
 
@@ -10,11 +10,11 @@ def learning_rate(args):
 
 
 def initial_values(args):
-    """{name: array}, shaped as torch has them."""
+    """Returns {name: array}, shaped as in torch."""
     return load_file(args.data / f"{args.model}.initial.safetensors")
 
 
 def batches(args, worker):
-    """inputs [ring, batch, …], labels [ring, batch] of a worker, to be taken in turns."""
+    """Returns inputs [ring, batch, …] and labels [ring, batch] of a worker, to be used in turns."""
     tensors = load_file(args.data / f"{args.model}.batches.{worker}.safetensors")
     return tensors["inputs"], tensors["labels"]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The virtual environment of the peers that muster is compared with: build/peers, used by nothing else.
 
-environment.py PACKAGE...  sees to them and prints the path of the environment's python; exits 1 and says what can't be
-installed. Another package index is named to pip by PIP_INDEX_URL or PIP_EXTRA_INDEX_URL, as for ./dev setup."""
+environment.py PACKAGE... installs the packages and prints the path of the environment's python, or exits 1 and says
+what can't be installed. PIP_INDEX_URL or PIP_EXTRA_INDEX_URL name another package index, as for ./dev setup."""
 
 import pathlib
 import re
@@ -16,11 +16,11 @@ PYTHON = FOLDER / "bin/python"
 
 
 def torch_requirement():
-    """The version that the project itself is built on."""
+    """Returns the version that the project itself is built on."""
     return re.search(r"^TORCH_REQUIREMENT='(.*)'$", (ROOT / "tools/setup.sh").read_text(), re.MULTILINE).group(1)
 
 
-# What is imported: what pip is asked for.
+# Import name: what pip is asked for.
 REQUIREMENTS = {
     "tensorflow": "tensorflow-cpu==2.21.0",
     "torch": torch_requirement(),
@@ -34,7 +34,7 @@ def works(package):
 
 
 def install(package):
-    """"" if the package can be imported now, otherwise why not."""
+    """Returns "" if the package can be imported now, otherwise the reason."""
     if works(package):
         return ""
     print(f"installing {REQUIREMENTS[package]} into {FOLDER.relative_to(ROOT)} (gigabytes, minutes)", file=sys.stderr, flush=True)

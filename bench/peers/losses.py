@@ -1,17 +1,19 @@
-"""Whether all train the same: the losses of each contestant's first steps, held against those of one plain process."""
+"""Checks that all contestants train the same: compares the losses of their first steps with those of one plain
+process."""
 
 import dataclasses
 import statistics
 
 from contestants import ALONE, ASYNCHRONOUS, SYNCHRONOUS
 
-# One worker, and synchronous ones: the same curve but for the order in which float32 sums are taken, which is another in
-# every library. Relative, at every step.
+# For one worker, and for synchronous ones: the same curve except for the order of float32 sums, which differs in every
+# library. Relative, at every step.
 TOLERANCE = 1e-4
-# Several asynchronous workers: the mean of the last losses, relative to what one process has after as many updates, the
-# minibatches in turn. Staleness and the processes' speeds decide; a lost or doubled update a step would show.
+# For several asynchronous workers: the mean of the last losses, relative to that of one process after as many updates,
+# with the minibatches in turn. It depends on staleness and the processes' speeds; a lost or doubled update per step
+# would show.
 BAND = 0.1
-LAST = 16  # losses of each worker that the mean is over
+LAST = 16  # losses of each worker in the mean
 
 
 @dataclasses.dataclass
@@ -21,14 +23,14 @@ class Verdict:
 
 
 def curves(results, workers):
-    """The losses of each worker; a result that has all workers' has them side by side."""
+    """Returns the losses of each worker; a single result with all workers' losses has them side by side."""
     if len(results) == workers:
         return [result["losses"] for result in results]
     return [results[0]["losses"][worker::workers] for worker in range(workers)]
 
 
 def reference_of(contestant, workers):
-    """The name of our process that computes what this one should."""
+    """Returns the name of the muster process that computes what this contestant should."""
     return "in_step" if contestant.kind == SYNCHRONOUS else "in_turn"
 
 
@@ -48,7 +50,7 @@ def within_band(found, expected):
 
 
 def compare(contestant, workers, results, expected):
-    """`expected`: the reference's result for as many workers and steps."""
+    """`expected` is the reference's result for as many workers and steps."""
     found, right = curves(results, workers), curves([expected], workers)
     if contestant.kind == ASYNCHRONOUS and workers > 1:
         return within_band(found, right)
@@ -56,5 +58,5 @@ def compare(contestant, workers, results, expected):
 
 
 def is_checked(contestant, workers):
-    """Several processes that have nothing to do with each other aren't."""
+    """False for several independent processes."""
     return contestant.kind != ALONE or workers == 1

@@ -1,4 +1,4 @@
-"""How a worker of `bench peers` measures itself: the same as meter.h, which says what files a run's folder gets."""
+"""How a worker of `bench peers` measures itself: as in meter.h, which describes the files in a run's folder."""
 
 import argparse
 import json
@@ -8,11 +8,11 @@ import time
 
 WARM_UP_STEPS = 20
 MEETING_SECONDS = 120
-STEPS_BETWEEN_MEETINGS = 10  # where losses are compared
+STEPS_BETWEEN_MEETINGS = 10  # when losses are compared
 
 
 def arguments(description, roles=()):
-    """The command line that all programs of the comparison share."""
+    """Parses the command line that all programs of the comparison share."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--model", required=True, help="mlp100, mlp2048, conv, embedding")
     parser.add_argument("--data", type=pathlib.Path, required=True, help="what `peers_muster --write` has written")
@@ -38,7 +38,7 @@ def await_file(path):
 
 
 def write_whole(path, text):
-    """Whole or not at all: others wait for the name."""
+    """Writes the file atomically: other processes wait for the name."""
     part = path.with_name(path.name + ".part")
     part.write_text(text)
     os.rename(part, path)
@@ -46,7 +46,8 @@ def write_whole(path, text):
 
 class Meter:
     def __init__(self, args, in_step=False):
-        """in_step: no worker can take a step without the others, so all take as many, agreed on after the warm-up."""
+        """in_step: no worker can take a step without the others, so all take the same number, agreed on after the
+        warm-up."""
         self.args, self.in_step = args, in_step
 
     def meet(self, name):
@@ -55,7 +56,7 @@ class Meter:
             await_file(self.args.folder / f"{name}.{worker}")
 
     def agree_on_steps(self, seconds_a_step):
-        """Worker 0 says how many steps fill the time."""
+        """Worker 0 decides how many steps fill the time."""
         path = self.args.folder / "steps"
         if self.args.task == 0:
             write_whole(path, str(max(5, int(self.args.seconds / seconds_a_step))))
@@ -66,7 +67,7 @@ class Meter:
         write_whole(self.args.folder / f"result.{self.args.task}.json", json.dumps(result) + "\n")
 
     def run(self, step):
-        """step(want_loss) takes one step on this worker's next minibatch; the loss only where it is wanted."""
+        """step(want_loss) takes one step on this worker's next minibatch and returns the loss only if it is wanted."""
         self.meet("started")
         if self.args.steps:
             self.leave({"losses": self.losses(step)})

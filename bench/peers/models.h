@@ -1,6 +1,6 @@
-// The models that `bench peers` trains with every framework, ours. Parameters are named as in the files that all of
-// them read (data.h): a perceptron's are hidden0, …, output; the convolutional network's conv0, conv1, output; the
-// bag of embeddings' table, output.
+// Our versions of the models that `bench peers` trains with every framework. Parameters are named as in the files that
+// all of them read (data.h): a perceptron's are hidden0, …, output; the convolutional network's conv0, conv1, output;
+// the bag of embeddings' table, output.
 #pragma once
 
 #include <torch/torch.h>
@@ -18,11 +18,11 @@ namespace muster::bench {
 inline constexpr int64_t kTableRows = 1'000'000;
 inline constexpr int64_t kTableWidth = 64;
 
-// What the table begins with, on a parameter server and in the file alike.
+// The table's initial values, the same on a parameter server and in the file.
 inline RowInitializer TableInitializer() { return RowInitializer::Uniform(-0.1, 0.1, 7); }
 
 struct PeerBatch {
-  torch::Tensor inputs;  // float32 [batch, 784]; of the embedding model int64 [batch, 32]
+  torch::Tensor inputs;  // float32 [batch, 784]; int64 [batch, 32] for the embedding model
   torch::Tensor labels;  // int64 [batch], 0 to 9
 };
 
@@ -56,7 +56,7 @@ class PeerConvolutionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(PeerConvolution);
 
-// The sum of an example's rows, and a linear layer. The rows are the parameter servers'.
+// The sum of an example's rows, and a linear layer. The rows are on the parameter servers.
 class PeerEmbeddingImpl : public torch::nn::Module {
  public:
   PeerEmbeddingImpl() {
@@ -72,7 +72,7 @@ class PeerEmbeddingImpl : public torch::nn::Module {
 };
 TORCH_MODULE(PeerEmbedding);
 
-// The same with the table in this process, for the loop of one process: sparse gradients, as torch has them.
+// The same with the table in this process, for the single-process loop: sparse gradients, as in torch.
 class PeerLocalEmbeddingImpl : public torch::nn::Module {
  public:
   PeerLocalEmbeddingImpl() {
@@ -94,7 +94,7 @@ PeerModel AsPeerModel(const Module& module) {
   return {module.ptr(), [held = module](const torch::Tensor& inputs) mutable { return held->forward(inputs); }};
 }
 
-// model: mlp100, mlp2048, conv, embedding. `local`: no other process holds a part of it.
+// `model` is mlp100, mlp2048, conv or embedding. `local`: no other process holds a part of it.
 inline PeerModel MakePeerModel(const std::string& model, bool local) {
   if (model == "conv") return AsPeerModel(PeerConvolution());
   if (model != "embedding") return AsPeerModel(Mlp(MlpWork{.model = model}));

@@ -22,13 +22,13 @@
 namespace muster::bench {
 namespace {
 
-// A way to train, as the table of `bench peers` names it.
+// A way to train, by its name in the table of `bench peers`.
 struct Way {
   std::string name;
   std::string kind;  // "alone", "asynchronous", "synchronous"; "reference": only its losses count
   ApplyChoice apply = ApplyChoice::kAuto;
   TransportChoice transport = TransportChoice::kAuto;  // on one host: shared memory
-  bool ps = true;                                      // it needs one
+  bool ps = true;                                      // it needs a ps
 };
 
 const std::vector<Way>& Ways() {
@@ -78,7 +78,7 @@ class Alone {
   std::vector<torch::Tensor> parameters_;
 };
 
-// The fastest plain loop of one libtorch process.
+// Runs the fastest plain loop of one libtorch process.
 void WorkAlone(const Options& options) {
   Alone alone(options);
   PeerBatches batches(options.data, options.model, options.meter.task);
@@ -89,8 +89,8 @@ void WorkAlone(const Options& options) {
   });
 }
 
-// What the losses of several workers are held against, computed by one process: their minibatches in turn, an update
-// each; or `in_step`, an update from the mean of one minibatch of each. The losses of a step stand side by side.
+// Computes the reference for the losses of several workers in one process: their minibatches in turn, one update each;
+// or, if `in_step`, an update from the mean of one minibatch of each. The losses of a step are listed together.
 void WorkAsReference(const Options& options, bool in_step) {
   Alone alone(options);
   std::vector<PeerBatches> rings;
@@ -140,7 +140,7 @@ void WorkInCluster(const TaskConfig& task, const Way& way, const Options& option
   });
 }
 
-// `push_pull`: without torch, whose autograd would have to make the gradients.
+// Runs `push_pull` without torch, whose autograd would have to make the gradients.
 void MoveBuffer(const TaskConfig& task, const Way& way, const Options& options) {
   auto node = Node::Create(task, {.apply = way.apply, .transport = way.transport});
   ThrowIfError(node.status());
@@ -160,7 +160,7 @@ void MoveBuffer(const TaskConfig& task, const Way& way, const Options& options) 
   ThrowIfError(session.Close());
 }
 
-// What the buffer's first element must be after each step.
+// Computes what the buffer's first element must be after each step.
 void CountAsReference(const Options& options) {
   std::vector<double> values;
   for (int64_t step = 1; step <= options.meter.steps; ++step)
@@ -210,12 +210,12 @@ int main(int argc, char** argv) {
   app.add_flag("--write", write, "writes initial values and minibatches");
   app.add_option("--way", options.way);
   app.add_option("--data", options.data);
-  app.add_option("--model", options.model, "mlp100, mlp2048, conv, embedding, push_pull");
-  app.add_option("--folder", options.meter.folder, "of this run alone");
+  app.add_option("--model", options.model, "mlp100, mlp2048, conv, embedding or push_pull");
+  app.add_option("--folder", options.meter.folder, "folder of this run only");
   app.add_option("--task", options.meter.task);
   app.add_option("--workers", options.meter.workers);
   app.add_option("--seconds", options.meter.seconds);
-  app.add_option("--steps", options.meter.steps, "so many, with the loss of each");
+  app.add_option("--steps", options.meter.steps, "number of steps, with the loss of each");
   CLI11_PARSE(app, argc, argv);
   if (ways) return muster::bench::PrintWays();
   if (write) return muster::bench::WritePeerData(options.data, options.model), 0;

@@ -1,4 +1,4 @@
-"""The processes of one measurement: started together, waited for with a limit, and all ended whatever happens."""
+"""The processes of one measurement: started together, awaited with a time limit, and all ended whatever happens."""
 
 import ctypes
 import dataclasses
@@ -11,7 +11,7 @@ import subprocess
 import time
 
 PR_SET_PDEATHSIG = 1
-# How long the others of a run may go on when one of it has failed: they can't succeed, but may say why.
+# How long the other processes of a run may go on after one has failed: they can't succeed, but may say why.
 GRACE_SECONDS = 3
 LIBC = ctypes.CDLL(None)
 
@@ -21,17 +21,17 @@ class Task:
     name: str  # "worker 0"
     command: list
     environment: dict = dataclasses.field(default_factory=dict)
-    awaited: bool = True  # it ends by itself; others are ended when these are done
+    awaited: bool = True  # it ends without help; others are ended when all awaited ones have ended
 
 
 @dataclasses.dataclass
 class Outcome:
-    results: list  # what the workers left, in their order
-    problem: str = ""  # why there are none
+    results: list  # what the workers left, in order
+    problem: str = ""  # why there are no results
 
 
 def free_ports(number):
-    """Ports of the loopback that were free a moment ago, all different."""
+    """Returns different ports of the loopback that were free a moment ago."""
     sockets = [socket.socket() for _ in range(number)]
     try:
         for one in sockets:
@@ -49,7 +49,7 @@ def _die_with_parent():
 def _start(task, log):
     environment = dict(os.environ, **task.environment)
     with open(log, "wb") as out:
-        # A session of its own: what the program itself starts is ended with it.
+        # In its own session, so that whatever the program itself starts ends with it.
         return subprocess.Popen([str(word) for word in task.command], env=environment, stdin=subprocess.DEVNULL, stdout=out,
                                 stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_die_with_parent)
 
@@ -68,7 +68,8 @@ def _last_words(log, lines=4):
 
 
 def _await_all(tasks, processes, limit):
-    """"" when all that are awaited have ended well, otherwise the name of who hasn't and what is wrong."""
+    """Returns "" when all awaited processes have ended well, otherwise the name of the first that hasn't and what is
+    wrong."""
     awaited = [(task, process) for task, process in zip(tasks, processes) if task.awaited]
     deadline, failed = time.monotonic() + limit, None
     while True:

@@ -1,4 +1,4 @@
-"""What `bench peers` says: medians, how much faster this project is than each peer, and the goals."""
+"""The report of `bench peers`: medians, how much faster this project is than each peer, and the goals."""
 
 import dataclasses
 import statistics
@@ -13,7 +13,7 @@ class Goal:
     model: str
     workers: int
     factor: float
-    switch: bool = False  # both with the AMD switch; otherwise the peer as it is shipped
+    switch: bool = False  # both with the AMD switch; otherwise the peer as shipped
 
 
 # The issue's table. Factors against plain peers were set on an AMD processor, where the switch alone is nearly two.
@@ -41,7 +41,7 @@ class Line:
     contestant: object
     model: str
     workers: int
-    switch: bool = False  # of a peer: the AMD switch by LD_PRELOAD
+    switch: bool = False  # for a peer: with the AMD switch by LD_PRELOAD
     rates: list = dataclasses.field(default_factory=list)
     problem: str = ""
 
@@ -55,18 +55,18 @@ class Line:
 
 
 def rate_of(results):
-    """Minibatches a second of all workers together."""
+    """Returns the minibatches per second of all workers together."""
     return sum(result["steps"] / result["seconds"] for result in results)
 
 
 def find(lines, name, model, workers, switch=False):
-    """The median, or None."""
+    """Returns the median, or None."""
     return next((line.median for line in lines if line.contestant.name == name and line.switch == switch
                  and (line.model, line.workers) == (model, workers)), None)
 
 
 def row(line, lines, processor):
-    """A JSON line."""
+    """Returns a JSON line."""
     found = {"bench": "peers", "model": line.model, "contestant": line.contestant.name, "ours": line.contestant.ours,
              "kind": line.contestant.kind, "workers": line.workers, "amd_switch": line.contestant.ours or line.switch,
              "minibatches_per_s": line.median, "rounds": line.rates, "processor": processor}
@@ -81,7 +81,7 @@ def row(line, lines, processor):
 
 
 def same_work(ours, peer):
-    """What may be compared: updates that wait for all workers with such, others with others."""
+    """Returns whether two contestants may be compared: both wait for all workers in each update, or neither does."""
     return (ours.kind == SYNCHRONOUS) == (peer.kind == SYNCHRONOUS) and ours.kind != ALONE
 
 
@@ -90,7 +90,7 @@ def ratio(ours, peer):
 
 
 def table(lines, processor, switch_matters):
-    """Text: for each model and number of workers every contestant, and our ways over each peer."""
+    """Yields the text: for each model and number of workers every contestant, and our ways over each peer."""
     yield f"processor: {processor}; minibatches/s of all workers, medians"
     if not switch_matters:
         yield "the AMD switch changes nothing on this processor: the peers' rates with it are those without it"
@@ -111,7 +111,7 @@ def table(lines, processor, switch_matters):
 
 
 def why_not(goal, lines, skipped, switch):
-    """Why a goal has no figure."""
+    """Returns why a goal has no figure."""
     for name, with_switch in ((goal.ours, False), (goal.peer, switch)):
         if name in skipped:
             return f"{name} was skipped: {skipped[name]}"
@@ -125,7 +125,7 @@ def why_not(goal, lines, skipped, switch):
 
 
 def goals(lines, switch_matters, skipped):
-    """(JSON lines, text) of all goals; `skipped`: {name: why} of contestants."""
+    """Returns (JSON lines, text) of all goals; `skipped` is {name: why} of contestants."""
     rows, text = [], ["", "goals (set on an AMD processor of the fifth Zen generation):"]
     for goal in GOALS:
         switch = goal.switch and switch_matters

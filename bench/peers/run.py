@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""`./dev bench peers`: this project beside TensorFlow's and PyTorch's ways to train on several processes, in one run.
+"""`./dev bench peers`: compares this project with TensorFlow's and PyTorch's ways to train on several processes, in one
+run.
 
-First every contestant trains the same few hundred steps, and their losses are compared (--check: only that). Then all are
-measured in rounds, in turns, every other round backwards. JSON lines on stdout and in build/bench/peers.jsonl, progress
-and tables on stderr, a picture in build/bench/peers.png. TensorFlow and PyTorch are installed into build/peers."""
+First every contestant trains the same few hundred steps, and their losses are compared (--check: only that). Then all
+are measured in rounds, in turns, every other round backwards. JSON lines on stdout and in build/bench/peers.jsonl,
+progress and tables on stderr, a picture in build/bench/peers.png. TensorFlow and PyTorch are installed into
+build/peers."""
 
 import argparse
 import dataclasses
@@ -53,7 +55,7 @@ def options_of(arguments):
 
 
 def processor():
-    """(its name, whether MKL knows it as Intel's)."""
+    """Returns (its name, whether it is Intel's to MKL)."""
     text = pathlib.Path("/proc/cpuinfo").read_text()
     fields = dict(reversed([[part.strip() for part in line.split(":", 1)] for line in text.splitlines() if ":" in line]))
     name = fields.get("model name", "unknown processor")
@@ -61,8 +63,8 @@ def processor():
 
 
 class Bench:
-    """One call of `./dev bench peers`. `install` returns why a package can't be had, or ""; `switch`: a library that makes
-    a difference to whoever uses MKL here, or ""."""
+    """One call of `./dev bench peers`. `install` returns why a package isn't available, or ""; `switch` is a library
+    that makes a difference to programs that use MKL here, or ""."""
 
     def __init__(self, options, everyone, references, install, folder, switch=""):
         self.options, self.references, self.folder, self.switch = options, references, folder, switch
@@ -92,7 +94,7 @@ class Bench:
         return outcome
 
     def check(self, model, workers):
-        """Prints whether all train the same; what doesn't is a problem of the run."""
+        """Prints whether all train the same; a contestant that doesn't is a problem of the run."""
         rows, expected = [], {}
         steps = 10 if model == contestants.PUSH_PULL else self.options.check_steps
         for contestant in self.everyone:
@@ -123,7 +125,7 @@ class Bench:
         return lines
 
     def measure(self, model, workers):
-        """The lines of one model and number of workers, measured in turns."""
+        """Returns the lines of one model and number of workers, measured in turns."""
         lines = self.lines_of(model, workers)
         for number in range(self.options.rounds):
             for line in lines if number % 2 == 0 else lines[::-1]:
@@ -139,7 +141,7 @@ class Bench:
 
 
 def whole(bench, name):
-    """Everything that was asked for; the rows. What is printed to stdout is in the file too."""
+    """Measures everything that was asked for and returns the rows. What goes to stdout is written to the file, too."""
     options, rows, lines = bench.options, [], []
     options.out.mkdir(parents=True, exist_ok=True)
     pairs = [(model, int(workers)) for model in options.models for workers in options.workers]
@@ -166,7 +168,7 @@ def whole(bench, name):
 
 
 def chosen(options, everyone):
-    """Those that were named; SystemExit for a name that isn't one."""
+    """Returns the contestants that were named; SystemExit for an unknown name."""
     unknown_models = [model for model in options.models if model not in WORKS]
     if unknown_models:
         raise SystemExit(f"bench peers: there is no model '{unknown_models[0]}'; accepted: {', '.join(WORKS)}")

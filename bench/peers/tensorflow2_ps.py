@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""TensorFlow 2's ParameterServerStrategy: a coordinator schedules steps on workers. Asynchronous. The coordinator measures;
-workers and ps never end by themselves: run.py ends them."""
+"""TensorFlow 2's ParameterServerStrategy: a coordinator schedules steps on workers. Asynchronous. The coordinator
+measures; workers and ps never end on their own: run.py ends them."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The models in TensorFlow, as functions of their variables, and what every program with TensorFlow begins with.
+"""The models in TensorFlow, as functions of their variables, and the set-up shared by every program with TensorFlow.
 
 Variables are named as in the files and shaped as TensorFlow wants them: matrices [in, out], kernels of convolutions
 [height, width, in, out], images with the channel last."""
@@ -15,13 +15,13 @@ import data  # noqa: E402
 
 
 def initial_values(args):
-    """{name: array} in TensorFlow's shapes, the table under its name alone."""
+    """Returns {name: array} in TensorFlow's shapes; the table's key is its plain name."""
     values = {}
     for name, value in data.initial_values(args).items():
         if value.ndim == 4:
             value = value.transpose(2, 3, 1, 0)
         elif args.model == "conv" and name == "output.weight":
-            # What it multiplies is flattened with the channel last.
+            # Its input is flattened with the channel last.
             value = value.reshape(10, 32, 7, 7).transpose(2, 3, 1, 0).reshape(-1, 10)
         elif value.ndim == 2 and name != "table.weight":
             value = value.T
@@ -57,6 +57,6 @@ def loss(args, variables, inputs, labels):
 
 
 def configuration(args):
-    """Of a session or server. Only the threads that a single operation is divided among are limited: with one for
-    operations, ParameterServerStrategy's servers wait for each other for ever."""
+    """Returns the configuration of a session or server. Limits only the threads that divide a single operation: with
+    one thread for operations, ParameterServerStrategy's servers wait for each other for ever."""
     return tf.compat.v1.ConfigProto(intra_op_parallelism_threads=args.threads)

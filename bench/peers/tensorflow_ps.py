@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""TensorFlow's parameter server as tf.compat.v1 has it: between-graph replication, MonitoredTrainingSession;
-asynchronous, or with SyncReplicasOptimizer. Workers look for the initialised model every 0.05 s instead of every 30, so
-that they overlap, and at the end give what waits for a queue a second instead of 120. A ps never ends by itself, nor does
+"""TensorFlow's parameter server in tf.compat.v1: between-graph replication, MonitoredTrainingSession; asynchronous, or
+with SyncReplicasOptimizer. Workers look for the initialised model every 0.05 s instead of every 30, so that they
+overlap, and at the end give threads that wait for a queue a second instead of 120. A ps never ends on its own, nor does
 a worker of SyncReplicas that others have left: run.py ends them."""
 
 import time
@@ -23,7 +23,7 @@ class ImpatientSessionManager(v1.train.SessionManager):
 
 
 def next_batch(args):
-    """The ring lies in the worker's graph, so that nothing is fed."""
+    """The ring is part of the worker's graph, so that nothing is fed."""
     inputs, labels = data.batches(args, args.task)
     with v1.device(f"/job:worker/task:{args.task}"):
         count = v1.get_local_variable("minibatches", initializer=tf.constant(-1), use_resource=True)
@@ -32,7 +32,7 @@ def next_batch(args):
 
 
 def push_and_pull(args, buffer):
-    """The work push_pull: (the value that came back, the step). The gradient lies in this worker's memory."""
+    """The work push_pull: returns (the value that came back, the step). The gradient is in this worker's memory."""
     with v1.device(f"/job:worker/task:{args.task}"):
         gradient = v1.get_local_variable("gradient", initializer=tf.ones(buffer.shape), use_resource=True).read_value()
     pushed = tf.raw_ops.ResourceApplyGradientDescent(var=buffer.handle, alpha=data.learning_rate(args), delta=gradient)
@@ -44,7 +44,7 @@ def push_and_pull(args, buffer):
 
 
 def build(args, device):
-    """(loss, training op, scaffold, hooks, global step)."""
+    """Returns (loss, training op, scaffold, hooks, global step)."""
     values = models.initial_values(args)
     with v1.device(device):
         fed = {name: v1.placeholder(tf.float32, value.shape) for name, value in values.items()}
@@ -60,14 +60,15 @@ def build(args, device):
             optimizer = v1.train.SyncReplicasOptimizer(optimizer, args.workers, args.workers)
         train = optimizer.minimize(loss, global_step)
         if args.synchronous:
-            # Without tokens in advance where curves are compared: each worker then is in every round.
+            # No tokens in advance if curves are compared: each worker then is in every round.
             hooks.append(optimizer.make_session_run_hook(args.task == 0, num_tokens=0 if args.steps else -1))
     return loss, train, scaffold, hooks, global_step
 
 
 def measure_rounds(args, meter, session, train, global_step):
-    """SyncReplicas: rounds are counted where they are made, since a worker may be in one twice. Worker 0's clock counts; the
-    others go on until run.py ends them, as nobody may wait elsewhere while another waits in a round."""
+    """With SyncReplicas, rounds are counted where they are made, because a worker may be in one twice. Worker 0's clock
+    counts; the others go on until run.py ends them, because no worker may wait elsewhere while another waits in a
+    round."""
     meter.meet("started")
     for _ in range(measure.WARM_UP_STEPS):
         session.run(train)
@@ -103,7 +104,7 @@ def main():
             if not want_loss:
                 return session.run(train)
             if args.synchronous:
-                meter.meet(f"round{taken}")  # nobody takes the other's place in a round
+                meter.meet(f"round{taken}")  # no worker takes another's place in a round
                 taken += 1
             return session.run([loss, train])[0]
 

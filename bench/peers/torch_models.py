@@ -1,4 +1,4 @@
-"""The models in PyTorch, and what every program with PyTorch begins with."""
+"""The models in PyTorch, and the set-up shared by every program with PyTorch."""
 
 import torch
 from torch import nn
@@ -47,7 +47,7 @@ class Bags(nn.Module):
 
 
 class Buffer(nn.Module):
-    """The work push_pull: what is moved."""
+    """The work push_pull: the buffer that is moved."""
 
     def __init__(self, args):
         super().__init__()
@@ -55,7 +55,7 @@ class Buffer(nn.Module):
 
 
 def make(args):
-    """The model with its first values."""
+    """Returns the model with its initial values."""
     if args.threads:
         torch.set_num_threads(args.threads)
     if args.model == "push_pull":
@@ -82,14 +82,15 @@ class Batches:
         self.next = 0
 
     def loss(self, model):
-        """Of the next minibatch."""
+        """Returns the loss of the next minibatch."""
         i = self.next % len(self.inputs)
         self.next += 1
         return functional.cross_entropy(model(self.inputs[i]), self.labels[i])
 
 
 def stepper(args, model, task):
-    """A function that trains `model` with the next of that worker's minibatches, and returns the loss if it is wanted."""
+    """Returns a function that trains `model` with the next of that worker's minibatches, and returns the loss if it is
+    wanted."""
     rule = optimizer(args, model)
     batches = Batches(args, task)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A parameter server on PyTorch's RPC, and its workers. Asynchronous: a worker pushes its gradients and gets the values
-back in one call, for which the server holds a lock. Of the embedding's table a call moves only the rows of a minibatch."""
+back in one call, during which the server holds a lock. Of the embedding's table a call moves only the rows of a
+minibatch."""
 
 import threading
 
@@ -15,7 +16,7 @@ SERVER = "ps"
 
 
 class Store:
-    """The parameter server's part; `it` is the one of this process."""
+    """The parameter server's part; `it` is the instance of this process."""
 
     it = None
 
@@ -29,8 +30,8 @@ class Store:
 
     @torch.no_grad()
     def push_pull(self, gradients, rows, row_gradients, next_rows):
-        """Gradients of the dense parameters by name (none: only look), and of rows of the table. Returns the values, and
-        those of next_rows."""
+        """Applies gradients of the dense parameters by name (none: only looks up), and of rows of the table. Returns
+        the values, and those of next_rows."""
         with self.lock:
             for name, gradient in gradients.items():
                 self.parameters[name].sub_(gradient, alpha=self.learning_rate)
@@ -77,7 +78,7 @@ class DenseWorker:
 
 
 class EmbeddingWorker:
-    """Has the output layer, and of the table the rows of its minibatch."""
+    """Has the output layer and, of the table, only the rows of its minibatch."""
 
     def __init__(self, args):
         if args.threads:
@@ -88,7 +89,7 @@ class EmbeddingWorker:
         self.look_up({}, None, None)
 
     def look_up(self, gradients, rows, row_gradients):
-        """Pushes, and gets the values and the next minibatch's rows."""
+        """Pushes, and returns the values and the next minibatch's rows."""
         i = self.batches.next % len(self.batches.inputs)
         self.batches.next += 1
         self.labels = self.batches.labels[i]

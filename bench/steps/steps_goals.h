@@ -1,4 +1,4 @@
-// What `bench steps` is held against: shares of the speed of plain processes that each way has to reach.
+// The goals of `bench steps`: which share of plain processes' speed each way must reach.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace muster::bench {
 
-// Of each goal one row on stdout, and a line on stderr: reached and met or not, or that it wasn't measured, and why.
-// `switch_matters`: this processor isn't Intel's.
+// Prints, for each goal, one row on stdout and a line on stderr: what was reached and whether that meets it, or why it
+// wasn't measured. `switch_matters`: this processor isn't Intel's.
 void PrintGoals(const std::vector<StepsLine>& lines, bool switch_matters);
 
 }  // namespace muster::bench

@@ -1,4 +1,4 @@
-// Lines as `bench steps` would have measured them: what is reckoned from them, and which goals are said to be met.
+// Results that `bench steps` might have measured: the ratios computed from them, and which goals count as met.
 #include "bench/steps/steps_goals.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ const StepsWay kDirect = {.mode = "async", .apply = "direct"};
 const StepsWay kTwoDirect = {.mode = "async", .workers = 2, .apply = "direct"};
 
 TEST(StepsRatioTest, IsTheMedianOfTheRoundsRatiosAndNotTheRatioOfTheMedians) {
-  // A host that is slow in the first round and in the last one. The medians' ratio were 60 / 100.
+  // A host that is slow in the first and the last round. The ratio of the medians would be 60 / 100.
   const std::vector<StepsLine> lines = {{kLocal, {10, 100, 200}}, {kAlone, {9, 80, 60}}};
   EXPECT_DOUBLE_EQ(RatioOf(lines, kAlone, Against::kLocal).value(), 0.8);
 }
@@ -51,7 +51,7 @@ TEST(StepsRatioTest, OfWhatWasNotMeasuredOrFailedIsNone) {
   EXPECT_EQ(RatioOf({{kLocal, {0, 100}}, {kAlone, {80, 80}}}, kAlone, Against::kLocal), std::nullopt);
 }
 
-// The rows of PrintGoals, as they go to stdout.
+// Returns the rows of PrintGoals, as they go to stdout.
 std::vector<json> Goals(const std::vector<StepsLine>& lines, bool switch_matters = true) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();

@@ -29,7 +29,7 @@ StepsWay Reference(const StepsWay& way, Against against) {
   return reference;
 }
 
-// Worth a column: against one plain process, against as many as workers, and a traced way against the same untraced.
+// Returns what gets a column: one plain process, as many as workers, and for a traced way the same untraced.
 std::vector<Against> Comparisons(const StepsWay& way) {
   std::vector<Against> all = {Against::kLocal};
   if (way.workers == 2) all.push_back(Against::kTwoLocals);

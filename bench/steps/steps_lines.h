@@ -1,4 +1,4 @@
-// What `bench steps` has measured, way by way, and what each way is compared with.
+// The measurements of `bench steps`, way by way, and what each way is compared with.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace muster::bench {
 
 struct StepsLine {
   StepsWay way;
-  std::vector<double> rates;  // of the rounds, minibatches a second of all workers; 0: it failed
+  std::vector<double> rates;  // by round, minibatches per second of all workers; 0: it failed
 
   double median() const;
   double least() const;
@@ -20,21 +20,22 @@ struct StepsLine {
 
 enum class Against {
   kLocal,      // one plain process
-  kTwoLocals,  // two of them at once: the ceiling where two workers share the cores
+  kTwoLocals,  // two of them at once: the ceiling if two workers share the cores
   kUntraced,
   kSwitchOff,
 };
-// "local", "two_locals", "untraced", "switch_off".
+// Returns "local", "two_locals", "untraced", "switch_off".
 const char* NameOf(Against against);
 
-// The line of exactly this way; null: it wasn't measured.
+// Returns the line of exactly this way; null if it wasn't measured.
 const StepsLine* Find(const std::vector<StepsLine>& lines, const StepsWay& way);
 
-// The median of the rounds' ratios of a way to what it is compared with: a round's measurements are minutes apart at
-// most, so that a host which others share slows both alike. None: one of both wasn't measured, or failed.
+// Returns the median of the rounds' ratios of a way to what it is compared with. The measurements of a round are
+// minutes apart at most, so a host shared with others slows both alike. nullopt: one of both wasn't measured, or
+// failed.
 std::optional<double> RatioOf(const std::vector<StepsLine>& lines, const StepsWay& way, Against against);
 
-// The table on stderr; with its rows, JSON on stdout. What a way is compared with is looked for among `lines`.
+// Print the table on stderr; with its rows, JSON on stdout. Comparisons are looked up among `lines`.
 void PrintHeadings();
 void PrintRows(const std::vector<StepsLine>& lines);
 

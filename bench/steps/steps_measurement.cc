@@ -34,7 +34,7 @@ StepsSample ReadResults(const StepsWay& way, const std::string& folder) {
   return sample;
 }
 
-// What TF_CONFIG says to each task of a cluster on free ports.
+// The TF_CONFIG of each task of a cluster on free ports.
 class Cluster {
  public:
   explicit Cluster(const StepsWay& way) {

@@ -19,21 +19,21 @@ struct MeasuredWorker {
 };
 
 struct StepsSample {
-  std::vector<MeasuredWorker> workers;  // empty: something failed, and has been shown
+  std::vector<MeasuredWorker> workers;  // empty: something failed, which has been shown
   CpuTime ps_cpu;                       // while worker 0 was measured
 
-  // Minibatches a second of all workers together.
+  // Returns the minibatches per second of all workers together.
   double rate() const;
 };
 
-// `folder` is emptied first, and then holds what the processes have written.
+// Empties `folder` first; afterwards it holds what the processes have written.
 StepsSample MeasureSteps(const StepsWay& way, const StepsSettings& settings, const std::string& folder);
 
-// The part of the trace that a task of a traced way has written there: "worker" or "ps".
+// Returns the trace part that a task ("worker" or "ps") of a traced way has written there.
 std::string TracePart(const StepsWay& way, const std::string& folder, const std::string& job, int index);
 
-// The ways in turns, in so many rounds, every other one backwards: on a machine that is slower for whoever comes after
-// a pause, or gets slower within a round, none gains by its place. Of each way the rates of the rounds; 0: it failed.
+// Measures the ways in turns, every other round backwards: on a machine that is slower after a pause, or gets slower
+// within a round, no way gains by its place. Returns, for each way, the rates of the rounds; 0: it failed.
 std::vector<std::vector<double>> MeasureInTurns(const std::vector<StepsWay>& ways, int rounds,
                                                 const StepsSettings& settings, const std::string& folder);
 

@@ -8,7 +8,7 @@
 namespace muster::bench {
 namespace {
 
-// Leaves what an update saves for the case of a death away: what that costs is to be measured.
+// Omits what an update saves in case the worker dies, to measure what that costs.
 class NoUndo final : public ArenaProbe {
  public:
   void At(ArenaPoint) override {}

@@ -18,11 +18,11 @@
 namespace muster::bench {
 namespace {
 
-// Columns of their own; what else a step does is in "other".
+// Activities with their own columns; the rest of a step is in "other".
 constexpr std::array<Activity, 7> kColumns = {Activity::kCompute, Activity::kPush,   Activity::kWait,  Activity::kApply,
                                               Activity::kPull,    Activity::kReduce, Activity::kAnswer};
 
-// A line of the table: a kind of task, microseconds a minibatch.
+// A line of the table: microseconds per minibatch for a kind of task.
 struct Times {
   double step = 0;
   std::array<double, kColumns.size()> parts = {};
@@ -35,7 +35,7 @@ std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// The steps of the task's thread that began while `worker` was measured; all tasks of a host have the same clock.
+// Reads the steps of the task's thread that began while `worker` was measured; all tasks of a host have the same clock.
 std::optional<StepTimesTable> ReadTable(const std::string& path, const std::string& thread,
                                         const MeasuredWorker& worker) {
   const std::string whole = ReadFile(path);
@@ -61,7 +61,7 @@ std::optional<StepTimesTable> ReadTable(const std::string& path, const std::stri
   return std::nullopt;
 }
 
-// Adds the mean times of a task's steps; `share`: how many of them are a minibatch.
+// Adds the mean times of a task's steps; `share` is how many of them make a minibatch.
 void Add(const StepTimesTable& table, double share, Times& to) {
   to.step += table.whole.mean_us * share;
   for (const StepTimesRow& row : table.rows)
@@ -86,7 +86,7 @@ void Print(const StepsWay& way, const char* who, double rate, const Times& times
     add(absl::StrCat(ActivityName(kColumns[i]), "_us"), times.parts[i]);
     other -= times.parts[i];
   }
-  // Of a plain process nothing but the whole step is known.
+  // For a plain process only the whole step is known.
   add("other_us", way.mode == kLocal ? 0 : std::max(other, 0.0));
   add("user_us", times.cpu.user);
   add("system_us", times.cpu.system);
@@ -95,7 +95,7 @@ void Print(const StepsWay& way, const char* who, double rate, const Times& times
   std::fprintf(stderr, "%s %6.1f%%\n", line.c_str(), 100 * times.cores);
 }
 
-// Processor time of so many minibatches, in as many seconds.
+// Sets the processor time from that of `minibatches` minibatches in `seconds` seconds.
 void SetCpu(const CpuTime& cpu, double minibatches, double seconds, Times& to) {
   to.cpu = {cpu.user * 1e6 / minibatches, cpu.system * 1e6 / minibatches};
   to.cores = (cpu.user + cpu.system) / seconds / std::max(1U, std::thread::hardware_concurrency());
@@ -134,15 +134,15 @@ bool PrintWay(const StepsWay& way, const StepsSettings& settings, const std::str
   return true;
 }
 
-// What the table's columns mean.
+// Returns what the table's columns mean.
 std::string Legend() {
-  return R"(Rows: a worker (the mean of all), and the ps; all in microseconds a minibatch, of those that were measured.
-  step     of a worker, from minibatch to minibatch; of the ps, what it is busy with a minibatch
-  compute  forward and backward, and what is sent meanwhile
+  return R"(Rows: a worker (the mean of all), and the ps; all in microseconds per measured minibatch.
+  step     for a worker, from minibatch to minibatch; for the ps, how long a minibatch keeps it busy
+  compute  forward and backward, including what is sent meanwhile
   push, wait, apply, pull, reduce, answer, other   as in the table of a trace: docs/observe.md
   user, system   processor time of the process, all its threads
   cores    the share of all this machine's cores that these processes had
-Times in "step" go on while a thread waits for a core: step above user + system is waiting, for others or for a core.
+"step" includes waiting for a core: what it has beyond user + system is waiting, for others or for a core.
 )";
 }
 

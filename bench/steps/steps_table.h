@@ -1,4 +1,5 @@
-// `bench steps --table`: where the time of a minibatch goes, on the workers and on the ps, and who has the cores.
+// `bench steps --table`: where the time of a minibatch goes, on the workers and on the ps, and which processes use the
+// cores.
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace muster::bench {
 
-// Measures each way once, traced, and prints it: JSON on stdout, a table on stderr. False: one of them failed.
+// Measures each way once, traced, and prints it: JSON on stdout, a table on stderr. Returns false if one of them
+// failed.
 bool PrintStepsTable(const std::vector<StepsWay>& ways, const StepsSettings& settings, const std::string& folder);
 
 }  // namespace muster::bench

@@ -45,7 +45,7 @@ class Optimizer {
 
 std::function<void()> MakeLocalStep(const MlpWork& work, uint64_t seed) {
   torch::set_num_threads(1);
-  // As muster does: else Adam's moments of weights without a gradient get denormal, and its step much slower.
+  // As muster does. Otherwise Adam's moments of weights without a gradient become denormal, and its step much slower.
   at::globalContext().setFlushDenormal(true);
   const auto data = std::make_shared<MlpData>(seed);
   Mlp model(work);

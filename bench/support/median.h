@@ -1,4 +1,4 @@
-// The middle of several measurements: what a benchmark reports, since one that was disturbed doesn't move it.
+// The median of several measurements, which benchmarks report because one disturbed measurement doesn't move it.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace muster::bench {
 
-// Of an even number the upper of the two in the middle; `values` isn't empty.
+// For an even number returns the upper of the two in the middle. `values` must not be empty.
 inline double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];

@@ -18,9 +18,9 @@ namespace muster::bench {
 namespace {
 
 constexpr int kWarmUpSteps = 20;
-// Where losses are compared.
+// Steps between meetings when losses are compared.
 constexpr int64_t kStepsBetweenMeetings = 10;
-// TensorFlow's processes take their time to start; ours don't.
+// TensorFlow's processes take long to start.
 constexpr std::chrono::seconds kMeetingLimit(120);
 
 double Seconds(std::chrono::steady_clock::time_point since) {
@@ -37,7 +37,7 @@ void Meet(const MeterOptions& options, const std::string& name) {
   for (int i = 0; i < options.workers; ++i) AwaitOther(absl::StrCat(options.folder, "/", name, ".", i));
 }
 
-// Worker 0 says how many steps fill the time.
+// Worker 0 decides how many steps fill the time.
 int64_t AgreeOnSteps(const MeterOptions& options, double seconds_a_step) {
   const std::string path = options.folder + "/steps";
   if (options.task == 0)
@@ -77,7 +77,7 @@ nlohmann::json Timed(const MeterOptions& options, const MeteredStep& step) {
 nlohmann::json WithLosses(const MeterOptions& options, const MeteredStep& step) {
   std::vector<double> losses;
   for (int64_t i = 0; i < options.steps; ++i) {
-    // Who is slower to begin isn't left behind: the losses of workers far apart say nothing together.
+    // Slower workers aren't left behind: losses of workers that are far apart can't be compared.
     if (i % kStepsBetweenMeetings == 0) Meet(options, absl::StrCat("step", i));
     losses.push_back(step(true));
   }

@@ -1,7 +1,7 @@
-// How a worker of `bench steps` and `bench peers` measures itself; bench/peers/measure.py is the same for the
-// frameworks in Python. The workers of a run meet by files in the run's folder, warm up together, begin the measurement
-// together, and each leaves result.TASK.json there: {"steps", "seconds", "begin_ns" (of the monotonic clock), "cpu"
-// (its processor time in these seconds: {"user", "system"}), "ps_cpu" (likewise, of the ps)} or, where a number of
+// How a worker of `bench steps` and `bench peers` measures itself; bench/peers/measure.py does the same for the
+// frameworks in Python. The workers of a run meet by files in the run's folder, warm up together and begin the
+// measurement together. Each leaves result.TASK.json there: {"steps", "seconds", "begin_ns" (of the monotonic clock),
+// "cpu" (its processor time in these seconds: {"user", "system"}), "ps_cpu" (the same for the ps)} or, if a number of
 // steps was asked for, {"losses"}.
 #pragma once
 
@@ -14,19 +14,19 @@
 namespace muster::bench {
 
 struct MeterOptions {
-  std::string folder;  // of this run alone
+  std::string folder;  // of this run only
   int task = 0;
   int workers = 1;
   double seconds = 2;
-  int64_t steps = 0;     // > 0: so many steps, and the loss of each
-  bool in_step = false;  // no worker can take a step without the others: all take as many, agreed on after the warm-up
-  pid_t ps = 0;          // whose processor time is taken too; 0: nobody's
+  int64_t steps = 0;     // > 0: this many steps, with the loss of each
+  bool in_step = false;  // no worker can step without the others: all take the same number, agreed on after the warm-up
+  pid_t ps = 0;          // also takes this process's processor time; 0: none
 };
 
-// One step on this worker's next minibatch. `want_loss`: its loss; otherwise whatever costs nothing.
+// One step on this worker's next minibatch. Returns its loss if `want_loss`; otherwise any value that costs nothing.
 using MeteredStep = std::function<double(bool want_loss)>;
 
-// Throws Error: another worker doesn't come.
+// Throws Error if another worker doesn't come.
 void Measure(const MeterOptions& options, const MeteredStep& step);
 
 }  // namespace muster::bench

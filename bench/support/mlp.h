@@ -1,5 +1,5 @@
 // The training work of `bench steps`, shared by the local reference loop and the distributed worker so that both run
-// the very same forward and backward: perceptrons with ReLU, minibatches of 100 generated images, cross-entropy.
+// exactly the same forward and backward: perceptrons with ReLU, minibatches of 100 generated images, cross-entropy.
 // 784-100-10 has 318 KB of parameters, small on purpose, so that every microsecond beside the compute shows;
 // 784-2048-2048-10 has 23 MB, so that every pass over them does.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace muster::bench {
 
-// What is trained, and how.
+// The model and the rule.
 struct MlpWork {
   std::string model = "mlp100";  // or mlp2048
   std::string rule = "sgd";      // or adam
@@ -51,8 +51,8 @@ struct MlpBatch {
   torch::Tensor labels;  // int64 [100], 0 to 9
 };
 
-// A ring of minibatches made beforehand, so that making data isn't measured. 16 are 5 MB: more than a core's own cache,
-// so that images come from memory as they would in training.
+// A ring of minibatches made in advance, so that making data isn't measured. 16 take 5 MB, more than a core's own
+// cache, so that images come from memory as they would in training.
 class MlpData {
  public:
   explicit MlpData(uint64_t seed) {

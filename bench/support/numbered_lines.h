@@ -1,5 +1,5 @@
-// Lines that a benchmark's tasks print as fast as they can, and whether all of them have arrived. Each is 80 bytes with
-// its end, numbered from 0 in each task, so that what is lost, doubled, torn or out of order is seen.
+// Numbered lines that a benchmark's tasks print as fast as they can, and a check that all have arrived. Each has 80
+// bytes with its end, numbered from 0 in each task, so that lost, doubled, torn or disordered lines are noticed.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace muster::bench {
 
-// What a task prints behind them.
+// The line that a task prints after them.
 inline constexpr std::string_view kAllPrinted = "all printed";
 
-// The task's program: prints `count` lines in writes of 64 KiB, then kAllPrinted; then reads a byte from the FIFO
-// `gate`, unless that is empty, and is done. The exit code.
+// The task's program: prints `count` lines in writes of 64 KiB, then kAllPrinted; then, unless `gate` is empty, reads a
+// byte from that FIFO. Returns the exit code.
 int PrintNumberedLines(int64_t count, const std::string& gate);
 
-// Of all tasks together. Not thread-safe.
+// Counts the lines of all tasks. Not thread-safe.
 class LineCount {
  public:
-  // Any line of a task, without its end. False: it is none of them.
+  // Takes any line of a task, without its end. False: it isn't one of the numbered lines.
   bool Take(std::string_view task, std::string_view line);
-  // Those that came whole and in their order.
+  // Returns how many came whole and in order.
   int64_t whole() const { return whole_; }
 
  private:

@@ -19,11 +19,11 @@ namespace muster::bench {
 namespace {
 
 constexpr int kProjects = 10;
-// An ordinary shell's: some 3 KB.
+// Like an ordinary shell's: some 3 KB.
 constexpr int kVariables = 40;
 constexpr int kVariableBytes = 60;
 
-// Every tenth experiment is of `project`.
+// Every tenth experiment belongs to `project`.
 NewExperiment PastExperiment(const std::string& project, int number) {
   NewExperiment experiment;
   experiment.project = number % kProjects == 0 ? project : absl::StrCat(project, "-", number % kProjects);
@@ -52,7 +52,7 @@ std::vector<TaskRecord> EndedTasks(bool failed) {
   return tasks;
 }
 
-// The folder of an experiment, with the lock that its supervisor has let go of.
+// Makes the folder of an experiment, with the lock that its supervisor has released.
 absl::Status MakeFolder(const Home& home, const ExperimentId& id) {
   RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home.folder(id)));
   return RunLock::Take(home.lock(id)).status();

@@ -1,4 +1,4 @@
-// A registry full of experiments that ended long ago, for measuring what they cost the commands of today.
+// Fills a registry with experiments that ended long ago, to measure what they cost the commands.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace muster::bench {
 inline constexpr int kTasksOfPastExperiment = 4;
 
 // Writes `count` ended experiments of several projects, one of them `project`, through Registry as `muster train` and
-// supervisors do, each with tasks, parameters, an environment, its file, and a folder with a lock. Where the machine
-// has a file system in memory, the database is written there and copied to `home`, which must not be there yet: an
-// fsync for each step would take minutes.
+// supervisors do, each with tasks, parameters, an environment, its file, and a folder with a lock. If the machine has a
+// file system in memory, writes the database there and copies it to `home`, which must not exist yet: an fsync for each
+// step would take minutes.
 [[nodiscard]] absl::Status WritePastExperiments(const Home& home, const std::string& project, int count);
 
 }  // namespace muster::bench

@@ -14,11 +14,11 @@
 namespace muster::bench {
 namespace {
 
-// Small enough that no rule leads far away in a million steps.
+// So small that no rule leads far away in a million steps.
 constexpr float kGradient = 1e-6F;
 constexpr float kValue = 0.1F;
 
-// Gradients that cost nothing: always the same.
+// Gradients that cost nothing, because they are always the same.
 class FixedGradients final : public GradientSource {
  public:
   explicit FixedGradients(std::vector<VariableSpec> variables) : variables_(std::move(variables)) {

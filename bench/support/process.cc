@@ -53,7 +53,7 @@ double CpuSeconds(pid_t process) {
   std::istringstream fields(text.substr(text.rfind(')') + 2));
   std::string state;
   fields >> state;
-  // Not the ticks in that file: of one that mostly sleeps they are a few in a minute.
+  // Doesn't use the ticks in that file: a process that mostly sleeps gets only a few in a minute.
   clockid_t clock = 0;
   timespec spent = {};
   if (state == "Z" || clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &spent) != 0) return -1;
@@ -64,7 +64,7 @@ CpuTime CpuTimeOf(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string text;
   if (!std::getline(file, text)) return {};
-  // Behind the program's name, in parentheses, stand eleven others.
+  // Eleven other fields follow the program's name, which is in parentheses.
   std::istringstream fields(text.substr(text.rfind(')') + 2));
   std::string other;
   for (int i = 0; i < 11; ++i) fields >> other;

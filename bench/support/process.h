@@ -1,4 +1,4 @@
-// Starting the processes that a benchmark measures. Linux.
+// Starts the processes that a benchmark measures. Linux.
 #pragma once
 
 #include <sys/types.h>
@@ -11,41 +11,41 @@ namespace muster::bench {
 
 using EnvironmentChanges = std::vector<std::pair<std::string, std::string>>;
 
-// Starts a program with this process's environment and the changes; what it writes goes to the file `log`. It dies with
+// Starts a program with this process's environment and the changes; its output goes to the file `log`. It dies with
 // this process.
 pid_t Start(const std::vector<std::string>& command, const EnvironmentChanges& environment, const std::string& log);
 
-// This program again, with other arguments.
+// Starts this program again, with other arguments.
 pid_t StartSelf(const std::vector<std::string>& arguments, const EnvironmentChanges& environment,
                 const std::string& log);
 
-// The path of another program in this program's folder.
+// Returns the path of another program in this program's folder.
 std::string SiblingProgram(const std::string& name);
 
-// User's and system's time of a process so far, in seconds; negative: it has ended.
+// Returns the user and system time of a process so far, in seconds; negative if it has ended.
 double CpuSeconds(pid_t process);
 
-// Processor time, seconds.
+// Processor time in seconds.
 struct CpuTime {
   double user = 0;
   double system = 0;
 };
 inline CpuTime operator-(const CpuTime& a, const CpuTime& b) { return {a.user - b.user, a.system - b.system}; }
 
-// What a process has spent so far, in ticks of the kernel's clock (10 ms); zeros: there is none.
+// Returns a process's processor time so far, in ticks of the kernel's clock (10 ms); zeros if there is no such process.
 CpuTime CpuTimeOf(pid_t process);
 
-// Blocks until the process ends; its exit code, or 128 + the signal. `cpu_seconds`: what it spent of processor time.
+// Blocks until the process ends; returns its exit code, or 128 + the signal. `cpu_seconds` gets its processor time.
 int WaitFor(pid_t child, double* cpu_seconds = nullptr);
 
-// Blocks until all of these have ended, which must be all that this process has started. When one fails, the others,
-// which may wait for it, are killed. The index of the first that failed; -1: none has.
+// Blocks until all of these have ended; they must be all processes that this process has started. When one fails, kills
+// the others, which may be waiting for it. Returns the index of the first that failed; -1 if none has.
 int WaitForAll(const std::vector<pid_t>& children);
 
-// Writes the end of a file to stderr: what a process that failed has said.
+// Writes the end of a file to stderr: the last output of a process that failed.
 void ShowEnd(const std::string& log);
 
-// Ports of the loopback, each another one, that were free a moment ago.
+// Returns different ports of the loopback that were free a moment ago.
 std::vector<int> FreePorts(int count);
 inline int FreePort() { return FreePorts(1)[0]; }
 

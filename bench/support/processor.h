@@ -8,7 +8,7 @@ namespace muster::bench {
 struct Processor {
   std::string name = "unknown processor";
   int cores = 0;
-  bool is_intel = false;  // what libtorch's MKL asks for: on others the switch of torch_bridge/mkl_amd matters
+  bool is_intel = false;  // as libtorch's MKL asks; on others the switch of torch_bridge/mkl_amd matters
 };
 
 Processor ThisProcessor();

@@ -55,7 +55,7 @@ const Wait& Find(const std::string& what) {
   return *found;
 }
 
-// One small variable; after so many minibatches it never comes to the end of one.
+// One small variable. After the given number of minibatches it never finishes one.
 class Source final : public GradientSource {
  public:
   explicit Source(int minibatches) : left_(minibatches) {}
@@ -93,13 +93,13 @@ std::unique_ptr<Algorithm> MakeAlgorithm(Kind kind, Node& node, Source& source, 
   return std::make_unique<AsynchronousAlgorithm>(source, std::move(placement), rule);
 }
 
-// Waits as told, until it is killed.
+// Waits as told until it is killed.
 absl::Status Run(const Wait& wait) {
   std::vector<std::string> no_arguments;
   ASSIGN_OR_RETURN(const TaskConfig task, TaskConfig::FromArguments(no_arguments, ReadEnvironment()));
   ASSIGN_OR_RETURN(const auto node,
                    Node::Create(task, {.patience = absl::Hours(1), .apply = wait.apply, .transport = wait.transport}));
-  // In its first minibatch a rank agrees with the others on what they average: the wait is to be that for a mean.
+  // In its first minibatch a rank agrees with the others on what they average: the wait must be the one for a mean.
   const int before_the_wait = wait.kind == Kind::kAllReduce ? 1 : 0;
   Source source(task.is_chief() ? std::numeric_limits<int>::max() : before_the_wait);
   ASSIGN_OR_RETURN(PlacementResult placement,
@@ -146,7 +146,7 @@ std::optional<double> WaitingShare(const std::string& what, double seconds) {
     others.push_back(Start({SiblingProgram("muster"), "ps"}, {{"TF_CONFIG", tf_config("ps", 0)}}, "/dev/null"));
   if (kind == Kind::kRound || kind == Kind::kBound || kind == Kind::kAllReduce) others.push_back(worker(1));
   const pid_t waits = worker(kind == Kind::kChief ? 1 : 0);
-  // What starting takes is over then.
+  // By then starting is over.
   std::this_thread::sleep_for(std::chrono::seconds(2));
   const double before = CpuSeconds(waits);
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));

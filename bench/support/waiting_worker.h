@@ -1,5 +1,6 @@
-// What a worker takes of a core while it waits: for a ps that isn't there yet, for the chief to initialise the model,
-// for its round, for the slowest one under a bound of staleness, at a barrier, in an all-reduce. Part of `bench ps`.
+// Measures the share of a core that a worker uses while it waits: for a ps that isn't running yet, for the chief to
+// initialise the model, for its round, for the slowest worker under a bound of staleness, at a barrier, in an
+// all-reduce. Part of `bench ps`.
 #pragma once
 
 #include <optional>
@@ -8,13 +9,14 @@
 
 namespace muster::bench {
 
-// "a ps that isn't there", "the chief", …: what can be waited for.
+// Returns what can be waited for: "a ps that isn't there", "the chief", …
 std::vector<std::string> Waits();
 
-// Of one core, over `seconds`, of a worker that does nothing but wait for that, one of Waits(); none: it ended before.
+// Returns the share of one core, over `seconds`, that a worker uses while it waits for `what`, one of Waits(); nullopt:
+// it ended before.
 std::optional<double> WaitingShare(const std::string& what, double seconds);
 
-// The program's own part in it: a process of the cluster that TF_CONFIG describes. Returns when somebody ends it.
+// Runs the waiting process: a task of the cluster that TF_CONFIG describes. Returns when it is told to end.
 int WaitAs(const std::string& what);
 
 }  // namespace muster::bench

@@ -1,4 +1,5 @@
-// Files by which the processes of a benchmark tell each other something: whoever sees the name reads all of it.
+// Files through which the processes of a benchmark signal each other: a process that sees the name can read the whole
+// content.
 #pragma once
 
 #include <chrono>
@@ -9,13 +10,13 @@
 
 namespace muster::bench {
 
-// Whole or not at all.
+// Writes the file atomically.
 inline void WriteWhole(const std::string& path, const std::string& text) {
   std::ofstream(path + ".part") << text;
   std::filesystem::rename(path + ".part", path);
 }
 
-// Blocks until the file is there, which is seen within a millisecond; false: `limit` has passed.
+// Blocks until the file exists, which is noticed within a millisecond; false: `limit` has passed.
 [[nodiscard]] inline bool AwaitFile(const std::string& path, std::chrono::duration<double> limit) {
   const auto start = std::chrono::steady_clock::now();
   while (!std::filesystem::exists(path)) {

@@ -1,4 +1,4 @@
-// Asynchronous elastic averaging SGD: each worker trains a model of its own, and every ten minibatches it and the
+// Asynchronous elastic averaging SGD: each worker trains its own model, and every ten minibatches the worker and the
 // centre on the ps pull each other closer by a fifth of their distance. The centre is the result.
 #include "examples/digits/accuracy.h"
 #include "examples/digits/example_flags.h"
@@ -7,17 +7,17 @@
 #include "muster/muster.h"
 
 int main(int argc, char** argv) {
-  // Who this process is, and how the workers' updates are combined; the flags that are left are this program's.
+  // Takes this process's task and the algorithm from the flags; the remaining flags are this program's own.
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice = muster::AlgorithmChoice::FromCommandLine(
       argc, argv,
       {.name = "aeasgd", .parameters = {{"window", "10"}, {"alpha", "0.2"}, {"worker_rule", "sgd:learning_rate=0.1"}}});
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 300});  // exchanges, each after ten minibatches
+  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 300});  // exchanges, one per ten minibatches
 
   muster::Server server(task, {.threads = 1});
-  if (task.is_ps()) return server.Join();  // until training has ended
+  if (task.is_ps()) return server.Join();  // serves until training has ended
 
-  // The model, which begins alike everywhere, and this worker's share of the data.
+  // The model, with the same initial weights everywhere, and this worker's share of the data.
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
   muster::SeedTorch(flags.seed);
   Net net(data.height, data.width, data.classes);
@@ -35,6 +35,6 @@ int main(int argc, char** argv) {
                                                   batch.labels.to(replica.device()));
     });
   }
-  session.Close();  // the last window is committed, and the net has the global values
+  session.Close();  // commits the last window and pulls the global values into the net
   if (session.is_chief()) PrintTestAccuracy(net, data, session.global_step());
 }

@@ -1,4 +1,4 @@
-// Accumulated gradient normalisation: as DOWNPOUR, but what a window came to is divided by the number of its
+// Accumulated gradient normalisation: like DOWNPOUR, but the result of a window is divided by its number of
 // minibatches, so that many workers with long windows don't push the shared values too far.
 #include "examples/digits/accuracy.h"
 #include "examples/digits/example_flags.h"
@@ -7,16 +7,16 @@
 #include "muster/muster.h"
 
 int main(int argc, char** argv) {
-  // Who this process is, and how the workers' updates are combined; the flags that are left are this program's.
+  // Takes this process's task and the algorithm from the flags; the remaining flags are this program's own.
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice = muster::AlgorithmChoice::FromCommandLine(
       argc, argv, {.name = "agn", .parameters = {{"window", "5"}, {"worker_rule", "sgd:learning_rate=0.2"}}});
   const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 600});  // commits of five minibatches
 
   muster::Server server(task, {.threads = 1});
-  if (task.is_ps()) return server.Join();  // until training has ended
+  if (task.is_ps()) return server.Join();  // serves until training has ended
 
-  // The model, which begins alike everywhere, and this worker's share of the data.
+  // The model, with the same initial weights everywhere, and this worker's share of the data.
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
   muster::SeedTorch(flags.seed);
   Net net(data.height, data.width, data.classes);
@@ -34,6 +34,6 @@ int main(int argc, char** argv) {
                                                   batch.labels.to(replica.device()));
     });
   }
-  session.Close();  // the last window is committed, and the net has the global values
+  session.Close();  // commits the last window and pulls the global values into the net
   if (session.is_chief()) PrintTestAccuracy(net, data, session.global_step());
 }

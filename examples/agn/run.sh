@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Accumulated gradient normalisation: four workers, a commit of the mean of every five steps. Flags go to the program:
-# --help lists them.
+# Accumulated gradient normalisation: four workers, each committing the mean of every five steps. Flags go to the
+# program: --help lists them.
 set -euo pipefail
 bin=${MUSTER_BIN_DIR:-$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")/build/release/bin}
 [ -x "$bin/agn" ] || { echo "not built yet: ./dev build" >&2; exit 2; }

@@ -7,7 +7,7 @@
 #include "muster/muster.h"
 
 int main(int argc, char** argv) {
-  // Who this process is, and how the workers' updates are combined; the flags that are left are this program's.
+  // Takes this process's task and the algorithm from the flags; the remaining flags are this program's own.
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice = muster::AlgorithmChoice::FromCommandLine(
       argc, argv, {.name = "all_reduce", .parameters = {{"server_rule", "sgd:learning_rate=0.2"}}});
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
 
   muster::Server server(task, {.threads = 1});
 
-  // The model, which begins alike everywhere, and this worker's share of the data.
+  // The model, with the same initial weights everywhere, and this worker's share of the data.
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
   muster::SeedTorch(flags.seed);
   Net net(data.height, data.width, data.classes);
@@ -33,6 +33,6 @@ int main(int argc, char** argv) {
                                                   batch.labels.to(replica.device()));
     });
   }
-  session.Close();  // the last window is committed, and the net has the global values
+  session.Close();  // commits the last window and pulls the global values into the net
   if (session.is_chief()) PrintTestAccuracy(net, data, session.global_step());
 }

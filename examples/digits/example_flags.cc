@@ -18,7 +18,7 @@
 
 namespace {
 
-// A check of CLI11, whose own prints the largest number there is.
+// A check for CLI11, whose own would print the largest number possible.
 std::string WholeFromOne(const std::string& text) {
   int64_t number = 0;
   if (absl::SimpleAtoi(text, &number) && number > 0) return "";
@@ -34,7 +34,7 @@ std::string HelpOf(TakenBefore taken) {
   return help;
 }
 
-// Of a word that nobody has taken. A flag that is a typing mistake may be meant for any of those that read the line.
+// Returns the message for an unknown word. A mistyped flag may be meant for any of the parsers that read the line.
 std::string UnknownArgument(const CLI::App& app, TakenBefore taken) {
   const std::vector<std::string> words = app.remaining();
   const std::string word = words.empty() ? "" : words.front();
@@ -65,8 +65,11 @@ void AddExampleFlags(CLI::App& app, ExampleFlags& flags) {
                  "as many minibatches of each worker")
       ->capture_default_str()
       ->check(WholeFromOne);
-  app.add_option("--batch_size", flags.batch_size, "of each worker")->capture_default_str()->check(WholeFromOne);
-  app.add_option("--seed", flags.seed, "of the initial weights and the order of the data")->capture_default_str();
+  app.add_option("--batch_size", flags.batch_size, "size of each worker's minibatch")
+      ->capture_default_str()
+      ->check(WholeFromOne);
+  app.add_option("--seed", flags.seed, "determines the initial weights and the order of the data")
+      ->capture_default_str();
   app.add_option("--data_dir", flags.data_dir,
                  "folder with MNIST's four IDX files, gzipped or not; default: the digits");
   app.add_option("--csv", flags.csv, "the digits: 64 pixels and the label a line")->capture_default_str();

@@ -1,4 +1,4 @@
-// The flags that all programs which learn the digits have, read in one place: each of them has defaults of its own.
+// The flags that all programs which learn the digits share, parsed in one place; each program has its own defaults.
 // Used by main, before there are threads.
 #pragma once
 
@@ -20,18 +20,19 @@ struct ExampleFlags {
   std::string csv = DefaultCsv();
 };
 
-// Whose flags have been taken out of the command line before: --help and messages about typing mistakes know them, too.
+// Which parsers have already taken their flags out of the command line: --help and messages about mistyped flags
+// include them.
 enum class TakenBefore : uint8_t {
   kTask,              // by TaskConfig::FromCommandLine
   kTaskAndAlgorithm,  // by AlgorithmChoice::FromCommandLine as well
 };
 
-// For a program that has further flags: adds them to `app`, which keeps a reference to `flags`.
+// For a program with further flags: adds the shared ones to `app`, which keeps a reference to `flags`.
 void AddExampleFlags(CLI::App& app, ExampleFlags& flags);
-// --help ends the process with 0, a mistake with one line and 2.
+// --help ends the process with 0; a mistake ends it with one line and 2.
 void ParseOrExit(CLI::App& app, int argc, char** argv, TakenBefore taken = TakenBefore::kTaskAndAlgorithm);
 
-// All that a program has: what is left of the command line, and `standard` where nothing is said. Ends the process as
-// ParseOrExit does.
+// For a program without further flags: parses the rest of the command line; flags that aren't given are as in
+// `standard`. Ends the process as ParseOrExit does.
 ExampleFlags ParseExampleFlags(int argc, char** argv, ExampleFlags standard,
                                TakenBefore taken = TakenBefore::kTaskAndAlgorithm);

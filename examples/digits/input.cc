@@ -15,7 +15,7 @@ namespace {
 
 Examples AsTensors(std::span<const float> features, std::span<const int64_t> labels, const muster::ImageData& shape) {
   const auto rows = static_cast<int64_t>(labels.size());
-  // Both are only read; torch has no read-only tensors.
+  // Both are only read, but torch has no read-only tensors.
   return {torch::from_blob(const_cast<float*>(features.data()),
                            {rows, 1, static_cast<int64_t>(shape.height), static_cast<int64_t>(shape.width)}),
           torch::from_blob(const_cast<int64_t*>(labels.data()), {rows}, torch::kInt64)};

@@ -15,12 +15,13 @@ struct Examples {
   torch::Tensor labels;  // [batch]
 };
 
-// The digits that come with the source: below the working directory, or where the program was built.
+// Returns the path of the digits that come with the source: below the working directory, or where the program was
+// built.
 std::string DefaultCsv();
-// Where the data come from. Ends the process with exit code 2 if they can't be read: the message names file and line.
+// Loads the data. Ends the process with exit code 2 if they can't be read; the message names file and line.
 muster::ImageData LoadImages(const std::string& data_dir, const std::string& csv);
 
-// A whole data set as two tensors that share its memory.
+// Returns a whole data set as two tensors that share its memory.
 Examples AllOf(const muster::LabelledRows& data, const muster::ImageData& shape);
 
 // An endless stream of shuffled batches of this worker's shard, prepared by a thread from the first Next on.
@@ -30,7 +31,7 @@ class Input {
   ~Input();
   Examples Next();
 
-  // Its place in the stream, kept in checkpoints: a restored run goes on behind the last batch it was saved with.
+  // Returns its place in the stream, for checkpoints: a restored run goes on after the last batch before the save.
   muster::Saveable Position();
 
  private:

@@ -46,14 +46,15 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--save_steps", flags.save_steps, "steps between checkpoints; 0: none")
       ->capture_default_str()
       ->check(NotNegative);
-  app.add_option("--ps_timeout", flags.ps_timeout, "seconds without a word from a ps until the process gives up")
+  app.add_option("--ps_timeout", flags.ps_timeout,
+                 "seconds without an answer from a ps after which the process gives up")
       ->capture_default_str()
       ->check(NotNegative);
   app.add_flag("--allow_older_checkpoint", flags.allow_older_checkpoint,
-               "when the newest checkpoint is damaged, go on from the newest that isn't");
+               "if the newest checkpoint is damaged, go on from the newest good one");
   app.add_option(
          "--apply", flags.apply,
-         "who applies this worker's updates: server (the ps), direct (the worker, in the memory of the ps, which "
+         "what applies this worker's updates: server (the ps), direct (the worker, in the memory of the ps, which "
          "must be on its host), or auto")
       ->capture_default_str()
       ->check(CLI::IsMember({"server", "direct", "auto"}));
@@ -65,10 +66,10 @@ Flags ParseFlags(int argc, char** argv) {
     app.add_option(name, precision, what)->capture_default_str()->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   };
   add_wire_option("--wire_gradients", flags.wire_gradients,
-                  "in what gradients are sent to the ps: bf16 and fp16 take half the bytes; fp16 makes what is above "
+                  "precision of gradients sent to the ps: bf16 and fp16 take half the bytes; fp16 makes what is above "
                   "65504 infinite");
-  add_wire_option("--wire_parameters", flags.wire_parameters, "in what parameters are pulled from the ps");
-  app.add_option("--threads", flags.threads, "that a process computes with; 0: by the cores and tasks of its host")
+  add_wire_option("--wire_parameters", flags.wire_parameters, "precision of parameters pulled from the ps");
+  app.add_option("--threads", flags.threads, "threads that a process computes with; 0: by its host's cores and tasks")
       ->capture_default_str()
       ->check(NotNegative);
   app.add_option("--report", flags.report, "the chief writes a JSON report of the run to this file");
@@ -76,7 +77,7 @@ Flags ParseFlags(int argc, char** argv) {
   return flags;
 }
 
-// What the user says, else Hogwild; with Adam, where workers have no rule of their own to step by.
+// Returns the user's choice, by default Hogwild; with Adam if workers have no rule of their own.
 muster::AlgorithmChoice ChooseAlgorithm(int& argc, char** argv) {
   auto choice = muster::AlgorithmChoice::FromCommandLine(argc, argv, {.name = "hogwild"});
   const auto& parameters = muster::FindAlgorithm(choice.name)->parameters;
@@ -87,7 +88,7 @@ muster::AlgorithmChoice ChooseAlgorithm(int& argc, char** argv) {
   return choice;
 }
 
-// Scores each new checkpoint until the one of the last step.
+// Evaluates each new checkpoint until that of the last step.
 void Evaluate(muster::Server& server, Net& net, const Flags& flags, const Examples& test) {
   muster::Replica replica(server, net);
   const std::string& model_dir = server.task().model_dir();
@@ -101,7 +102,7 @@ void Evaluate(muster::Server& server, Net& net, const Flags& flags, const Exampl
     if (!latest->has_value() || **latest == seen) continue;
     seen = **latest;
     const auto checkpoint = muster::CheckpointReader::Open(muster::PosixFileSystem(), seen);
-    // A newer save may have retired it since; the next round finds that one.
+    // A newer save may have removed it meanwhile; the next round finds the newer one.
     if (absl::IsNotFound(checkpoint.status())) continue;
     muster::ThrowIfError(checkpoint.status());
     replica.Load(**checkpoint);
@@ -112,7 +113,7 @@ void Evaluate(muster::Server& server, Net& net, const Flags& flags, const Exampl
   }
 }
 
-// For TensorBoard, and for `muster results --metric test_accuracy`.
+// Writes it for TensorBoard and for `muster results --metric test_accuracy`.
 void WriteTestAccuracy(const std::string& model_dir, const RunReport& report) {
   const auto summaries = muster::EventFileWriter::Open(muster::PosixFileSystem(), muster::RealClock(), model_dir, {});
   muster::ThrowIfError(summaries.status());
@@ -151,7 +152,7 @@ void Train(muster::Server& server, Net& net, const muster::AlgorithmChoice& choi
   auto status = server.node().PsStatus();
   muster::ThrowIfError(status.status());
   report.ps_status = *std::move(status);
-  session.Close();  // the last window is committed, and the net has the global values
+  session.Close();  // commits the last window and pulls the global values into the net
   report.accuracy = Accuracy(net, AllOf(data.split.test, data));
   report.global_steps = session.global_step();
   report.checkpoint = session.last_checkpoint();

@@ -1,4 +1,4 @@
-// What the digits example tells a script about its run: one JSON object in a file.
+// The report of the digits example for scripts: one JSON object in a file.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct RunReport {
   double seconds = 0;  // of training, from this process's first step to its last
   int64_t steps_in_that_time = 0;
   std::string checkpoint;
-  std::vector<std::string> ps_status;  // one JSON page a ps
+  std::vector<std::string> ps_status;  // one JSON page per ps
 };
 
 // Throws muster::Error if the file can't be written.

@@ -1,5 +1,5 @@
 // The smallest cluster, one ps and one worker, trained in the session of a Supervisor: the loop is the program's own,
-// and there are no hooks. main.cc is the same in a MonitoredTrainingSession.
+// and there are no hooks. main.cc does the same in a MonitoredTrainingSession.
 #include <iostream>
 
 #include "examples/digits/accuracy.h"
@@ -9,16 +9,16 @@
 #include "muster/muster.h"
 
 int main(int argc, char** argv) {
-  // Who this process is, and how the workers' updates are combined; the flags that are left are this program's.
+  // Takes this process's task and the algorithm from the flags; the remaining flags are this program's own.
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice = muster::AlgorithmChoice::FromCommandLine(
       argc, argv, {.name = "hogwild", .parameters = {{"server_rule", "adam:learning_rate=0.001"}}});
   const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 1500});
 
   muster::Server server(task, {.threads = 1});
-  if (task.is_ps()) return server.Join();  // until training has ended
+  if (task.is_ps()) return server.Join();  // serves until training has ended
 
-  // The model, which begins alike everywhere, and this worker's share of the data.
+  // The model, with the same initial weights everywhere, and this worker's share of the data.
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
   muster::SeedTorch(flags.seed);
   Net net(data.height, data.width, data.classes);
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
   muster::Trainer trainer = muster::MakeTrainer(replica, choice);
   Input input(data, flags.batch_size, flags.seed, task.global_id(), task.num_workers());
 
-  // With --model_dir the chief saves there every ten minutes, on a thread of the Supervisor's.
+  // With --model_dir the chief saves there every ten minutes, on a thread of the Supervisor.
   muster::TorchSupervisor supervisor(server, {.logdir = task.model_dir()});
   muster::StepResult last;
   supervisor.ManagedSession([&](muster::TorchSupervisor& session) {

@@ -1,5 +1,5 @@
-// DOWNPOUR SGD: a worker takes five Adagrad steps of its own, sends the ps the sum of the five gradients, which they
-// apply with an Adagrad of theirs, and goes on from the values that come back.
+// DOWNPOUR SGD: a worker takes five Adagrad steps of its own and sends the sum of the five gradients to the ps, which
+// apply it with their own Adagrad; the worker goes on from the values that come back.
 #include "examples/digits/accuracy.h"
 #include "examples/digits/example_flags.h"
 #include "examples/digits/input.h"
@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   // [choice]
-  // Who this process is, and how the workers' updates are combined; the flags that are left are this program's.
+  // Takes this process's task and the algorithm from the flags; the remaining flags are this program's own.
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice =
       muster::AlgorithmChoice::FromCommandLine(argc, argv,
@@ -20,9 +20,9 @@ int main(int argc, char** argv) {
   // [/choice]
 
   muster::Server server(task, {.threads = 1});
-  if (task.is_ps()) return server.Join();  // until training has ended
+  if (task.is_ps()) return server.Join();  // serves until training has ended
 
-  // The model, which begins alike everywhere, and this worker's share of the data.
+  // The model, with the same initial weights everywhere, and this worker's share of the data.
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
   muster::SeedTorch(flags.seed);
   Net net(data.height, data.width, data.classes);
@@ -42,6 +42,6 @@ int main(int argc, char** argv) {
                                                   batch.labels.to(replica.device()));
     });
   }
-  session.Close();  // the last window is committed, and the net has the global values
+  session.Close();  // commits the last window and pulls the global values into the net
   if (session.is_chief()) PrintTestAccuracy(net, data, session.global_step());
 }

@@ -1,6 +1,6 @@
-// An ensemble: every worker trains a model of its own, from weights of its own, on all the data in an order of its own.
-// Nobody hears of the others until the end, when each sends the chief through a queue what its model predicts; the mean
-// of these probabilities is the ensemble's prediction.
+// An ensemble: every worker trains its own model, from its own weights, on all the data in its own order. The workers
+// don't communicate until the end, when each sends its model's predictions to the chief through a queue; the mean of
+// these probabilities is the ensemble's prediction.
 #include "absl/strings/str_format.h"
 #include "examples/digits/accuracy.h"
 #include "examples/digits/example_flags.h"
@@ -13,9 +13,9 @@ int main(int argc, char** argv) {
   const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 600}, TakenBefore::kTask);
 
   muster::Server server(task, {.threads = 1});
-  if (task.is_ps()) return server.Join();  // until training has ended
+  if (task.is_ps()) return server.Join();  // serves until training has ended
 
-  // The variables are this worker's own: nothing is pushed, and nothing is pulled.
+  // The variables are this worker's own: nothing is pushed or pulled.
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
   const uint64_t seed = flags.seed + static_cast<uint64_t>(task.global_id());
   muster::SeedTorch(seed);
@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   torch::optim::Adam optimizer(net->parameters(), /*lr=*/0.001);
   Input input(data, flags.batch_size, seed, /*worker=*/0, /*workers=*/1);
 
-  // Without pushes there are no global steps to be counted.
+  // Without pushes there are no global steps to count.
   muster::MonitoredTrainingSession session(server, {.log_step_count_steps = 0},
                                            {muster::LoggingTensor({.tensors = {"loss"}}), muster::NanTensor()});
   for (int64_t step = 0; step < flags.steps && !session.ShouldStop(); ++step) {

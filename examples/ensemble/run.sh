@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An ensemble: three workers train models of their own; the mean of what they predict is the result. Flags go to the
+# An ensemble: three workers train their own models; the mean of their predictions is the result. Flags go to the
 # program: --help lists them.
 set -euo pipefail
 bin=${MUSTER_BIN_DIR:-$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")/build/release/bin}

@@ -1,5 +1,5 @@
-// An Experiment: a small network that tells two kinds of irises apart, trained and evaluated by whatever this process
-// is in its cluster, in a folder that its id names.
+// An Experiment: a small network that tells two kinds of irises apart, trained or evaluated depending on this process's
+// job in the cluster, in a folder named by the experiment's id.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace {
 
 struct Flags {
   int64_t steps = 1000;
-  // Three ReLUs are few: with some seeds all of them are zero on every row, and nothing is learned. Not with this one.
+  // Three ReLUs are few: with some seeds all are zero on every row and nothing is learned. This seed works.
   uint64_t seed = 1;
   std::string output_root;
   std::string schedule;
@@ -25,7 +25,7 @@ Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains and evaluates a small network on irises.", std::filesystem::path(argv[0]).filename().string());
   app.add_option("--steps", flags.steps, "train to this global step")->capture_default_str();
-  app.add_option("--seed", flags.seed, "of the initial weights")->capture_default_str();
+  app.add_option("--seed", flags.seed, "determines the initial weights")->capture_default_str();
   app.add_option("--output_root", flags.output_root,
                  "model_dir is EXPERIMENT_ID, else JOB_NAME, below it (default: MUSTER_OUTPUT_ROOT, as "
                  "`muster run --output_root` sets it, else /data/tensorflow-output)");
@@ -38,14 +38,14 @@ Flags ParseFlags(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Who this process is, and where its experiment is written; the flags that are left are this program's.
+  // Takes this process's task from the flags; the remaining flags are this program's own.
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const Flags flags = ParseFlags(argc, argv);
   const std::string output_dir = muster::OutputDirOf(task, flags.output_root);
 
   // [experiment]
   const auto make = [&](const std::string& model_dir) {
-    muster::RunConfig config{.log_device_placement = true};  // reads TF_CONFIG by itself
+    muster::RunConfig config{.log_device_placement = true};  // reads TF_CONFIG
     config.model_dir = model_dir;
     config.seed = flags.seed;
     config.task = task;  // with the flags, which win
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   const auto results = muster::learn_runner::Run(make, output_dir, flags.schedule);
   // [/experiment]
 
-  // Of who has evaluated: the chief, unless the schedule says otherwise.
+  // Only the task that has evaluated has results: the chief, unless the schedule says otherwise.
   if (!results.eval.empty())
     std::printf("Average loss %.4f after %.0f steps\n", results.eval.at("average_loss"),
                 results.eval.at("global_step"));

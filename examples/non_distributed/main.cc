@@ -1,5 +1,5 @@
-// One process, no cluster: the model, its optimizer and the session are in the program itself. It is what the other
-// examples begin with; distributed_setup is the same program with one line for the ps.
+// One process, no cluster: the model, its optimizer and the session are in the program itself. The other examples build
+// on this; distributed_setup is the same program with one line more, for the ps.
 #include "examples/digits/accuracy.h"
 #include "examples/digits/example_flags.h"
 #include "examples/digits/input.h"
@@ -7,7 +7,7 @@
 #include "muster/muster.h"
 
 int main(int argc, char** argv) {
-  // Without a cluster in flags or TF_CONFIG this process is all there is; the flags that are left are this program's.
+  // Without a cluster in flags or TF_CONFIG this process trains alone; the remaining flags are this program's own.
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice = muster::AlgorithmChoice::FromCommandLine(
       argc, argv, {.name = "hogwild", .parameters = {{"server_rule", "adam:learning_rate=0.001"}}});

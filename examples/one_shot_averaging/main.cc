@@ -1,6 +1,6 @@
 // One-shot averaging: every worker trains alone on its share of the data, and at the end the mean of all their models
-// is the result. They talk once, through a queue on the ps; what makes the mean a model is that all begin with the same
-// weights.
+// is the result. They communicate once, through a queue on the ps. The mean is a sensible model because all begin with
+// the same weights.
 #include "examples/digits/accuracy.h"
 #include "examples/digits/example_flags.h"
 #include "examples/digits/input.h"
@@ -12,9 +12,9 @@ int main(int argc, char** argv) {
   const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 800}, TakenBefore::kTask);
 
   muster::Server server(task, {.threads = 1});
-  if (task.is_ps()) return server.Join();  // until training has ended
+  if (task.is_ps()) return server.Join();  // serves until training has ended
 
-  // The model is this worker's own until it asks for the global values, or pushes what it has learned.
+  // The model is this worker's own until the worker asks for the global values or pushes what it has learned.
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
   muster::SeedTorch(flags.seed);
   Net net(data.height, data.width, data.classes);
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   torch::optim::SGD optimizer(net->parameters(), /*lr=*/0.05);
   Input input(data, flags.batch_size, flags.seed, task.global_id(), task.num_workers());
 
-  // The one push comes at the end: there are no global steps to be counted before.
+  // The only push comes at the end, so there are no global steps to count before.
   muster::MonitoredTrainingSession session(server, {.checkpoint_dir = task.model_dir(), .log_step_count_steps = 0},
                                            {muster::LoggingTensor({.tensors = {"loss"}}), muster::NanTensor()});
   for (int64_t step = 0; step < flags.steps && !session.ShouldStop(); ++step) {
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   }
   if (session.ShouldStop()) return 0;  // interrupted
 
-  // A model is an element of the queue: a tensor for each parameter.
+  // A model is one element of the queue, with one tensor per parameter.
   const auto workers = static_cast<uint32_t>(task.num_workers());
   const std::vector<torch::Tensor> parameters = net->parameters();
   muster::QueueOptions options{.capacity = workers};
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
 
   session.Run(local, [&] {
     torch::NoGradGuard no_grad;
-    const std::vector<torch::Tensor> all = models.DequeueMany(workers);  // of each parameter [workers, …]
+    const std::vector<torch::Tensor> all = models.DequeueMany(workers);  // each parameter as [workers, …]
     for (size_t i = 0; i < parameters.size(); ++i) parameters[i].copy_(all[i].mean(0));
     local.PushDelta({.minibatches = workers * static_cast<uint32_t>(flags.steps)});  // now the ps have the mean, too
     const Examples test = AllOf(data.split.test, data);

@@ -1,4 +1,4 @@
-// The program of README.md's first screen: compiled and run by the tests, so that what is shown works.
+// The program of README.md's first screen. The tests compile and run it, so that what is shown works.
 // [program]
 #include <muster/muster.h>
 
@@ -10,7 +10,7 @@ TORCH_MODULE(Net);
 int main(int argc, char** argv) {
   auto task = muster::TaskConfig::FromWholeCommandLine(argc, argv);  // TF_CONFIG, --ps_hosts …, or alone
   muster::Server server(task);
-  if (task.is_ps()) return server.Join();  // ends by itself when training has ended
+  if (task.is_ps()) return server.Join();  // ends automatically when training has ended
 
   Net net;  // any torch::nn::Module
   muster::Replica replica(server, net, {.placement = muster::Placement::kGreedyBySize});

@@ -10,7 +10,7 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-// A grey 8 x 8 picture with a bright row (label 0) or column (label 1) each.
+// Grey 8 x 8 pictures, each with a bright row (label 0) or column (label 1).
 struct Pictures {
   explicit Pictures(int64_t n) : images(torch::rand({n, 1, 8, 8}) * 0.5), labels(torch::randint(2, {n})) {
     for (int64_t i = 0; i < n; ++i) images[i][0].select(labels[i].item<int64_t>(), i % 8).fill_(1);
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
       auto scores = net->layers->forward(batch.images.flatten(1));
       auto loss = torch::cross_entropy_loss(scores, batch.labels);
       summary::Scalar("loss", loss);
-      if (summary::Wanted()) {  // costs something to compute
+      if (summary::Wanted()) {  // computing them costs time
         auto right = scores.argmax(1).eq(batch.labels);
         summary::Scalar("accuracy", right.to(torch::kFloat).mean());
       }

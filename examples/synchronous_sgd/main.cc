@@ -1,5 +1,5 @@
-// Synchronous SGD: an update is the mean of all workers' gradients, and all wait for it. It does what one worker
-// with a larger minibatch would do.
+// Synchronous SGD: an update is the mean of all workers' gradients, and all wait for it. The result is that of one
+// worker with a larger minibatch.
 #include "examples/digits/accuracy.h"
 #include "examples/digits/example_flags.h"
 #include "examples/digits/input.h"
@@ -7,16 +7,16 @@
 #include "muster/muster.h"
 
 int main(int argc, char** argv) {
-  // Who this process is, and how the workers' updates are combined; the flags that are left are this program's.
+  // Takes this process's task and the algorithm from the flags; the remaining flags are this program's own.
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice = muster::AlgorithmChoice::FromCommandLine(
       argc, argv, {.name = "synchronous", .parameters = {{"server_rule", "sgd:learning_rate=0.2"}}});
   const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 800});  // rounds
 
   muster::Server server(task, {.threads = 1});
-  if (task.is_ps()) return server.Join();  // until training has ended
+  if (task.is_ps()) return server.Join();  // serves until training has ended
 
-  // The model, which begins alike everywhere, and this worker's share of the data.
+  // The model, with the same initial weights everywhere, and this worker's share of the data.
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);
   muster::SeedTorch(flags.seed);
   Net net(data.height, data.width, data.classes);
@@ -34,6 +34,6 @@ int main(int argc, char** argv) {
                                                   batch.labels.to(replica.device()));
     });
   }
-  session.Close();  // the last window is committed, and the net has the global values
+  session.Close();  // commits the last window and pulls the global values into the net
   if (session.is_chief()) PrintTestAccuracy(net, data, session.global_step());
 }

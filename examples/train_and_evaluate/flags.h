@@ -1,4 +1,4 @@
-// What can be said to this example on its command line, beside what all examples have. Used by main.
+// The flags of this example, beside those of all examples. Used by main.
 #pragma once
 
 #include <cstdint>
@@ -13,5 +13,5 @@ struct Flags : ExampleFlags {
   double stop_at_accuracy = 0;  // 0: no early stopping
 };
 
-// What is left of the command line. --help ends the process with 0, a mistake with one line and 2.
+// Parses the rest of the command line. --help ends the process with 0; a mistake ends it with one line and 2.
 Flags ParseFlags(int argc, char** argv);

@@ -1,4 +1,4 @@
-// One model, described once, and trained and evaluated by the same program wherever it runs: in one process, or as the
+// One model, described once, that the same program trains and evaluates wherever it runs: in one process, or as the
 // chief, a worker, the ps or the evaluator of a cluster, as flags or TF_CONFIG say.
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 
 using Images = std::shared_ptr<const muster::ImageData>;
 
-// What comes out of a batch, what the loss is, how it is trained and how it is measured.
+// Describes the outputs for a batch, the loss, the training and the metrics.
 muster::EstimatorSpec Model(const Images& images) {
   const auto height = static_cast<int64_t>(images->height), width = static_cast<int64_t>(images->width);
   Net net(height, width, static_cast<int64_t>(images->classes));
@@ -34,7 +34,7 @@ muster::EstimatorSpec Model(const Images& images) {
   return spec;
 }
 
-// Of the training part each worker takes its share, in a new order each epoch, without end.
+// Each worker takes its share of the training part, in a new order each epoch, without end.
 muster::InputFn TrainingInput(const Images& images, const Flags& flags) {
   const std::shared_ptr<const muster::LabelledRows> rows(images, &images->split.train);
   return [rows, flags](const muster::InputContext& context) {
@@ -47,7 +47,7 @@ muster::InputFn TrainingInput(const Images& images, const Flags& flags) {
   };
 }
 
-// The held-out part, once.
+// Passes through the held-out part once.
 muster::InputFn EvaluationInput(const Images& images) {
   const std::shared_ptr<const muster::LabelledRows> rows(images, &images->split.test);
   return [rows](const muster::InputContext&) { return muster::Dataset::FromRows(rows).Batch(500); };
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice = muster::AlgorithmChoice::FromCommandLine(argc, argv, {.name = "hogwild"});
   const Flags flags = ParseFlags(argc, argv);
-  // A ps has no use for data.
+  // A ps needs no data.
   const auto images = std::make_shared<const muster::ImageData>(task.is_ps() ? muster::ImageData()
                                                                              : LoadImages(flags.data_dir, flags.csv));
 
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
                                    .throttle_secs = flags.throttle_secs,
                                    .patience_secs = flags.patience_secs};
 
-  // Whoever evaluates knows how good the model is.
+  // Only the evaluating task knows how good the model is.
   const auto results = muster::TrainAndEvaluate(estimator, train_spec, eval_spec);
   if (results.eval.contains("accuracy"))
     PrintTestAccuracy(results.eval.at("accuracy"), static_cast<int64_t>(results.eval.at("global_step")));

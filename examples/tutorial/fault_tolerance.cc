@@ -12,7 +12,7 @@
 namespace {
 
 // [die]
-// As `kill -9` a second after the start, in the first life only.
+// Like `kill -9` a second after the start, but only in the first life.
 void DieOnce(const std::string& model_dir) {
   const std::string mark = model_dir + "/died";
   if (std::filesystem::exists(mark)) return;

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   // [local]
   muster::SeedTorch(1);
   torch::nn::Linear net(4, 1);                               // local: this worker's own
-  torch::optim::Adagrad optimizer(net->parameters(), 0.05);  // likewise, and unknown to everybody else
+  torch::optim::Adagrad optimizer(net->parameters(), 0.05);  // also local, and unknown to all others
   muster::Replica replica(server, net);                      // global: a copy of each variable on the ps
   muster::LocalVariables local(replica, {.rule = muster::PlainAdd()});
   // [/local]

@@ -1,4 +1,4 @@
-// The program of docs/tutorial/multiple_workers_ps.md and its two worker pages: a ps and two workers that go together.
+// The program of docs/tutorial/multiple_workers_ps.md and its two worker pages: a ps and two workers that run together.
 #include <muster/muster.h>
 
 #include <iostream>
@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   // [/ps]
 
   // [replica]
-  muster::SeedTorch(1 + static_cast<uint64_t>(task.global_id()));  // each worker draws other data
+  muster::SeedTorch(1 + static_cast<uint64_t>(task.global_id()));  // each worker draws different data
   torch::nn::Linear net(4, 1);
   muster::Replica replica(server, net);
   auto trainer = muster::Synchronous(replica, muster::Sgd({.learning_rate = 0.2}),

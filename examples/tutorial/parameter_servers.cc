@@ -1,4 +1,4 @@
-// The program of docs/tutorial/parameter_servers.md: where the variables are, and that they are there for everybody.
+// The program of docs/tutorial/parameter_servers.md: where the variables are, and that all tasks share them.
 #include <muster/muster.h>
 
 #include <iostream>

@@ -6,7 +6,7 @@
 namespace {
 
 // [net]
-// An embedding that outweighs the rest, as they do.
+// An embedding that outweighs the rest, as usual.
 struct NetImpl : torch::nn::Module {
   torch::nn::Embedding words{register_module("words", torch::nn::Embedding(10000, 32))};
   torch::nn::Linear hidden{register_module("hidden", torch::nn::Linear(32, 64))};
@@ -26,7 +26,7 @@ void Show(const char* title, muster::Replica& replica) {
 }
 
 // [scopes]
-// TensorFlow's way: what is created inside a scope goes where the scope says.
+// TensorFlow's way: what is created inside a scope goes to the scope's device.
 class ScopedNet : public torch::nn::Module {
  public:
   ScopedNet(const muster::ClusterSpec& cluster, muster::DeviceStack& scopes, muster::ModuleDevices& devices) {

@@ -1,4 +1,4 @@
-// The program of docs/tutorial/sessions_and_hooks.md: a hook of one's own tells what a session does.
+// The program of docs/tutorial/sessions_and_hooks.md: a user's hook shows what a session does.
 #include <muster/muster.h>
 
 #include <iostream>

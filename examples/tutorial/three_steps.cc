@@ -12,14 +12,14 @@ struct NetImpl : torch::nn::Module {
 TORCH_MODULE(Net);
 
 int main(int argc, char** argv) {
-  // 1. Cluster and server: who is there, and which of them this process is.
+  // 1. Cluster and server: which tasks there are, and which of them this process is.
   // [cluster]
   auto task = muster::TaskConfig::FromWholeCommandLine(argc, argv);
   muster::Server server(task);
   if (task.is_ps()) return server.Join();
   // [/cluster]
 
-  // 2. Placement: the variables to the parameter servers, the computation to this worker.
+  // 2. Placement: the variables go to the parameter servers, the computation to this worker.
   // [placement]
   muster::SeedTorch(1 + static_cast<uint64_t>(task.global_id()));
   Net net;

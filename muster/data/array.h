@@ -1,5 +1,5 @@
-// A dense array with its own memory: what the input pipeline hands on, a value of one example or of a batch of them.
-// Copies are deep (into the memory that is there, where it is large enough), moves are cheap. Not thread-safe.
+// A dense array with its own memory: the input pipeline's value, of one example or of a batch of them. Copies are deep
+// (into the existing memory if it is large enough), moves are cheap. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@ namespace muster {
 
 class Array {
  public:
-  // Without elements: shape [0], float32.
+  // Makes an array without elements: shape [0], float32.
   Array() = default;
   Array(const Array& other);
   Array& operator=(const Array& other);
-  // What was moved from is without elements until it is Reset or assigned to.
+  // An array that was moved from has no elements until it is Reset or assigned to.
   Array(Array&& other) noexcept;
-  Array& operator=(Array&& other) noexcept;  // changes places with `other`
+  Array& operator=(Array&& other) noexcept;  // swaps with `other`
 
-  // Row-major, as many values as the product of `shape`.
+  // `values` are row-major, as many as the product of `shape`.
   template <typename T>
   static Array Of(std::vector<int64_t> shape, std::span<const T> values) {
     Array array;
@@ -39,18 +39,18 @@ class Array {
   static Array Of(std::vector<int64_t> shape, const std::vector<T>& values) {
     return Of(std::move(shape), std::span<const T>(values));
   }
-  // One value, shape [].
+  // Makes an array of one value, shape [].
   template <typename T>
   static Array Scalar(T value) {
     return Of({}, std::span<const T>(&value, 1));
   }
 
-  // Another type and shape; the memory is used again where it is large enough. The elements are undefined.
+  // Changes type and shape. Reuses the memory if it is large enough. The elements are undefined.
   void Reset(DType dtype, std::span<const int64_t> shape);
   void Reset(DType dtype, std::initializer_list<int64_t> shape) {
     Reset(dtype, std::span<const int64_t>(shape.begin(), shape.size()));
   }
-  // The first `rows` along the first dimension, of at least so many; the others are gone.
+  // Keeps only the first `rows` along the first dimension, which must have at least as many.
   void KeepRows(int64_t rows);
 
   DType dtype() const { return dtype_; }
@@ -61,7 +61,7 @@ class Array {
   // Aligned to 64 bytes. Valid until the next Reset, move or destruction.
   MutableByteSpan data() { return {memory_.get(), bytes()}; }
   ByteSpan data() const { return {memory_.get(), bytes()}; }
-  // T is the type of the elements: a bug otherwise.
+  // T must be the type of the elements; anything else is a bug.
   template <typename T>
   std::span<T> As() {
     CheckType(DTypeOf<T>());

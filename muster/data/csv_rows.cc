@@ -21,7 +21,8 @@ std::string_view TrimCsvField(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// Where the quote that opens at `open` closes; two in a row stand for one that is part of the field.
+// Returns the position of the quote that closes the one at `open`; two in a row stand for one that belongs to the
+// field.
 size_t CsvClosingQuote(std::string_view text, size_t open) {
   size_t close = text.find('"', open + 1);
   while (close != std::string_view::npos && close + 1 < text.size() && text[close + 1] == '"')
@@ -29,8 +30,8 @@ size_t CsvClosingQuote(std::string_view text, size_t open) {
   return close;
 }
 
-// Takes one field off the front of `rest`; `more` becomes false with the last one. False: it begins with a quote that
-// isn't closed, or behind which something follows.
+// Takes one field off the front of `rest`; sets `more` to false after the last one. False: it begins with a quote that
+// isn't closed or that something follows.
 bool TakeCsvField(std::string_view& rest, char delimiter, std::string_view& field, bool& more) {
   size_t end = rest.find(delimiter);
   field = TrimCsvField(rest.substr(0, end));

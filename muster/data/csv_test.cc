@@ -66,7 +66,7 @@ TEST(Csv, AQuotedFieldMayHoldTheDelimiterAndTheQuote) {
   EXPECT_THAT(ErrorOf("1,\"2\n3\",4\n"), HasSubstr("file.csv, line 1, column 2: the quote isn't closed"));
   EXPECT_THAT(ErrorOf("1,\"2\"3\n"), HasSubstr("line 1, column 2: the quote isn't closed on this line, or something"));
   EXPECT_THAT(ErrorOf("1,2\"\n"), HasSubstr("line 1, column 2: \"2\"\" is not a number"));
-  // Where the last field is quoted and the quote doubled at its end, it isn't closed.
+  // A last field whose closing quote is doubled isn't closed.
   EXPECT_THAT(ErrorOf("1,\"2\"\"\n"), HasSubstr("column 2: the quote isn't closed"));
 }
 

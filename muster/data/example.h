@@ -1,5 +1,5 @@
-// What an input pipeline's elements are: named features and a label, or, behind Dataset::Batch, as many of each as the
-// batch has rows (then every array's first dimension is the number of rows). A plain value.
+// The elements of an input pipeline: named features and a label or, after Dataset::Batch, as many of each as the batch
+// has rows (then every array's first dimension is the number of rows). A plain value.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ struct Feature {
 };
 
 struct Example {
-  std::vector<Feature> features;  // names distinct; the same names in the same order in every example of a data set
+  std::vector<Feature> features;  // distinct names, the same in the same order in every example of a data set
   Array labels;
   bool has_labels = false;  // false: nothing to learn from (Predict)
 
-  // Null if there is none of that name.
+  // Returns null if there is no feature of that name.
   const Array* Find(std::string_view name) const;
   Array* Find(std::string_view name);
 };

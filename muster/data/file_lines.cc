@@ -20,7 +20,7 @@ absl::StatusOr<bool> FileLines::Next(std::string_view& line) {
     ASSIGN_OR_RETURN(size_, system_.FileSize(path_));
     opened_ = true;
   }
-  size_t seen = 0;  // so far into the line, without an end
+  size_t seen = 0;  // bytes of the line searched without finding its end
   for (;;) {
     const std::string_view rest = std::string_view(buffer_).substr(begin_);
     const size_t end = rest.find('\n', seen);

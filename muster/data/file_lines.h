@@ -1,5 +1,5 @@
-// The lines of a file one after the other, read a block at a time: memory for one block and one line, however long the
-// file. Not thread-safe.
+// Reads the lines of a file one after the other, a block at a time: takes memory for one block and one line, however
+// long the file is. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@ namespace muster {
 
 class FileLines {
  public:
-  // A longer line is an error, as whatever holds one isn't lines of text.
+  // A longer line is an error: such a file isn't lines of text.
   static constexpr size_t kLongestLine = size_t{16} << 20;
 
-  // Borrows `system`. `block`: bytes read at once.
+  // Borrows `system`. `block` is the number of bytes read at once.
   FileLines(FileSystem& system, std::string path, size_t block = size_t{256} << 10);
 
-  // False: there are no more. `line` is without the "\n" at its end, which the last one needn't have, and valid until
-  // the next call. NotFound: there is no such file; DataLoss: it got shorter since the first call; InvalidArgument: a
-  // line that is too long.
+  // Returns false at the end. `line` doesn't include the "\n" at its end, which the last line may lack; it is valid
+  // until the next call. NotFound: there is no such file; DataLoss: it got shorter since the first call;
+  // InvalidArgument: a line is too long.
   absl::StatusOr<bool> Next(std::string_view& line);
 
  private:
@@ -35,11 +35,11 @@ class FileLines {
   const size_t block_;
 
   bool opened_ = false;
-  uint64_t size_ = 0;  // of the file, when it was opened
+  uint64_t size_ = 0;  // of the file when it was opened
   uint64_t read_ = 0;  // so far
   uint64_t lines_ = 0;
   std::string buffer_;
-  size_t begin_ = 0;  // of what is in the buffer and not handed out
+  size_t begin_ = 0;  // start of what is in the buffer and not handed out
 };
 
 }  // namespace muster

@@ -19,16 +19,16 @@ namespace {
 
 constexpr uint8_t kUnsignedByte = 0x08;
 constexpr size_t kMaxDimensions = 4;
-// Deflate never makes more than 1032 bytes out of one (zlib's technical note), so a header that promises more is a lie.
+// Deflate expands at most 1032-fold (zlib's technical note), so a header that promises more is wrong.
 constexpr uint64_t kMaxExpansion = 1032;
 
-// Hands out the bytes of a file, unpacked where they are gzipped.
+// Reads the bytes of a file, unpacked if they are gzipped.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Fills `into` as far as there are bytes; returns how many. DataLoss if the packed data are damaged.
+  // Fills `into` as far as there are bytes and returns how many. DataLoss if the packed data are damaged.
   virtual absl::StatusOr<size_t> Read(uint8_t* into, size_t size) = 0;
-  // More bytes than this can't follow.
+  // Returns an upper bound for the bytes that can follow.
   virtual uint64_t MostBytes() const = 0;
 };
 
@@ -80,7 +80,7 @@ class GzipSource final : public ByteSource {
   uint64_t MostBytes() const override { return (rest_.size() + stream_.avail_in) * kMaxExpansion; }
 
  private:
-  // zlib counts its input in 32 bits.
+  // Needed because zlib counts its input in 32 bits.
   void Feed() {
     if (stream_.avail_in > 0 || rest_.empty()) return;
     const size_t piece = std::min<size_t>(rest_.size(), std::numeric_limits<uInt>::max());
@@ -134,7 +134,7 @@ absl::StatusOr<std::vector<size_t>> ReadShape(ByteSource& source, const std::str
   return shape;
 }
 
-// How many elements `shape` has, provided that the rest of the file may hold them.
+// Returns how many elements `shape` has, provided that the rest of the file can hold them.
 absl::StatusOr<size_t> CheckedCount(const std::vector<size_t>& shape, uint64_t most, const std::string& name) {
   size_t count = 1;
   for (const size_t size : shape) {
@@ -159,7 +159,7 @@ absl::StatusOr<IdxArray> ParseIdx(std::string_view content, const std::string& n
   IdxArray array;
   const uint64_t most = source->MostBytes();
   ASSIGN_OR_RETURN(array.shape, ReadShape(*source, name));
-  // The most before the header was read: zlib may hold unpacked bytes back that its input no longer accounts for.
+  // The bound was taken before the header was read: zlib may hold back unpacked bytes that its input no longer counts.
   ASSIGN_OR_RETURN(const size_t count, CheckedCount(array.shape, most, name));
   array.elements.resize(count);
   RETURN_IF_ERROR(ReadExactly(*source, name, "elements", array.elements.data(), count));

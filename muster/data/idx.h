@@ -1,7 +1,7 @@
 // Reads IDX files, the format of the MNIST distribution: four bytes of magic (0, 0, element type, number of
-// dimensions), each dimension as a big-endian 32-bit number, then the elements, last dimension fastest. Only unsigned
-// bytes, which is all that MNIST and its relatives (Fashion-MNIST, EMNIST, KMNIST) use. Gzipped or plain, told apart by
-// content, since downloads are often unpacked by the browser without losing their ".gz". Thread-safe.
+// dimensions), each dimension as a big-endian 32-bit number, then the elements, last dimension fastest. Supports only
+// unsigned bytes, as MNIST and its relatives (Fashion-MNIST, EMNIST, KMNIST) use nothing else. Gzipped and plain files
+// are told apart by content, since browsers often unpack downloads without removing ".gz". Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,10 @@ struct IdxArray {
 };
 
 // NotFound if there is no such file; InvalidArgument, naming it, if it isn't IDX of unsigned bytes; DataLoss if it ends
-// too early, goes on too long, or its compressed data are damaged. Nothing is allocated for elements that the file's
-// size can't hold.
+// too early, goes on too long, or its compressed data are damaged. Never allocates more than the file's size can hold.
 absl::StatusOr<IdxArray> ReadIdx(FileSystem& files, const std::string& path);
 
-// The same on the content of a file called `name`.
+// Does the same with the content of a file called `name`.
 absl::StatusOr<IdxArray> ParseIdx(std::string_view content, const std::string& name);
 
 }  // namespace muster

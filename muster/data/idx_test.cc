@@ -76,7 +76,7 @@ TEST(Idx, RefusesDamagedCompression) {
 
 TEST(Idx, AllocatesNothingForAnImpossibleHeader) {
   using enum absl::StatusCode;
-  // 2^128 elements, and 2^32 - 1 in a file of a few bytes: refused by arithmetic, before memory is asked for.
+  // 2^128 elements, and 2^32 - 1 in a file of a few bytes: refused by arithmetic, before memory is allocated.
   const std::string huge = Header({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff});
   ExpectError(huge, kDataLoss, "needs more bytes than follow");
   ExpectError(Header({0xffffffff}), kDataLoss, "needs more bytes than follow");

@@ -18,7 +18,7 @@ constexpr size_t kDigitsSide = 8;
 constexpr double kDigitsBrightest = 16;
 constexpr size_t kClasses = 10;
 
-// `table`'s value, which has to be whole and in 0 ... `most`.
+// Returns `table`'s value, which must be whole and in 0 ... `most`.
 absl::StatusOr<double> WholeNumber(const CsvTable& table, size_t row, size_t column, double most,
                                    const std::string& path) {
   const double value = table.at(row, column);
@@ -27,7 +27,7 @@ absl::StatusOr<double> WholeNumber(const CsvTable& table, size_t row, size_t col
                                                  " where a whole number from 0 to ", most, " is expected"));
 }
 
-// The path of one of the four files: `stem` is "train-images", `kind` "idx3-ubyte".
+// Returns the path of one of the four files: `stem` is "train-images", `kind` "idx3-ubyte".
 absl::StatusOr<std::string> FindMnistFile(FileSystem& files, const std::string& directory, const std::string& stem,
                                           const std::string& kind) {
   for (const char* joint : {"-", "."}) {

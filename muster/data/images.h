@@ -11,18 +11,18 @@
 
 namespace muster {
 
-// Whether `row` (counted from 0) of examples/data/digits.csv is held out: two of each ten rows, moving on by one place
-// in each next ten ((row + 1) % 5 == row / 10 % 5). The file often runs through the digits 0 ... 9 in order, so that a
-// plain every-fifth rule would hold out twice as many of one digit as of another.
+// Returns whether `row` (counted from 0) of examples/data/digits.csv is held out: two of every ten rows, one place
+// further in each next ten ((row + 1) % 5 == row / 10 % 5). The file often runs through the digits 0 ... 9 in order, so
+// holding out every fifth row would take twice as many of one digit as of another.
 bool IsHeldOutDigit(size_t row);
 
 // The 8x8 digits: a CSV file with 64 columns of pixels 0 ... 16 and the label 0 ... 9. 1,438 rows to learn from and 359
 // held out. InvalidArgument naming file and line for anything else.
 absl::StatusOr<ImageData> LoadDigits(const std::string& path, FileSystem& files = PosixFileSystem());
 
-// MNIST from the directory that holds its four files, under the names they are distributed by (train-images-idx3-ubyte,
-// train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte; with .gz or without; the spelling with a dot
-// before "idx" too). InvalidArgument or DataLoss naming the file if they are damaged or don't belong together.
+// Loads MNIST from the directory that holds its four files under their usual names (train-images-idx3-ubyte,
+// train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte; with .gz or without; also with a dot before
+// "idx"). InvalidArgument or DataLoss, naming the file, if they are damaged or don't belong together.
 absl::StatusOr<ImageData> LoadMnist(const std::string& directory, FileSystem& files = PosixFileSystem());
 
 }  // namespace muster

@@ -29,7 +29,7 @@ class ImagesTest : public testing::Test {
     return path;
   }
 
-  // A small set in MNIST's form: `train` and `test` images of `height` x 2 pixels, pixel = label.
+  // Writes a small set in MNIST's form: `train` and `test` images of `height` x 2 pixels, pixel = label.
   void WriteMnist(int train, int test, char height = 3) {
     WritePart("train", train, 3);
     WritePart("t10k", test, height);
@@ -70,7 +70,7 @@ TEST_F(ImagesTest, DigitsAreWholeScaledAndSplit) {
   EXPECT_EQ(train.size(), 1438);
   EXPECT_EQ(test.size(), 359);
   EXPECT_EQ(train.width(), 64);
-  // The first row of the file is a 0 with the pixels 0 0 5 13 9 1 ... and isn't held out; row 4 is the first that is.
+  // The file's first row is a 0 with the pixels 0 0 5 13 9 1 ... and isn't held out; the first held-out row is 4.
   EXPECT_EQ(train.labels()[0], 0);
   EXPECT_EQ(train.row(0)[3], 13.0f / 16.0f);
   EXPECT_EQ(test.labels()[0], 4);

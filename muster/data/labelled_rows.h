@@ -1,6 +1,5 @@
-// A labelled data set held in memory: n rows of float features and one integer label each. The problem it solves: every
-// reader (CSV, IDX) ends in the same shape, of which Dataset::FromRows makes an input pipeline. Immutable once made,
-// hence thread-safe.
+// A labelled data set held in memory: n rows of float features and one integer label each. Every reader (CSV, IDX)
+// produces this one form, from which Dataset::FromRows makes an input pipeline. Immutable once made, hence thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +14,17 @@ namespace muster {
 
 class LabelledRows {
  public:
-  // No rows.
+  // Has no rows.
   LabelledRows() = default;
 
   // `features` is [labels.size(), width], row after row. InvalidArgument if the sizes don't agree.
   static absl::StatusOr<LabelledRows> Create(size_t width, std::vector<float> features, std::vector<int64_t> labels);
 
   size_t size() const { return labels_.size(); }
-  // Features of one row.
+  // Number of features in a row.
   size_t width() const { return width_; }
 
-  // Valid as long as the data set.
+  // These are valid as long as the data set.
   std::span<const float> features() const { return features_; }  // [size, width]
   std::span<const int64_t> labels() const { return labels_; }    // [size]
   std::span<const float> row(size_t index) const { return features().subspan(index * width_, width_); }  // [width]
@@ -36,7 +35,7 @@ class LabelledRows {
   std::vector<int64_t> labels_;
 };
 
-// A fixed division into what is learned from and what is held out to measure with.
+// A fixed division into rows to train on and rows to measure with.
 struct Split {
   LabelledRows train;
   LabelledRows test;
@@ -45,7 +44,7 @@ struct Split {
 // Rows for which `held_out(row)` is true go to `test`, the others to `train`, both in their old order.
 Split SplitRows(const LabelledRows& all, absl::FunctionRef<bool(size_t row)> held_out);
 
-// What an image data set's loader returns: a row of features is one picture, row after row of pixels in [0, 1].
+// An image data set as its loader returns it: a row of features is one picture, row after row of pixels in [0, 1].
 struct ImageData {
   Split split;
   size_t height = 0;

@@ -24,8 +24,8 @@ TEST(ShuffledOrder, IsAPermutationOfItsOwnPerSeedAndEpoch) {
   EXPECT_NE(ShuffledOrder(1000, 4, 0), ShuffledOrder(1000, 3, 1));
 }
 
-// Checkpoints hold positions in these orders: they must never change. Computed from the header's description by an
-// independent few lines of Python.
+// Checkpoints hold positions in these orders, so they must never change. Computed from the header's description by a
+// few independent lines of Python.
 TEST(ShuffledOrder, NeverChanges) {
   EXPECT_THAT(ShuffledOrder(8, 0, 0), ElementsAre(1, 2, 6, 5, 4, 0, 3, 7));
   EXPECT_THAT(ShuffledOrder(8, 42, 5), ElementsAre(5, 6, 2, 0, 1, 7, 3, 4));

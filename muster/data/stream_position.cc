@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kPositionOf[] = " of ";
 
-// "epoch=3" for the key "epoch".
+// Returns the 3 of "epoch=3" for the key "epoch".
 absl::StatusOr<int64_t> NumberOf(absl::string_view word, absl::string_view key) {
   int64_t number = 0;
   if (absl::ConsumePrefix(&word, key) && absl::ConsumePrefix(&word, "=") && absl::SimpleAtoi(word, &number) &&

@@ -1,5 +1,5 @@
-// Who says which rows of an epoch a reader takes next, unit by unit: what Dataset::ShareBy asks. The implementation
-// that shares an epoch among the workers of a job is store/work_queue_client.h; docs/work_queue.md has the protocol.
+// Decides, unit by unit, which rows of an epoch a reader takes next; Dataset::ShareBy asks it. The implementation that
+// shares an epoch among the workers of a job is store/work_queue_client.h; docs/work_queue.md has the protocol.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Places begin ... end - 1 of the epoch's order of rows (whatever that order is: Shuffle's).
+// The places begin ... end - 1 of the epoch's order of rows (for example Shuffle's).
 struct WorkUnit {
   int64_t epoch = 0;
   int64_t begin = 0;
@@ -19,23 +19,23 @@ struct WorkUnit {
   bool operator==(const WorkUnit&) const = default;
 };
 
-// Thread-safe: units are taken by the thread that makes batches ready, begun and reported by the one that trains, in
-// the order in which they were taken: a batch for each unit.
+// Thread-safe: the thread that prepares batches takes units; the thread that trains begins and reports them, in the
+// order in which they were taken, one batch per unit.
 class WorkSource {
  public:
   virtual ~WorkSource() = default;
-  // The next unit for this reader; nothing: every unit of the last epoch is done. Blocks while all that is left is with
-  // others, who may yet lose it. Errors: Unavailable, who shares the work is out of reach; Aborted, it doesn't know
-  // this reader any more, who has to make itself known and may then ask again; Cancelled.
+  // Returns the next unit for this reader; nullopt: every unit of the last epoch is done. Blocks while all remaining
+  // units are with other readers, which may still lose them. Errors: Unavailable: the source of the work can't be
+  // reached; Aborted: it no longer knows this reader, which must join again and may then ask again; Cancelled.
   virtual absl::StatusOr<std::optional<WorkUnit>> Take() = 0;
-  // The batch of the oldest unit not yet begun is about to be trained on (of several batches the last): the next update
-  // that is counted has it, and then nobody gets the unit again. False: this reader has lost the unit, and another gets
-  // it: the batch is to be skipped.
+  // Called when the batch of the oldest unit not yet begun is about to be trained on (the last batch, if there are
+  // several): the next counted update contains it, and no reader gets the unit again. False: this reader has lost the
+  // unit to another one, and must skip the batch.
   virtual bool Begin() { return true; }
-  // The step of the oldest unit not yet reported is over. (Its update may be counted later only, with those of a
+  // Says that the step of the oldest unit not yet reported is over. (Its update may be counted later, with those of a
   // window.)
   [[nodiscard]] virtual absl::Status Done() = 0;
-  // A Take that waits, and every later one, is Cancelled.
+  // A Take that waits, and every later one, returns Cancelled.
   virtual void Stop() = 0;
 };
 

@@ -61,8 +61,8 @@ int64_t CheckpointTruth::StepOf(const Cut& cut) const {
   return pasts_[cut.past].first_step + static_cast<int64_t>(cut.counted + Uncounted(cut).size());
 }
 
-// All that was inside, and of what was counted later nothing else. What never was counted may be there: its sender
-// died.
+// The row must have everything inside the cut and nothing that was counted later. It may have what was never counted
+// because the sender died.
 std::optional<std::string> CheckpointTruth::CheckRow(const Cut& cut, int ps, int variable,
                                                      const PushLedger::Row& row) const {
   const Past& past = pasts_[cut.past];
@@ -113,7 +113,7 @@ std::optional<std::string> CheckpointTruth::Check(int64_t global_step, int varia
                                                   const std::vector<int>& ps_of_row) const {
   std::optional<std::string> wrong = "is of a step at which nobody cut";
   for (const auto& [hold, cut] : cuts_) {
-    // Whoever has not marked has no part.
+    // A ps that has not marked has no part.
     if (cut.generations.count(0) == 0 || StepOf(cut) != global_step ||
         cut.generations.size() < static_cast<size_t>(ledger_.num_ps()))
       continue;

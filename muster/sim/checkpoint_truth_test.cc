@@ -1,5 +1,6 @@
-// What the parts of a checkpoint must hold. Of a window all minibatches or none, as its push was counted or not. With
-// a synchronous gate, of each ps the rounds before its step; once training has ended no ps waits for another one's.
+// What the parts of a checkpoint must hold: all minibatches of a window or none, depending on whether its push was
+// counted. With a synchronous gate, the rounds before the step of each ps; once training has ended no ps waits for
+// another one's.
 #include "muster/sim/checkpoint_truth.h"
 
 #include <gtest/gtest.h>
@@ -20,12 +21,12 @@ class CheckpointTruthTest : public ::testing::Test {
     }
     truth_.Begin({});
   }
-  // ps 0 and ps 1 have marked in those rounds.
+  // Makes ps 0 and ps 1 mark in those rounds.
   void Mark(uint64_t first, uint64_t second, bool ended) {
     truth_.Mark({1, 1}, 0, {.global_step = static_cast<int64_t>(first), .round = first});
     truth_.Mark({1, 1}, 1, {.round = second, .ended = ended});
   }
-  // A row of each ps, with the means of so many rounds.
+  // Checks one row of each ps, with the means of that many rounds.
   std::optional<std::string> Check(int64_t step, uint64_t first, uint64_t second) {
     std::vector<PushLedger::Digits> digits(2, PushLedger::Digits{});
     digits[0][0] = first * ledger_.unit();
@@ -42,7 +43,7 @@ TEST_F(CheckpointTruthTest, EveryPsHasTheRoundsBeforeTheStep) {
   EXPECT_EQ(Check(1, 1, 1), std::nullopt);
   EXPECT_NE(Check(1, 1, 2), std::nullopt);
   EXPECT_NE(Check(1, 1, 0), std::nullopt);
-  EXPECT_NE(Check(2, 2, 2), std::nullopt) << "nobody cut there";
+  EXPECT_NE(Check(2, 2, 2), std::nullopt) << "no cut was made there";
 }
 
 TEST_F(CheckpointTruthTest, ARoundMoreIsWrongWhileTraining) {
@@ -93,8 +94,8 @@ TEST(CheckpointTruthOfWindowsTest, AWindowIsInsideWholeOrNotAtAll) {
   EXPECT_EQ(check(1), "has minibatch 2 of worker 0, which its step doesn't count");
 }
 
-// A ps that had kept a push back has applied, counted and answered it before the next message comes: its sender is at
-// the next push then.
+// A ps that had held a push back has applied, counted and answered it before the next message arrives: by then its
+// sender is at the next push.
 TEST(CheckpointTruthOfNumbersTest, ACountIsOfThePushOfItsNumber) {
   PushLedger ledger(1);
   CheckpointTruth truth(ledger);
@@ -120,7 +121,7 @@ TEST(CheckpointTruthOfNumbersTest, ACountIsOfThePushOfItsNumber) {
   EXPECT_EQ(check(2), std::nullopt);
 }
 
-// Its sender died when one of two ps had it: so has the checkpoint that both begin with again.
+// The sender died when one of two ps had the push. The checkpoint that both begin with again is the same.
 TEST(CheckpointTruthOfTwoPsTest, EachPsHasWhatItBeganWith) {
   PushLedger ledger(2);
   CheckpointTruth truth(ledger);

@@ -20,7 +20,7 @@ constexpr char kDirectory[] = "/model";
 constexpr absl::Duration kPatience = absl::Seconds(20);
 constexpr absl::Duration kGatePatience = absl::Minutes(5);
 constexpr absl::Duration kWaitForChief = absl::Seconds(120);
-// A ps that everyone has left gives up after this at the latest (LeaseOptions::abandoned_after, and some more).
+// A ps that every task has left gives up after this time at the latest (LeaseOptions::abandoned_after plus a margin).
 constexpr absl::Duration kPsEndsAfter = absl::Minutes(7);
 
 std::vector<Stamp> HeartbeatStamps(const StoreClient& client) {
@@ -42,7 +42,7 @@ LedgerForm FormOf(const Schedule& schedule) {
   return LedgerForm::kWhole;
 }
 
-// Tells the ledger under which number a worker's push leaves it: the client alone gives numbers.
+// Tells the ledger the number under which a worker's push leaves it: only the client assigns numbers.
 class NumberedChannel final : public Channel {
  public:
   NumberedChannel(std::unique_ptr<Channel> inner, PushLedger& ledger) : inner_(std::move(inner)), ledger_(ledger) {}
@@ -61,7 +61,7 @@ class NumberedChannel final : public Channel {
   PushLedger& ledger_;
 };
 
-// The channels of a worker's training thread, changed by the plant.
+// The channels of a worker's training thread, wrapped by the plant.
 class WorkerTransport final : public Transport {
  public:
   WorkerTransport(SimulatedNetwork& network, SimulatedThread& thread, SimulationPlant* plant, PushLedger& ledger)
@@ -148,11 +148,11 @@ void ClusterSimulation::StartPs(int ps) {
   thread.Start([this, ps, &thread] { RunPs(ps, thread); });
 }
 
-// However it comes to its end.
+// Called however the ps comes to its end.
 void ClusterSimulation::PsDied(int ps, SimulatedProcess& process) {
   Ps& state = ps_[ps];
   world_.Note([&] { return absl::StrCat(process.name(), " is dead"); });
-  // In the middle of an update it holds a lock, and its values are for the next life to judge.
+  // If it died during an update, it holds a lock, and the next life will judge its values.
   if (state.probe->dying()) truth_.gates[ps].interrupted = true;
   if (state.life && !state.probe->dying()) state.life->watch->LookAtAll();
   state.life.reset();
@@ -269,12 +269,12 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
   RETURN_IF_ERROR(session.Start());
   const auto barrier = [&](const char* name, bool elastic) {
     const absl::Status passed = client.Barrier(name, static_cast<uint32_t>(schedule_.num_workers), elastic);
-    // Interrupted, or training was shut down: the session sees it too, and ends well.
+    // Interrupted, or training was shut down: the session notices too, and ends well.
     return absl::IsCancelled(passed) ? absl::OkStatus() : passed;
   };
   if (schedule_.barriers && first_life) RETURN_IF_ERROR(barrier("begin", /*elastic=*/false));
   RETURN_IF_ERROR(Train(session));
-  // Who is missing in a round, or behind with its clock, must not be waited for at a barrier.
+  // A worker that is missing in a round, or behind with its clock, must not be waited for at a barrier.
   if (schedule_.barriers && schedule_.NobodyWaits()) RETURN_IF_ERROR(barrier("end", /*elastic=*/true));
   return session.Close();
 }
@@ -290,7 +290,7 @@ void ClusterSimulation::WorkerEnded(int worker, SimulatedProcess& process, const
   world_.Note([&] { return absl::StrCat(process.name(), " ends: ", status.ToString()); });
   if (!Allowed(status)) Violated(absl::StrCat(process.name(), " ended with ", status.ToString()));
   Worker& state = workers_[worker];
-  if (state.process != &process) return;  // another one has taken its place
+  if (state.process != &process) return;  // another process has taken its place
   state.running = false;
   state.succeeded = status.ok();
   if (status.ok() || state.restarts == schedule_.restarts) return;
@@ -301,13 +301,13 @@ void ClusterSimulation::WorkerEnded(int worker, SimulatedProcess& process, const
 
 bool ClusterSimulation::Allowed(const absl::Status& status) const {
   if (status.ok()) return true;
-  // Everybody had said "done" and the ps have gone, but the answer to somebody's was lost; likewise who comes too late.
+  // All tasks had said "done" and the ps have gone, but one answer was lost, or a task came too late.
   const bool ps_gone = std::any_of(ps_.begin(), ps_.end(), [](const Ps& ps) { return ps.finished; });
   if (schedule_.MustSucceed()) return ps_gone && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
-  if (IsInterrupted(status)) return true;  // a ps was gone
+  if (IsInterrupted(status)) return true;  // a ps was unavailable
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:         // a ps is gone
-    case absl::StatusCode::kDeadlineExceeded:    // the chief is gone: nobody made the model ready
+    case absl::StatusCode::kDeadlineExceeded:    // the chief is gone, so the model isn't ready
     case absl::StatusCode::kAborted:             // a ps has lost its model
     case absl::StatusCode::kFailedPrecondition:  // replaced; not the chief any more
     case absl::StatusCode::kAlreadyExists:       // the task's other process is alive
@@ -414,7 +414,7 @@ void ClusterSimulation::CheckEnd(SimulatedWorld::Ending ending) {
   for (Ps& ps : ps_) {
     if (!ps.life) continue;
     ps.life->watch->LookAtAll();
-    // One that nobody ever came to waits for as long as its launcher lets it.
+    // A ps to which no task ever came waits for as long as its launcher lets it.
     const auto& clients = ps.life->service.MakeView().clients->clients();
     if (std::any_of(clients.begin(), clients.end(), [](const auto& client) { return client.incarnation != 0; }))
       Violated(absl::StrCat(ps.process->name(), " never ends"));
@@ -422,7 +422,7 @@ void ClusterSimulation::CheckEnd(SimulatedWorld::Ending ending) {
   CheckCheckpoints();
 }
 
-// Every checkpoint that is in the directory can be read, and holds what its step counts.
+// Checks that every checkpoint in the directory can be read and holds what its step counts.
 void ClusterSimulation::CheckCheckpoints() {
   if (schedule_.save_steps == 0 || violation_) return;
   const auto names = ListCheckpoints(disk_, kDirectory);

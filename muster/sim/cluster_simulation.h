@@ -22,25 +22,25 @@
 
 namespace muster {
 
-// How a run went.
+// The result of a run.
 struct SimulationOutcome {
-  std::optional<std::string> violation;  // the first; none: all is well
+  std::optional<std::string> violation;  // the first one; nullopt if there was none
   uint64_t fingerprint = 0;
   uint64_t events = 0;
   absl::Duration simulated;
   int64_t pushes = 0;       // acknowledged
   int64_t minibatches = 0;  // computed
-  int64_t lost = 0;         // of them, those of no push that was acknowledged
+  int64_t lost = 0;         // those of them in no acknowledged push
 };
 
 class ClusterSimulation {
  public:
-  // `plant` may be null; `listener` is told what happens, if there is one.
+  // `plant` may be null. `listener`, if given, is told what happens.
   ClusterSimulation(const Schedule& schedule, SimulationPlant* plant,
                     std::function<void(absl::Time, const std::string&)> listener = nullptr);
   ~ClusterSimulation();
 
-  // Once.
+  // Call once.
   SimulationOutcome Run();
 
  private:
@@ -48,16 +48,16 @@ class ClusterSimulation {
   struct PsLife;
   struct Ps {
     SimulatedProcess* process = nullptr;
-    std::shared_ptr<PsLife> life;                 // null: dead
-    std::shared_ptr<ArenaMemory> memory;          // what its launcher keeps
+    std::shared_ptr<PsLife> life;                 // null while it is dead
+    std::shared_ptr<ArenaMemory> memory;          // kept by its launcher
     std::shared_ptr<DeadlyProbe> probe;           // of the newest life
-    std::optional<absl::Duration> restart_after;  // once it is dead
+    std::optional<absl::Duration> restart_after;  // set when it is killed
     bool finished = false;
   };
   struct Worker {
     SimulatedProcess* process = nullptr;  // of the newest life
-    bool running = false;                 // or will be started again
-    bool has_lived = false;               // a process has begun
+    bool running = false;                 // runs, or will be started again
+    bool has_lived = false;               // a process was started
     int restarts = 0;
     bool succeeded = false;
     std::shared_ptr<bool> stop;  // Ctrl-C
@@ -66,7 +66,7 @@ class ClusterSimulation {
   void StartPs(int ps);
   void RunPs(int ps, SimulatedThread& thread);
   void StartWorker(int worker);
-  // Until the session should stop, or the process has done its share.
+  // Trains until the session should stop or the process has made its share of minibatches.
   absl::Status Train(Session& session);
   absl::Status RunWorker(int worker, SimulatedThread& thread, const bool& stop);
   void WorkerEnded(int worker, SimulatedProcess& process, const absl::Status& status);
@@ -79,7 +79,7 @@ class ClusterSimulation {
   std::optional<std::string> WrongWith(const std::string& checkpoint);
   void CheckEnd(SimulatedWorld::Ending ending);
   void Violated(const std::string& what);
-  // OK, or a code that this schedule may lead to.
+  // Returns whether `status` is OK or a code that this schedule may lead to.
   bool Allowed(const absl::Status& status) const;
   std::string TaskOf(int worker) const;
   PlacementResult Place() const;
@@ -89,7 +89,7 @@ class ClusterSimulation {
   SimulatedWorld world_;
   SimulatedNetwork network_;
   MemoryFileSystem disk_;
-  MemoryFileSystem other_disk_;  // of ps that don't see the first
+  MemoryFileSystem other_disk_;  // for ps that don't see the first
   SlowDisk slow_disk_;
   SlowDisk slow_other_disk_;
   PushLedger ledger_;
@@ -98,7 +98,7 @@ class ClusterSimulation {
   std::vector<Ps> ps_;
   std::vector<Worker> workers_;
   uint64_t incarnations_ = 0;
-  int worker_processes_ = 0;  // that live, replaced ones among them
+  int worker_processes_ = 0;  // alive, including replaced ones
   std::optional<absl::Time> workers_ended_;
   std::optional<std::string> violation_;
 };

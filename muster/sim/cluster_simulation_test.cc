@@ -61,13 +61,13 @@ TEST_F(ClusterSimulationTest, WithoutFaultsEveryPushIsAcknowledgedAndCounted) {
     schedule.num_workers = workers;
     const SimulationOutcome outcome = Run(schedule);
     EXPECT_FALSE(outcome.violation) << *outcome.violation;
-    // Whoever is in the middle of a step when another one makes the last one finishes it.
+    // A worker in the middle of a step finishes it when another worker makes the last one.
     EXPECT_GE(outcome.pushes, schedule.last_step);
     EXPECT_LT(outcome.pushes, schedule.last_step + workers);
   }
 }
 
-// Each worker has a window at the end that isn't full.
+// Each worker's last window isn't full.
 TEST_F(ClusterSimulationTest, WithoutFaultsNoMinibatchOfAWindowIsLost) {
   for (const bool differences : {false, true}) {
     Schedule schedule = DrawSchedule(7);
@@ -89,7 +89,7 @@ TEST_F(ClusterSimulationTest, WithoutFaultsNoMinibatchOfAWindowIsLost) {
   }
 }
 
-// A client that says nothing of the scale is found at every ps that applies its push.
+// A client that omits the scale is noticed at every ps that applies its push.
 TEST_F(ClusterSimulationTest, APushIsDividedByItsMinibatchesOrByItsStaleness) {
   const auto plant = MakePlant("forget-scales");
   ASSERT_TRUE(plant.ok());
@@ -113,7 +113,7 @@ TEST_F(ClusterSimulationTest, APushIsDividedByItsMinibatchesOrByItsStaleness) {
   }
 }
 
-// Nobody has seen them, as every pull finds.
+// Such minibatches are on no ps, as every pull confirms.
 TEST_F(ClusterSimulationTest, AWorkerThatDiesLosesTheMinibatchesOfItsWindow) {
   Schedule schedule = DrawSchedule(7);
   schedule.num_workers = 2;
@@ -151,8 +151,8 @@ TEST_F(ClusterSimulationTest, GradientsArePushedInPartsWhereTheScheduleSaysSo) {
   }
 }
 
-// The first schedule from `seed` on that fails with the plant; the seeds below find it at once until the code changes
-// so that everything happens at other times.
+// Returns the first schedule from `seed` on that fails with the plant. The seeds below are found at once, until a
+// change in the code shifts the timing.
 std::optional<uint64_t> FindPlanted(SimulationPlant& plant, uint64_t seed) {
   constexpr uint64_t kTries = 1000;
   for (uint64_t tried = 0; tried < kTries; ++tried, ++seed)

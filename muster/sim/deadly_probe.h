@@ -1,5 +1,5 @@
-// What a simulated ps dies of inside the store: counts the points that it passes and kills its process at one of them.
-// Says when a synchronous gate has fired, too.
+// Kills a simulated ps inside the store: counts the points that it passes and kills its process at one of them. Also
+// tells when a synchronous gate has fired.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace muster {
 
 class DeadlyProbe final : public ArenaProbe {
  public:
-  // `plant` may be null; both must outlive it.
+  // `plant` may be null; both must outlive this.
   DeadlyProbe(SimulatedProcess& process, const SimulationPlant* plant) : process_(process), plant_(plant) {}
 
-  // It dies at the `passes`-th point from now.
+  // Kills the process at the `passes`-th point from now.
   void KillAfter(uint64_t passes) { left_ = passes; }
 
   // Called at ArenaPoint::kFired.
@@ -25,7 +25,7 @@ class DeadlyProbe final : public ArenaProbe {
 
   void At(ArenaPoint point) override {
     if (left_ == 0 && point != ArenaPoint::kFired) return;
-    // Another ps's watch, which reads this one's arena, is no way to die.
+    // Another ps's watch may read this ps's arena; that must not kill this ps.
     const SimulatedThread* thread = process_.world().current();
     if (!process_.alive() || thread == nullptr || &thread->process() != &process_) return;
     if (point == ArenaPoint::kFired && on_fired_) on_fired_();
@@ -39,7 +39,7 @@ class DeadlyProbe final : public ArenaProbe {
  private:
   SimulatedProcess& process_;
   const SimulationPlant* const plant_;
-  uint64_t left_ = 0;  // 0: it lives on
+  uint64_t left_ = 0;  // 0: not killed
   bool dying_ = false;
   std::function<void()> on_fired_;
 };

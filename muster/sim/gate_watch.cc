@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// Sends what another sink is given, and says so first.
+// Passes answers on to another sink, after reporting them.
 class WatchedSink final : public Responder::Sink {
  public:
   WatchedSink(Responder inner, std::function<void()> on_ok) : inner_(std::move(inner)), on_ok_(std::move(on_ok)) {}
@@ -41,10 +41,10 @@ void GateWatch::Look() {
     GateTruth truth = {.generation = header.generation, .round = header.gate.round};
     for (size_t i = 0; i < arena->model().slices.size(); ++i)
       truth.slices.push_back(ReadSlice(*arena, static_cast<int>(i)).value_or(std::vector<PushLedger::Digits>()));
-    truth_ = std::move(truth);  // all at once: reading may be what the ps dies of
+    truth_ = std::move(truth);  // all at once: the ps may die while it is read
     NoteMeans(*arena, truth_.round);
   } else if (!attached_ && header.gate.round != truth_.round) {
-    // An earlier life died while it fired, and this one has finished that.
+    // An earlier life died while firing, and this life has finished that.
     Inspect(*arena, std::nullopt);
     truth_.round = header.gate.round;
     NoteMeans(*arena, truth_.round);
@@ -64,7 +64,7 @@ void GateWatch::OnFired() {
   Arena& arena = *service_.MakeView().arena;
   const ArenaHeader& header = arena.header();
   const uint64_t contributors = header.firing - 1;
-  // A ps that ps 0 has left behind takes those whom it has.
+  // A ps that is behind ps 0 takes the contributors that it has.
   const GateTruth& first = (*peers_.gates)[0];
   const bool catches_up =
       ps_ != 0 && (first.generation != header.generation || first.round > header.gate.round || contributors == 0);
@@ -80,7 +80,7 @@ void GateWatch::NoteMeans(const Arena& arena, uint64_t round) {
       peers_.checkpoints->SetTotal(ps_, round, peers_.ledger->Total(truth_.slices[i][0]));
 }
 
-// Whoever wasn't there was not waited for.
+// Workers that weren't present were not waited for.
 void GateWatch::NoteMark(const MarkRequest& request) {
   if (request.release) return;
   const StoreService::View view = service_.MakeView();
@@ -94,7 +94,7 @@ void GateWatch::NoteMark(const MarkRequest& request) {
     const uint64_t bit = uint64_t{1} << i;
     if (!view.clients->Present(clients[i], view.now)) marked.absent |= bit;
     if (applied < request.through[i]) marked.missing |= bit;
-    // What an earlier life had begun, or this one under values that are gone, is never counted.
+    // A push begun in an earlier life, or in this one under replaced values, is never counted.
     if (view.ending.empty() && !view.arena->model().gated() && applied <= request.through[i] &&
         applied > std::max(client.numbers.last_counted, client.settled)) {
       if (peers_.ledger->Find(client.incarnation, applied) == nullptr)
@@ -159,7 +159,7 @@ void GateWatch::CheckChange(const Change& change, std::optional<uint64_t> contri
   if (change.total != 0 && change.total != unit)
     return Violated(
         absl::StrCat(round, " changes a row by ", change.total, "/", unit, " of a mean, in ", change.pushes, " parts"));
-  if (truth_.interrupted) return;  // a push that was begun and given up counts where it got to
+  if (truth_.interrupted) return;  // a push that was begun and given up counts in the rows it reached
   if (change.same_worker_twice) return Violated(absl::StrCat(round, " has a contributor twice"));
   if (contributors && *contributors != change.pushes)
     Violated(absl::StrCat(round, " has ", *contributors, " contributors, but the gradients of ", change.pushes));
@@ -173,7 +173,7 @@ void GateWatch::Inspect(Arena& arena, std::optional<uint64_t> contributors) {
     for (size_t row = 0; row < after->size(); ++row) {
       const auto change = Compare(truth_.slices[i][row], (*after)[row]);
       if (!change) return Violated(absl::StrCat("round ", truth_.round, " changes what an earlier round had taken"));
-      // Only in the first variable has every push a part.
+      // Only the first variable is part of every push.
       if (arena.model().slices[i].variable == 0) CheckChange(*change, contributors);
     }
     slices.push_back(*after);

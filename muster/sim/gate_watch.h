@@ -1,6 +1,6 @@
-// Looks at what one life of a simulated ps makes its clients wait for: that a round of the synchronous gate fires when
-// it may and with whom it says, that nobody is answered too far ahead of the slowest, that a barrier opens when all are
-// there. Used by StoreWatch; the store is only read.
+// Checks the waiting in one life of a simulated ps: a round of the synchronous gate fires only when it may and with the
+// contributors it reports, no client is answered too far ahead of the slowest, and a barrier opens only when all are
+// there. Used by StoreWatch; only reads the store.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace muster {
 
-// What is known of the gate of a ps, over its lives.
+// What is known of the gate of a ps over all its lives.
 struct GateTruth {
   uint64_t generation = 0;
-  uint64_t round = 0;                                   // as it was last seen
-  std::vector<std::vector<PushLedger::Digits>> slices;  // the rows then: nothing but a firing may change them
-  bool interrupted = false;                             // it has died in the middle of something since the last firing
+  uint64_t round = 0;                                   // as last seen
+  std::vector<std::vector<PushLedger::Digits>> slices;  // the rows as last seen: only a firing may change them
+  bool interrupted = false;                             // died in the middle of an operation since the last firing
 };
 
-// Who came to a barrier, and the requests that were answered.
+// The clients that came to a barrier, and the requests that were answered.
 struct BarrierTruth {
   std::set<uint32_t> arrived;
   std::set<std::pair<uint64_t, uint64_t>> opened;  // incarnation, number
@@ -36,7 +36,7 @@ class GateWatch {
  public:
   struct Peers {
     const PushLedger* ledger = nullptr;
-    std::vector<GateTruth>* gates = nullptr;  // one a ps
+    std::vector<GateTruth>* gates = nullptr;  // one per ps
     std::map<std::string, BarrierTruth>* barriers = nullptr;
     CheckpointTruth* checkpoints = nullptr;
     std::function<void(const std::string&)> violated;
@@ -44,15 +44,15 @@ class GateWatch {
   // All must outlive it.
   GateWatch(int ps, const StoreService& service, Peers peers);
 
-  // After every event at the ps.
+  // Call after every event at the ps.
   void Look();
-  // At ArenaPoint::kFired.
+  // Call at ArenaPoint::kFired.
   void OnFired();
-  // Stands between a request that may be kept back and its answer; others stay as they are.
+  // Watches the answer to a request that may be held back; returns the responder of any other request unchanged.
   Responder Wrap(const IncomingRequest& request, Responder responder);
 
  private:
-  // What a firing did to one row.
+  // What a firing has changed in one row.
   struct Change {
     uint64_t total = 0;
     uint64_t pushes = 0;
@@ -61,11 +61,11 @@ class GateWatch {
 
   std::optional<std::vector<PushLedger::Digits>> ReadSlice(Arena& arena, int slice);
   std::optional<Change> Compare(const PushLedger::Digits& before, const PushLedger::Digits& after);
-  // The rows may have changed by one firing: of so many contributors, if that is known.
+  // Checks rows that may have changed by one firing with that many contributors, if their number is known.
   void Inspect(Arena& arena, std::optional<uint64_t> contributors);
   void CheckChange(const Change& change, std::optional<uint64_t> contributors);
   void CheckEnough(const Arena& arena, uint64_t round, uint64_t contributors);
-  // Of the rows, for the checkpoints that are cut before `round`.
+  // Records the rows, for checkpoints that are cut before `round`.
   void NoteMeans(const Arena& arena, uint64_t round);
   void NoteMark(const MarkRequest& request);
   void CheckClock(uint64_t clock);
@@ -76,7 +76,7 @@ class GateWatch {
   const StoreService& service_;
   const Peers peers_;
   GateTruth& truth_;
-  bool attached_ = false;  // it has seen a model
+  bool attached_ = false;  // a model has been seen
 };
 
 }  // namespace muster

@@ -40,7 +40,7 @@ void LedgerSource::SetGradients(double value) {
 }
 
 absl::StatusOr<double> LedgerSource::ComputeGradients() {
-  if (full()) StartWindow();  // given up
+  if (full()) StartWindow();  // its push failed
   CheckPulled();
   if (steps_++ > 0) SetGradients(0);
   SimulatedThread& thread = *options_.thread;
@@ -54,7 +54,7 @@ absl::StatusOr<double> LedgerSource::ComputeGradients() {
   if (full()) Send();
   SetGradients(-static_cast<double>(options_.ledger->unit() * options_.ledger->Digit(minibatch_)));
   std::fill(values_[kBuffer].begin(), values_[kBuffer].end(), minibatch_.number);
-  // The rest of the backward pass, if somebody sends meanwhile.
+  // Imitates the rest of the backward pass, if gradients are sent meanwhile.
   for (int variable = PushLedger::kVariables; ready_ && variable-- > 0;) {
     if (PushLedger::TakesPart(minibatch_, variable)) ready_(variable);
     thread.Compute(compute);
@@ -77,7 +77,7 @@ void LedgerSource::OnAcknowledged() {
     if (minibatch.generations != sent_at_)
       options_.violated(absl::StrCat("minibatch ", minibatch.number, " of worker ", options_.worker,
                                      " was computed from values that had been replaced when it was pushed"));
-    // With a gate it may have come too late on the others.
+    // With a gate the push may have come too late on the other ps.
     for (size_t ps = 0; ps < (options_.ledger->averaged() ? 1 : own_.size()); ++ps) {
       const uint64_t generation = options_.ledger->server(ps).generation;
       if (own_[ps].generation != generation) own_[ps] = {.generation = generation};
@@ -153,7 +153,7 @@ LedgerAlgorithm::LedgerAlgorithm(LedgerSource& source, PushLedger& ledger, Place
   }
 }
 
-// A difference has its minibatches as a sum of gradients has, with the sign turned.
+// A difference contains its minibatches like a sum of gradients does, but with the opposite sign.
 std::unique_ptr<Algorithm> LedgerAlgorithm::MakePipeline(PlacementResult placement, const Schedule& schedule) {
   CommitSpec spec{.window = schedule.window,
                   .mean = schedule.scale == ScheduledScale::kMean,
@@ -181,7 +181,7 @@ void LedgerAlgorithm::Begin(StoreClient& client) {
 absl::StatusOr<StepResult> LedgerAlgorithm::Step(StoreClient& client) {
   const int64_t before = dropped();
   const absl::StatusOr<StepResult> result = inner_->Step(client);
-  // The pipeline gives up a window whose commit has failed, for the ps may have it all the same.
+  // The pipeline gives up a window whose commit has failed, because the ps may have it all the same.
   if (!result.ok() && pipeline_ != nullptr && source_.full()) source_.StartWindow();
   if (!result.ok()) return result;
   if (dropped() > before) {
@@ -202,7 +202,7 @@ void LedgerAlgorithm::End() {
   inner_->End();
 }
 
-// The last window is committed however few minibatches it has; once, whatever comes of it.
+// The last window is committed however few minibatches it has, and only once, whatever the result.
 absl::Status LedgerAlgorithm::Settle(StoreClient& client) {
   const bool commits = pipeline_ != nullptr && ending_ && !source_.push().empty();
   if (commits) source_.Send();

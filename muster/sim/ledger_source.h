@@ -1,6 +1,6 @@
-// The model of a simulated worker: its gradients are the minibatches of a PushLedger (with SGD of rate 1 they add up
-// exactly), and before each one it checks what it has pulled. Beside the trainable variables there are a frozen one and
-// a buffer. LedgerAlgorithm trains it as the schedule says, and tells the ledger what was acknowledged.
+// The model of a simulated worker. Its gradients are the minibatches of a PushLedger (with SGD of rate 1 they add up
+// exactly), and before each one it checks the values it has pulled. Besides the trainable variables it has a frozen one
+// and a buffer. LedgerAlgorithm trains it as the schedule says and tells the ledger what was acknowledged.
 #pragma once
 
 #include <functional>
@@ -27,8 +27,8 @@ class LedgerSource final : public GradientSource {
     uint64_t life = 0;  // incarnation
     int64_t rows = 1;
     absl::Duration compute;  // of a minibatch, at most
-    uint32_t window = 1;     // minibatches a push
-    bool moves = false;      // a rule of the worker's own has each minibatch in its values at once
+    uint32_t window = 1;     // minibatches per push
+    bool moves = false;      // the worker's own rule adds each minibatch to its values at once
     PlacementResult placement;
     SimulatedThread* thread = nullptr;
     PushLedger* ledger = nullptr;
@@ -42,14 +42,14 @@ class LedgerSource final : public GradientSource {
   ByteSpan gradient(size_t i) override;
   void AnnounceGradients(GradientReady ready) override { ready_ = std::move(ready); }
 
-  // The window's minibatches so far.
+  // Returns the window's minibatches so far.
   const PushLedger::Push& push() const { return push_; }
   bool full() const { return push_.size() == options_.window; }
-  // What was in it is forgotten.
+  // Forgets the minibatches of the window.
   void StartWindow() { push_.clear(); }
-  // What is in it is on its way: ComputeGradients does it when it is full.
+  // Tells the ledger that the window's push is on its way. ComputeGradients calls it when the window is full.
   void Send();
-  // … and every ps has it. A new one begins.
+  // Says that every ps has the window's push. A new window begins.
   void OnAcknowledged();
 
  private:
@@ -61,12 +61,12 @@ class LedgerSource final : public GradientSource {
   const std::vector<VariableSpec> variables_;
   std::vector<std::vector<double>> values_;
   std::vector<std::vector<double>> gradients_;
-  PushLedger::Minibatch minibatch_;  // the last
+  PushLedger::Minibatch minibatch_;  // the last one
   PushLedger::Push push_;
-  std::vector<uint64_t> sent_at_;  // generations of the ps
+  std::vector<uint64_t> sent_at_;  // the generation of each ps at that time
   int64_t steps_ = 0;
   GradientReady ready_;
-  // What this process's own acknowledged pushes put on each ps, while that keeps its model.
+  // What the acknowledged pushes of this process have added to each ps, as long as the ps keeps its model.
   struct Own {
     uint64_t generation = 0;
     std::array<PushLedger::Row, PushLedger::kVariables> rows{};
@@ -91,13 +91,13 @@ class LedgerAlgorithm final : public Algorithm {
  private:
   std::unique_ptr<Algorithm> MakePipeline(PlacementResult placement, const Schedule& schedule);
   void Acknowledge(int64_t global_step);
-  // Gradients that came too late for their round, so far.
+  // Returns how many gradients came too late for their round so far.
   int64_t dropped() const;
 
   LedgerSource& source_;
   PushLedger& ledger_;
-  SynchronousAlgorithm* synchronous_ = nullptr;  // inner_, if it is one
-  CommitPipeline* pipeline_ = nullptr;           // likewise
+  SynchronousAlgorithm* synchronous_ = nullptr;  // set if inner_ is one
+  CommitPipeline* pipeline_ = nullptr;           // set if inner_ is one
   std::unique_ptr<Algorithm> inner_;
   bool ending_ = false;
 };

@@ -14,7 +14,7 @@ constexpr uint64_t kLowBits = 0x5555555555555555;
 
 }  // namespace
 
-// Of the lowest digit in which `bits` has something.
+// Names the minibatch of the lowest nonzero digit in `bits`.
 std::string PushLedger::MinibatchName(int element, uint64_t bits) const {
   return absl::StrCat("minibatch ", element % blocks_ * minibatches_a_block_ + std::countr_zero(bits) / digit_bits_,
                       " of worker ", WorkerOf(element));
@@ -50,7 +50,7 @@ void PushLedger::Acknowledge(const Push& push, int64_t global_step) {
   acknowledged_minibatches_ += static_cast<int64_t>(push.size());
   for (size_t ps = 0; ps < (averaged() ? 1 : servers_.size()); ++ps) {
     Server& server = servers_[ps];
-    // A model that was replaced meanwhile need not have it.
+    // A model that has replaced that one needn't have the push.
     if (server.number == 0 || server.generation != push.back().generations[ps]) continue;
     server.acknowledged =
         averaged() ? std::max(server.acknowledged, global_step - server.first_step) : server.acknowledged + 1;
@@ -73,7 +73,8 @@ std::optional<std::string> PushLedger::ReadDivisor(int element, double value, ui
   if (!(inverse >= 1 && inverse < 0x1p20) || std::abs(value * inverse - 1) > 1e-9)
     return absl::StrCat(MinibatchName(element, 1), " is there with ", value, ", which is not 1 over a whole number");
   divisor = static_cast<uint64_t>(inverse);
-  // Its window isn't known while it is under way; a worker's own values then have each minibatch as it is.
+  // The window's size isn't known while its push is on its way. A worker's own values then have each minibatch
+  // undivided.
   if (form_ == LedgerForm::kMean && windows_[element] != 0 && divisor != windows_[element])
     return absl::StrCat(MinibatchName(element, 1), " is there divided by ", divisor, ", in a window of ",
                         windows_[element]);
@@ -83,7 +84,7 @@ std::optional<std::string> PushLedger::ReadDivisor(int element, double value, ui
 std::optional<std::string> PushLedger::ReadDigits(ByteSpan bytes, Digits& digits) const {
   std::array<double, kMaxRow> values;
   std::memcpy(values.data(), bytes.data(), row() * sizeof(double));
-  // A mean of three or five isn't exact, but nearer than this.
+  // A mean of three or five isn't exact, but within this.
   const double tolerance = averaged() ? 0.25 : 0;
   for (int element = 0; element < row(); ++element) {
     if (scaled()) {

@@ -21,7 +21,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kGettingGoing = absl::Seconds(1);
-// Sixty-four variables of sixteen numbers: every ps gets the same, up to sixty-four of them.
+// Sixty-four variables of sixteen numbers, so that up to sixty-four ps get equal shares.
 constexpr int kVariables = 64;
 constexpr int64_t kElements = 16;
 constexpr double kModelBytes = kVariables * kElements * sizeof(float);
@@ -32,7 +32,7 @@ std::vector<VariableSpec> Variables() {
   return variables;
 }
 
-// Takes the time of a ps for what comes, then hands it on.
+// Spends a ps's time on each request, then passes it on.
 class CostlyHandler final : public RequestHandler {
  public:
   CostlyHandler(StoreService& service, SimulatedThread& thread, const StepCosts& costs)
@@ -92,7 +92,7 @@ class ScaleSimulation {
   void RunPs(int ps, SimulatedThread& thread) {
     StoreOptions options{.task = thread.name(), .lead = ps == 0, .files = &files_};
     for (int worker = 0; worker < workers_; ++worker) options.workers.push_back(TaskOf(worker));
-    options.lease.lease = absl::Hours(1);  // nobody dies here
+    options.lease.lease = absl::Hours(1);  // no process dies here
     StoreService service(thread.loop(), std::move(options));
     CostlyHandler handler(service, thread, costs_);
     SimulatedTransport transport(network_, thread);
@@ -117,7 +117,7 @@ class ScaleSimulation {
     if (worker == 0) RETURN_IF_ERROR(client.Initialize(0, 0, nullptr));
     RETURN_IF_ERROR(client.AwaitReady(thread.loop().Now() + absl::Minutes(10)).status());
     RETURN_IF_ERROR(client.Pull(PullWhat::kTrainable));
-    // Who starts together needn't stay in step: each begins at a moment of its own within a minibatch.
+    // Workers that start together needn't stay in step, so each begins at its own moment within a minibatch.
     const double share = static_cast<double>(HashNumbers(world_.seed(), worker) >> 40) / static_cast<double>(1 << 24);
     thread.Compute(costs_.compute * share);
     const absl::Time begin = started_ + kGettingGoing;

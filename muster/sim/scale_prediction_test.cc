@@ -22,7 +22,7 @@ double Predict(int workers, int ps, const StepCosts& costs) {
 
 TEST(ScalePrediction, AWorkerAloneTakesTheSumOfTheCosts) {
   EXPECT_NEAR(Predict(1, 1, Costs()), 1 / (20e-3 + 300e-6 + 500e-6 + 400e-6), 0.5);
-  // Half the model on each ps at the same time, then ps 0 counts: a second way there and back.
+  // Half the model is pushed to each ps at the same time; then ps 0 counts, which is a second round trip.
   EXPECT_NEAR(Predict(1, 2, Costs()), 1 / (20e-3 + 350e-6 + 300e-6 + 400e-6 + 100e-6 + 400e-6), 0.5);
 }
 
@@ -32,7 +32,7 @@ TEST(ScalePrediction, FewWorkersDontDisturbOneAnother) {
 
 TEST(ScalePrediction, TheProcessorOfThePsIsTheLimitOfMany) {
   EXPECT_NEAR(Predict(100, 1, Costs()), 1 / 500e-6, 0.01 / 500e-6);
-  // ps 0 counts besides: 200 us of the model and two requests.
+  // ps 0 also counts: 200 us for the model and two requests.
   EXPECT_NEAR(Predict(256, 2, Costs()), 1 / 400e-6, 0.02 / 400e-6);
 }
 

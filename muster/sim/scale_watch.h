@@ -1,5 +1,5 @@
-// Looks at the pushes that one simulated ps scales by their staleness: of each push every row must have 1 / (τ + 1), τ
-// being what the ps has noted of it. Used by StoreWatch; the store is only read.
+// Checks the pushes that a simulated ps scales by their staleness: every row must have each push times 1 / (τ + 1),
+// where τ is the staleness that the ps has recorded for it. Used by StoreWatch; only reads the store.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class ScaleWatch {
   // All must outlive it.
   ScaleWatch(int ps, const StoreService& service, Peers peers) : ps_(ps), service_(service), peers_(std::move(peers)) {}
 
-  // After every event at the ps. If it has applied more than one push since, nothing is said of them.
+  // Call after every event at the ps. Checks nothing if the ps has applied more than one push since the last call.
   void Look();
 
  private:
@@ -32,11 +32,11 @@ class ScaleWatch {
   const StoreService& service_;
   const Peers peers_;
   bool looked_ = false;
-  uint64_t generation_ = 0;          // seen last, as the next two
-  std::vector<uint64_t> staleness_;  // how many pushes, by τ
+  uint64_t generation_ = 0;          // as last seen, like the next two
+  std::vector<uint64_t> staleness_;  // number of pushes, by τ
   std::vector<uint64_t> applied_;    // by client, the number of its last push
-  // By client: all of its next push is applied here. What an earlier life of the ps died in has been scaled twice, by
-  // the staleness of two moments.
+  // By client: whether its next push will be applied only by this life. A push in which an earlier life died was scaled
+  // twice, by its staleness at two different times.
   std::vector<bool> whole_;
 };
 

@@ -15,7 +15,7 @@ std::string Shown(absl::Duration duration) {
   return duration == absl::InfiniteDuration() ? "ever" : absl::FormatDuration(duration);
 }
 
-// Draws everything of one schedule. Not the standard distributions, whose numbers differ between libraries.
+// Draws everything in a schedule. Avoids the standard distributions, whose numbers differ between libraries.
 class Draw {
  public:
   explicit Draw(uint64_t seed) : random_(seed) {}
@@ -27,7 +27,7 @@ class Draw {
   absl::Duration Time(absl::Duration low, absl::Duration high) {
     return low + absl::Nanoseconds(Between(0, absl::ToInt64Nanoseconds(high - low)));
   }
-  // Mostly short, sometimes up to `high`.
+  // Usually short, sometimes up to `high`.
   absl::Duration ShortTime(absl::Duration high) { return Time(absl::ZeroDuration(), OneIn(3) ? high : high / 20); }
 
  private:
@@ -77,7 +77,8 @@ ScheduledFault DrawFault(Draw& draw, const Schedule& schedule, absl::Duration du
   return fault;
 }
 
-// With as many minibatches as the others have: the faults meet them, and the ledger has digits for no more.
+// Draws as many minibatches as for other schedules: so the faults fall into the run, and the ledger has digits for
+// them.
 void DrawWindow(Draw& draw, Schedule& schedule, int64_t smallest) {
   schedule.window = static_cast<uint32_t>(draw.Between(smallest, 4));
   schedule.differences = draw.OneIn(2);
@@ -91,12 +92,12 @@ void DrawWindows(Draw& draw, Schedule& schedule) {
   if (drawn >= 6) return;
   schedule.work = drawn < 3 ? ScheduledWork::kWindows : ScheduledWork::kOrdered;
   DrawWindow(draw, schedule, drawn < 3 ? 2 : 1);
-  if (schedule.rows > 6 || draw.OneIn(2)) return;  // scaled, an element has one minibatch: rows are longer
+  if (schedule.rows > 6 || draw.OneIn(2)) return;  // with scaling an element has one minibatch, so rows are longer
   const bool by_staleness = schedule.work == ScheduledWork::kWindows && !draw.OneIn(3);
   schedule.scale = by_staleness ? ScheduledScale::kStaleness : ScheduledScale::kMean;
 }
 
-// Of a generator of its own, so that cluster, network and faults of a seed don't depend on it.
+// Uses its own generator, so that cluster, network and faults of a seed don't depend on the work.
 void DrawWork(Schedule& schedule) {
   Draw draw(~schedule.seed);
   const int64_t drawn = draw.Between(0, 9);
@@ -191,13 +192,12 @@ std::string ScheduledFault::ToString() const {
 }
 
 bool Schedule::MustSucceed() const {
-  // A barrier that has opened is forgotten by a ps that dies: whoever has not heard of it waits for those who have
-  // left.
+  // A ps that dies forgets an open barrier: a worker that hasn't heard of the opening waits for workers that have left.
   if (barriers && Has(*this, {ScheduledFaultKind::kKillPs, ScheduledFaultKind::kKillPsInside})) return false;
-  // Who is interrupted is missed for ever by a gate that doesn't shrink, and by a barrier of all.
+  // A non-elastic gate, or a barrier of all workers, waits for ever for a worker that was interrupted.
   const bool misses = barriers || (work == ScheduledWork::kSynchronous && !elastic);
   if (misses && Has(*this, {ScheduledFaultKind::kStopWorker})) return false;
-  // Who is interrupted says "done" to a ps that may have forgotten it, having had no model when it died.
+  // An interrupted worker says "done" to a ps that may have forgotten it, if the ps had no model when it died.
   if (Has(*this, {ScheduledFaultKind::kStopWorker}) &&
       Has(*this, {ScheduledFaultKind::kKillPs, ScheduledFaultKind::kKillPsInside}))
     return false;
@@ -249,7 +249,7 @@ Schedule DrawSchedule(uint64_t seed) {
   schedule.compute = draw.OneIn(4) ? absl::Seconds(1) : absl::Milliseconds(20);
   schedule.network.longest = draw.OneIn(4) ? absl::Milliseconds(100) : absl::Milliseconds(2);
   schedule.network.slow_one_in = draw.OneIn(3) ? 50 : 0;
-  // Roughly as long as the work: what comes later meets nobody.
+  // Roughly as long as the work: later faults would have no effect.
   const absl::Duration during =
       absl::Seconds(2) + schedule.last_step * (schedule.compute + 4 * schedule.network.longest) / 2;
   const int64_t faults = draw.OneIn(10) ? 0 : draw.Between(1, 8);

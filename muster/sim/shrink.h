@@ -1,5 +1,5 @@
-// Looks for the smallest part of a schedule that still fails: faults, workers, ps and steps are left out one by one for
-// as long as the run without them fails, too.
+// Finds the smallest part of a schedule that still fails: leaves out faults, workers, ps and steps one by one as long
+// as the run without them fails, too.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// `fails` runs what a reduction leaves of `schedule`; `start` fails. Returns what can't be made smaller.
+// `fails` runs the rest of `schedule` after a reduction; `start` must fail. Returns a reduction that can't be extended.
 ScheduleReduction Shrink(const Schedule& schedule, const ScheduleReduction& start,
                          const std::function<bool(const ScheduleReduction&)>& fails);
 

@@ -25,7 +25,7 @@ SimulatedChannel::~SimulatedChannel() {
   if (!connection_) return;
   connection_->client = nullptr;
   connection_->client_open = false;
-  // If the process is being killed, the network has closed the connection already.
+  // If the process is being killed, the network has already closed the connection.
   if (!connection_->server_open || !thread_.process().alive()) return;
   network_.ToServer(connection_, [connection = connection_] {
     connection->server_open = false;
@@ -34,7 +34,8 @@ SimulatedChannel::~SimulatedChannel() {
 }
 
 Channel::CallId SimulatedChannel::Call(const Request& request, ReplyCallback done) {
-  // A killed process is unwound: what its callbacks refer to may be gone, and they would never have been called.
+  // Callbacks don't run while a killed process is unwound: what they refer to may be gone, and a real one wouldn't run
+  // them.
   const uint64_t id =
       calls_.Add(request, [&process = thread_.process(), done = std::move(done)](absl::StatusOr<Reply>& reply) mutable {
         if (process.alive()) done(reply);
@@ -66,7 +67,7 @@ void SimulatedChannel::SendWaiting() {
   }
 }
 
-// The bytes are taken here, as a kernel takes them: what arrives later, after the caller has given up, is still whole.
+// Copies the bytes here, like a kernel: what arrives later, after the caller has given up, is still intact.
 void SimulatedChannel::Send(uint64_t id, CallTable::Call& call) {
   call.sent = true;
   ++stats_.calls;

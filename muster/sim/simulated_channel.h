@@ -22,7 +22,7 @@ class SimulatedChannel final : public Channel {
   const std::string& peer() const override { return address_; }
   Stats stats() const override { return stats_; }
 
-  // From the network, on this channel's loop.
+  // Called by the network on this channel's loop.
   void OnConnected(const SimulatedConnection* connection);
   void OnBroken(const SimulatedConnection* connection);
   void OnReply(const SimulatedConnection* connection, uint64_t id, absl::StatusOr<std::string> control, ByteSpan bulk);
@@ -36,13 +36,13 @@ class SimulatedChannel final : public Channel {
   SimulatedNetwork& network_;
   SimulatedThread& thread_;
   const std::string address_;
-  SimulatedNetwork::Connection connection_;  // null while none was asked for
+  SimulatedNetwork::Connection connection_;  // null before the first attempt
   bool connected_ = false;
   Backoff backoff_;
   bool retry_pending_ = false;
   EventLoop::TimerId retry_{};
   std::string trouble_ = "no attempt was made yet";  // why there is no connection
-  std::deque<uint64_t> waiting_;                     // for a connection; may hold calls that have ended
+  std::deque<uint64_t> waiting_;                     // for a connection; may contain calls that have ended
   Stats stats_;
   CallTable calls_;  // last: its destructor calls back
 };

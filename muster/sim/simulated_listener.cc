@@ -34,7 +34,7 @@ SimulatedListener::~SimulatedListener() {
     SimulatedConnection& connection = *peer.connection;
     connection.server = nullptr;
     connection.server_open = false;
-    // If the process is being killed, the network has closed the connection already.
+    // If the process is being killed, the network has already closed the connection.
     if (!connection.client_open || !thread_.process().alive()) continue;
     network_.ToClient(peer.connection, [kept = peer.connection] {
       kept->client_open = false;
@@ -73,7 +73,7 @@ void SimulatedListener::OnControl(const SimulatedNetwork::Connection& connection
 void SimulatedListener::OnBulk(const SimulatedNetwork::Connection& connection, SimulatedMessage& message) {
   auto& targets = peers_[connection->id].targets;
   const auto found = targets.find(message.id);
-  if (found == targets.end()) return;  // it was refused
+  if (found == targets.end()) return;  // the request was refused
   std::unique_ptr<BulkTarget> target = std::move(found->second);
   targets.erase(found);
   ByteSpan bulk = message.bulk;

@@ -12,9 +12,9 @@
 
 namespace muster {
 
-// A request on its way; its control message arrives first, then its bulk.
+// A request on its way. Its control message arrives first, then its bulk.
 struct SimulatedMessage {
-  uint64_t id = 0;  // the client's
+  uint64_t id = 0;  // the client's number
   IncomingRequest request;
   std::vector<std::byte> bulk;
 };
@@ -29,17 +29,17 @@ class SimulatedListener final : public Listener {
   Stats stats() const override { return stats_; }
   SimulatedThread& thread() { return thread_; }
 
-  // From the network, on this listener's loop.
+  // Called by the network on this listener's loop.
   void OnOpen(const SimulatedNetwork::Connection& connection);
   void OnClose(SimulatedConnection& connection);
   void OnControl(const SimulatedNetwork::Connection& connection, const std::shared_ptr<SimulatedMessage>& message);
   void OnBulk(const SimulatedNetwork::Connection& connection, SimulatedMessage& message);
-  // From the responders.
+  // Called by the responders.
   void Answer(const SimulatedNetwork::Connection& connection, uint64_t id, absl::StatusOr<std::string> control,
               absl::Span<const ByteSpan> bulk);
 
  private:
-  // Of an open connection: the targets of requests whose bulk is on its way, by the request's number.
+  // An open connection: the targets of requests whose bulk is on its way, by request number.
   struct Peer {
     SimulatedNetwork::Connection connection;
     std::map<uint64_t, std::unique_ptr<BulkTarget>> targets;

@@ -27,8 +27,8 @@ absl::Status SimulatedNetwork::Listen(const std::string& address, SimulatedListe
   return absl::AlreadyExistsError(absl::StrCat("address ", address, " is in use"));
 }
 
-// Between the shortest and the longest, short ones more often; drawn for each message by its number, so that a schedule
-// with one fault fewer keeps most of its delays.
+// Lies between the shortest and the longest, short ones more often. Drawn for each message by its number, so that a
+// schedule with one fault fewer keeps most of its delays.
 absl::Duration SimulatedNetwork::Delay(uint64_t connection, uint64_t message) const {
   const uint64_t drawn = HashNumbers(world_.seed(), connection, message);
   const double fraction = static_cast<double>(drawn >> 40) / static_cast<double>(1 << 24);
@@ -56,7 +56,7 @@ SimulatedNetwork::Connection SimulatedNetwork::Open(SimulatedChannel& channel, S
   connection->number = ++last_connection_;
   connection->client = &channel;
   connection->client_thread = &thread;
-  // The kernel of the server's host accepts, not the server: no process can be asked for its pauses here.
+  // The kernel of the server's host accepts, not the server itself, so a paused server delays nothing here.
   world_.At(Arrival(*connection, connection->last_to_server), [this, connection, address] {
     if (connection->client != nullptr && connection->client_thread->process().alive()) Accept(connection, address);
   });
@@ -129,7 +129,7 @@ void SimulatedNetwork::Part(const std::string& one, const std::string& other, ab
 void SimulatedNetwork::Close(SimulatedProcess& process) {
   std::erase_if(listeners_, [&](const auto& entry) { return &entry.second->thread().process() == &process; });
   for (const Connection& connection : connections_) {
-    // What it had sent is still on its way, and the end comes after it.
+    // What the process had sent is still on its way; the end of the connection comes after it.
     if (&connection->client_thread->process() == &process && connection->server_open)
       BreakAtServer(connection, Arrival(*connection, connection->last_to_server));
     if (&connection->server_thread->process() == &process && connection->client_open)

@@ -1,7 +1,7 @@
-// The network of a simulated world: who listens where, how long a message takes, which links are cut. A connection
-// keeps its messages in order and loses none of them while it lasts, as TCP; different connections overtake one
-// another. A connection that breaks is seen by its two ends at different times: until the server has seen it, requests
-// that were on their way still arrive, though the client has been told of the break and sends them again elsewhere.
+// The network of a simulated world: which process listens where, how long a message takes, which links are cut. As with
+// TCP, a connection keeps its messages in order and loses none while it lasts; messages of different connections
+// overtake one another. The two ends notice a broken connection at different times: until the server has noticed,
+// requests that were on their way still arrive, although the client knows of the break and sends them again elsewhere.
 //
 // Used by the thread whose turn it is.
 #pragma once
@@ -25,12 +25,12 @@ class SimulatedListener;
 struct NetworkOptions {
   absl::Duration shortest = absl::Microseconds(50);
   absl::Duration longest = absl::Milliseconds(2);
-  // One message in so many takes up to `slow`; 0: none does.
+  // One message in this many takes up to `slow`; 0: none.
   uint64_t slow_one_in = 0;
   absl::Duration slow = absl::Seconds(3);
 };
 
-// One connection. Handlers keep it; each end is null once it is gone.
+// One connection, kept alive by the handlers. Each end is null once it is gone.
 struct SimulatedConnection {
   uint64_t number = 0;
   SimulatedChannel* client = nullptr;
@@ -38,7 +38,7 @@ struct SimulatedConnection {
   SimulatedThread* client_thread = nullptr;
   SimulatedThread* server_thread = nullptr;
   ConnectionId id{};         // at the server
-  bool client_open = false;  // as each end sees it
+  bool client_open = false;  // as seen by each end
   bool server_open = false;
   absl::Time last_to_client = absl::InfinitePast();  // arrival of the last message on its way
   absl::Time last_to_server = absl::InfinitePast();
@@ -51,22 +51,22 @@ class SimulatedNetwork {
 
   SimulatedNetwork(SimulatedWorld& world, const NetworkOptions& options) : world_(world), options_(options) {}
 
-  // AlreadyExists if somebody listens there.
+  // AlreadyExists if the address is in use.
   [[nodiscard]] absl::Status Listen(const std::string& address, SimulatedListener* listener);
   void StopListening(const std::string& address) { listeners_.erase(address); }
 
-  // Tries to connect; the channel hears OnConnected or OnRefused.
+  // Tries to connect, then calls the channel's OnConnected or OnRefused.
   Connection Open(SimulatedChannel& channel, SimulatedThread& thread, const std::string& address);
 
-  // Calls `handler` on the thread of that end when the message arrives there, after all earlier ones of the connection.
+  // Both call `handler` on that end's thread when the message arrives there, after all earlier ones of the connection.
   void ToServer(const Connection& connection, EventLoop::Handler handler);
   void ToClient(const Connection& connection, EventLoop::Handler handler);
 
-  // The connections between two processes break: their ends see it after these delays, or when they are dead.
+  // Breaks the connections between two processes. Each end notices after its delay, or when it is dead.
   void Cut(const std::string& one, const std::string& other, absl::Duration client_sees, absl::Duration server_sees);
-  // Nothing passes between the two until then; what is sent meanwhile arrives afterwards.
+  // Holds all messages between the two until then; what is sent meanwhile arrives afterwards.
   void Part(const std::string& one, const std::string& other, absl::Time until);
-  // What the kernel does when a process ends: closes its connections.
+  // Closes the connections of a process, as the kernel does when it ends.
   void Close(SimulatedProcess& process);
 
  private:

@@ -23,7 +23,7 @@ void SimulatedLoop::CancelTimer(TimerId timer) { thread_.world_.Cancel(static_ca
 
 bool SimulatedLoop::RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) {
   while (true) {
-    // A destructor on the way out of a killed process may wait; there is nothing to wait for.
+    // While a killed process is unwound a destructor may wait; there is nothing to wait for.
     if (!thread_.process_.alive() && std::uncaught_exceptions() > 0) return done();
     thread_.ThrowIfKilled();
     if (done()) return true;
@@ -44,7 +44,7 @@ void SimulatedThread::Start(absl::AnyInvocable<void()> body) {
   body_ = std::move(body);
   started_ = true;
   thread_ = std::thread([this] { Main(); });
-  // Its first turn.
+  // Schedules its first turn.
   world_.Add(world_.Now(), {.thread = this, .process = &process_, .even_if_dead = true});
 }
 
@@ -53,7 +53,7 @@ void SimulatedThread::Main() {
   try {
     ThrowIfKilled();
     body_();
-    // As from main: what the process's other threads do ends with it.
+    // Like a return from main: the other threads of the process end, too.
     if (process_.threads_.front().get() == this) process_.Kill();
   } catch (const ProcessKilled&) {
     inbox_.clear();
@@ -126,7 +126,7 @@ void SimulatedProcess::Die() {
 void SimulatedProcess::Join() {
   for (auto& thread : threads_)
     if (thread->thread_.joinable()) thread->thread_.join();
-  while (!memory_.empty()) memory_.pop_back();  // what was kept later may use what was kept before
+  while (!memory_.empty()) memory_.pop_back();  // what was kept later may use what was kept earlier
 }
 
 }  // namespace muster

@@ -1,6 +1,6 @@
-// A process of a simulated world, which can be killed and stopped, and its threads. A killed one is unwound: the
-// innermost wait of each of its threads throws ProcessKilled, which ends the thread, so that a robust mutex it held is
-// found with a dead owner. What the unwinding does has no effect outside: the network and the disk ignore the dead.
+// A process of a simulated world, which can be killed and stopped, and its threads. Killing unwinds it: the innermost
+// wait of each thread throws ProcessKilled, which ends the thread, so that a robust mutex it held is found with a dead
+// owner. The unwinding has no effect outside: the network and the disk ignore the dead.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace muster {
 
-// Thrown out of waits of a process that was killed, to the top of the thread. Nobody else catches it.
+// Thrown by the waits of a process that was killed, up to the top of the thread. Nothing else catches it.
 struct ProcessKilled {};
 
-// The loop of one thread of a process.
+// The event loop of one thread of a process.
 class SimulatedLoop final : public EventLoop {
  public:
   explicit SimulatedLoop(SimulatedThread& thread) : thread_(thread) {}
@@ -44,14 +44,14 @@ class SimulatedThread {
   SimulatedLoop& loop() { return loop_; }
   const SimulatedProcess& process() const { return process_; }
   SimulatedProcess& process() { return process_; }
-  // "worker:1", "worker:1 heartbeats"
+  // For example "worker:1", "worker:1 heartbeats".
   const std::string& name() const { return name_; }
 
-  // Once: `body` begins now.
+  // Call once. Runs `body` from now on.
   void Start(absl::AnyInvocable<void()> body);
   bool ended() const { return ended_; }
 
-  // The calling thread is this one: computes for so long. Its handlers wait meanwhile.
+  // Simulates computing for `duration`. Must be called by this thread. Its handlers wait meanwhile.
   void Compute(absl::Duration duration);
 
  private:
@@ -59,9 +59,9 @@ class SimulatedThread {
   friend class SimulatedProcess;
   friend class SimulatedWorld;
 
-  // An event for this thread; false: it computes, and will look at it later.
+  // Takes an event for this thread; false: it is computing and will look at the event later.
   bool Accept(EventLoop::Handler handler);
-  // The next event for it, from any time until `deadline`; null: there was none.
+  // Waits for the thread's next event until `deadline`; null: there was none.
   EventLoop::Handler Next(absl::Time deadline);
   void WaitUntil(absl::Time deadline);
   void ThrowIfKilled() const;
@@ -88,26 +88,26 @@ class SimulatedProcess {
   uint64_t number() const { return number_; }
   const std::string& name() const { return name_; }
 
-  // `name`: of the thread; empty: it is the first.
+  // `name` is the thread's name; empty for the first thread.
   SimulatedThread& NewThread(const std::string& name = "");
 
-  // Memory of the process that is given back only after its threads have gone: a dead process's arena is still mapped
-  // when the kernel looks for the locks that it held.
+  // Keeps memory of the process until its threads have gone: a dead process's arena is still mapped when the kernel
+  // looks for the locks that it held.
   void Keep(std::shared_ptr<void> memory) { memory_.push_back(std::move(memory)); }
 
   bool alive() const { return alive_; }
-  // All threads have come to their end.
+  // Returns whether all threads have ended.
   bool ended() const;
 
-  // As SIGKILL, from outside: its threads end when it is their turn. (The end of its first thread does the same.)
+  // Acts like SIGKILL from outside: its threads end at their next turn. (The end of its first thread does the same.)
   void Kill();
-  // As SIGKILL in the middle of a handler: for hooks that its own threads run into. Doesn't return.
+  // Acts like SIGKILL in the middle of a handler, for hooks called by its own threads. Doesn't return.
   [[noreturn]] void Die();
-  // As SIGSTOP until then.
+  // Acts like SIGSTOP until then.
   void Pause(absl::Time until) { paused_until_ = std::max(paused_until_, until); }
   absl::Time paused_until() const { return paused_until_; }
 
-  // Called when it dies, however that happens: connections close.
+  // Calls `handler` when the process dies in any way; used to close connections.
   void AtDeath(std::function<void()> handler) { at_death_.push_back(std::move(handler)); }
 
  private:

@@ -22,7 +22,7 @@ class SimulatedTransport final : public Transport {
     return listener;
   }
   std::unique_ptr<Channel> Connect(const std::string& address) override {
-    // Seeded by the process, so that two don't retry in step.
+    // The seed differs by process, so that two processes don't retry in step.
     return std::make_unique<SimulatedChannel>(network_, thread_, address,
                                               1 + thread_.process().number() * 100 + ++channels_);
   }

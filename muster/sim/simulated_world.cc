@@ -39,7 +39,7 @@ SimulatedWorld::~SimulatedWorld() { End(); }
 void SimulatedWorld::End() {
   listener_ = nullptr;
   for (auto& process : processes_) process->Kill();
-  // Every thread unwinds; nothing else happens any more.
+  // Unwinds every thread; nothing else happens any more.
   const auto all_gone = [this] {
     return std::all_of(processes_.begin(), processes_.end(), [](const auto& process) { return process->ended(); });
   };
@@ -68,7 +68,7 @@ uint64_t SimulatedWorld::Add(absl::Time when, Event event) {
 }
 
 void SimulatedWorld::Enqueue(uint64_t id, absl::Time when, Event event) {
-  // The tie is the same for all events of a process at one time, so that its own stay in order.
+  // All events of a process at one time have the same tie, so they stay in order.
   const uint64_t whose = event.process != nullptr ? event.process->number() : 0;
   queue_.push_back({when, HashNumbers(seed_, whose, absl::ToUnixNanos(when)), id});
   std::push_heap(queue_.begin(), queue_.end());
@@ -106,7 +106,7 @@ SimulatedThread* SimulatedWorld::RunToThread() {
     if (event.process != nullptr && !event.even_if_dead) {
       if (!event.process->alive()) continue;
       if (event.process->paused_until() > key.when) {
-        // Under its own number, by which it can still be cancelled.
+        // Keeps its number, by which it can still be cancelled.
         const absl::Time later = event.process->paused_until();
         Enqueue(key.id, later, std::move(event));
         continue;

@@ -1,8 +1,9 @@
-// The time, the order of events and the threads of a simulated world. Whatever happens is an event, (time, whose,
-// what), and the world runs them in order of time; a seeded hash decides between processes where the time is the same.
-// Code that blocks (a worker's session) runs on a thread of its own, but one thread of a world runs at any moment: who
-// waits in its loop's RunUntil runs the world on, until an event belongs to another thread, and hands over to that one.
-// So a run is the same each time, and the sanitizers see ordinary threads with ordinary hand-overs.
+// The time, the order of events and the threads of a simulated world. Everything that happens is an event (time,
+// process, action). The world runs events in order of time; if the times of two processes are equal, a seeded hash
+// decides. Code that blocks (a worker's session) runs on its own thread, but only one thread of a world runs at any
+// moment: a thread that waits in its loop's RunUntil runs the world until an event belongs to another thread, and then
+// passes the turn to that one. So every run is the same, and the sanitizers see ordinary threads with ordinary
+// synchronization.
 //
 // Everything here is used by the thread whose turn it is.
 #pragma once
@@ -24,7 +25,7 @@ namespace muster {
 class SimulatedProcess;
 class SimulatedThread;
 
-// Where a thread waits until another one lets it go on. Thread-safe.
+// Makes a thread wait until another one gives it the turn. Thread-safe.
 class Turn {
  public:
   void Give();
@@ -47,38 +48,38 @@ class SimulatedWorld {
   const Clock& clock() const { return clock_; }
   uint64_t seed() const { return seed_; }
 
-  // A process without threads yet; lives as long as the world.
+  // Makes a process without threads, which lives as long as the world.
   SimulatedProcess& NewProcess(std::string name);
 
-  // Something that happens to the world, and to no process: it can't be killed, and must not wait.
+  // Schedules an event of the world itself, not of a process: it can't be killed and must not wait.
   void At(absl::Time when, EventLoop::Handler handler);
 
   enum class Ending {
-    kOver,    // `over` said so
+    kOver,    // `over` returned true
     kStuck,   // nothing can happen any more
-    kTooLong  // the time or the number of events is over the limit
+    kTooLong  // a limit on time or events was exceeded
   };
   struct Limits {
     absl::Duration time = absl::Hours(2);
     uint64_t events = 400'000;
   };
-  // Lets the world go on until `over` (looked at after each event).
+  // Runs the world until `over`, which is checked after each event.
   Ending Run(const std::function<bool()>& over, const Limits& limits);
 
-  // Kills what still runs, waits for the threads, and frees the memory of the processes. To be called while everything
-  // that the processes use is still there; nothing can happen afterwards.
+  // Kills what still runs, waits for the threads, and frees the memory of the processes. Must be called while
+  // everything that the processes use still exists; nothing can happen afterwards.
   void End();
 
-  // One line about what happens now. Kept only if somebody listens, so that runs without a listener cost no text.
+  // Reports in one line what happens now. Calls `line` only if there is a listener, so other runs don't make text.
   void Note(const std::function<std::string()>& line);
   void SetListener(std::function<void(absl::Time, const std::string&)> listener) { listener_ = std::move(listener); }
   bool has_listener() const { return listener_ != nullptr; }
 
-  // Of all events so far (time, whose): two runs that went the same way have the same.
+  // A hash over all events so far (time, process): equal for two runs that went the same way.
   uint64_t fingerprint() const { return fingerprint_; }
   uint64_t events() const { return events_run_; }
 
-  // Whose turn it is; null: the one that called Run.
+  // The thread whose turn it is; null: the one that called Run.
   SimulatedThread* current() const { return current_; }
 
  private:
@@ -86,7 +87,7 @@ class SimulatedWorld {
   friend class SimulatedProcess;
   friend class SimulatedThread;
   struct Event {
-    SimulatedThread* thread = nullptr;  // null: runs wherever the turn is
+    SimulatedThread* thread = nullptr;  // null: runs in whichever thread has the turn
     SimulatedProcess* process = nullptr;
     EventLoop::Handler handler;  // null: the thread's wait is over
     bool even_if_dead = false;
@@ -104,13 +105,13 @@ class SimulatedWorld {
   uint64_t Add(absl::Time when, Event event);
   void Enqueue(uint64_t id, absl::Time when, Event event);
   void Cancel(uint64_t id) { live_.erase(id); }
-  // Runs events until one is for a thread: that thread, or null when Run's caller is to go on.
+  // Runs events until one is for a thread and returns that thread; null if Run's caller must continue.
   SimulatedThread* RunToThread();
-  // Whether the next event may run now; false: Run has ended.
+  // Returns whether the next event may run now; false: Run has ended.
   bool Continue(absl::Time next);
-  // The calling thread (null: Run's caller) has nothing to do: runs the world until it has.
+  // Called by a thread (null: Run's caller) that has nothing to do: runs the world until it has.
   void PassTurn(SimulatedThread* from);
-  // The calling thread is ending: somebody else goes on.
+  // Called by a thread that ends: passes the turn to another one.
   void LeaveTurn();
 
   const uint64_t seed_;
@@ -131,7 +132,7 @@ class SimulatedWorld {
   Turn main_turn_;
 };
 
-// A number that looks random and depends on nothing but its arguments.
+// Returns a number that looks random and depends only on its arguments.
 uint64_t HashNumbers(uint64_t a, uint64_t b, uint64_t c = 0);
 
 }  // namespace muster

@@ -29,7 +29,7 @@ TEST(SimulatedWorldTest, ProcessesTakeTurnsInTheOrderOfTime) {
     });
   }
   EXPECT_EQ(world.Run(kNever, {}), SimulatedWorld::Ending::kStuck);
-  // Both are due at 6 s; the seed decides.
+  // Both are due at 6 s, so the seed decides.
   ASSERT_EQ(events.size(), 6u);
   EXPECT_EQ(events[0] + events[1] + events[2], "a1b1a2");
   EXPECT_EQ(events[5], "b3");

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Who doesn't listen to an answer.
+// Ignores the answer.
 class NobodyListens final : public Responder::Sink {
  public:
   void Send(uint64_t, absl::Status, absl::string_view, absl::Span<const ByteSpan>,
@@ -23,7 +23,7 @@ bool IsPush(const IncomingRequest& request, PushPullRequest& message) {
          (!message.pushed.empty() || message.minibatches > 0);
 }
 
-// Answers a push with the newest values, and applies it a moment later.
+// Answers a push with the newest values and applies it a moment later.
 class AcknowledgeEarly final : public PassingHandler {
  public:
   AcknowledgeEarly(StoreService& inner, EventLoop& loop) : PassingHandler(inner), loop_(loop) {}
@@ -59,7 +59,7 @@ class AcknowledgeEarlyPlant final : public SimulationPlant {
   }
 };
 
-// Counts a retry of a counted push again.
+// Counts a retry of a counted push a second time.
 class CountRetries final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
@@ -81,7 +81,7 @@ class CountRetriesPlant final : public SimulationPlant {
   }
 };
 
-// Sends what another sink is given, its bulk being that of the first time.
+// Passes answers on to another sink, but with the bulk of the first one.
 class StaleSink final : public Responder::Sink {
  public:
   StaleSink(Responder inner, std::shared_ptr<std::vector<std::byte>> first)
@@ -99,7 +99,7 @@ class StaleSink final : public Responder::Sink {
   const std::shared_ptr<std::vector<std::byte>> first_;
 };
 
-// Takes the snapshot for checkpoints that go through the chief once, and never again.
+// Takes the snapshot for checkpoints that go through the chief only once.
 class ExportStale final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
@@ -120,7 +120,7 @@ class ExportStalePlant final : public SimulationPlant {
   }
 };
 
-// Forgets who waits for the model when any connection closes: their answers never leave.
+// When any connection closes, forgets the clients that wait for the model: their answers are never sent.
 class ForgetWaiters final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
@@ -146,7 +146,7 @@ class ForgetWaitersPlant final : public SimulationPlant {
   }
 };
 
-// A client's channel that hands everything on, its pushes changed.
+// A client's channel that passes everything on, with pushes changed.
 class ChangedPushChannel : public Channel {
  public:
   explicit ChangedPushChannel(std::unique_ptr<Channel> inner) : inner_(std::move(inner)) {}
@@ -168,7 +168,7 @@ class ChangedPushChannel : public Channel {
   const std::unique_ptr<Channel> inner_;
 };
 
-// Sends a retry under a number of its own.
+// Sends a retry under a new number.
 class RenumberRetries final : public ChangedPushChannel {
  public:
   using ChangedPushChannel::ChangedPushChannel;
@@ -184,7 +184,7 @@ class RenumberRetries final : public ChangedPushChannel {
   uint64_t shift_ = 0;
 };
 
-// Says of a push that it has one minibatch, whatever its window was.
+// Claims that a push has one minibatch, whatever its window was.
 class CountOne final : public ChangedPushChannel {
  public:
   using ChangedPushChannel::ChangedPushChannel;
@@ -193,7 +193,7 @@ class CountOne final : public ChangedPushChannel {
   void Change(PushPullRequest& message) override { message.minibatches = std::min(message.minibatches, 1U); }
 };
 
-// Pushes without the scale that is to be applied: neither a mean nor the staleness counts.
+// Removes the scale from pushes: neither a mean nor the staleness counts.
 class ForgetScales final : public ChangedPushChannel {
  public:
   using ChangedPushChannel::ChangedPushChannel;
@@ -226,7 +226,7 @@ class RenumberRetriesPlant final : public SimulationPlant {
   }
 };
 
-// Lets ps 0 count with the push itself, before the other ps have it.
+// Lets ps 0 count as soon as it has the push, before the other ps have it.
 class CountEarly final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
@@ -250,7 +250,7 @@ class CountEarlyPlant final : public SimulationPlant {
   }
 };
 
-// Restarted, has forgotten who contributed to the round that is being collected.
+// A restarted ps forgets who contributed to the round being collected.
 class ForgetContributorsPlant final : public SimulationPlant {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
@@ -263,7 +263,7 @@ class ForgetContributorsPlant final : public SimulationPlant {
   }
 };
 
-// Takes pushes without their clocks: nobody waits for the slowest.
+// Removes the clocks from pushes: no worker waits for the slowest.
 class ForgetClocks final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
@@ -292,7 +292,7 @@ class ForgetClocksPlant final : public SimulationPlant {
   }
 };
 
-// Gives everybody its turn as soon as it asks.
+// Gives every worker its turn as soon as it asks.
 class AnswerTurns final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
@@ -312,7 +312,7 @@ class AnswerTurnsPlant final : public SimulationPlant {
   }
 };
 
-// Lets everybody pass who comes to a barrier.
+// Lets every worker pass a barrier at once.
 class OpenBarriers final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
@@ -333,7 +333,7 @@ class OpenBarriersPlant final : public SimulationPlant {
   }
 };
 
-// A bug that the store itself knows how to commit.
+// A bug that the store itself can commit.
 template <PlantedBug bug>
 class InsidePlant final : public SimulationPlant {
  public:

@@ -1,5 +1,5 @@
-// Bugs put into a simulated cluster on purpose, from outside the store: each stands between the real code and the world
-// and does what a mistake in that code would do. The simulation has to find every one of them; docs/simulation.md lists
+// Bugs put into a simulated cluster on purpose, from outside the store: each sits between the real code and the world
+// and does what a mistake in that code would do. The simulation must find every one of them; docs/simulation.md lists
 // them with a seed that shows each.
 #pragma once
 
@@ -17,15 +17,15 @@ class SimulationPlant {
  public:
   virtual ~SimulationPlant() = default;
 
-  // What stands between the network and a ps; null: nothing.
+  // Returns a handler to put between the network and a ps; null: none.
   virtual std::unique_ptr<RequestHandler> WrapPs(StoreService&, EventLoop&) { return nullptr; }
-  // What a worker uses in place of its channel to a ps.
+  // Returns the channel that a worker uses instead of its channel to a ps.
   virtual std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) { return channel; }
-  // Which of the store's own bugs it commits (arena_probe.h).
+  // Returns whether the store must commit this bug itself (arena_probe.h).
   virtual bool Has(PlantedBug) const { return false; }
 };
 
-// InvalidArgument names those that there are.
+// InvalidArgument lists the existing names.
 absl::StatusOr<std::unique_ptr<SimulationPlant>> MakePlant(const std::string& name);
 const std::vector<std::string>& PlantNames();
 

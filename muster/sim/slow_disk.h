@@ -1,5 +1,5 @@
-// A disk that takes its time: every change first lets the calling simulated thread wait, so that a process can be
-// killed or overtaken between any two changes. A dead process changes nothing. `inner` does the work.
+// A slow disk: every change first makes the calling simulated thread wait, so that a process can be killed or overtaken
+// between any two changes. A dead process changes nothing. `inner` does the work.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace muster {
 
 class SlowDisk final : public ForwardingFileSystem {
  public:
-  // A change takes up to `longest`. Both must outlive it.
+  // A change takes up to `longest`. `world` and `inner` must outlive this.
   SlowDisk(SimulatedWorld& world, FileSystem& inner, absl::Duration longest)
       : ForwardingFileSystem(inner), world_(world), longest_(longest) {}
 
@@ -25,7 +25,7 @@ class SlowDisk final : public ForwardingFileSystem {
 
  private:
   class File;
-  // Aborted for who is dead.
+  // Returns Aborted if the process is dead.
   [[nodiscard]] absl::Status Wait();
 
   SimulatedWorld& world_;

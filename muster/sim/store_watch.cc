@@ -52,9 +52,9 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreWatch::PrepareBulk(const Incomi
 }
 
 void StoreWatch::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
-  Look();  // at what was kept back, and applied since: of each client one push at most
+  Look();  // at what was held back and applied meanwhile: at most one push per client
   peers_.truth->note([&] { return DescribeRequest(ps_, request); });
-  // The values may be replaced.
+  // The request may replace the values.
   if (request.method == static_cast<uint16_t>(StoreMethod::kInitialize)) LookAtAll();
   turns_.Note(request);
   Responder watched = gate_.Wrap(request, std::move(responder));
@@ -85,7 +85,7 @@ void StoreWatch::BeginModel(const StoreService::View& view) {
   updates_before_ = arena_->header().counters.updates;
   step_ = arena_->header().counters.global_step;
   peers_.truth->note([&] { return absl::StrCat("ps:", ps_, " has generation ", generation_, ", step ", step_); });
-  // Found in the memory of an earlier life: it must still have what that one had.
+  // This model is from the memory of an earlier life, so it must still have what that life had.
   if (peers_.ledger->server(ps_).number == generation_) return LookAtAll();
   std::array<PushLedger::Row, PushLedger::kVariables> common;
   for (PushLedger::Row& row : common) row.fill(~uint64_t{0});
@@ -131,7 +131,7 @@ void StoreWatch::LookAtLease(const StoreService::View& view) {
 void StoreWatch::LookAtCounters(const StoreService::View& view) {
   const ArenaCounters& counters = view.arena->header().counters;
   const uint64_t staleness = std::accumulate(view.staleness.begin(), view.staleness.end(), uint64_t{0});
-  // The pushes that a synchronous gate takes have none.
+  // Pushes that a synchronous gate takes aren't in the histogram.
   const bool gated = view.arena->model().gated();
   if (!gated && staleness - staleness_before_ != counters.updates - updates_before_)
     Violated(absl::StrCat("the staleness histogram has ", staleness - staleness_before_, " pushes, but ",
@@ -152,10 +152,10 @@ void StoreWatch::LookAtCounters(const StoreService::View& view) {
   if (counted && !gated) LookAtCountedPushes();
 }
 
-// Every ps has whole what is counted: a push counts when all have it.
+// Every ps must have all of what is counted: a push counts only when all have it.
 void StoreWatch::LookAtCountedPushes() {
   const PushLedger& ledger = *peers_.ledger;
-  // While a chief replaces the models one by one, those of the ps belong to different pasts.
+  // While a chief replaces the models one by one, the ps have different histories.
   if (!ledger.Aligned()) return;
   for (int ps = 0; peers_.service(ps) != nullptr; ++ps) CheckHolds(ps, arena_->header().counters.minibatches);
 }
@@ -190,7 +190,7 @@ void StoreWatch::LookAtAll() {
       if (const auto wrong = peers_.ledger->CheckRow(ps_, variable, row)) return Violated(*wrong);
   }
   const PushLedger::Server& server = peers_.ledger->server(ps_);
-  step_ = arena_->header().counters.global_step;  // what was kept back is applied between two requests
+  step_ = arena_->header().counters.global_step;  // held-back pushes are applied between two requests
   if (ps_ == 0 && step_ < server.first_step + server.acknowledged)
     Violated(absl::StrCat("global step is ", step_, ", but it began at ", server.first_step, " and ",
                           server.acknowledged, " updates were acknowledged since"));

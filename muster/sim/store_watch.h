@@ -1,6 +1,5 @@
-// Looks at one life of a simulated ps after everything that happens to it, and holds what it sees against the ledger
-// and against what it saw before (docs/simulation.md lists the invariants). Stands between the network and the store;
-// the store is only read.
+// Checks one life of a simulated ps after every event, against the ledger and against what it saw before
+// (docs/simulation.md lists the invariants). Sits between the network and the store; only reads the store.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +19,18 @@
 
 namespace muster {
 
-// What holds over all lives of all ps, for one run.
+// What must hold over all lives of all ps in one run.
 struct ClusterTruth {
   struct Lease {
     uint64_t epoch = 0;
     std::map<uint64_t, std::pair<int, uint64_t>> holders;  // by epoch: row, incarnation
   };
-  std::vector<Lease> leases;     // one a ps; a ps without memory of an earlier life begins anew
-  std::vector<GateTruth> gates;  // one a ps
+  std::vector<Lease> leases;     // one per ps; a ps without memory of an earlier life begins anew
+  std::vector<GateTruth> gates;  // one per ps
   std::map<std::string, BarrierTruth> barriers;
   TurnTruth turns;
   CheckpointTruth checkpoints;
-  int64_t highest_step = 0;  // that ps 0 ever had
+  int64_t highest_step = 0;  // the highest that ps 0 ever had
   std::function<void(const std::string&)> violated;
   std::function<void(const std::function<std::string()>&)> note;  // for the list of events
 };
@@ -41,9 +40,9 @@ class StoreWatch final : public RequestHandler {
   struct Peers {
     PushLedger* ledger = nullptr;
     ClusterTruth* truth = nullptr;
-    std::function<StoreService*(int)> service;  // of a ps; null: dead
+    std::function<StoreService*(int)> service;  // of a ps; null if it is dead
   };
-  // `inner` is the service, or what is planted before it. All must outlive it.
+  // `inner` is the service, or a plant in front of it. All must outlive this.
   StoreWatch(int ps, StoreService& service, RequestHandler& inner, Peers peers);
 
   void OnConnect(ConnectionId connection, const std::string& peer) override { inner_.OnConnect(connection, peer); }
@@ -51,9 +50,9 @@ class StoreWatch final : public RequestHandler {
   void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override;
   void OnDisconnect(ConnectionId connection) override;
 
-  // At the end of its life, and of the run: everything, the values included.
+  // Call at the end of the life, and of the run: checks everything, including the values.
   void LookAtAll();
-  // The ps's gate has fired.
+  // Call when the ps's gate has fired.
   void OnFired() { gate_.OnFired(); }
 
  private:
@@ -62,13 +61,13 @@ class StoreWatch final : public RequestHandler {
   void LookAtLease(const StoreService::View& view);
   void LookAtCounters(const StoreService::View& view);
   void LookAtCountedPushes();
-  // Of each client, the number of its last push that was counted.
+  // Returns, for each client, the number of its last counted push.
   std::vector<uint64_t> CountedNumbers() const;
-  // … and its incarnation.
+  // Returns each client's incarnation.
   std::vector<uint64_t> Lives() const;
-  // Every row of the first variable on a ps has at least so many.
+  // Checks that every row of the first variable on a ps has at least that many minibatches.
   void CheckHolds(int ps, int64_t minibatches);
-  // Rows of slice `slice`; false after a violation.
+  // Reads the rows of slice `slice`; false after a violation.
   bool ReadSlice(Arena& arena, int slice);
   void Violated(const std::string& what) const;
 
@@ -79,11 +78,11 @@ class StoreWatch final : public RequestHandler {
   GateWatch gate_;
   TurnWatch turns_;
   ScaleWatch scales_;
-  Arena* arena_ = nullptr;  // seen last, as the next two
+  Arena* arena_ = nullptr;  // as last seen, like the next two
   uint64_t generation_ = 0;
   int64_t step_ = 0;
-  uint64_t staleness_before_ = 0;  // sum of the histogram when this model came
-  uint64_t updates_before_ = 0;    // that the model had then
+  uint64_t staleness_before_ = 0;  // sum of the histogram when this model began
+  uint64_t updates_before_ = 0;    // updates of the model at that time
   std::vector<std::byte> bytes_;
   std::vector<PushLedger::Row> rows_;
 };

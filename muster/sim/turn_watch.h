@@ -1,5 +1,5 @@
-// Looks at the clocks of an ordered model's workers on one simulated ps: their pushes come in the order of the workers,
-// one of each in turn. Used by StoreWatch; the store is only read.
+// Checks the clocks of an ordered model's workers on one simulated ps: their pushes come in the order of the workers,
+// one from each in turn. Used by StoreWatch; only reads the store.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace muster {
 
-// What is known of the workers' order, over all lives of all ps.
+// What is known of the workers' order over all lives of all ps.
 struct TurnTruth {
-  // One a ps, a bit a worker: it was done there, or has asked to leave. The others have gone on without it; a later
-  // life of it may be any number of pushes behind.
+  // One entry per ps, one bit per worker that was done there or has asked to leave. The others have gone on without it;
+  // a later life of it may be any number of pushes behind.
   std::vector<uint64_t> left;
-  // Clocks begin anew on a ps whose memory is gone, each when its worker asks again.
+  // On a ps whose memory is gone each clock begins anew when its worker asks again.
   bool memory_lost = false;
 };
 
@@ -30,9 +30,9 @@ class TurnWatch {
   // All must outlive it.
   TurnWatch(int ps, const StoreService& service, Peers peers) : ps_(ps), service_(service), peers_(std::move(peers)) {}
 
-  // Before the ps gets it.
+  // Call before the ps gets the request.
   void Note(const IncomingRequest& request);
-  // After every event at the ps: of two workers the first is at the second's clock, or one further.
+  // Call after every event at the ps. Of two workers, the first must be at the second's clock or one further.
   void Look();
 
  private:

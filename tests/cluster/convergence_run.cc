@@ -29,7 +29,7 @@ AlgorithmPlan PlanOf(const ConvergenceSetting& setting, int worker) {
   return plan.ok() ? *std::move(plan) : AlgorithmPlan();
 }
 
-// Nobody gets on without all the others.
+// True if no worker can go on without all the others.
 bool InStep(const AlgorithmPlan& plan) {
   const CommitSpec& commit = plan.commit;
   return commit.gate.kind == GateKind::kSynchronous || commit.deterministic || commit.staleness_bound == 0U;
@@ -38,7 +38,7 @@ bool InStep(const AlgorithmPlan& plan) {
 std::unique_ptr<Algorithm> MakeAlgorithmOf(const AlgorithmPlan& plan, GradientSource& source,
                                            AllReduceAlgorithm::Join join) {
   PlacementResult placement = *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {});
-  // Its thread would drive the loop that all workers share here.
+  // A thread of its own would drive the loop that all workers share here.
   if (plan.way == AlgorithmWay::kPipelined)
     return std::make_unique<PipelinedAlgorithm>(source, std::move(placement), plan.server_rule,
                                                 PipelinedOptions{.thread = false});
@@ -53,7 +53,7 @@ class Worker {
         client_(store.Client(TaskName(worker))),
         algorithm_(MakeAlgorithmOf(plan, network_, std::move(join))) {}
 
-  // As a session does. `chief`: the one whose values all begin with.
+  // Does what a session does. `chief`: the worker with whose values all begin.
   absl::Status Start(bool chief) {
     RETURN_IF_ERROR(client_->Join(chief || !algorithm_->trains_on_ps()));
     client_->Bind(algorithm_->binding());
@@ -66,7 +66,7 @@ class Worker {
   void Step() {
     if (status_.ok()) status_ = algorithm_->Step(*client_).status();
   }
-  // Commits what its last window has.
+  // Commits what is left in the last window.
   void End() {
     algorithm_->End();
     if (status_.ok()) status_ = algorithm_->Settle(*client_);
@@ -88,7 +88,7 @@ std::vector<std::string> TaskNames() {
   return names;
 }
 
-// All workers and their ps, on one simulated loop.
+// All workers and their ps on one simulated loop.
 class Cluster {
  public:
   Cluster(const ConvergenceSetting& setting, const LabelledRows& train) {
@@ -103,14 +103,14 @@ class Cluster {
     for (size_t i = 0; i < workers_.size(); ++i) RETURN_IF_ERROR(workers_[i]->Start(/*chief=*/i == 0));
     return absl::OkStatus();
   }
-  // Everybody's next minibatch.
+  // Runs the next minibatch of every worker.
   absl::Status Step() {
     return InTurns([](Worker& worker) { worker.Step(); });
   }
   absl::Status End() {
     return InTurns([](Worker& worker) { worker.End(); });
   }
-  // As the ps has them. Nothing may be under way.
+  // Returns the values that the ps hold. No update may be in flight.
   DigitsValues GlobalValues() {
     DigitsValues values;
     Arena& arena = *store_.service(0).MakeView().arena;
@@ -126,7 +126,7 @@ class Cluster {
  private:
   template <typename What>
   absl::Status InTurns(const What& what) {
-    // The first one's wait for the others is where they run.
+    // In-step workers run inside the first one's wait for the others.
     for (size_t i = 1; in_step_ && i < workers_.size(); ++i)
       store_.loop.Post([&what, worker = workers_[i].get()] { what(*worker); });
     for (size_t i = 0; i < (in_step_ ? 1 : workers_.size()); ++i) what(*workers_[i]);
@@ -162,7 +162,7 @@ ConvergenceRun TrainThroughPs(const ConvergenceSetting& setting, const ImageData
   return run;
 }
 
-// A worker's whole training, in a thread of its own, with a store of its own. The values are everybody's.
+// Trains one worker in a thread of its own, with a store of its own. All workers end with the same values.
 absl::Status TrainByAllReduce(const ConvergenceSetting& setting, const ImageData& digits,
                               std::unique_ptr<Collective> group, ConvergenceRun& run) {
   const int rank = group->rank();

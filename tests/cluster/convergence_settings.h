@@ -1,6 +1,6 @@
-// With what each algorithm of `muster algorithms` learns the digits in convergence_test.cc, and within how many
-// minibatches: the step budgets. Rates are chosen so that the curves are smooth: a run that rattles from minibatch to
-// minibatch says nothing when it is compared with another.
+// The parameters with which each algorithm of `muster algorithms` learns the digits in convergence_test.cc, and the
+// step budgets. Rates are chosen for smooth curves: a run that jumps from minibatch to minibatch can't be compared with
+// another.
 #pragma once
 
 #include <map>
@@ -13,12 +13,12 @@ namespace muster {
 struct ConvergenceSetting {
   std::string name;
   std::map<std::string, std::string> parameters;
-  int minibatches = 0;  // of each of the workers: a multiple of kConvergencePoint, and so of each window here
+  int minibatches = 0;  // per worker; a multiple of kConvergencePoint, and so of each window here
 };
 
 inline constexpr int kConvergenceWorkers = 4;
-inline constexpr double kConvergenceAccuracy = 0.96;  // of the held-out digits
-inline constexpr int kConvergencePoint = 20;  // minibatches of each worker from one point of a curve to the next
+inline constexpr double kConvergenceAccuracy = 0.96;  // on the held-out digits
+inline constexpr int kConvergencePoint = 20;          // minibatches per worker between two points of a curve
 
 inline void PrintTo(const ConvergenceSetting& setting, std::ostream* stream) { *stream << setting.name; }
 

@@ -1,9 +1,9 @@
-// Every algorithm of `muster algorithms` learns the digits with four workers in a fixed schedule: to the accuracy of
-// convergence_settings.h within the minibatches that it grants, and along the curve that was recorded in
-// tests/data/convergence/NAME.csv. A curve is the loss of the global values on all that is learned from, every 20
-// minibatches of each worker.
+// Every algorithm of `muster algorithms` learns the digits with four workers in a fixed schedule: it must reach the
+// accuracy of convergence_settings.h within its step budget, along the curve recorded in
+// tests/data/convergence/NAME.csv. A curve is the loss of the global values on all training rows, every 20 minibatches
+// of each worker.
 //
-// After a change that is meant to move curves, or with a new algorithm, record them anew and look at the difference:
+// After a change that should move curves, or with a new algorithm, record them again and look at the difference:
 //   MUSTER_WRITE_CURVES=1 build/release/bin/cluster_convergence_test
 #include <gtest/gtest.h>
 
@@ -26,10 +26,10 @@
 namespace muster::convergence_test {
 namespace {
 
-// Of the loss that a curve begins with: 0.05 of about 2.4. Schedule and minibatches are always the same, so what
-// differs from one machine or compiler to another is the last bits of sums and of exp. Training makes that larger, but
-// the loss of all rows is smooth, and its changes from point to point are of the order of the tolerance only where it
-// is steep. There what has to be noticed, a wrong rate, window or scale, moves it by more: AnotherRateMissesTheCurve.
+// As a share of the loss at the start of a curve: 0.05 of about 2.4. Schedule and minibatches are always the same, so
+// only the last bits of sums and of exp differ between machines and compilers. Training enlarges such differences, but
+// the loss of all rows is smooth and changes by about the tolerance from point to point only where it is steep. The
+// mistakes to be noticed there, a wrong rate, window or scale, move it by more: AnotherRateMissesTheCurve.
 constexpr double kTolerance = 0.02;
 
 bool WritesCurves() { return std::getenv("MUSTER_WRITE_CURVES") != nullptr; }
@@ -54,8 +54,8 @@ absl::StatusOr<std::vector<ConvergencePoint>> ReadCurve(const std::string& name)
   return curve;
 }
 
-// The largest difference of two curves with the same points, as a part of the recorded one's first loss; infinite: they
-// have other points, or a loss that is no number.
+// Returns the largest difference of two curves with the same points, as a share of the recorded one's first loss;
+// infinite if they have other points or a loss isn't a number.
 double Difference(const std::vector<ConvergencePoint>& curve, const std::vector<ConvergencePoint>& recorded) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   if (recorded.empty() || curve.size() != recorded.size()) return kInfinite;
@@ -80,7 +80,7 @@ std::string Text(const std::vector<ConvergencePoint>& curve, const std::vector<C
 
 class ConvergenceTest : public ::testing::TestWithParam<ConvergenceSetting> {
  protected:
-  // The log exists before the threads of all-reduce.
+  // Makes the log exist before the threads of all-reduce.
   static void SetUpTestSuite() { SetUpLog("tasks"); }
 
   void SetUp() override {
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, ConvergenceTest, ::testing::ValuesIn(Conver
 
 class RecordedCurveTest : public ConvergenceTest {};
 
-// The tolerance tells a rate from another that is a fifth smaller.
+// The tolerance is small enough to notice a rate that is a fifth smaller.
 TEST_P(RecordedCurveTest, AnotherRateMissesTheCurve) {
   ConvergenceSetting slower = GetParam();
   slower.parameters["server_rule"] = "sgd:learning_rate=0.08";

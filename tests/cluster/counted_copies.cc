@@ -14,11 +14,12 @@ using Copy = void*(void*, const void*, size_t);
 std::atomic<uint64_t> copied{0};
 std::atomic<Copy*> library_memmove{nullptr};
 
-// The C library's memmove, which is as good for both. Before it is known, byte by byte: the loader copies, too.
+// The C library's memmove, which also serves as memcpy. Until it is found, copies byte by byte, because the loader
+// copies, too.
 [[maybe_unused]] void* CountedCopy(void* to, const void* from, size_t bytes) {
   if (bytes >= kLeastCopy) copied.fetch_add(bytes, std::memory_order_relaxed);
   if (Copy* const copy = library_memmove.load(std::memory_order_relaxed)) return copy(to, from, bytes);
-  // volatile: or the compiler makes a call of memmove out of it.
+  // volatile, or the compiler would turn this into a call of memmove.
   auto* const target = static_cast<volatile char*>(to);
   const auto* const source = static_cast<const volatile char*>(from);
   if (target <= source) {

@@ -1,5 +1,5 @@
-// Counts what a test's process copies: memcpy and memmove are replaced by ones that count what is long, by all threads,
-// and pass on to the C library's. Under a sanitizer, which has its own, nothing is counted.
+// Counts what a test's process copies: replaces memcpy and memmove by functions that count long copies of all threads
+// and call the C library's. Counts nothing under a sanitizer, which has its own functions.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace muster {
 
-// False: a sanitizer has the functions.
+// False if a sanitizer has replaced the functions.
 bool CountsCopies();
 
-// Shorter copies aren't of tensors, but of headers and control messages.
+// Shorter copies are of headers and control messages, not of tensors.
 inline constexpr size_t kLeastCopy = 1024;
 
-// Bytes in copies of at least kLeastCopy since the process began.
+// Returns the bytes in copies of at least kLeastCopy since the process began.
 uint64_t CopiedBytes();
 
 }  // namespace muster

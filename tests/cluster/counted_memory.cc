@@ -34,7 +34,7 @@ std::array<Noted, 64> noted;
 
 [[maybe_unused]] void Count() {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  if (noted_count == noted.size() || !noting.exchange(false)) return;  // what this allocates itself isn't noted
+  if (noted_count == noted.size() || !noting.exchange(false)) return;  // this function's own allocations aren't noted
   Noted& next = noted[noted_count++];
   next.frames = backtrace(next.where.data(), kFrames);
   noting = true;
@@ -48,7 +48,7 @@ uint64_t Allocations() { return allocations; }
 
 void NoteAllocations() {
   std::array<void*, 1> first;
-  backtrace(first.data(), 1);  // loads a library when it is first called
+  backtrace(first.data(), 1);  // the first call loads a library
   noted_count = 0;
   noting = true;
 }
@@ -75,7 +75,7 @@ std::string NotedAllocations() {
 
 #if MUSTER_COUNTS_MEMORY
 extern "C" {
-// NOLINTBEGIN(readability-identifier-naming): as the C library calls them.
+// NOLINTBEGIN(readability-identifier-naming): the C library's names.
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* memory, size_t bytes);

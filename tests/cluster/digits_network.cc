@@ -22,10 +22,10 @@ const std::vector<VariableSpec> kVariables = {{.name = "hidden.weight", .shape =
                                               {.name = "output.bias", .shape = {kDigits}}};
 constexpr size_t kHiddenWeight = 0, kHiddenBias = 1, kOutputWeight = 2, kOutputBias = 3;  // indices of kVariables
 
-// What the network makes of one row. (Arrays of fixed length on the stack: the compiler vectorises their loops.)
+// The network's result for one row. (Arrays of fixed length on the stack: the compiler vectorises their loops.)
 struct RowResult {
   std::array<float, kHidden> hidden{};
-  std::array<float, kDigits> shares{};  // how likely each digit is; their sum is 1
+  std::array<float, kDigits> shares{};  // the probability of each digit; their sum is 1
 };
 
 RowResult RunRow(const DigitsValues& values, std::span<const float> pixels) {
@@ -83,8 +83,8 @@ void AddGradients(const DigitsValues& values, std::span<const float> pixels, int
   }
 }
 
-// Numbers in [-1, 1) that don't depend on a standard library (splitmix64: Steele et al., "Fast splittable pseudorandom
-// number generators", 2014).
+// Numbers in [-1, 1) that are the same with every standard library (splitmix64: Steele et al., "Fast splittable
+// pseudorandom number generators", 2014).
 class Numbers {
  public:
   float Next() {

@@ -1,5 +1,5 @@
 // A perceptron 64-32-10 with ReLU that learns the digits of examples/data, in plain loops over float32: quick, without
-// torch, and the same on every machine but for the last bits of sums and of exp. Used by one thread.
+// torch, and the same on every machine except for the last bits of sums and of exp. Used by one thread.
 #pragma once
 
 #include <array>
@@ -13,21 +13,20 @@
 
 namespace muster {
 
-// The variables' values, in their order: hidden.weight [64, 32], hidden.bias [32], output.weight [32, 10], output.bias
-// [10].
+// The variables' values in order: hidden.weight [64, 32], hidden.bias [32], output.weight [32, 10], output.bias [10].
 using DigitsValues = std::array<std::vector<float>, 4>;
 
 const std::vector<VariableSpec>& DigitsVariables();
 
-// Cross-entropy, the mean of all rows.
+// Returns the mean cross-entropy over all rows.
 double DigitsLoss(const DigitsValues& values, const LabelledRows& data);
-// The share of rows whose digit is the likeliest.
+// Returns the share of rows whose digit is the most probable one.
 double DigitsAccuracy(const DigitsValues& values, const LabelledRows& data);
 
 class DigitsNetwork final : public GradientSource {
  public:
-  // Minibatches of 16 rows of this worker's share, shuffled anew each epoch, always in the same order. All workers
-  // begin with the same values. `train` must outlive it.
+  // Draws minibatches of 16 rows of this worker's share, shuffled anew in each epoch, always in the same order. All
+  // workers begin with the same values. `train` must outlive it.
   DigitsNetwork(const LabelledRows& train, size_t worker, size_t workers);
 
   const std::vector<VariableSpec>& variables() const override { return DigitsVariables(); }

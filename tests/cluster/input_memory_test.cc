@@ -1,5 +1,5 @@
-// What an input pipeline allocates once it runs: nothing, over the ends of epochs too, as long as the same elements are
-// handed in again. (Threads of a Prefetch or Map before Repeat begin anew with each epoch, which does.)
+// A running input pipeline allocates nothing, not even at the end of an epoch, if the same elements are passed in
+// again. (A Prefetch or threaded Map before Repeat does: its threads are started anew in each epoch.)
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,7 +14,7 @@ namespace muster::input_memory_test {
 namespace {
 
 constexpr int kWarmUpBatches = 100;
-constexpr int kBatches = 200;  // of seven an epoch
+constexpr int kBatches = 200;  // of seven per epoch
 
 struct Pipeline {
   std::string name;
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Pipelines, InputMemoryTest, testing::ValuesIn(Pipelines
 TEST_P(InputMemoryTest, ABatchAllocatesNothing) {
   if (!CountsMemory()) GTEST_SKIP() << "a sanitizer has the allocator";
   auto stream = OpenOrFail(GetParam().dataset);
-  // In turn, as who computes on one batch while the next comes. Each has been filled with a full batch in the end.
+  // Alternate, like a program that computes on one batch while the next comes. Both have held a full batch in the end.
   std::array<Example, 2> batches;
   for (int i = 0; i < kWarmUpBatches; ++i) ASSERT_TRUE(*stream->Next(batches[i % 2]));
   NoteAllocations();

@@ -20,8 +20,7 @@ Dataset Rows(size_t rows) {
   return Dataset::FromMemory({.labels = Array::Of({static_cast<int64_t>(rows)}, labels), .has_labels = true});
 }
 
-// Trains `steps` steps in a cluster of its own, which is then gone without an end, as if killed. Saves every
-// `save_steps`.
+// Trains `steps` steps in its own cluster, which then vanishes without an end, as if killed. Saves every `save_steps`.
 Batches Train(FileSystem& disk, const Dataset& data, int steps, int64_t save_steps) {
   SimulatedStore store(1, {"chief:0"});
   store.KillPs(0);
@@ -60,7 +59,7 @@ TEST(InputPositionTest, AKilledRunGoesOnWithTheBatchThatWouldHaveCome) {
   MemoryFileSystem undisturbed;
   const Batches expected = Train(undisturbed, data, 20, 5);
   MemoryFileSystem disk;
-  const Batches first = Train(disk, data, 10, 5);  // saved at the 10th step, which was the last
+  const Batches first = Train(disk, data, 10, 5);  // saved at the 10th step, the last one
   EXPECT_EQ(Joined(first, Train(disk, data, 10, 5)), expected);
 }
 
@@ -70,7 +69,7 @@ TEST(InputPositionTest, KilledAgainBeforeItsNextSave) {
   const Batches expected = Train(undisturbed, data, 20, 5);
   MemoryFileSystem disk;
   const Batches first = Train(disk, data, 10, 5);
-  // Each of these saves the step that it restored, as it starts, and is killed before the next save.
+  // Each of these saves the restored step when it starts, and is killed before the next save.
   for (const int steps : {0, 3, 1}) {
     Batches lost = Train(disk, data, steps, 100);
     EXPECT_EQ(Joined(first, lost), Batches(expected.begin(), expected.begin() + 10 + steps));

@@ -1,7 +1,7 @@
-// What a step that is like the one before costs beside computing, from the worker's gradients to the ps and back: no
-// allocation at all, on either side, and of a tensor's bytes each copy of docs/performance.md ("What a step copies and
-// allocates") once and no other. Worker and ps run in one process, on one loop, with the sockets or the shared memory
-// of the machine between them, so that what is counted is theirs and all of it.
+// The cost of a step that is like the one before, besides computing, from the worker's gradients to the ps and back: no
+// allocation on either side, and of a tensor's bytes only the copies listed in docs/performance.md ("What a step copies
+// and allocates"), once each. Worker and ps run in one process, on one loop, connected by real sockets or shared
+// memory, so everything counted is theirs, and everything of theirs is counted.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -53,7 +53,8 @@ struct Mode {
   std::optional<CommitSpec> commit = {};  // a step is a whole window of the commit pipeline
 };
 
-// Values and gradients without a model. It has two sets of gradients, as torch has new ones in each backward pass.
+// Values and gradients without a model. Alternates between two sets of gradients, as torch makes new ones in each
+// backward pass.
 class PlainSource final : public GradientSource {
  public:
   PlainSource() {
@@ -138,7 +139,7 @@ class Cluster {
     if (mode_.clock_limit > 0) options.clock = client_->clock() + 1;
     return client_->PushPull(gradient, options).status();
   }
-  // The ps have come to rest.
+  // Waits until the ps have nothing left to do.
   void Settle() {
     if (!pipelined_) return;
     EXPECT_EQ(pipelined_->Settle(*client_), absl::OkStatus());
@@ -225,8 +226,8 @@ INSTANTIATE_TEST_SUITE_P(
                      .kind = CommitKind::kDelta, .window = 2, .worker_rule = Sgd(), .mean = true, .adaptive = 0.1}}),
     NameOf);
 
-// Of all-reduce what is between the gradients and their mean, in shared memory. Both ranks are counted: between
-// barriers, so that nobody begins or ends meanwhile.
+// Covers all-reduce from the gradients to their mean, in shared memory. Counts both ranks between
+// barriers, so that neither begins or ends meanwhile.
 TEST(SteadyReductionTest, AMeanOfGradientsAllocatesNothing) {
   if (!CountsMemory()) GTEST_SKIP() << "a sanitizer has the allocator";
   AsEveryRank(MakeShmGroup(2), [](std::unique_ptr<Collective>& group) {
@@ -255,9 +256,9 @@ TEST(SteadyReductionTest, AMeanOfGradientsAllocatesNothing) {
 
 class CopiesTest : public testing::TestWithParam<Mode> {};
 
-// By the ps, of every byte of the parameters: into the undo slot, before it is changed, and out of the arena under its
-// stripe's lock, into the answer. Over TCP the rest is the kernel's. In shared memory the worker besides gathers its
-// gradients into the memory that the ps applies them from, and takes the values out of it into its tensors.
+// The ps copies every byte of the parameters into the undo slot before changing it, and from the arena, under its
+// stripe's lock, into the answer. Over TCP the kernel does the rest. In shared memory the worker also gathers its
+// gradients into the memory from which the ps applies them, and copies the values from there to its tensors.
 TEST_P(CopiesTest, NothingIsCopiedMoreThanTheTableSays) {
   if (!CountsCopies()) GTEST_SKIP() << "a sanitizer has memcpy";
   const Mode& mode = GetParam();
@@ -275,7 +276,7 @@ TEST_P(CopiesTest, NothingIsCopiedMoreThanTheTableSays) {
   for (const VariableSpec& variable : kVariables)
     if (variable.kind == VariableKind::kTrainable) parameters += variable.bytes();
   const uint64_t bound = kSteps * parameters * (mode.shared_memory ? 4 : 2);
-  // What comes in one piece with a header is staged, at most 4 KiB a message.
+  // Messages sent in one piece with their header are staged, at most 4 KiB each.
   EXPECT_LE(copied, bound + 4096 * messages) << static_cast<double>(copied) / (kSteps * parameters) << " times";
   EXPECT_GE(copied, bound * 9 / 10) << "isn't counted";
 }

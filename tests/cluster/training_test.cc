@@ -1,7 +1,7 @@
-// Ring two: a cluster in the threads of one process, each task with an event loop of its own, over loopback and by
-// every way there is between sockets. Chief, workers and parameter servers train to the optimum, workers vanish and
-// come back, and everything ends by itself. Nothing here depends on who is fast: whoever trains goes on until what it
-// has pulled is the optimum, so the last one to finish leaves it there.
+// Ring two: a cluster in the threads of one process, each task with its own event loop, over loopback and over every
+// kind of connection. Chief, workers and parameter servers train to the optimum, workers vanish and come back, and
+// everything ends without help. Nothing here depends on speed: every worker trains until what it has pulled is the
+// optimum, so the last one to finish leaves it there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ namespace {
 
 constexpr int kNumPs = 2;
 const std::vector<std::string> kTasks = {"chief:0", "worker:0", "worker:1"};
-// Round robin puts a part of w on either ps.
+// Round robin puts a part of w on each ps.
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40, 5}}, {.name = "b", .shape = {3}}};
 constexpr Partitioning kInTwo = {.kind = Partitioning::Kind::kFixed, .shards = 2};
 // The processes of this test live as long as their connections, however slow the machine is.
@@ -44,7 +44,7 @@ const LeaseOptions kLease = {.lease = absl::InfiniteDuration(),
                              .disconnect_grace = absl::Milliseconds(20),
                              .abandoned_after = absl::InfiniteDuration()};
 
-// How the updates of a cluster go.
+// How a cluster's updates are sent.
 struct Link {
   Way way;
   bool loopback = false;  // instead of the way's transport
@@ -76,10 +76,10 @@ class Cluster {
       if (ps.joinable()) ps.join();
   }
 
-  // As the ps had it when they had finished.
+  // State of the ps when they had finished.
   std::vector<uint64_t> versions = std::vector<uint64_t>(kNumPs);
   int64_t global_step = 0;
-  std::vector<float> farthest = std::vector<float>(kNumPs, 1e9f);  // element from the optimum
+  std::vector<float> farthest = std::vector<float>(kNumPs, 1e9f);  // the element furthest from the optimum
   MemoryFileSystem files;
 
  private:
@@ -122,7 +122,7 @@ class Cluster {
   std::vector<std::thread> ps_;
 };
 
-// One life of a task; lives on the thread that makes it.
+// One life of a task; belongs to the thread that makes it.
 class Worker {
  public:
   Worker(Cluster& cluster, const std::string& task, uint64_t incarnation)
@@ -138,7 +138,7 @@ class Worker {
                                                                  .part_bytes = cluster.way().part_bytes()})),
         is_chief_(task == "chief:0") {}
 
-  // A session with these hooks from the start to the end. Returns what ended it.
+  // Runs a session with these hooks from start to end. Returns the error that ended it.
   absl::Status Train(std::vector<std::shared_ptr<SessionHook>> hooks, const std::string& directory = "") {
     Session session({.client = client_.get(),
                      .algorithm = algorithm_.get(),
@@ -152,7 +152,7 @@ class Worker {
     while (status.ok() && !session.ShouldStop()) status = session.Run();
     return status.ok() ? session.Close() : status;
   }
-  // Runs some steps and is then killed: its channel is gone, nobody is told.
+  // Runs some steps and is then killed: its channel closes without a message.
   absl::Status TrainAndVanish(int steps) {
     Session session({.client = client_.get(),
                      .algorithm = algorithm_.get(),
@@ -199,7 +199,7 @@ class StopAtOptimum final : public SessionHook {
 
 class TrainingTest : public ::testing::TestWithParam<Link> {
  protected:
-  // The log exists before the tasks' threads: the thread sanitizer doesn't see how its library makes it safely.
+  // Makes the log exist before the tasks' threads: the thread sanitizer doesn't see that its library makes it safely.
   static void SetUpTestSuite() { SetUpLog("tasks"); }
 
   void ExpectOptimum() {
@@ -223,7 +223,7 @@ TEST_P(TrainingTest, ChiefAndWorkersFindTheOptimumAndEverythingEnds) {
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& end : ends) EXPECT_EQ(end, absl::OkStatus());
   ExpectOptimum();
-  // Every update reached both ps and was counted once.
+  // Every update has reached both ps and was counted once.
   EXPECT_EQ(cluster_.versions[0], static_cast<uint64_t>(cluster_.global_step));
   EXPECT_EQ(cluster_.versions[1], static_cast<uint64_t>(cluster_.global_step));
   const auto latest = LatestCheckpoint(cluster_.files, "model");
@@ -262,7 +262,7 @@ TEST_P(TrainingTest, AWorkerThatVanishedComesBackAsANewLife) {
         ends[i] = first.TrainAndVanish(7);
       }
       Worker worker(cluster_, kTasks[i], i + 1);
-      // Nobody finishes before the second life has trained too.
+      // No worker finishes before the second life has trained, too.
       const auto may_stop = [&, i] {
         if (i == 1) back = true;
         return back.load();
@@ -293,7 +293,7 @@ TEST_P(TrainingTest, AShutdownEndsEveryoneInOrder) {
   TcpEventLoop loop;
   const auto transport = cluster_.MakeTransport(loop);
   StoreClient client(*transport, cluster_.addresses(), {.task = "the command"});
-  // Posts nothing and waits for no time: each look is a turn of the loop.
+  // Posts nothing and waits for no time: each look is one turn of the loop.
   while (training < 3) loop.RunUntil([&] { return training == 3; }, absl::Now() + absl::Milliseconds(1));
   EXPECT_EQ(client.Shutdown("enough"), absl::OkStatus());
   for (std::thread& thread : threads) thread.join();
@@ -301,8 +301,8 @@ TEST_P(TrainingTest, AShutdownEndsEveryoneInOrder) {
   ExpectOptimum();
   const auto latest = LatestCheckpoint(cluster_.files, "model");
   ASSERT_TRUE(latest.ok() && latest->has_value()) << latest.status();
-  // The chief saved what there was at the end. An update that every ps had, and ps 0 was to count when the end came, is
-  // in the values: of each of the other workers one at most.
+  // The chief saved the state at the end. It includes updates that every ps had and that ps 0 was about to count when
+  // the end came: at most one from each of the other workers.
   const auto checkpoint = CheckpointReader::Open(cluster_.files, **latest);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
   EXPECT_GE((*checkpoint)->manifest().global_step, cluster_.global_step);

@@ -1,4 +1,4 @@
-// A ps with a worker on its own host, in shared memory, and one on another, over TCP: each one's gradients are its own.
+// A ps with one worker on its own host, in shared memory, and one on another, over TCP: their gradients don't mix.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace muster::two_transports_test {
 namespace {
 
 TEST(TwoTransports, APsTakesGradientsOverBoth) {
-  constexpr int kElements = 100'000;  // so many that they stay in shared memory
+  constexpr int kElements = 100'000;  // enough for the shared memory
   TcpEventLoop loop;
   TcpTransport shared(loop, {}, {.shared_memory = {.enabled = true}});
   TcpTransport tcp(loop, {}, {.shared_memory = {.enabled = false}});

@@ -1,5 +1,5 @@
-// Gradients and parameters that travel as halves over real connections, through TCP and through shared memory, whole
-// and in parts: to the bit what a plain reference makes of them.
+// Gradients and parameters sent as halves over real connections, by TCP and shared memory, whole and in parts, equal a
+// plain reference to the bit.
 #include "muster/store/model/wire_precision.h"
 
 #include <gtest/gtest.h>
@@ -22,9 +22,9 @@
 namespace muster::wire_precision_test {
 namespace {
 
-constexpr double kRate = 0.25;  // times a float: exact
+constexpr double kRate = 0.25;  // a float times this is exact
 
-// Of several stripes, long enough to lie beside the stream, and what never is narrow.
+// One variable with several stripes, long enough to be sent beside the stream, and ones that are never narrowed.
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40001}},
                                               {.name = "b", .shape = {3}},
                                               {.name = "d", .dtype = DType::kFloat64, .shape = {7}},
@@ -66,7 +66,7 @@ class WireOverConnectionsTest : public ::testing::TestWithParam<Way> {
   };
 };
 
-// Who applies his updates himself sends nothing, and what is pipelined is an algorithm's business.
+// A worker that applies its own updates sends nothing, and pipelining is the algorithm's business.
 INSTANTIATE_TEST_SUITE_P(Ways, WireOverConnectionsTest,
                          ::testing::ValuesIn(Without(kWays, {"Direct", "SharedMemoryPipelined", "TcpPipelined"})),
                          NameOfWay);
@@ -93,7 +93,7 @@ TEST_P(WireOverConnectionsTest, EveryPairOfPrecisionsDoesWhatTheReferenceDoes) {
         for (size_t k = 0; k < wide.size(); ++k) wide[k] -= kRate * run.gradients.Values<double>(2)[k];
         EXPECT_EQ(run.model.Values<double>(2), wide);
       }
-      // What the ps keeps was never narrow.
+      // The ps's own values were never narrowed.
       ASSERT_EQ(run.worker->Pull(PullWhat::kEverything), absl::OkStatus());
       for (const size_t i : {0, 1}) EXPECT_TRUE(run.model.Values<float>(i) == expected[i]) << kVariables[i].name;
     }

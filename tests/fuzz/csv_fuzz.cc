@@ -1,4 +1,4 @@
-// Any bytes as a CSV file: an error or a rectangular table of finite numbers, never more.
+// Any bytes as a CSV file give an error or a rectangular table of finite numbers.
 #include <cmath>
 #include <string_view>
 

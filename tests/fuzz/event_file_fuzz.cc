@@ -1,4 +1,4 @@
-// Any bytes as an event file, and as the events of records whose checksums are right: events or nothing, never more.
+// Any bytes as an event file, or as events in records with correct checksums, give events or nothing.
 #include <cstdint>
 #include <string>
 

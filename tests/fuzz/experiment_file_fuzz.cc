@@ -1,4 +1,4 @@
-// Any bytes as an experiment file: mistakes that each name the file, or an experiment that can be run.
+// Any bytes as an experiment file give mistakes that each name the file, or an experiment that can be run.
 #include <string>
 #include <string_view>
 #include <vector>

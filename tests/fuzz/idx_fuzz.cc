@@ -1,4 +1,4 @@
-// Any bytes as an IDX file, plain or gzipped: an error or an array whose shape agrees with its elements.
+// Any bytes as an IDX file, plain or gzipped, give an error or an array whose shape agrees with its elements.
 #include <string_view>
 
 #include "muster/base/check.h"

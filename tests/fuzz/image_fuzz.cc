@@ -1,4 +1,4 @@
-// Any bytes as a picture's file (PNG, JPEG, PGM, PPM): an error, or as many pixels as the size says.
+// Any bytes as a picture's file (PNG, JPEG, PGM, PPM) give an error, or as many pixels as the size says.
 #include <string_view>
 #include <vector>
 
@@ -6,7 +6,7 @@
 #include "muster/data/image_files/image_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // A large picture takes long, and is no other one.
+  // A large picture takes long and tests nothing more.
   const auto accept = [](const muster::ImageSize& found) {
     MUSTER_CHECK(found.height > 0 && found.width > 0);
     return found.height <= 64 && found.width <= 64 ? absl::OkStatus() : absl::OutOfRangeError("too large");

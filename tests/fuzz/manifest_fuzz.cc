@@ -1,5 +1,5 @@
-// Any bytes as a manifest, with a checksum that fits so that the parser behind it is reached: parsing either fails with
-// a Status or gives a valid manifest that comes back as it is when written and parsed again.
+// Any bytes as a manifest, with a matching checksum so that they reach the parser: parsing fails with a Status or gives
+// a valid manifest that is unchanged when written and parsed again.
 #include <cstdint>
 #include <string>
 

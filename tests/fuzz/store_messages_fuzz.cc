@@ -1,10 +1,10 @@
 // What a process of the job may send to a ps. Any bytes as every message: decoding fails or gives a message that is the
 // same when written and read again. Any bytes as the control part of a request of any method, with bulk, to a ps that
-// trains (the stamp {0, 1, n} is that of its chief, lane 7 of its queue has sent 1 request): it answers, and whatever
-// it took is a model that it can save.
+// trains (the stamp {0, 1, n} is its chief's; lane 7 of its queue has sent 1 request): the ps answers, and it can still
+// save its model.
 //
-// Input: a byte for the method, a byte for the number of bulk bytes, the control part. The bulk's bytes are the numbers
-// 0, 1, 2, … of 64 bits, so that they may be rows.
+// Input: a byte for the method, a byte for the number of bulk bytes, the control part. The bulk consists of the 64-bit
+// numbers 0, 1, 2, …, so that they may be rows.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -124,13 +124,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 #define MUSTER_FUZZ_MESSAGE(Message) muster::FuzzMessage<muster::Message>(control);
   MUSTER_STORE_MESSAGES(MUSTER_FUZZ_MESSAGE)
 #undef MUSTER_FUZZ_MESSAGE
-  // Who visits the ps needs a thread there: one for all inputs.
+  // A process that visits the ps needs a thread there: one serves all inputs.
   static const auto port = muster::ArenaPort::Open().value();
   muster::FuzzedStore store(port.get());
   const int before = store.answers();
   store.Request(method, control, data[1]);
   store.LookAtEverything();
-  // At most one answer; a request that waits for the model has it already here.
+  // At most one answer; a request that waits for the model gets its answer here, because there is one.
   MUSTER_CHECK(store.answers() - before <= 1);
   return 0;
 }

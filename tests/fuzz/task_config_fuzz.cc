@@ -1,5 +1,5 @@
-// Any text as TF_CONFIG, as the flags, as a device string and as an address: an error of one line, or a value that
-// comes back as it is when written and read again.
+// Any text as TF_CONFIG, as the flags, as a device string and as an address gives an error of one line, or a value that
+// is unchanged when written and read again.
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,4 +1,4 @@
-// Any bytes as a safetensors file: opening either fails with a Status or gives tensors that lie within the file.
+// Any bytes as a safetensors file: opening fails with a Status or gives tensors that lie within the file.
 #include <cstdint>
 #include <string>
 

@@ -1,6 +1,6 @@
-// What a stranger may send to the port. Any bytes as a frame header: it fails or comes back as it was. Any bytes at
-// each stage of the handshake: nobody passes who doesn't know the token. A handshake between two that do know it, of
-// which something was changed on the way: never passed by both, so that nobody in between can talk them into anything.
+// What a stranger may send to the port. Any bytes as a frame header: it fails or is unchanged. Any bytes at each stage
+// of the handshake: no peer passes without knowing the token. A handshake between two peers that know it, with
+// something changed on the way: never passed by both, so a man in the middle can't change what they agree on.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -28,7 +28,7 @@ void FuzzFrameHeader(ByteSpan input) {
                decoded->beside == header->beside);
 }
 
-// True if it passed.
+// Returns whether the handshake passed.
 bool Feed(Handshake& handshake, ByteSpan input) {
   while (true) {
     const Handshake::Step step = handshake.Advance(input);
@@ -48,7 +48,7 @@ void FuzzStranger(ByteSpan input) {
 
 ByteSpan Bytes(const std::string& text) { return AsBytes(text.data(), text.size()); }
 
-// One side's answer to `message`, which has been changed by the bytes of `change`.
+// Returns one side's answer to `message` after changing it by the bytes of `change`.
 std::string Exchange(Handshake& side, std::string message, ByteSpan change, bool* changed, bool* passed) {
   for (size_t i = 0; i < std::min(message.size(), change.size()); ++i) {
     message[i] = static_cast<char>(message[i] ^ static_cast<char>(change[i]));

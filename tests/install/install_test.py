@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Installs the release build into a temporary folder, then configures, builds and runs the project beside this file
-against it, from its own copy, so that nothing of the source tree can help. `./dev test install` runs it."""
+against it, from a copy of its own, so that nothing of the source tree can help. `./dev test install` runs it."""
 
 import os
 import pathlib
@@ -57,7 +57,7 @@ class InstallTest(unittest.TestCase):
     def test_nothing_installed_refers_to_this_source_tree(self):
         libraries = list(self.prefix.glob("lib*/**/*.cmake"))
         self.assertTrue(libraries)
-        # The place of libtorch is recorded on purpose; it may lie in the project's own virtual environment.
+        # libtorch's folder is recorded on purpose; it may lie in the project's own virtual environment.
         environment = str(ROOT / ".venv")
         for file in libraries:
             for line in file.read_text(encoding="utf-8").splitlines():

@@ -15,17 +15,17 @@
 namespace muster {
 namespace {
 
-// What a worker commits, and which rules of the server go with it.
+// What a worker commits, and which server rules fit it.
 enum class Commits : uint8_t {
   kGradients,        // any rule but add
-  kEither,           // with add differences, with any other rule gradients
+  kEither,           // differences with add, gradients with any other rule
   kDifferences,      // add
   kPseudoGradients,  // any rule but add
   kExchange,         // add
   kSharedExchange,   // add
 };
 
-// What of an algorithm isn't a parameter.
+// The properties of an algorithm that aren't parameters.
 struct AlgorithmShape {
   absl::string_view name;
   Commits commits = Commits::kGradients;
@@ -55,7 +55,7 @@ constexpr AlgorithmShape kShapes[] = {
     {.name = "all_reduce", .way = AlgorithmWay::kAllReduce},
 };
 
-// What is planned, and what from.
+// What PlanAlgorithm works from.
 struct Planning {
   const AlgorithmInfo& info;
   const AlgorithmShape& shape;
@@ -75,7 +75,7 @@ absl::Status CheckCluster(const AlgorithmInfo& info, const AlgorithmCluster& clu
         info,
         "needs a ps, and this cluster has none; accepted: a cluster with a ps (a 'ps' job in TF_CONFIG, "
         "--ps_hosts, muster run --ps 1), or the algorithm all_reduce, which needs none");
-  // One worker with one ps may be one process alone, which is its own: that can be all of an all-reduce.
+  // One worker with one ps may be a process that is its own ps: such a process may be a whole all-reduce group.
   if (!info.needs_ps && cluster.num_ps > 0 && (cluster.num_ps > 1 || cluster.workers > 1))
     return AlgorithmMistake(
         info,
@@ -86,7 +86,7 @@ absl::Status CheckCluster(const AlgorithmInfo& info, const AlgorithmCluster& clu
   return absl::OkStatus();
 }
 
-// Which commit follows from the server's rule; and both rules fit it.
+// Returns the commit that follows from the server's rule, after checking that both rules fit it.
 absl::StatusOr<CommitKind> ChooseKind(const Planning& p) {
   const bool adds = p.settings.server_rule->kind == RuleKind::kAdd;
   const std::string text = RuleText(*p.settings.server_rule);
@@ -100,10 +100,9 @@ absl::StatusOr<CommitKind> ChooseKind(const Planning& p) {
     case Commits::kGradients:
     case Commits::kPseudoGradients:
       if (adds)
-        return AlgorithmMistake(
-            p.info,
-            "server_rule is add, which would climb: what is committed are gradients; accepted: a rule "
-            "that descends, such as sgd");
+        return AlgorithmMistake(p.info,
+                                "server_rule is add, which would climb: commits are gradients; accepted: a rule "
+                                "that descends, such as sgd");
       return p.shape.commits == Commits::kGradients ? CommitKind::kGradient : CommitKind::kPseudoGradient;
     case Commits::kDifferences:
     case Commits::kExchange:
@@ -112,13 +111,12 @@ absl::StatusOr<CommitKind> ChooseKind(const Planning& p) {
   }
   if (!adds)
     return AlgorithmMistake(
-        p.info,
-        absl::StrCat("server_rule is ", text, ", but what is committed are differences, not gradients; accepted: add"));
+        p.info, absl::StrCat("server_rule is ", text, ", but commits are differences, not gradients; accepted: add"));
   if (p.shape.commits == Commits::kDifferences) return CommitKind::kDelta;
   return p.shape.commits == Commits::kExchange ? CommitKind::kExchange : CommitKind::kSharedExchange;
 }
 
-// α, from whichever parameter says it.
+// Returns α from the parameter that determines it.
 absl::StatusOr<double> ChooseAlpha(const Planning& p) {
   const AlgorithmSettings& settings = p.settings;
   const double workers = p.cluster.workers;
@@ -126,7 +124,7 @@ absl::StatusOr<double> ChooseAlpha(const Planning& p) {
     if (*settings.beta > workers)
       return AlgorithmMistake(p.info,
                               absl::StrCat("beta is ", *settings.beta, "; accepted: above 0 and at most ", workers,
-                                           ", the number of workers, for alpha = beta / workers is at most 1"));
+                                           ", the number of workers, because alpha = beta / workers is at most 1"));
     return *settings.beta / workers;
   }
   if (settings.alpha && settings.rho)
@@ -174,10 +172,10 @@ absl::Status PlanGate(const Planning& p, AlgorithmPlan& plan) {
                              ", as many as there are workers: more gradients than that can never come"));
   if (p.deterministic && replicas < workers)
     return AlgorithmMistake(p.info, absl::StrCat("replicas_to_aggregate is ", replicas, " of ", workers,
-                                                 " workers with --deterministic: who comes too late would be chance; "
+                                                 " workers with --deterministic: which one is late would be chance; "
                                                  "accepted: ",
                                                  workers));
-  // In the workers' order who isn't there is waited for.
+  // In a fixed order of workers, a worker that is missing is waited for.
   plan.commit.gate = {.kind = GateKind::kSynchronous,
                       .replicas_to_aggregate = replicas,
                       .total_replicas = workers,
@@ -199,7 +197,7 @@ absl::Status PlanRates(const Planning& p, AlgorithmPlan& plan) {
 
 absl::Status PlanWindows(const Planning& p, AlgorithmPlan& plan) {
   plan.commit.window = p.settings.window.value_or(1);
-  // A fetch with each commit is the same round trip as the commit.
+  // A fetch with each commit uses the commit's round trip.
   if (!p.settings.fetch_window || *p.settings.fetch_window == plan.commit.window) return absl::OkStatus();
   plan.commit.fetch_window = *p.settings.fetch_window;
   if (p.deterministic)
@@ -224,8 +222,8 @@ absl::Status PlanPipeline(const Planning& p, AlgorithmPlan& plan) {
   commit.staleness_bound = p.settings.bound;
   if (p.deterministic && commit.staleness_bound == 0u)
     return AlgorithmMistake(p.info,
-                            "bound is 0 with --deterministic: everybody would wait for those whose turn comes after "
-                            "theirs; accepted: 1 and more, or the algorithm synchronous");
+                            "bound is 0 with --deterministic: every worker would wait for those whose turn comes "
+                            "later; accepted: 1 and more, or the algorithm synchronous");
   RETURN_IF_ERROR(PlanRates(p, plan));
   RETURN_IF_ERROR(PlanExchange(p, plan));
   return PlanGate(p, plan);

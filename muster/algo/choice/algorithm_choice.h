@@ -1,5 +1,5 @@
-// An algorithm by name with its parameters, as a program or its command line says it, and what that means in a cluster:
-// the one switch behind which all of them are. Pure; thread-safe.
+// An algorithm's name and parameters, as a program or its command line gives them, and the plan that follows from them
+// in a given cluster. The one switch over all algorithms. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,31 @@ namespace muster {
 
 struct AlgorithmChoice {
   std::string name = "hogwild";
-  // By the names of algorithm_table.h, as text: {"window", "5"}, {"server_rule", "adam:learning_rate=0.001"}.
+  // Text by the parameter names of algorithm_table.h: {"window", "5"}, {"server_rule", "adam:learning_rate=0.001"}.
   std::map<std::string, std::string> parameters;
   bool deterministic = false;
 
   // Takes --algorithm, --deterministic and every algorithm's parameters (`--window=5`, `--window 5`) out of argc and
-  // argv, leaving the program's own; what isn't given is as in `standard`, whose parameters hold for its own algorithm
-  // only. For main: a mistake is written to stderr as one line and the process exits with 2. Whether the parameters fit
-  // the algorithm is for PlanAlgorithm to say.
+  // argv, leaving the program's own arguments. Flags that aren't given keep their value in `standard`, whose parameters
+  // apply to its own algorithm only. For main: a mistake is written to stderr as one line and the process exits with 2.
+  // Doesn't check that the parameters fit the algorithm: PlanAlgorithm does.
   static AlgorithmChoice FromCommandLine(int& argc, char** argv, AlgorithmChoice standard);
-  // The same for who wants the error (InvalidArgument); `arguments` are without the program's name.
+  // Does the same, but returns the error (InvalidArgument). `arguments` don't include the program's name.
   static absl::StatusOr<AlgorithmChoice> FromArguments(std::vector<std::string>& arguments, AlgorithmChoice standard);
 };
 
-// What a program's --help says about these flags.
+// Returns the lines on these flags for a program's --help.
 std::string AlgorithmFlagsHelp();
 
-// All that FromCommandLine takes, each once, without the dashes: for a program's message about a flag that nobody knows
-// (base/nearest_name.h), which may be one of these with a typing mistake.
+// Returns every flag that FromCommandLine takes, once, without the dashes. A program uses them to suggest a flag for a
+// mistyped one (base/nearest_name.h).
 std::vector<std::string> AlgorithmFlagNames();
 
-// Where it is to train.
+// The cluster that the algorithm is to train in.
 struct AlgorithmCluster {
-  uint32_t workers = 1;  // the chief among them
-  uint32_t worker = 0;   // which one this is, from 0
-  // 0: a cluster without ps. One process alone counts as one ps, which it is itself.
+  uint32_t workers = 1;  // including the chief
+  uint32_t worker = 0;   // this worker's number, from 0
+  // 0: a cluster without ps. One process alone is its own ps and counts as one.
   int num_ps = 1;
 };
 
@@ -50,19 +50,20 @@ enum class AlgorithmWay : uint8_t {
 };
 
 struct AlgorithmPlan {
-  std::string name;  // of the table, not an alias
+  std::string name;  // as in the table, not an alias
   AlgorithmWay way = AlgorithmWay::kPipeline;
   CommitSpec commit;
-  OptimizerSpec server_rule;          // that the ps apply; with all-reduce every worker
-  std::vector<std::string> warnings;  // for the log, each a line
+  OptimizerSpec server_rule;          // applied by the ps, or with all-reduce by every worker
+  std::vector<std::string> warnings;  // for the log, one line each
 };
 
-// The plan in one line, for the log: "downpour: window 5, worker_rule adagrad:learning_rate=0.01, server_rule …".
+// Describes the plan in one line, for the log: "downpour: window 5, worker_rule adagrad:learning_rate=0.01, server_rule
+// …".
 std::string DescribePlan(const AlgorithmPlan& plan);
 
 // InvalidArgument, naming the parameter, its value and what is accepted: an unknown algorithm or parameter (with the
-// nearest one there is), a value out of its range, rules that can't go together, more replicas than can arrive, a way
-// that needs a ps in a cluster without one or the reverse.
+// nearest known name), a value out of range, rules that contradict each other, more replicas than there are workers, an
+// algorithm that needs a ps in a cluster without one or the reverse.
 absl::StatusOr<AlgorithmPlan> PlanAlgorithm(const AlgorithmChoice& choice, const AlgorithmCluster& cluster);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// What is planned of each algorithm, and what is refused. That a mistake is refused isn't enough: the message must name
-// the parameter, its value and what is accepted.
+// Each algorithm's plan, and which choices are refused. A refusal alone isn't enough: the message must name the
+// parameter, its value and what is accepted.
 #include "muster/algo/choice/algorithm_choice.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ std::string Mistake(const std::string& name, const Parameters& parameters, Algor
   return Mistake(AlgorithmChoice{name, parameters, false}, cluster);
 }
 
-// All of a plan, to compare by.
+// Writes a whole plan as text, to compare plans.
 std::string Text(const AlgorithmPlan& plan) {
   const CommitSpec& c = plan.commit;
   return absl::StrCat(plan.name, " way ", static_cast<int>(plan.way), " kind ", static_cast<int>(c.kind), " window ",
@@ -73,7 +73,7 @@ TEST(AlgorithmChoice, WhatThereIsIsTheDefaultThatTheTableSays) {
   }
 }
 
-// A parameter that changes nothing would be one that nobody reads.
+// A parameter that changes nothing in the plan would be a parameter that no code reads.
 TEST(AlgorithmChoice, EveryParameterChangesThePlan) {
   const Parameters other = {{"window", "7"},   {"fetch_window", "9"},  {"replicas_to_aggregate", "3"},
                             {"bound", "8"},    {"learning_rate", "3"}, {"compensation", "0.25"},
@@ -115,7 +115,7 @@ TEST(AlgorithmChoice, DownpourCommitsGradientsToARuleThatDescendsAndDifferencesT
   EXPECT_EQ(plan.server_rule, OptimizerSpec(Adagrad()));
   EXPECT_FALSE(plan.commit.mean);
   EXPECT_EQ(Plan("downpour", {{"server_rule", "add"}}).commit.kind, CommitKind::kDelta);
-  // Neither a multiple nor a divisor: that is allowed. As often as the commits: with them.
+  // A period that is neither a multiple nor a divisor is allowed. One equal to the window means: with each commit.
   EXPECT_EQ(Plan("downpour", {{"fetch_window", "3"}}).commit.fetch_window, 3);
   EXPECT_EQ(Plan("downpour", {{"fetch_window", "7"}, {"window", "7"}}).commit.fetch_window, 0);
 }
@@ -396,7 +396,7 @@ TEST(AlgorithmChoice, DeterministicWhereChanceCanBeLeftOut) {
   EXPECT_TRUE(PlanAlgorithm({"downpour", {{"fetch_window", "5"}}, true}, kFour).ok());
 }
 
-// In the workers' order everybody is waited for.
+// In a fixed order of workers, all workers are waited for.
 TEST(PlanAlgorithmTest, DeterministicGatesAreNotElastic) {
   EXPECT_TRUE(Plan("synchronous").commit.gate.elastic);
   const auto plan = PlanAlgorithm({"synchronous", {}, true}, kFour);

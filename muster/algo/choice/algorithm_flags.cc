@@ -1,4 +1,4 @@
-// The command line part of AlgorithmChoice: which flags are an algorithm's, and what they change of a program's own
+// The command-line part of AlgorithmChoice: which flags belong to an algorithm, and how they change a program's own
 // choice.
 #include <algorithm>
 #include <cstdio>
@@ -49,7 +49,7 @@ std::optional<KnownFlag> FindAlgorithmFlag(const std::string& written) {
   return std::nullopt;
 }
 
-// By name. A value that is empty is the same as no flag: scripts write --window="$WINDOW".
+// Returns values by flag name. An empty value counts as no flag: scripts write --window="$WINDOW".
 absl::StatusOr<std::map<std::string, std::string>> GivenOnce(const FlagScan& scan) {
   std::map<std::string, std::string> values;
   for (const GivenFlag& flag : scan.given) {
@@ -62,8 +62,8 @@ absl::StatusOr<std::map<std::string, std::string>> GivenOnce(const FlagScan& sca
   return values;
 }
 
-// The same rule with the learning rate that it has by itself, which the text needn't say. A text that isn't a rule
-// stays.
+// Returns the rule with its own default learning rate, which the text needn't say. Text that isn't a rule is returned
+// as it is.
 std::string WithoutLearningRate(const std::string& text) {
   auto rule = ParseRuleText(text);
   if (!rule.ok() || !RuleTextSays(text, "learning_rate")) return text;
@@ -71,7 +71,7 @@ std::string WithoutLearningRate(const std::string& text) {
   return RuleText(*rule);
 }
 
-// What the user says instead of something that the program has chosen: both together would be a contradiction.
+// Drops the program's parameters that the user's contradict.
 void MakeWay(const AlgorithmInfo& info, const std::map<std::string, std::string>& given,
              std::map<std::string, std::string>& parameters) {
   const auto says = [&given](const std::string& name) { return given.find(name) != given.end(); };
@@ -79,7 +79,7 @@ void MakeWay(const AlgorithmInfo& info, const std::map<std::string, std::string>
   if (says("rho")) parameters.erase("alpha");
   const std::string rule = RuleOfLearningRate(info);
   if (says(rule)) {
-    parameters.erase("learning_rate");  // it was for the other rule
+    parameters.erase("learning_rate");  // it was meant for the other rule
   } else if (says("learning_rate")) {
     const auto text = parameters.find(rule);
     if (text != parameters.end()) text->second = WithoutLearningRate(text->second);

@@ -1,4 +1,4 @@
-// The flags of the switch: which are taken, which stay, and what they change of a program's own choice.
+// The flags of AlgorithmChoice: which are taken, which stay, and how they change a program's own choice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ TEST(AlgorithmFlags, TheNamesAreThoseOfAllThatAreTakenEachOnce) {
   for (const std::string& name : names) {
     std::vector<std::string> arguments = {absl::StrCat("--", name, "=1")};
     (void)AlgorithmChoice::FromArguments(arguments, {});
-    // Of the algorithm "1" there is a mistake, which takes nothing.
+    // "1" isn't an algorithm: --algorithm=1 is a mistake, which takes nothing.
     EXPECT_EQ(arguments.empty(), name != "algorithm") << name;
   }
   for (const AlgorithmInfo& info : AlgorithmTable()) {

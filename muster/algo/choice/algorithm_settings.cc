@@ -39,7 +39,7 @@ bool FractionBelowOne(double number) { return number >= 0 && number < 1; }
 struct NumberSetting {
   absl::string_view name;
   std::optional<double> AlgorithmSettings::*value;
-  bool (*fits)(double number);  // of finite ones
+  bool (*fits)(double number);  // `number` is finite
   absl::string_view accepted;
 };
 
@@ -104,7 +104,7 @@ absl::Status ReadRule(const AlgorithmInfo& info, absl::string_view name, const s
                       AlgorithmSettings& settings) {
   auto rule = ParseRuleText(text);
   if (!rule.ok()) return AlgorithmMistake(info, absl::StrCat(name, ": ", rule.status().message()));
-  // Beside rates of the workers' own another small number would be a factor that nobody has asked for.
+  // If the workers have their own rates, another small number would be a factor that the user hasn't asked for.
   const bool scaled = FindParameter(info, "rates") != nullptr && !RuleTextSays(text, "learning_rate") &&
                       (rule->kind == RuleKind::kSgd || rule->kind == RuleKind::kMomentum);
   if (scaled) rule->learning_rate = 1;
@@ -142,7 +142,7 @@ absl::Status UnknownParameter(const AlgorithmInfo& info, const std::string& name
                           absl::StrCat("no parameter ", Quoted(name), hint, "; accepted: ", absl::StrJoin(own, ", ")));
 }
 
-// The rule that the shorthand is of takes the rate, unless the user has said one in its text, too.
+// Gives the rate to the rule that the shorthand belongs to, unless the user's text for that rule has one, too.
 absl::Status TakeLearningRate(const AlgorithmInfo& info, const std::map<std::string, std::string>& parameters,
                               AlgorithmSettings& settings) {
   if (!settings.learning_rate) return absl::OkStatus();
@@ -180,7 +180,7 @@ absl::StatusOr<AlgorithmSettings> ReadAlgorithmSettings(const AlgorithmInfo& inf
   for (const ParameterInfo& parameter : info.parameters) {
     const auto given = parameters.find(std::string(parameter.name));
     const bool said = given != parameters.end();
-    // A default in brackets depends on others, or on the cluster.
+    // A default in brackets depends on other parameters or on the cluster.
     if (!said && absl::StartsWith(parameter.standard, "(")) continue;
     RETURN_IF_ERROR(ReadParameter(info, parameter, said ? given->second : std::string(parameter.standard), settings));
   }

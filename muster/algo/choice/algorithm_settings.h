@@ -1,5 +1,5 @@
-// An algorithm's parameters as values: what was said, else the table's defaults, each in its range. What they mean for
-// each other and in a cluster is for algorithm_choice.cc. Pure; thread-safe.
+// An algorithm's parameters as values: those given, else the table's defaults, each checked for its range. How they
+// depend on each other and on the cluster is decided in algorithm_choice.cc. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace muster {
 
-// Nothing: the algorithm has no such parameter, or nobody said and the default depends on others or on the cluster.
+// nullopt: the algorithm has no such parameter, or it wasn't given and its default depends on others or on the cluster.
 struct AlgorithmSettings {
   std::optional<uint32_t> window;
   std::optional<uint32_t> fetch_window;
-  std::optional<uint32_t> replicas_to_aggregate;  // may be 0, and too many
+  std::optional<uint32_t> replicas_to_aggregate;  // not checked: may be 0 or too many
   std::optional<uint32_t> bound;
-  std::optional<double> learning_rate;  // is in the rules already
+  std::optional<double> learning_rate;  // already part of the rules
   std::optional<double> compensation;
   std::optional<double> gamma;
   std::optional<double> beta;
@@ -32,18 +32,18 @@ struct AlgorithmSettings {
   std::optional<RuleSpec> worker_rule;
 };
 
-// "algorithm NAME: what": how every mistake with its parameters is told. InvalidArgument.
+// Returns InvalidArgument "algorithm NAME: what", the form of every message about an algorithm's parameters.
 absl::Status AlgorithmMistake(const AlgorithmInfo& info, const std::string& what);
 
-// InvalidArgument naming the parameter, its text and what is accepted: one that the algorithm lacks (with the nearest
-// that it has, or the algorithms that have it), one out of its range, a learning rate that is said twice.
+// InvalidArgument, naming the parameter, its text and what is accepted: a parameter that the algorithm lacks (with the
+// nearest one that it has, or the algorithms that have it), a value out of range, a learning rate given twice.
 absl::StatusOr<AlgorithmSettings> ReadAlgorithmSettings(const AlgorithmInfo& info,
                                                         const std::map<std::string, std::string>& parameters);
 
-// The rule that the shorthand learning_rate is of: "worker_rule" if the algorithm has one, else "server_rule".
+// Returns the rule that the shorthand learning_rate sets: "worker_rule" if the algorithm has one, else "server_rule".
 std::string RuleOfLearningRate(const AlgorithmInfo& info);
 
-// Null: the algorithm has no parameter of that name.
+// Returns null if the algorithm has no parameter of that name.
 const ParameterInfo* FindParameter(const AlgorithmInfo& info, absl::string_view name);
 
 }  // namespace muster

@@ -42,7 +42,7 @@ ParameterInfo CompensationParameter() {
 
 ParameterInfo ReplicasParameter() {
   return {"replicas_to_aggregate", ParameterKind::kWhole, "(as many as workers)",
-          "N: gradients that make an update; the other workers are backups, and who comes too late is dropped"};
+          "N: gradients that make an update; the other workers are backups, and late gradients are dropped"};
 }
 
 ParameterInfo AlphaParameter() {
@@ -57,8 +57,8 @@ ParameterInfo RhoParameter() {
 
 constexpr char kAnyServerRule[] = "by which the ps apply a gradient";
 constexpr char kEitherServerRule[] =
-    "add: what is committed is how far the worker has come; any other rule: the window's gradients, which it applies";
-constexpr char kAddAlone[] = "of the ps: add, nothing else, for what is committed are differences";
+    "add: commits are the worker's own changes; any other rule: the window's gradients, to which it is applied";
+constexpr char kAddAlone[] = "of the ps: add, nothing else, because commits are differences";
 
 AlgorithmInfo HogwildRow() {
   return {
@@ -161,7 +161,7 @@ AlgorithmInfo DynSgdRow() {
           "each window:    θ̃ ← θ̃ + (θ − θ₀) / (τ + 1); θ, θ₀ ← θ̃",
       .reference = "Jiang, Cui, Zhang, Yu, \"Heterogeneity-aware Distributed Parameter Servers\", SIGMOD 2017",
       .advice =
-          "Workers of different speed: who is late counts for less. With n equal workers everything is divided by n.",
+          "Workers of different speed: a late commit counts for less. With n equal workers everything is divided by n.",
       .parameters = {WindowParameter("5"), WorkerRuleParameter("sgd"), ServerRuleParameter("add", kEitherServerRule),
                      WorkersRate()},
   };

@@ -11,7 +11,8 @@
 namespace muster {
 namespace {
 
-// Each minibatch's gradients go out as they are, and nothing but the gate comes between them and the server's rule.
+// Returns whether each minibatch's gradients are sent unchanged, with at most the gate between them and the server's
+// rule.
 bool CommitsPlainGradients(const CommitSpec& spec) {
   return spec.kind == CommitKind::kGradient && spec.window == 1 && spec.fetch_window <= 1 && !spec.worker_rule &&
          spec.scale == 1 && spec.staleness_scale == StalenessScale::kNone && spec.compensation == 0 &&

@@ -1,5 +1,5 @@
-// The algorithm of a plan: the commit pipeline, or what does the same without its copies (docs/algorithms.md, "The
-// commit pipeline").
+// Makes the algorithm of a plan: the commit pipeline, or a simpler class that does the same without its copies
+// (docs/algorithms.md, "The commit pipeline").
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// `source` must outlive it. `join` and `all_reduce` are for all-reduce, which needs them.
+// `source` must outlive it. Only all-reduce uses `join` and `all_reduce`, and needs them.
 std::unique_ptr<Algorithm> MakeAlgorithm(const AlgorithmPlan& plan, GradientSource& source, PlacementResult placement,
                                          AllReduceAlgorithm::Join join = {}, const AllReduceOptions& all_reduce = {});
 

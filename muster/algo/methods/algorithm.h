@@ -1,5 +1,5 @@
-// One way to combine the workers' updates, one step at a time. Algorithms talk to a GradientSource above and a
-// StoreClient below; they know neither torch nor sockets. Used by the training thread.
+// One way to combine the workers' updates, one step at a time. An algorithm calls a GradientSource above it and a
+// StoreClient below it; it knows neither torch nor sockets. Used by the training thread.
 #pragma once
 
 #include <cstdint>
@@ -21,40 +21,40 @@ class Algorithm {
  public:
   virtual ~Algorithm() = default;
 
-  // The model that the algorithm trains, bound to the client by the session before the first step.
+  // The model that the algorithm trains. The session binds it to the client before the first step.
   virtual GradientSource& source() = 0;
   virtual const ModelBinding& binding() const = 0;
 
   // False: every worker has a store of its own, and the cluster has no ps.
   virtual bool trains_on_ps() const { return true; }
 
-  // Minibatches that an update of this worker is made of: the global step stands still meanwhile.
+  // Number of minibatches in one update of this worker. The global step doesn't change within them.
   virtual uint32_t window() const { return 1; }
 
-  // Without ps: the chief's store has the model, initialised or restored; the others' get it now. Blocks.
+  // For a cluster without ps: copies the chief's model, initialised or restored, to the other workers' stores. Blocks.
   [[nodiscard]] virtual absl::Status ShareModel(StoreClient& client) {
     static_cast<void>(client);
     return absl::OkStatus();
   }
 
-  // There is a model, and the client knows who applies its updates. The session calls it, then pulls.
+  // Called by the session before it pulls: the model exists and the client knows who applies its updates.
   virtual void Begin(StoreClient& client) { static_cast<void>(client); }
 
-  // One minibatch of this worker. Errors: those of the source and of StoreClient.
+  // Runs one minibatch of this worker. Errors: those of the source and of StoreClient.
   virtual absl::StatusOr<StepResult> Step(StoreClient& client) = 0;
 
-  // The session ends in order: no step follows.
+  // Called when the session ends in order: no step follows.
   virtual void End() {}
 
-  // Between two steps: a step's work isn't over and goes on; nobody else may use the client until Settle.
+  // True if a step's work goes on after Step has returned. Until Settle nothing else may use the client.
   virtual bool busy() const { return false; }
-  // Ends what is under way. The session calls it before it uses the client itself, and at the end. Errors: as Step's.
+  // Finishes such work. The session calls it before it uses the client itself, and at the end. Errors: as Step's.
   [[nodiscard]] virtual absl::Status Settle(StoreClient& client) {
     static_cast<void>(client);
     return absl::OkStatus();
   }
 
-  // Where a step's gradients can be looked at.
+  // Shows each step's gradients to observers.
   GradientTap& gradient_tap() { return gradient_tap_; }
 
  private:

@@ -1,4 +1,4 @@
-// Every algorithm finds the optimum of a quadratic; and those with windows send the less, the longer they are.
+// Every algorithm finds the optimum of a quadratic, and those with windows send less, the longer the window is.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -20,7 +20,7 @@ TEST_P(AlgorithmConvergenceTest, TheGlobalValuesComeNearTheOptimum) {
   for (int minibatch = 0; minibatch < 600; ++minibatch) {
     for (int worker = 0; worker < 3; ++worker)
       if (!training.busy(worker)) training.Start(worker);
-    // Of three with a gate none is left behind.
+    // With a gate the three workers stay together.
     training.Drive();
   }
   for (int worker = 0; worker < 3; ++worker) EXPECT_EQ(training.status(worker), absl::OkStatus());
@@ -38,10 +38,11 @@ struct Windowed {
 };
 void PrintTo(const Windowed& one, std::ostream* out) { *out << one.name; }
 
-// By algorithm, parameters but for the window.
+// Instances differ by algorithm and parameters except for the window.
 class AlgorithmTrafficTest : public ::testing::TestWithParam<Windowed> {
  protected:
-  // Of one worker, in 61 minibatches: exchanges are made at the beginning of the next window.
+  // Measures one worker's traffic in 61 minibatches: one more, as exchanges are made at the beginning of the next
+  // window.
   static Channel::Stats TrafficWith(int window) {
     AlgorithmChoice choice = GetParam().choice;
     choice.parameters["window"] = std::to_string(window);

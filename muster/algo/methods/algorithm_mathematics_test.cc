@@ -1,5 +1,5 @@
-// Every algorithm with a ps against its published equations: real stores, clients and algorithms, whose workers take
-// their turns in a scripted order, hold after every minibatch what a simulation in plain doubles holds.
+// Compares every algorithm with a ps with its published equations: after every minibatch, real stores, clients and
+// algorithms, whose workers take turns in a scripted order, must hold the values of a simulation in plain doubles.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace muster::algorithm_mathematics_test {
 namespace {
 
-// The algorithm, and whether its workers apply their updates themselves where they may.
+// The algorithm, and whether its workers apply their own updates where they may.
 using Parameter = std::tuple<MathematicsCase, bool>;
 
 class AlgorithmMathematicsTest : public ::testing::TestWithParam<Parameter> {
@@ -36,7 +36,7 @@ TEST_P(AlgorithmMathematicsTest, TheLastWindowIsCommittedHoweverShort) {
   ASSERT_EQ(both.ReachMidWindow(), "");
   const int64_t before = both.reference().updates();
   ASSERT_EQ(both.Finish(), "");
-  // Of a window of one nothing is left, but for the exchange that the next minibatch would have begun with.
+  // With a window of one nothing is left to commit, except the exchange with which the next minibatch would have begun.
   const bool exchanges =
       algorithm().kind == ReferenceKind::kElastic || algorithm().kind == ReferenceKind::kElasticRounds;
   EXPECT_EQ(both.reference().updates() > before, exchanges || algorithm().reference.window > 1);
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Equations, AlgorithmMathematicsTest,
                            return std::get<0>(info.param).name + (std::get<1>(info.param) ? "_direct" : "");
                          });
 
-// Where messages are sent: who applies his updates himself sends none.
+// Only where messages are sent: a worker that applies its own updates sends none.
 class LostMessagesTest : public ::testing::TestWithParam<MathematicsCase> {};
 
 TEST_P(LostMessagesTest, LostDelayedAndRepeatedOnesChangeNothing) {
@@ -97,7 +97,7 @@ TEST_P(LostMessagesTest, LostDelayedAndRepeatedOnesChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(Equations, LostMessagesTest, ::testing::ValuesIn(MathematicsCases()),
                          [](const ::testing::TestParamInfo<MathematicsCase>& info) { return info.param.name; });
 
-// The comparison would see a mistake: the same with another rate differs at once.
+// The comparison does notice a mistake: the same run with another rate differs at once.
 TEST(MathematicsComparisonTest, AWrongRateIsSeen) {
   MathematicsCase one = MathematicsCases().front();
   one.reference.server_rule.rate *= 1 + 1e-6;

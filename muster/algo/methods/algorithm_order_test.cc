@@ -1,5 +1,5 @@
-// Deterministic runs: commits are admitted in the workers' order, so whoever is ready first, the same values come of
-// it, bit for bit.
+// Deterministic runs: commits are admitted in the workers' order, so the values are the same, bit for bit, whichever
+// worker is ready first.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,18 +13,18 @@ namespace muster::algorithm_order_test {
 namespace {
 
 constexpr int kWorkers = 3;
-// Who begins a minibatch first, second and third: one script a row, one round a column, over and over.
+// The worker that begins a minibatch first, second and third: one script per row, one round per column, repeated.
 constexpr std::array<std::array<std::array<int, kWorkers>, 4>, 2> kScripts = {
     {{{{0, 1, 2}, {1, 0, 2}, {0, 2, 1}, {2, 0, 1}}}, {{{2, 1, 0}, {1, 2, 0}, {2, 0, 1}, {0, 1, 2}}}}};
 
 struct Outcome {
-  std::string wrong;  // empty: nothing
+  std::string wrong;  // empty if nothing is wrong
   std::vector<double> global;
   std::vector<std::vector<double>> own;
   int64_t global_step = 0;
 };
 
-// Ten rounds of as many minibatches of each worker as make a commit.
+// Runs ten rounds, in each of which every worker makes the minibatches of one commit.
 Outcome Train(AlgorithmChoice choice, bool deterministic, int script) {
   choice.deterministic = deterministic;
   const int window = choice.parameters.contains("window") ? std::stoi(choice.parameters.at("window")) : 1;
@@ -36,11 +36,11 @@ Outcome Train(AlgorithmChoice choice, bool deterministic, int script) {
   }
   for (int round = 0; round < 10 * window; ++round) {
     for (const int worker : kScripts[script][round % 4]) training.Start(worker);
-    if (!training.Drive(absl::Minutes(1))) outcome.wrong = "somebody waits for ever";
+    if (!training.Drive(absl::Minutes(1))) outcome.wrong = "a worker waits for ever";
     if (!outcome.wrong.empty()) return outcome;
   }
   for (const int worker : kScripts[script][0]) training.Finish(worker);
-  if (!training.Drive(absl::Minutes(1))) outcome.wrong = "somebody waits for ever at the end";
+  if (!training.Drive(absl::Minutes(1))) outcome.wrong = "a worker waits for ever at the end";
   for (int worker = 0; worker < kWorkers; ++worker) {
     if (!training.status(worker).ok()) outcome.wrong = training.status(worker).ToString();
     outcome.own.push_back(training.source(worker).Values());
@@ -63,7 +63,7 @@ TEST_P(AlgorithmOrderTest, TheSameComesOfItWhoeverIsFirst) {
   EXPECT_EQ(one.own, other.own);
 }
 
-// What is tested above would show.
+// Without the fixed order the test above would fail.
 TEST_P(AlgorithmOrderTest, WithoutItTheOrderShows) {
   const Outcome one = Train(GetParam(), /*deterministic=*/false, 0);
   const Outcome other = Train(GetParam(), /*deterministic=*/false, 1);
@@ -73,7 +73,7 @@ TEST_P(AlgorithmOrderTest, WithoutItTheOrderShows) {
   EXPECT_NE(one.global, other.global);
 }
 
-// Whose input ends first: no round comes without it, so nothing is left to wait for, and the others' runs end, too.
+// When one worker's input ends first, it needn't wait, as no round comes without it, and the others' runs end, too.
 TEST(SynchronousOrderTest, WhoEndsFirstWaitsForNobody) {
   ScriptedTraining training({.choice = {.name = "synchronous", .deterministic = true}, .workers = kWorkers});
   ASSERT_EQ(training.JoinAll(), absl::OkStatus());

@@ -1,4 +1,4 @@
-// Staleness as it is measured, and that a commit is scaled by the one it is applied at.
+// Staleness is measured correctly, and a commit is scaled by the staleness at which it is applied.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace {
 
 using Parameter = std::tuple<AlgorithmChoice, int>;
 
-// By algorithm and number of workers.
+// Instances differ by algorithm and number of workers.
 class RoundRobinTest : public ::testing::TestWithParam<Parameter> {};
 
 TEST_P(RoundRobinTest, TheStalenessOfEqualWorkersIsOneLessThanThereAre) {
@@ -30,7 +30,7 @@ TEST_P(RoundRobinTest, TheStalenessOfEqualWorkersIsOneLessThanThereAre) {
     for (int worker = 0; worker < workers; ++worker) {
       ASSERT_TRUE(training.Step(worker));
       ASSERT_EQ(training.status(worker), absl::OkStatus());
-      // An exchange comes with the first minibatch after its window.
+      // An exchange is made by the first minibatch after its window.
       if (minibatch >= 2 * window) {
         EXPECT_EQ(training.result(worker).staleness, static_cast<uint64_t>(workers - 1)) << minibatch;
       }
@@ -57,15 +57,15 @@ INSTANTIATE_TEST_SUITE_P(
 
 struct Factor {
   std::string algorithm;
-  std::string rule;            // "worker_rule", which moves by what is committed, or "server_rule"
-  double (*of)(double stale);  // the published one
+  std::string rule;            // "worker_rule" if the worker moves by it what is committed, or "server_rule"
+  double (*of)(double stale);  // the published factor
 };
 void PrintTo(const Factor& factor, std::ostream* out) { *out << factor.algorithm; }
 
 class FactorTest : public ::testing::TestWithParam<Factor> {};
 
-// What a commit has changed the global values by is explained by the staleness that its own answer tells, to the last
-// digits, whoever came before in whatever order.
+// The staleness in a commit's own answer explains by how much it changed the global values, to the last digits,
+// whichever workers committed before it and in whatever order.
 TEST_P(FactorTest, ItIsThatOfTheVersionThatWasPulled) {
   constexpr double kRate = 0.1;
   ScriptedTraining training(

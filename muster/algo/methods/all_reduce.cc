@@ -15,21 +15,21 @@
 namespace muster {
 namespace {
 
-// What goes before the chief's state.
+// Precedes the chief's state.
 struct StateSizes {
   int64_t global_step = 0;
   uint64_t steps = 0;  // step counters of stripes
   uint64_t bytes = 0;  // values, then slots
 };
 
-// Who has waited long enough gets the code that says "worth trying again".
+// Turns DeadlineExceeded into the code that means "worth trying again".
 absl::Status WorthTryingAgain(const absl::Status& status) {
   if (!absl::IsDeadlineExceeded(status)) return status;
   return absl::UnavailableError(status.message());
 }
 
-// A thread for communication takes its time from those that compute, and each bucket wakes it: that pays where it has a
-// processor besides the one that a worker computes on at the least.
+// A communication thread takes time from the computing threads, and each bucket wakes it. That pays off only if each
+// worker has a processor for it besides the one on which it computes.
 ReduceWhen Chosen(const AllReduceOptions& options, int workers) {
   if (options.when != ReduceWhen::kAuto) return options.when;
   return AvailableCores() >= 2 * workers ? ReduceWhen::kBeside : ReduceWhen::kWithin;
@@ -60,7 +60,7 @@ absl::Status AllReduceAlgorithm::ShareModel(StoreClient& client) {
     if (variable.kind == VariableKind::kRows)
       return absl::FailedPreconditionError(
           absl::StrCat("'", variable.name,
-                       "' is a table of rows, which all-reduce has no place for: train it on parameter servers "
+                       "' is a table of rows, which all-reduce doesn't support: train it on parameter servers "
                        "(Asynchronous), or use a dense embedding"));
   if (!group_) {
     auto joined = join_(Deadline());
@@ -152,7 +152,7 @@ absl::StatusOr<StepResult> AllReduceAlgorithm::Step(StoreClient& client) {
   return StepResult{*loss, pushed.global_step, pushed.staleness};
 }
 
-// To the others this worker has died.
+// To the other workers this looks like this worker's death.
 void AllReduceAlgorithm::LetGo() {
   out_of_step_ = true;
   reduction_.reset();

@@ -1,12 +1,12 @@
-// Data-parallel training without a ps: every worker computes gradients, all take part in an all-reduce of their mean,
-// and each applies the same rule to its own copy of the model. It is one process with a batch as many times as large as
-// there are workers (PyTorch's DistributedDataParallel). The copies are the same in every bit: they start from the
-// chief's values and slots, and the mean of a gradient has the same bits everywhere.
+// Data-parallel training without a ps: every worker computes gradients, all average them by all-reduce, and each
+// applies the same rule to its own copy of the model. With n workers this equals one process with a batch n times as
+// large (PyTorch's DistributedDataParallel). The copies are equal in every bit: they start from the chief's values and
+// slots, and every rank receives the same bits of each mean.
 //
-// Gradients are averaged in buckets, while others are still computed (overlapped_reduction.h).
+// Gradients are averaged in buckets while others are still being computed (overlapped_reduction.h).
 //
-// Each worker keeps its copy in a store of its own, as one process alone does, so that optimizers, checkpoints and
-// counters are those of every other mode; the chief's is the one that is saved, and restored from.
+// Each worker keeps its copy in a store of its own, like a process that trains alone, so optimizers, checkpoints and
+// counters work as in every other mode. Checkpoints are saved from and restored to the chief's copy.
 #pragma once
 
 #include <functional>
@@ -21,24 +21,24 @@
 namespace muster {
 
 struct AllReduceOptions {
-  // How long the others may take longer than this worker for a step (or for coming at all, with joining). One that has
+  // How long to wait for the other workers in a step (or, when joining, for them to come at all). A worker that has
   // died is noticed at once.
   absl::Duration patience = ReductionOptions().patience;
-  // Gradients are averaged together until they have so many bytes. Every worker has to say the same.
+  // Size from which a bucket of gradients is averaged. Must be the same on every worker.
   size_t bucket_bytes = ReductionOptions().bucket_bytes;
-  // Every worker for itself; all give the same result.
+  // May differ between workers: the result is the same.
   ReduceWhen when = ReduceWhen::kAuto;
-  // For kAuto, of this cluster. 0: not known, taken for all of them; AllReduce of the façade counts them then by the
-  // workers' addresses.
+  // Workers of this cluster on this host, for kAuto. 0: unknown; all are assumed to be here. AllReduce of the façade
+  // then counts them by the workers' addresses.
   int workers_on_this_host = 0;
 };
 
 class AllReduceAlgorithm final : public Algorithm {
  public:
-  // Makes this worker a rank of the group, the chief being rank 0; waits for the others.
+  // Makes this worker a rank of the group (the chief is rank 0). Blocks until the others have joined.
   using Join = std::function<absl::StatusOr<std::unique_ptr<Collective>>(absl::Time deadline)>;
 
-  // `source` must outlive it. `placement` is on one ps, the worker's own.
+  // `source` must outlive it. `placement` is on a single ps, the worker's own store.
   AllReduceAlgorithm(GradientSource& source, PlacementResult placement, const OptimizerSpec& optimizer, Join join,
                      const AllReduceOptions& options = {});
   ~AllReduceAlgorithm() override;
@@ -46,20 +46,20 @@ class AllReduceAlgorithm final : public Algorithm {
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return binding_; }
   bool trains_on_ps() const override { return false; }
-  // Joins the group; then all have the chief's values, slots and global step. FailedPrecondition: another model than
-  // the chief's, or one with tables of rows. Unavailable: not all came.
+  // Joins the group, then gives every worker the chief's values, slots and global step. FailedPrecondition: the model
+  // isn't the chief's, or has tables of rows. Unavailable: not all workers came.
   [[nodiscard]] absl::Status ShareModel(StoreClient& client) override;
   void Begin(StoreClient& client) override;
-  // Unavailable: a worker has died, or hasn't come to the step within the patience: named. Cancelled: one has ended its
-  // training in order. FailedPrecondition: an earlier step of this worker was given up in its middle; or Begin hasn't
-  // been called.
+  // Unavailable, naming the worker: it has died, or hasn't come to the step within the patience. Cancelled: a worker
+  // has ended its training in order. FailedPrecondition: an earlier step of this worker failed in its middle, or Begin
+  // hasn't been called.
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
-  // The others' next step ends with Cancelled.
+  // Makes the others' next step end with Cancelled.
   void End() override;
 
  private:
   absl::Time Deadline() const;
-  // Give back the chief's global step.
+  // Both return the chief's global step.
   absl::StatusOr<int64_t> SendModel(StoreClient& client);
   absl::StatusOr<int64_t> ReceiveModel(StoreClient& client);
   [[nodiscard]] absl::Status ShareText(std::string& text);
@@ -70,8 +70,8 @@ class AllReduceAlgorithm final : public Algorithm {
   const Join join_;
   const AllReduceOptions options_;
   std::unique_ptr<Collective> group_;
-  std::unique_ptr<OverlappedReduction> reduction_;  // with group_, which it uses: ends first
-  bool out_of_step_ = false;                        // a step has failed in its middle
+  std::unique_ptr<OverlappedReduction> reduction_;  // uses group_, so it is destroyed first
+  bool out_of_step_ = false;                        // a step failed in its middle
 };
 
 }  // namespace muster

@@ -40,7 +40,7 @@ absl::StatusOr<StepResult> AsynchronousAlgorithm::StepInParts(StoreClient& clien
 }
 
 absl::StatusOr<StepResult> AsynchronousAlgorithm::Step(StoreClient& client) {
-  // Batch-norm statistics are every worker's own; the chief's are the ones that the model is saved with.
+  // Batch-norm statistics are each worker's own. The model is saved with the chief's.
   const bool chief = client.chief_epoch() != 0;
   in_parts_ = parts_.has_value() && parts_->Possible();
   if (in_parts_) return StepInParts(client, chief);

@@ -1,7 +1,8 @@
-// Asynchronous training, an update a minibatch: gradients from the parameters pulled last, pushed at once, the ps
-// applies its rule and returns the newest parameters in the same round trip. Nobody waits for anybody (Dean et al. 2012
-// with n_push = n_fetch = 1; TensorFlow's replicated training without SyncReplicas). Through a ps gradients go out
-// while others are still computed, where the store can take them one by one (store/overlapped_push.h).
+// Asynchronous training, one update per minibatch: a worker computes gradients from the parameters it pulled last and
+// pushes them at once; the ps applies its rule and returns the newest parameters in the same round trip. No worker
+// waits for another (Dean et al. 2012 with n_push = n_fetch = 1; TensorFlow's replicated training without
+// SyncReplicas). Gradients go out to a ps while others are still being computed, if the store can take them one by one
+// (store/overlapped_push.h).
 #pragma once
 
 #include <optional>
@@ -20,7 +21,7 @@ class AsynchronousAlgorithm final : public Algorithm {
 
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return binding_; }
-  // Where the client offers the store's own memory, the source trains in it.
+  // If the client offers the store's own memory, the source trains in it.
   void Begin(StoreClient& client) override;
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
 
@@ -31,7 +32,7 @@ class AsynchronousAlgorithm final : public Algorithm {
   ModelBinding binding_;
   TableRows tables_{source_};
   std::optional<OverlappedPush> parts_;
-  bool in_parts_ = false;  // this step is pushed so
+  bool in_parts_ = false;  // this step pushes gradients one by one
 };
 
 }  // namespace muster

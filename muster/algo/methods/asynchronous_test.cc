@@ -22,7 +22,7 @@ const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {3, 4}},
 
 // One process with its model, its algorithm and its client.
 struct Trainee {
-  // Through the ps, or beside them where they give their memory away.
+  // Updates go through the ps, or past them where they give their memory away.
   Trainee(SimulatedStore& store, const std::string& task, bool chief, const RuleSpec& rule)
       : source(kVariables),
         algorithm(source,
@@ -42,7 +42,7 @@ struct Trainee {
   std::unique_ptr<StoreClient> client;
 };
 
-// By the number of ps, and whether they let workers apply their updates themselves.
+// Instances differ by the number of ps and by whether workers apply their own updates.
 class AsynchronousTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   SimulatedStore Store(std::vector<std::string> workers) const {

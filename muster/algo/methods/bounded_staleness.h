@@ -1,6 +1,6 @@
-// Bounded staleness (SSP: Ho et al., NIPS 2013): asynchronous training in which nobody gets more than `bound`
-// minibatches ahead of the slowest worker. What a worker computes its minibatch c with holds all updates up to c -
-// bound - 1 of everyone, and its own.
+// Bounded staleness (SSP: Ho et al., NIPS 2013): asynchronous training in which no worker gets more than `bound`
+// minibatches ahead of the slowest one. A worker computes its minibatch c from values that hold every worker's updates
+// up to c - bound - 1, and all its own.
 #pragma once
 
 #include "muster/algo/methods/algorithm.h"
@@ -10,14 +10,14 @@ namespace muster {
 
 class BoundedStalenessAlgorithm final : public Algorithm {
  public:
-  // `source` must outlive it. `bound` 0: everybody waits for everybody after each minibatch.
+  // `source` must outlive it. With `bound` 0 all workers wait for each other after each minibatch.
   BoundedStalenessAlgorithm(GradientSource& source, PlacementResult placement, const OptimizerSpec& optimizer,
                             uint32_t bound);
 
   GradientSource& source() override { return source_; }
   const ModelBinding& binding() const override { return binding_; }
   void Begin(StoreClient& client) override { tables_.Begin(client); }
-  // Waits while the slowest worker is more than `bound` behind.
+  // Blocks while the slowest worker is more than `bound` behind.
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
 
  private:

@@ -45,7 +45,7 @@ void CommitPipeline::Begin(StoreClient& client) {
   new_ = true;
 }
 
-// A window that was under way when other values came is forgotten.
+// Forgets a window that was interrupted by new values.
 void CommitPipeline::StartWindow() {
   new_ = carries_ = moves_ = false;
   since_commit_ = since_fetch_ = 0;
@@ -60,12 +60,12 @@ void CommitPipeline::TakeBase() {
 }
 
 absl::StatusOr<StepResult> CommitPipeline::Step(StoreClient& client) {
-  // The chief has loaded a checkpoint between two steps.
+  // A new generation: the chief has loaded a checkpoint between two steps.
   if (std::exchange(generation_, client.generation()) != client.generation()) new_ = true;
   if (new_) StartWindow();
   if (exchanges() && since_commit_ == spec_.window) RETURN_IF_ERROR(Exchange(client));
   const absl::StatusOr<double> loss = ComputeGradients(client);
-  if (!loss.ok()) MoveByExchange();  // the centre has moved
+  if (!loss.ok()) MoveByExchange();  // the centre has already moved
   RETURN_IF_ERROR(loss.status());
   RETURN_IF_ERROR(MoveOwnValues(client));
   MoveByExchange();
@@ -79,7 +79,7 @@ absl::StatusOr<StepResult> CommitPipeline::Step(StoreClient& client) {
 absl::StatusOr<double> CommitPipeline::ComputeGradients(StoreClient& client) {
   const auto look_ahead = [this, &client](double by) {
     if (velocity_.empty()) return;
-    const Track::Span applying(client.track(), Activity::kApply);  // of the worker's rule
+    const Track::Span applying(client.track(), Activity::kApply);  // the worker's rule
     for (size_t i = 0; i < velocity_.size(); ++i)
       if (trainable(i)) AddScaled(binding_.variables[i].dtype, binding_.values[i], velocity_[i], by);
   };
@@ -106,26 +106,27 @@ absl::Status CommitPipeline::CommitOrFetch(StoreClient& client) {
   } else if (fetches_apart() && fetch_is_due) {
     status = Fetch(client);
   }
-  // The ps may have it although no answer came (a gate keeps it back beyond a Ctrl-C): under another number it would be
-  // applied twice.
+  // The ps may have applied it although no answer came (a gate may hold the answer beyond a Ctrl-C). Committed again
+  // under another number, it would be applied twice.
   new_ = !status.ok();
   return status;
 }
 
 absl::Status CommitPipeline::Settle(StoreClient& client) {
-  // Once, whatever comes of it: the last checkpoint settles, too. A window of values that are gone is gone with them.
+  // Only once, whatever the result: the last checkpoint settles, too. A window of replaced values is lost with them.
   if (!ending_ || std::exchange(new_, true) || generation_ != client.generation()) return absl::OkStatus();
   if (since_commit_ > 0) RETURN_IF_ERROR(exchanges() ? Exchange(client) : Commit(client, /*pulls=*/true));
-  // Nobody waits any more for this worker's turn, and the chief's last checkpoint for everybody's last commit. No round
-  // comes after this worker's last one: who is in the next learns from its being done that there is none.
+  // Leaves, so that no other worker waits for this worker's turn, and so that the chief's last checkpoint waits for all
+  // last commits. With a gate no round comes after this worker's last one: a worker in the next round learns that from
+  // this worker's being done.
   if (spec_.deterministic && spec_.gate.kind == GateKind::kNone) RETURN_IF_ERROR(client.AwaitTurn(/*leaves=*/true));
-  // What a program looks at, or scores, is the model that the workers have trained together.
+  // A program looks at, or scores, the model that all workers have trained together.
   const bool has_own = exchanges() || (fetches_apart() && since_fetch_ > 0);
   return has_own ? client.Pull(PullWhat::kTrainable) : absl::OkStatus();
 }
 
 StorePushOptions CommitPipeline::OptionsOf(StoreClient& client) const {
-  // Batch-norm statistics are every worker's own; the chief's are the ones that the model is saved with.
+  // Batch-norm statistics are each worker's own. The model is saved with the chief's.
   StorePushOptions options{.publish_buffers = client.chief_epoch() != 0, .minibatches = since_commit_};
   if (spec_.gate.kind == GateKind::kSynchronous) options.local_step = client.round();
   if (spec_.staleness_bound || (spec_.deterministic && !options.local_step)) options.clock = client.clock() + 1;
@@ -133,7 +134,7 @@ StorePushOptions CommitPipeline::OptionsOf(StoreClient& client) const {
   return options;
 }
 
-// θ₀ − θ where a rule that descends gets it.
+// Computes θ₀ − θ if the server's rule descends.
 void CommitPipeline::FindDelta(size_t i) {
   const DType dtype = binding_.variables[i].dtype;
   const double sign = spec_.kind == CommitKind::kPseudoGradient ? -1 : 1;
@@ -163,7 +164,7 @@ absl::Status CommitPipeline::Commit(StoreClient& client, bool pulls) {
   return absl::OkStatus();
 }
 
-// What hasn't been committed yet stays to be committed.
+// Keeps what hasn't been committed yet for the next commit.
 absl::Status CommitPipeline::Fetch(StoreClient& client) {
   for (size_t i = 0; has_delta() && i < carried_.size(); ++i) {
     if (!trainable(i)) continue;
@@ -190,9 +191,9 @@ absl::Status CommitPipeline::Exchange(StoreClient& client) {
   return absl::OkStatus();
 }
 
-// The round's mean of n (θ − θ₀) α is α times the sum of the workers' differences; where some are gone, the others move
-// the centre by their mean as far as all did (β = n α, as equation 2.4 has it). The new centre isn't what this worker
-// goes on with: it is pulled beside its own values.
+// The commit is n (θ − θ₀) α, whose mean over the round is α times the sum of the workers' differences. If some workers
+// are gone, the others move the centre by their mean as far as all did (β = n α, as equation 2.4 has it). The new
+// centre isn't what this worker goes on with, so it is pulled beside its own values.
 absl::StatusOr<StorePushResult> CommitPipeline::ExchangeShared(StoreClient& client) {
   for (size_t i = 0; i < delta_.size(); ++i)
     if (trainable(i)) SetDifference(binding_.variables[i].dtype, delta_[i], binding_.values[i], base_[i]);

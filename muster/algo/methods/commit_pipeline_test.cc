@@ -1,4 +1,5 @@
-// What algorithm_mathematics_test.cc doesn't see: minibatches that fail, values that are loaded in mid-window, the end.
+// What algorithm_mathematics_test.cc doesn't cover: minibatches that fail, values loaded in the middle of a window, the
+// end.
 #include "muster/algo/methods/commit_pipeline.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +56,7 @@ TEST_F(CommitPipelineTest, WithinAWindowNothingIsSent) {
   EXPECT_EQ(pipeline_->window(), 3u);
 }
 
-// Before the end Settle is for checkpoints, which have what was committed.
+// Before the end Settle is called for checkpoints, which hold only what was committed.
 TEST_F(CommitPipelineTest, OnlyAfterTheEndALastWindowIsCommitted) {
   Start({.kind = CommitKind::kDelta, .window = 3, .worker_rule = Sgd({.learning_rate = 0.1})});
   Steps(4);
@@ -76,7 +77,7 @@ TEST_F(CommitPipelineTest, WhoFetchesSeldomHasTheGlobalValuesAtTheEndAllTheSame)
   EXPECT_EQ(Global(), own());
   EXPECT_EQ(client_->global_step(), 1) << "there was nothing to commit";
   const uint64_t calls = TrafficOf(*client_).calls;
-  ASSERT_EQ(pipeline_->Settle(*client_), absl::OkStatus());  // as the last checkpoint does
+  ASSERT_EQ(pipeline_->Settle(*client_), absl::OkStatus());  // as for the last checkpoint
   EXPECT_EQ(TrafficOf(*client_).calls, calls) << "the end comes once";
 }
 
@@ -102,7 +103,7 @@ TEST_F(CommitPipelineTest, AMinibatchThatFailsLeavesTheLookAheadUndoneAndTheExch
 TEST_F(CommitPipelineTest, ValuesThatAreLoadedBeginANewWindow) {
   Start({.kind = CommitKind::kDelta, .window = 3, .worker_rule = Sgd({.learning_rate = 0.1})});
   Steps(2);
-  // As the chief's session does: other values are given to the ps, and pulled.
+  // Like the chief's session: gives other values to the ps and pulls them.
   source_.values(0) = {7, 7, 7, 7};
   ASSERT_EQ(client_->Initialize(/*global_step=*/40, /*minibatches=*/0, nullptr), absl::OkStatus());
   ASSERT_TRUE(client_->AwaitReady(absl::InfiniteFuture()).ok());
@@ -114,7 +115,7 @@ TEST_F(CommitPipelineTest, ValuesThatAreLoadedBeginANewWindow) {
   EXPECT_EQ(client_->global_step(), 41);
 }
 
-// A Ctrl-C while the ps, which has applied the commit, keeps its answer back.
+// A Ctrl-C comes while the ps, which has applied the commit, holds its answer back.
 TEST(InterruptedCommitTest, ItIsNotSentAgainAtTheEnd) {
   SimulatedStore store{1, {"worker:0", "worker:1"}, {.lease = absl::Hours(1)}};
   const PlacementResult placement = *PlaceVariables(kVariables, 1, Placement::kRoundRobin, {});

@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-// Longer than a checkpoint or a slow minibatch makes the others wait, mostly.
+// Usually longer than a checkpoint or a slow minibatch makes the others wait.
 constexpr absl::Duration kBeforeLog = absl::Seconds(10);
 constexpr absl::Duration kBetweenLogs = absl::Seconds(30);
 
@@ -15,7 +15,7 @@ void GroupWait::operator()(const std::string& whom, absl::Duration waited, const
   if (whom != shown_ && track_ != nullptr) track_->SetWaitingFor(whom);
   shown_ = whom;
   if (whom.empty()) {
-    // Of one that hasn't come the operation's error says more.
+    // If the worker hasn't come, the operation's error says more.
     if (!logged_.empty() && ended.ok()) LogInfo("the wait for ", logged_, " is over");
     logged_.clear();
     return;

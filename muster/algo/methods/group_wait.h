@@ -1,6 +1,5 @@
-// What is said of an operation of a group that waits for another worker: on the status page (the track's waiting_for)
-// as soon as the Collective tells, in the log from ten seconds on. Used by whichever thread calls the group, one at a
-// time.
+// Reports that an operation of a group waits for another worker: on the status page (the track's waiting_for) as soon
+// as the Collective tells, and in the log after ten seconds. Used by whichever thread calls the group, one at a time.
 #pragma once
 
 #include <string>
@@ -13,7 +12,7 @@ namespace muster {
 
 class GroupWait {
  public:
-  // `track`, which may be null, must outlive it. `patience`: how long the group waits at all.
+  // `track` may be null, else it must outlive this. `patience` is how long the group waits at most.
   GroupWait(Track* track, absl::Duration patience) : track_(track), patience_(patience) {}
 
   // As Collective::OnWait.
@@ -22,8 +21,8 @@ class GroupWait {
  private:
   Track* track_;
   absl::Duration patience_;
-  std::string shown_;   // on the status page; empty: nobody
-  std::string logged_;  // of the wait that lasts; empty: not yet
+  std::string shown_;   // on the status page; empty: nothing
+  std::string logged_;  // the current wait, if already logged; else empty
   absl::Duration next_log_;
 };
 

@@ -39,7 +39,7 @@ TEST(GroupWaitTest, IsOnTheStatusPageAtOnceAndInTheLogWhenItLasts) {
   EXPECT_THAT(said[2], ::testing::HasSubstr("is over"));
   EXPECT_THAT(said[3], ::testing::HasSubstr("for 10s"));
   EXPECT_THAT(said[4], ::testing::HasSubstr("is over"));
-  EXPECT_THAT(said[5], ::testing::HasSubstr("for 10s")) << "and who has died hasn't come";
+  EXPECT_THAT(said[5], ::testing::HasSubstr("for 10s")) << "a worker that has died hasn't come either";
 }
 
 TEST(GroupWaitTest, NobodyNeedsToWatch) {

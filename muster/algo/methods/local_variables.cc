@@ -24,7 +24,7 @@ LocalVariablesAlgorithm::LocalVariablesAlgorithm(GradientSource& source, Placeme
                                                  const OptimizerSpec& optimizer,
                                                  std::function<absl::StatusOr<double>()> run)
     : source_(source), binding_{source.variables(), std::move(placement), optimizer, {}}, run_(std::move(run)) {
-  // The chief initialises the global ones with its local ones.
+  // The chief initialises the global variables with its local ones.
   for (size_t i = 0; i < binding_.variables.size(); ++i) binding_.values.push_back(source.value(i));
 }
 
@@ -50,10 +50,10 @@ absl::StatusOr<StepResult> LocalVariablesAlgorithm::Step(StoreClient& client) {
   client_ = &client;
   const absl::StatusOr<double> loss = run_();
   client_ = nullptr;
-  // The session shows values when the run is over: of a module on a GPU, what was trained but not pushed would be lost.
+  // The session shows values after the run. Without this, a module on a GPU would lose what was trained but not pushed.
   const absl::Status taken = source_.TakeValues();
   if (!loss.ok()) {
-    sums_.Clear();  // the session may run it again, from its beginning
+    sums_.Clear();  // the session may repeat it from its beginning
     return loss.status();
   }
   RETURN_IF_ERROR(taken);
@@ -83,7 +83,7 @@ absl::Status LocalVariablesAlgorithm::AssignGlobalToLocal() {
 absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::Push(absl::FunctionRef<ByteSpan(size_t)> pushed,
                                                               uint32_t minibatches) {
   const bool chief = client_->chief_epoch() != 0;
-  // The client publishes what it is bound to.
+  // The client publishes what it is bound to, so copy the chief's buffers there.
   for (size_t i = 0; chief && i < global_.size(); ++i)
     if (binding_.variables[i].kind == VariableKind::kBuffer) Assign(source_.value(i), global_[i]);
   ASSIGN_OR_RETURN(pushed_, client_->PushPull(pushed, {.publish_buffers = chief, .minibatches = minibatches}));
@@ -99,7 +99,7 @@ absl::StatusOr<StorePushResult> LocalVariablesAlgorithm::PushDelta(const LocalPu
         "PushDelta has nothing to take the difference from: assign the global variables to the local ones first "
         "(PullGlobal)");
   Memory deltas(global_.size());
-  Memory locals(global_.size());  // as they are now: what is pushed and what the next difference begins from agree
+  Memory locals(global_.size());  // a copy, so that what is pushed and the base of the next difference agree
   for (size_t i = 0; i < deltas.size(); ++i) {
     if (!trainable(i)) continue;
     const VariableSpec& variable = binding_.variables[i];

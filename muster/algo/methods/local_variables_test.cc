@@ -27,7 +27,7 @@ const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {3}},
                                               {.name = "b", .shape = {2}}};
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 
-// One process; each test says what a run of its program is.
+// One process. Each test sets what one run of its program does.
 struct Trainee {
   Trainee(SimulatedStore& store, const std::string& task, const RuleSpec& rule = PlainAdd(),
           FaultScript* faults = nullptr)
@@ -37,7 +37,7 @@ struct Trainee {
         client(faults != nullptr ? store.Client(task, *faults, {.apply = ApplyChoice::kAuto})
                                  : store.Client(task, {.apply = ApplyChoice::kAuto})) {}
 
-  // What a session does, in its order.
+  // Does what a session does, in its order.
   void Start(bool chief) {
     ASSERT_EQ(client->Join(chief), absl::OkStatus());
     client->Bind(algorithm.binding());
@@ -60,7 +60,7 @@ struct Trainee {
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? result->global_step : -1;
   }
-  // Steps of gradient descent on the local variables, which nobody else sees.
+  // Makes steps of gradient descent on the local variables, which no other process sees.
   absl::Status Descend(int steps, float rate, bool accumulate = false) {
     for (int step = 0; step < steps; ++step) {
       RETURN_IF_ERROR(source.ComputeGradients().status());
@@ -84,7 +84,7 @@ struct Trainee {
   std::unique_ptr<StoreClient> client;
 };
 
-// By the number of ps, and whether they let workers apply their updates themselves.
+// Instances differ by the number of ps and by whether workers apply their own updates.
 class LocalVariablesTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   SimulatedStore store_{std::get<0>(GetParam()), kTasks, {}, nullptr, std::get<1>(GetParam())};
@@ -113,7 +113,7 @@ TEST_P(LocalVariablesTest, TheDifferenceOfSomeLocalStepsIsAddedOnce) {
   Trainee worker(store_, "worker:0");
   chief.Start(true);
   worker.Start(false);
-  Values one(3);  // what three local steps make of zeros
+  Values one(3);  // what three local steps turn zeros into
   for (int step = 0; step < 3; ++step)
     for (size_t j = 0; j < 3; ++j) one[j] -= 0.5f * (one[j] - QuadraticSource::Optimum(j));
 
@@ -123,7 +123,7 @@ TEST_P(LocalVariablesTest, TheDifferenceOfSomeLocalStepsIsAddedOnce) {
       return each->Descend(3, 0.5f);
     });
   EXPECT_EQ(chief.source.values(0), one);
-  EXPECT_EQ(worker.Global(0), Values(3)) << "local steps are nobody else's";
+  EXPECT_EQ(worker.Global(0), Values(3)) << "no other process sees local steps";
   for (Trainee* each : {&chief, &worker})
     each->RunWell([&] { return each->algorithm.PushDelta({.minibatches = 3}).status(); });
 
@@ -151,13 +151,13 @@ TEST_P(LocalVariablesTest, GradientsOfSeveralStepsArePushedAsTheirMean) {
   Trainee chief(store_, "chief:0", Sgd({.learning_rate = 0.1}));
   chief.Start(true);
   chief.source.values(0) = {0, 0, 0};
-  // Local steps of 0.5: the gradients are -(j + 1), -(j + 1) / 2.
+  // Local steps with rate 0.5: the gradients are -(j + 1), -(j + 1) / 2.
   chief.RunWell([&] {
     RETURN_IF_ERROR(chief.Descend(2, 0.5f, /*accumulate=*/true));
     return chief.algorithm.PushGradients({.scale = 0.5, .minibatches = 2}).status();
   });
   for (size_t j = 0; j < 3; ++j) EXPECT_FLOAT_EQ(chief.Global(0)[j], 0.1f * 0.75f * (j + 1)) << j;
-  // The sum is spent; without one it is the gradients that are there.
+  // The sum is used up; without one the source's current gradients are pushed.
   chief.RunWell([&] { return chief.algorithm.PushGradients().status(); });
   for (size_t j = 0; j < 3; ++j) EXPECT_FLOAT_EQ(chief.Global(0)[j], 0.1f * 1.25f * (j + 1)) << j;
 }
@@ -246,7 +246,7 @@ TEST_P(LocalVariablesTest, AGradientThatWouldBeAddedIsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Ps, LocalVariablesTest, ::testing::Combine(::testing::Values(1, 2), ::testing::Bool()));
 
-// An answer that is lost, a request that comes twice: the difference is in the global variables once.
+// If an answer is lost or a request comes twice, the difference is still added to the global variables only once.
 TEST(LocalVariablesFaultTest, EachPushIsAppliedOnce) {
   for (const FaultKind kind : {FaultKind::kCutReply, FaultKind::kCutRequest, FaultKind::kDuplicateRequest}) {
     SimulatedStore store(2, kTasks);

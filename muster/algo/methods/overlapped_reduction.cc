@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// The number 1 of a type, as it lies in memory.
+// Returns the number 1 of a type, as bytes.
 ByteSpan One(DType dtype) {
   static constexpr float kFloat = 1;
   static constexpr double kDouble = 1;
@@ -139,7 +139,7 @@ absl::Status OverlappedReduction::Finish() {
     const Track::Span reduce(track_, Activity::kReduce);
     AwaitThread();
   }
-  // The training thread has nothing else to do now, and nobody is woken for the rest.
+  // The training thread is free now, so it does the rest itself and no thread has to be woken.
   ReduceComplete(/*beside=*/false);
   return status_;
 }

@@ -1,12 +1,12 @@
-// The mean of all workers' gradients, bucket by bucket, begun while other gradients are still computed
-// (docs/collectives.md, "Training without ps"). All ranks take the same buckets in the same order, whatever order their
-// gradients come in: that in which they came to rank 0 in the first minibatch, which tells the others. So ranks can't
-// mismatch, and what is added up by whom, hence every bit of the result, doesn't depend on when it happens.
+// Averages all workers' gradients bucket by bucket while other gradients are still being computed (docs/collectives.md,
+// "Training without ps"). All ranks take the same buckets in the same order, whatever order their gradients come in:
+// the order in which they came to rank 0 in the first minibatch, which rank 0 sends to the others. So ranks can't
+// mismatch, and the bits of the result don't depend on timing, because who adds up what doesn't.
 //
-// A variable without part in one worker's minibatch may have had part in another's: it goes as zeros. In front of the
-// gradients of a bucket goes a number for each, 1 if this worker has it; where their mean is 0, nobody has.
+// A variable that one worker's minibatch didn't use may have been used in another's, so its gradient is sent as zeros.
+// A bucket begins with one number per gradient, 1 if this worker has it; if their mean is 0, no worker has.
 //
-// Used by the training thread; the thread that kBeside adds is inside.
+// Used by the training thread; kBeside adds an internal thread.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ namespace muster {
 
 // When a bucket is averaged. The result is the same in every bit.
 enum class ReduceWhen : uint8_t {
-  kAuto,    // kBeside where there are two processors for each worker of the host, else kWithin
-  kAfter,   // when the minibatch is computed
-  kWithin,  // as soon as it is complete, by the training thread, which computes on then
-  kBeside,  // as soon as it is complete, by a thread of its own, while the training thread computes
+  kAuto,    // kBeside if there are two processors for each worker of the host, else kWithin
+  kAfter,   // after the minibatch is computed
+  kWithin,  // as soon as it is complete, by the training thread, which then computes on
+  kBeside,  // as soon as it is complete, by another thread, while the training thread computes
 };
 
 struct ReductionOptions {
@@ -44,26 +44,26 @@ class OverlappedReduction {
   // Both must outlive it.
   OverlappedReduction(GradientSource& source, Collective& group, const ReductionOptions& options);
 
-  // A minibatch begins. What the training thread does for the group is recorded on its track; null: nowhere.
+  // Begins a minibatch. What the training thread does for the group is recorded on `track`, unless that is null.
   void Begin(Track* track);
-  // gradient(variable) of the source is final. At most once a minibatch and variable.
+  // Says that gradient(variable) of the source is final. At most once per minibatch and variable.
   void Ready(size_t variable);
-  // The minibatch is computed: averages the rest, and waits. Errors of Collective.
+  // Called when the minibatch is computed: averages the remaining buckets and waits. Errors of Collective.
   [[nodiscard]] absl::Status Finish();
-  // There will be no rest. True: nothing had been averaged, and a new minibatch may begin. False: the group is out of
+  // Gives the minibatch up. True: nothing had been averaged, and a new minibatch may begin. False: the group is out of
   // step.
   bool Abandon();
 
-  // After Finish, until the source's next minibatch: empty if nobody has a gradient of it.
+  // Valid after Finish until the source's next minibatch. Empty if no worker has a gradient of the variable.
   ByteSpan mean(size_t variable) const;
 
  private:
   struct Bucket {
     GradientBucket plan;
-    std::vector<std::byte> presence;  // an element of the bucket's type for each variable
-    Segments in;                      // presence, then a segment for each variable
+    std::vector<std::byte> presence;  // one element of the bucket's type per variable
+    Segments in;                      // presence, then one segment per variable
     MutableSegments out;
-    size_t missing = 0;  // variables that haven't come
+    size_t missing = 0;  // variables that haven't come yet
   };
   struct Place {
     size_t bucket = 0;
@@ -72,7 +72,7 @@ class OverlappedReduction {
 
   [[nodiscard]] absl::Status AgreeOnBuckets();
   void Take(size_t variable);
-  // The next buckets, as far as they are complete.
+  // Averages the next buckets, as far as they are complete.
   void ReduceComplete(bool beside);
   void Reduce(Bucket& bucket);
   void AwaitThread();
@@ -82,20 +82,21 @@ class OverlappedReduction {
   const ReductionOptions options_;
   const std::vector<VariableSpec>& variables_;
 
-  std::vector<uint32_t> announced_;  // of the first minibatch
+  std::vector<uint32_t> announced_;  // in the first minibatch
   std::vector<Bucket> buckets_;      // empty until all have agreed
-  std::vector<Place> places_;        // of trainable variables
+  std::vector<Place> places_;        // of the trainable variables
   std::vector<bool> taken_;
-  std::vector<std::vector<std::byte>> own_memory_;  // of means whose gradients' memory isn't ours to overwrite
-  size_t next_ = 0;                                 // the bucket whose turn it is
+  std::vector<std::vector<std::byte>> own_memory_;  // means for which the gradients' memory may not be overwritten
+  size_t next_ = 0;                                 // the next bucket to average
   Track* track_ = nullptr;
 
   Mutex mutex_;
   CondVar over_;
-  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // buckets that the thread was given and that aren't over
-  // Of this minibatch's buckets: the thread's while it runs, then of who has seen that it doesn't.
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // buckets given to the thread and not finished
+  // Result of this minibatch's buckets. Owned by the thread while running_ > 0, then by the thread that saw running_ ==
+  // 0 under mutex_.
   absl::Status status_;
-  std::unique_ptr<BackgroundThread> thread_;  // last: ends first
+  std::unique_ptr<BackgroundThread> thread_;  // last: destroyed first
 };
 
 }  // namespace muster

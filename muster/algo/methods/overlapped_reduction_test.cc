@@ -1,4 +1,4 @@
-// Groups in the threads of this process, whose ranks' gradients come in orders of their own.
+// Groups in threads of this process. Each rank's gradients come in an order of its own.
 #include "muster/algo/methods/overlapped_reduction.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ const std::vector<VariableSpec> kVariables = {
 constexpr size_t kOnlyOnRankZero = 4;
 constexpr size_t kNobodys = 5;
 
-// Gradients that anybody can foretell, given in an order that differs by rank and minibatch; some are not announced.
+// Gives predictable gradients in an order that differs by rank and minibatch; some aren't announced.
 class ScriptedSource final : public GradientSource {
  public:
   ScriptedSource(int rank, bool overwritable) : rank_(rank), overwritable_(overwritable) {
@@ -105,8 +105,8 @@ double NumberAt(DType dtype, const std::vector<std::byte>& bytes, size_t j) {
   return narrow;
 }
 
-// How far a mean of numbers up to 1 may be from the exact one. Of halves: half a unit in the last of their eight binary
-// places, as they are rounded once, and what the sum in floats makes of it.
+// Returns how far the mean of numbers up to 1 may be from the exact one. For halves: half a unit in the last of their
+// eight binary places, as they are rounded once, plus the error of the sum in floats.
 double Tolerance(DType dtype, double exact) {
   if (dtype == DType::kFloat64) return 1e-15;
   if (dtype == DType::kFloat32) return 1e-6;
@@ -123,7 +123,7 @@ struct Kind {
 
 class OverlappedReductionTest : public ::testing::TestWithParam<Kind> {
  protected:
-  // Of every rank.
+  // Returns the means of every rank.
   std::vector<Means> Train(ReduceWhen when, size_t bucket_bytes, bool overwritable) {
     std::vector<Means> means(GetParam().size);
     AsEveryRank(GetParam().make(GetParam().size), [&](std::unique_ptr<Collective>& group) {
@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Groups, OverlappedReductionTest,
                                            Kind{"Ring2", MakeRingGroup, 2}, Kind{"Ring3", MakeRingGroup, 3}),
                          [](const auto& info) { return info.param.name; });
 
-// A group of one that says how many all-reduces are over.
+// A group of one that counts finished all-reduces.
 class CountingGroup final : public Collective {
  public:
   int rank() const override { return 0; }
@@ -220,7 +220,7 @@ class CountingGroup final : public Collective {
   int reduced_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Four variables of a bucket each, announced from the last to the first.
+// Four variables, each with its own bucket, announced from the last to the first.
 class StepwiseSource final : public GradientSource {
  public:
   const std::vector<VariableSpec>& variables() const override { return variables_; }
@@ -247,7 +247,7 @@ class StepwiseSource final : public GradientSource {
 
 class OverlapTest : public ::testing::Test {
  protected:
-  // The first minibatch is the one that shows the order.
+  // The first minibatch teaches the order.
   OverlappedReduction& Learnt(ReduceWhen when) {
     reduction_ = std::make_unique<OverlappedReduction>(
         source_, group_, ReductionOptions{.bucket_bytes = 1, .when = when, .patience = absl::Seconds(60)});
@@ -273,7 +273,7 @@ TEST_F(OverlapTest, WithinTheBackwardPassABucketIsAveragedBeforeTheNextGradientI
   EXPECT_EQ(group_.reduced(), 8);
 }
 
-// It would never end if the bucket waited for the backward pass.
+// Would hang if the bucket waited for the backward pass.
 TEST_F(OverlapTest, BesideItABucketIsAveragedWhileTheTrainingThreadIsInTheBackwardPass) {
   OverlappedReduction& reduction = Learnt(ReduceWhen::kBeside);
   source_.on_announced = [&](size_t variable) { group_.AwaitReduced(4 + 4 - static_cast<int>(variable)); };
@@ -309,7 +309,7 @@ TEST_F(OverlapTest, AMinibatchGivenUpBeforeItsFirstBucketLeavesTheGroupInStep) {
   OverlappedReduction& reduction = Learnt(ReduceWhen::kWithin);
   EXPECT_TRUE(reduction.Abandon());
   reduction.Begin(nullptr);
-  reduction.Ready(2);  // it isn't this one's turn
+  reduction.Ready(2);  // it isn't this bucket's turn
   EXPECT_TRUE(reduction.Abandon());
   reduction.Begin(nullptr);
   reduction.Ready(3);

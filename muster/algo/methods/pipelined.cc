@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// A cache line, and what vector instructions like best.
+// A cache line, which also suits vector instructions.
 constexpr size_t kAlignment = 64;
 
 size_t Padded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -99,7 +99,7 @@ void PipelinedAlgorithm::KeepGradients() {
 
 absl::StatusOr<StorePushResult> PipelinedAlgorithm::Push(StoreClient& client) {
   const auto gradient = [this](size_t variable) { return gradients_[variable]; };
-  // Mostly on another thread than the recorded one, which says how long it waits for this.
+  // Usually runs on another thread than the recorded one, which records how long it waits for this.
   if (!parts_->Possible()) return client.PushPull(gradient, {.publish_buffers = publish_buffers_, .recorded = false});
   parts_->Begin();
   return parts_->Finish(gradient, publish_buffers_);
@@ -155,9 +155,10 @@ absl::StatusOr<StepResult> PipelinedAlgorithm::Step(StoreClient& client) {
   if (newer) ComputeWith(1 - compute_);
   sets_[computed_from].NoteComputedFrom(client);
   sets_[1 - compute_].PullInto(client);
-  // Somebody asks the chief to load a checkpoint: the answer to this push says so again, and then the session can.
+  // Someone asked the chief to load a checkpoint. The answer to this push repeats the request, and then the session can
+  // load.
   const bool in_step = !client.TakeLoadRequest().empty();
-  // What begins from now on is a later push's.
+  // Whatever begins from now on belongs to a later push.
   StoreClient::Work::Seal(client);
   StartPush(client, in_step);
   if (in_step) RETURN_IF_ERROR(Settle(client));

@@ -29,7 +29,7 @@ struct Trainee {
                   RuleSpec{.learning_rate = kRate}, {.thread = thread}) {
     Start(chief);
   }
-  // As a session does.
+  // Does what a session does.
   void Start(bool chief) {
     ASSERT_EQ(client->Join(chief), absl::OkStatus());
     client->Bind(algorithm.binding());
@@ -51,10 +51,10 @@ struct Trainee {
   PipelinedAlgorithm algorithm;
 };
 
-// Gradient descent with a delay of one on w, written down as it is defined.
+// Gradient descent with a delay of one on w, written as it is defined.
 class Reference {
  public:
-  // The values that the next minibatch is computed from.
+  // Returns the values from which the next minibatch is computed.
   const std::vector<float>& computed_from() const { return seen_; }
   void Step() {
     const std::vector<float> newest = newest_;
@@ -68,7 +68,7 @@ class Reference {
   std::vector<float> seen_ = newest_;
 };
 
-// By the number of ps, and whether pushes have a thread.
+// Instances differ by the number of ps and by whether pushes have a thread.
 class PipelinedTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   static int num_ps() { return std::get<0>(GetParam()); }
@@ -83,7 +83,8 @@ TEST_P(PipelinedTest, OneWorkerIsGradientDescentWithADelayOfOne) {
     EXPECT_EQ(trainee.source.values(0), reference.computed_from()) << step;
     const StepResult result = trainee.Step();
     EXPECT_EQ(result.global_step, step);
-    // Of the push before: the first one, and that after a pause, were computed from the newest values.
+    // It is that of the previous push. The first push, and the first after a pause, were computed from the newest
+    // values.
     EXPECT_EQ(result.staleness, step <= 2 || step == 12 || step == 13 ? 0U : 1U) << step;
     reference.Step();
     if (step != 11) continue;
@@ -174,7 +175,7 @@ TEST_P(PipelinedTest, WhoAsksForACheckpointToBeLoadedIsHeardBetweenTwoSteps) {
   std::vector<StoreCall> calls(1);
   calls[0].method = StoreMethod::kLoadCheckpoint;
   calls[0].control = Encode(LoadCheckpointRequest{"/model/model.ckpt-1"});
-  // Its answer comes when the chief has reported: nobody waits for it here.
+  // The answer comes only after the chief has reported: this doesn't wait for it.
   auto pending = store.Client("worker:0", {.patience = absl::Milliseconds(10)});
   EXPECT_FALSE(pending->Ask(calls).ok());
   trainee.Step();

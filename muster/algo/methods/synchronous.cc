@@ -22,7 +22,7 @@ void SynchronousAlgorithm::Begin(StoreClient& client) { TrainInPlace(client, sou
 
 absl::StatusOr<StepResult> SynchronousAlgorithm::Step(StoreClient& client) {
   ASSIGN_OR_RETURN(const double loss, TracedGradients(source_, client, gradient_tap()));
-  // Batch-norm statistics are every worker's own; the chief's are the ones that the model is saved with.
+  // Batch-norm statistics are each worker's own. The model is saved with the chief's.
   const bool chief = client.chief_epoch() != 0;
   ASSIGN_OR_RETURN(const StoreClient::StepResult pushed,
                    client.PushPull([this](size_t variable) { return source_.gradient(variable); },

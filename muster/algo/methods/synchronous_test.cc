@@ -1,5 +1,5 @@
 // Synchronous and staleness-bounded training of several workers on one simulated loop: each waits for the others inside
-// its step, while the loop runs theirs.
+// its step, while the loop runs their steps.
 #include "muster/algo/methods/synchronous.h"
 
 #include <gmock/gmock.h>
@@ -96,7 +96,7 @@ struct Trainee {
   StepResult last;
 };
 
-// How many ps, and who applies the updates.
+// Instances differ by the number of ps and by who applies the updates.
 class SynchronousTest : public ::testing::TestWithParam<std::tuple<int, ApplyChoice>> {
  protected:
   static int num_ps() { return std::get<0>(GetParam()); }

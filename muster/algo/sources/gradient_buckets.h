@@ -1,6 +1,6 @@
-// Which gradients are averaged together: small ones wait for each other, since every operation of a group costs a
-// meeting of its ranks, but not for those that come much later, so that averaging can begin while others are still
-// computed. The same on every rank that gives the same order. Pure functions.
+// Decides which gradients are averaged together. Small ones are collected, because every operation of a group costs a
+// meeting of its ranks; but none waits for gradients that come much later, so averaging can begin while others are
+// still being computed. Ranks that give the same order get the same buckets. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ struct GradientBucket {
   size_t bytes = 0;
 };
 
-// All trainable variables: first those of `announced` in that order, then the others, last ones first, as a backward
-// pass comes to them. As numbers that travel.
+// Orders all trainable variables: first those of `announced` in that order, then the others from last to first, as a
+// backward pass reaches them. 32-bit numbers, because they are sent to other ranks.
 std::vector<uint32_t> CompleteOrder(const std::vector<VariableSpec>& variables, std::span<const uint32_t> announced);
 
-// Whether `order` names each trainable variable once, and nothing else.
+// Returns whether `order` names each trainable variable exactly once and nothing else.
 bool IsCompleteOrder(const std::vector<VariableSpec>& variables, std::span<const uint32_t> order);
 
-// Buckets of one type each, in the order in which they are complete when gradients come in that of `order`. A bucket
-// is complete with the variable that brings it to `bucket_bytes`; no variable is divided.
+// Returns buckets of one type each, in the order in which they become complete if gradients come in `order`. The
+// variable that brings a bucket to `bucket_bytes` completes it; no variable is divided.
 std::vector<GradientBucket> PlanBuckets(const std::vector<VariableSpec>& variables, std::span<const uint32_t> order,
                                         size_t bucket_bytes);
 

@@ -27,7 +27,7 @@ TEST(GradientBuckets, AnOrderNamesEachTrainableVariableOnce) {
   EXPECT_FALSE(IsCompleteOrder(kVariables, std::vector<uint32_t>{3, 0, 5, 4})) << "one is missing";
   EXPECT_FALSE(IsCompleteOrder(kVariables, std::vector<uint32_t>{3, 0, 5, 4, 4})) << "one comes twice";
   EXPECT_FALSE(IsCompleteOrder(kVariables, std::vector<uint32_t>{3, 0, 5, 4, 2, 1})) << "a buffer";
-  EXPECT_FALSE(IsCompleteOrder(kVariables, std::vector<uint32_t>{3, 0, 5, 4, 2, 6})) << "nobody";
+  EXPECT_FALSE(IsCompleteOrder(kVariables, std::vector<uint32_t>{3, 0, 5, 4, 2, 6})) << "there is no variable 6";
 }
 
 TEST(GradientBuckets, AreFullOrLastAndOfOneType) {
@@ -46,7 +46,7 @@ TEST(GradientBuckets, AreFullOrLastAndOfOneType) {
     return buckets;
   };
   using B = std::vector<size_t>;
-  // 40 bytes, 4000, 40, 24 of another type, 400.
+  // Sizes in this order: 40 bytes, 4000, 40, 24 of another type, 400.
   EXPECT_THAT(variables_of(1), ElementsAre(B{5}, B{4}, B{3}, B{2}, B{0}));
   EXPECT_THAT(variables_of(440), ElementsAre(B{5, 4}, B{3, 0}, B{2}));
   EXPECT_THAT(variables_of(4040), ElementsAre(B{5, 4}, B{3, 0}, B{2}));

@@ -1,6 +1,6 @@
-// Where gradients come from, as the algorithms see it: a model whose variables live in plain memory and that can
-// compute one minibatch. torch_bridge implements it for torch modules; tests implement it in ten lines. Not
-// thread-safe: used by the training thread only.
+// A source of gradients, as the algorithms see it: a model whose variables live in plain memory and that can compute
+// one minibatch. torch_bridge implements it for torch modules; tests implement it in ten lines. Not thread-safe: used
+// by the training thread only.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// Gradients of rows of variable `variable`, a table of rows.
+// Gradients of some rows of the table `variable`.
 struct TableGradient {
   size_t variable = 0;
   RowsIn rows;
@@ -28,53 +28,53 @@ class GradientSource {
   // In order of creation; fixed for the source's life. Aliases (tied weights) appear once, under the first name.
   virtual const std::vector<VariableSpec>& variables() const = 0;
 
-  // The memory of variable i, variables()[i].bytes() long, row-major; empty for a table of rows. Pulls write here; the
-  // address changes with UseMemory only.
+  // Returns the memory of variable i, variables()[i].bytes() long, row-major; empty for a table of rows. Pulls write to
+  // it. Only UseMemory changes the address.
   virtual MutableByteSpan value(size_t i) = 0;
 
-  // Moves variable i: from now on value(i) is `memory`, of the same length, which `owner` keeps there, with what it
-  // holds. Others may change it at any time. False: this source can't, and everything is as before.
+  // Moves variable i, with its values, to `memory`, which has the same length and which `owner` keeps alive. value(i)
+  // is that memory from now on, and others may change it at any time. False: this source can't, and nothing has
+  // changed.
   virtual bool UseMemory(size_t i, MutableByteSpan memory, std::shared_ptr<void> owner) {
     static_cast<void>(i), static_cast<void>(memory), static_cast<void>(owner);
     return false;
   }
 
-  // Of a model that computes on a copy of its values (on a GPU): the copy becomes what value(i) holds now, for who
-  // looks at the model between two minibatches. ComputeGradients does so by itself.
+  // For a model that computes on a copy of its values (on a GPU): copies value(i) to it, so that a reader sees the
+  // current model between two minibatches. ComputeGradients does this automatically.
   [[nodiscard]] virtual absl::Status ShowValues() { return absl::OkStatus(); }
 
-  // Runs forward and backward for one minibatch and returns the loss. Errors: what the user's function threw.
+  // Runs forward and backward for one minibatch and returns the loss. Errors: whatever the user's function threw.
   virtual absl::StatusOr<double> ComputeGradients() = 0;
 
-  // From now on called in mid-ComputeGradients, on its thread, once gradient(i) is final and nobody reads value(i) any
-  // more in this minibatch: the gradient may be sent, and the value may be overwritten. At most once a minibatch and
-  // variable; what hasn't been announced is final when ComputeGradients returns. Must not throw. Empty: no calls.
+  // Sets a callback that ComputeGradients calls on its own thread, once gradient(i) is final and value(i) is no longer
+  // read in this minibatch: the gradient may be sent and the value overwritten. Called at most once per minibatch and
+  // variable; gradients not announced are final when ComputeGradients returns. Must not throw. Empty: no calls.
   using GradientReady = std::function<void(size_t i)>;
   virtual void AnnounceGradients(GradientReady ready) { static_cast<void>(ready); }
 
-  // The gradient of variable i, same type and size as value(i), valid until the next ComputeGradients; empty if the
-  // variable isn't trainable or had no part in the last minibatch.
+  // Returns the gradient of variable i, with the type and size of value(i), valid until the next ComputeGradients.
+  // Empty if the variable isn't trainable or the last minibatch didn't use it.
   virtual ByteSpan gradient(size_t i) = 0;
 
-  // The memory of gradient(i), which may be overwritten until the next ComputeGradients; empty: it may not.
+  // Returns the memory of gradient(i) if it may be overwritten until the next ComputeGradients; else empty.
   virtual MutableByteSpan OverwritableGradient(size_t i) {
     static_cast<void>(i);
     return {};
   }
 
-  // The memory that gradient(i) gives now stays as it is until the next call of this. False: it doesn't.
+  // Keeps the memory that gradient(i) returns now unchanged until the next call of this. False: this source can't.
   virtual bool KeepGradients() { return false; }
 
-  // The reverse of ShowValues: what the program itself has made of the model becomes value(i).
+  // Reverses ShowValues: copies what the program has changed in the model to value(i).
   [[nodiscard]] virtual absl::Status TakeValues() { return absl::OkStatus(); }
 
-  // Where the rows of tables (variables of kind kRows) that a minibatch needs are looked up from now on; empty:
-  // nowhere.
+  // Sets the function that looks up the rows of tables (variables of kind kRows) that a minibatch needs. Empty: none.
   using LookUp = std::function<absl::Status(size_t variable, const RowsOut& rows)>;
   virtual void LookUpThrough(LookUp look_up) { static_cast<void>(look_up); }
 
-  // Gradients of rows that the last minibatch has looked up, at most one entry a table. Valid until the next
-  // ComputeGradients.
+  // Returns the gradients of the rows that the last minibatch looked up, at most one entry per table. Valid until the
+  // next ComputeGradients.
   virtual std::span<const TableGradient> row_gradients() { return {}; }
 };
 

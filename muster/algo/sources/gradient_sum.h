@@ -1,4 +1,4 @@
-// The sum of several minibatches' gradients, until they are pushed together. Halves are summed as floats. Used by the
+// The sum of several minibatches' gradients, which are pushed together. Halves are summed as floats. Used by the
 // training thread.
 #pragma once
 
@@ -11,18 +11,18 @@ namespace muster {
 
 class GradientSum {
  public:
-  // Adds the gradients that `source` has now.
+  // Adds the current gradients of `source`.
   void Add(GradientSource& source);
-  // How many times since the last Clear.
+  // How often Add was called since the last Clear.
   uint32_t minibatches() const { return minibatches_; }
 
-  // Of variable i, of its own type; empty where no minibatch had a gradient. Valid until the next Add.
+  // Returns the sum for variable i in its own type; empty if no minibatch had a gradient. Valid until the next Add.
   ByteSpan sum(size_t i);
 
-  // sum ← scale · sum, of every variable.
+  // Computes sum ← scale · sum for every variable.
   void Scale(double scale);
 
-  // Nothing has been added; the memory is kept.
+  // Forgets all that was added; keeps the memory.
   void Clear() { minibatches_ = 0; }
 
  private:

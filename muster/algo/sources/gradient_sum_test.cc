@@ -9,7 +9,7 @@
 namespace muster::gradient_sum_test {
 namespace {
 
-// One variable of `dtype`, whose gradient the test says.
+// A source with one variable of `dtype`, whose gradient the test sets.
 class Scripted final : public GradientSource {
  public:
   Scripted(DType dtype, int64_t elements) : variables_{{.name = "w", .dtype = dtype, .shape = {elements}}} {}
@@ -18,7 +18,7 @@ class Scripted final : public GradientSource {
   absl::StatusOr<double> ComputeGradients() override { return 0; }
   ByteSpan gradient(size_t) override { return now; }
 
-  std::vector<std::byte> now;  // empty: the variable has no part in the minibatch
+  std::vector<std::byte> now;  // empty: the minibatch doesn't use the variable
 
  private:
   const std::vector<VariableSpec> variables_;
@@ -60,7 +60,7 @@ TEST(GradientSumTest, AVariableWithoutAPartInAnyMinibatchHasNoSum) {
   EXPECT_EQ(Copy(sum.sum(0)), Floats({2}));
 }
 
-// 256 + 1 isn't a bfloat16, but 256 + 8 · 1 is.
+// 256 + 1 isn't representable as a bfloat16, but 256 + 8 · 1 is.
 TEST(GradientSumTest, HalvesAreSummedAsFloats) {
   const auto half = [](float value) {
     std::vector<std::byte> bytes(kHalfBytes);

@@ -1,5 +1,5 @@
-// An update rule that a worker applies to its own values, with slots of its own; they live as long as this, and no
-// checkpoint has them. Used by the training thread.
+// An update rule that a worker applies to its own values, with its own slots. They live as long as this object and
+// aren't in any checkpoint. Used by the training thread.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,29 @@ namespace muster {
 
 class LocalRule {
  public:
-  // `rule` is fit for `variables` (CheckOptimizer); their slots are made at the first Apply.
+  // `rule` must fit `variables` (CheckOptimizer). The slots are made at the first Apply.
   LocalRule(const std::vector<VariableSpec>& variables, const OptimizerSpec& rule);
 
-  // values[i] ← rule(values[i], the gradient that `source` has of it), for each trainable variable that has one.
-  // Schedules go by `global_step`, Adam's t by how often the variable has been updated here. `moves`, if not empty: the
-  // same gradient is taken off these, too, by a rule without slots (EAMSGD's velocity). False: the gradients weren't
-  // finite, and nothing was changed (NonFinite::kDrop). InvalidArgument: … and training is to stop (kStop); or a
-  // gradient doesn't fit its variable.
+  // Computes values[i] ← rule(values[i], gradient) for each trainable variable that has a gradient in `source`.
+  // Schedules use `global_step`; Adam's t counts the updates of the variable here. If `moves` isn't empty, the same
+  // gradient is also subtracted from these, by a rule without slots (EAMSGD's velocity). False: the gradients weren't
+  // finite and nothing was changed (NonFinite::kDrop). InvalidArgument: they weren't finite and training must stop
+  // (kStop), or a gradient doesn't fit its variable.
   absl::StatusOr<bool> Apply(GradientSource& source, std::span<const MutableByteSpan> values,
                              std::span<const MutableByteSpan> moves, int64_t global_step);
 
  private:
   struct Variable {
-    std::unique_ptr<UpdateRule> rule;  // null: it isn't trainable
+    std::unique_ptr<UpdateRule> rule;  // null if it isn't trainable
     std::vector<std::vector<std::byte>> slots;
     std::vector<MutableByteSpan> slot_spans;
     uint64_t t = 0;
   };
   static void MakeSlots(const VariableSpec& spec, Variable& variable);
 
-  const ModelBinding model_;  // of variables and rule alone
+  const ModelBinding model_;  // variables and rule only
   std::vector<Variable> variables_;
-  std::vector<double> squares_, scales_;  // kept for their memory
+  std::vector<double> squares_, scales_;  // members only to reuse their memory
 };
 
 }  // namespace muster

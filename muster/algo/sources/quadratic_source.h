@@ -13,7 +13,7 @@ namespace muster {
 
 class QuadraticSource final : public GradientSource {
  public:
-  // float32 variables; the optimum of element i of a trainable one is i + 1, and all start at zero.
+  // Makes float32 variables that start at zero; the optimum of element i of a trainable one is i + 1.
   explicit QuadraticSource(std::vector<VariableSpec> variables)
       : variables_(std::move(variables)), values_(variables_.size()), gradients_(variables_.size()) {
     for (size_t i = 0; i < variables_.size(); ++i) values_[i].resize(variables_[i].elements());
@@ -33,7 +33,7 @@ class QuadraticSource final : public GradientSource {
       }
     }
     ++steps;
-    // As a backward pass does: the last one first.
+    // From the last to the first, like a backward pass.
     for (size_t i = variables_.size(); ready_ && i-- > 0;)
       if (trainable(i)) ready_(i);
     return on_step ? on_step(loss) : loss;
@@ -51,10 +51,10 @@ class QuadraticSource final : public GradientSource {
   std::vector<float>& values(size_t i) { return values_[i]; }
   float gradient_of(size_t i, size_t element) const { return gradients_[i][element]; }
 
-  // What ShowValues found, one a variable.
+  // The values at the last ShowValues, one entry per variable.
   std::vector<std::vector<float>> shown;
 
-  // Called in the step with its loss, gives what the step gives instead.
+  // If set, called in each step with the loss; its result replaces that of the step.
   std::function<absl::StatusOr<double>(double loss)> on_step;
   int64_t steps = 0;
 

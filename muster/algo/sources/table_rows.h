@@ -1,7 +1,7 @@
-// What an algorithm does for the tables of rows of its source: while a minibatch is computed, rows are looked up
-// through the client; afterwards the gradients of those rows are pushed, before the update that counts the minibatch.
-// Nobody waits and nothing is averaged: for algorithms without a synchronous gate (the ps refuse the others). Used by
-// the training thread.
+// What an algorithm does for the tables of rows of its source: while a minibatch is computed, it looks rows up through
+// the client; afterwards it pushes the gradients of those rows, before the update that counts the minibatch. Nothing
+// waits and nothing is averaged: only for algorithms without a synchronous gate (the ps refuse the others). Used by the
+// training thread.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ class TableRows {
   TableRows(const TableRows&) = delete;
   TableRows& operator=(const TableRows&) = delete;
 
-  // From now on the source looks rows up through `client`, which must outlive this.
+  // Makes the source look rows up through `client`, which must outlive this.
   void Begin(StoreClient& client);
 
-  // The row gradients of the last minibatch, one push a table. Errors: those of RowClient.
+  // Pushes the row gradients of the last minibatch, one push per table. Errors: those of RowClient.
   [[nodiscard]] absl::Status Push();
 
  private:

@@ -1,5 +1,5 @@
-// GradientSource::ComputeGradients as every algorithm calls it: recorded on the training thread's track, and the
-// gradients shown to those who look at them.
+// Calls GradientSource::ComputeGradients as every algorithm must: recorded on the training thread's track, and with the
+// gradients shown to the tap's observers.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,14 +10,14 @@
 
 namespace muster {
 
-// To those who look, recorded as the hooks that they are.
+// Shows gradients to the observers; the time is recorded as spent in hooks.
 inline void ShowGradients(const StoreClient& client, const GradientTap& tap, const GradientView& view) {
   if (!tap.observed()) return;
   const Track::Span hooks(client.track(), Activity::kHooks);
   tap.Show(view);
 }
 
-// Without showing them: for who goes on to change them.
+// Doesn't show the gradients: for an algorithm that still changes them.
 inline absl::StatusOr<double> TracedGradients(GradientSource& source, const StoreClient& client) {
   const Track::Span compute(client.track(), Activity::kCompute);
   return source.ComputeGradients();

@@ -1,4 +1,4 @@
-// Training in the store's own memory, where the client offers it (direct apply). Used by the training thread.
+// Training in the store's own memory, if the client offers it (direct apply). Used by the training thread.
 #pragma once
 
 #include "muster/algo/sources/gradient_source.h"
@@ -6,8 +6,8 @@
 
 namespace muster {
 
-// Every variable of `source` that the client offers memory for and that can move there is trained there from now on;
-// `binding`, and the client's, say so.
+// Moves every variable of `source` for which the client offers memory, and which can move, to that memory, and updates
+// `binding` and the client's.
 void TrainInPlace(StoreClient& client, GradientSource& source, ModelBinding& binding);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// Every algorithm with a ps, by name and parameters, beside what a simulation from its paper (reference_algorithms.h)
-// has to be told to do the same: what the tests of the algorithms' mathematics are run with. Test-only.
+// Every algorithm with a ps, by name and parameters, next to the settings with which a simulation from its paper
+// (reference_algorithms.h) does the same. The tests of the algorithms' mathematics run these cases. Test-only.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 namespace muster {
 
 struct MathematicsCase {
-  std::string name;  // of the test
+  std::string name;  // name of the test
   AlgorithmChoice choice;
   ReferenceKind kind = ReferenceKind::kGradients;
   ReferenceSettings reference;
-  // With optima that are the same for all workers and gradients without noise: how near to them any element is after
-  // 600 minibatches of each worker.
+  // How near any element must be to the optimum after 600 minibatches of each worker, if all workers have the same
+  // optimum and gradients have no noise.
   double near = 1e-6;
   DType dtype = DType::kFloat64;
 };
@@ -36,7 +36,7 @@ inline constexpr ReferenceRule kAdagrad = {.kind = ReferenceRule::Kind::kAdagrad
 inline constexpr ReferenceRule kAdam = {.kind = ReferenceRule::Kind::kAdam, .rate = 0.05};
 inline constexpr ReferenceRule kAdamW = {.kind = ReferenceRule::Kind::kAdamW, .rate = 0.02, .decay = 0.01};
 
-// The same as texts.
+// The same rules as text.
 inline constexpr char kSgdText[] = "sgd:learning_rate=0.1";
 inline constexpr char kMomentumText[] = "momentum:learning_rate=0.1,momentum=0.5";
 inline constexpr char kNesterovText[] = "momentum:learning_rate=0.7,momentum=0.5,nesterov=1";
@@ -47,7 +47,7 @@ inline constexpr char kAdamWText[] = "adamw:learning_rate=0.02,weight_decay=0.01
 inline double AfterThis(int64_t staleness) { return 1 / (static_cast<double>(staleness) + 1); }
 inline double Inverse(int64_t staleness) { return staleness > 0 ? 1 / static_cast<double>(staleness) : 1; }
 
-// Each minibatch's gradient, or a window's, with the values as they were pulled.
+// Commits of each minibatch's or window's gradient, at the values as they were pulled.
 inline std::vector<MathematicsCase> GradientCases() {
   return {
       {.name = "hogwild",
@@ -91,7 +91,7 @@ inline std::vector<MathematicsCase> GradientCases() {
   };
 }
 
-// Workers that move on their own between two commits.
+// Workers that move their own values between two commits.
 inline MathematicsCase Downpour(const std::string& name, int window, int fetch_window, bool adds) {
   AlgorithmChoice choice = {.name = "downpour",
                             .parameters = {{"window", std::to_string(window)},

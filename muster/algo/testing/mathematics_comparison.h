@@ -1,5 +1,5 @@
-// A cluster that trains (scripted_training.h) beside its simulation in plain doubles (reference_training.h), one script
-// for both, and what differs between them. Test-only; used by the test's thread.
+// Runs a cluster that trains (scripted_training.h) and its simulation in plain doubles (reference_training.h) by the
+// same script and compares them. Test-only; used by the test's thread.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// What differs; empty: nothing.
+// Describes the difference; empty if there is none.
 inline std::string DifferenceOf(const std::string& whose, const std::vector<double>& values,
                                 const std::vector<double>& expected, double tolerance) {
   for (size_t i = 0; i < expected.size(); ++i)
@@ -24,14 +24,14 @@ inline std::string DifferenceOf(const std::string& whose, const std::vector<doub
   return {};
 }
 
-// In mid-window, where there are windows, and not waiting.
+// True if the worker doesn't wait and is in the middle of a window, if there are windows.
 inline bool InMidWindow(const ReferenceTraining& training, int number) {
   const ReferenceTraining::Worker& worker = training.worker(number);
   const int window = training.settings().window;
   return !worker.waiting && (window == 1 || (worker.since_commit > 0 && worker.since_commit < window));
 }
 
-// Who has made fewest minibatches of those who can go on: for him the others wait.
+// Returns the worker with fewest minibatches among those that can go on: the others wait for it.
 inline int SlowestOf(const ReferenceTraining& training) {
   int slowest = -1;
   for (int number = 0; number < training.settings().total; ++number) {
@@ -39,15 +39,15 @@ inline int SlowestOf(const ReferenceTraining& training) {
     if (!worker.present || worker.waiting) continue;
     if (slowest < 0 || worker.minibatches < training.worker(slowest).minibatches) slowest = number;
   }
-  MUSTER_CHECK(slowest >= 0);  // somebody always can
+  MUSTER_CHECK(slowest >= 0);  // at least one worker always can
   return slowest;
 }
 
-// Of what a worker was told of its minibatch.
+// Describes what is wrong with the result that a worker got for its minibatch; empty if nothing is.
 inline std::string WrongResult(const ReferenceTraining& training, int number, const StepResult& result,
                                bool exact_staleness) {
   const ReferenceTraining::Worker& worker = training.worker(number);
-  // Of those whom a push lets go on, one is counted after the other.
+  // If one push releases several workers, they are counted one after the other.
   if (training.settings().bound < 0 && result.global_step != worker.known_step)
     return absl::StrCat("it was told the global step ", result.global_step, ", not ", worker.known_step);
   if (exact_staleness && static_cast<int64_t>(result.staleness) != worker.staleness)
@@ -64,7 +64,7 @@ inline ReferenceVector GradientOfProblem(int worker, int64_t minibatch, const Re
 
 class MathematicsComparison {
  public:
-  // `faults`: that every worker's requests meet. (A worker whose answer was lost isn't told how stale it was.)
+  // `faults` are what every worker's requests run into. (A worker whose answer was lost isn't told its staleness.)
   MathematicsComparison(const MathematicsCase& one, bool direct, std::vector<Fault> faults = {})
       : tolerance_(one.dtype == DType::kFloat64 ? 1e-9 : 1e-6),
         exact_staleness_(faults.empty() && one.reference.fetch_window == 0 && one.reference.replicas == 0),
@@ -74,7 +74,7 @@ class MathematicsComparison {
     reference_ = MakeReference(one.kind, one.reference, GradientOfProblem, std::move(start));
   }
 
-  // Each of these answers with what has gone wrong; empty: nothing.
+  // Each of these returns what has gone wrong; empty if nothing has.
   [[nodiscard]] std::string Join(int number) {
     const absl::Status status = training_.Join(number);
     if (!status.ok()) return std::string(status.message());
@@ -86,7 +86,7 @@ class MathematicsComparison {
       if (std::string wrong = Join(number); !wrong.empty()) return wrong;
     return {};
   }
-  // In mid-window, where there is one.
+  // Leaves in the middle of a window, if there are windows.
   [[nodiscard]] std::string Leave(int number) {
     if (std::string wrong = RunUntil([&] { return InMidWindow(*reference_, number); }); !wrong.empty()) return wrong;
     training_.Leave(number);
@@ -101,7 +101,7 @@ class MathematicsComparison {
     reference_->Load(values, step);
     return Difference();
   }
-  // One minibatch of a worker that waits for nobody.
+  // Runs one minibatch of a worker that waits for nobody.
   [[nodiscard]] std::string Step(int number) {
     training_.Start(number);
     reference_->Minibatch(number);
@@ -113,13 +113,13 @@ class MathematicsComparison {
                ? wrong
                : absl::StrCat("after ", reference_->updates(), " updates, a minibatch of worker ", number, ": ", wrong);
   }
-  // Minibatches of workers in an order without a pattern, some more often than others, until the reference has made so
-  // many more updates.
+  // Runs minibatches of workers in an order without a pattern, some more often than others, until the reference has
+  // made `updates` more updates.
   [[nodiscard]] std::string Run(int updates) {
     const int64_t until = reference_->updates() + updates;
     return RunUntil([&] { return reference_->updates() >= until; });
   }
-  // Minibatches until everybody is in mid-window, where there are windows, and nobody waits.
+  // Runs minibatches until every worker is in the middle of a window, if there are windows, and none waits.
   [[nodiscard]] std::string ReachMidWindow() {
     for (;;) {
       int next = -1;
@@ -129,7 +129,7 @@ class MathematicsComparison {
       if (std::string wrong = Step(next >= 0 ? next : SlowestOf(*reference_)); !wrong.empty()) return wrong;
     }
   }
-  // Everybody ends, from there.
+  // Ends all workers at this point.
   [[nodiscard]] std::string Finish() {
     for (int number = 0; number < 3; ++number) training_.Finish(number);
     reference_->FinishAll();
@@ -153,7 +153,7 @@ class MathematicsComparison {
     return {};
   }
 
-  // Of the values, and of who waits.
+  // Compares the values, and which workers wait.
   std::string Difference() {
     if (std::string wrong = DifferenceOf("global", training_.Global(), reference_->global(), tolerance_);
         !wrong.empty())
@@ -170,7 +170,7 @@ class MathematicsComparison {
           !wrong.empty())
         return wrong;
     }
-    // Who is kept back by a bound hasn't been counted yet.
+    // A worker that a bound holds back hasn't been counted yet.
     if (!reference_->anybody_waits() && training_.global_step() != reference_->global_step())
       return absl::StrCat("the global step is ", training_.global_step(), ", not ", reference_->global_step());
     return {};

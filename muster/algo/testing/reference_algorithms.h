@@ -1,5 +1,5 @@
-// The algorithms of reference_training.h, from their papers: commits of gradients and differences, and elastic
-// averaging one worker at a time and all at once. Test-only.
+// The algorithms for reference_training.h, written from their papers: commits of gradients and of differences, and
+// elastic averaging one worker at a time and all at once. Test-only.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@ namespace muster {
 
 enum class ReferenceKind {
   kGradients,        // commits are sums of gradients, for a rule that descends
-  kDifferences,      // how far the worker has come, to be added
+  kDifferences,      // how far the worker has moved, which is added
   kPseudoGradients,  // the reverse, for a rule that descends
   kElastic,          // AEASGD, EAMSGD
   kElasticRounds,    // EASGD
 };
 
-// Workers that commit every window, and then go on from the global values.
+// Workers that commit every window and then go on from the global values.
 class ReferenceCommits final : public ReferenceTraining {
  public:
   ReferenceCommits(ReferenceKind kind, ReferenceSettings settings, Gradient gradient, ReferenceVector start)
@@ -70,8 +70,8 @@ class ReferenceCommits final : public ReferenceTraining {
   const ReferenceKind kind_;
 };
 
-// arXiv 1412.6651, algorithms 1 and 2: the gradient is taken at the values before the exchange, and the worker moves by
-// both after it.
+// arXiv 1412.6651, algorithms 1 and 2: the gradient is taken at the values before the exchange; after it the worker
+// moves by both.
 class ReferenceElastic final : public ReferenceTraining {
  public:
   using ReferenceTraining::ReferenceTraining;
@@ -94,7 +94,7 @@ class ReferenceElastic final : public ReferenceTraining {
   }
   void Flush(Worker& worker) override {
     Exchange(worker);
-    worker.own = global_;  // at its end a worker has what all have trained
+    worker.own = global_;  // at its end a worker takes what all have trained
   }
   ReferenceVector Exchange(Worker& worker) {
     ReferenceVector force(global_.size());

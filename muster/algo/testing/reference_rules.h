@@ -1,4 +1,4 @@
-// Update rules on plain vectors of doubles, written down from their papers for the simulation of reference_training.h.
+// Update rules on plain vectors of doubles, written from their papers for the simulation of reference_training.h.
 // Shares no code with the project. Test-only.
 #pragma once
 
@@ -18,12 +18,12 @@ struct ReferenceRule {
   double decay = 0;  // kAdamW
 };
 
-// A rule and what it remembers.
+// A rule and its state.
 class ReferenceOptimizer {
  public:
   explicit ReferenceOptimizer(const ReferenceRule& rule) : rule_(rule) {}
 
-  // p ← rule(p, g), with `factor` times its rate; kAdd: p ← p + factor · g.
+  // Computes p ← rule(p, g) with `factor` times its rate; for kAdd, p ← p + factor · g.
   void Move(ReferenceVector& p, const ReferenceVector& g, double factor = 1) {
     first_.resize(p.size());
     second_.resize(p.size());

@@ -1,5 +1,5 @@
-// A quadratic whose gradients differ from worker to worker and from minibatch to minibatch, all by formula, and the
-// model that has them: what the tests of the algorithms' mathematics train. Used by one thread at a time.
+// A quadratic whose gradients differ from worker to worker and from minibatch to minibatch by formula, and a model with
+// these gradients. The tests of the algorithms' mathematics train it. Used by one thread at a time.
 #pragma once
 
 #include <cmath>
@@ -11,8 +11,8 @@
 namespace muster {
 
 struct ScriptedProblem {
-  double spread = 0.15;  // of the workers' optima; 0: all have the same
-  double wave = 0.1;     // of what differs by minibatch
+  double spread = 0.15;  // between the workers' optima; 0: all are the same
+  double wave = 0.1;     // size of the part that differs by minibatch
 
   double Optimum(int worker, int element) const { return 0.8 * std::sin(0.7 * element + 0.3) + spread * (worker - 1); }
   double Gradient(int worker, int64_t minibatch, int element, double at) const {
@@ -23,10 +23,10 @@ struct ScriptedProblem {
   static double Start(int element) { return 0.5 * std::cos(1.1 * element); }
 };
 
-// Two variables of different shapes; elements are counted through both.
+// Two variables of different shapes. Elements are numbered through both.
 class ScriptedSource final : public GradientSource {
  public:
-  // Of float32 or float64, `columns` wide.
+  // `dtype` is float32 or float64; `columns` is the width of the first variable.
   ScriptedSource(const ScriptedProblem& problem, int worker, DType dtype, int64_t columns = 4)
       : problem_(problem),
         worker_(worker),
@@ -58,7 +58,7 @@ class ScriptedSource final : public GradientSource {
   std::vector<double> Gradients() const { return Join(variables_[0].dtype, gradients_); }
   void SetValues(const std::vector<double>& all) { Split(all, values_); }
 
-  // The elements of all variables one after another.
+  // Concatenates the elements of all variables.
   static std::vector<double> Join(DType dtype, const std::vector<std::vector<std::byte>>& parts) {
     std::vector<double> all;
     for (const std::vector<std::byte>& part : parts)

@@ -1,6 +1,6 @@
 // A whole cluster that trains by an algorithm's name, for tests: real stores, clients and algorithms on one simulated
-// loop, every worker a process of its own (scripted_process.h) that makes one minibatch when the test says so. The same
-// script gives the same run. Used by the test's thread.
+// loop. Every worker is a process (scripted_process.h) that makes one minibatch when the test says so. The same script
+// gives the same run. Used by the test's thread.
 #pragma once
 
 #include <memory>
@@ -18,21 +18,21 @@
 
 namespace muster {
 
-// For the names of tests.
+// Used in the names of tests.
 inline void PrintTo(const AlgorithmChoice& choice, std::ostream* out) { *out << choice.name; }
 
 struct ScriptedOptions {
   AlgorithmChoice choice;
   int workers = 3;
   int num_ps = 2;
-  bool direct = false;  // workers apply their updates themselves where the algorithm lets them
+  bool direct = false;  // workers apply their own updates where the algorithm lets them
   DType dtype = DType::kFloat64;
-  int64_t columns = 4;  // of the model's first variable
+  int64_t columns = 4;  // width of the model's first variable
   ScriptedProblem problem = {};
-  std::vector<Fault> faults = {};  // that the requests of each worker meet
+  std::vector<Fault> faults = {};  // what the requests of each worker run into
 };
 
-// A process of the cluster.
+// One process of the cluster.
 struct ScriptedTrainee {
   ScriptedTrainee(SimulatedStore& store, const ScriptedOptions& options, int number, StoreClientOptions of_client)
       : process(store.loop),
@@ -53,7 +53,7 @@ struct ScriptedTrainee {
   StepResult result;    // of the last step
 };
 
-// What the ps hold now, of a model like `source`'s.
+// Returns what the ps hold now for a model like `source`'s.
 inline std::vector<double> ReadGlobal(SimulatedStore& store, const ScriptedSource& source) {
   const DType dtype = source.variables()[0].dtype;
   std::vector<std::vector<std::byte>> parts;
@@ -83,7 +83,7 @@ class ScriptedTraining {
   ScriptedTraining(const ScriptedTraining&) = delete;
   ScriptedTraining& operator=(const ScriptedTraining&) = delete;
 
-  // A new process of worker `number` joins; number 0 is the chief and comes first, with the initial values.
+  // Starts a new process of worker `number`. Number 0 is the chief and must come first, with the initial values.
   [[nodiscard]] absl::Status Join(int number) {
     const AlgorithmCluster cluster = {.workers = static_cast<uint32_t>(options_.workers),
                                       .worker = static_cast<uint32_t>(number),
@@ -107,13 +107,13 @@ class ScriptedTraining {
     for (int number = 0; number < options_.workers; ++number) RETURN_IF_ERROR(Join(number));
     return absl::OkStatus();
   }
-  // Worker `number`, which isn't busy, dies; the ps learn of it.
+  // Kills worker `number`, which must not be busy; the ps notice it.
   void Leave(int number) {
     workers_[number] = nullptr;
     store_.Pass(absl::Seconds(2));
     Drive(absl::Seconds(2));
   }
-  // The chief brings other values, as from a checkpoint of that step, and everybody pulls them. Nobody is busy.
+  // The chief loads other values, as from a checkpoint of that step, and all workers pull them. None may be busy.
   [[nodiscard]] absl::Status Load(const std::vector<double>& values, int64_t step) {
     workers_[0]->source.SetValues(values);
     RETURN_IF_ERROR(workers_[0]->client->Initialize(step, 0, nullptr));
@@ -125,7 +125,7 @@ class ScriptedTraining {
     return absl::OkStatus();
   }
 
-  // Worker `number` begins a minibatch, up to where it has to wait.
+  // Begins a minibatch of worker `number`, which runs until it has to wait.
   void Start(int number) {
     ScriptedTrainee& worker = *workers_[number];
     worker.process.Start([&worker] {
@@ -134,7 +134,7 @@ class ScriptedTraining {
       if (result.ok()) worker.result = *result;
     });
   }
-  // … the end of its session.
+  // Begins the end of the session of worker `number`, which runs until it has to wait.
   void Finish(int number) {
     ScriptedTrainee& worker = *workers_[number];
     worker.process.Start([&worker] {
@@ -142,28 +142,28 @@ class ScriptedTraining {
       worker.status.Update(worker.algorithm->Settle(*worker.client));
     });
   }
-  // Lets all of them go on until nobody is busy, or for so long: who is busy then waits for others.
+  // Lets all workers run until none is busy, or until `patience` is over: a worker still busy then waits for others.
   bool Drive(absl::Duration patience = absl::Milliseconds(300)) {
     std::vector<ScriptedProcess*> processes;
     for (auto& worker : workers_)
       if (worker != nullptr) processes.push_back(&worker->process);
     return ScriptedProcess::Drive(store_.loop, processes, patience);
   }
-  // A whole minibatch.
+  // Runs a whole minibatch.
   bool Step(int number) {
     Start(number);
     return Drive();
   }
 
   bool busy(int number) const { return workers_[number]->process.busy(); }
-  // The first error of its steps.
+  // Returns the first error of the worker's steps.
   const absl::Status& status(int number) const { return workers_[number]->status; }
   const StepResult& result(int number) const { return workers_[number]->result; }
   ScriptedSource& source(int number) { return workers_[number]->source; }
   StoreClient& client(int number) { return *workers_[number]->client; }
   uint64_t faults_met(int number) const { return workers_[number]->script.met(); }
 
-  // What the ps hold now. The chief is there.
+  // Returns what the ps hold now. The chief must be present.
   std::vector<double> Global() { return ReadGlobal(store_, workers_[0]->source); }
   int64_t global_step() { return store_.service(0).MakeView().arena->header().counters.global_step; }
 
@@ -176,7 +176,7 @@ class ScriptedTraining {
   PlacementResult Place(const ScriptedSource& source) const {
     return *PlaceVariables(source.variables(), options_.num_ps, Placement::kRoundRobin, {});
   }
-  // As a session does once there is a model.
+  // Does what a session does once there is a model.
   static absl::Status BeginAt(ScriptedTrainee& worker) {
     RETURN_IF_ERROR(worker.client->AwaitReady(absl::InfiniteFuture()).status());
     worker.algorithm->Begin(*worker.client);
@@ -187,7 +187,7 @@ class ScriptedTraining {
   SimulatedStore store_;
   bool stop_ = false;
   uint64_t incarnation_ = 1000;
-  std::vector<std::unique_ptr<ScriptedTrainee>> workers_;  // null: it isn't there
+  std::vector<std::unique_ptr<ScriptedTrainee>> workers_;  // null: not present
 };
 
 }  // namespace muster

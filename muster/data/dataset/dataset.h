@@ -1,12 +1,12 @@
-// An input pipeline: a description of where examples come from and what happens to them, made stage by stage
+// An input pipeline: a description of where examples come from and what happens to them, built stage by stage
 // (TensorFlow's tf.data.Dataset, without the graph). docs/input.md explains the stages, their order and what is
-// deterministic: the elements of a stream are a function of the description alone, so that all workers agree on them
-// without talking and a restarted one goes on where its checkpoint says.
+// deterministic: the elements of a stream depend on the description alone, so that all workers agree on them without
+// communication and a restarted one goes on where its checkpoint says.
 //
 //   Dataset::FromCsv({"train.csv"}, {.label = "species"})
 //       .Shuffle({.seed = 1}).Shard(workers, worker).Batch(32).Repeat()
 //
-// A value: copies share what they describe, which nobody changes. Thread-safe. A mistake (a batch of 0) is told when a
+// A value: copies share their description, which is immutable. Thread-safe. A mistake (a batch of 0) is reported when a
 // stream is opened, with the name of its stage.
 #pragma once
 
@@ -32,51 +32,53 @@ class DatasetStage;
 
 class Dataset {
  public:
-  // Row i of every array is example i (TensorFlow's from_tensor_slices). The arrays' first dimensions agree.
+  // Row i of every array is example i (TensorFlow's from_tensor_slices). The arrays' first dimensions must agree.
   static Dataset FromMemory(Example rows);
-  // One feature "features" [width] and an int64 label [].
+  // Examples have one feature "features" [width] and an int64 label [].
   static Dataset FromRows(std::shared_ptr<const LabelledRows> rows);
-  // One after the other. See file_sources.h for what a feature of theirs is called.
+  // Reads one file after the other. file_sources.h says what their features are called.
   static Dataset FromCsv(std::vector<std::string> files, CsvColumns columns, FileSystem& system = PosixFileSystem());
-  // "image" uint8 [height, width] (or whatever the file holds beyond its first dimension) and an int64 label [].
+  // Examples have "image" uint8 [height, width] (or whatever dimensions the file has after the first) and an int64
+  // label [].
   static Dataset FromIdx(std::string images, std::string labels, FileSystem& system = PosixFileSystem());
-  // A folder for each class (in alphabetical order, numbered from 0), PNG and PPM/PGM files in it, all of one size:
+  // Reads one folder per class (in alphabetical order, numbered from 0) of PNG and PPM/PGM files, all of one size:
   // "image" uint8 [channels, height, width].
   static Dataset FromImageFolders(std::string directory, ImageFolderOptions options = {},
                                   FileSystem& system = PosixFileSystem());
-  // Whatever else there is: `open` makes a stream from the beginning; called once an epoch. `description` is what
-  // positions of another source aren't restored by.
+  // For any other source: `open` makes a stream from the beginning and is called once per epoch. A position is restored
+  // only to a source with the same `description`.
   using OpenFunction = OpenStreamFunction;
   static Dataset FromStream(std::string description, OpenFunction open);
-  // Some of each in turn, `options.cycle_length` of them at a time, as TensorFlow's interleave over files.
+  // Takes some examples of each in turn, `options.cycle_length` sources at a time, as TensorFlow's interleave over
+  // files.
   static Dataset Interleave(std::vector<Dataset> sources, InterleaveOptions options = {});
 
   Dataset Map(MapFunction function, MapOptions options = {}) const;
   Dataset Shuffle(ShuffleOptions options = {}) const;
-  // Of every `shards` examples this reader takes number `shard`. Before Batch, and after Shuffle with the same seed
-  // everywhere: then each example goes to exactly one worker an epoch, to another one in the next.
+  // Takes example number `shard` of every `shards` examples. Put it before Batch, and after Shuffle with the same seed
+  // everywhere: then each example goes to exactly one worker per epoch, and to another one in the next.
   Dataset Shard(size_t shards, size_t shard) const;
-  // Instead of Shard: which rows this reader takes is asked of `work`, unit by unit, so that each example is used once
-  // an epoch whatever workers come and go (work_source.h). Of a source whose size is known (memory, IDX, Shuffle and
-  // Map over them); behind it stand Map, Batch (a batch never reaches over the end of a unit) and Prefetch alone, as
-  // `work` counts rows and epochs. Needs ExampleStream::StepOver.
+  // Use instead of Shard: asks `work`, unit by unit, which rows this reader takes, so that each example is used once
+  // per epoch whatever workers come and go (work_source.h). Needs a source whose size is known (memory, IDX, Shuffle
+  // and Map over them). Only Map, Batch (a batch never crosses the end of a unit) and Prefetch may follow, as `work`
+  // counts rows and epochs. The training loop must call ExampleStream::StepOver.
   Dataset ShareBy(std::shared_ptr<WorkSource> work) const;
-  Dataset Batch(size_t size, bool drop_remainder = false) const;  // never over the end of an epoch, if before Repeat
+  Dataset Batch(size_t size, bool drop_remainder = false) const;  // before Repeat, batches end with the epoch
   Dataset Repeat(int64_t epochs = 0) const;                       // 0: for ever
   Dataset Take(int64_t count) const;
   Dataset Skip(int64_t count) const;
-  // Keeps what comes out of the stages before it in memory, from the first epoch on.
+  // Keeps the output of the stages before it in memory, from the first epoch on.
   Dataset Cache() const;
-  // Elements made ready by a thread, in a bounded queue; 0: by the one that draws them, when it does.
+  // A thread prepares up to `depth` elements ahead, in a queue. 0: the thread that draws an element makes it then.
   Dataset Prefetch(size_t depth = 4) const;
 
-  // How many elements a stream has, where that can be said without reading them; nothing for an endless one either.
+  // Returns how many elements a stream has, if that is known without reading them; nullopt also for an endless one.
   std::optional<int64_t> size() const;
-  // The stages, one after the other: "memory(1438 rows).shuffle(seed=1).batch(50)".
+  // Describes the stages in order: "memory(1438 rows).shuffle(seed=1).batch(50)".
   std::string Describe() const;
 
-  // A stream from the beginning. InvalidArgument naming the stage and its mistake; errors of the sources (a file that
-  // isn't there) come from here or from the first Next.
+  // Opens a stream at the beginning. InvalidArgument names the stage and its mistake. Errors of the sources (a missing
+  // file) come from here or from the first Next.
   absl::StatusOr<std::unique_ptr<ExampleStream>> Open() const;
 
  private:

@@ -12,7 +12,7 @@ absl::Status Same(Example&) { return absl::OkStatus(); }
 struct Pipeline {
   std::string name;
   Dataset dataset;
-  size_t elements;  // that are drawn
+  size_t elements;  // how many are drawn
 };
 
 std::vector<Pipeline> Pipelines() {
@@ -72,7 +72,7 @@ TEST_P(PositionTest, ARestoredStreamGivesWhatWouldHaveCome) {
   }
 }
 
-// The first element of a stream of `dataset` that was restored from `saved`.
+// Returns the first element of a stream of `dataset` restored from `saved`.
 std::vector<int64_t> FirstAfter(const std::string& saved, const Dataset& dataset) {
   auto stream = OpenOrFail(dataset);
   EXPECT_EQ(stream->RestorePosition(saved), absl::OkStatus());
@@ -97,7 +97,7 @@ TEST(Positions, AnotherPipelineBeginsTheSavedEpochAnew) {
   };
   const std::string saved = SavedAfter(3, pipeline(10, 1, 2, 1, 3));  // two are an epoch
   EXPECT_EQ(FirstAfter(saved, pipeline(10, 1, 2, 1, 3)), DrawAll(pipeline(10, 1, 2, 1, 3), 4)[3]);
-  // So many batches of the other one are its first epoch.
+  // The first epoch of `other` has `epoch` batches.
   const auto begins_second_epoch = [&](const Dataset& other, size_t epoch) {
     EXPECT_EQ(FirstAfter(saved, other), DrawAll(other, epoch + 1)[epoch]) << other.Describe();
   };

@@ -27,7 +27,7 @@ std::vector<int64_t> Sorted(std::vector<int64_t> numbers) {
   return numbers;
 }
 
-// The same elements from rows in memory and from a stream, for which most stages have two ways.
+// The same elements from rows in memory and from a stream: most stages treat these differently.
 class EitherSourceTest : public testing::TestWithParam<bool> {
  protected:
   static Dataset Source(int64_t rows) { return GetParam() ? StreamedNumbers(rows) : NumberedRows(rows); }
@@ -126,7 +126,7 @@ TEST_P(EitherSourceTest, NothingComesOnceStopped) {
   EXPECT_TRUE(absl::IsCancelled(stream->Next(element).status()));
 }
 
-// docs/input.md shows it.
+// Shown in docs/input.md.
 TEST(Dataset, WorkersDivideAnEpochInANewWayEachTime) {
   // [workers]
   Example all{.labels = Array::Of<int64_t>({4}, {0, 1, 2, 3}), .has_labels = true};
@@ -152,7 +152,7 @@ TEST(Dataset, WorkersDivideAnEpochInANewWayEachTime) {
   // [/workers]
 }
 
-// What checkpoints and recorded curves depend on: place shard + i * shards of each epoch's order, in batches that end
+// Checkpoints and recorded curves depend on this: place shard + i * shards of each epoch's order, in batches that end
 // with the epoch.
 TEST(Dataset, TheOrderOfShuffledShardsNeverChanges) {
   constexpr size_t kRows = 23, kShards = 2, kBatch = 4;
@@ -169,7 +169,7 @@ TEST(Dataset, TheOrderOfShuffledShardsNeverChanges) {
     const Dataset shuffled = NumberedRows(kRows).Shuffle({.seed = 9}).Shard(kShards, shard);
     EXPECT_EQ(DrawAll(shuffled.Batch(kBatch).Repeat(), expected.size()), expected);
   }
-  // That of epoch 5, which shuffle_test.cc has from an independent computation.
+  // The order of epoch 5, which shuffle_test.cc has from an independent computation.
   const auto drawn = DrawAll(NumberedRows(8).Shuffle({.seed = 42}).Batch(8).Repeat(6));
   EXPECT_THAT(drawn.back(), ElementsAre(5, 6, 2, 0, 1, 7, 3, 4));
 }

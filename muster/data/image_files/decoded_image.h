@@ -1,4 +1,4 @@
-// A picture as it comes out of a file, before it is made what a data set wants of it. A plain value.
+// A picture as decoded from a file, before it is converted to what a data set needs. A plain value.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct DecodedImage {
   std::vector<uint8_t> pixels;  // [height, width, channels]
 };
 
-// A decoder asks once it knows the size, none of which is 0, and before it takes memory for the pixels: what a header
-// says needn't be true. It ends with the error, if it is one.
+// A decoder calls this when it knows the size (no side is 0) and before it allocates memory for the pixels, as a header
+// may lie. If this returns an error, decoding ends with it.
 using AcceptImageSize = absl::FunctionRef<absl::Status(const ImageSize& size)>;
 
 }  // namespace muster

@@ -11,14 +11,14 @@
 namespace muster {
 namespace {
 
-// 16384 x 16384: four bytes of each are 1 GiB. A small file may claim anything.
+// 16384 x 16384, which at four bytes a pixel is 1 GiB. A small file may claim any size.
 constexpr size_t kMostImagePixels = size_t{1} << 28;
 
 constexpr std::string_view kImageEndings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
 
 using ImageDecoder = absl::Status (*)(std::string_view, const std::string&, AcceptImageSize, DecodedImage&);
 
-// Null: none knows it.
+// Returns null if no decoder knows the format.
 ImageDecoder FindImageDecoder(std::string_view content) {
   if (content.substr(0, 8) == "\x89PNG\r\n\x1a\n") return &DecodePng;
   if (content.substr(0, 3) == "\xff\xd8\xff") return &DecodeJpeg;

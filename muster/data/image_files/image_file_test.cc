@@ -73,7 +73,7 @@ TEST(ImageFileTest, PngOfOtherKindsBecomesEightBitsAndColours) {
       {.width = 2, .height = 1, .color = PNG_COLOR_TYPE_PALETTE, .palette = {{10, 20, 30}, {40, 50, 60}}}, {1, 0}));
   EXPECT_EQ(palette.channels, 3);
   EXPECT_THAT(palette.pixels, ElementsAre(40, 50, 60, 10, 20, 30));
-  // Not taken for linear light, in which the middle would be 188.
+  // Not treated as linear light, whose middle would be 188.
   EXPECT_THAT(Decoded(EncodedPng({.width = 3, .height = 1, .depth = 16}, {0, 0, 0x80, 0, 0xff, 0xff})).pixels,
               ElementsAre(0, 128, 255));
 }

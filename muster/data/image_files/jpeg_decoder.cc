@@ -15,8 +15,8 @@
 namespace muster {
 namespace {
 
-// libjpeg tells an error by a function that must not return. `base` is the first member, so that the pointer that
-// libjpeg hands back is one to the whole.
+// libjpeg reports an error by calling a function that must not return. `base` is the first member, so that the pointer
+// that libjpeg passes back also points to the whole struct.
 struct JpegErrors {
   jpeg_error_mgr base = {};
   jmp_buf back = {};
@@ -32,15 +32,15 @@ void JumpBackFromJpeg(j_common_ptr info) {
   longjmp(errors.back, 1);
 }
 
-// What is missing at the end is a warning to libjpeg, which paints it grey. Other warnings (stray bytes between
-// segments) leave the picture whole, and are common.
+// To libjpeg a missing end is only a warning: it paints the rest grey. Other warnings (stray bytes between segments)
+// leave the picture whole, and are common.
 void HearJpegWarning(j_common_ptr info, int level) {
   if (level >= 0) return;
   JpegErrors& errors = JpegErrorsOf(info);
   if (errors.base.msg_code == JWRN_JPEG_EOF || errors.base.msg_code == JWRN_HIT_MARKER) errors.cut_short = true;
 }
 
-// The functions that setjmp have no objects with destructors: a jump would pass these by.
+// Functions that call setjmp have no objects with destructors: a jump would skip these.
 class JpegFile {
  public:
   explicit JpegFile(std::string_view content) : content_(content) {
@@ -52,7 +52,7 @@ class JpegFile {
   JpegFile(const JpegFile&) = delete;
   JpegFile& operator=(const JpegFile&) = delete;
 
-  // False: damaged; message() says how.
+  // False if damaged; message() says how.
   bool ReadHeader() {
     if (setjmp(errors_.back) != 0) return false;
     jpeg_create_decompress(&info_);
@@ -61,7 +61,7 @@ class JpegFile {
     info_.out_color_space = info_.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
     return true;
   }
-  // `pixels`: room for height x width x channels().
+  // `pixels` must have room for height x width x channels().
   bool ReadPixels(uint8_t* pixels) {
     if (setjmp(errors_.back) != 0) return false;
     jpeg_start_decompress(&info_);

@@ -1,4 +1,4 @@
-// Reads JPEG files, sequential and progressive, grey and in colours, through libjpeg. Thread-safe.
+// Decodes JPEG files, sequential and progressive, grey and in colours, by libjpeg. Thread-safe.
 #pragma once
 
 #include <string>
@@ -9,9 +9,8 @@
 
 namespace muster {
 
-// Reuses the memory of `into`, which gets 1 or 3 channels. What EXIF says about how the camera was held isn't heeded.
-// DataLoss naming the file: it isn't JPEG, is damaged or ends too early; InvalidArgument: its colours are for printers
-// (CMYK).
+// Reuses the memory of `into`, which gets 1 or 3 channels. Ignores EXIF's orientation of the camera. DataLoss, naming
+// the file: it isn't JPEG, is damaged or ends too early; InvalidArgument: its colours are for printers (CMYK).
 [[nodiscard]] absl::Status DecodeJpeg(std::string_view content, const std::string& name, AcceptImageSize accept,
                                       DecodedImage& into);
 

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Deflate never makes more than 1032 bytes out of one (zlib's technical note), and a byte holds 8 pixels at most.
+// Deflate expands at most 1032-fold (zlib's technical note), and a byte holds at most 8 pixels.
 constexpr uint64_t kMostPngPixelsOfAByte = uint64_t{1032} * 8;
 
 class PngFile {
@@ -26,7 +26,7 @@ class PngFile {
       return absl::DataLossError(absl::StrCat(name_, ": the file is cut short or its header is wrong: ", png_.height,
                                               " x ", png_.width, " pixels need more bytes than follow"));
     }
-    png_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // else 16-bit files that don't say otherwise are taken for linear ones
+    png_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // else 16-bit files that don't say otherwise count as linear
     png_.format &= PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA;
     return absl::OkStatus();
   }

@@ -10,16 +10,16 @@
 namespace muster {
 namespace {
 
-// Height times width times three channels of two bytes fits into 64 bits by far.
+// Height times width times three channels of two bytes easily fits into 64 bits.
 constexpr size_t kLargestPnmSide = 1'000'000'000;
 constexpr size_t kLargestPnmValue = 65535;
 
-// Walks through the header.
+// Parses the header from front to back.
 class PnmHeader {
  public:
   PnmHeader(std::string_view content, const std::string& name) : rest_(content), name_(name) {}
 
-  // 3 for P6, 1 for P5.
+  // Returns 3 for P6, 1 for P5.
   absl::StatusOr<size_t> TakeChannels() {
     const std::string_view magic = rest_.substr(0, 2);
     if (magic != "P5" && magic != "P6")
@@ -42,7 +42,7 @@ class PnmHeader {
     return number;
   }
 
-  // What is behind the one blank that ends the header.
+  // Returns what follows the one blank that ends the header.
   absl::StatusOr<std::string_view> TakeRows() {
     if (rest_.empty() || !absl::ascii_isspace(rest_.front()))
       return Wrong("largest value", "isn't followed by a blank");
@@ -50,7 +50,7 @@ class PnmHeader {
   }
 
  private:
-  // Blanks and comments, of which there is at least one. False: nothing follows.
+  // Skips blanks and comments, of which there must be at least one. False: nothing follows.
   bool SkipBlanks() {
     bool any = false;
     while (!rest_.empty() && (absl::ascii_isspace(rest_.front()) || rest_.front() == '#')) {

@@ -41,7 +41,7 @@ TEST(PnmTest, ReadsGreyAndColours) {
 
 TEST(PnmTest, CommentsMayStandBetweenTheNumbers) {
   EXPECT_THAT(Decoded("P5#made by hand\n# 7 7\n1\t# width\n2 #height\n255\nab").pixels, ElementsAre('a', 'b'));
-  // What follows the one blank is the first pixel, whatever it is.
+  // The first pixel follows the one blank, whatever it is.
   EXPECT_THAT(Decoded("P5 1 2 255\n#\n").pixels, ElementsAre('#', '\n'));
 }
 
@@ -77,7 +77,7 @@ TEST(PnmTest, AsManyBytesAsPixelsFollow) {
   ExpectError("P5 2 2 255\nabc", absl::StatusCode::kDataLoss, "cut short: 3 bytes where 2 x 2 x 1 values are 4");
   ExpectError("P6 1 1 255\nabcd", absl::StatusCode::kDataLoss, "bytes follow: 4 bytes where 1 x 1 x 3 values are 3");
   ExpectError("P5 1 1 256\na", absl::StatusCode::kDataLoss, "cut short");
-  // Nothing of that size is taken from memory.
+  // Doesn't allocate that much memory.
   ExpectError("P6 1000000000 1000000000 65535\na", absl::StatusCode::kDataLoss, "cut short");
 }
 

@@ -21,7 +21,7 @@ struct CsvHeading {
   const size_t columns;
 };
 
-// All of them, or the first of many.
+// Lists all names, or the first of many.
 std::string ShownCsvNames(const std::vector<std::string>& names) {
   constexpr size_t kShown = 12;
   std::vector<std::string> shown;
@@ -38,7 +38,7 @@ absl::StatusOr<size_t> CsvColumnByNumber(const CsvHeading& heading, const std::s
                                        ", and -1 for the last, -2 for the one before"));
 }
 
-// A name that is a number is a name first.
+// A name that looks like a number is tried as a name first.
 absl::StatusOr<size_t> FindCsvColumn(const CsvHeading& heading, const std::string& wanted) {
   const auto found = std::find(heading.names.begin(), heading.names.end(), wanted);
   if (found != heading.names.end()) {
@@ -58,7 +58,7 @@ absl::StatusOr<size_t> FindCsvColumn(const CsvHeading& heading, const std::strin
                                        ShownCsvNames(heading.names)));
 }
 
-// A group's columns: those it names, or all but the label's.
+// Returns a group's columns: those it names, or all except the label's.
 absl::StatusOr<std::vector<size_t>> FindCsvGroup(const CsvHeading& heading, const CsvColumns::Group& group,
                                                  std::optional<size_t> label) {
   std::vector<size_t> columns;

@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// Beyond it not every whole number is a double, so that another label than the written one might be learned.
+// Not every whole number beyond it is a double, so a label might be learned that differs from the written one.
 constexpr double kLargestCsvLabel = 9007199254740992.0;  // 2^53
 
 class CsvStream final : public SequentialStream {
@@ -43,9 +43,9 @@ class CsvStream final : public SequentialStream {
     bool has_rows = false;
   };
 
-  // Goes to the next row, in whichever file it is; false: there is none.
+  // Goes to the next row, in this file or a later one; false: there is none.
   absl::StatusOr<bool> TakeRow();
-  // At the first row of each file.
+  // Called at the first row of each file.
   [[nodiscard]] absl::Status MeetColumns();
   [[nodiscard]] absl::Status CompareColumns() const;
   [[nodiscard]] absl::Status FillNumbers(std::span<const size_t> columns, std::span<float> values) const;
@@ -53,16 +53,16 @@ class CsvStream final : public SequentialStream {
 
   const CsvSource& source_;
 
-  size_t file_ = 0;  // the one that is open, or to be opened next
+  size_t file_ = 0;  // the file that is open or will be opened next
   std::optional<Open> open_;
-  // Of the first file.
+  // Taken from the first file.
   CsvSelection selection_;
   std::vector<std::string> names_;
   size_t columns_ = 0;
   std::vector<std::vector<int64_t>> shapes_;  // of the features
 };
 
-// Files that aren't there are told before the first is read: the last may be hours away.
+// Reports missing files before the first is read: the last may be hours away.
 absl::Status CsvStream::Rewind(int64_t) {
   for (const std::string& path : source_.files()) RETURN_IF_ERROR(source_.system().FileSize(path).status());
   file_ = 0;
@@ -100,7 +100,7 @@ absl::Status CsvStream::MeetColumns() {
   return absl::OkStatus();
 }
 
-// A file in parts may have its header in the first part only.
+// If a file was cut into parts, only the first part may have the header.
 absl::Status CsvStream::CompareColumns() const {
   const std::string& first = source_.files()[0];
   const std::string& path = source_.files()[file_];

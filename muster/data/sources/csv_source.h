@@ -1,6 +1,6 @@
-// Examples from comma-separated files, one file after the other, line by line: Dataset::FromCsv. How many rows there
-// are isn't known before all have been read, so they can't be read by number; to come back to a position so many lines
-// are passed by, without making numbers of them. Thread-safe, its streams aren't. Internal to muster/data.
+// Reads examples from comma-separated files, one file after the other, line by line: Dataset::FromCsv. The number of
+// rows isn't known before all have been read, so they can't be read by number; to restore a position, that many lines
+// are skipped without parsing their numbers. Thread-safe; its streams aren't. Internal to muster/data.
 #pragma once
 
 #include <memory>
@@ -24,9 +24,9 @@ class CsvSource final : public DatasetStage {
 
   std::string Name() const override;
   [[nodiscard]] absl::Status Check() const override;
-  // The stream's errors: NotFound, a file isn't there (at Begin, of whichever file); InvalidArgument naming file, and
-  // line and column where there are: what CsvRows and SelectCsvColumns refuse, a file whose columns aren't those of the
-  // first one, a number that float32 can't hold, a label that isn't whole where int64 is asked for.
+  // The stream's errors: NotFound: any of the files is missing (at Begin); InvalidArgument, naming the file and, if
+  // known, line and column: whatever CsvRows and SelectCsvColumns refuse, a file whose columns differ from the first
+  // one's, a number that float32 can't hold, a label that isn't whole though int64 is wanted.
   absl::StatusOr<std::unique_ptr<StageStream>> MakeStream() const override;
 
   const std::vector<std::string>& files() const { return files_; }

@@ -35,7 +35,7 @@ class CsvSourceTest : public ::testing::Test {
     EXPECT_FALSE(error.ok());
     return error;
   }
-  // Of one file with this content.
+  // Returns the error for one file with this content.
   std::string ErrorOf(const std::string& content, CsvColumns columns = {}) {
     Write("d/file.csv", content);
     const absl::Status error = Error({"d/file.csv"}, std::move(columns));
@@ -129,7 +129,7 @@ TEST_F(CsvSourceTest, APositionIsTheNumberOfRows) {
   }
 }
 
-// Memory doesn't grow with the file.
+// Fails if a file is read as a whole: memory mustn't grow with the file.
 class PiecewiseFiles final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;

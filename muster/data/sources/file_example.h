@@ -1,5 +1,5 @@
-// What the sources that read files have in common: room in an Example, without allocating where it fits already, and
-// what a file is called in a stage's name. Internal to muster/data. Pure.
+// Helpers shared by the sources that read files: make room in an Example without allocating if it fits already, and
+// name a file in a stage's name. Internal to muster/data. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// Feature `index` of `into`, which has that many; its elements are undefined.
+// Returns feature `index` of `into`, which must have that many features; its elements are undefined.
 inline Array& FitFeature(Example& into, size_t index, const std::string& name, DType dtype,
                          const std::vector<int64_t>& shape) {
   Feature& feature = into.features[index];
@@ -22,14 +22,14 @@ inline Array& FitFeature(Example& into, size_t index, const std::string& name, D
   return feature.value;
 }
 
-// One label, shape [], whose value is undefined.
+// Returns one label, shape [], whose value is undefined.
 inline Array& FitLabel(Example& into, DType dtype) {
   into.has_labels = true;
   into.labels.Reset(dtype, {});
   return into.labels;
 }
 
-// Without its folders: a restarted job may find its data in another place, and positions are of this name.
+// Returns the name without folders, as positions contain it and a restarted job may find its data in another place.
 inline std::string FileNameOf(const std::filesystem::path& path) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();  // "photos/" is "photos"
 }

@@ -1,6 +1,6 @@
-// Examples from a pair of IDX files (MNIST's format): Dataset::FromIdx. Both are read into memory when the first stream
-// is opened and shared by all of them: whole MNIST takes 47 MB, and rows are wanted in any order. Thread-safe. Internal
-// to muster/data.
+// Reads examples from a pair of IDX files (MNIST's format): Dataset::FromIdx. Both are read into memory when the first
+// stream is opened, and all streams share them: all of MNIST takes 47 MB, and rows are needed in any order.
+// Thread-safe. Internal to muster/data.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ class IdxSource final : public LoadedSource {
   std::string Name() const override;
 
  private:
-  // Errors: those of ReadIdx; InvalidArgument naming both files: labels that aren't one number each, or not as many as
-  // there are images.
+  // Errors: those of ReadIdx; InvalidArgument, naming both files: labels that aren't one number each, or not as many as
+  // images.
   absl::StatusOr<std::shared_ptr<const RowReader>> Load() const override;
 
   // Constant after construction.

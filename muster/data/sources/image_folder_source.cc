@@ -16,17 +16,18 @@
 namespace muster {
 namespace {
 
-// What there is in the folders, by class and name.
+// The contents of the folders, by class and name.
 struct ImageList {
   struct File {
     std::string path;
     int64_t label = 0;
   };
   std::vector<File> files;
-  std::vector<std::string> left_out;  // paths of what is no picture
+  std::vector<std::string> left_out;  // paths of files that aren't pictures
 };
 
-// Names in a directory, sorted. What begins with a dot is some program's own, not data.
+// Lists the names in a directory, sorted. Skips names that begin with a dot: they belong to some program and aren't
+// data.
 absl::StatusOr<std::vector<std::string>> ListImageFolder(FileSystem& system, const std::string& path) {
   ASSIGN_OR_RETURN(std::vector<std::string> names, system.ListDirectory(path));
   std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
@@ -34,10 +35,10 @@ absl::StatusOr<std::vector<std::string>> ListImageFolder(FileSystem& system, con
   return names;
 }
 
-// Is `error` what listing something that isn't a directory gives?
+// Returns whether `error` is what listing something that isn't a directory returns.
 bool IsNoFolder(const absl::Status& error) { return absl::IsNotFound(error) || absl::IsFailedPrecondition(error); }
 
-// `names`: what is in `folder`.
+// `names` are the contents of `folder`.
 absl::Status AddImagesOfClass(const std::string& folder, const std::vector<std::string>& names, int64_t label,
                               ImageList& list) {
   const size_t before = list.files.size();
@@ -95,7 +96,7 @@ class ImageFolderReader final : public RowReader {
   ImageFolderReader(FileSystem& system, ImageList list, size_t channels)
       : system_(system), files_(std::move(list.files)), channels_(channels) {}
 
-  // The size of all pictures is the first one's.
+  // Takes the first picture's size as the size of all.
   absl::Status ReadFirst() {
     DecodedImage image;
     RETURN_IF_ERROR(Decode(

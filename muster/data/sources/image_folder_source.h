@@ -1,6 +1,6 @@
-// Examples from folders of pictures, a folder for each class: Dataset::FromImageFolders. When the first stream is
-// opened the folders are listed and the first picture is read, whose size is that of all; every other is read and
-// decoded when it is drawn, so that memory doesn't bound the data. Thread-safe. Internal to muster/data.
+// Reads examples from folders of pictures, one per class: Dataset::FromImageFolders. Opening the first stream lists the
+// folders and reads the first picture, whose size all must have; every other picture is read and decoded when it is
+// drawn, so that memory doesn't limit the data. Thread-safe. Internal to muster/data.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ class ImageFolderSource final : public LoadedSource {
   [[nodiscard]] absl::Status Check() const override;
 
  private:
-  // Errors: NotFound, no such directory, or a class without a folder; InvalidArgument: no class, or one without
-  // pictures; those of DecodeImage for the first picture. The rows' errors: those of DecodeImage, and InvalidArgument
+  // Errors: NotFound: no such directory, or a class without a folder; InvalidArgument: no class, or one without
+  // pictures; those of DecodeImage for the first picture. The rows' errors: those of DecodeImage, and InvalidArgument,
   // naming a picture of another size.
   absl::StatusOr<std::shared_ptr<const RowReader>> Load() const override;
 

@@ -25,7 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A grey picture of 1 x 2: two letters.
+// Returns a grey picture of 1 x 2 pixels: two letters.
 std::string Grey(const std::string& pixels) { return absl::StrCat("P5 2 1 255\n", pixels); }
 
 // Remembers which files are read.
@@ -50,7 +50,7 @@ class ImageFolderSourceTest : public ::testing::Test {
     EXPECT_EQ(error.code(), code) << error;
     return std::string(error.message());
   }
-  // "ab=0 cd=1": every picture's pixels and label.
+  // Returns "ab=0 cd=1": every picture's pixels and label.
   std::string Drawn(const Dataset& data) {
     const auto drawn = DrawnExamples(data);
     EXPECT_TRUE(drawn.ok()) << drawn.status();
@@ -185,7 +185,7 @@ TEST_F(ImageFolderSourceTest, WhatNoFolderCouldMakeRightIsAWrongConfiguration) {
   EXPECT_THAT(message(Dataset::FromImageFolders("", {}, files_)), HasSubstr("no directory is named"));
 }
 
-// The machine's own file system tells a file from a folder in other words.
+// A disk's file system reports a file that isn't a folder with another error.
 TEST_F(ImageFolderSourceTest, AFileBesideTheClassesIsNoClassOnADisk) {
   std::string directory = ::testing::TempDir() + "muster_image_folders_XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);

@@ -1,6 +1,6 @@
-// A source that is looked at as a whole, once, when its rows are first wanted, and kept for as long as the data set is:
-// what IDX files and folders of images share. Thread-safe; who wants the rows while another thread loads them waits.
-// Internal to muster/data.
+// The base of IDX files and folders of images: a source that is loaded as a whole when its rows are first needed, and
+// kept as long as the data set. Thread-safe: a thread that needs the rows while another loads them waits. Internal to
+// muster/data.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class LoadedSource : public DatasetStage {
     return reader_;
   }
 
-  // Loads. Nothing if that fails, or there is a mistake in the stage: who opens a stream is told.
+  // Loads. Returns nullopt if that fails or the stage has a mistake; opening a stream then reports the error.
   std::optional<int64_t> size() const final {
     if (!Check().ok()) return std::nullopt;
     const auto reader = OpenReader();
@@ -38,7 +38,7 @@ class LoadedSource : public DatasetStage {
   virtual absl::StatusOr<std::shared_ptr<const RowReader>> Load() const = 0;
 
   mutable Mutex mutex_;
-  mutable std::shared_ptr<const RowReader> reader_ ABSL_GUARDED_BY(mutex_);  // null before, and after an error
+  mutable std::shared_ptr<const RowReader> reader_ ABSL_GUARDED_BY(mutex_);  // null before loading and after an error
 };
 
 }  // namespace muster

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// What a source of the program's own (FromStream, WorkSource) throws would end the process from a thread of ours.
+// An exception from a source of the program (FromStream, WorkSource) would end the process if it left a thread of ours.
 template <typename Call>
 std::invoke_result_t<Call> WithoutThrowing(Call&& call) {
   try {
@@ -43,19 +43,19 @@ class AheadStream final : public StageStream {
   struct Slot {
     Example example;
     size_t row = 0;
-    Place place;  // behind this element
+    Place place;  // after this element
     absl::StatusOr<bool> got = false;
   };
 
   void StartThreads();
   void EndThreads();
   void Run();
-  // The number of the element that this thread draws next; -1: there is nothing more to do.
+  // Waits and returns the number of the element that this thread draws next; -1: there is nothing more to do.
   int64_t AwaitTurn();
-  // Draws element `number`; true: it is to be made.
+  // Draws element `number`; true: it must still be made.
   bool DrawInto(int64_t number);
   Slot& SlotOf(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
-  // Where the source is now is where this stream is.
+  // Takes the source's current place as this stream's.
   absl::Status Moved(absl::Status status) {
     place_.Clear();
     if (status.ok()) source_->Tell(place_);
@@ -64,27 +64,27 @@ class AheadStream final : public StageStream {
 
   // Constant after construction.
   const AheadOptions options_;
-  const std::unique_ptr<StageStream> source_;  // used by the thread that draws, once there are any
-  // A slot is used by the thread that draws or makes its element; by the one that calls Next from when it is ready
-  // until it is handed out.
+  const std::unique_ptr<StageStream> source_;  // used only by the thread that draws, once there are threads
+  // A slot is used by the thread that draws or makes its element; once the element is ready, by the thread that calls
+  // Next, until it is handed out.
   std::vector<Slot> slots_;
 
-  // Used by the thread that calls Next alone.
-  Place place_;  // behind the last element handed out
+  // Used only by the thread that calls Next.
+  Place place_;  // after the last element handed out
   bool started_ = false;
 
-  Mutex threads_mutex_;  // taken before mutex_
+  Mutex threads_mutex_;  // locked before mutex_
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(threads_mutex_);
 
   Mutex mutex_;
   CondVar changed_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;  // for good
-  bool ending_ ABSL_GUARDED_BY(mutex_) = false;   // threads are to end
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;   // threads must end
   bool drawing_ ABSL_GUARDED_BY(mutex_) = false;  // a thread is in source_->Draw
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;    // the source has, or has failed
-  int64_t drawn_ ABSL_GUARDED_BY(mutex_) = 0;     // elements, and the end
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;    // the source has ended or failed
+  int64_t drawn_ ABSL_GUARDED_BY(mutex_) = 0;     // number of elements drawn, and the end
   int64_t handed_out_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<bool> ready_ ABSL_GUARDED_BY(mutex_);  // slots
+  std::vector<bool> ready_ ABSL_GUARDED_BY(mutex_);  // by slot
 };
 
 absl::Status AheadStream::Begin(int64_t epoch) {

@@ -1,5 +1,5 @@
-// Makes elements ready ahead of whoever draws them, by one thread or several, in a ring of bounded size and in order:
-// what Prefetch is, and Map with threads. Threads begin with the first Next; a full ring holds them back.
+// Prepares elements ahead of the thread that draws them, by one thread or several, in order and in a ring of bounded
+// size. Implements Prefetch, and Map with threads. Threads begin with the first Next; a full ring blocks them.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@ namespace muster {
 
 struct AheadOptions {
   int threads = 1;
-  size_t depth = 4;  // elements that are ready or in the making
+  size_t depth = 4;  // elements that are ready or being made
 
-  // Of elements that are quickly made: with a few a thread, most of the time would go into waking one another
-  // (measured: five times as long with 2 a thread).
+  // For elements that are made quickly: with only a few per thread, most of the time would go into threads waking each
+  // other (measured: five times as long with 2 per thread).
   static AheadOptions ForThreads(int threads) { return {threads, 32 * static_cast<size_t>(threads)}; }
 };
 
-// The elements of `source`, in their order; an error of its comes behind the elements before it. One thread at a time
-// is in its Draw, all may be in its Make.
+// Returns the elements of `source` in their order; an error comes after the elements before it. One thread at a time is
+// in source's Draw; all may be in its Make.
 std::unique_ptr<StageStream> MakeAheadStream(std::unique_ptr<StageStream> source, const AheadOptions& options);
 
 }  // namespace muster

@@ -40,8 +40,8 @@ class RowBatchStream final : public StageStream {
   Example row_;
 };
 
-// Stacks examples. A batch never reaches over the end of a unit of work: to ask for the next unit may mean to wait for
-// other workers, who may be waiting until this one's is done.
+// Stacks examples. A batch never crosses the end of a unit of work: asking for the next unit may mean waiting for other
+// workers, which may themselves wait until this one's unit is done.
 class ExampleBatchStream final : public StreamAfter {
  public:
   ExampleBatchStream(std::unique_ptr<StageStream> before, BatchShape shape, bool shared)
@@ -78,7 +78,7 @@ class ExampleBatchStream final : public StreamAfter {
   const bool shared_;
   bool ended_ = false;
   Example row_;
-  Example batch_;  // in the making: `into` stays as it is until there is one
+  Example batch_;  // being made: `into` is unchanged until the batch is complete
   Place place_;
   int64_t units_ = 0;
 };
@@ -93,7 +93,8 @@ class BatchStage final : public StageAfter {
   absl::Status Check() const override {
     if (shape_.size == 0) return WrongOptionError("a size of 0; accepted: 1 or more");
     if (!shape_.drop_remainder) return absl::OkStatus();
-    if (work() != nullptr) return WrongOptionError("dropped rows behind share_by would be done without being used");
+    if (work() != nullptr)
+      return WrongOptionError("dropped rows after share_by would count as done without being used");
     const auto rows = before()->size();
     if (!rows || *rows == 0 || static_cast<size_t>(*rows) >= shape_.size) return absl::OkStatus();
     return WrongOptionError(absl::StrCat("no full batch of ", shape_.size, " can be made of ", *rows,

@@ -1,4 +1,4 @@
-// Batch: what can't be stacked.
+// Batch: examples that can't be stacked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 class BatchTest : public testing::TestWithParam<bool> {
  protected:
-  // What becomes of a batch of three when `change` is made to its last row.
+  // Returns the result for a batch of three whose last row `change` has changed.
   static absl::Status With(const std::function<void(Example&)>& change) {
     auto stream = OpenOrFail((GetParam() ? StreamedNumbers(3) : NumberedRows(3))
                                  .Map([change](Example& example) {

@@ -11,7 +11,7 @@ namespace {
 
 using CachedExamples = std::vector<Example>;
 
-// What the streams of a cache share: all elements of an epoch, once one of them has come to its end.
+// Shared by the streams of a cache: all elements of an epoch, once one of the streams has reached its end.
 class CacheMemory {
  public:
   std::shared_ptr<const CachedExamples> examples() const {
@@ -33,7 +33,7 @@ class CacheStream final : public StreamAfter {
   CacheStream(std::unique_ptr<StageStream> before, CacheMemory& memory)
       : StreamAfter(std::move(before)), memory_(memory) {}
 
-  // Every epoch is as the first: what is kept doesn't depend on when it was read.
+  // Every epoch equals the first: the contents don't depend on when they were read.
   absl::Status Begin(int64_t) override {
     next_ = 0;
     filling_.clear();
@@ -68,7 +68,7 @@ class CacheStream final : public StreamAfter {
   absl::Status SeekEpoch(int64_t) override { return absl::OkStatus(); }
 
  private:
-  CacheMemory& memory_;  // the stage's, which outlives this
+  CacheMemory& memory_;  // owned by the stage, which outlives this
   std::shared_ptr<const CachedExamples> kept_;
   CachedExamples filling_;
   size_t next_ = 0;
@@ -110,7 +110,8 @@ class CacheStage final : public IndexedStageAfter {
 
   std::string Name() const override { return "cache"; }
   absl::Status Check() const override {
-    if (before()->endless()) return WrongOptionError("an endless input has no end of memory; accepted: before repeat");
+    if (before()->endless())
+      return WrongOptionError("an endless input would need endless memory; accepted: before repeat");
     return CheckNotShared();
   }
   absl::StatusOr<std::shared_ptr<const RowReader>> OpenReader() const override {
@@ -122,7 +123,7 @@ class CacheStage final : public IndexedStageAfter {
     return reader_;
   }
   void FillOrder(int64_t, size_t rows, std::vector<size_t>& order) const override {
-    before()->FillOrder(0, rows, order);  // as a CacheStream has it
+    before()->FillOrder(0, rows, order);  // as in CacheStream
   }
 
  protected:

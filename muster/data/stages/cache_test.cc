@@ -1,4 +1,4 @@
-// Cache: what comes before it is made once.
+// Cache: the stages before it make each element once.
 #include <gtest/gtest.h>
 
 #include "muster/data/dataset/dataset.h"
@@ -9,7 +9,7 @@ namespace {
 
 class CacheTest : public testing::TestWithParam<bool> {
  protected:
-  // Counts in made_.
+  // Counts the examples made in made_.
   Dataset Counted(int64_t rows) {
     return (GetParam() ? StreamedNumbers(rows) : NumberedRows(rows)).Map([this](Example&) {
       ++made_;

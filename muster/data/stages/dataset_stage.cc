@@ -44,7 +44,8 @@ absl::Status SequentialStream::Seek(PlaceReader& place) {
   while (read_ < wanted) {
     ASSIGN_OR_RETURN(const bool got, Pass());
     if (!got) {
-      return absl::OutOfRangeError(absl::StrCat(wanted, " examples were handed out, and there are ", read_));
+      return absl::OutOfRangeError(
+          absl::StrCat(wanted, " examples had been handed out, but now there are only ", read_));
     }
     ++read_;
   }
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<StageStream>> DatasetStage::MakeStream() const {
 }
 
 absl::StatusOr<std::shared_ptr<const RowReader>> DatasetStage::OpenReader() const {
-  MUSTER_CHECK(indexed());  // then a stage has its own
+  MUSTER_CHECK(indexed());  // otherwise the stage overrides this
   return absl::InternalError("no rows to read by number");
 }
 

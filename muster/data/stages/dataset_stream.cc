@@ -31,8 +31,8 @@ absl::StatusOr<bool> DatasetStream::Next(Example& into) {
   return last_;
 }
 
-// A thread that is ahead may have heard of the end before what it had made ready was lost with a ps, and is given out
-// again: that is the end which is heard of by who has nothing in hand.
+// A thread that reads ahead may see the end before a ps loses units whose examples it had prepared, and which are then
+// given out again. So only an end seen when nothing is in hand counts.
 absl::StatusOr<bool> DatasetStream::Draw(Example& into) {
   if (stage_->work() == nullptr) return stream_->Next(into);
   for (bool ahead = true;;) {
@@ -47,8 +47,8 @@ absl::StatusOr<bool> DatasetStream::Draw(Example& into) {
   }
 }
 
-// Only the last element of a unit begins it: were a unit of several elements begun with its first, the update of that
-// one alone would make all of it done.
+// Only the last element of a unit begins it: if the first of several began it, the update of that element alone would
+// mark the whole unit as done.
 bool DatasetStream::BeginUnits() {
   place_.Clear();
   stream_->Tell(place_);
@@ -89,23 +89,23 @@ absl::Status DatasetStream::RestorePosition(const std::string& saved) {
   if (std::exchange(moved_, true)) RETURN_IF_ERROR(stream_->Begin(0));
   const std::string ours = stage_->Describe(/*elements_only=*/true);
   if (position.of == ours) return Seek(position);
-  LogWarning("the position in the input was saved of ", position.of, ", and this is ", ours, ": epoch ", position.epoch,
-             " is begun anew");
+  LogWarning("the position in the input was saved by ", position.of, ", but this input is ", ours, ": epoch ",
+             position.epoch, " begins again from its start");
   return stream_->SeekEpoch(position.epoch);
 }
 
 absl::Status DatasetStream::Seek(const StreamPosition& position) {
   PlaceReader place(position.numbers);
   absl::Status sought = stream_->Seek(place);
-  if (sought.ok() && !place.done()) sought = absl::InvalidArgumentError("there are more numbers than stages have");
+  if (sought.ok() && !place.done()) sought = absl::InvalidArgumentError("it has more numbers than the stages");
   if (sought.ok()) {
     elements_ = position.elements;
     return sought;
   }
   RETURN_IF_ERROR(stream_->Begin(0));
   if (absl::IsOutOfRange(sought)) {
-    LogWarning("the data of ", position.of, " are others than when the position in the input was saved (",
-               sought.message(), "): epoch ", position.epoch, " is begun anew");
+    LogWarning("the data of ", position.of, " have changed since the position in the input was saved (",
+               sought.message(), "): epoch ", position.epoch, " begins again from its start");
     return stream_->SeekEpoch(position.epoch);
   }
   if (!absl::IsInvalidArgument(sought)) return sought;

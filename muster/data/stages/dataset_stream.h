@@ -1,5 +1,5 @@
-// What Dataset::Open returns: the stream of the last stage, with what belongs to the whole of it: positions as text, an
-// end that stays one, and the units of work that were used. As thread-safe as ExampleStream.
+// The stream that Dataset::Open returns: the stream of the last stage, plus what concerns the pipeline as a whole:
+// positions as text, an end that stays an end, and the units of work that were used. As thread-safe as ExampleStream.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace muster {
 
 class DatasetStream final : public ExampleStream {
  public:
-  // At the beginning of `stage`, the last one. Errors: those of CheckAll and of the sources.
+  // Opens a stream at the beginning of `stage`, the last one. Errors: those of CheckAll and of the sources.
   static absl::StatusOr<std::unique_ptr<ExampleStream>> Open(std::shared_ptr<const DatasetStage> stage);
   ~DatasetStream() override { Stop(); }
 
@@ -27,27 +27,27 @@ class DatasetStream final : public ExampleStream {
 
  private:
   DatasetStream(std::shared_ptr<const DatasetStage> stage, std::unique_ptr<StageStream> stream);
-  // The next element; where work is shared, of a unit that isn't lost.
+  // Draws the next element; with shared work, one whose unit isn't lost.
   absl::StatusOr<bool> Draw(Example& into);
-  // Begins the unit of work that ends with the element just drawn, if one does. False: it is another reader's by now.
+  // Begins the unit of work that ends with the element just drawn, if one does. False: another reader has it now.
   bool BeginUnits();
-  // Behind the saved element, or, if there is none such, at the beginning of its epoch.
+  // Goes to the element after the saved one or, if there is none, to the beginning of its epoch.
   absl::Status Seek(const StreamPosition& position);
 
-  const std::shared_ptr<const DatasetStage> stage_;  // before stream_, which it outlives
+  const std::shared_ptr<const DatasetStage> stage_;  // outlives stream_, so it is declared first
   const std::unique_ptr<StageStream> stream_;
   std::atomic<bool> stopped_ = false;
 
-  // Used by the thread that calls Next alone.
+  // Used only by the thread that calls Next.
   int64_t elements_ = 0;
   bool begun_ = false;                // elements were drawn
-  bool moved_ = false;                // a position was restored, or tried to be
-  absl::StatusOr<bool> last_ = true;  // what Next said
-  // Where work is shared: units whose last element was drawn, and of those that were begun how many the source has not
-  // been told of that their step is over.
+  bool moved_ = false;                // a position was restored, or an attempt was made
+  absl::StatusOr<bool> last_ = true;  // the last result of Next
+  // With shared work: units whose last element was drawn, and units that were begun without telling the source yet that
+  // their step is over.
   int64_t units_drawn_ = 0;
   int64_t units_open_ = 0;
-  Place place_;  // kept for its memory
+  Place place_;  // member only to reuse its memory
 };
 
 }  // namespace muster

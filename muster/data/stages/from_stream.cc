@@ -41,10 +41,10 @@ class FromStreamStream final : public SequentialStream {
   }
 
  private:
-  const OpenStreamFunction& open_;  // the stage's
+  const OpenStreamFunction& open_;  // owned by the stage
   Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<ExampleStream> stream_ ABSL_GUARDED_BY(mutex_);  // another one from each Rewind on
+  std::shared_ptr<ExampleStream> stream_ ABSL_GUARDED_BY(mutex_);  // replaced by each Rewind
 };
 
 class FromStreamStage final : public DatasetStage {

@@ -10,8 +10,8 @@
 namespace muster {
 namespace {
 
-// As TensorFlow's InterleaveDataset: a source that has ended leaves its place in the cycle to the next one, which is
-// begun when the cycle comes there again.
+// As in TensorFlow's InterleaveDataset: a source that has ended leaves its place in the cycle to the next one, which
+// begins when the cycle comes to that place again.
 class InterleaveStream final : public StageStream {
  public:
   InterleaveStream(std::vector<std::unique_ptr<StageStream>> sources, const InterleaveOptions& options)
@@ -53,7 +53,7 @@ class InterleaveStream final : public StageStream {
       tell(source == kNone ? 0 : source + 1);
       if (source != kNone) sources_[source]->Tell(place);
     }
-    place.epoch = 0;  // a source's own Repeat doesn't count for all
+    place.epoch = 0;  // a Repeat of one source doesn't count for all
   }
   absl::Status Seek(PlaceReader& place) override {
     ASSIGN_OR_RETURN(place_, place.Take(static_cast<int64_t>(cycle_.size()) - 1));
@@ -85,10 +85,10 @@ class InterleaveStream final : public StageStream {
   const InterleaveOptions options_;
   const std::vector<std::unique_ptr<StageStream>> sources_;
   int64_t epoch_ = 0;
-  std::vector<size_t> cycle_;  // sources that are read beside each other
-  size_t place_ = 0;           // in the cycle
-  size_t in_block_ = 0;        // examples of this block that were handed out
-  size_t next_source_ = 0;     // the first that wasn't begun
+  std::vector<size_t> cycle_;  // sources read in turn
+  size_t place_ = 0;           // index into cycle_
+  size_t in_block_ = 0;        // examples of this block already handed out
+  size_t next_source_ = 0;     // the first source not yet begun
   size_t open_ = 0;            // places of the cycle that have a source
 };
 
@@ -112,7 +112,7 @@ class InterleaveStage final : public DatasetStage {
     if (options_.block_length == 0) return WrongOptionError("blocks of 0 examples; accepted: 1 or more");
     for (const StagePtr& source : sources_) {
       RETURN_IF_ERROR(source->CheckAll());
-      if (source->work() != nullptr) return WrongOptionError("has no place behind share_by");
+      if (source->work() != nullptr) return WrongOptionError("isn't allowed after share_by");
     }
     return absl::OkStatus();
   }

@@ -1,4 +1,4 @@
-// Interleave, against the orders that TensorFlow's documentation of it gives.
+// Interleave, compared with the orders in TensorFlow's documentation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// `number` so many times.
+// A data set of `number`, `times` times.
 Dataset Same(int64_t number, int64_t times) { return NumberedRows(number + 1).Skip(number).Repeat(times); }
 
 // tf.data.Dataset.range(1, 6).interleave(lambda x: Dataset.from_tensors(x).repeat(6), cycle_length=2, block_length=4)
@@ -24,7 +24,7 @@ TEST(Interleave, BlocksOfACycleInTurn) {
 TEST(Interleave, SourcesOfUnlikeLengths) {
   const Dataset dataset =
       Dataset::Interleave({NumberedRows(1), StreamedNumbers(4), NumberedRows(0), Same(7, 2)}, {.cycle_length = 2});
-  // 0 | 0, the first has ended: 1 of the second, the third is empty: 2, the fourth, 3, the fourth.
+  // 0 | 0, then the first has ended: 1 of the second; the third is empty: 2, then the fourth; 3, then the fourth.
   EXPECT_THAT(Flat(DrawAll(dataset)), ElementsAre(0, 0, 1, 2, 7, 3, 7));
   EXPECT_EQ(DrawAll(dataset.Repeat(2)).size(), 14);
 }

@@ -12,8 +12,8 @@
 namespace muster {
 namespace {
 
-// What the function says of an example, with its number. A function may run in a thread of ours, which an exception
-// would end with the whole process.
+// Calls the function and adds the example's number to its error. Catches exceptions: the function may run in a thread
+// of ours, where an exception would end the process.
 absl::Status CallMapFunction(const MapFunction& function, size_t number, Example& example) {
   absl::Status said;
   try {

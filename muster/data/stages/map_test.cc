@@ -1,4 +1,4 @@
-// Map: one after the other and by several threads, over rows and over a stream.
+// Map with one thread and with several, over rows and over a stream.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ TEST_P(MapTest, AnExceptionIsAnError) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("map: example 0: the function threw: out of range"));
 }
 
-// Examples that wait until so many are in the making together.
+// Makes examples wait until `wanted` of them are being made together.
 class Meeting {
  public:
   explicit Meeting(int wanted) : wanted_(wanted) {}
@@ -84,7 +84,7 @@ class Meeting {
   int here_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Ends only if four threads are in the function at once, however rows are shuffled and batched behind it.
+// Ends only if four threads are in the function at once, however later stages shuffle and batch the rows.
 TEST(MapThreads, MakeExamplesBesideEachOther) {
   for (const Dataset& source : {NumberedRows(4), StreamedNumbers(4)}) {
     Meeting meeting(4);

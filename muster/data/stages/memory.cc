@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// Rows of one array.
+// The rows of one array.
 struct MemoryColumn {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -21,7 +21,7 @@ struct MemoryColumn {
   size_t row_bytes = 0;
 };
 
-// A length that the compiler knows makes one move of a label's copy.
+// With a length known to the compiler, copying a label is one move.
 template <size_t kBytes>
 void CopyRowsOf(const std::byte* from, std::span<const size_t> rows, std::byte* into) {
   for (size_t i = 0; i < rows.size(); ++i) std::memcpy(into + i * kBytes, from + rows[i] * kBytes, kBytes);
@@ -33,7 +33,7 @@ void CopyMemoryRows(const MemoryColumn& column, std::span<const size_t> rows, st
   if (bytes == 4) return CopyRowsOf<4>(column.data, rows, into);
   if (bytes == 8) return CopyRowsOf<8>(column.data, rows, into);
   for (size_t i = 0; i < rows.size(); ++i) {
-    // Rows in random order are new to the processor's own prefetching each time: it is told where the next one begins.
+    // The processor's own prefetching can't predict rows in random order, so tell it where the next one begins.
     if (i + 1 < rows.size()) __builtin_prefetch(column.data + rows[i + 1] * bytes);
     std::memcpy(into + i * bytes, column.data + rows[i] * bytes, bytes);
   }
@@ -57,7 +57,7 @@ class MemoryReader final : public RowReader {
     bool has_labels = false;
   };
 
-  // `owner` keeps what the columns point to.
+  // `owner` keeps alive what the columns point to.
   MemoryReader(size_t rows, Columns columns, std::shared_ptr<const void> owner)
       : rows_(rows), columns_(std::move(columns)), owner_(std::move(owner)) {}
 
@@ -98,7 +98,7 @@ MemoryColumn MemoryColumnOf(std::string name, const Array& array) {
           .row_bytes = rows == 0 ? 0 : array.bytes() / rows};
 }
 
-// What keeps `rows` from being read row by row; good if nothing does.
+// Returns the reason why `rows` can't be read row by row, or OK.
 absl::Status CheckMemoryRows(const Example& rows) {
   std::set<std::string> names;
   std::set<int64_t> counts;
@@ -135,7 +135,7 @@ class MemoryStage final : public DatasetStage {
 
  private:
   const absl::Status mistake_;
-  const std::shared_ptr<const RowReader> reader_;  // null where there is a mistake
+  const std::shared_ptr<const RowReader> reader_;  // null if there is a mistake
 };
 
 }  // namespace

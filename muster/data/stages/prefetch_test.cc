@@ -1,4 +1,4 @@
-// Prefetch: elements made ready by a thread.
+// Prefetch: a thread prepares elements.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -25,7 +25,7 @@ TEST(Prefetch, PassesTheErrorOnBehindTheElementsBeforeIt) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(stream->Next(element).status(), absl::DataLossError("row 3 is damaged"));
 }
 
-// How many elements were made.
+// Counts the elements made.
 class Progress {
  public:
   void Made() {
@@ -64,7 +64,7 @@ TEST(Prefetch, AFullQueueHoldsTheThreadBackAndStopEndsIt) {
   EXPECT_EQ(progress.made(), 3) << "one was handed out, two are ready";
 }
 
-// A source that waits until it is stopped.
+// A source that blocks until it is stopped.
 class BlockedStream final : public ExampleStream {
  public:
   explicit BlockedStream(Progress& waiting) : waiting_(waiting) {}

@@ -14,14 +14,14 @@ class RepeatStream final : public StreamAfter {
   RepeatStream(std::unique_ptr<StageStream> before, int64_t epochs) : StreamAfter(std::move(before)), epochs_(epochs) {}
 
   absl::Status Begin(int64_t epoch) override {
-    first_ = epoch * epochs_;  // a Repeat behind this one counts its own passes: each of its epochs is new ones here
+    first_ = epoch * epochs_;  // a Repeat after this one counts its own passes, and each of them is new epochs here
     return BeginPass(0);
   }
   absl::StatusOr<bool> Next(Example& into) override {
     while (!Ended()) {
       ASSIGN_OR_RETURN(const bool got, before().Next(into));
       any_ = any_ || got;
-      if (got || !any_) return got;  // nothing at all in a pass: there would be nothing for ever
+      if (got || !any_) return got;  // an empty pass would repeat for ever without an element
       RETURN_IF_ERROR(BeginPass(pass_ + 1));
     }
     return false;
@@ -34,7 +34,7 @@ class RepeatStream final : public StreamAfter {
   absl::Status Seek(PlaceReader& place) override {
     ASSIGN_OR_RETURN(const int64_t pass, place.Take());
     RETURN_IF_ERROR(BeginPass(pass));
-    any_ = true;  // or there would be no place
+    any_ = true;  // otherwise there would be no such place
     return before().Seek(place);
   }
   absl::Status SeekEpoch(int64_t epoch) override { return BeginPass(epoch); }
@@ -50,7 +50,7 @@ class RepeatStream final : public StreamAfter {
   const int64_t epochs_;  // 0: for ever
   int64_t first_ = 0;
   int64_t pass_ = 0;
-  bool any_ = false;  // elements in this pass
+  bool any_ = false;  // this pass has elements
 };
 
 class RepeatStage final : public StageAfter {

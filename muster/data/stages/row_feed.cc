@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// All rows of an epoch's order.
+// Returns all rows of an epoch's order.
 class OrderFeed final : public RowFeed {
  public:
   OrderFeed(const DatasetStage& stage, size_t rows) : stage_(stage), rows_(rows) {}
@@ -30,7 +30,8 @@ class OrderFeed final : public RowFeed {
   absl::Status Seek(PlaceReader& place) override {
     ASSIGN_OR_RETURN(const int64_t next, place.Take());
     if (static_cast<size_t>(next) > order_.size()) {
-      return absl::OutOfRangeError(absl::StrCat(next, " rows were handed out, and there are ", order_.size()));
+      return absl::OutOfRangeError(
+          absl::StrCat(next, " rows had been handed out, but now there are only ", order_.size()));
     }
     next_ = static_cast<size_t>(next);
     return absl::OkStatus();
@@ -40,10 +41,11 @@ class OrderFeed final : public RowFeed {
   const DatasetStage& stage_;
   const size_t rows_;
   std::vector<size_t> order_;
-  size_t next_ = 0;  // place in order_
+  size_t next_ = 0;  // index into order_
 };
 
-// The units of work that this reader is given. Who gives them knows what has been done, so there is nothing to tell.
+// Returns the rows of the units of work that this reader is given. The WorkSource knows what has been done, so no
+// position is saved here.
 class WorkFeed final : public RowFeed {
  public:
   WorkFeed(const DatasetStage& stage, size_t rows) : stage_(stage), rows_(rows) {}
@@ -68,7 +70,7 @@ class WorkFeed final : public RowFeed {
   void Stop() override { stage_.work()->Stop(); }
 
  private:
-  // False: there are no more.
+  // Takes the next unit. False: there are no more.
   absl::StatusOr<bool> TakeUnit() {
     ASSIGN_OR_RETURN(const std::optional<WorkUnit> unit, stage_.work()->Take());
     if (!unit) return false;
@@ -88,7 +90,7 @@ class WorkFeed final : public RowFeed {
   const size_t rows_;
   std::vector<size_t> order_;
   int64_t order_epoch_ = -1;
-  WorkUnit unit_;  // what is left of it
+  WorkUnit unit_;  // the part of it not yet handed out
   int64_t units_ = 0;
 };
 

@@ -39,7 +39,7 @@ class ShardStream final : public StreamAfter {
  private:
   const size_t shards_;
   const size_t shard_;
-  int64_t seen_ = 0;  // examples, this shard's and others'
+  int64_t seen_ = 0;  // examples of all shards
   Example seen_example_;
 };
 

@@ -1,4 +1,4 @@
-// ShareBy: the units of work that somebody else gives.
+// ShareBy: units of work given by another party.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Gives what it was made with, then the end.
+// Gives the units it was made with, then the end.
 class ListedWork final : public WorkSource {
  public:
   explicit ListedWork(std::deque<WorkUnit> units) : units_(std::move(units)) {}
@@ -58,13 +58,13 @@ class ListedWork final : public WorkSource {
     MutexLock lock(mutex_);
     lost_ = units;
   }
-  // Whoever has joined again is given what it had.
+  // A reader that has joined again is given the units it had.
   void GiveAgain(std::deque<WorkUnit> units) {
     MutexLock lock(mutex_);
     lost_ = static_cast<int>(units.size());
     units_ = std::move(units);
   }
-  // Until somebody has heard that there are no more.
+  // Waits until a reader has been told that there are no more units.
   void AwaitTheEnd() {
     MutexLock lock(mutex_);
     while (!ended_) changed_.Wait(mutex_);
@@ -107,7 +107,7 @@ TEST(ShareBy, TakesPlacesOfTheEpochsOrder) {
   EXPECT_THAT(Flat(drawn), ElementsAre(zero[4], zero[5], zero[6], zero[18], zero[19], one[0], one[1]));
 }
 
-// To wait for the next unit with rows in hand could be to wait for ever.
+// Waiting for the next unit with rows in hand could mean waiting for ever.
 TEST(ShareBy, ABatchEndsWithItsUnit) {
   const auto units = [] { return Units({{0, 0, 5}, {0, 5, 5}, {0, 10, 11}, {0, 12, 16}}); };
   const Dataset rows = NumberedRows(20);
@@ -167,7 +167,7 @@ TEST(ShareBy, WhoHasToJoinAgainIsToldAndGoesOn) {
   }
 }
 
-// What a thread had made ready and is lost comes again, although it has heard of the end long ago.
+// Elements that a thread had prepared and lost come again, although it saw the end long ago.
 TEST(ShareBy, TheEndIsAskedForAgainByWhoHasNothingInHand) {
   const auto work = Units({{0, 0, 2}, {0, 2, 4}});
   auto stream = OpenOrFail(NumberedRows(4).ShareBy(work).Batch(2).Prefetch(4));
@@ -185,7 +185,7 @@ TEST(ShareBy, APositionIsOnlyACount) {
   EXPECT_EQ(saved, "elements=1 epoch=3 at= of memory(8 rows).share_by.batch(2)");
   auto second = OpenOrFail(NumberedRows(8).ShareBy(Units({{3, 4, 8}})).Batch(2));
   ASSERT_EQ(second->RestorePosition(saved), absl::OkStatus());
-  EXPECT_THAT(Flat(Draw(*second)), ElementsAre(4, 5, 6, 7)) << "who shares the work knows what is left";
+  EXPECT_THAT(Flat(Draw(*second)), ElementsAre(4, 5, 6, 7)) << "the work source knows what is left";
 }
 
 TEST(ShareBy, StopStopsTheWork) {
@@ -213,11 +213,11 @@ TEST(ShareBy, RefusesWhatCantBeShared) {
   EXPECT_THAT(OpenError(rows.Repeat().ShareBy(work)), HasSubstr("needs rows that can be read by number"));
   const Dataset shared = rows.ShareBy(work);
   EXPECT_THAT(OpenError(shared.ShareBy(work)), HasSubstr("shared already"));
-  EXPECT_THAT(OpenError(shared.Batch(2, /*drop_remainder=*/true)), HasSubstr("dropped rows behind share_by"));
+  EXPECT_THAT(OpenError(shared.Batch(2, /*drop_remainder=*/true)), HasSubstr("dropped rows after share_by"));
   const Dataset wrong[] = {shared.Repeat(), shared.Shuffle(), shared.Batch(2).Repeat(), shared.Shard(2, 0),
                            shared.Take(3),  shared.Skip(3),   shared.Cache(),           Dataset::Interleave({shared})};
   for (const Dataset& dataset : wrong) {
-    EXPECT_THAT(OpenError(dataset), HasSubstr("has no place behind share_by")) << dataset.Describe();
+    EXPECT_THAT(OpenError(dataset), HasSubstr("isn't allowed after share_by")) << dataset.Describe();
   }
 }
 

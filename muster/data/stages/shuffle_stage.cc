@@ -11,8 +11,8 @@
 namespace muster {
 namespace {
 
-// Draws the next example at random from a buffer, in whose place the next of the source goes (TensorFlow's
-// ShuffleDataset). What is in the buffer isn't kept in a position: a restored stream draws again from the beginning.
+// Draws the next example at random from a buffer and puts the next one of the source in its place (TensorFlow's
+// ShuffleDataset). Positions don't contain the buffer: a restored stream draws again from the beginning.
 class BufferedShuffleStream final : public StreamAfter {
  public:
   BufferedShuffleStream(std::unique_ptr<StageStream> before, const ShuffleOptions& options)
@@ -47,7 +47,8 @@ class BufferedShuffleStream final : public StreamAfter {
     while (handed_out_ < wanted) {
       ASSIGN_OR_RETURN(const bool got, Next(passed));
       if (!got) {
-        return absl::OutOfRangeError(absl::StrCat(wanted, " examples were handed out, and there are ", handed_out_));
+        return absl::OutOfRangeError(
+            absl::StrCat(wanted, " examples had been handed out, but now there are only ", handed_out_));
       }
     }
     return absl::OkStatus();
@@ -61,7 +62,7 @@ class BufferedShuffleStream final : public StreamAfter {
   size_t Capacity() const {
     return options_.buffer_size > 0 ? options_.buffer_size : std::numeric_limits<size_t>::max();
   }
-  // One more into the buffer, if there is one.
+  // Puts one more example into the buffer, if there is one.
   absl::Status TakeIn() {
     if (held_ == buffer_.size()) buffer_.emplace_back();
     ASSIGN_OR_RETURN(const bool got, before().Next(buffer_[held_]));
@@ -72,11 +73,11 @@ class BufferedShuffleStream final : public StreamAfter {
 
   const ShuffleOptions options_;
   SplitMix64 random_{0};
-  std::vector<Example> buffer_;  // the first held_; the others are there for their memory
+  std::vector<Example> buffer_;  // only the first held_ count; the others are kept for their memory
   size_t held_ = 0;
   bool ended_ = false;
   int64_t handed_out_ = 0;
-  int64_t first_epoch_ = 0;  // of a Repeat before it, from which handed_out_ counts
+  int64_t first_epoch_ = 0;  // the epoch of an earlier Repeat from which handed_out_ counts
 };
 
 class ShuffleStage final : public IndexedStageAfter {

@@ -31,7 +31,7 @@ TEST(BufferedShuffle, NothingComesBeforeItCanBeInTheBuffer) {
   EXPECT_EQ(sorted, Flat(DrawAll(StreamedNumbers(200))));
 }
 
-// Positions in checkpoints are counts of this order: computed from docs/input.md by a few lines of Python.
+// Checkpoints hold positions in this order. Computed from docs/input.md by a few lines of Python.
 TEST(BufferedShuffle, ItsOrderNeverChanges) {
   EXPECT_THAT(Flat(DrawAll(StreamedNumbers(8).Shuffle({.seed = 42, .buffer_size = 3}))),
               ElementsAre(1, 0, 3, 4, 6, 5, 7, 2));

@@ -1,5 +1,5 @@
-// Puts examples on top of each other to make a batch: every array of the batch has the examples' shape behind a first
-// dimension of rows. What batch.cc and readers without a quicker way use.
+// Stacks examples to make a batch: every array of the batch has a first dimension of rows and then the examples' shape.
+// Used by batch.cc and by readers without a quicker way.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace muster {
 
-// Room for `rows` examples like `row`; the memory of `into` is used again.
+// Makes room for `rows` examples like `row`; reuses the memory of `into`.
 void PrepareStack(const Example& row, size_t rows, Example& into);
 
-// Copies `row` to place `at` of a batch prepared for examples like it. InvalidArgument naming the feature whose type or
-// shape isn't that of the batch's first row, or that is in one of them only.
+// Copies `row` to place `at` of a batch prepared for examples like it. InvalidArgument, naming the feature: its type or
+// shape differs from the batch's first row, or only one of the two rows has it.
 [[nodiscard]] absl::Status StackRow(const Example& row, size_t at, Example& into);
 
 // Keeps the first `rows` places.
 void CutStack(size_t rows, Example& into);
 
-// An array for `rows` values of that type and shape.
+// Makes `into` an array for `rows` values of that type and shape.
 void ResetRows(Array& into, DType dtype, std::span<const int64_t> row_shape, size_t rows);
 
 }  // namespace muster

@@ -8,7 +8,7 @@ namespace muster {
 absl::Status StageAfter::CheckNotShared() const {
   if (work() == nullptr) return absl::OkStatus();
   return WrongOptionError(
-      "has no place behind share_by: who shares the work counts rows and epochs; accepted there: map, batch, prefetch");
+      "isn't allowed after share_by: the shared work counts rows and epochs; accepted there: map, batch, prefetch");
 }
 
 absl::StatusOr<std::unique_ptr<StageStream>> IndexedStageAfter::MakeStream() const {

@@ -1,5 +1,5 @@
-// What most stages are: something done to the elements of one stage before it. The bases do what such a stage leaves as
-// it is. As thread-safe as dataset_stage.h says.
+// Base classes of most stages, which change the elements of one stage before them. They implement whatever such a stage
+// leaves unchanged. As thread-safe as dataset_stage.h says.
 #pragma once
 
 #include <memory>
@@ -19,14 +19,14 @@ class StageAfter : public DatasetStage {
   std::optional<int64_t> size() const override { return before_->size(); }
 
  protected:
-  // What Check says of a stage that has no place behind ShareBy; good where there is none.
+  // Returns the mistake of a stage that isn't allowed after ShareBy, or OK if there is no ShareBy before it.
   absl::Status CheckNotShared() const;
 
  private:
   const std::shared_ptr<const DatasetStage> before_;
 };
 
-// One whose rows can be read by number if those of the stage before it can.
+// A stage whose rows can be read by number if those of the stage before it can.
 class IndexedStageAfter : public StageAfter {
  public:
   using StageAfter::StageAfter;
@@ -39,7 +39,7 @@ class IndexedStageAfter : public StageAfter {
   absl::StatusOr<std::unique_ptr<StageStream>> MakeStream() const final;
 
  protected:
-  // Over the elements of a stage whose rows can't.
+  // Called if the rows of the stage before can't be read by number.
   virtual std::unique_ptr<StageStream> MakeStreamOver(std::unique_ptr<StageStream> elements) const = 0;
 };
 

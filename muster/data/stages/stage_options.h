@@ -13,27 +13,27 @@
 
 namespace muster {
 
-// Changes an example in place, or makes another of it. The same result for the same example: it may be called by
-// several threads at once, and again after a restart. An error ends the stream with it.
+// Changes an example in place, or replaces it. Must give the same result for the same example: it may be called by
+// several threads at once, and again after a restart. An error ends the stream.
 using MapFunction = std::function<absl::Status(Example&)>;
 
 struct MapOptions {
-  // More than one: examples are made by so many threads beside the one that draws them, and handed on in order.
+  // If more than one, this many threads make examples beside the thread that draws them, which gets them in order.
   int threads = 1;
 };
 
 struct ShuffleOptions {
   uint64_t seed = 0;
-  // Examples from which the next is drawn at random. 0: all of them. A source in memory is shuffled as a whole by the
-  // order of its rows, without copying any; of a source that is read from files so many examples are held in memory.
+  // Number of examples from which the next is drawn at random. 0: all. A source in memory is shuffled as a whole by the
+  // order of its rows, without copying any; of a source read from files this many examples are held in memory.
   size_t buffer_size = 0;
-  // A new order each epoch (Repeat behind it), or the same one.
+  // True: a new order in each epoch (with Repeat after it); false: always the same.
   bool reshuffle_each_iteration = true;
 };
 
 struct InterleaveOptions {
-  size_t cycle_length = 4;  // so many are read beside each other ...
-  size_t block_length = 1;  // ... so many examples of each in turn
+  size_t cycle_length = 4;  // number of sources read at the same time
+  size_t block_length = 1;  // number of examples taken from each in turn
 };
 
 // Opens a stream of examples at its beginning.

@@ -1,5 +1,5 @@
-// Makes the stages of a Dataset. Each has its file in this folder; what they do is written at Dataset's methods
-// (muster/data/dataset/dataset.h), and how they fit together in muster/data/stages/dataset_stage.h.
+// Makes the stages of a Dataset. Each has its own file in this folder; Dataset's methods
+// (muster/data/dataset/dataset.h) say what they do, and muster/data/stages/dataset_stage.h how they fit together.
 #pragma once
 
 #include <cstddef>

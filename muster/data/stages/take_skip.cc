@@ -61,7 +61,7 @@ class SkipStream final : public StreamAfter {
     ASSIGN_OR_RETURN(skipped_, place.Take(count_));
     return before().Seek(place);
   }
-  // What is skipped is the beginning of the first epoch, if Repeat comes before.
+  // With a Repeat before it, the beginning of the first epoch is what is skipped.
   absl::Status SeekEpoch(int64_t epoch) override {
     if (epoch > 0) skipped_ = count_;
     return before().SeekEpoch(epoch);

@@ -1,4 +1,4 @@
-// What a data set hands out, drawn to its end: for the tests of the sources.
+// Draws all elements of a data set, for the tests of the sources.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Of an endless data set the first `most`.
+// Draws at most `most` examples, for endless data sets.
 inline absl::StatusOr<std::vector<Example>> DrawnExamples(const Dataset& data, size_t most = 1000) {
   ASSIGN_OR_RETURN(const auto stream, data.Open());
   std::vector<Example> drawn;
@@ -24,7 +24,7 @@ inline absl::StatusOr<std::vector<Example>> DrawnExamples(const Dataset& data, s
   return drawn;
 }
 
-// Why it can't be drawn to its end; OK if it can.
+// Returns the error with which drawing all elements fails; OK if it doesn't.
 inline absl::Status DrawingError(const Dataset& data) { return DrawnExamples(data).status(); }
 
 template <typename T>

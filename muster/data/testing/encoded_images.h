@@ -1,4 +1,4 @@
-// Pictures as files, made with libpng and libjpeg: for the tests of what reads them. A mistake ends the test program.
+// Makes picture files with libpng and libjpeg, for tests of the decoders. A mistake ends the test program.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class PngWriter {
   PngWriter(const PngWriter&) = delete;
   PngWriter& operator=(const PngWriter&) = delete;
 
-  // Packed rows, one after the other.
+  // Adds packed rows, one after the other, and returns the file.
   std::string Finish(const std::vector<uint8_t>& rows, size_t height) {
     const int passes = png_set_interlace_handling(png_);
     for (int pass = 0; pass < passes; ++pass)
@@ -46,7 +46,7 @@ class PngWriter {
     png_write_end(png_, info_);
     return file_;
   }
-  // A file whose header promises pixels that don't follow.
+  // Returns a file whose header promises pixels that don't follow.
   std::string FinishWithout() {
     const png_byte kind[] = {'I', 'D', 'A', 'T', 0};
     const png_byte data[] = {0x78, 0x9c, 3, 0, 0, 0, 0, 1};  // zlib's empty stream

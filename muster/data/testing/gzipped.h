@@ -1,4 +1,4 @@
-// A file as gzip makes it, for tests.
+// Compresses text as gzip does, for tests.
 #pragma once
 
 #include <gtest/gtest.h>

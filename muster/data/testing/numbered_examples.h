@@ -1,5 +1,5 @@
-// Examples that tell where they come from, for tests of input pipelines: row i has the feature "x" float32 [2] =
-// (i, -i) and the int64 label i, from memory or from a source that can only be read from its beginning. Functions are
+// Examples that show where they come from, for tests of input pipelines: row i has the feature "x" float32 [2] = (i,
+// -i) and the int64 label i, from memory or from a source that can only be read from its beginning. Functions are
 // thread-safe.
 #pragma once
 
@@ -27,7 +27,7 @@ inline Dataset NumberedRows(int64_t rows) {
   return Dataset::FromMemory(std::move(all));
 }
 
-// Gives the numbers 0 ... rows - 1, then `end`.
+// Returns the numbers 0 ... rows - 1, then `end`.
 class NumberedStream : public ExampleStream {
  public:
   explicit NumberedStream(int64_t rows, absl::StatusOr<bool> end = false) : rows_(rows), end_(std::move(end)) {}
@@ -51,7 +51,7 @@ class NumberedStream : public ExampleStream {
   int64_t next_ = 0;
 };
 
-// `opened`, if given, counts how often the source was begun.
+// `opened`, if given, counts how often the source was opened.
 inline Dataset StreamedNumbers(int64_t rows, const absl::StatusOr<bool>& end = false, int* opened = nullptr) {
   return Dataset::FromStream(absl::StrCat("numbers(", rows, ")"), [rows, end, opened] {
     if (opened != nullptr) ++*opened;
@@ -62,7 +62,7 @@ inline Dataset StreamedNumbers(int64_t rows, const absl::StatusOr<bool>& end = f
 // The labels of each element.
 using DrawnLabels = std::vector<std::vector<int64_t>>;
 
-// Of the next `count` elements, or all that there are, whose features are seen to belong to them.
+// Draws the next `count` elements, or all, checks that their features belong to their labels, and returns the labels.
 inline DrawnLabels Draw(ExampleStream& stream, size_t count = 1000) {
   DrawnLabels drawn;
   Example element;
@@ -90,14 +90,14 @@ inline std::unique_ptr<ExampleStream> OpenOrFail(const Dataset& dataset) {
 
 inline DrawnLabels DrawAll(const Dataset& dataset, size_t count = 1000) { return Draw(*OpenOrFail(dataset), count); }
 
-// One after the other.
+// Concatenates the labels.
 inline std::vector<int64_t> Flat(const DrawnLabels& drawn) {
   std::vector<int64_t> flat;
   for (const std::vector<int64_t>& labels : drawn) flat.insert(flat.end(), labels.begin(), labels.end());
   return flat;
 }
 
-// What keeps a stream from being opened.
+// Returns the error with which opening a stream fails.
 inline std::string OpenError(const Dataset& dataset) {
   const auto stream = dataset.Open();
   EXPECT_EQ(stream.status().code(), absl::StatusCode::kInvalidArgument) << stream.status();

@@ -1,4 +1,4 @@
-// What another project would write: a checksum and a cluster, from installed headers and libraries.
+// What another project might write: a checksum and a cluster, from installed headers and libraries.
 #include <cstdio>
 #include <string>
 

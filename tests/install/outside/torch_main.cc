@@ -1,4 +1,4 @@
-// A training program's beginning: who am I, and a tensor.
+// The beginning of a training program: the task's own name, and a tensor.
 #include <muster/muster.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// `muster algorithms`: the list, what is said of each one, and of names that there aren't.
+// `muster algorithms`: the list, the description of each algorithm, and unknown names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// What a user can get wrong, and what they are told: the exit code, and one line that names what was given and what is
-// accepted. The programs are the command and toy_worker, which reads its place in the cluster as every program does.
+// What a user can get wrong, and what the programs answer: the exit code, and one line that names what was given and
+// what is accepted. The programs are the command and toy_worker, which reads its place in the cluster as every program
+// does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -29,7 +30,7 @@ using ::testing::HasSubstr;
 const std::string kMuster = MUSTER_BIN_DIR "/muster";
 const std::string kToyWorker = MUSTER_BIN_DIR "/toy_worker";
 
-// Ends with 2 before anything is started, and says why in exactly one line.
+// Expects exit code 2 before anything is started, and the reason in exactly one line.
 void ExpectUsageError(const std::vector<std::string>& words, const ProcessOptions& options,
                       const std::vector<std::string>& texts) {
   Process process(words, options);
@@ -39,7 +40,7 @@ void ExpectUsageError(const std::vector<std::string>& words, const ProcessOption
   for (const std::string& text : texts) EXPECT_THAT(process.err, HasSubstr(text)) << words[0];
 }
 
-// Ends with `code`, and its last line is the only one that tells of an error.
+// Expects exit code `code`, and that only the last line is an error.
 void ExpectFailure(Process& process, int code, const std::vector<std::string>& texts) {
   EXPECT_EQ(process.Wait(), code) << process.err;
   const size_t start = process.err.size() < 2 ? 0 : process.err.rfind('\n', process.err.size() - 2) + 1;
@@ -166,7 +167,7 @@ TEST(BadInput, APsThatCannotBeReached) {
   ExpectFailure(status, 138, {cluster.ps_address(0), "refused"});
 }
 
-// Whatever way an update is to go.
+// Runs with every way of sending an update.
 class BadInputByWay : public ::testing::TestWithParam<Way> {
  protected:
   static std::vector<std::string> Toy(const std::vector<std::string>& flags) {
@@ -190,7 +191,7 @@ TEST_P(BadInputByWay, APsOfAnotherJob) {
 TEST(BadInput, APsOfAnotherVersion) {
   ByHand cluster(1, 1);
   const std::vector<std::string> flags = cluster.Flags("ps", 0);
-  // A ps of a later muster, in this process.
+  // Imitates a ps of a later muster in this process.
   TcpEventLoop loop;
   TcpTransport transport(loop, {}, {.protocol_version = 9, .build_version = "muster 9.9"});
   StoreService service(loop, {.workers = {"worker:0"},
@@ -238,12 +239,12 @@ TEST_P(BadInputByWay, AWorkerThatThePsDoNotKnow) {
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "worker:1", "worker:0", "same cluster"});
 }
 
-// A hook of the program's own, with a bug.
+// A user's hook with a bug.
 struct Throw {
   const char* in;
   const char* method;
   const char* saved;  // the newest checkpoint; empty: none
-  int goes_on_from;   // the first step of who is started in its place; 0: training has ended
+  int goes_on_from;   // the first step of the replacement; 0: training has ended
 };
 
 std::string NewestIn(const ScratchDirectory& model) {
@@ -262,7 +263,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, ThrowingHookTest,
                                            Throw{"end", "End", "model.ckpt-10", 0}),
                          [](const auto& info) { return std::string(info.param.method); });
 
-// As the table of docs/sessions.md says.
+// Behaves as the table of docs/sessions.md says.
 TEST_P(ThrowingHookTest, FailsItsSessionAndTrainingCanGoOn) {
   const Throw& thrown = GetParam();
   ByHand cluster(1, 1);
@@ -276,7 +277,7 @@ TEST_P(ThrowingHookTest, FailsItsSessionAndTrainingCanGoOn) {
   if (thrown.goes_on_from > 0) {
     Process second(chief);
     EXPECT_EQ(second.Wait(), 0) << second.err;
-    // Only a process's first line says no seconds.
+    // Only a process's first line has no seconds.
     EXPECT_THAT(second.err, HasSubstr(", step = " + std::to_string(thrown.goes_on_from) + "\n"));
     EXPECT_EQ(NewestIn(model), model.File("model.ckpt-10"));
   }
@@ -284,7 +285,7 @@ TEST_P(ThrowingHookTest, FailsItsSessionAndTrainingCanGoOn) {
   EXPECT_THAT(ps.err, HasSubstr("training has ended: every task is done"));
 }
 
-// As another process's writer would hold it: the lock is the kernel's, whoever takes it.
+// Held like another process's writer: the kernel keeps the lock, whichever process takes it.
 TEST(BadInput, ASummaryDirectoryThatAnotherWriterHolds) {
   ScratchDirectory model;
   const auto held = PosixFileSystem().Lock(model.File(".summary_writer.lock"), "process 4711 on elsewhere");
@@ -293,7 +294,7 @@ TEST(BadInput, ASummaryDirectoryThatAnotherWriterHolds) {
   ExpectFailure(toy, 2, {model.path() + " has a writer already: process 4711 on elsewhere", "another summary_dir"});
 }
 
-// Checkpoints, of one process alone.
+// Checkpoints of a process that trains alone.
 class BadCheckpoint : public testing::Test {
  protected:
   void SetUp() override {
@@ -361,7 +362,7 @@ TEST(BadInput, AModelDirThatCannotBe) {
   }
 }
 
-// A file system of its own for a model_dir; root heeds no permissions, but every mount's options.
+// A separate file system for a model_dir: root ignores permissions, but not the options of a mount.
 class SmallDisk {
  public:
   explicit SmallDisk(const std::string& options) {

@@ -1,5 +1,5 @@
-// `muster checkpoint` as a script has it: the real command on checkpoints that the library wrote, what it prints, and
-// its exit codes.
+// `muster checkpoint` as a script uses it: the real command on checkpoints that the library wrote, its output and its
+// exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class CheckpointCommandTest : public ::testing::Test {
     const int exit_code = process.Wait();
     return {exit_code, process.out, process.err};
   }
-  // What it prints when all is well.
+  // Returns what a successful command prints.
   static std::string Out(const std::vector<std::string>& words) {
     const Outcome outcome = Muster(words);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -54,7 +54,7 @@ class CheckpointCommandTest : public ::testing::Test {
     EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 1) << out;
     return json::parse(out, nullptr, false);
   }
-  // Its only line on stderr.
+  // Returns the command's only line on stderr.
   static std::string Complaint(int exit_code, const std::vector<std::string>& words) {
     const Outcome outcome = Muster(words);
     EXPECT_EQ(outcome.exit_code, exit_code) << outcome.out << outcome.err;
@@ -135,7 +135,7 @@ TEST_F(CheckpointCommandTest, ReshardIsTheSameState) {
   EXPECT_EQ(Out(words), path + "\n");
   EXPECT_EQ(Json({"show", output})["parts"].size(), 3u);
   EXPECT_THAT(Out({"verify", output}), HasSubstr(path + ".manifest.json: ok"));
-  // The counters of w are 200, 205 and 202: in the new stripes of two elements none is merged.
+  // The counters of w are 200, 205 and 202; no new stripe of two elements merges any of them.
   EXPECT_THAT(Out({"diff", model_, output}), IsEmpty());
   EXPECT_THAT(Complaint(2, words), HasSubstr("--output: " + output + " has a checkpoint already"));
 

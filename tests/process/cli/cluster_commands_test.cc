@@ -1,5 +1,5 @@
-// `muster cluster`, `muster place` and `muster device` as a script has them: the real command, its stdout read as JSON,
-// a mistake as one line on stderr, exit code 2 and nothing on stdout.
+// `muster cluster`, `muster place` and `muster device` as scripts use them: the real command, its stdout read as JSON;
+// a mistake gives one line on stderr, exit code 2 and nothing on stdout.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// `muster gc` as users run it. What goes and what stays: muster/launch/project/garbage_test.cc.
+// `muster gc` as users run it. muster/launch/project/garbage_test.cc tests what goes and what stays.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 class GcCommandTest : public ExperimentsTest {
  protected:
-  // Code that no experiment uses, since 1970.
+  // Adds code that no experiment uses, last used in 1970.
   void AddOldCode() {
     const std::string tree = home() + "/code/0123";
     std::filesystem::create_directories(tree + "/folder");

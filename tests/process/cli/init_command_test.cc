@@ -30,7 +30,7 @@ class InitCommand : public ::testing::Test {
   }
   ~InitCommand() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(root_).ok()); }
 
-  // Runs it to its end; what it printed is in out_ and err_.
+  // Runs it to its end; its output is then in out_ and err_.
   int Muster(std::vector<std::string> words) {
     words.insert(words.begin(), MUSTER_BIN_DIR "/muster");
     Process process(words, {.directory = folder_});

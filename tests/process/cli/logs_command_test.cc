@@ -1,4 +1,4 @@
-// `muster logs` over logs and a registry that the test itself has written, as a supervisor would.
+// `muster logs` on logs and a registry that the test has written, as a supervisor would.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class LogsCommandTest : public ::testing::Test {
     registry_ = *std::move(registry);
   }
 
-  // An experiment under supervision of this test.
+  // Creates an experiment supervised by this test.
   ExperimentId Create(const std::string& project, int runs = 0) {
     const NewExperiment experiment = {.project = project,
                                       .folder = scratch_.path(),
@@ -52,7 +52,7 @@ class LogsCommandTest : public ::testing::Test {
       EXPECT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id)).ok());
       auto lock = RunLock::Take(home_.lock(id));
       if (!lock.ok()) return lock.status();
-      fcntl(lock->fd(), F_SETFD, FD_CLOEXEC);  // it passes to children otherwise
+      fcntl(lock->fd(), F_SETFD, FD_CLOEXEC);  // else child processes would inherit the lock
       locks_.emplace(id, *std::move(lock));
       return absl::OkStatus();
     };
@@ -71,7 +71,7 @@ class LogsCommandTest : public ::testing::Test {
     run->state = state;
     EXPECT_TRUE(registry_->SetRun(*run).ok());
   }
-  // As the end of its supervisor does.
+  // Releases the lock, as the end of its supervisor does.
   void LetGo(const ExperimentId& id) { locks_.erase(id); }
   void End(const ExperimentId& id) {
     SetState(id, RunState::kFinished);
@@ -80,7 +80,7 @@ class LogsCommandTest : public ::testing::Test {
   void Write(const ExperimentId& id, const std::string& task, int64_t second, LogKind kind, const std::string& text) {
     TaskLog({.folder = JoinPath(home_.logs(id), task)}).Add(At(second), kind, text);
   }
-  // Experiment 1 of three tasks, ended.
+  // Creates experiment 1, with three tasks, ended.
   void CreateEnded() {
     const ExperimentId id = Create("toaster");
     SetTasks(id, {{"master", 0}, {"worker", 0}, {"worker", 1}});
@@ -205,7 +205,7 @@ TEST_F(LogsCommandTest, FollowingEndsWithTheExperiment) {
   Write(id, "worker.1", 0, LogKind::kStdout, "second");
   process.WaitForOut("second\n");
   SetState(id, RunState::kFinished);
-  // Its supervisor hasn't said all yet.
+  // Its supervisor hasn't written everything yet.
   Write(id, "experiment", 2, LogKind::kState, "FINISHED");
   process.WaitForOut("FINISHED\n");
   Write(id, "master", 3, LogKind::kStdout, "third");
@@ -234,7 +234,7 @@ TEST_F(LogsCommandTest, AReaderWhoHasGoneEndsItInSilence) {
     TaskLog log({.folder = JoinPath(home_.logs(id), "master")});
     for (int i = 0; i < 50'000; ++i) log.Add(At(i), LogKind::kStdout, absl::StrCat("line ", i));
   }
-  // Also where no more lines come, of which one could not be written.
+  // Also if no more lines come after one that could not be written.
   for (const char* flags : {"", "-f", "-f --last 1"}) {
     const std::string script = absl::StrCat("{ ", kMuster, " logs 1 ", flags, "; echo code $? >&2; } | head -n 1");
     Process process({"/bin/sh", "-c", script}, Options());

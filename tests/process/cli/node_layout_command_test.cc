@@ -1,4 +1,4 @@
-// `muster run --layout node` as a user has it, with shell scripts as the tasks' program and as TensorBoard.
+// `muster run --layout node` as a user runs it, with shell scripts as the tasks' program and as TensorBoard.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ std::vector<std::string> Words(const std::vector<std::string>& flags, const std:
                 {"--", "sh", "-c", kWhoAmI + script});
 }
 
-// A folder with a `tensorboard` that is `script`, before all others of PATH.
+// Puts a folder with a `tensorboard` that runs `script` first in PATH.
 ProcessOptions WithTensorBoard(const ScratchDirectory& folder, const std::string& script) {
   const std::string file = folder.File("tensorboard");
   std::ofstream(file) << "#!/bin/sh\n" << script << "\n";
@@ -78,7 +78,7 @@ TEST(NodeLayoutCommand, TensorBoardRunsOnTheRootUntilTheTasksHaveEnded) {
   const ScratchDirectory root, tools;
   const ProcessOptions options =
       WithTensorBoard(tools, "echo with $*; trap 'echo bye; exit 0' TERM; while :; do sleep 1000 & wait; done");
-  // The master ends when the test tells it that the page is there.
+  // The master ends when the test tells it that the page exists.
   Process run(
       Words({"--devices", "1", "--output_root", root.path()},
             "[ $task = master:0 ] || exit 0; trap 'exit 0' USR1; echo pid $$; while :; do sleep 1000 & wait; done"),
@@ -111,7 +111,7 @@ TEST(NodeLayoutCommand, ATensorBoardThatFailsIsSaidAndTheRunGoesOn) {
 }
 
 TEST(NodeLayoutCommand, WithoutTensorBoardTheRunSaysSo) {
-  const ScratchDirectory root, tools;  // a PATH without one, wherever this machine may have it
+  const ScratchDirectory root, tools;  // a PATH without TensorBoard, even if this machine has it
   ASSERT_EQ(symlink("/bin/sh", tools.File("sh").c_str()), 0);
   Process run(Words({"--devices", "1", "--output_root", root.path()}, "exit 0"),
               {.environment = {{"PATH", tools.path()}}});

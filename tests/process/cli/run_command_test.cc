@@ -1,5 +1,5 @@
-// `muster run` as a user has it: the real command, with shell scripts as the tasks' program. Whatever is waited for is
-// an event (a line, an end), never time.
+// `muster run` as a user runs it: the real command, with shell scripts as the tasks' program. The tests wait for events
+// (a line, an end), never for time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -24,12 +24,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Put before each script: $task is "worker:1".
+// Prefix of each script: sets $task to "worker:1", for example.
 constexpr char kWhoAmI[] =
     "type=${TF_CONFIG##*\\\"type\\\":\\\"}; type=${type%%\\\"*}; "
     "index=${TF_CONFIG##*\\\"index\\\":}; task=$type:${index%%[,\\}]*}; ";
 
-// `muster run` with `words`.
+// `muster run` with `words` as arguments.
 class MusterRun : public Process {
  public:
   explicit MusterRun(const std::vector<std::string>& words, const ProcessOptions& options = {})
@@ -76,20 +76,20 @@ TEST(RunCommand, LinesOfManyTasksNeverMix) {
   EXPECT_EQ(run.Wait(), 0);
   const std::vector<std::string> whole(18, std::string(5000, '0'));
   for (const std::string worker : {"0", "1", "2", "3"}) EXPECT_EQ(After(run.out, "[worker:" + worker + "] "), whole);
-  EXPECT_EQ(After(run.out, "").size(), 1 + 1 + 4 + 4 * 18);  // the run's line, its end, a line a task, theirs
+  EXPECT_EQ(After(run.out, "").size(), 1 + 1 + 4 + 4 * 18);  // the run's line, its end, a line per task, theirs
 }
 
 TEST(RunCommand, ColoursOnlyWhenAsked) {
   MusterRun always({"--ps", "0", "--color", "always"}, "echo hi");
   EXPECT_EQ(always.Wait(), 0);
   EXPECT_EQ(always.out, "\x1b[36m[worker:0]\x1b[0m hi\n");
-  MusterRun automatic({"--ps", "0"}, "echo hi");  // a pipe is no terminal
+  MusterRun automatic({"--ps", "0"}, "echo hi");  // a pipe isn't a terminal
   EXPECT_EQ(automatic.Wait(), 0);
   EXPECT_EQ(automatic.out, "[worker:0] hi\n");
 }
 
 TEST(RunCommand, NamesTheFirstFailureWithItsLastLines) {
-  // The chief ends once worker 1 has: the test tells it when.
+  // The chief ends once worker 1 has, when the test tells it to.
   MusterRun run({"--ps", "0", "--workers", "2"},
                 "if [ $task = worker:1 ]; then seq 1 12; echo why >&2; exit 3; fi; trap 'exit 0' USR1; echo pid $$; "
                 "while :; do sleep 1000 & wait; done");
@@ -146,8 +146,8 @@ TEST(RunCommand, InterruptedTwiceKillsAtOnce) {
   EXPECT_THAT(run.err, HasSubstr("interrupted again: killing ps:0, worker:0"));
 }
 
-// Both wait for the launcher, which is stopped meanwhile: the kernel merges two of a kind that are sent to a process,
-// but not with one that is sent to its thread.
+// Both signals wait for the launcher, which is stopped meanwhile. The kernel merges two equal signals sent to a
+// process, but not one of those with one sent to its thread.
 TEST(RunCommand, TheSameSignalOfTheSameSenderTwiceAtOnceIsOneInterrupt) {
   MusterRun run({"--ps", "0", "--workers", "1"},
                 "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 1000 & wait; done");
@@ -186,7 +186,7 @@ TEST(RunCommand, InterruptIsHeardWhileNobodyReadsTheOutput) {
 }
 
 TEST(RunCommand, NothingSurvivesKillNineOfTheLauncher) {
-  // Each task has a child in its group, one that ignores signals, and one in a session of its own.
+  // Each task has a child in its group, one that ignores signals, and one in its own session.
   MusterRun run({"--ps", "1", "--workers", "2"},
                 "sleep 1000 & echo pid $!; sh -c 'trap \"\" TERM HUP INT; echo pid $$; sleep 1000; :' & "
                 "setsid sh -c 'echo pid $$; exec sleep 1000' & echo pid $$; wait");
@@ -204,7 +204,7 @@ TEST(RunCommand, NothingSurvivesKillNineOfTheLauncher) {
   const std::string children =
       "/proc/" + std::to_string(run.pid()) + "/task/" + std::to_string(run.pid()) + "/children";
   std::ifstream list(children);
-  for (pid_t child; list >> child;) watched.Add(child);  // the guard among them
+  for (pid_t child; list >> child;) watched.Add(child);  // including the guard
   EXPECT_GE(watched.size(), 12 + 4);
   run.Signal(SIGKILL);
   EXPECT_EQ(run.Reap(), 137);

@@ -1,6 +1,6 @@
-// What `muster train` and its companions say of what is wrong, and that nothing is left of it: files, flags, ids, a
-// home that can't be written; tasks that flood their log or write what isn't text. The keys of a file have tests of
-// their own beside its parser.
+// How `muster train` and its companions answer mistakes, and that these leave nothing behind: files, flags, ids, a home
+// that can't be written; tasks that flood their log or write binary data. The keys of a file have their own tests
+// beside its parser.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using ::testing::StartsWith;
 
 class ExperimentBadInput : public ExperimentsTest {
  protected:
-  // `muster ARGUMENTS` ends with 2 and prints nothing but a message, which it returns.
+  // Expects that `muster ARGUMENTS` ends with 2 and prints only a message, which it returns.
   std::string Mistake(const std::vector<std::string>& arguments) {
     const Said said = Muster(arguments);
     EXPECT_EQ(said.exit_code, 2) << arguments[0] << "\n" << said.out << said.err;
@@ -33,7 +33,7 @@ class ExperimentBadInput : public ExperimentsTest {
     EXPECT_THAT(said.err, StartsWith("muster " + arguments[0] + ": "));
     return said.err;
   }
-  // The same of `muster train` with this section, after which there is no experiment.
+  // The same for `muster train` with this section, after which there must be no experiment.
   std::string WrongTrain(const std::string& train, const std::vector<std::string>& flags = {}) {
     WriteExperiment(train);
     std::string message = Mistake(Joined({"train"}, flags));
@@ -117,7 +117,7 @@ TEST_F(ExperimentBadInput, IdsThatDoNotExist) {
     EXPECT_THAT(Mistake({command, "x.y"}), HasSubstr("x.y"));
   }
   for (const std::string command : {"kill", "show", "rerun"}) EXPECT_THAT(Mistake({command}), HasSubstr("toy"));
-  // As "$id" is where there is no such variable: not the last one.
+  // What "$id" gives if there is no such variable: it must not mean the last experiment.
   for (const std::string command : {"status", "monitor", "logs", "kill", "show", "results", "rerun", "tensorboard"})
     EXPECT_THAT(Mistake({command, ""}), HasSubstr("an id can't be empty"));
   EXPECT_THAT(Mistake({"train", "--experiment", ""}), HasSubstr("an id can't be empty"));
@@ -159,7 +159,7 @@ TEST_F(ExperimentBadInput, AProgramThatIsNotThere) {
 }
 
 TEST_F(ExperimentBadInput, AFloodIsBoundedAndBlocksNobody) {
-  // Ten times what is kept; the experiment ends, and its end is in the log.
+  // Ten times what is kept. The experiment ends, and its last lines are in the log.
   WriteExperiment(
       "log_limit: 1MB\nrun: seq -f 'line %010g of many, some of which nobody will read' 1 200000; echo last");
   Out({"train", "--detach"});

@@ -1,5 +1,5 @@
-// `muster train` and its companions as a user has them: the real command and its supervisors, with shell and Python
-// scripts as the tasks. Whatever is waited for is an event (a line, a FIFO, a lock), never time.
+// `muster train` and its companions as a user runs them: the real command and its supervisors, with shell and Python
+// scripts as tasks. The tests wait for events (a line, a FIFO, a lock), never for time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -45,7 +45,7 @@ class ExperimentCommand : public ExperimentsTest {
   }
 };
 
-// The file of the project's requirements, which has to run as it is.
+// The file of the project's requirements, which must run unchanged.
 constexpr char kToaster[] = R"(project: ai-toaster
 train:
   framework: tensorflow
@@ -59,7 +59,7 @@ train:
     python train_model.py --num-layers {{ num-layers }} --learning-rate {{ learning-rate }} --training-data /data/my-project
 )";
 
-// Says what it sees; a ps never ends, as one that calls server.join().
+// Prints what it sees; a ps never ends, like one that calls server.join().
 constexpr char kTrainModel[] = R"(import json, os, signal, sys
 config = json.loads(os.environ["TF_CONFIG"])
 print(json.dumps({"arguments": sys.argv[1:], "config": config, "layers": os.environ["NUM_LAYERS"],
@@ -72,7 +72,7 @@ if config["task"]["type"] == "ps":
 
 TEST_F(ExperimentCommand, TheFileOfTheRequirementsRunsAsItIs) {
   std::string file = kToaster;
-  // Only where the machine is smaller than that: what it has instead.
+  // If the machine is smaller than that, use what it has.
   const Machine machine = ThisMachine();
   if (machine.mem_bytes < int64_t{16384} << 20)
     file = absl::StrReplaceAll(file, {{"16384", absl::StrCat(machine.mem_bytes >> 20)}});
@@ -229,7 +229,7 @@ TEST_F(ExperimentCommand, AFailedBuildEndsTheExperiment) {
   const json status = Json({"status", "1"});
   EXPECT_EQ(status["state"], "FAILED");
   EXPECT_THAT(status["reason"].get<std::string>(), AllOf(HasSubstr("build"), HasSubstr("3")));
-  // What failed isn't taken for done.
+  // A failed build isn't reused.
   EXPECT_THAT(LinesOf(Muster({"train"}).out, "2.build"), Contains("trying"));
 }
 

@@ -1,5 +1,5 @@
 // Training scripts that know nothing of muster, as their frameworks' own launchers would start them: torch.distributed
-// under torchrun's variables, a tf.compat.v1 parameter-server script under TF_CONFIG.
+// with torchrun's variables, a tf.compat.v1 parameter-server script with TF_CONFIG.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,7 +77,8 @@ bool CanImport(const std::string& python, const std::string& module) {
   return process.Wait() == 0;
 }
 
-// Folder with a python that can import it: this project's own, or that of `./dev bench peers`; "": there is none.
+// Returns the folder of a python that can import it, this project's own or that of `./dev bench peers`; "" if there is
+// none.
 std::string PythonFolderWith(const std::string& module) {
   for (const std::string folder : {(MUSTER_SOURCE_DIR "/.venv/bin"), (MUSTER_SOURCE_DIR "/build/peers/bin")})
     if (CanImport(folder + "/python", module)) return folder;
@@ -86,7 +87,7 @@ std::string PythonFolderWith(const std::string& module) {
 
 class ExperimentFramework : public ExperimentsTest {
  protected:
-  // Tasks find this python first.
+  // Makes tasks find this python first.
   void PutOnPath(const std::string& folder) {
     environment_ = {absl::StrCat("PATH=", folder, ":", getenv("PATH")), "TF_CPP_MIN_LOG_LEVEL=2"};
   }
@@ -134,7 +135,7 @@ TEST_F(ExperimentFramework, AScriptOfTorchDistributedRunsAsItIs) {
 }
 
 TEST_F(ExperimentFramework, AParameterServerScriptOfTensorFlowRunsAsItIs) {
-  // One and a half gigabytes, half a minute; not again where it is there.
+  // One and a half gigabytes, half a minute; skipped if it is already installed.
   const char* const wanted = getenv("MUSTER_TEST_TENSORFLOW");
   if (wanted != nullptr && std::string_view(wanted) == "0") GTEST_SKIP() << "MUSTER_TEST_TENSORFLOW is 0";
   Process install({"/usr/bin/env", "python3", (MUSTER_SOURCE_DIR "/bench/peers/environment.py"), "tensorflow"});

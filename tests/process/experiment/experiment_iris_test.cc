@@ -1,5 +1,5 @@
 // The example of an Experiment as a user runs it: alone, as a cluster by hand whose chief is a master, and by its
-// run.sh; again with the same id; and where it can't know, or can't write to, its folder.
+// run.sh; again with the same id; and when it can't know its folder or write to it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ class ExperimentIris : public testing::Test {
  protected:
   void TearDown() override { EXPECT_THAT(ProcessesWith(mark_.first + "=" + mark_.second), IsEmpty()); }
 
-  // What the machine itself says about folders doesn't count.
+  // Hides the machine's own variables for folders.
   ProcessOptions Options(std::vector<std::pair<std::string, std::string>> more = {}) const {
     std::vector<std::pair<std::string, std::string>> environment = {mark_};
     for (const char* name : {"OUTPUT_DIR", "EXPERIMENT_ID", "JOB_NAME"}) {
@@ -46,7 +46,7 @@ class ExperimentIris : public testing::Test {
     return {.environment = std::move(environment), .directory = scratch_.path()};
   }
   std::string Root() const { return "--output_root=" + scratch_.path(); }
-  // What was printed, which must be said once; in a cluster others' last steps may be counted, too.
+  // Returns the printed loss, which must appear once; in a cluster the last steps of other workers may be counted, too.
   static double Loss(const Process& run, const std::string& behind = "") {
     const std::vector<std::string> said = After(run.out, "Average loss ");
     EXPECT_THAT(said, SizeIs(1)) << run.out << run.err;
@@ -75,7 +75,7 @@ class ExperimentIris : public testing::Test {
 TEST_F(ExperimentIris, AloneItLearnsInTheFolderOfItsId) {
   Process run(Joined(kProgram, {Root()}), Options({{"EXPERIMENT_ID", "18"}}));
   EXPECT_EQ(run.Wait(), 0) << run.out << run.err;
-  // Who predicts the mean of the labels, as a network of dead units does, has 0.25.
+  // Predicting the mean of the labels, as a network of dead units does, gives 0.25.
   EXPECT_LT(Loss(run, " after 1000 steps"), 0.1);
   EXPECT_THAT(run.err, HasSubstr("device placement of worker:0:"));
   EXPECT_THAT(run.err, HasSubstr("dnn.hiddenlayer_0.weight"));
@@ -125,7 +125,7 @@ TEST_F(ExperimentIris, NobodySaysTheFolder) {
                     "/data/tensorflow-output", "--output_root"});
 }
 
-// A file as the root, since a test may run as somebody who may write anywhere.
+// Uses a file as the root, since the test's user may be allowed to write anywhere.
 TEST_F(ExperimentIris, ARootThatCanNotBeWrittenTo) {
   const std::string file = scratch_.File("file");
   ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), file, {}).ok());

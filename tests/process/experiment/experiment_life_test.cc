@@ -1,6 +1,5 @@
-// How experiments go on and end: left to themselves, killed, tried again, with tasks that fail, ignore signals or leave
-// processes behind, and without their supervisor. Whatever is waited for is an event (a line, a FIFO, a lock), never
-// time.
+// How experiments run and end: undisturbed, killed, retried, with tasks that fail, ignore signals or leave processes
+// behind, and without their supervisor. The tests wait for events (a line, a FIFO, a lock), never for time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,9 +25,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A task that ends when it is asked to, after it has said so.
+// A task that prints a line and ends when it is asked to.
 constexpr char kLoop[] = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 1000 & wait; done";
-// A master, a worker and a ps, of which the shell variable `type` says which it is.
+// A master, a worker and a ps; the shell variable `type` has the task's job.
 constexpr char kCluster[] = R"(tensorflow: {distributed: {worker: 2, ps: 1}}
 run: |
   type=${TF_CONFIG##*\"type\":\"}; type=${type%%\"*}
@@ -36,7 +35,7 @@ run: |
 
 class ExperimentLife : public ExperimentsTest {
  protected:
-  // kCluster, each task running `script`; with another line of the section `train`.
+  // Writes kCluster with every task running `script`, and with another line in the section `train`.
   void WriteCluster(const std::string& script, const std::string& more = "concurrency: 1") {
     std::string text = absl::StrCat("project: toy\ntrain:\n  framework: tensorflow\n  ", more, "\n");
     for (const std::string& line : std::vector<std::string>(absl::StrSplit(kCluster, '\n', absl::SkipEmpty())))
@@ -215,7 +214,7 @@ TEST_F(ExperimentLife, ARunOfAGridThatLosesItsSupervisorWhileItWaitsHasFailed) {
   WriteExperiment("parameters: {x: [1, 2]}\nconcurrency: 2\ninstall: read line < " + gate.path() + "\nrun: echo $X");
   const auto train = StartMuster({"train"});
   train->WaitForOut("waiting for it\n");
-  // One of the two builds, the other waits for it.
+  // One of the two builds, and the other waits for it.
   const bool first_waits =
       testing::Value(LinesOf(train->out, "1.1"), Contains("another experiment is building the same: waiting for it"));
   const std::string waits = first_waits ? "1.1" : "1.2";
@@ -244,7 +243,7 @@ TEST_F(ExperimentLife, AFailedMasterEndsTheOthersAndIsNamedWithItsLastLines) {
   const std::string reason = Json({"status", "1"})["reason"].get<std::string>();
   EXPECT_THAT(reason, AllOf(HasSubstr("master"), HasSubstr("exited with 3")));
   EXPECT_THAT(train->err, HasSubstr(reason));
-  // Once as its own lines, once as the last lines of what failed first.
+  // Once among its own lines, once as the last lines of the task that failed first.
   const size_t own = train->out.find("why");
   EXPECT_NE(train->out.find("why", own + 1), std::string::npos) << train->out;
 }
@@ -276,7 +275,7 @@ TEST_F(ExperimentLife, AWorkerBeyondItsRestartsEndsTheExperiment) {
 }
 
 TEST_F(ExperimentLife, GrandchildrenLeftBehindAreEnded) {
-  // One in the task's group, one that ignores signals, one in a session of its own: the fixture looks for them.
+  // One in the task's group, one that ignores signals, one in its own session: the fixture looks for them.
   WriteExperiment(
       "restart: {policy: never}\n"
       "run: |\n  sleep 1000 &\n  sh -c 'trap \"\" TERM HUP INT; sleep 1000; :' &\n  setsid sleep 1000 &\n"
@@ -359,7 +358,7 @@ TEST_F(ExperimentLife, RerunIsANewOneOfTheOldFileCodeAndParameters) {
   EXPECT_NE(Json({"show", "3"})["output_dir"], Json({"show", "1"})["output_dir"]);
   EXPECT_THAT(LinesOf(Out({"rerun", "2.2"}), "4.master"), Contains("old 2"));
   EXPECT_THAT(LinesOf(Out({"rerun", "2"}), "5.1.master"), Contains("old 1"));
-  // So that `muster gc`, which goes by this time, leaves it alone.
+  // Makes it old enough for `muster gc`, which goes by this time.
   const std::string tree = home() + "/code/" + Json({"show", "1"})["tree"].get<std::string>();
   const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(48);
   std::filesystem::last_write_time(tree, long_ago);
@@ -387,7 +386,7 @@ TEST_F(ExperimentLife, WithoutItsSupervisorItIsFailedAndNoTaskIsLeft) {
   EXPECT_EQ(status["state"], "FAILED");
   EXPECT_THAT(status["reason"].get<std::string>(), HasSubstr("supervisor"));
   for (const json& task : TasksOf("1")) EXPECT_EQ(task["state"], "FAILED") << task;
-  // It can be tried again.
+  // The experiment can be retried.
   WriteExperiment("run: echo hello");
   EXPECT_EQ(Muster({"train", "--experiment", "1"}).exit_code, 0);
 }

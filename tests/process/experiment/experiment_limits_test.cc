@@ -1,6 +1,6 @@
-// Experiments for which the machine has too little: memory for a task, room for its log, leave to write; and as many
-// lines as it has room for, of which none is lost. Whatever is waited for is an event (a line, a FIFO, a lock), never
-// time.
+// Experiments for which the machine lacks something: memory for a task, room for its log, permission to write. Also as
+// many lines as there is room for, none of which may be lost. The tests wait for events (a line, a FIFO, a lock), never
+// for time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -31,10 +31,10 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A mount on a folder, which only this process and those that it starts see.
+// A mount on a folder that only this process and its children see.
 class OwnMount {
  public:
-  // As mount(2) has them; `changed` are flags that only a second call can set. Look at made().
+  // Arguments as in mount(2); `changed` are flags that only a second call can set. Check made().
   OwnMount(const std::string& source, std::string folder, const char* type, unsigned long flags, const char* data,
            unsigned long changed = 0)
       : folder_(std::move(folder)) {
@@ -63,10 +63,10 @@ class OwnMount {
 
 constexpr char kMayNotMount[] = "only root may mount, and not in every container";
 
-// What is there of the lines "1", "2", … of a task, among what `muster logs` shows.
+// How much of the lines "1", "2", … of a task `muster logs` shows.
 struct Counted {
   std::vector<int64_t> kept;
-  int64_t missing = 0;  // as its log says
+  int64_t missing = 0;  // as the log says
 };
 
 Counted CountLines(const std::string& shown, const std::string& name) {
@@ -87,7 +87,7 @@ Counted CountLines(const std::string& shown, const std::string& name) {
   return counted;
 }
 
-// 1 to `count`, each once and in its place.
+// Expects 1 to `count`, each once and in order.
 void ExpectAll(const std::string& shown, const std::string& name, int64_t count) {
   const Counted counted = CountLines(shown, name);
   EXPECT_EQ(counted.missing, 0) << name;
@@ -118,7 +118,7 @@ TEST_F(ExperimentLimits, ATaskOverItsMemoryIsReportedAsSuch) {
   constexpr char kWhy[] = "used more than its 64 MB of memory";
   EXPECT_THAT(said.err, AllOf(HasSubstr("worker.2 was killed by signal 9"), HasSubstr(kWhy)));
   EXPECT_THAT(said.out, HasSubstr(absl::StrCat("it ", kWhy, ": ending the others (worker.1)")));
-  // It can't have come so far where a control group keeps it from that.
+  // If a control group limits it, it can't have come so far.
   if (absl::StrContains(said.out, "holds it")) {
     EXPECT_THAT(said.out, HasSubstr("tasks' memory is checked once a second"));
   }

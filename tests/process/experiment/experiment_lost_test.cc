@@ -1,6 +1,5 @@
-// Experiments whose supervisor is killed (-9), wherever they are: what `status` says is true, no task is left (the
-// fixture looks for them), nothing that comes later is held up. Whatever is waited for is an event (a line, a FIFO, a
-// lock), never time.
+// Experiments whose supervisor is killed (-9) at any stage: `status` tells the truth, no task is left (the fixture
+// looks for them), and nothing later is blocked. The tests wait for events (a line, a FIFO, a lock), never for time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,12 +22,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr char kLost[] = "its supervisor was killed";
-// A task that ends for no signal that can be ignored.
+// A task that ends at no signal that it can ignore.
 constexpr char kStubborn[] = "trap '' TERM INT HUP; echo ready; while :; do sleep 1000; done";
 
 class ExperimentLost : public ExperimentsTest {
  protected:
-  // Of an experiment, or a run of a grid, that goes on.
+  // Kills the supervisor of a running experiment, or of a run of a grid.
   void KillSupervisor(const std::string& id) {
     const json supervisor = Json({"status", id})["supervisor"];
     ASSERT_TRUE(supervisor.is_number()) << id;
@@ -68,7 +67,7 @@ TEST_F(ExperimentLost, ABuildIsBegunAnewByTheNext) {
   ExpectLost(status);
   EXPECT_EQ(status["tasks"][0]["id"], "1.build");
   EXPECT_EQ(status["tasks"][0]["state"], "FAILED");
-  gate.LetThrough(2);  // who is being killed may take one
+  gate.LetThrough(2);  // the process being killed may take one
   const std::string shown = Out({"train"});
   EXPECT_THAT(LinesOf(shown, "2.build"), Contains("building")) << "half of it isn't taken for a whole";
   EXPECT_THAT(LinesOf(shown, "2.master"), Contains("ran"));
@@ -83,7 +82,7 @@ TEST_F(ExperimentLost, WhoWaitsForItsBuildTakesItOver) {
   second->WaitForOut("another experiment is building the same");
   KillSupervisor("1");
   EXPECT_EQ(first->Wait(), 137);
-  gate.LetThrough(2);  // who is being killed may take one
+  gate.LetThrough(2);  // the process being killed may take one
   EXPECT_EQ(second->Wait(), 0) << second->out;
   EXPECT_THAT(LinesOf(second->out, "2.build"), AllOf(Contains("building"), Contains("--> FINISHED")));
 }
@@ -96,7 +95,7 @@ TEST_F(ExperimentLost, ARunOfAGridIsLostAloneAndTheGridGoesOn) {
   train->WaitForOut("begun 2");
   KillSupervisor("1.1");
   train->WaitForOut("begun 3");
-  gate.LetThrough(3);  // who is being killed may take one
+  gate.LetThrough(3);  // the process being killed may take one
   EXPECT_NE(train->Wait(), 0);
   const json status = Json({"status", "1"});
   EXPECT_EQ(status["state"], "FAILED");

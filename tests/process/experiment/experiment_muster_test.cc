@@ -1,5 +1,5 @@
 // `framework: muster`: one of this project's own programs as an experiment, with the stand-alone ps, watched while it
-// trains, and going on from its checkpoint.
+// trains, and resumed from its checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using ::testing::StartsWith;
 
 class ExperimentMuster : public ExperimentsTest {};
 
-// The last whole table that `monitor --json` has printed, by task; what isn't known yet is null there.
+// Returns the last whole table that `monitor --json` has printed, by task; unknown values are null.
 std::map<std::string, json> LastTable(const std::string& out) {
   std::map<std::string, json> by_id;
   const size_t end = out.rfind('\n');

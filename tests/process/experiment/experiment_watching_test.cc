@@ -1,4 +1,4 @@
-// `muster monitor`, `muster results` and `muster tensorboard`: what is seen of experiments that run and that have run.
+// `muster monitor`, `muster results` and `muster tensorboard`: what they show of running and ended experiments.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pty.h>
@@ -31,7 +31,7 @@ using ::testing::StartsWith;
 
 class ExperimentWatching : public ExperimentsTest {
  protected:
-  // Three runs whose accuracy is their parameter.
+  // Trains three runs whose accuracy is their parameter.
   void TrainGrid() {
     WriteExperiment(
         "parameters: {rate: [0.5, 0.75, 0.25]}\n"
@@ -44,7 +44,7 @@ class ExperimentWatching : public ExperimentsTest {
     EXPECT_THAT(said.err, HasSubstr(text));
     EXPECT_EQ(said.out, "");
   }
-  // A program of that name that says how it was started and exits with 3; the folder it is in.
+  // Makes a program named tensorboard that prints its arguments and exits with 3. Returns its folder.
   std::string FakeTensorboard() const {
     const std::string folder = Aside("bin");
     std::filesystem::create_directory(folder);
@@ -143,7 +143,7 @@ TEST_F(ExperimentWatching, MonitorOnATerminalDrawsInPlaceAndCtrlCEndsIt) {
   bool asked = false;
   for (;;) {
     const ssize_t bytes = read(terminal, piece.data(), piece.size());
-    if (bytes <= 0) break;  // at its end a terminal is an error
+    if (bytes <= 0) break;  // reading a terminal at its end is an error
     shown.append(piece.data(), static_cast<size_t>(bytes));
     if (asked || shown.find("\x1b[3A") == std::string::npos) continue;
     asked = true;
@@ -195,7 +195,7 @@ TEST_F(ExperimentWatching, TheRealTensorboardBesideARun) {
   const std::vector<std::string> said = After(board->out, absl::StrCat("TensorBoard on ", output, ": "));
   ASSERT_EQ(said.size(), 1U) << board->out;
   EXPECT_THAT(board->err, HasSubstr(absl::StrCat(" at ", said[0], " ")));
-  // Whatever proxy the machine has.
+  // Ignores the machine's proxy.
   constexpr char kAsk[] =
       "import sys, urllib.request as web\n"
       "print(web.build_opener(web.ProxyHandler({})).open(sys.argv[1] + 'data/environment').read().decode())";

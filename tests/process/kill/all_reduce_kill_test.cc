@@ -1,7 +1,7 @@
-// Workers that train by all-reduce, without ps, killed with SIGKILL in the middle of training. Under `muster run` all
-// are started again and go on from the last checkpoint; every round adds one to every element, so the loss of a step,
-// and what the last checkpoint holds, can be foretold, however many have died. By hand the others end, and say who is
-// gone. Nothing of anybody is left. A run whose log isn't read is never further ahead than a pipe holds lines.
+// Workers that train by all-reduce, without ps, are killed with SIGKILL in the middle of training. Under `muster run`
+// all are started again from the last checkpoint; every round adds one to every element, so the loss of a step and the
+// last checkpoint are predictable, however many have died. Started by hand, the other workers end and name the dead
+// one. Nothing is left behind. A run whose log isn't read is never further ahead than the lines a pipe holds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ constexpr int kWorkers = 3;
 constexpr int64_t kSteps = 5000;
 constexpr int64_t kWidth = 40000;
 
-// By what the ranks talk through.
+// Instances differ by the ranks' transport.
 class AllReduceKillTest : public ::testing::TestWithParam<std::string> {
  protected:
   static std::vector<std::string> Toy(int64_t steps, const std::string& model_dir) {
@@ -49,10 +49,10 @@ class AllReduceKillTest : public ::testing::TestWithParam<std::string> {
   const LeftBehind left_behind_;
 };
 
-// The process that the task is in its latest life.
+// Returns the process of the task's latest life.
 pid_t PidOf(const std::string& log, const std::string& task) {
   pid_t pid = -1;
-  // Whole lines.
+  // Uses whole lines only.
   for (const std::string& says : After(log.substr(0, log.rfind('\n') + 1), "[muster] " + task)) {
     const size_t at = says.find(" is process ");
     if (at == 0 || says.rfind(" (the chief) is process ", 0) == 0) pid = std::atoi(says.c_str() + at + 12);
@@ -61,7 +61,7 @@ pid_t PidOf(const std::string& log, const std::string& task) {
   return pid;
 }
 
-// Of all lives of the chief: the loss is what each element was before the step.
+// Checks all lives of the chief: the loss is what each element was before the step.
 void ExpectOneCurve(const std::string& log) {
   int lines = 0;
   for (const std::string& line : After(log, "[worker:0] ")) {
@@ -97,7 +97,7 @@ TEST_P(AllReduceKillTest, AllGoOnFromTheLastCheckpoint) {
     kill(pid, SIGKILL);
     const size_t killed = run.WaitForErr(victim + " was killed by signal 9", before);
     const size_t restored = run.WaitForErr("Restoring parameters from " + model.path(), killed);
-    // Of a chief that goes on: so all are in their new lives.
+    // The chief goes on, so all workers are in their new lives.
     run.WaitForErr("loss = ", run.WaitForErr("loss = ", restored) + 1);
   }
   EXPECT_EQ(run.Wait(), 0) << run.err;

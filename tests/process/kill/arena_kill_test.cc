@@ -1,6 +1,6 @@
-// Processes that update one arena in place are killed with SIGKILL at every point inside an update, recovery included,
-// thousands of times; in the end every sum, slot, header and number must be what the acknowledged pushes make it. And
-// each deliberate error in the protocol must be seen by this very check.
+// Processes that update one arena in place are killed with SIGKILL at every point of an update, including recovery,
+// thousands of times. In the end every sum, slot, header and number must be what the acknowledged pushes give. This
+// same check must also notice each deliberate error in the protocol.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,16 +23,16 @@ namespace muster::arena_kill_test {
 namespace {
 
 constexpr int kWriters = 3;
-constexpr uint32_t kMinibatches = 3;  // of one push
+constexpr uint32_t kMinibatches = 3;  // per push
 constexpr uint64_t kSeed = 20240601;
-// The rarest bug to show was missed once in 25 runs of 300 deaths.
+// The bug that shows most rarely was missed once in 25 runs of 300 deaths.
 constexpr int kPlantedDeaths = 1500;
 
-// Of a table whose rows lie across stripes here and there.
+// A table with some rows that cross stripes.
 constexpr int64_t kTableRows = 500;
 constexpr int64_t kTableWidth = 100;
 
-// What the writers and the test share beside the arena.
+// Shared by the writers and the test, besides the arena.
 struct Shared {
   KillLog log;
   std::array<std::atomic<uint64_t>, kWriters> acknowledged;  // by writer
@@ -48,10 +48,10 @@ StoreModel TestModel(const RuleSpec& rule) {
   return ModelOfPs(variables, *PlaceVariables(variables, 1, Placement::kRoundRobin, {}), rule, 0);
 }
 
-// The integer that push `sequence` of `writer` adds everywhere.
+// Returns the integer that push `sequence` of `writer` adds everywhere.
 int Amount(int writer, uint64_t sequence) { return static_cast<int>((sequence * 7 + writer * 3) % 5) + 1; }
 
-// The rows that it changes: every third, some of each stripe.
+// Returns whether the push changes the row: every third, some in each stripe.
 bool HasRow(int writer, uint64_t sequence, int64_t row) { return (row + sequence + writer) % 3 == 0; }
 
 std::vector<std::byte> Gradient(const Arena& arena, int slice, int amount) {
@@ -66,7 +66,7 @@ std::vector<std::byte> Gradient(const Arena& arena, int slice, int amount) {
   return bytes;
 }
 
-// One push to one slice.
+// Pushes to one slice.
 void PushSlice(Arena& arena, int slice, int writer, uint64_t sequence) {
   const ArenaPush push = {.client = writer, .sequence = sequence, .generation = 1, .learning_rate = 1};
   const int amount = Amount(writer, sequence);
@@ -81,7 +81,7 @@ void PushSlice(Arena& arena, int slice, int writer, uint64_t sequence) {
   ArenaRows(arena).Push(slice, push, {rows, AsBytes(gradients.data(), gradients.size()).data()});
 }
 
-// One life of a writer: attach, recover, then push after push until it is killed or told to stop.
+// One life of a writer: attaches, recovers, then pushes until it is killed or told to stop.
 void Write(int fd, int writer, Shared& shared, int one_in, std::optional<PlantedBug> bug) {
   const uint64_t life = ++shared.lives[writer];
   KillingProbe probe(shared.log, kSeed + life * 1009 + writer, one_in, bug);
@@ -91,7 +91,7 @@ void Write(int fd, int writer, Shared& shared, int one_in, std::optional<Planted
   const int num_slices = static_cast<int>(arena->layout().slices().size());
   do {
     const uint64_t sequence = shared.acknowledged[writer] + 1;
-    const int first = static_cast<int>(order() % num_slices);  // as gradients become ready, not in order of stripes
+    const int first = static_cast<int>(order() % num_slices);  // slices in the order of ready gradients, not of stripes
     for (int i = 0; i < num_slices; ++i) PushSlice(*arena, (first + i) % num_slices, writer, sequence);
     Arena::CountLock(*arena).Add({.client = writer,
                                   .sequence = sequence,
@@ -103,7 +103,7 @@ void Write(int fd, int writer, Shared& shared, int one_in, std::optional<Planted
   } while (!shared.log.stop);
 }
 
-// Counters and numbers that aren't what the acknowledged pushes make them.
+// Returns how many counters and numbers differ from what the acknowledged pushes give.
 int WrongCounts(Arena& arena, const Shared& shared, uint64_t pushes) {
   { const Arena::CountLock finishes_what_was_begun(arena); }
   const ArenaCounters& counters = arena.header().counters;
@@ -138,8 +138,8 @@ class ArenaKillTest : public ::testing::Test {
     arena_->Load({.generation = 1, .values = zeros});
   }
 
-  // Lets writers die and be born again until `kills` have died; then each finishes its push in peace. Returns how many
-  // died; fewer than asked for if the writers got stuck.
+  // Restarts writers until `kills` have died; then each finishes its push undisturbed. Returns how many died; fewer
+  // than `kills` if the writers got stuck.
   int RunUntilKilled(int writers, int kills, int one_in, std::optional<PlantedBug> bug = std::nullopt) {
     return muster::RunUntilKilled(writers, kills, absl::Seconds(60), shared_->log,
                                   [&](int writer) { Write(memory_->fd(), writer, *shared_, one_in, bug); });
@@ -149,7 +149,7 @@ class ArenaKillTest : public ::testing::Test {
     return *reinterpret_cast<StripeHeader*>(arena_->memory().data() + arena_->layout().stripe_offset(index));
   }
 
-  // Elements and header fields that aren't what the acknowledged pushes make them.
+  // Returns how many elements and header fields differ from what the acknowledged pushes give.
   int CountWrong() {
     double sum = 0;
     std::vector<double> row_sums(kTableRows);
@@ -171,7 +171,7 @@ class ArenaKillTest : public ::testing::Test {
       const bool table = arena_->model().variable(arena_->model().slices[slice]).kind == VariableKind::kRows;
       for (int64_t i = 0; i < layout.elements; ++i)
         wrong += ElementAt(bytes, layout.element_size, i) != (table ? row_sums[i / kTableWidth] : sum);
-      // The first stripe of a table counts its pushes; with several writers the others' t may be less.
+      // The first stripe of a table counts its pushes; with several writers the t of the others may be less.
       for (int64_t i = 0; i < layout.num_stripes; ++i)
         wrong += WrongFields(Stripe(layout.first_stripe + i), pushes, /*counts=*/!table || i == 0);
     }
@@ -202,10 +202,10 @@ TEST_F(ArenaKillTest, FourThousandDeathsLoseNothingAndDoNothingTwice) {
         ArenaPoint::kCommitted, ArenaPoint::kUnlocked, ArenaPoint::kOwnerDied, ArenaPoint::kBlockRestored,
         ArenaPoint::kHeaderRestored, ArenaPoint::kUndoDropped, ArenaPoint::kRecovered, ArenaPoint::kAcknowledging,
         ArenaPoint::kJournalled, ArenaPoint::kCounted})
-    EXPECT_GT(shared_->log.Deaths(point), 0u) << "nobody died at point " << static_cast<int>(point);
+    EXPECT_GT(shared_->log.Deaths(point), 0u) << "no process died at point " << static_cast<int>(point);
 }
 
-// One writer: the order of the pushes is known, so every bit is, of the slots too.
+// With one writer the order of the pushes is known, so every bit is, including the slots'.
 TEST_F(ArenaKillTest, SlotsAreBitByBitThoseOfAnUninterruptedRun) {
   const RuleSpec adam = {.kind = RuleKind::kAdam, .learning_rate = 1};
   MakeArena(adam);

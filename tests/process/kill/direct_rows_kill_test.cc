@@ -1,6 +1,6 @@
-// A worker that updates rows of a table itself, in the memory of two real ps, is killed with SIGKILL at every point
-// that a push passes, one after the other. After each death another process reads the table: every stripe has the whole
-// of what the push changes there, or nothing of it. The next life's pushes then count as if nobody had died.
+// A worker that itself updates rows of a table in the memory of two real ps is killed with SIGKILL at every point of a
+// push, one after the other. After each death another process reads the table: every stripe has all or nothing of what
+// the push changes there. The next life's pushes then count as if nothing had died.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -27,15 +27,15 @@ namespace muster::direct_rows_kill_test {
 namespace {
 
 constexpr int kPs = 2;
-// Four stripes a ps; some rows lie across two.
+// Four stripes per ps; some rows cross two.
 constexpr int64_t kRows = 1000;
 constexpr int64_t kWidth = 100;
-// Of the first and the last stripe and of those between; 327 (there number 163) and 654 (327) lie across two.
+// Rows of the first, the last and the middle stripes; 327 (number 163 on its ps) and 654 (327) cross two stripes.
 const std::vector<int64_t> kPushed = {0, 1, 5, 327, 328, 500, 654, 655, 998, 999, 5};
 
 const std::vector<VariableSpec> kVariables = {{.name = "table", .shape = {kRows, kWidth}, .kind = VariableKind::kRows}};
 
-// The gradient of kPushed that adds one, by SGD with rate 1, for each time that a row is named.
+// A gradient of kPushed that, by SGD with rate 1, adds one for each time a row is named.
 const std::vector<float> kGradients(kPushed.size() * kWidth, -1);
 
 // Kills this process at the point of that number; counts the points.
@@ -52,7 +52,7 @@ class KillingProbe final : public ArenaProbe {
   int points = 0;
 };
 
-// A worker's process: its connections and its way to the table.
+// A worker's process: its connections and its access to the table.
 struct Worker {
   Worker(const std::vector<std::string>& ps, int index, uint64_t life, ApplyChoice apply)
       : client(transport, ps,
@@ -88,7 +88,7 @@ struct Worker {
   RowClient rows{client};
 };
 
-// A whole life of worker 1; how it ended, as waitpid says.
+// Runs a whole life of worker 1; returns its end in the form of waitpid.
 int Live(const std::vector<std::string>& ps, uint64_t life, int die_at) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -104,7 +104,7 @@ int Live(const std::vector<std::string>& ps, uint64_t life, int die_at) {
   return status;
 }
 
-// By stripe (ps, number) what kPushed adds to its elements: those that have it, and those that don't.
+// Returns, by stripe (ps, number), how many of its elements have what kPushed adds, and how many don't.
 std::map<std::pair<int64_t, int64_t>, std::pair<int, int>> WhatStripesHave(const std::vector<float>& before,
                                                                            const std::vector<float>& after) {
   std::map<std::pair<int64_t, int64_t>, std::pair<int, int>> stripes;
@@ -155,7 +155,7 @@ TEST_F(DirectRowsKillTest, EveryStripeHasAPushOrHasNot) {
     }
     if (WIFEXITED(status)) {
       EXPECT_EQ(WEXITSTATUS(status), 0);
-      EXPECT_EQ(none, 0) << "who has heard that it is done";
+      EXPECT_EQ(none, 0) << "a push reported as done must be whole";
       break;
     }
     ASSERT_EQ(WTERMSIG(status), SIGKILL);
@@ -164,7 +164,7 @@ TEST_F(DirectRowsKillTest, EveryStripeHasAPushOrHasNot) {
   }
   EXPECT_GT(deaths, 80);
   EXPECT_GT(in_the_middle, 40);
-  // A life that nobody kills, after all of them.
+  // One more life, which isn't killed.
   before = chief.Table();
   EXPECT_EQ(Live(addresses_, 100 + ++deaths, /*die_at=*/-1), 0);
   for (const auto& [stripe, elements] : WhatStripesHave(before, chief.Table())) EXPECT_EQ(elements.second, 0);

@@ -1,7 +1,7 @@
-// Workers that make synchronous rounds in one arena, with no ps to help, are killed with SIGKILL at every point inside
-// a round, recovery included, hundreds of times. What a round adds depends on who is in it and on its number, and so
-// does what it counts: in the end every element is what the counted minibatches make it, and each deliberate error is
-// seen.
+// Workers that make synchronous rounds in one arena, without help of a ps, are killed with SIGKILL at every point of a
+// round, including recovery, hundreds of times. What a round adds and counts depends on its contributors and its
+// number. In the end every element must be what the counted minibatches give, and each deliberate error must be
+// noticed.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,10 +24,10 @@ namespace {
 constexpr int kWorkers = 3;
 constexpr uint64_t kSeed = 20240601;
 constexpr int kPlantedDeaths = 600;
-// Different sums for any two or three of them: who is in a round shows in what it counts.
+// Any two or three of them have different sums, so a round's count shows its contributors.
 constexpr std::array<uint32_t, kWorkers> kWeights = {1, 10, 100};
 
-// What the workers and the test share beside the arena.
+// Shared by the workers and the test, besides the arena.
 struct Shared {
   KillLog log;
   std::array<std::atomic<uint64_t>, kWorkers> lives;
@@ -43,10 +43,10 @@ StoreModel TestModel(uint32_t needed) {
   return model;
 }
 
-// Differs from round to round: an older gradient in a newer round shows.
+// Differs from round to round, so an older gradient in a newer round is noticed.
 uint32_t Minibatches(int worker, uint64_t round) { return kWeights[worker] * static_cast<uint32_t>(1 + round % 3); }
 
-// A gradient whose mean, over `needed`, adds to every element what the round counts.
+// Returns a gradient whose mean over `needed` adds to every element what the round counts.
 std::vector<std::byte> GradientOf(const Arena& arena, int slice, double amount) {
   const ArenaLayout::Slice& layout = arena.layout().slices()[slice];
   std::vector<std::byte> bytes(layout.bytes);
@@ -58,7 +58,7 @@ std::vector<std::byte> GradientOf(const Arena& arena, int slice, double amount) 
   return bytes;
 }
 
-// One life of a worker: attach, recover, then round after round until it is killed, or stopped.
+// One life of a worker: attaches, recovers, then makes rounds until it is killed or stopped.
 void Work(int fd, int worker, uint32_t needed, Shared& shared, int one_in, std::optional<PlantedBug> bug) {
   const uint64_t life = ++shared.lives[worker];
   KillingProbe probe(shared.log, kSeed + life * 1009 + worker, one_in, bug);
@@ -80,7 +80,7 @@ void Work(int fd, int worker, uint32_t needed, Shared& shared, int one_in, std::
   }
 }
 
-// By how many of the workers make a round.
+// Instances differ by how many of the workers make a round.
 class DividedKillTest : public ::testing::TestWithParam<uint32_t> {
  protected:
   void MakeArena(uint32_t needed) {
@@ -91,22 +91,22 @@ class DividedKillTest : public ::testing::TestWithParam<uint32_t> {
     ArenaRounds(*arena_, true).SetNeeded(needed, false);
   }
 
-  // Lets workers die and be born again until `kills` have died. Returns how many did; -1 if they got stuck.
+  // Restarts workers until `kills` have died. Returns how many did; -1 if they got stuck.
   int RunUntilKilled(int kills, int one_in, std::optional<PlantedBug> bug = std::nullopt) {
     return muster::RunUntilKilled(kWorkers, kills, absl::Seconds(bug ? 5 : 30), shared_->log,
                                   [&](int worker) { Work(memory_->fd(), worker, needed_, *shared_, one_in, bug); });
   }
 
-  // Elements, step counters and counts that aren't what the rounds make them.
+  // Returns how many elements, step counters and counts differ from what the rounds give.
   int CountWrong() {
-    ArenaRounds(*arena_, true).Fire();  // one that was cut short at the end
+    ArenaRounds(*arena_, true).Fire();  // a round that was cut short at the end
     { const Arena::CountLock finishes_what_was_begun(*arena_); }
     for (int worker = 0; worker < kWorkers; ++worker) arena_->RecoverWriter(worker);
     const ArenaCounters& counters = arena_->header().counters;
     int wrong = counters.updates != arena_->header().gate.round;
     wrong += counters.global_step != static_cast<int64_t>(counters.updates);
     if (needed_ == kWorkers) {
-      // Everybody is in every round, once.
+      // Every worker is in every round once.
       int64_t expected = 0;
       for (uint64_t round = 0; round < counters.updates; ++round)
         for (int worker = 0; worker < kWorkers; ++worker) expected += Minibatches(worker, round);
@@ -142,7 +142,7 @@ TEST_P(DividedKillTest, ManyDeathsLoseNothingAndCountNobodyTwice) {
        {ArenaPoint::kPublishing, ArenaPoint::kPublished, ArenaPoint::kAcknowledging, ArenaPoint::kJournalled,
         ArenaPoint::kCounted, ArenaPoint::kFiring, ArenaPoint::kFired, ArenaPoint::kLocked, ArenaPoint::kBlockChanged,
         ArenaPoint::kHeaderWritten, ArenaPoint::kCommitted, ArenaPoint::kOwnerDied, ArenaPoint::kRecovered})
-    EXPECT_GT(shared_->log.Deaths(point), 0u) << "nobody died at point " << static_cast<int>(point);
+    EXPECT_GT(shared_->log.Deaths(point), 0u) << "no process died at point " << static_cast<int>(point);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of3, DividedKillTest, ::testing::Values(2, 3));

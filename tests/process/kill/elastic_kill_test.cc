@@ -1,7 +1,7 @@
 // A process that makes elastic exchanges in an arena for its clients, as a ps does, is killed with SIGKILL at every
-// point that an exchange passes, and the one that takes its place at points of its own recovery and of the retry. What
-// the workers are answered in the end, and the centre, must be what each exchange makes of them once: nothing of the
-// sum of centre and workers is lost, to the bit. And each deliberate error must be seen by this very check.
+// point of an exchange; its successor is killed at points of its own recovery and of the retry. The final answers to
+// the workers, and the centre, must be what applying each exchange once gives: the sum of centre and workers is
+// preserved to the bit. This same check must also notice each deliberate error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ namespace {
 constexpr int kWorkers = 2;
 constexpr double kAlpha = 0.5;
 constexpr uint64_t kSeed = 20240601;
-// A stripe of four blocks and a short one; one of doubles.
+// One stripe of four blocks and a short one; one stripe of doubles.
 constexpr int64_t kElements = kStripeElements + 10;
 constexpr int64_t kDoubles = 3000;
 constexpr int kSlices = 2;
@@ -61,7 +61,7 @@ StoreModel TestModel() {
   return model;
 }
 
-// The elements of all slices, as whole numbers; they are so small that floats hold them, their sums and their halves.
+// The elements of all slices as whole numbers, so small that floats hold them, their sums and their halves exactly.
 using Numbers = std::vector<int64_t>;
 
 template <typename T>
@@ -71,7 +71,7 @@ void Put(std::vector<std::byte>& bytes, int64_t number) {
   std::memcpy(bytes.data() + bytes.size() - sizeof value, &value, sizeof value);
 }
 
-// What isn't a whole number is none that anything here can give.
+// An element that isn't a whole number becomes one that no exchange can give.
 template <typename T>
 int64_t Get(ByteSpan bytes, int64_t i) {
   T value;
@@ -98,7 +98,7 @@ struct Exchange {
   Numbers theta;
 };
 
-// One life of the process that serves: what a ps does for each of the requests, in that order.
+// One life of the serving process: does for each of the requests, in that order, what a ps does.
 void Serve(int fd, const std::vector<Exchange>& requests, DyingProbe& probe) {
   const auto arena = *Arena::Attach(*ArenaMemory::Adopt(fd), kWorkers, &probe);
   for (int worker = 0; worker < kWorkers; ++worker) arena->RecoverWriter(worker);
@@ -131,7 +131,7 @@ class ElasticKillTest : public ::testing::Test {
     arena_->Load({.generation = 1, .values = zeros});
   }
 
-  // True: it has served them all. False: it died at its `dies_at`-th point.
+  // Returns true if it has served them all, false if it died at its `dies_at`-th point.
   bool Live(const std::vector<Exchange>& requests, int dies_at, std::optional<PlantedBug> bug) {
     const pid_t pid = Fork([&] {
       DyingProbe probe(*log_, dies_at, bug);
@@ -159,8 +159,8 @@ class ElasticKillTest : public ::testing::Test {
     return moved;
   }
 
-  // Steps of its own, as long as they please, but that the distance to the centre is a multiple of four: a half of it,
-  // and a half of what the other worker's exchange leaves of it, are whole numbers.
+  // Makes steps of any length, except that the distance to the centre stays a multiple of four: so its half, and the
+  // half of what the other worker's exchange leaves of it, are whole numbers.
   Exchange Train(int worker, const Numbers& centre) {
     for (size_t i = 0; i < centre.size(); ++i) {
       int64_t& theta = theta_[worker][i];
@@ -174,7 +174,7 @@ class ElasticKillTest : public ::testing::Test {
   }
 
   // `first` was begun by a process that died at its point `first_death`; `second` comes before its retry, in a life
-  // that dies at `second_death`, and both are tried again. Returns how much is wrong then.
+  // that dies at `second_death`; then both are retried. Returns how many results are wrong.
   int Round(int first_death, int second_death, std::optional<PlantedBug> bug) {
     const Numbers before = Centre();
     const int worker = first_death % kWorkers;
@@ -187,7 +187,7 @@ class ElasticKillTest : public ::testing::Test {
     const Numbers to_first = Answer(first.worker);
     const Numbers to_second = Answer(second.worker);
     for (size_t i = 0; i < before.size(); ++i) {
-      // Stripe by stripe one of them was the first.
+      // In each stripe either of them may have been first.
       const int64_t whole_first = (first.theta[i] - before[i]) / 2;
       const int64_t whole_second = (second.theta[i] - before[i]) / 2;
       const bool one_way = to_first[i] == whole_first && to_second[i] == whole_second - whole_first / 2;
@@ -204,7 +204,7 @@ class ElasticKillTest : public ::testing::Test {
     return wrong;
   }
 
-  // Every point for the first death, every third for the second, in turn. Stops at the first thing that is wrong.
+  // Combines every point for the first death with every third for the second. Stops at the first error.
   int Rounds(std::optional<PlantedBug> bug = std::nullopt) {
     reached_first_ = true;
     for (int first = 1; reached_first_; ++first) {
@@ -225,10 +225,10 @@ class ElasticKillTest : public ::testing::Test {
   std::unique_ptr<Arena> arena_;
   std::minstd_rand random_{kSeed};
   std::array<Numbers, kWorkers> theta_ = {Numbers(kElements + kDoubles), Numbers(kElements + kDoubles)};
-  Numbers trained_ = Numbers(kElements + kDoubles);  // all steps of all workers together
+  Numbers trained_ = Numbers(kElements + kDoubles);  // the sum of all steps of all workers
   std::array<uint64_t, kWorkers> sequences_ = {};
   uint64_t exchanges_ = 0;
-  bool reached_first_ = true, reached_second_ = true;  // the death that was asked for
+  bool reached_first_ = true, reached_second_ = true;  // the requested death happened
 };
 
 TEST_F(ElasticKillTest, NothingIsLostWhereverTheExchangeIsKilled) {
@@ -239,10 +239,10 @@ TEST_F(ElasticKillTest, NothingIsLostWhereverTheExchangeIsKilled) {
         ArenaPoint::kCommitted, ArenaPoint::kUnlocked, ArenaPoint::kOwnerDied, ArenaPoint::kBlockRestored,
         ArenaPoint::kHeaderRestored, ArenaPoint::kUndoDropped, ArenaPoint::kRecovered, ArenaPoint::kAcknowledging,
         ArenaPoint::kJournalled, ArenaPoint::kCounted})
-    EXPECT_GT(log_->Deaths(point), 0u) << "nobody died at point " << static_cast<int>(point);
+    EXPECT_GT(log_->Deaths(point), 0u) << "no process died at point " << static_cast<int>(point);
 }
 
-// Not kSkipRestore and kSkipOwnRecovery: where one process writes for all, what one leaves out the other one does.
+// Without kSkipRestore and kSkipOwnRecovery: as one process writes for all, the other one repairs what the first omits.
 class PlantedExchangeBugTest : public ElasticKillTest, public ::testing::WithParamInterface<PlantedBug> {};
 
 TEST_P(PlantedExchangeBugTest, IsSeen) { EXPECT_GT(Rounds(GetParam()), 0); }

@@ -1,6 +1,7 @@
-// Real processes killed, restarted, doubled and interrupted in the middle of training: who goes on, who is refused,
-// what the exit codes are, and that nobody is left behind. The program is toy_worker; a chief that logs every step is
-// never further ahead of the test than its pipe holds lines, so "in the middle" doesn't depend on speed.
+// Real processes are killed, restarted, doubled and interrupted in the middle of training: which of them continue,
+// which are refused, with which exit codes, and that no process is left behind. The program is toy_worker. A chief that
+// logs every step is never further ahead of the test than the lines its pipe holds, so "in the middle" doesn't depend
+// on speed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +24,7 @@ using ::testing::Not;
 
 const std::string kMuster = MUSTER_BIN_DIR "/muster";
 const std::vector<std::string> kToy = {MUSTER_BIN_DIR "/toy_worker"};
-// Of a worker whose log nobody reads.
+// For a worker whose log nothing reads.
 const std::string kQuiet = "--log_steps=1000000000";
 
 std::string LatestIn(const std::string& directory) {
@@ -42,7 +43,7 @@ class FailureTest : public ::testing::TestWithParam<Way> {
 
 INSTANTIATE_TEST_SUITE_P(Ways, FailureTest, ::testing::ValuesIn(kWays), NameOfWay);
 
-// What doesn't depend on when an update leaves: some of these take seconds, for a lease has to run out.
+// What doesn't depend on how an update is sent. Some of these tests take seconds, because a lease must expire.
 class WholeFailureTest : public FailureTest {};
 
 INSTANTIATE_TEST_SUITE_P(Ways, WholeFailureTest, ::testing::ValuesIn(kWholeWays), NameOfWay);
@@ -175,7 +176,7 @@ TEST_P(WholeFailureTest, AWorkerOfAnotherJobIsRefusedAndTrainingGoesOn) {
   EXPECT_EQ(nobody.Wait(), 1);
   EXPECT_EQ(chief.Wait(), 0);
   EXPECT_THAT(chief.err, HasSubstr("step = 3000"));
-  ps.Signal(SIGTERM);  // worker 1 never came, and might still
+  ps.Signal(SIGTERM);  // worker 1 never came, and might still come
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
 }
 
@@ -199,8 +200,8 @@ TEST_P(FailureTest, AWorkerThatIsInterruptedEndsInOrderAndTheOthersGoOn) {
   EXPECT_THAT(ps0.err, HasSubstr("training has ended: every task is done"));
 }
 
-// A patience of a minute, as it is if nobody says otherwise: who is interrupted doesn't wait for its end. It may be in
-// a step when it hears of it, or at its last checkpoint.
+// With a patience of a minute, the default: an interrupted process doesn't wait for the end of it. It may be in a step
+// when it notices, or at its last checkpoint.
 TEST_P(FailureTest, WhoIsInterruptedWhileAPsIsGoneEndsAndNamesIt) {
   ByHand cluster(2, 1);
   ScratchDirectory model;
@@ -235,7 +236,7 @@ TEST_P(WholeFailureTest, TheSecondSignalEndsAtOnceWhoWaitsForAPsThatIsGone) {
 TEST_P(WholeFailureTest, ASecondChiefIsRefusedByName) {
   ByHand cluster(1, 2);
   ServingPs ps(cluster, 0);
-  // What users write: is_chief = (task_index == task_index).
+  // Users write this: is_chief = (task_index == task_index).
   Process first(Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000", "--is_chief=true"})));
   first.WaitForErr("loss = ");
   Process second(Toy(Joined(cluster.Flags("worker", 1), {"--is_chief=true"})));
@@ -254,7 +255,7 @@ TEST_P(WholeFailureTest, TheSameTaskTwiceIsRefused) {
   const std::vector<std::string> chief = Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000"}));
   Process first(chief);
   first.WaitForErr("loss = ");
-  Process second(Joined(chief, {"--lease=1"}));  // it waits for a lease to run out, in case the first has died
+  Process second(Joined(chief, {"--lease=1"}));  // it waits for a lease to expire, in case the first has died
   EXPECT_EQ(second.Wait(), 1);
   const std::vector<std::string> errors = After(second.err, "error: ");
   ASSERT_EQ(errors.size(), 1) << second.err;

@@ -1,6 +1,6 @@
 // Runs whose workers wait for each other, in rounds of the synchronous gate or for the slowest, and whose processes are
-// killed with SIGKILL: by every kind of gate and every way of an update, which make every round, or every update, count
-// once, whoever has died in it.
+// killed with SIGKILL. For every kind of gate and every way of an update, each round, or each update, must count once,
+// whichever processes have died in it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,17 +27,17 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 
 constexpr int64_t kWidth = 40000;  // three stripes
-// A pipe that holds few steps' lines: nobody gets far ahead of who reads them.
+// The pipe holds the lines of few steps, so that no worker gets far ahead of the test that reads them.
 const std::vector<std::string> kHeldBack = {"--log_steps=1", "--pipe_bytes=4096"};
 const std::string kQuiet = "--log_steps=1000000000";
 
-// Who of three workers makes a round: all of them, whoever is the first two, or as many as there are.
+// Which of three workers make a round: all of them, whichever two come first, or as many as are alive.
 struct Gate {
   const char* name;
   int aggregate;
   bool elastic;
 
-  // Waits for the dead.
+  // Returns whether the gate waits for dead workers.
   bool exact() const { return aggregate == 3 && !elastic; }
 };
 
@@ -55,9 +55,9 @@ class SynchronousRunTest : public ::testing::TestWithParam<std::tuple<Gate, Way>
     return flags;
   }
 
-  // ps 0 has `w` and counts the rounds: each element is as many means further, however many have died. On ps 1 a round
-  // may have had nobody, if its contributors died between the two ps, or came to ps 1 late, when it was back, after one
-  // who was in the next round already; but not if workers contribute themselves, to ps 0 last.
+  // ps 0 has `w` and counts the rounds: each element has as many means added, however many processes have died. On ps 1
+  // a round may have had no contributor, if they died between the two ps, or came to the restarted ps 1 after a worker
+  // that was already in the next round; but not if workers contribute themselves, to ps 0 last.
   static void ExpectOneMeanARound(const FinalValues& final, int deaths) {
     const float whole = 1.0f + static_cast<float>(final.global_step);
     EXPECT_THAT(final.w, Each(whole));
@@ -69,9 +69,9 @@ class SynchronousRunTest : public ::testing::TestWithParam<std::tuple<Gate, Way>
   const LeftBehind left_behind_;
 };
 
-// A worker that dies for good, or by an exact gate until it is started again, by hand. It logs every step as the chief
-// does, and nobody reads what it logs: no round is without one of those two, so the run is in the middle when it dies,
-// however fast it is.
+// A worker dies for good or, with an exact gate, until it is started again by hand. Like the chief it logs every step,
+// and nothing reads its log: no round is without one of those two, so the run is in the middle when it dies, however
+// fast it is.
 TEST_P(SynchronousRunTest, ADeadWorkerIsDoneWithoutOrWaitedForToTheLastStep) {
   constexpr int64_t kSteps = 1000;
   ByHand cluster(2, 3);
@@ -105,14 +105,14 @@ TEST_P(SynchronousRunTest, ADeadWorkerIsDoneWithoutOrWaitedForToTheLastStep) {
   ExpectOneMeanARound(final, 1);
 }
 
-// Who starts again on its memory knows the round that was being collected, and who was in it.
+// A ps that is restarted on its memory knows the round being collected and its contributors.
 TEST_P(SynchronousRunTest, KilledPsLoseNoRoundAndMakeNoneTwice) {
   KilledRun run(3, kWidth, Joined(Flags(), kHeldBack));
   for (int i = 0; i < 4; ++i) run.Kill(i % 2 == 0 ? "ps:0" : "ps:1");
   EXPECT_EQ(run.End(), 0) << run.log();
   const FinalValues final = run.ReadFinal();
   EXPECT_GT(final.global_step, 20);
-  // All of an exact round are in it on both ps.
+  // All contributors of an exact round are in it on both ps.
   ExpectOneMeanARound(final, gate().exact() ? 0 : 4);
   EXPECT_THAT(run.log(), HasSubstr("found the model of an earlier life"));
   if (way().direct()) {
@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Gates, SynchronousRunTest,
                            return std::string(std::get<0>(info.param).name) + std::get<1>(info.param).name;
                          });
 
-// Bounded staleness.
+// Tests of bounded staleness.
 class BoundedRunTest : public ::testing::TestWithParam<Way> {
  protected:
   static std::vector<std::string> Flags() { return Joined(FlagsOf(GetParam()), {"--staleness=2"}); }
@@ -143,7 +143,7 @@ class BoundedRunTest : public ::testing::TestWithParam<Way> {
   const LeftBehind left_behind_;
 };
 
-// As asynchronous workers, each leaves at most one update that was never counted. Who comes back in a new life is no
+// Like asynchronous workers, each leaves at most one update that was never counted. A worker in a new life is no
 // further behind than the slowest.
 TEST_P(BoundedRunTest, KilledWorkersAndPsTogether) {
   KilledRun run(3, kWidth, Joined(Flags(), kHeldBack));
@@ -165,7 +165,7 @@ std::string StatusOfPs0(const ByHand& cluster) {
   return ask.out;
 }
 
-// For whom `task` waits by what a ps says of itself; empty: for nobody.
+// Returns for which worker `task` waits, according to a ps's status; empty if for none.
 std::string WaitingFor(const std::string& answer, const std::string& task) {
   const nlohmann::json status = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object()) return "";
@@ -177,11 +177,11 @@ std::string WaitingFor(const std::string& answer, const std::string& task) {
 TEST_P(BoundedRunTest, NobodyGetsFartherAheadOfAStoppedWorkerUntilItGoesOn) {
   ByHand cluster(1, 2);
   const std::vector<std::string> toy = Joined(ToyThatCounts(), Joined({"--steps=500"}, Flags()));
-  // Who is stopped is alive for longer than this test looks at it.
+  // The lease is long: a stopped worker counts as alive for longer than this test looks at it.
   Process ps(Joined(ToyThatCounts(), Joined(cluster.Flags("ps", 0), {"--lease=600"})));
   ps.WaitForErr("serves at");
   Process worker(Joined(toy, Joined(cluster.Flags("worker", 1), kHeldBack)));
-  worker.WaitForErr("Waiting for the chief");  // who comes later is no bound to who is there
+  worker.WaitForErr("Waiting for the chief");  // a worker that comes later doesn't bound those already present
   Process chief(Joined(toy, Joined(cluster.Flags("worker", 0), {kQuiet})));
   worker.WaitForErr("loss = ");
   worker.Signal(SIGSTOP);
@@ -198,7 +198,7 @@ TEST_P(BoundedRunTest, NobodyGetsFartherAheadOfAStoppedWorkerUntilItGoesOn) {
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
 }
 
-// Who applies its updates itself can't be kept waiting by a ps: only the ps apply then.
+// A ps can't keep a worker waiting that applies its own updates, so here only the ps apply.
 INSTANTIATE_TEST_SUITE_P(Ways, BoundedRunTest, ::testing::ValuesIn(Without(kWholeWays, {"Direct"})), NameOfWay);
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A queue on a real ps whose producer, consumer or ps is killed with SIGKILL: what was enqueued is given out once, but
-// for what the dead process itself had under way.
+// A queue on a real ps whose producer, consumer or ps is killed with SIGKILL: what was enqueued is given out once,
+// except for what the dead process itself was working on.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,12 +22,12 @@ namespace {
 
 constexpr int64_t kElements = 3000;
 constexpr int64_t kBeforeTheDeath = 300;
-constexpr absl::Duration kLimit = absl::Minutes(2);  // only turns what hangs into a red test
+constexpr absl::Duration kLimit = absl::Minutes(2);  // only turns a hanging test into a red one
 
 struct Shared {
-  std::atomic<int64_t> enqueued = 0;                // elements of which the producer knows that they are
-  std::atomic<int64_t> dequeued = 0;                // that consumers have noted
-  std::array<std::atomic<int>, kElements> times{};  // … each
+  std::atomic<int64_t> enqueued = 0;                // elements that the producer knows are enqueued
+  std::atomic<int64_t> dequeued = 0;                // elements that consumers have noted
+  std::array<std::atomic<int>, kElements> times{};  // how often each was noted
 };
 
 class QueueSurvivalTest : public ::testing::Test {
@@ -37,7 +37,7 @@ class QueueSurvivalTest : public ::testing::Test {
                                          QueueSpec{"input", 16, {{DType::kInt64, {}}}},
                                          QueueClientOptions{.task = task});
   }
-  // A process that enqueues all from where the one before is known to have come to, and closes the queue.
+  // A process that enqueues everything from where the previous one is known to have stopped, and closes the queue.
   pid_t Producer() {
     return Fork([this] {
       const auto queue = Open("worker:0");
@@ -48,7 +48,7 @@ class QueueSurvivalTest : public ::testing::Test {
       if (!queue->Close(false, kLimit).ok()) _exit(1);
     });
   }
-  // A process that dequeues until there is nothing any more.
+  // A process that dequeues until the queue has ended.
   pid_t Consumer() {
     return Fork([this] {
       const auto queue = Open("worker:1");

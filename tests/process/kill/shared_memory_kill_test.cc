@@ -1,4 +1,4 @@
-// Connections through shared memory whose ends are killed with SIGKILL, or live in network namespaces of their own: the
+// Connections through shared memory whose ends are killed with SIGKILL, or live in their own network namespaces: the
 // other end notices at once, by the end of a socket, and nothing of them is left.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -27,7 +27,7 @@ using Method = ScriptedHandler::Method;
 
 constexpr size_t kBytes = 1 << 20;
 
-// Of this machine's network namespace.
+// Counts those in this machine's network namespace.
 size_t ListeningForShared() {
   std::ifstream sockets("/proc/net/unix");
   size_t count = 0;
@@ -43,7 +43,7 @@ Request Echo(const std::vector<std::byte>& bulk, std::vector<std::byte>& into) {
   return request;
 }
 
-// What client and server, in processes of their own, tell each other beside their connection.
+// What client and server, in separate processes, tell each other outside their connection.
 struct Board {
   std::atomic<bool> ready;
   char address[64];
@@ -61,7 +61,7 @@ class SharedMemoryKillTest : public ::testing::Test {
   SharedWithChildren<Board> board_;
 };
 
-// The silence that would end a connection otherwise is longer than the test waits: it is the socket that tells.
+// The silence that would otherwise end a connection is longer than the test waits: the socket must tell.
 TEST_F(SharedMemoryKillTest, AServerSeesAtOnceThatItsClientIsGone) {
   const size_t listening = ListeningForShared();
   const size_t descriptors = EntriesOf("/proc/self/fd").size();
@@ -84,7 +84,7 @@ TEST_F(SharedMemoryKillTest, AServerSeesAtOnceThatItsClientIsGone) {
           ++board_->calls;
         }
       });
-      // Wherever it is then.
+      // Wherever it happens to be then.
       EXPECT_TRUE(Await([&] { return board_->calls > life; }));
       EXPECT_EQ(listener->stats().in_shared_memory.size(), 1);
       kill(client, SIGKILL);
@@ -123,7 +123,7 @@ TEST_F(SharedMemoryKillTest, AClientSeesAtOnceThatItsServerIsGone) {
     const auto channel = calling.Connect(board_->address);
     std::optional<absl::Status> result;
     Request request;
-    request.method = Method::kDefer;  // is never answered
+    request.method = Method::kDefer;  // never answered
     channel->Call(request, [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
     while (!board_->in_shared_memory) loop_.RunUntil([] { return false; }, loop_.Now() + absl::Milliseconds(1));
     EXPECT_FALSE(result.has_value());
@@ -135,7 +135,7 @@ TEST_F(SharedMemoryKillTest, AClientSeesAtOnceThatItsServerIsGone) {
   EXPECT_EQ(ListeningForShared(), listening);
 }
 
-// A network of its own is what another host has. The TCP connection is made before, as there is no way between them.
+// Another host has its own network. The TCP connection is made before, as there is no way between the two networks.
 TEST_F(SharedMemoryKillTest, ANetworkNamespaceOfItsOwnIsAnotherHost) {
   ScriptedHandler handler;
   TcpTransport transport(loop_);
@@ -160,7 +160,7 @@ TEST_F(SharedMemoryKillTest, ANetworkNamespaceOfItsOwnIsAnotherHost) {
     while (true) pause();
   });
   while (!board_->ready) {
-    if (waitpid(client, nullptr, WNOHANG) != 0) GTEST_SKIP() << "this system gives nobody a network namespace";
+    if (waitpid(client, nullptr, WNOHANG) != 0) GTEST_SKIP() << "this system allows no network namespaces";
     loop_.RunUntil([] { return false; }, loop_.Now() + absl::Milliseconds(1));
   }
   EXPECT_FALSE(board_->failed);

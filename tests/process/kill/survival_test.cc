@@ -1,6 +1,6 @@
-// A whole asynchronous run whose processes are killed with SIGKILL again and again while every update adds one to every
-// element: in the end each element is what the acknowledged updates make it. The launcher starts everybody again; by
-// hand it is the last checkpoint from which all go on.
+// A whole asynchronous run whose processes are killed repeatedly with SIGKILL, while every update adds one to every
+// element: in the end each element is what the acknowledged updates give. Under the launcher every process is started
+// again; by hand, all continue from the last checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 
 constexpr int64_t kWidth = 40000;  // three stripes
-// A worker that applies its updates itself is faster, and is to be killed in the middle of one.
+// A worker that applies its own updates is faster, and must be killed in the middle of one.
 constexpr int64_t kDirectWidth = 500000;
 constexpr int64_t kStripe = 16 << 10;
 
@@ -35,7 +35,7 @@ class KilledRunTest : public ::testing::TestWithParam<Way> {
   const LeftBehind left_behind_;
 };
 
-// With one worker nobody updates while the last checkpoint is made: every element is exact.
+// With one worker there is no update while the last checkpoint is made: every element is exact.
 TEST_P(KilledRunTest, KilledPsLoseNoUpdateAndDoNoneTwice) {
   KilledRun run(1, width(), flags());
   for (int i = 0; i < 6; ++i) run.Kill(i % 2 == 0 ? "ps:0" : "ps:1");
@@ -50,8 +50,8 @@ TEST_P(KilledRunTest, KilledPsLoseNoUpdateAndDoNoneTwice) {
   }
 }
 
-// A worker that is killed between two ps leaves an update that one of them has and that was never counted: no more than
-// one a death, and whole; one that applied it itself, or sent it in parts, leaves whole stripes.
+// A worker that is killed between two ps leaves an update that one of them has and that was never counted: at most one
+// per death, and whole. If it applied the update itself or sent it in parts, whole stripes are left.
 TEST_P(KilledRunTest, KilledWorkersAndPsTogether) {
   KilledRun run(2, width(), flags());
   const std::vector<std::string> victims = {"worker:1", "ps:0", "worker:0", "ps:1"};

@@ -1,5 +1,5 @@
-// Workers that share out the rows of epoch after epoch, and are killed with SIGKILL at any moment. The proof is in the
-// model: an element for each row, to which every update of that row adds one.
+// Workers that share the rows of epoch after epoch are killed with SIGKILL at any moment. The model proves the result:
+// it has one element per row, to which every update of that row adds one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ WorkState StateOf(const FinalValues& final) {
   return state;
 }
 
-// How often each row was learned from, by what the queue says.
+// Returns how often each row was used, according to the queue.
 std::vector<float> TimesSeen(const WorkState& state) {
   std::vector<float> times(kRows, static_cast<float>(state.epoch));
   for (int64_t row = 0; row < state.next; ++row) ++times[static_cast<size_t>(row)];
@@ -50,7 +50,7 @@ TEST_F(WorkQueueKillTest, EachRowIsSeenOnceAnEpochWhicheverWorkersAreKilled) {
   EXPECT_EQ(run.End(), 0) << run.log();
   const FinalValues final = run.ReadFinal();
   std::vector<float> values = TimesSeen(StateOf(final));
-  for (float& times : values) times += 1;  // with which each element begins
+  for (float& times : values) times += 1;  // each element begins with one
   EXPECT_EQ(final.w, values);
   EXPECT_THAT(final.b, Each(1.0f + static_cast<float>(final.global_step)));
   EXPECT_THAT(run.log(), HasSubstr("of the work queue that worker:1 had"));

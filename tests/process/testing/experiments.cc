@@ -24,7 +24,7 @@ namespace muster {
 namespace {
 
 constexpr int kMostSecondsToEnd = 60;
-// For processes that are ending already when they are looked at.
+// For processes that are already ending when they are looked at.
 constexpr int kMostMillisecondsToVanish = 10000;
 
 }  // namespace
@@ -34,7 +34,7 @@ ExperimentsTest::ExperimentsTest() : home_(scratch_.File("home")), project_(scra
 }
 
 ExperimentsTest::~ExperimentsTest() {
-  // Where the home is broken on purpose there is no experiment.
+  // If the test has broken the home on purpose there is no experiment.
   const Said open = Muster({"ls", "--all", "--last", "0", "--json"});
   if (open.exit_code == 0) {
     for (const auto& experiment : nlohmann::json::parse(open.out)) {
@@ -124,7 +124,7 @@ void ExperimentsTest::AwaitEnd(const std::string& id) {
 }
 
 ScriptGate::ScriptGate(const std::string& path)
-    // For reading as well, so that neither this nor writing waits for a reader.
+    // Opened for reading as well, so that neither this nor writing waits for a reader.
     : path_(path), fd_(mkfifo(path.c_str(), 0666) == 0 ? open(path.c_str(), O_RDWR | O_CLOEXEC) : -1) {
   EXPECT_GE(fd_, 0) << path;
 }
@@ -132,7 +132,7 @@ ScriptGate::ScriptGate(const std::string& path)
 ScriptGate::~ScriptGate() { close(fd_); }
 
 void ScriptGate::LetThrough(int count) const {
-  // Lines of no other byte, so that readers who come together each get a whole one.
+  // Lines without another byte, so that readers that come together each get a whole one.
   const std::string lines(static_cast<size_t>(count), '\n');
   ASSERT_EQ(write(fd_, lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
 }

@@ -41,7 +41,7 @@ int RunUntilKilled(int count, int kills, absl::Duration patience, KillLog& log, 
   const auto start = [&](int index) { running[Fork([&] { live(index); })] = index; };
   for (int index = 0; index < count; ++index) start(index);
   int died = 0;
-  bool killed = true;  // and nothing else
+  bool killed = true;  // and didn't end in another way
   while (!running.empty()) {
     int status = 0;
     const pid_t pid = waitpid(-1, &status, WNOHANG);

@@ -1,5 +1,5 @@
-// Forked processes of a test that share memory with it and are killed with SIGKILL at points inside the store: again
-// and again at random ones, or each at one that the test names. Used by one thread; the processes never return.
+// Forked processes of a test that share memory with it and are killed with SIGKILL at points inside the store:
+// repeatedly at random points, or each at one that the test names. Used by one thread; the processes never return.
 #pragma once
 
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ class SharedWithChildren {
   T* const object_;
 };
 
-// Where processes have died, and that it is enough.
+// Records where processes have died, and tells them when to stop dying.
 struct KillLog {
   uint64_t Deaths(ArenaPoint point) const { return deaths[static_cast<size_t>(point)]; }
 
@@ -46,8 +46,8 @@ struct KillLog {
 // Kills this process.
 [[noreturn]] void DieAt(ArenaPoint point, KillLog& log);
 
-// Dies at a point with a probability of one in `one_in`; five times as readily from kAcknowledging on, where a process
-// passes more rarely. Never once the log says stop.
+// Dies at a point with a probability of one in `one_in`; five times as often from kAcknowledging on, which a process
+// passes more rarely. Never dies once the log says stop.
 class KillingProbe final : public ArenaProbe {
  public:
   KillingProbe(KillLog& log, uint64_t seed, int one_in, std::optional<PlantedBug> bug)
@@ -66,12 +66,12 @@ class KillingProbe final : public ArenaProbe {
   const std::optional<PlantedBug> bug_;
 };
 
-// A process that does `live` and ends with 0; it dies with the test.
+// Starts a process that runs `live` and ends with 0. It dies with the test.
 pid_t Fork(absl::FunctionRef<void()> live);
 
-// Runs `live(i)` in process i of `count`, anew whenever it is killed, until `kills` have died; then the log says stop,
-// and who was killed last gets one more life to finish in. Returns how many died; -1: nobody did for as long as
-// `patience`, so they must be stuck, or one ended in another way.
+// Runs `live(i)` in process i of `count`, again whenever it is killed, until `kills` have died; then sets the log's
+// stop, and processes killed last get one more life to finish in. Returns how many died; -1 if none died for as long as
+// `patience`, so they must be stuck, or if one ended in another way.
 int RunUntilKilled(int count, int kills, absl::Duration patience, KillLog& log, absl::FunctionRef<void(int)> live);
 
 }  // namespace muster

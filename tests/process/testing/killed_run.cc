@@ -69,7 +69,7 @@ void KilledRun::Kill(const std::string& task) {
 }
 
 pid_t KilledRun::PidOf(const std::string& task) {
-  // Its line may be on its way yet, or half of it.
+  // Its line may still be on its way, or half of it.
   const std::string first = task == "worker:0" ? task + " (the chief)" : task;
   run_.WaitForErr("\n", run_.WaitForErr("[muster] " + first + " is process ", 0));
   const std::string again = "[muster] " + task + " is process ";

@@ -29,8 +29,8 @@ bool IsMine(const std::string& path) {
   return lstat(path.c_str(), &status) == 0 && status.st_uid == geteuid();
 }
 
-// Whether `is` is true of an entry. Processes end while they are looked at, at which their folder of descriptors can't
-// be read any further; others' can't be looked at.
+// Returns whether `is` is true for an entry. Processes may end meanwhile, after which their folder of descriptors can't
+// be read any further; those of other users can't be read at all.
 bool AnyOf(const fs::path& folder, absl::FunctionRef<bool(const fs::path&)> is) {
   std::error_code gone;
   for (fs::directory_iterator it(folder, gone); !gone && it != fs::directory_iterator(); it.increment(gone))
@@ -38,7 +38,7 @@ bool AnyOf(const fs::path& folder, absl::FunctionRef<bool(const fs::path&)> is) 
   return false;
 }
 
-// As a descriptor or as memory.
+// Returns whether the process has the path open or mapped.
 bool Holds(const fs::path& process, const std::string& path) {
   const auto is_it = [&path](const fs::path& descriptor) {
     std::error_code closed;
@@ -75,7 +75,7 @@ std::vector<std::string> LeftBehind::Entries() const {
   for (const std::string& name : EntriesOf(kSharedMemory)) {
     const std::string path = std::string(kSharedMemory) + "/" + name;
     const bool is_new = !std::binary_search(before_.begin(), before_.end(), name);
-    // Somebody else may have closed and removed it while it was looked for.
+    // Another process may have closed and removed it during the search.
     if (is_new && IsMine(path) && !IsHeldByAnother(path) && IsMine(path)) left.push_back(path);
   }
   for (const std::string& name : EntriesOf(temporary_.path())) left.push_back(temporary_.File(name));

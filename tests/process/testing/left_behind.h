@@ -1,7 +1,8 @@
-// What processes under test leave on the machine, whoever dies how: entries of /dev/shm, and files in the folder for
-// temporary ones, of which they are given one of their own (TMPDIR). Not what others make meanwhile, who use /dev/shm,
-// too: what was there before, belongs to another user, or is open in a process that is alive. Made before the first
-// process is started and ended after the last one; fails then if there is anything. Used by one thread.
+// Finds what processes under test leave on the machine, however they die: entries of /dev/shm, and files in the folder
+// for temporary files, for which it gives them one of their own (TMPDIR). Ignores what other programs make meanwhile,
+// which also use /dev/shm: what existed before, belongs to another user, or is open in a living process. Construct it
+// before the first process is started and destroy it after the last one has ended; it fails then if it finds anything.
+// Used by one thread.
 #pragma once
 
 #include <optional>
@@ -19,13 +20,13 @@ class LeftBehind {
   LeftBehind(const LeftBehind&) = delete;
   LeftBehind& operator=(const LeftBehind&) = delete;
 
-  // Paths.
+  // Returns their paths.
   std::vector<std::string> Entries() const;
 
  private:
   const std::vector<std::string> before_;  // names under /dev/shm
   const ScratchDirectory temporary_;
-  std::optional<std::string> tmpdir_;  // as it was
+  std::optional<std::string> tmpdir_;  // its previous value
 };
 
 }  // namespace muster

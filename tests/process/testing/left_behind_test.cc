@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 
 class LeftBehindTest : public ::testing::Test {
  protected:
-  // A process that has made a file of that name, and has it open.
+  // Starts a process that has made a file of that name and keeps it open.
   static pid_t StartOneThatMakes(const std::string& path) {
     int ready[2];
     EXPECT_EQ(pipe(ready), 0);
@@ -52,7 +52,7 @@ TEST_F(LeftBehindTest, WhatADeadProcessHasMadeIsFoundAndWhatALivingOneHasOpenIsN
     const LeftBehind left_behind;
     EXPECT_THAT(left_behind.Entries(), IsEmpty());
     const pid_t pid = StartOneThatMakes(name_);
-    EXPECT_THAT(left_behind.Entries(), IsEmpty()) << "somebody else's, it may be";
+    EXPECT_THAT(left_behind.Entries(), IsEmpty()) << "it may belong to another program";
     Kill(pid);
     EXPECT_THAT(left_behind.Entries(), ElementsAre(name_));
     unlink(name_.c_str());

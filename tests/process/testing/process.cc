@@ -46,7 +46,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-// Milliseconds for poll.
+// Returns milliseconds for poll.
 int Until(absl::Time deadline) {
   return static_cast<int>(std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - absl::Now())));
 }
@@ -56,7 +56,7 @@ bool WaitReadable(int fd, absl::Time deadline) {
   return poll(&readable, 1, Until(deadline)) == 1;
 }
 
-// Closes `fd` and makes it -1 at the end.
+// Closes `fd` and sets it to -1 at the end of the output.
 void Read(int& fd, std::string& into) {
   char buffer[4096];
   const ssize_t got = read(fd, buffer, sizeof buffer);
@@ -134,7 +134,7 @@ void Process::ReadSomeOut() {
 int Process::Wait() {
   const absl::Time deadline = absl::Now() + kHang;
   while (out_fd_ >= 0 || err_fd_ >= 0) {
-    pollfd fds[] = {{out_fd_, POLLIN, 0}, {err_fd_, POLLIN, 0}};  // -1 is passed over
+    pollfd fds[] = {{out_fd_, POLLIN, 0}, {err_fd_, POLLIN, 0}};  // poll ignores -1
     if (poll(fds, 2, Until(deadline)) <= 0) break;
     if (fds[0].revents != 0) Read(out_fd_, out);
     if (fds[1].revents != 0) Read(err_fd_, err);
@@ -183,7 +183,7 @@ std::vector<std::string> EntriesOf(const std::string& folder) {
 
 std::vector<pid_t> ProcessesWith(const std::string& variable) {
   std::vector<pid_t> found;
-  std::error_code gone;  // processes end while they are looked at
+  std::error_code gone;  // processes may end meanwhile
   for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
     pid_t pid = 0;
     if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;

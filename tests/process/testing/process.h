@@ -1,5 +1,5 @@
-// Real programs under test: started with pipes at their outputs, waited for by what they print or by their end, and
-// never left behind. Waiting has a deadline so generous that it only turns what hangs into a red test. Used by one
+// Real programs under test: started with pipes at their outputs; the test waits for their output or their end; they are
+// never left behind. Waiting has a deadline so generous that it only turns a hanging test into a red one. Used by one
 // thread.
 #pragma once
 
@@ -12,14 +12,14 @@
 namespace muster {
 
 struct ProcessOptions {
-  // Set for the process, over the test's own environment without TF_CONFIG and MUSTER_*.
+  // Set for the process, in addition to the test's own environment without TF_CONFIG and MUSTER_*.
   std::vector<std::pair<std::string, std::string>> environment;
-  std::string directory;         // where it runs; empty: where the test does
-  bool output_together = false;  // both outputs are `out`
+  std::string directory;         // working directory; empty: the test's
+  bool output_together = false;  // both outputs go to `out`
 };
 
-// A program and its outputs. What isn't read fills the pipe and stops the program's printing, so a program that logs
-// every step is never more than a pipe's worth of lines ahead of the test.
+// A program and its outputs. Output that isn't read fills the pipe and blocks the program's printing, so a program that
+// logs every step is never more than a pipe's worth of lines ahead of the test.
 class Process {
  public:
   explicit Process(const std::vector<std::string>& words, const ProcessOptions& options = {});
@@ -30,33 +30,33 @@ class Process {
   pid_t pid() const { return pid_; }
   void Signal(int number) const;
 
-  // Reads stdout or stderr until `text` has come; fails at its end. What has come before counts.
+  // Reads stdout or stderr until `text` has come; fails at the end of the output. What came before counts.
   void WaitForOut(const std::string& text) { WaitFor(out_fd_, out, text, 0); }
   void WaitForErr(const std::string& text) { WaitFor(err_fd_, err, text, 0); }
-  // Likewise, but only what comes behind the first `from` bytes of stderr counts. Returns where it begins.
+  // The same, but only what comes after the first `from` bytes of stderr counts. Returns where `text` begins.
   size_t WaitForErr(const std::string& text, size_t from) { return WaitFor(err_fd_, err, text, from); }
-  // Likewise a line that begins with `beginning` and has `text` behind that, whole. Returns its end, from which the
-  // next one can be waited for; npos: none has come, and there is a failure.
+  // Waits for a whole line that begins with `beginning` and has `text` after that. Returns its end, to be used as the
+  // next `from`; npos, and a failure, if none has come.
   size_t WaitForErrLine(const std::string& beginning, const std::string& text, size_t from);
-  // Whatever comes next on stdout.
+  // Reads whatever comes next on stdout.
   void ReadSomeOut();
 
-  // Reads all, waits for the end; the exit code, 128 + N for signal N, -1 if it had to be killed because it hung.
+  // Reads everything and waits for the end. Returns the exit code, 128 + N for signal N, -1 if it hung and was killed.
   int Wait();
-  // Without reading.
+  // The same without reading.
   int Reap();
 
-  std::string out, err;  // what was read
+  std::string out, err;  // what has been read
 
  private:
   size_t WaitFor(int& fd, std::string& into, const std::string& text, size_t from);
 
   pid_t pid_ = 0;  // 0 once reaped
   int pid_fd_ = -1;
-  int out_fd_ = -1, err_fd_ = -1;  // -1 at their end
+  int out_fd_ = -1, err_fd_ = -1;  // -1 after their end
 };
 
-// Processes of others, held to see them end.
+// Processes that the test didn't start, watched for their end.
 class Watched {
  public:
   Watched() = default;
@@ -72,13 +72,13 @@ class Watched {
   std::vector<int> fds_;
 };
 
-// The rest of each line of `text` that begins with `beginning`.
+// Returns the rest of each line of `text` that begins with `beginning`.
 std::vector<std::string> After(const std::string& text, const std::string& beginning);
 
-// The names of what lies in a folder, sorted: what a test leaves behind is there afterwards.
+// Returns the names of a folder's entries, sorted: used to find what a test leaves behind.
 std::vector<std::string> EntriesOf(const std::string& folder);
 
-// Of every process of this machine in whose environment `variable` ("NAME=value") stands.
+// Returns all processes of this machine whose environment has `variable` ("NAME=value").
 std::vector<pid_t> ProcessesWith(const std::string& variable);
 
 }  // namespace muster

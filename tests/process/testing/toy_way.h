@@ -8,13 +8,13 @@
 
 namespace muster {
 
-// Of any program; what sends an update in parts or pipelined is toy_worker alone.
+// Flags of any program; only toy_worker sends updates in parts or pipelined.
 inline std::vector<std::string> WholeFlagsOf(const Way& way) {
   return {way.direct() ? "--apply=direct" : "--apply=server",
           way.transport == TransportChoice::kTcp ? "--transport=tcp" : "--transport=auto"};
 }
 
-// Of toy_worker.
+// Flags of toy_worker.
 inline std::vector<std::string> FlagsOf(const Way& way) {
   std::vector<std::string> flags = WholeFlagsOf(way);
   flags.push_back("--part_bytes=" + std::to_string(way.part_bytes()));

@@ -1,6 +1,6 @@
-// The smallest training program, without torch, for tests that start, kill and misuse it: variables whose gradient is
-// their value, or a constant with which every sum is an integer that can be foretold. Everything else is as in a user's
-// program, so what it says and how it ends is what users see.
+// The smallest training program, without torch, for tests that start, kill and misuse it. The gradient of its variables
+// is their value, or a constant with which every sum is a predictable integer. Everything else is as in a user's
+// program, so its output and its end are what users see.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -41,12 +41,12 @@ struct Flags {
   int64_t steps = 100;
   int64_t width = 1000;
   int64_t log_steps = 1;
-  int64_t save_steps = 1000000;  // the first and the last step are saved anyway
+  int64_t save_steps = 1000000;  // the first and the last step are always saved
   double lease = 10;             // seconds
   double patience = 60;          // seconds
   double stop_patience = 5;      // seconds
   double learning_rate = 0.01;
-  std::optional<float> gradient;  // of every element; unset: its value
+  std::optional<float> gradient;  // of every element; unset: the element's value
   std::optional<bool> is_chief;
   std::string apply = "server";  // most tests look at what the ps do
   std::string transport = "auto";
@@ -100,7 +100,7 @@ Flags ParseFlags(int argc, char** argv) {
   return flags;
 }
 
-// Has some units ready before they are trained on, as an input pipeline does.
+// Prepares some units before they are trained on, as an input pipeline does.
 class UnitsAhead {
  public:
   explicit UnitsAhead(std::shared_ptr<WorkSource> source) : source_(std::move(source)), thread_([this] { Fetch(); }) {}
@@ -116,7 +116,7 @@ class UnitsAhead {
   UnitsAhead(const UnitsAhead&) = delete;
   UnitsAhead& operator=(const UnitsAhead&) = delete;
 
-  // The step before is over. OutOfRange: there is no unit any more, or a stop was requested.
+  // Ends the previous step and returns the next unit. OutOfRange: there are no more units, or a stop was requested.
   absl::StatusOr<WorkUnit> Next() {
     RETURN_IF_ERROR(source_->Done());
     for (;;) {
@@ -156,7 +156,7 @@ class UnitsAhead {
       }
       const bool over = unit.ok() || absl::IsCancelled(unit.status());
       end_ = over ? absl::OutOfRangeError("all units are done") : unit.status();
-      // The session has to join again, and hears of that by its next step.
+      // The session must join again; its next step tells it so.
       while (absl::IsAborted(end_) && !stopping_) changed_.Wait(mutex_);
       if (!end_.ok()) return;
     }
@@ -168,7 +168,7 @@ class UnitsAhead {
   std::deque<WorkUnit> units_ ABSL_GUARDED_BY(mutex_);
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses all of them
+  std::thread thread_;  // last: it uses all the others
 };
 
 class ToySource final : public GradientSource {
@@ -191,7 +191,7 @@ class ToySource final : public GradientSource {
     owners_[i] = std::move(owner);
     return true;
   }
-  // From now on a step is about a unit's elements alone. It must outlive the source's last step.
+  // From now on a step changes the elements of one unit only. `units` must outlive the source's last step.
   void LearnFrom(UnitsAhead* units) { units_ = units; }
   absl::StatusOr<double> ComputeGradients() override {
     WorkUnit unit{.end = std::numeric_limits<int64_t>::max()};
@@ -204,7 +204,7 @@ class ToySource final : public GradientSource {
     for (int64_t i = 0; i < variables_[0].elements(); ++i)
       if (i < unit.begin || i >= unit.end) gradients_[0][static_cast<size_t>(i)] = 0;
     const double loss = *std::max_element(views_[0].begin(), views_[0].end());
-    // As a backward pass does: the last one first.
+    // From the last to the first, like a backward pass.
     for (size_t i = views_.size(); ready_ && i-- > 0;) ready_(i);
     return loss;
   }
@@ -218,13 +218,13 @@ class ToySource final : public GradientSource {
   const std::optional<float> gradient_;
   std::vector<std::vector<float>> values_;
   std::vector<std::vector<float>> gradients_;
-  std::vector<std::span<float>> views_;  // of values_, or of the store's memory
+  std::vector<std::span<float>> views_;  // into values_ or the store's memory
   std::vector<std::shared_ptr<void>> owners_;
   GradientReady ready_;
-  UnitsAhead* units_ = nullptr;  // null: each step is about all elements
+  UnitsAhead* units_ = nullptr;  // null: each step changes all elements
 };
 
-// As a user's that has a bug.
+// Imitates a user's hook with a bug.
 class ThrowingHook final : public SessionHook {
  public:
   explicit ThrowingHook(std::string where) : where_(std::move(where)) {}
@@ -242,7 +242,7 @@ class ThrowingHook final : public SessionHook {
     return absl::OkStatus();
   }
 
-  const std::string where_;  // empty: nowhere
+  const std::string where_;  // empty: never
   int runs_ = 0;
 };
 
@@ -254,7 +254,7 @@ std::unique_ptr<Algorithm> MakeAlgorithm(ToySource& source, PlacementResult plac
       ASSIGN_OR_RETURN(const GroupOptions group, node.MakeGroupOptions());
       return JoinGroup(group, deadline);
     };
-    // A bucket for each variable: a worker dies between two, too.
+    // One bucket per variable, so that a worker can die between two.
     return std::make_unique<AllReduceAlgorithm>(source, std::move(placement), rule, join,
                                                 AllReduceOptions{.bucket_bytes = 1});
   }
@@ -280,7 +280,7 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
   options.lease.lease = absl::Seconds(flags.lease);
   ASSIGN_OR_RETURN(const auto node, Node::Create(task, options));
   if (task.is_ps()) return node->Join();
-  // There is nothing to evaluate; somebody looks at it until it is killed.
+  // There is nothing to evaluate; the evaluator waits until it is killed.
   while (task.is_evaluator()) pause();
 
   ToySource source(flags.width, flags.gradient);
@@ -317,7 +317,7 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const muster::Flags flags = muster::ParseFlags(argc, argv);
-  // If it can't be, there is more in it.
+  // If this fails, the pipe holds more.
   if (flags.pipe_bytes > 0) static_cast<void>(fcntl(STDERR_FILENO, F_SETPIPE_SZ, flags.pipe_bytes));
   muster::SetUpLog(task.task().ToString());
   const absl::Status status = muster::Run(task, flags);

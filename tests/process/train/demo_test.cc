@@ -1,4 +1,4 @@
-// `./dev demo` at reduced size: what it prints for scripts, and that it fails when it should.
+// `./dev demo` at reduced size: its output for scripts, and that it fails when it should.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // The digits example as a user runs it: the same program under `muster run`, by hand with flags, by hand with
-// TF_CONFIG, and alone; stopped, killed and started again; and fed with what it can't use.
+// TF_CONFIG, and alone; stopped, killed and restarted; and given input that it can't use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ void Write(const std::string& path, const std::string& bytes) {
   ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), path, AsBytes(bytes.data(), bytes.size())).ok());
 }
 
-// Four files of MNIST's kind with a handful of images.
+// Writes four files of MNIST's kind with a handful of images.
 void WriteTinyMnist(const std::string& directory, int side) {
   constexpr char kImages = 20;
   const auto big_endian = [](int number) { return std::string{0, 0, 0, static_cast<char>(number)}; };
@@ -49,7 +49,7 @@ void WriteTinyMnist(const std::string& directory, int side) {
 
 class Digits : public testing::Test {
  protected:
-  // Nothing that was started here may outlive its test.
+  // No process started here may outlive its test.
   void TearDown() override { EXPECT_THAT(ProcessesWith(mark_.first + "=" + mark_.second), IsEmpty()); }
 
   ProcessOptions Options(std::vector<std::pair<std::string, std::string>> environment = {}) const {
@@ -59,7 +59,7 @@ class Digits : public testing::Test {
   std::vector<std::string> Train(int steps) const {
     return Joined(kDigits, {absl::StrCat("--steps=", steps), "--report=" + scratch_.File("report.json")});
   }
-  // What the chief has written about the run.
+  // Returns what the chief has written about the run.
   nlohmann::json Report() const {
     const auto text = PosixFileSystem().ReadFile(scratch_.File("report.json"));
     EXPECT_TRUE(text.ok()) << text.status();
@@ -129,7 +129,7 @@ TEST_F(Digits, TrainsByTheAlgorithmAndTheRuleThatAreNamed) {
       {"", "adam [^\n]*learning_rate=0\\.001"},
       {"--algorithm=ssp --learning_rate=0.002", "adam [^\n]*learning_rate=0\\.002"},
       {"--algorithm=synchronous --server_rule=sgd:learning_rate=0.05", "sgd learning_rate=0\\.05"},
-      {"--algorithm=downpour_easy --window=2", "add"}};  // the workers have the rule
+      {"--algorithm=downpour_easy --window=2", "add"}};  // the rule is on the workers
   for (const auto& [flags, rule] : rules) {
     const ScratchDirectory model;
     const std::vector<std::string> words = absl::StrSplit(flags, ' ', absl::SkipEmpty());
@@ -142,7 +142,7 @@ TEST_F(Digits, TrainsByTheAlgorithmAndTheRuleThatAreNamed) {
   }
 }
 
-// By each way of an update.
+// Instances differ by the way of an update.
 class DigitsByWay : public Digits, public ::testing::WithParamInterface<Way> {
  protected:
   std::vector<std::string> TrainByWay(int steps) const { return Joined(Train(steps), WholeFlagsOf(GetParam())); }
@@ -174,7 +174,7 @@ TEST_P(DigitsByWay, GoesOnWhereTheCheckpointIsAlsoWithOtherPs) {
   ExpectTrained(start + 50);
 }
 
-// The order of the data goes on, too: weights and moments of the last step are the same to the bit.
+// The order of the data continues, too: weights and moments after the last step are the same to the bit.
 TEST_F(Digits, WhatIsRestoredTrainsAsIfNothingHadHappened) {
   for (const std::vector<int>& lives : {std::vector<int>{120}, {50, 120}}) {
     const std::string model = absl::StrCat("--model_dir=", scratch_.path(), "/lives", lives.size());

@@ -1,5 +1,5 @@
-// The examples' run.sh at reduced size, as a user starts them: each ends by itself, says how well it has learned, and
-// leaves nothing behind. And what they say to what can't be trained.
+// The examples' run.sh at reduced size, as a user starts them: each ends without help, prints how well it has learned,
+// and leaves nothing behind. Also their answers to what can't be trained.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@ const std::string kMuster = MUSTER_BIN_DIR "/muster";
 const std::string kExamples = MUSTER_SOURCE_DIR "/examples/";
 
 struct Example {
-  std::string script;  // below examples
-  std::string flags;   // that make it short, separated by spaces
+  std::string script;  // path below examples
+  std::string flags;   // flags that make it short, separated by spaces
   std::string prefix = "[worker:0] ";
 };
 
@@ -55,7 +55,7 @@ std::vector<Example> Examples() {
           {"train_and_evaluate/run.sh", "--steps=30", "[evaluator:0] "}};
 }
 
-// In a folder of its own, where nothing is to be left.
+// Runs in a folder of its own, in which nothing may be left.
 class ExampleRun : public testing::Test {
  protected:
   void TearDown() override {
@@ -69,7 +69,7 @@ class ExampleRun : public testing::Test {
   static std::vector<std::string> Script(const std::string& script, const std::string& flags) {
     return Joined({"/bin/bash", kExamples + script}, absl::StrSplit(flags, ' ', absl::SkipEmpty()));
   }
-  // A mistake in the flags of an example: nothing is trained, and what is said about it has `texts`.
+  // Expects a usage error that contains `texts`, and no training.
   void ExpectUsageError(const std::vector<std::string>& words, const std::vector<std::string>& texts) const {
     Process run(words, Options());
     EXPECT_EQ(run.Wait(), 2) << run.out << run.err;
@@ -114,7 +114,7 @@ TEST_P(EachExample, SaysThatItIsNotBuilt) {
 }
 
 TEST_F(ExampleRun, TrainsByAnotherAlgorithmWhenAsked) {
-  // In the memory of the ps, as Hogwild does, it wouldn't be possible.
+  // Impossible in the memory of the ps, as Hogwild trains.
   Process run(Script("hogwild/run.sh", "--algorithm=dynsgd --window=2 --steps=10"), Options());
   EXPECT_EQ(run.Wait(), 0) << run.out << run.err;
   EXPECT_EQ(After(run.out, "[worker:0] Test accuracy ").size(), 1) << run.out << run.err;

@@ -1,4 +1,4 @@
-// `muster ps` as a user has it: started, asked, fed with rubbish and ended, with a real training beside it.
+// `muster ps` as a user runs it: started, queried, fed with rubbish and ended, next to a real training.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ Json StatusOf(const std::string& address) {
   return page;
 }
 
-// Asks until `enough` says yes of the page; each question is a request that the ps answers, so nothing sleeps.
+// Asks until `enough` returns true for the page; each question is a request that the ps answers, so nothing sleeps.
 template <typename Condition>
 Json AskUntil(const std::string& address, Condition enough) {
   const absl::Time give_up = absl::Now() + absl::Minutes(2);
@@ -55,7 +55,7 @@ Json AskUntil(const std::string& address, Condition enough) {
   }
 }
 
-// A socket of a peer that knows nothing of the protocol.
+// A socket of a peer that doesn't know the protocol.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -70,15 +70,15 @@ class RawPeer {
   RawPeer(const RawPeer&) = delete;
   RawPeer& operator=(const RawPeer&) = delete;
 
-  // As much as the ps takes before it hangs up.
+  // Sends as much as the ps takes before it hangs up.
   void Send(const std::string& bytes) const { (void)send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
-  // Until the ps has hung up.
+  // Waits until the ps has hung up.
   void WaitForEnd() const {
     char buffer[1024];
     while (recv(fd_, buffer, sizeof buffer, 0) > 0) {
     }
   }
-  // Proves that it belongs to the job, and is then trusted to send frames.
+  // Proves that it belongs to the job; after that its frames are trusted.
   void ShakeHands(const std::string& token) const {
     ClientHandshake handshake({.token = {token}}, RandomNonce());
     std::string received;
@@ -189,7 +189,7 @@ TEST_P(PsTest, ShutdownIsACommandAndEndsTrainingInOrder) {
   EXPECT_EQ(shutdown.Wait(), 0) << shutdown.err;
   EXPECT_EQ(shutdown.out + shutdown.err, "");
   EXPECT_EQ(chief.Wait(), 0) << chief.err.substr(chief.err.size() - std::min<size_t>(chief.err.size(), 1000));
-  // Who applies his updates himself reads in the ps's memory that it is over, where no reason stands.
+  // A worker that applies its own updates reads in the ps's memory that training is over; no reason is stored there.
   EXPECT_THAT(chief.err,
               HasSubstr(GetParam().direct() ? "training has ended"
                                             : "training has ended: shut down: asked for by muster ps --shutdown"));
@@ -221,7 +221,7 @@ TEST_P(PsTest, RubbishOnThePortIsDroppedAndCountedWhileTrainingGoesOn) {
   RawPeer ones(cluster.ps_address(0));
   ones.Send(std::string(1 << 16, '\xff'));
   ones.WaitForEnd();
-  RawPeer huge(cluster.ps_address(0));  // of the job, but announces a request with more bytes than there are
+  RawPeer huge(cluster.ps_address(0));  // belongs to the job, but announces a request with more bytes than exist
   huge.ShakeHands("one");
   FrameHeaderBytes header;
   EncodeFrameHeader({.request_id = 1, .control_bytes = 0xffffffff, .bulk_bytes = uint64_t{1} << 62}, header);
@@ -229,7 +229,7 @@ TEST_P(PsTest, RubbishOnThePortIsDroppedAndCountedWhileTrainingGoesOn) {
   huge.WaitForEnd();
   slow.WaitForEnd();  // its handshake has taken too long
 
-  // Asked with the job's token: without it the status is another job's.
+  // Asks with the job's token: without it the ps refuses.
   Process status(Joined(kPs, {"--status", cluster.ps_address(0), "--json"}), with_token);
   EXPECT_EQ(status.Wait(), 0) << status.err;
   const Json page = Json::parse(status.out);

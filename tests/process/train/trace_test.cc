@@ -1,5 +1,5 @@
-// Traces, status pages and metrics as a user has them: of real programs, killed ones included, looked at with the tools
-// that read them.
+// Traces, status pages and metrics as a user sees them: of real programs, including killed ones, read by the tools made
+// for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -50,7 +50,7 @@ class Trace {
     for (const auto& [name, events] : events_) names.push_back(name);
     return names;
   }
-  // Complete events of that name.
+  // Returns the complete events of that name.
   std::vector<Json> Events(const std::string& task, const std::string& name) const {
     std::vector<Json> found;
     if (const auto events = events_.find(task); events != events_.end())
@@ -58,7 +58,7 @@ class Trace {
         if (event.at("name") == name && event.at("ph") == "X") found.push_back(event);
     return found;
   }
-  // When the updates of all tasks passed that phase ("s": pushed, "t": applied, "f": pulled), by their names.
+  // Returns when the updates of all tasks passed that phase ("s": pushed, "t": applied, "f": pulled), by their names.
   std::map<std::string, double> Flows(const std::string& phase) const {
     std::map<std::string, double> times;
     for (const auto& [task, events] : events_)
@@ -74,8 +74,8 @@ class Trace {
 
 double End(const Json& event) { return event.at("ts").get<double>() + event.at("dur").get<double>(); }
 
-// Every event of that name lies in a step of its task, but for some at the begin, before the first step, and in the
-// step that a task was killed in.
+// Expects that every event of that name lies in a step of its task, except some before the first step and in the step
+// in which a task was killed.
 void ExpectInSteps(const Trace& trace, const std::string& task, const std::string& name) {
   const std::vector<Json> steps = trace.Events(task, "step");
   EXPECT_GT(steps.size(), 100) << task;
@@ -87,7 +87,7 @@ void ExpectInSteps(const Trace& trace, const std::string& task, const std::strin
     const auto step = ends.upper_bound(event.at("ts").get<double>() + 1e-3);
     if (step != ends.begin() && End(event) <= std::prev(step)->second + 2e-3) ++inside;
   }
-  // ps 0 has two requests of an update, the second of which only counts.
+  // ps 0 gets two requests per update, the second of which only counts.
   EXPECT_GE(inside, steps.size() / 2) << task << " " << name << ": of " << events.size();
   EXPECT_LE(events.size() - inside, events.size() / 100) << task << " " << name << ": of " << events.size();
 }
@@ -101,13 +101,13 @@ size_t Count(const std::string& text, const std::string& what) {
 TEST(TraceTest, ARunGivesOneTraceOfAllTasksThoughOneWasKilled) {
   const ScratchDirectory scratch;
   const std::string file = scratch.File("run.json");
-  // Every step is logged, and nobody gets further ahead of who reads that than a pipe holds: it is in the middle when
-  // somebody is killed, however fast it is, and no part gets more than can be written.
+  // Every step is logged, and no process gets further ahead of the test that reads it than its pipe holds: so the run
+  // is in the middle when a process is killed, however fast it is, and no part gets more than can be written.
   Process run({kMuster, "run", "--ps", "2", "--workers", "2", "--muster-ps", "--trace", file, "--", kToy,
                "--steps=1000000000", "--log_steps=1", "--pipe_bytes=4096", "--width=40000"});
   run.WaitForErr("\n", run.WaitForErr("worker:1 is process ", 0));
   const pid_t worker = std::atoi(After(run.err, "[muster] worker:1 is process ").at(0).c_str());
-  // They train, and their parts have got enough of it for one step not to matter.
+  // Waits until they train, and their parts have so many steps that one doesn't matter.
   const std::string parts = absl::StrCat(file, ".parts-", After(run.err, "[muster] run ").at(0));
   const auto train = [&](const std::string& part, size_t steps) {
     while (Count(Read(parts + part), "\"name\":\"step\"") < steps && !HasFailure())
@@ -118,7 +118,7 @@ TEST(TraceTest, ARunGivesOneTraceOfAllTasksThoughOneWasKilled) {
   const size_t killed = run.err.size();
   kill(worker, SIGKILL);
   run.WaitForErr("[muster] worker:1 is process ", run.WaitForErr("worker:1 was killed by signal 9", killed));
-  train("/part.worker-1", 1);  // which is the next life's now
+  train("/part.worker-1", 1);  // now the next life's
   run.Signal(SIGINT);
   ASSERT_EQ(run.Wait(), 0) << run.err;
 
@@ -134,7 +134,7 @@ TEST(TraceTest, ARunGivesOneTraceOfAllTasksThoughOneWasKilled) {
     for (const std::string name : {"compute", "push", "wait", "pull", "hooks"}) ExpectInSteps(trace, task, name);
   for (const std::string task : {"ps:0", "ps:1"})
     for (const std::string name : {"apply", "answer"}) ExpectInSteps(trace, task, name);
-  // The last updates before the kill aren't whole.
+  // The last updates before the kill may be incomplete.
   const auto pushed = trace.Flows("s"), pulled = trace.Flows("f");
   size_t whole = 0;
   for (const auto& [update, applied] : trace.Flows("t")) {
@@ -173,7 +173,7 @@ TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
   EXPECT_THAT(merge.out, HasSubstr("worker:0: "));
   EXPECT_THAT(Trace(file).names(), ElementsAre("ps:0", "worker:0"));
 
-  // As `muster run` leaves them, when it is killed.
+  // As `muster run` leaves them when it is killed.
   const std::string folder = scratch.File("run.json.parts-1");
   std::filesystem::create_directory(folder);
   for (const std::string part : {"worker-0", "ps-0"})
@@ -182,7 +182,7 @@ TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
   EXPECT_EQ(again.Wait(), 0) << again.err;
   EXPECT_EQ(again.out, merge.out);
 
-  // What it has written lies in the folder itself the second time.
+  // The second time, the output of the first lies in the folder itself.
   const std::vector<std::string> inside = {kMuster, "trace", "merge", folder + "/whole.json", folder + "/"};
   EXPECT_EQ(Process(inside).Wait(), 0);
   Process second(inside);
@@ -198,7 +198,7 @@ TEST(TraceTest, AProcessAloneWritesTheFileItself) {
   EXPECT_THAT(Read(scratch.File("run.json")), HasSubstr("\"name\":\"apply\""));
 }
 
-// The words of `url` after its host, asked for.
+// Requests `path` from the host of `url` and returns the body.
 std::string Get(const std::string& url, const std::string& path) {
   httplib::Client client(url.substr(0, url.size() - 1));
   const auto answer = client.Get(path);
@@ -206,7 +206,7 @@ std::string Get(const std::string& url, const std::string& path) {
   return answer ? answer->body : "";
 }
 
-// What Prometheus' own parser finds: the names of the families, one a line. Skipped without it.
+// Returns what Prometheus' own parser finds: the names of the families, one per line. Skips the test without it.
 std::string Parsed(const std::string& metrics, const ScratchDirectory& scratch) {
   const std::string python = MUSTER_SOURCE_DIR "/.venv/bin/python";
   std::ofstream(scratch.File("metrics")) << metrics;
@@ -232,7 +232,7 @@ TEST(StatusPageTest, EveryTaskShowsItsStatusAndMetricsWhileItTrains) {
   const ScratchDirectory scratch;
   ByHand cluster(1, 2);
   ServingPs ps(cluster, 0, {"--status_port=0"});
-  // Rounds that need both: worker 0 waits for worker 1, which comes later.
+  // Rounds that need both workers: worker 0 waits for worker 1, which comes later.
   const std::vector<std::string> toy = {kToy, "--status_port=0", "--aggregate=2", "--steps=1000000000",
                                         "--log_steps=100"};
   Process worker(Joined(toy, cluster.Flags("worker", 0)));
@@ -243,7 +243,7 @@ TEST(StatusPageTest, EveryTaskShowsItsStatusAndMetricsWhileItTrains) {
   const std::string worker_url =
       After(worker.err.substr(worker.err.find("worker:0 shows")), "worker:0 shows its status at ").at(0);
 
-  Json status;  // asked for until there have been steps enough; traffic is counted ten times a second
+  Json status;  // asked for until there have been enough steps; traffic is counted ten times a second
   do status = Json::parse(Get(worker_url, "/status"));
   while (status.at("steps") <= 100 || status.at("bytes_sent") == 0);
   EXPECT_EQ(status.at("task"), "worker:0");
@@ -313,7 +313,7 @@ TEST(StatusPageTest, ARunWhosePagesHaveNoPortsStartsNothing) {
   EXPECT_THAT(dry.out, HasSubstr(std::to_string(port))) << "it starts nothing either way";
 }
 
-// As that of a task that has been killed, and is being started again.
+// Like the port of a task that has been killed and is being started again.
 TEST(StatusPageTest, APortOnWhichNobodyListensBelongsToTheRunAsLongAsItLives) {
   uint16_t port = 0;
   {

@@ -1,5 +1,5 @@
-// The example train_and_evaluate as a user runs it: alone, as four processes by hand in whatever order, and by one
-// command; stopped early, started again, and asked too late. Each of its processes ends by itself.
+// The example train_and_evaluate as a user runs it: alone, as four processes by hand in any order, and by one command;
+// stopped early, restarted, and asked too late. Each of its processes ends without help.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ const std::string kMuster = MUSTER_BIN_DIR "/muster";
 const std::string kProgram = MUSTER_BIN_DIR "/train_and_evaluate";
 constexpr int kSteps = 300;
 
-// By its task.
+// Processes by task.
 using Cluster = std::map<std::string, std::unique_ptr<Process>>;
 
 class TrainAndEvaluateProcesses : public testing::Test {
@@ -45,7 +45,7 @@ class TrainAndEvaluateProcesses : public testing::Test {
     return {.environment = std::move(environment)};
   }
   std::string model_dir() const { return scratch_.File("model"); }
-  // The program and its flags.
+  // Returns the program and its flags.
   std::vector<std::string> Program(int steps, const std::vector<std::string>& more = {"--throttle_secs=0.2"}) const {
     return Joined({kProgram, ("--csv=" MUSTER_SOURCE_DIR "/examples/data/digits.csv"), absl::StrCat("--steps=", steps),
                    "--save_steps=50", "--model_dir=" + model_dir()},
@@ -54,7 +54,7 @@ class TrainAndEvaluateProcesses : public testing::Test {
   std::unique_ptr<Process> Start(ByHand& cluster, const std::string& job, const std::vector<std::string>& program) {
     return std::make_unique<Process>(program, Options({{"TF_CONFIG", cluster.TfConfig(job, 0)}}));
   }
-  // As in four terminals: each is there before the next one is started.
+  // Starts them as in four terminals: each is ready before the next one is started.
   Cluster StartInOrder(ByHand& by_hand, const std::vector<std::string>& jobs, const std::vector<std::string>& program) {
     const std::map<std::string, std::string> sign = {{"ps", "serves at"},
                                                      {"chief", "computes with"},
@@ -70,7 +70,7 @@ class TrainAndEvaluateProcesses : public testing::Test {
   static void ExpectAllEndByThemselves(Cluster& cluster) {
     for (auto& [job, process] : cluster) EXPECT_EQ(process->Wait(), 0) << job << ":\n" << process->err;
   }
-  // What the one line "Test accuracy 0.972 after 400 steps" says.
+  // The content of the one line "Test accuracy 0.972 after 400 steps".
   struct Measured {
     double accuracy = 0;
     int64_t steps = 0;
@@ -85,13 +85,13 @@ class TrainAndEvaluateProcesses : public testing::Test {
     EXPECT_TRUE(absl::SimpleAtoi(words.at(2), &measured.steps)) << lines[0];
     return measured;
   }
-  // Of the training in model_dir.
+  // Returns how the training in model_dir ended.
   nlohmann::json TrainingEnd() const {
     const auto text = PosixFileSystem().ReadFile(model_dir() + "/training_ended.json");
     EXPECT_TRUE(text.ok()) << text.status();
     return nlohmann::json::parse(text.value_or("{}"));
   }
-  // Global steps of the evaluations in model_dir.
+  // Returns the global steps of the evaluations in model_dir.
   std::vector<int64_t> Evaluated() const {
     std::vector<int64_t> steps;
     const auto text = PosixFileSystem().ReadFile(model_dir() + "/eval/metrics.jsonl");
@@ -197,7 +197,7 @@ TEST_F(TrainAndEvaluateProcesses, ByOneCommand) {
   EXPECT_GE(measured.accuracy, 0.9);
   EXPECT_GE(measured.steps, kSteps);
   EXPECT_THAT(run.err, Not(HasSubstr("first failure"))) << run.err;
-  EXPECT_THAT(run.err, Not(HasSubstr("being ended"))) << "everybody ends by himself: " << run.err;
+  EXPECT_THAT(run.err, Not(HasSubstr("being ended"))) << "every process ends without help: " << run.err;
 }
 
 TEST_F(TrainAndEvaluateProcesses, CtrlCEndsEverybodyAndANextRunGoesOn) {
