@@ -25,7 +25,7 @@ absl::Status Barriers::Check(const BarrierRequest& message) const {
 
 void Barriers::Arrive(ConnectionId connection, const BarrierRequest& message, absl::Time now, Responder responder) {
   const auto passed = passed_.find(message.stamp.client);
-  // The answer was lost.
+  // Its answer was lost.
   if (passed != passed_.end() && passed->second.incarnation == message.stamp.incarnation &&
       message.stamp.sequence <= passed->second.sequence)
     return responder.Send({});

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// One that was asked so often, by a caller who hears nothing, listens to the last of them.
+// If a caller that hears nothing repeats a request more often than this, only the last ones are answered.
 constexpr size_t kMaxAskers = 4;
 
 absl::Time DeadlineOf(const QueueRequest& message, absl::Time now) {
@@ -259,7 +259,7 @@ void FifoQueues::Settle(Queue& queue, Attempt& attempt, absl::Status status, uin
   Outcome outcome{attempt.sequence, std::move(status), "", std::move(bulk)};
   if (outcome.status.ok()) outcome.control = Encode(QueueReply{elements, queue.elements.size(), queue.closed});
   for (Asker& asker : std::exchange(attempt.askers, {})) Answer(outcome, std::move(asker.responder));
-  // Of a lane that has been forgotten meanwhile nobody asks any more.
+  // If the lane was forgotten meanwhile, nobody asks for the outcome any more.
   if (const auto lane = lanes_.find(attempt.lane); lane != lanes_.end()) lane->second.outcome = std::move(outcome);
 }
 
@@ -328,7 +328,7 @@ void FifoQueues::Expire(absl::Time now) {
     Erase(queue, [&, &queue = queue](Attempt& attempt) {
       if (attempt.deadline > now) {
         if (SilentAt(attempt) > now) return false;
-        // Not settled: one who was only stopped asks again, and is begun anew.
+        // Not settled: a caller that was only stopped asks again, and starts afresh.
         for (Asker& asker : attempt.askers)
           asker.responder.Fail(absl::UnavailableError(absl::StrCat(
               options_.task, " has heard nothing for ", absl::FormatDuration(FifoQueuesOptions::kLaneSilence))));
