@@ -53,7 +53,7 @@ class Sink final : public Responder::Sink {
   const Pending given_;
 };
 
-// Elements are single int64; one lane and one connection a caller, of the same number.
+// Elements are single int64; each caller has one lane and one connection, with the same number.
 class FifoQueuesTest : public ::testing::Test {
  protected:
   FifoQueuesTest() {
@@ -70,7 +70,7 @@ class FifoQueuesTest : public ::testing::Test {
                  std::move(responder));
     return given;
   }
-  // Numbers that aren't said are the lane's next.
+  // By default, numbers are the lane's next ones.
   Pending Enqueue(uint64_t lane, int64_t value, uint64_t wait_ms = kForEver, uint64_t sequence = 0,
                   uint64_t connection = 0) {
     auto [given, responder] = Ask();
@@ -331,7 +331,7 @@ TEST_F(FifoQueuesTest, ALaneIsForgottenLongAfterItsConnectionBroke) {
   EXPECT_TRUE(absl::IsAborted(Enqueue(1, 10, kForEver, 1)->status));
 }
 
-// As of a consumer whose host has lost power: its connection doesn't break, and nobody would have the elements.
+// Like a consumer whose host has lost power: its connection doesn't break, and nobody would get the elements.
 TEST_F(FifoQueuesTest, WhoHasGoneSilentHoldsUpNobody) {
   const Pending silent = Dequeue(2, 2);
   Enqueue(3, 10);
@@ -344,7 +344,7 @@ TEST_F(FifoQueuesTest, WhoHasGoneSilentHoldsUpNobody) {
   queues_.Expire(now_);
   EXPECT_TRUE(absl::IsUnavailable(silent->status)) << silent->status;
   EXPECT_THAT(again->elements, ElementsAre(10));
-  // It was only stopped.
+  // The caller was only stopped.
   const Pending back = Dequeue(2, 2, false, kForEver, 1);
   EXPECT_FALSE(back->there);
   Enqueue(3, 20);

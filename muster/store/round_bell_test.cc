@@ -29,7 +29,7 @@ TEST_F(RoundBellTest, WhatHasRungSinceIsNotWaitedFor) {
 
 TEST_F(RoundBellTest, AWaitEndsThoughNobodyRings) { EXPECT_FALSE(bell_.Wait(bell_.rings(), absl::Nanoseconds(1))); }
 
-// Without the wake each of them sleeps for an hour.
+// Without the wake-up, each would sleep for an hour.
 TEST_F(RoundBellTest, WhoSleepsIsWoken) {
   for (int i = 0; i < 20; ++i) {
     const uint32_t before = bell_.rings();
