@@ -1,5 +1,5 @@
-// What workers do with parameter servers, step by step: joining, waiting, training, and the resulting numbers. Faults
-// on the network are in store_fault_test.cc, the life of a ps in store_service_test.cc.
+// What workers do with parameter servers, step by step: joining, waiting, training, and the numbers that come of it.
+// Faults on the way are in store_fault_test.cc, the life of a ps in store_service_test.cc.
 #include "muster/store/store_client.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ const std::vector<VariableSpec> kVariables = {
     {.name = "mean", .shape = {6}, .kind = VariableKind::kBuffer},
     {.name = "batches", .dtype = DType::kInt64, .kind = VariableKind::kBuffer},
 };
-// Heartbeats come from another thread of the node; a client without it that waits for long would be taken for dead.
+// Heartbeats come from a thread of the node; a client alone that waits for long would be taken for dead.
 const LeaseOptions kLongLease = {.lease = absl::Hours(10)};
 const std::vector<std::string> kTasks = {"chief:0", "worker:0", "worker:1", "worker:2"};
 
@@ -96,8 +96,8 @@ TEST(StoreClientTest, AwaitReadyKeepsItsDeadline) {
   EXPECT_EQ(store.loop.Now(), deadline);
 }
 
-// The chief is stopped in the middle of joining: the first ps has it, the second hasn't heard of it yet. Or no ps has:
-// it is still asking whether all are there.
+// A chief that is stopped in the middle of joining: the first ps has it, the second hasn't heard of it yet. Or none
+// has: it is still asking whether all are there.
 TEST(StoreClientTest, AChiefThatIsStoppedWhileItJoinsEndsTrainingForAll) {
   for (const auto& [num_ps, at_once] : {std::pair(1, true), {3, false}, {3, true}}) {
     SimulatedStore store(num_ps, {"chief:0", "worker:0"}, kLongLease);
@@ -116,7 +116,7 @@ TEST(StoreClientTest, AChiefThatIsStoppedWhileItJoinsEndsTrainingForAll) {
     const absl::Status ended = worker.client->AwaitReady(begin + absl::Hours(1)).status();
     EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
     EXPECT_THAT(Message(ended), HasSubstr("the chief was done before there was a model"));
-    // A worker that comes later is told too.
+    // Who comes later hears it, too.
     EXPECT_TRUE(absl::IsCancelled(worker.client->AwaitReady(begin + absl::Hours(1)).status()));
     EXPECT_EQ(worker.client->Done(), absl::OkStatus());
     store.Pass(absl::Seconds(1));
@@ -162,7 +162,7 @@ struct Layout {
 
 class PushPullTest : public ::testing::TestWithParam<Layout> {};
 
-// Two processes take turns; each update is the rule on the whole variable, whichever ps hold its parts.
+// Two processes take turns; each update is the rule on the whole variable, whatever ps hold which part of it.
 TEST_P(PushPullTest, GivesWhatThePlainRuleGives) {
   const auto& [num_ps, partitioning, rule_spec] = GetParam();
   SimulatedStore store(num_ps, kTasks);

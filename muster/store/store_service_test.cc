@@ -29,7 +29,7 @@ std::string Message(const absl::Status& status) { return std::string(status.mess
 
 class StoreServiceTest : public ::testing::Test {
  protected:
-  // Returns a chief that has joined and initialised.
+  // A chief that has joined and initialised.
   std::unique_ptr<StoreClient> Chief(SimulatedStore& store) {
     auto chief = store.Client("worker:0");
     EXPECT_EQ(chief->Join(true), absl::OkStatus());
@@ -80,7 +80,7 @@ TEST_F(StoreServiceTest, ADeadWorkerHoldsTheEndUpForItsGraceOnly) {
   auto chief = Chief(store);
   auto worker = Worker(store);
   EXPECT_EQ(chief->Done(), absl::OkStatus());
-  worker.reset();  // its connection closes, as a dead process's does
+  worker.reset();  // its connection closes, as the kernel closes a dead process's
   store.Pass(absl::Milliseconds(2900));
   EXPECT_EQ(Status(store)["state"], "ready");
   store.Pass(absl::Milliseconds(100));
@@ -187,7 +187,7 @@ TEST_F(StoreServiceTest, StatusSaysWhoWaitsForWhat) {
   EXPECT_FALSE(StatusTable("{}").ok());
 }
 
-// Requests that a hostile peer with the job's token can send.
+// What a peer that is of the job but means no good can send.
 class HostileTest : public StoreServiceTest {
  protected:
   template <typename T>
