@@ -19,7 +19,7 @@ absl::Status Barriers::Check(const BarrierRequest& message) const {
   if (barrier->second.parties != message.parties || barrier->second.elastic != message.elastic)
     return absl::InvalidArgumentError(absl::StrCat(
         "barrier '", message.name, "' asks for ", message.parties, message.elastic ? " parties (elastic)" : " parties",
-        ", but who came first asked for ", barrier->second.parties, barrier->second.elastic ? " (elastic)" : ""));
+        ", but the first to arrive asked for ", barrier->second.parties, barrier->second.elastic ? " (elastic)" : ""));
   return absl::OkStatus();
 }
 

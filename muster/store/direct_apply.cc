@@ -14,7 +14,7 @@ namespace {
 absl::Status LoadedAnew() { return absl::AbortedError("the values were loaded anew: they have to be pulled again"); }
 
 absl::Status WorkReturned() {
-  return absl::AbortedError("what this worker had of the work queue was given to others: it has to join again");
+  return absl::AbortedError("this worker's units of the work queue were given to others: it must join again");
 }
 
 }  // namespace

@@ -113,7 +113,8 @@ absl::Status CheckGates(const StoreModel& model) {
                                                    ", but there are only ", gate.total_replicas,
                                                    " replicas: no update would ever be complete; use at most as many"));
   if (model.clock_limit > 0)
-    return absl::InvalidArgumentError("a synchronous gate leaves nobody behind: use it or a staleness bound, not both");
+    return absl::InvalidArgumentError(
+        "a synchronous gate keeps workers in step: use it or a staleness bound, not both");
   for (const VariableSpec& variable : model.variables) {
     if (variable.kind == VariableKind::kRows)
       return absl::InvalidArgumentError(

@@ -73,9 +73,9 @@ absl::Status PushRows(Arena& arena, const RowsRequest& request, double learning_
   const std::span<const int64_t> rows = NumbersIn(request, bulk);
   RETURN_IF_ERROR(CheckNumbers(model, slice, rows));
   for (size_t i = 1; i < rows.size(); ++i)
-    if (rows[i] <= rows[i - 1]) return RowError(model, slice, rows[i], "comes after a later one or itself");
+    if (rows[i] <= rows[i - 1]) return RowError(model, slice, rows[i], "is not in ascending order");
   if (!request.last && !rows.empty() && rows[0] * model.variable(slice).row_elements() < kStripeElements)
-    return RowError(model, slice, rows[0], "is for the last request of a push to bring");
+    return RowError(model, slice, rows[0], "may only come in the last request of a push");
   const ArenaPush push = {.client = static_cast<int>(request.stamp.client),
                           .sequence = request.stamp.sequence,
                           .generation = request.generation,

@@ -122,7 +122,7 @@ void WorkQueue::Fit(const WorkSpec& spec) {
   if (spec_.name != spec.name || spec_.rows != spec.rows) {
     if (!spec_.name.empty())
       LogWarning("the checkpoint's work queue is '", spec_.name, "' (", DescribeWork(spec_), "), not '", spec.name,
-                 "' (", DescribeWork(spec), "): that one begins with its first epoch");
+                 "' (", DescribeWork(spec), "): the new one begins with its first epoch");
     return Begin(spec);
   }
   spec_ = spec;

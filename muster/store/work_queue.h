@@ -1,6 +1,6 @@
 // The work queue of a job (docs/work_queue.md): the rows of epoch after epoch in units. Each unit goes to one worker,
-// and to another if that one is lost or gives it up, until the update made of it is counted. A state machine without a
-// clock: the caller says how far whose updates have come, and who is gone.
+// and to another if the first is lost or gives it up, until the update made of it is counted. A state machine without a
+// clock: the caller says how far each client's updates have come, and which clients are gone.
 //
 // Thread-safe: in a process alone, a thread that prepares batches takes units while the store's loop saves.
 #pragma once

@@ -97,7 +97,7 @@ void WorkRequests::Keep(Arena& arena) {
   if (!std::exchange(changed_, false)) return;
   const std::optional<WorkState> state = queue_->Save();
   if (!state || arena.KeepWork(Encode(*state)) || std::exchange(warned_, true)) return;
-  LogWarning("so many units of the work queue have come back that a restarted ps will not find them");
+  LogWarning("the work queue has too many returned units to keep them: a restarted ps will have lost its state");
 }
 
 std::string WorkRequests::Save(Arena& arena) {
@@ -115,9 +115,9 @@ absl::Status WorkRequests::Check(const PushPullRequest& message, const std::stri
   const uint64_t known = message.contributes ? record.numbers.last_applied : record.numbers.last_counted;
   // A push that was accepted before gets the same answer again.
   if (known >= message.stamp.sequence || message.work.from > record.work_returned) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat("what ", task,
-                                         " had of the work queue was given to others, for it was taken for dead: it "
-                                         "has to join again"));
+  return absl::AbortedError(absl::StrCat("the units of the work queue that ", task,
+                                         " had were given to others because it was taken for dead: it must join "
+                                         "again"));
 }
 
 }  // namespace muster
