@@ -109,7 +109,7 @@ TEST_F(ClientTableTest, HeartbeatsKeepALeaseAndSilenceLosesIt) {
   EXPECT_TRUE(Alive(1));
   now_ += absl::Nanoseconds(1);
   EXPECT_FALSE(Alive(1));
-  EXPECT_EQ(Hear(1, 7, kB), absl::OkStatus()) << "who comes back in time is alive again";
+  EXPECT_EQ(Hear(1, 7, kB), absl::OkStatus()) << "a client that comes back in time is alive again";
   EXPECT_TRUE(Alive(1));
 }
 

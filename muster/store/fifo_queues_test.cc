@@ -140,7 +140,7 @@ TEST_F(FifoQueuesTest, AnEmptyQueueHoldsTheDequeuersBackInTheirOrder) {
   const Pending many = Dequeue(1, 2);
   const Pending one = Dequeue(2);
   Enqueue(3, 10);
-  EXPECT_FALSE(many->there || one->there) << "nobody is served before who came first";
+  EXPECT_FALSE(many->there || one->there) << "nobody is served before the first to ask";
   Enqueue(3, 20);
   EXPECT_THAT(many->elements, ElementsAre(10, 20));
   Enqueue(3, 30);
@@ -171,7 +171,7 @@ TEST_F(FifoQueuesTest, AClosedQueueTakesNothingMoreAndGivesWhatThereIs) {
   Enqueue(1, 20);
   const Pending waiting = Enqueue(2, 30);
   EXPECT_TRUE(Close(1)->ok());
-  EXPECT_FALSE(waiting->there) << "who waited is still let in";
+  EXPECT_FALSE(waiting->there) << "a waiting enqueue is still let in";
   EXPECT_TRUE(absl::IsCancelled(Enqueue(3, 40)->status));
   EXPECT_TRUE(Size().closed);
   EXPECT_THAT(Dequeue(4)->elements, ElementsAre(10));
@@ -198,7 +198,7 @@ TEST_F(FifoQueuesTest, ABatchThatIsNeverFullGoesBackUnlessFewerWillDo) {
   const Pending whole = Dequeue(2, 3);
   const Pending up_to = Dequeue(3, 3, /*small_batch=*/true);
   const Pending nothing = Dequeue(4, 3, /*small_batch=*/true);
-  EXPECT_EQ(Size().size, 0U) << "it is with who came first";
+  EXPECT_EQ(Size().size, 0U) << "the first to ask has it";
   EXPECT_FALSE(up_to->there) << "fewer will do only once the queue is closed";
   Close(1);
   EXPECT_TRUE(absl::IsOutOfRange(whole->status));

@@ -24,7 +24,7 @@ TEST_F(RoundBellTest, WhatHasRungSinceIsNotWaitedFor) {
   bell_.Ring();
   EXPECT_TRUE(bell_.Wait(before, absl::ZeroDuration()));
   EXPECT_TRUE(bell_.Wait(before, absl::Hours(1)));
-  EXPECT_FALSE(IsSomebodyAsleep()) << "who rings would make a system call for nobody";
+  EXPECT_FALSE(IsSomebodyAsleep()) << "a ring would make a system call for nobody";
 }
 
 TEST_F(RoundBellTest, AWaitEndsThoughNobodyRings) { EXPECT_FALSE(bell_.Wait(bell_.rings(), absl::Nanoseconds(1))); }

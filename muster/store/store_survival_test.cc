@@ -137,7 +137,7 @@ TEST(RestartedPsTest, KnowsItsClientsTheChiefAndWhoIsDone) {
   EXPECT_EQ(page["chief"]["task"], "chief:0");
   EXPECT_EQ(page["clients"][1]["state"], "done");
   auto second = store.Client("worker:0");
-  EXPECT_EQ(second->Join(false), absl::OkStatus()) << "who is done may come again";
+  EXPECT_EQ(second->Join(false), absl::OkStatus()) << "a client that is done may come again";
   const absl::Status refused = second->Join(true);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("chief:0"));

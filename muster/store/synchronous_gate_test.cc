@@ -285,7 +285,7 @@ TEST_F(SynchronousGateTest, APartOfTheSlicesIsAContribution) {
   const Pending second = worker(1).Send(message, 3);
   Settle();
   ASSERT_TRUE(second->ok());
-  EXPECT_EQ(second->first(), -0.5f) << "who has no gradient of a slice contributes zero to it";
+  EXPECT_EQ(second->first(), -0.5f) << "a worker without a gradient of a slice contributes zero";
   double b = 0;
   std::memcpy(&b, second->values.data() + 20000 * sizeof(float), sizeof b);
   EXPECT_EQ(b, -2.0);

@@ -165,7 +165,7 @@ TEST_F(WorkQueueTest, WhoWaitsForEachOtherIsEndedOneByOne) {
   EXPECT_EQ(Take(third_).answer, WorkAnswer::kWait);
   first_.over = 1;
   EXPECT_EQ(Take(first_).answer, WorkAnswer::kWait) << "the second one goes first";
-  EXPECT_EQ(Take(third_).answer, WorkAnswer::kWait) << "who has nothing stays, for somebody may die";
+  EXPECT_EQ(Take(third_).answer, WorkAnswer::kWait) << "a worker with nothing stays, because another may die";
   EXPECT_EQ(Take(second_).answer, WorkAnswer::kEnd);
   EXPECT_EQ(Take(first_).answer, WorkAnswer::kWait) << "the second one pushes what it has";
   queue_.Return(1);
