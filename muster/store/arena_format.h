@@ -81,7 +81,7 @@ struct RoundControl {
 };
 
 // At offset 0. Only the ps process writes it, except for what direct workers also write under count_mutex: the journal,
-// the fields it is copied to (counters, gate, firing), and the staleness.
+// the fields it is copied to (counters, gate, firing), next_round, the staleness, and what RoundControl says of itself.
 struct ArenaHeader {
   uint64_t magic;  // written last when an arena is created
   uint32_t version;
@@ -110,18 +110,19 @@ struct ArenaHeader {
 };
 
 // What must be remembered of a client when the ps process dies, to recognise retries. Only the ps process writes it,
-// except for direct_begun, and for the numbers and direct_pushes, which a direct worker also writes under count_mutex.
+// except for what a direct worker writes too: direct_begun, share_fired and, under count_mutex, the numbers and
+// direct_pushes.
 struct ClientRecord {
   char task[64];   // "worker:1", zero-terminated
   char where[64];  // "host, pid 12", likewise
   uint64_t incarnation;
   uint64_t done;  // 1: it has said that it is done
   ClientNumbers numbers;
-  // the process that writes here itself (direct apply); nobody else takes the row while it lives; 0: none
+  // The process that writes here itself (direct apply); no other takes the row while it lives. 0: none.
   int64_t process;
   uint64_t process_start;  // its ProcessIdentity::start
   uint64_t direct_pushes;
-  // pushes up to here are of an earlier life, or of replaced values: nothing of them will come any more
+  // Pushes up to here are of an earlier life, or of replaced values: nothing of them will come any more.
   uint64_t settled;
   uint64_t direct_begun;   // number of the newest update that `process` has begun
   uint64_t held_through;   // while this ps is held, it may finish updates up to here (CheckpointHold)

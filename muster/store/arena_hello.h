@@ -12,7 +12,7 @@ constexpr size_t kTicketBytes = 32;
 struct ArenaHello {
   char magic[8] = {'m', 'u', 's', 't', 'e', 'r', 'd', '1'};
   char ticket[kTicketBytes] = {};  // agreed on by ps and worker over their channel, which checks the job token
-  // the worker's; robust locks know their owner by a number that must mean the same to both
+  // The worker's: robust locks know their owner by a number that must mean the same to both.
   uint64_t pid_namespace = 0;
 };
 
