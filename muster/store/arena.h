@@ -110,8 +110,7 @@ class Arena {
   ByteSpan AsideValue(int slice) const;
   ByteSpan AsideSlot(int slice, int slot) const;
   std::vector<uint64_t> AsideSteps() const;
-  // Ends the mark, finished or not, and frees its memory: the aside area then reads as zeros. Only the ps process calls
-  // it.
+  // Ends the mark, finished or not, and frees the aside memory, which then reads as zeros. Only for the ps process.
   void DiscardAside();
 
   using Contents = ArenaContents;

@@ -146,15 +146,13 @@ class StoreClient {
   [[nodiscard]] absl::Status Initialize(int64_t global_step, int64_t minibatches,
                                         const std::vector<RestoredPart>* parts);
 
-  // Blocks until the chief has initialised every ps; compares the models; sets up direct apply. Returns the global
-  // step.
+  // Blocks until the chief has initialised every ps; compares models; sets up direct apply. Returns the global step.
   absl::StatusOr<int64_t> AwaitReady(absl::Time deadline);
 
   using PushPullOptions = StorePushOptions;
   using StepResult = StorePushResult;
-  // Makes one round trip to every ps: sends the gradients (`gradient(i)` of variable i; empty: none), and receives
-  // values into the bound memory. With several ps, ps 0 then counts the update (a single ps does so in the same round
-  // trip).
+  // Makes one round trip to every ps: gradients there (`gradient(i)` of variable i; empty: none), values back into the
+  // bound memory. With several ps, ps 0 then counts the update (a single ps does so in the same round trip).
   absl::StatusOr<StepResult> PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient, const PushPullOptions& options);
 
   // From ps 0's last answer: the global step, the next local_step. From all ps: how far our clock is.
