@@ -1,13 +1,14 @@
 # muster_layer(NAME DEPS layer... [LIBS library...] [PRIVATE_LIBS library...] [TEST_LIBS library...] [OBJECTS file...]
-#              [NO_THREADS])
+#              [NO_THREADS [THREAD_TESTS test...]])
 #
 # One folder of muster/ as one static library muster_NAME (alias muster::NAME), made of every *.cc below the folder, and
 # one test program NAME_test, made of every *_test.cc. DEPS are other layers; tools/check_layers.py holds the includes
 # against muster/LAYERS, so that what is linked and what is included are the same graph. OBJECTS are files of
 # the layer that go whole into every program that links it, referred to or not: each is an object library muster_FILE.
-# NO_THREADS: nothing in the folder has threads (tests/tools_test.py looks), so the thread sanitizer doesn't get its tests.
+# NO_THREADS: nothing in the folder has threads (tests/tools_test.py looks) but the tests named by THREAD_TESTS, "a_test.cc"
+# each: the thread sanitizer gets these alone.
 function(muster_layer name)
-  cmake_parse_arguments(L "NO_THREADS" "" "DEPS;LIBS;PRIVATE_LIBS;TEST_LIBS;OBJECTS" ${ARGN})
+  cmake_parse_arguments(L "NO_THREADS" "" "DEPS;LIBS;PRIVATE_LIBS;TEST_LIBS;OBJECTS;THREAD_TESTS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
   foreach(file IN LISTS L_OBJECTS)
     list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${file})
@@ -15,10 +16,18 @@ function(muster_layer name)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  if(L_NO_THREADS AND MUSTER_SANITIZE STREQUAL "thread")
+    list(JOIN L_THREAD_TESTS "|" threaded)
+    list(FILTER tests INCLUDE REGEX "/(${threaded})$")
+  endif()
   list(TRANSFORM L_DEPS PREPEND muster_)
   if(sources)
     add_library(muster_${name} STATIC ${sources})
     target_link_libraries(muster_${name} PUBLIC muster_options ${L_DEPS} ${L_LIBS} PRIVATE ${L_PRIVATE_LIBS})
+    if(MUSTER_FUZZ)
+      # Counts the branches taken, by which fuzz targets find their way. The tests do without: nothing reads it there.
+      target_compile_options(muster_${name} PRIVATE -fsanitize=fuzzer-no-link)
+    endif()
   else()
     add_library(muster_${name} INTERFACE)
     target_link_libraries(muster_${name} INTERFACE muster_options ${L_DEPS} ${L_LIBS})
@@ -34,7 +43,7 @@ function(muster_layer name)
   add_library(muster::${name} ALIAS muster_${name})
   set_target_properties(muster_${name} PROPERTIES EXPORT_NAME ${name})
   set_property(GLOBAL APPEND PROPERTY MUSTER_LAYER_TARGETS muster_${name})
-  if(MUSTER_TESTS AND tests AND NOT (L_NO_THREADS AND MUSTER_SANITIZE STREQUAL "thread"))
+  if(MUSTER_TESTS AND tests)
     muster_test(${name}_test SOURCES ${tests} LIBS muster_${name} ${L_TEST_LIBS})
   endif()
 endfunction()
@@ -59,16 +68,18 @@ function(muster_share_test_header name)
 endfunction()
 
 # muster_test(NAME SOURCES file... LIBS library... [LABELS label...] [TIMEOUT seconds]): a GoogleTest program, run whole by
-# `./dev test`. Label `process`: it starts programs and looks at the machine, so it runs alone and not under sanitizers.
-# The tests' own files are not optimised, what they test is: they are half of what is compiled, and compile in 5/8 of the
-# time. Those that share the torch header keep the flags that it was compiled with.
+# `./dev test`. Label `process`: it starts programs and looks at the machine, so it doesn't run under sanitizers; `long`:
+# only `./dev test --long` runs it.
+# The tests' own files are not optimised, the layers that they test are: the tests are half of what is compiled, and compile
+# in 5/8 of the time.
 function(muster_test name)
   cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE ${T_LIBS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE MUSTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}" MUSTER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  set_target_properties(${name} PROPERTIES MUSTER_UNOPTIMISED ON)
+  target_compile_options(${name} PRIVATE -O0)
   if(NOT "${T_LIBS}" MATCHES "torch|estimator")
-    target_compile_options(${name} PRIVATE -O0)
     muster_share_test_header(${name})
   endif()
   set_property(GLOBAL APPEND PROPERTY MUSTER_TEST_TARGETS ${name})

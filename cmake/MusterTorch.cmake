@@ -1,12 +1,16 @@
-# One precompiled header for everything that includes torch/torch.h, which otherwise costs 18 s and 1.1 GB in each file.
-# Included after all targets: every target that links muster_torch_bridge, muster_estimator or torch itself uses it, so
-# that no folder has to ask for it.
+# Two precompiled headers for everything that includes torch/torch.h, which otherwise costs 18 s and 1.1 GB in each file:
+# one for what is optimised, one for what isn't (the property MUSTER_UNOPTIMISED: tests and most examples, whose work is done in the
+# libraries). GCC takes a precompiled header only with the flags that it was made with. Included after all targets: every
+# target that links muster_torch_bridge, muster_estimator or torch itself uses one, so that no folder has to ask for it.
 if(MUSTER_TORCH)
   file(WRITE ${CMAKE_BINARY_DIR}/torch_header.cc.new "// Exists so that torch/torch.h is precompiled once.\n")
   file(COPY_FILE ${CMAKE_BINARY_DIR}/torch_header.cc.new ${CMAKE_BINARY_DIR}/torch_header.cc ONLY_IF_DIFFERENT)
-  add_library(muster_torch_header OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/torch_header.cc)
-  target_link_libraries(muster_torch_header PRIVATE muster_options torch)
-  target_precompile_headers(muster_torch_header PRIVATE <torch/torch.h>)
+  foreach(header IN ITEMS muster_torch_header muster_unoptimised_torch_header)
+    add_library(${header} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/torch_header.cc)
+    target_link_libraries(${header} PRIVATE muster_options torch)
+    target_precompile_headers(${header} PRIVATE <torch/torch.h>)
+  endforeach()
+  target_compile_options(muster_unoptimised_torch_header PRIVATE -O0)
 
   function(muster_share_torch_header folder)
     get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
@@ -14,7 +18,12 @@ if(MUSTER_TORCH)
       get_target_property(type ${target} TYPE)
       get_target_property(libraries ${target} LINK_LIBRARIES)
       if(type MATCHES "EXECUTABLE|STATIC_LIBRARY|OBJECT_LIBRARY" AND libraries MATCHES "(^|;)(torch|muster_torch_bridge|muster_estimator|muster_muster)(;|$)")
-        target_precompile_headers(${target} REUSE_FROM muster_torch_header)
+        get_target_property(unoptimised ${target} MUSTER_UNOPTIMISED)
+        if(unoptimised)
+          target_precompile_headers(${target} REUSE_FROM muster_unoptimised_torch_header)
+        else()
+          target_precompile_headers(${target} REUSE_FROM muster_torch_header)
+        endif()
       endif()
     endforeach()
     get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)

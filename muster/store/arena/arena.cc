@@ -154,7 +154,7 @@ void Arena::UpdateStripe(int64_t stripe_index, const Push& push, const StripePar
   const bool trainable = rules_[slice].rule != nullptr;
   UpdateRule::Step step{.learning_rate = push.learning_rate, .t = head.t + 1, .gradient_scale = push.gradient_scale};
   if (trainable) step.clip_value = ClipValue(rule(slice).clip);
-  if (push.change != nullptr) step.gradient_scale = 1;  // Changed has done it
+  if (push.change != nullptr) step.gradient_scale = 1;  // already multiplied in by Changed
   const WireForm sent(push.sent_as, model_.variable_of(slice));
   std::array<std::byte, kUndoBlockElements * sizeof(double)> changed;
   alignas(float) std::array<std::byte, kUndoBlockElements * sizeof(float)> widened;
@@ -230,7 +230,7 @@ bool Arena::Accumulate(int slice_index, const Push& push, ByteSpan gradient) {
   return true;
 }
 
-// Under the stripe's lock. Value and slots stay as they are, so nothing has to be put aside for a checkpoint.
+// Under the stripe's lock. Value and slots stay as they are, so nothing must be saved aside for a checkpoint.
 void Arena::AccumulateStripe(int64_t stripe_index, const Push& push, ByteSpan gradient) {
   StripeHeader& head = stripe(stripe_index);
   UndoHeader& slot = undo(push.client);
@@ -263,7 +263,7 @@ uint64_t Arena::ForgetUnfinished(StripeHeader& head) {
   return unfinished;
 }
 
-// Under the stripe's lock, and only while values are loaded: nothing is undone.
+// Under the stripe's lock, and only while values are loaded: needs no undo.
 void Arena::EmptyAccumulator(int64_t stripe_index) {
   const MutableByteSpan sum = PartsOf(stripe_index, StripeContent::kAccumulator).parts[0];
   std::memset(sum.data(), 0, sum.size());
@@ -271,7 +271,7 @@ void Arena::EmptyAccumulator(int64_t stripe_index) {
   GateOf(stripe(stripe_index)) = {.fired = header().gate.round, .gradients = 0, .abandoned = 0};
 }
 
-// Under the stripe's lock, whose owner has died: every valid undo slot of this stripe is one that it left behind.
+// Under the stripe's lock, whose owner has died: every valid undo slot of this stripe was left behind by it.
 void Arena::RestoreStripe(int64_t stripe_index) {
   for (int writer = 0; writer < layout_.num_writers(); ++writer) {
     UndoHeader& slot = undo(writer);
@@ -279,7 +279,7 @@ void Arena::RestoreStripe(int64_t stripe_index) {
   }
 }
 
-// May be interrupted and done again: what is restored stays saved until the slot is dropped.
+// May be interrupted and repeated: what is restored stays saved until the slot is dropped.
 void Arena::RestoreFrom(UndoHeader& slot) {
   const bool rows = slot.content == StripeContent::kRows;
   if (rows) ArenaRows(*this).RestorePieces(slot);
@@ -310,8 +310,8 @@ void Arena::RecoverWriter(int writer) {
   UndoHeader& slot = undo(writer);
   if (Observe(slot.valid) == 0 || Has(PlantedBug::kSkipOwnRecovery)) return;
   const uint64_t stripe_index = slot.stripe;
-  StripeLock lock(*this, static_cast<int64_t>(stripe_index));  // restores it, if its owner died with the lock
-  // If the slot has moved on to another stripe, then with a process that is alive.
+  StripeLock lock(*this, static_cast<int64_t>(stripe_index));  // restores it if its owner died with the lock
+  // If the slot has moved on to another stripe, a living process moved it.
   if (Observe(slot.valid) != 0 && slot.stripe == stripe_index) RestoreFrom(slot);
 }
 
@@ -323,7 +323,7 @@ uint64_t Arena::Mark() {
   return mark;
 }
 
-// Under the stripe's lock. Interrupted, it is done again by the next: nothing has been changed since.
+// Under the stripe's lock. If it is interrupted, the next process repeats it: nothing has been changed since.
 void Arena::SaveAside(int64_t stripe_index) {
   const StripeParts parts = PartsOf(stripe_index);
   for (size_t part = 0; part < parts.count; ++part) {
@@ -414,7 +414,7 @@ void Arena::ReadSlot(int slice_index, int slot, MutableByteSpan into) {
 
 void Arena::Load(const Contents& contents) {
   Publish(header().state, ArenaState::kLoading);
-  Publish(header().generation, contents.generation);  // from here on nobody can apply what belongs to older values
+  Publish(header().generation, contents.generation);  // from here on nobody can apply gradients of older values
   const uint64_t mark = Mark();                       // a checkpoint under way would mix old and new
   CountLock(*this).Restart(contents.global_step, contents.minibatches);
   for (int i = 0; i < layout_.num_clients(); ++i) client(i).numbers.contributed = 0;

@@ -2,8 +2,8 @@
 // ArenaLayout. Reads and updates go stripe by stripe under the stripe's process-shared mutex, so any number of threads
 // and of processes that map it may use one arena at once. Counters and clients' numbers change under a CountLock.
 //
-// Any of them may be killed between any two instructions: a stripe is then as it was before the update or as it is
-// after it, with its header, and whoever comes next sees to it (docs/store_protocol.md, "An update of a stripe").
+// A process may be killed between any two instructions: a stripe, with its header, is then restored to its state before
+// or after the update by the next process that locks it (docs/store_protocol.md, "An update of a stripe").
 #pragma once
 
 #include <memory>
@@ -25,103 +25,103 @@
 
 namespace muster {
 
-// What changes when a push is done with; see CountJournal.
+// The changes when a push is finished; see CountJournal.
 struct ArenaCount {
-  int client = -1;  // -1: nobody's numbers change
+  int client = -1;  // -1: no client's numbers change
   ClientNumbers numbers{};
   ArenaCounters counters{};
   GateCounters gate{};
-  uint64_t firing = 0;  // ArenaHeader::firing from then on
+  uint64_t firing = 0;  // the new ArenaHeader::firing
 };
 
-// What Load brings.
+// The values that Load writes into an arena.
 struct ArenaContents {
-  uint64_t generation = 0;  // higher than the one before
+  uint64_t generation = 0;  // higher than the previous one
   int64_t global_step = 0;
   int64_t minibatches = 0;
-  ByteSpan values;                  // of the slices in order
-  ByteSpan slots;                   // of each trainable slice its slots in order; empty: they begin anew
+  ByteSpan values;                  // all slices in order
+  ByteSpan slots;                   // each trainable slice's slots in order; empty: slots start afresh
   std::span<const uint64_t> steps;  // with slots: the rule's step counter of each stripe
-  // `values` has those of tables of rows too; false: they begin as their initializers say.
+  // Whether `values` includes tables of rows; if not, they start from their initializers.
   bool with_rows = true;
-  absl::string_view work = {};  // what is to be kept of the work queue with them
+  absl::string_view work = {};  // the work queue's state to keep with them
 };
 
 class Arena {
  public:
-  // A new one in `memory`, whatever that held (null: in memory of its own), in the state kLoading: all zeros, to be
-  // followed by Load. ResourceExhausted says how many bytes were needed. `probe` may be null, and must outlive the
+  // Creates an arena in `memory`, whatever that held (null: in memory of its own), all zeros and in state kLoading;
+  // Load must follow. ResourceExhausted says how many bytes were needed. `probe` may be null, and must outlive the
   // arena.
   static absl::StatusOr<std::unique_ptr<Arena>> Create(const StoreModel& model, int num_clients,
                                                        std::shared_ptr<ArenaMemory> memory = nullptr,
                                                        ArenaProbe* probe = nullptr);
-  // The one that `memory` holds, left there by a process that is gone, or in use by another. NotFound: it holds none,
-  // or one whose loading was never finished. FailedPrecondition: one of another version or number of clients.
+  // Attaches to the arena that `memory` holds, left there by a dead process or in use by another. NotFound: there is
+  // none, or its loading was never finished. FailedPrecondition: it has another version or number of clients.
   static absl::StatusOr<std::unique_ptr<Arena>> Attach(std::shared_ptr<ArenaMemory> memory, int num_clients,
                                                        ArenaProbe* probe = nullptr);
 
   const ArenaLayout& layout() const { return layout_; }
   const StoreModel& model() const { return model_; }
-  // Of a slice that is updated.
+  // Only for a slice that is updated.
   const RuleSpec& rule(int slice) const { return rules_[slice].spec; }
   const ArenaMemory& memory() const { return *memory_; }
   const std::shared_ptr<ArenaMemory>& shared_memory() const { return memory_; }
   ArenaHeader& header() { return *reinterpret_cast<ArenaHeader*>(base_); }
   ClientRecord& client(int client) { return *reinterpret_cast<ClientRecord*>(base_ + layout_.client_offset(client)); }
 
-  // Whatever a dead process left half done on behalf of `writer` is undone. The first thing a process does for each
-  // client that it will write for: an undo slot is used again only when it is empty.
+  // Undoes whatever a dead process left half done on behalf of `writer`. A process calls it first for each client that
+  // it will write for: an undo slot is reused only when it is empty.
   void RecoverWriter(int writer);
 
   using Push = ArenaPush;
 
-  // Trainable slice: value ← rule(value, slots, gradient). Buffer: value ← bytes. `bytes` is as long as those stripes,
-  // as they travel (push.sent_as). With a non-empty `pulled`, they are written there after the update (push.pulled_as),
-  // one by one while they are warm. False: other values have been loaded since, and the rest of the push was not
-  // applied.
+  // Trainable slice: value ← rule(value, slots, gradient). Buffer: value ← bytes. `bytes` has the length of those
+  // stripes at the precision push.sent_as. If `pulled` isn't empty, each stripe is written there after its update (at
+  // push.pulled_as), while it is still in the cache. False: other values were loaded meanwhile, and the rest of the
+  // push was not applied.
   bool Apply(int slice, const Push& push, ByteSpan bytes, MutableByteSpan pulled, StripeRange range = {});
 
-  // The synchronous gate, whose rounds are ArenaRounds' (arena_rounds.h). Trainable slice: accumulator ← accumulator +
-  // gradient, once for each number of a client. False: as Apply.
+  // For the synchronous gate, whose rounds are in arena_rounds.h. Trainable slice: accumulator ← accumulator +
+  // gradient, once for each push number of a client. False: as Apply.
   bool Accumulate(int slice, const Push& push, ByteSpan gradient);
-  // By client: the highest number of a push that any stripe (of tables too) has seen, be it never finished.
+  // Returns, by client, the highest push number that any stripe (also of tables) has seen, even of unfinished pushes.
   std::vector<uint64_t> HighestSequences(bool of_tables = true);
 
-  // Whether all stripes of the slice have seen that number of the client, or a later one.
+  // Whether all stripes of the slice have seen that push number of the client, or a later one.
   bool HasApplied(int slice, int client, uint64_t sequence);
 
-  // Writes the slice out as it travels; each stripe is of one moment.
+  // Copies the slice out at the precision `as`; each stripe is of one moment.
   void Read(int slice, MutableByteSpan into, WirePrecision as = WirePrecision::kFull);
-  // Slot `slot` of a trainable slice, likewise.
+  // Copies slot `slot` of a trainable slice out, likewise.
   void ReadSlot(int slice, int slot, MutableByteSpan into);
 
   using Counted = ArenaCount;
   class CountLock;  // count_lock.h
-  // The counters and numbers of a client, changed together or not at all. By the ps process only, for models that no
-  // direct worker counts for.
+  // Changes the counters and a client's numbers, together or not at all. Only the ps process calls it, for models that
+  // no direct worker counts for.
   void Count(const Counted& counted);
 
-  // A checkpoint's mark: from now on whoever changes a stripe first saves it aside. Returns the mark's number. By the
-  // ps process only; ends an earlier mark.
+  // Sets a checkpoint's mark: from now on, any process that changes a stripe first saves it aside. Returns the mark's
+  // number. Only the ps process calls it; it ends an earlier mark.
   uint64_t Mark();
-  // Saves those stripes aside that nobody has saved yet; any thread. After it AsideValue and the others hold the state
-  // at the mark, until the next one. False: another mark has come meanwhile.
+  // Saves the stripes aside that nobody has saved yet; any thread may call it. Afterwards AsideValue and the others
+  // return the state at the mark, until the next mark. False: another mark was set meanwhile.
   bool FinishMark(uint64_t mark);
   ByteSpan AsideValue(int slice) const;
   ByteSpan AsideSlot(int slice, int slot) const;
   std::vector<uint64_t> AsideSteps() const;
-  // Ends the mark, finished or not, and gives its memory back: what was aside reads as zeros. By the ps process only.
+  // Ends the mark, finished or not, and frees the aside memory, which then reads as zeros. Only for the ps process.
   void DiscardAside();
 
   using Contents = ArenaContents;
-  // Other values for all that it holds, from a checkpoint say. In the state kLoading until it returns; who has computed
-  // with older values can't apply them any more. By the ps process only; the lengths must be right.
+  // Replaces all values, for example from a checkpoint. The state is kLoading until it returns; gradients computed with
+  // older values can't be applied any more. Only the ps process calls it; the lengths must be right.
   void Load(const Contents& contents);
-  // What a ps that is started on this memory finds of its work queue; replaced as a whole, by the ps process only.
-  // False: there is no room for it, and none is found.
+  // Stores the work queue's state, replacing it as a whole, for a ps that is restarted on this memory (KeptWork). Only
+  // the ps process calls it. False: there is no room for it, and a restarted ps finds none.
   bool KeepWork(absl::string_view bytes);
   std::string KeptWork();
-  // The rule's step counter of every stripe, in order.
+  // Returns the rule's step counter of every stripe, in order.
   std::vector<uint64_t> ReadSteps();
 
  private:
@@ -146,7 +146,7 @@ class Arena {
   // Under the stripe's lock.
   void UpdateStripe(int64_t stripe, const Push& push, const StripeParts& parts, ByteSpan bytes);
   void AccumulateStripe(int64_t stripe, const Push& push, ByteSpan gradient);
-  // Of this stripe's numbers those of pushes that were begun and never finished. Returns how many there were.
+  // Removes from the stripe the numbers of pushes that were begun and never finished. Returns how many there were.
   uint64_t ForgetUnfinished(StripeHeader& head);
   void EmptyAccumulator(int64_t stripe);
   void SaveHeader(int64_t stripe, StripeContent content, UndoHeader& slot);

@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-// Of the work queue's state: units that have come back from more workers than there are, and of each what it may have.
+// Room for the work queue's state: returned units from more workers than there are, and what each client may have.
 constexpr uint64_t kWorkBytes = 64 << 10;
 constexpr uint64_t kWorkBytesOfClient = 64 * WorkQueue::kMostInHand + 128;
 
@@ -31,7 +31,7 @@ std::string Describe(const StoreModel& model, int num_clients) {
   return text;
 }
 
-// Rows that a stripe has anything of: whole ones, and one at each end that the next stripe has a part of too.
+// Rows that lie in a stripe: whole ones, and at each end one that a neighbouring stripe shares.
 uint64_t MaxRowPieces(int64_t row_elements) { return kStripeElements / row_elements + 2; }
 
 }  // namespace
@@ -39,7 +39,7 @@ uint64_t MaxRowPieces(int64_t row_elements) { return kStripeElements / row_eleme
 int ArenaLayout::SliceOf(int64_t stripe) const {
   const auto after = std::upper_bound(slices_.begin(), slices_.end(), stripe,
                                       [](int64_t s, const Slice& slice) { return s < slice.first_stripe; });
-  // Slices without elements have no stripes and share their first one's number with the next: the last such has it.
+  // Slices without elements have no stripes and the same first stripe as the next slice: the last one has the stripe.
   return static_cast<int>(after - slices_.begin()) - 1;
 }
 

@@ -23,7 +23,7 @@ struct Range {
   std::string what;
 };
 
-// Everything that the layout gives out, each with the bytes that its user writes.
+// Returns everything that the layout gives out, each with the bytes that its user writes.
 std::vector<Range> AllRanges(const ArenaLayout& layout) {
   std::vector<Range> ranges = {{0, sizeof(ArenaHeader), "header"}};
   for (int client = 0; client < layout.num_clients(); ++client) {

@@ -19,7 +19,7 @@ namespace {
 
 uint64_t MiB(uint64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 
-// What the kernel says can be had without swapping; 0 if it doesn't say.
+// Returns the memory that the kernel says is available without swapping; 0 if it doesn't say.
 uint64_t AvailableBytes() {
   std::ifstream meminfo("/proc/meminfo");
   std::string name, unit;
@@ -72,7 +72,7 @@ absl::Status ArenaMemory::Map(uint64_t bytes) {
   if (bytes == 0) return absl::OkStatus();
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (data == MAP_FAILED) return NoMemory(bytes, absl::StrCat("mmap: ", std::strerror(errno)));
-  // A core dump would hold the stripes' locks until it is written.
+  // Without this, a core dump would hold the stripes' locks until it is written.
   madvise(data, bytes, MADV_DONTDUMP);
   data_ = static_cast<std::byte*>(data);
   size_ = bytes;
@@ -84,7 +84,7 @@ absl::Status ArenaMemory::Reset(uint64_t bytes, uint64_t unlikely) {
   struct stat info {};
   const uint64_t old = fstat(fd_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
   if (old > 0) Discard(0, old);
-  // Pages come when they are touched, and a machine that has none left then kills: better to refuse now.
+  // Pages are allocated when they are touched, and a machine without free ones kills then: better to refuse now.
   if (const uint64_t available = AvailableBytes(); available != 0 && bytes - unlikely > available)
     return NoMemory(bytes - unlikely, absl::StrCat("this machine has ", MiB(available), " MiB available"));
   if (bytes > old && ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
@@ -94,7 +94,7 @@ absl::Status ArenaMemory::Reset(uint64_t bytes, uint64_t unlikely) {
 
 void ArenaMemory::MakePrivate(uint64_t offset, uint64_t bytes) {
   void* copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) return;  // it stays shared, which does no harm to who only reads
+  if (copy == MAP_FAILED) return;  // it stays shared, which does no harm to a process that only reads
   std::memcpy(copy, data_ + offset, bytes);
   mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data_ + offset);
 }

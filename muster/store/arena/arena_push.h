@@ -11,23 +11,23 @@
 
 namespace muster {
 
-// Whose change it is, and what it was computed from.
+// Which client makes a change, and what the change was computed from.
 struct ArenaPush {
-  int client = 0;           // whose undo slot and number it is; one process at a time
+  int client = 0;           // owner of the undo slot and the number; one process at a time
   uint64_t sequence = 0;    // a stripe that has seen this number already is left as it is
-  uint64_t generation = 0;  // of the values that it was computed from
-  // Of the rule's step: the rate by the schedule, and what the gradient is multiplied by (clipping by norms).
+  uint64_t generation = 0;  // of the values that the gradient was computed from
+  // For the rule's step: the scheduled learning rate, and the gradient's factor (clipping by norms).
   double learning_rate = 0;
   double gradient_scale = 1;
-  // The slice's values that the gradient was computed from, if they came along, and what becomes of it.
+  // The slice's values that the gradient was computed from, if they were sent, and how the gradient is changed.
   ByteSpan computed_from = {};
   const GradientChange* change = nullptr;
-  // In which precision the gradient has come, and what is pulled is to go.
+  // The precision at which the gradient came, and at which values are sent back.
   WirePrecision sent_as = WirePrecision::kFull;
   WirePrecision pulled_as = WirePrecision::kFull;
 
-  // With `change`: the gradient of the elements from byte `offset` of the slice on, whose values are `value` now, as
-  // the rule is to see it (scaled already). In `room`, which is as long.
+  // With `change`: returns the gradient that the rule sees, already scaled, for the elements from byte `offset` of the
+  // slice on, whose current values are `value`. It is written to `room`, which has the same length.
   ByteSpan Changed(DType dtype, size_t offset, ByteSpan value, ByteSpan gradient, MutableByteSpan room) const;
 };
 

@@ -43,13 +43,13 @@ bool ArenaRounds::Enough(uint64_t contributors) const {
          (control.held_from == 0 || header().gate.round + 1 < control.held_from);
 }
 
-// What a firing is known by, before it begins.
+// Sets what identifies a firing, before it begins.
 void ArenaRounds::Announce(uint64_t next_round) {
   header().next_round = next_round;
   ++header().rounds.firings;
 }
 
-// ps 0 is farther than this ps: the round gets no more contributors than it has.
+// ps 0 is ahead of this ps: the round gets no more contributors than it has.
 void ArenaRounds::BeginCatchUp(uint64_t local_step) {
   Announce(local_step);
   Publish<uint64_t>(header().firing, 1 + header().gate.contributors);
@@ -113,7 +113,7 @@ ArenaRounds::Standing ArenaRounds::Commit(const Contribution& contribution) {
   ArenaCount counted = Unchanged(contribution.client);
   counted.numbers.last_applied = counted.numbers.contribution_sequence = contribution.sequence;
   counted.numbers.contributed = header().gate.round + 1;
-  // It is in one round at a time: the one before has fired.
+  // A client is in one round at a time: the previous one has fired.
   counted.numbers.work_counted = counted.numbers.work;
   counted.numbers.work = std::max(counted.numbers.work, work.through);
   ++counted.gate.contributors;
@@ -191,8 +191,8 @@ ArenaRounds::Share ArenaRounds::ShareOf(const Firing& firing, size_t rank, int64
   return {stripes * at / sharers, stripes * (at + 1) / sharers};
 }
 
-// Each begins his own share at its begin, and others' at their end: two meet once at most, and nobody follows another
-// from lock to lock.
+// Each process starts its own share at the beginning, and the others' at their end: two processes meet at most once,
+// and none follows another from lock to lock.
 void ArenaRounds::Fire(std::optional<int> client) {
   const std::optional<Firing> firing = UnderWay();
   if (!firing) return;
@@ -226,7 +226,7 @@ bool ArenaRounds::FireOne(const Firing& firing, int64_t stripe, int writer) {
     Arena::StripeLock lock(arena_, stripe);
     if (Observe(header().generation) != firing.generation) return false;
     StripeGate& gate = arena_.GateOf(arena_.stripe(stripe));
-    // As long as it hasn't fired the round can't be over, so what the contributors have published stays as it is.
+    // While this stripe hasn't fired the round can't be over, so what the contributors have published stays as it is.
     if (gate.fired > firing.round && !arena_.Has(PlantedBug::kFireTwice)) return true;
     std::vector<int> pushers;
     for (const int client : firing.direct)
@@ -241,22 +241,22 @@ bool ArenaRounds::FireOne(const Firing& firing, int64_t stripe, int writer) {
   return true;
 }
 
-// What the firing of one stripe works with.
+// The operands of the firing of one stripe.
 struct ArenaRounds::Mean {
   int slice = 0;
   DType dtype = DType::kFloat32;
   StripeParts state;
-  StripeParts all;      // the same, and the accumulator if that has anything
-  bool summed = false;  // it has
+  StripeParts all;      // plus the accumulator if it has anything
+  bool summed = false;  // the accumulator has something
   UpdateRule::Step step;
   struct Part {
     const std::byte* gradient;
     double scale;
   };
-  std::vector<Part> parts;  // of those who have published it
+  std::vector<Part> parts;  // of the clients that have published it
 };
 
-// Under the stripe's lock. The rounds are the global steps: schedules go by them.
+// Under the stripe's lock. The rounds are the global steps, which schedules use.
 void ArenaRounds::FireStripe(const Firing& firing, int64_t stripe, const std::vector<int>& pushers, int writer) {
   StripeHeader& head = arena_.stripe(stripe);
   StripeGate& gate = arena_.GateOf(head);
@@ -313,7 +313,7 @@ void ArenaRounds::ApplyMean(const Mean& mean, size_t block) {
     AddGradient(mean.dtype, sum, {part.gradient + block * kUndoBlockElements * DTypeSize(mean.dtype), value_bytes},
                 part.scale);
   if (DTypeSize(mean.dtype) != kHalfBytes) return arena_.ApplyBlock(mean.slice, mean.state, block, sum, mean.step);
-  // Divided first: the sum may be more than a half can hold.
+  // Divides first: the sum may be more than a half can hold.
   UpdateRule::Step step = mean.step;
   auto* const floats = reinterpret_cast<float*>(sum.data());
   for (size_t i = 0; i < count; ++i) floats[i] *= static_cast<float>(step.gradient_scale);
@@ -328,7 +328,7 @@ void ArenaRounds::Finish(const Firing& firing) {
     Arena::CountLock lock(arena_);
     if (header().firing == 0 || header().rounds.firings != firing.number ||
         Observe(header().generation) != firing.generation)
-      return;  // somebody else has
+      return;  // another process has finished it
     ArenaCount counted = Unchanged(-1);
     if (firing.contributors > 0) ++counted.counters.updates;
     if (firing.contributors > 0 && lead_) {

@@ -11,18 +11,18 @@
 namespace muster {
 namespace {
 
-// Rows lie anywhere in the table, most of them on a page of their own. Their memory is asked for so many rows at a
-// time, one such block ahead: a lock waits for every address before it to be translated, so that asking row by row
-// between the locks takes one page walk after the other.
+// Rows lie anywhere in the table, most of them on a page of their own. Prefetches this many at a time, one such block
+// ahead: a lock waits until every address before it is translated, so prefetching row by row between the locks would do
+// one page walk after the other.
 constexpr size_t kRowsAtOnce = 16;
 
-// How a piece is written in an undo slot: at most 2^14 elements from one of the 2^14 of its stripe.
+// The format of a piece in an undo slot: at most 2^14 elements from one of the 2^14 of its stripe.
 constexpr int kCountBits = 32;
 uint64_t Extent(int64_t from, int64_t count) { return static_cast<uint64_t>(from) << kCountBits | count; }
 
 }  // namespace
 
-// Rows divided into pieces, stripe by stripe.
+// Divides rows into pieces, stripe by stripe.
 class ArenaRows::StripeWalk {
  public:
   StripeWalk(const RowGradients& gradients, int64_t width, size_t gradient_size, std::vector<Piece>& pieces)
@@ -33,7 +33,7 @@ class ArenaRows::StripeWalk {
   bool done() const { return pieces_.empty(); }
   int64_t stripe() const { return stripe_; }  // within the slice
   std::span<const Piece> pieces() const { return pieces_; }
-  size_t row() const { return row_; }  // the first that the next stripe has something of
+  size_t row() const { return row_; }  // the first row that reaches into the next stripe
 
   void Next() {
     pieces_.clear();
@@ -44,7 +44,7 @@ class ArenaRows::StripeWalk {
       const int64_t count = std::min(width_ - in_row_, end - element());
       pieces_.push_back({element(), count, gradients_.values + (row_ * width_ + in_row_) * gradient_size_});
       in_row_ += count;
-      if (in_row_ < width_) continue;  // the rest is the next stripe's
+      if (in_row_ < width_) continue;  // the rest is in the next stripe
       in_row_ = 0;
       ++row_;
     }
@@ -99,7 +99,7 @@ bool ArenaRows::Push(int slice_index, const ArenaPush& push, const RowGradients&
   {
     const Arena::StripeLock lock(arena_, slice.first_stripe);
     StripeHeader& head = arena_.stripe(slice.first_stripe);
-    // A retry of an earlier piece, when the push has been counted, is still of that push.
+    // A retry of an earlier piece, after the push has been counted, still belongs to that push.
     t = head.t + (head.last_sequence()[push.client] < push.sequence ? 1 : 0);
   }
   const int64_t width = variable.row_elements();
@@ -162,7 +162,7 @@ bool ArenaRows::UpdateStripe(int slice_index, int64_t stripe, const ArenaPush& p
   return true;
 }
 
-// All pieces before the first is changed: they are few, and stay in the cache.
+// Saves all pieces before the first is changed: they are few, and stay in the cache.
 void ArenaRows::Save(int64_t stripe, std::span<const Piece> pieces, UndoHeader& slot) {
   if (arena_.header().one_process != 0) return;
   std::memcpy(slot.saved_header(), &arena_.stripe(stripe).updates, arena_.header_bytes());
@@ -210,7 +210,7 @@ bool ArenaRows::Gather(int slice_index, const RowReads& reads, MutableByteSpan i
   const size_t row_bytes = width * slice.element_size;
   MUSTER_CHECK(!reads.places.empty() || into.size() == reads.rows.size() * row_bytes);
   PartsOf(slice_index);
-  // In ascending order: fewer locks, and neighbours share page tables, which is worth many times the sorting.
+  // In ascending order: fewer locks, and neighbours share page tables, which saves many times the cost of sorting.
   const auto order = order_.Sort(reads.rows.size(), arena_.model_.slices[slice_index].shape[0],
                                  [&](size_t k) { return static_cast<uint64_t>(reads.rows[k]); });
   ordered_rows_.clear();

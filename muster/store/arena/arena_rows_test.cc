@@ -1,4 +1,4 @@
-// Row updates of an arena against the rule on the whole table: any width, any type, interrupted anywhere.
+// Compares an arena's row updates with the rule on the whole table: any width, any type, interrupted anywhere.
 #include "muster/store/arena/arena_rows.h"
 
 #include <gmock/gmock.h>
@@ -122,7 +122,7 @@ TEST_P(ArenaRowsTest, IsTheRuleOnTheWholeTable) {
   }
 }
 
-// Widths that divide a stripe, that don't, and that are larger than one.
+// Widths that divide a stripe, that don't, and that are larger than a stripe.
 INSTANTIATE_TEST_SUITE_P(All, ArenaRowsTest,
                          ::testing::Combine(::testing::Values<int64_t>(1, 64, 100, 16'384, 20'000),
                                             ::testing::Values(RuleKind::kSgd, RuleKind::kMomentum, RuleKind::kAdam,
@@ -177,7 +177,7 @@ TEST(ArenaRows, ARetryChangesNothingAndAnotherGenerationIsRefused) {
   EXPECT_EQ(arena->HighestSequences()[1], 5);
 }
 
-// t counts pushes, also those without any of the slice's rows.
+// t also counts pushes without any of the slice's rows.
 TEST(ArenaRows, TheFirstStripeCountsThePushes) {
   auto arena = MakeArena(TableSpec(1000, 64), RuleSpec{});
   ArenaRows rows(*arena);
@@ -205,7 +205,7 @@ TEST(ArenaRows, ACheckpointMarkKeepsWhatWas) {
 
 struct Death : std::exception {};
 
-// Dies when it has passed `point` so many times.
+// Dies when it has passed `point` that many times.
 class DyingProbe final : public ArenaProbe {
  public:
   void At(ArenaPoint) override {
@@ -224,9 +224,9 @@ class DyingProbe final : public ArenaProbe {
   bool dying_ = false;
 };
 
-// Interrupted at every point there is, a stripe is as it was or as it is to be; recovered and pushed again, the table
-// is that of an uninterrupted run, bit by bit. (A thread that ends with a robust lock leaves it as a dead process does;
-// tests/process/arena_kill_test kills for real.)
+// A stripe that is interrupted at any point is as before the update or as after it; recovered and pushed again, the
+// table is that of an uninterrupted run, bit by bit. (A thread that ends with a robust lock leaves it as a dead process
+// does; tests/process/arena_kill_test kills for real.)
 TEST(ArenaRows, WhateverIsInterruptedIsUndone) {
   const RuleSpec adam = {.kind = RuleKind::kAdam, .learning_rate = 0.1};
   const VariableSpec table = TableSpec(400, 100, DType::kFloat32, kUniform);

@@ -1,4 +1,4 @@
-// The update rule of each slice of a model, found by its variable's name once and not at every update. Plain values.
+// The update rule of each slice of a model, found once by its variable's name instead of at every update. Plain values.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@ namespace muster {
 
 struct SliceRule {
   std::unique_ptr<UpdateRule> rule;  // null: the slice isn't trainable
-  RuleSpec spec;                     // likewise meaningless then
+  RuleSpec spec;                     // meaningless if `rule` is null
 };
 
-// One a slice. InvalidArgument as MakeUpdateRule says.
+// One per slice. InvalidArgument as from MakeUpdateRule.
 absl::StatusOr<std::vector<SliceRule>> MakeSliceRules(const StoreModel& model);
 
 }  // namespace muster

@@ -45,7 +45,7 @@ std::vector<std::byte> ReadAll(Arena& arena, int slice) {
   return bytes;
 }
 
-// The rule on the whole variable at once, as if there were no stripes.
+// Applies the rule to the whole variable at once, as if there were no stripes.
 struct Whole {
   Whole(const RuleSpec& spec, std::vector<std::byte> initial)
       : rule(*MakeUpdateRule(spec)), value(std::move(initial)), slots(rule->slots().size()) {
@@ -131,7 +131,7 @@ TEST(ArenaTest, ANumberThatWasSeenLeavesTheStripeButIsAnsweredWithItsValue) {
   arena->Apply(0, {.client = 0, .sequence = 8, .learning_rate = 0.1}, gradient, {});
   EXPECT_EQ(ReadAll(*arena, 0), once) << "an older number than the last must not be applied either";
   EXPECT_EQ(arena->ReadSteps(), std::vector<uint64_t>(3, 1));
-  // Numbers are each client's own.
+  // Each client has its own numbers.
   arena->Apply(0, {.client = 1, .sequence = 1, .learning_rate = 0.1}, gradient, {});
   EXPECT_NE(ReadAll(*arena, 0), once);
   EXPECT_EQ(arena->ReadSteps(), std::vector<uint64_t>(3, 2));
@@ -194,7 +194,7 @@ TEST(ArenaTest, AProcessThatDiesWithALockHoldsUpNobody) {
     }
     ASSERT_EQ(waitpid(child, nullptr, 0), child);
     arena->Apply(0, {.sequence = death, .learning_rate = 1}, AsBytes(ones.data(), ones.size()), {});
-    // Usable by everyone again, not by the first finder alone.
+    // Usable by every process again, not only by the first that finds it.
     std::vector<float> value(40000);
     arena->Read(0, AsMutableBytes(value.data(), value.size()));
     EXPECT_EQ(value, std::vector<float>(40000, -static_cast<float>(death)));
@@ -226,7 +226,7 @@ TEST(ArenaTest, ManyThreadsLoseNoUpdateAndTearNoStripe) {
   EXPECT_EQ(value, std::vector<float>(ones.size(), -static_cast<float>(kThreads * kPushes)));
 }
 
-// Alone in its process an arena saves nothing for the case of a death, and computes the same.
+// An arena that only its own process has saves nothing for the case of a death, and computes the same.
 TEST(ArenaTest, WhatEndsWithItsProcessSavesNothingToUndo) {
   ScriptedDeath probe;
   const auto push = [&](bool one_process) {

@@ -23,7 +23,7 @@ void Arena::CountLock::FinishJournal() {
   CountJournal& journal = header.journal;
   if (journal.valid == 0) return;
   if (journal.client >= 0) arena_.client(static_cast<int>(journal.client)).numbers = journal.numbers;
-  // Word by word, for these are looked at without the lock.
+  // Word by word, because others read these without the lock.
   Publish(header.counters.updates, journal.counters.updates);
   Publish(header.counters.global_step, journal.counters.global_step);
   Publish(header.counters.minibatches, journal.counters.minibatches);
@@ -79,7 +79,7 @@ void Arena::CountLock::NoteDirect(int client, uint64_t staleness) {
 
 void Arena::CountLock::Restart(int64_t global_step, int64_t minibatches) {
   ArenaHeader& header = arena_.header();
-  // These are looked at without the lock, too.
+  // Others read these without the lock, too.
   Publish(header.counters.global_step, global_step);
   Publish(header.counters.minibatches, minibatches);
   header.gate = {.round = static_cast<uint64_t>(global_step), .dropped = header.gate.dropped};

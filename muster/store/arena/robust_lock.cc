@@ -24,10 +24,10 @@
 namespace muster {
 namespace {
 
-// A stripe is held for microseconds, and being woken takes longer.
+// A stripe is held for microseconds, and waking up takes longer.
 constexpr int kLooksBeforeSleep = 100;
 
-// The thread sanitizer knows of dead owners in pthread_mutex_lock and _trylock only.
+// The thread sanitizer knows dead owners only from pthread_mutex_lock and _trylock.
 void TellSanitizerOfLock([[maybe_unused]] pthread_mutex_t* mutex) {
 #ifdef MUSTER_TSAN
   __tsan_mutex_pre_lock(mutex, 0);
@@ -35,14 +35,14 @@ void TellSanitizerOfLock([[maybe_unused]] pthread_mutex_t* mutex) {
 #endif
 }
 
-// The process of a thread that is stopped; 0 if it isn't.
+// Returns the process of a thread that is stopped; 0 if it isn't stopped.
 pid_t StoppedProcessOf(pid_t thread) {
   std::ifstream file("/proc/" + std::to_string(thread) + "/status");
   std::string line;
   bool stopped = false;
   pid_t process = 0;
   while (std::getline(file, line)) {
-    // By a signal, or by a debugger.
+    // Stopped by a signal, or by a debugger.
     if (line.starts_with("State:"))
       stopped = line.find_first_of("Tt", line.find(':')) == line.find_first_not_of(" \t", line.find(':') + 1);
     if (line.starts_with("Tgid:")) process = static_cast<pid_t>(std::stol(line.substr(5)));
@@ -50,7 +50,7 @@ pid_t StoppedProcessOf(pid_t thread) {
   return stopped ? process : 0;
 }
 
-// The kernel's own record of the holder, in the mutex's futex word.
+// Reads the kernel's own record of the holder, in the mutex's futex word.
 pid_t HolderOf(pthread_mutex_t* mutex) {
   return static_cast<pid_t>(std::atomic_ref(mutex->__data.__lock).load() & FUTEX_TID_MASK);
 }

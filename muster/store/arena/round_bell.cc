@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// The others of a round are rarely later than this, and it costs less than two wake-ups of an idle virtual processor.
+// Other contributors are rarely later than this, and it costs less than two wake-ups of an idle virtual processor.
 constexpr auto kGiveWayFor = std::chrono::microseconds(100);
 
 }  // namespace
@@ -32,7 +32,7 @@ bool RoundBell::Wait(uint32_t rings, absl::Duration limit) {
     if (this->rings() != rings) return true;
     sched_yield();
   } while (std::chrono::steady_clock::now() < until);
-  // Whoever rings after this wakes; who rang before it is seen by the kernel's own look at the count.
+  // A later ring wakes this; an earlier one is noticed because the kernel compares the count.
   std::atomic_ref(control_.sleeping).store(1);
   const timespec timeout = absl::ToTimespec(limit);
   syscall(SYS_futex, &control_.bell, FUTEX_WAIT, rings, &timeout, nullptr, 0);

@@ -1,7 +1,6 @@
-// How those who wait for a round of the synchronous gate, in different processes, hear that they should look again: a
-// count in the arena's header. Short waits give way to other threads, longer ones sleep in the kernel (futex); who
-// rings while nobody sleeps makes no system call. A ring may be missed by who dies or stops: nobody relies on it alone.
-// Thread-safe.
+// Tells processes that wait for a round of the synchronous gate to look again: a count in the arena's header. Short
+// waits yield to other threads, longer ones sleep in the kernel (futex); a ring while nobody sleeps makes no system
+// call. A ring may get lost when the ringer dies or stops, so nobody relies on the bell alone. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +16,9 @@ class RoundBell {
   explicit RoundBell(ArenaHeader& header) : control_(header.rounds) {}
 
   void Ring();
-  // How often it has rung. To be taken before one looks at what one waits for.
+  // How often it has rung. Read it before looking at what you wait for.
   uint32_t rings() const;
-  // Until it has rung since (true), or for so long.
+  // Waits until it has rung since `rings` (true), or for `limit`.
   bool Wait(uint32_t rings, absl::Duration limit);
 
  private:

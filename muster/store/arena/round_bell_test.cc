@@ -24,12 +24,12 @@ TEST_F(RoundBellTest, WhatHasRungSinceIsNotWaitedFor) {
   bell_.Ring();
   EXPECT_TRUE(bell_.Wait(before, absl::ZeroDuration()));
   EXPECT_TRUE(bell_.Wait(before, absl::Hours(1)));
-  EXPECT_FALSE(IsSomebodyAsleep()) << "who rings would make a system call for nobody";
+  EXPECT_FALSE(IsSomebodyAsleep()) << "a ring would make a system call for nobody";
 }
 
 TEST_F(RoundBellTest, AWaitEndsThoughNobodyRings) { EXPECT_FALSE(bell_.Wait(bell_.rings(), absl::Nanoseconds(1))); }
 
-// Without the wake each of them sleeps for an hour.
+// Without the wake-up, each would sleep for an hour.
 TEST_F(RoundBellTest, WhoSleepsIsWoken) {
   for (int i = 0; i < 20; ++i) {
     const uint32_t before = bell_.rings();

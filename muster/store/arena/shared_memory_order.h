@@ -1,4 +1,4 @@
-// Order of stores to memory that outlives the process. What is guarded against is death at any instruction, not another
+// Orders stores to memory that outlives the process. They guard against death at any instruction, not against another
 // processor, so compiler fences are enough: what a process has stored is there when it is dead. Thread-safe.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// Stores of this process stay on their side of it.
+// This process's stores aren't moved across it.
 inline void KeepOrder() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 template <typename T>

@@ -1,4 +1,4 @@
-// The lock of one stripe, as everything that reads or changes a stripe holds it.
+// The lock of one stripe, held by everything that reads or changes the stripe.
 #pragma once
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Locks one stripe. A holder that died leaves the lock, and perhaps a half done update, to the next one.
+// Locks one stripe. If the previous holder died, restores the stripe from a half-done update first.
 class Arena::StripeLock {
  public:
   StripeLock(Arena& arena, int64_t stripe) : arena_(arena), mutex_(&arena.stripe(stripe).mutex) {

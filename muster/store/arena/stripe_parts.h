@@ -1,6 +1,5 @@
-// The memory of one stripe: its piece of the value, of each slot and of the accumulator, as far as they are asked for,
-// and how they are divided into the blocks that an update saves and changes one after the other. A view; no thread
-// safety needed.
+// The memory of one stripe: the requested pieces of the value, of each slot and of the accumulator, and their division
+// into the blocks that an update saves and changes one after the other. A view; no thread safety needed.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +20,7 @@ struct StripeParts {
   size_t elements = 0;
   size_t bytes_per_element = 0;  // of all parts together
 
-  // The elements from `from` on of what lies in `whole`.
+  // Adds the elements of `whole` from `from` on.
   void Add(MutableByteSpan whole, size_t from, size_t element_size) {
     parts[count] = whole.subspan(from * element_size, elements * element_size);
     element_sizes[count++] = element_size;
@@ -35,7 +34,7 @@ struct StripeParts {
     return parts[part].subspan(from * element_size,
                                std::min<size_t>(kUndoBlockElements, elements - from) * element_size);
   }
-  // How many bytes of all parts come before `block` in an undo slot.
+  // Bytes of all parts that come before `block` in an undo slot.
   size_t undo_offset(size_t block) const { return block * kUndoBlockElements * bytes_per_element; }
 };
 

@@ -33,7 +33,7 @@ CheckpointHold::~CheckpointHold() {
 
 void CheckpointHold::Recover(Arena& arena) {
   Publish<uint64_t>(arena.header().held, 0);
-  // Nobody waits for pushes of rows: see docs/store_protocol.md.
+  // Pushes of rows aren't waited for: see docs/store_protocol.md.
   recovered_ = arena.HighestSequences(/*of_tables=*/false);
   for (size_t i = 0; i < recovered_.size(); ++i) {
     const int client = static_cast<int>(i);
@@ -72,7 +72,7 @@ void CheckpointHold::Hold(const HoldRequest& request, std::shared_ptr<Arena> are
     return responder.Fail(absl::OutOfRangeError("this hold has run out: cut the checkpoint again"));
   if (!again) {
     Release();
-    saver_.Drop();  // of a cut that nobody has asked the part of
+    saver_.Drop();  // a cut whose part nobody has requested
     if (!saver_.idle())
       return responder.Fail(absl::OutOfRangeError("the part of an earlier checkpoint is still being written"));
     newest_ = id;
@@ -148,7 +148,7 @@ MarkReply CheckpointHold::MakeReply() const {
   if (arena_->model().gated()) return reply;
   for (uint32_t i = 0; i < through_.size(); ++i) {
     const ClientNumbers& numbers = arena_->client(static_cast<int>(i)).numbers;
-    // Of a life that is over, too: ps 0 may have marked before it heard of the next one.
+    // Also for a life that is over: ps 0 may have marked before it heard of the next one.
     if (Observe(numbers.last_applied) < through_[i]) reply.missing.push_back(i);
     // A retry may come after the count.
     const uint64_t over = std::max(settled_[i], Observe(numbers.last_counted));
@@ -171,7 +171,7 @@ void CheckpointHold::Look() {
   if (arena_ == nullptr || !marking_) return;
   const bool gated = arena_->model().gated();
   {
-    // Who counts for himself writes his numbers and the counters one after the other.
+    // A worker that counts its own updates writes its numbers and the counters one after the other.
     const Arena::CountLock lock(*arena_);
     const uint64_t round = arena_->header().gate.round;
     bool reached = !gated || round == *round_ || (ended_ && round < *round_);
@@ -188,7 +188,7 @@ void CheckpointHold::Look() {
   } else if (gated && arena_->header().gate.round > *round_) {
     Release();
   } else if (!look_timer_) {
-    // What a process applies itself comes without a message.
+    // Updates that a process applies itself come without a message.
     look_timer_ = loop_.CallAt(loop_.Now() + kLookAfter, [this] {
       look_timer_.reset();
       Look();
@@ -198,7 +198,7 @@ void CheckpointHold::Look() {
 
 bool CheckpointHold::Keeps(const IncomingRequest& request) const {
   PushPullRequest message;
-  // Once training has ended updates are refused, held or not.
+  // Once training has ended, updates are refused, held or not.
   if (arena_ == nullptr || ended_ || static_cast<StoreMethod>(request.method) != StoreMethod::kPushPull ||
       !Decode(request.control, message).ok() || message.stamp.client >= through_.size() || message.contributes)
     return false;
@@ -243,7 +243,7 @@ void CheckpointHold::Release() {
   if (marking_)
     std::exchange(marking_, std::nullopt)->Fail(absl::OutOfRangeError("the hold has run out before the mark"));
   if (gated) gates_.GoOn();
-  // Later: whoever releases may be in the middle of a request.
+  // Later, because the caller may be in the middle of a request.
   loop_.Post([self = self_] {
     if (*self != nullptr) (*self)->HandOn();
   });

@@ -1,7 +1,7 @@
-// A ps's side of the cut of a checkpoint: keeps updates back while the chief finds out how far all ps have come, lets
-// in what has to be inside, sets the mark, and lets go (docs/store_protocol.md, "The cut of a checkpoint"). It lets go
-// by its own clock, too: a chief that dies in between stops nobody for long. In memory only. Lives on the store's event
-// loop.
+// A ps's side of a checkpoint's cut: holds updates back while the chief finds out how far all ps have come, lets in
+// those that must be inside, sets the mark, and releases the rest (docs/store_protocol.md, "The cut of a checkpoint").
+// It also releases them after a time of its own, so that a chief that dies meanwhile stops nobody for long. In memory
+// only. Lives on the store's event loop.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ namespace muster {
 
 class CheckpointHold {
  public:
-  // How long a hold lasts without its mark. Two round trips and the rest of a push take much less; nobody should notice
-  // a chief that dies.
+  // How long a hold lasts without its mark. Two round trips and the rest of a push take much less, and nobody should
+  // notice a chief's death.
   static constexpr absl::Duration kLimit = absl::Seconds(2);
 
-  // … while it waits for the rest of updates that come in parts, whose senders are in the middle of computing them.
+  // The limit when it waits for the rest of updates that come in parts, whose senders are still computing them.
   static constexpr absl::Duration kLongestWait = absl::Seconds(30);
 
   // How often a mark looks for updates that processes on the ps's host apply themselves.
@@ -37,34 +37,34 @@ class CheckpointHold {
   using Handle = std::function<void(IncomingRequest, std::unique_ptr<BulkTarget>, Responder)>;
   struct Options {
     bool lead = false;
-    ArenaProbe* probe = nullptr;  // of tests
-    // ps 0: the work queue's state, of an arena whose CountLock is held.
+    ArenaProbe* probe = nullptr;  // for tests
+    // ps 0: returns the work queue's state of an arena whose CountLock is held.
     std::function<std::string(Arena&)> save_work = [](Arena&) { return std::string(); };
   };
-  // All must outlive it. `handle` takes what was kept back.
+  // All must outlive this. `handle` takes the requests that were held back.
   CheckpointHold(EventLoop& loop, const ClientTable& clients, Gates& gates, PartSaver& saver, const Options& options,
                  Handle handle);
   ~CheckpointHold();
 
-  // There is the memory of an earlier life of this ps.
+  // Takes over the memory of an earlier life of this ps.
   void Recover(Arena& arena);
-  // A new life of the client begins, or all values are replaced: whatever it has begun is not under way any more.
-  // `highest` is the highest number that any stripe has seen of it.
+  // A new life of the client begins, or all values are replaced: nothing that it has begun is under way any more.
+  // `highest` is its highest number that any stripe has seen.
   void Settle(Arena& arena, int client, uint64_t highest);
 
-  // The sender is the chief, and there is a model.
+  // The sender must be the chief, and there must be a model.
   void Hold(const HoldRequest& request, std::shared_ptr<Arena> arena, Responder responder);
   void Mark(const MarkRequest& request, Responder responder);
-  // Whether it was the hold of that number whose mark was set last.
+  // Whether the last mark was that of the hold with this number.
   bool Marked(const Stamp& chief, uint64_t hold) const { return HoldId{chief.incarnation, hold} == marked_; }
 
-  // Whether a request has to wait; Keep then takes it.
+  // Whether a request must wait; if so, give it to Keep.
   bool Keeps(const IncomingRequest& request) const;
   void Keep(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder);
-  // A push has been applied, counted or contributed; or a part of one, which isn't whole with it.
+  // A push was applied, counted or contributed; not `whole`: a part of one that doesn't complete it.
   void Applied(const PushPullRequest& request, bool whole = true);
   void Disconnect(ConnectionId connection);
-  // Everything goes on: values were replaced.
+  // Ends the hold because values were replaced.
   void Release();
   // Training has ended: what isn't applied or counted by now never is, and nobody waits for it.
   void End();
@@ -79,17 +79,17 @@ class CheckpointHold {
   using HoldId = std::pair<uint64_t, uint64_t>;
 
   uint64_t Begun(int client) const;
-  // Including what a process of its host applies itself.
+  // Includes updates that a process on the ps's host applies itself.
   uint64_t Newest(int client) const;
   void LetIn(int client, uint64_t through);
   bool Reached(int client) const;
-  // The time is over, and more is worth waiting for: the rest of an update whose sender is alive.
+  // Whether, at the end of the time limit, it is worth waiting on: for the rest of an update whose sender is alive.
   bool WaitsForParts() const;
   void RunOut();
   MarkReply MakeReply() const;
   void LookLater();
   void Look();
-  // As if nobody had to be held: a planted bug.
+  // Whether nothing is held; a planted bug can force that.
   bool GoesOn() const;
   void HandOn();
 
@@ -99,28 +99,28 @@ class CheckpointHold {
   PartSaver& saver_;
   const Options options_;
   const Handle handle_;
-  // By client: the highest number that a stripe had when this process began; from which on something may be under way
-  // (ClientRecord::settled); and, on ps 0, of the update that is applied and not counted, 0 if there is none.
+  // By client: the highest number that a stripe had when this process began; the number from which on something may be
+  // under way (ClientRecord::settled); on ps 0, the update that is applied but not counted, 0 if none.
   std::vector<uint64_t> recovered_;
-  std::vector<uint64_t> begun_;  // … and the highest number of which this process has seen a part
+  std::vector<uint64_t> begun_;  // the highest number of which this process has seen a part
   std::vector<uint64_t> settled_;
   std::vector<uint64_t> uncounted_;
 
-  HoldId newest_{};  // hold that was asked for
+  HoldId newest_{};  // the newest hold
   absl::Time held_since_;
   uint32_t holder_ = 0;   // the chief
-  bool patient_ = false;  // of the mark that is waited for: see MarkRequest
+  bool patient_ = false;  // of the awaited mark: see MarkRequest
   HoldId marked_{};       // hold whose mark was set last
   MarkReply mark_reply_;
   bool ended_ = false;
-  std::shared_ptr<Arena> arena_;  // held; null: everything goes on
+  std::shared_ptr<Arena> arena_;  // held; null: no hold
   std::vector<uint64_t> through_;
-  std::optional<uint64_t> round_;     // of the mark that is waited for
-  std::optional<Responder> marking_;  // the mark was asked for
-  std::vector<Kept> kept_;            // or about to be handed on
+  std::optional<uint64_t> round_;     // of the awaited mark
+  std::optional<Responder> marking_;  // set while a mark is awaited
+  std::vector<Kept> kept_;            // held back, or about to be handed on
   std::optional<EventLoop::TimerId> timer_;
   std::optional<EventLoop::TimerId> look_timer_;
-  // Handed to what is posted, so that it finds out if this has gone.
+  // Given to posted callbacks, so that they find out whether this object is gone.
   const std::shared_ptr<CheckpointHold*> self_ = std::make_shared<CheckpointHold*>(this);
 };
 

@@ -23,7 +23,7 @@ int64_t NumStripes(const PlacedSlice& slice) { return (slice.elements + kStripeE
 
 DType SlotDTypeOf(const StoreModel& model, const PlacedSlice& slice) { return SlotDType(model.variable(slice).dtype); }
 
-// Of one slot.
+// Bytes of one slot.
 uint64_t SlotBytesOf(const StoreModel& model, const PlacedSlice& slice) {
   return slice.elements * DTypeSize(SlotDTypeOf(model, slice));
 }
@@ -190,8 +190,8 @@ absl::Status CheckModelOfCheckpoint(const Manifest& manifest, const std::vector<
 
 namespace {
 
-// The state of another rule is of no use: slots go on only where all that the rules keep was saved, of the same names
-// and types, and by the same default rule.
+// Whether slots can be restored. The state of another rule is useless: they are restored only if everything that the
+// rules keep was saved, with the same names and types, and by the same default rule.
 bool HasSlots(const Manifest& manifest, const StoreModel& model) {
   if (manifest.rule.name != RuleName(model.optimizer.rule.kind)) return false;
   for (const PlacedSlice& slice : model.slices) {
@@ -207,7 +207,7 @@ bool HasSlots(const Manifest& manifest, const StoreModel& model) {
   return true;
 }
 
-// A slice by `read` (elements of the variable from one on, as many as there is room for): at once, or, where it has
+// Reads a slice by `read` (elements of the variable from one on, as many as there is room for): at once or, if it has
 // every n-th row, out of consecutive rows.
 absl::Status ReadSlice(const PlacedSlice& slice, const VariableSpec& variable, MutableByteSpan into,
                        absl::FunctionRef<absl::Status(int64_t, MutableByteSpan)> read) {
@@ -219,7 +219,7 @@ absl::Status ReadSlice(const PlacedSlice& slice, const VariableSpec& variable, M
   std::vector<std::byte> piece;
   for (int64_t row = 0; row < slice.shape[0]; row += at_once) {
     const int64_t rows = std::min(at_once, slice.shape[0] - row);
-    piece.resize(((rows - 1) * slice.row_step + 1) * row_bytes);  // the first to the last
+    piece.resize(((rows - 1) * slice.row_step + 1) * row_bytes);  // from the first row to the last
     RETURN_IF_ERROR(read(slice.offset + row * slice.row_step * width, piece));
     for (int64_t i = 0; i < rows; ++i)
       std::memcpy(into.data() + (row + i) * row_bytes, piece.data() + i * slice.row_step * row_bytes, row_bytes);
@@ -254,7 +254,7 @@ absl::StatusOr<RestoredPart> ReadPart(const CheckpointReader& checkpoint, const 
                                   const int64_t count = into.size() / DTypeSize(SlotDTypeOf(model, slice));
                                   return checkpoint.ReadSlotRange(name, slot.name, first, count, into);
                                 }));
-    // A table has one counter, which stripes that weren't touched of late don't show.
+    // A table has one counter, which stripes that weren't touched lately don't show.
     const bool table = model.variable(slice).kind == VariableKind::kRows;
     int64_t t = 0;
     if (table) {

@@ -1,4 +1,4 @@
-// What one ps contributes to a checkpoint: how its slices, slots and step counters are laid out as one piece of memory
+// What one ps contributes to a checkpoint: the layout of its slices, slots and step counters as one piece of memory
 // (the bulk of kInitialize and kExportPart), as a safetensors file, and as entries of the manifest. Pure functions.
 #pragma once
 
@@ -15,54 +15,54 @@
 
 namespace muster {
 
-// Name of a slice's tensor in a part: "fc.weight", or "fc.weight/part_1" of a variable that is partitioned
-// (TensorFlow's word for a slice). Its slots' tensors have "/" and the slot's name behind it.
+// Returns the name of a slice's tensor in a part: "fc.weight", or "fc.weight/part_1" if the variable is partitioned
+// (TensorFlow's word for a slice). Tensors of slots append "/" and the slot's name.
 std::string TensorNameOf(const std::string& variable, const PlacedSlice& slice);
 
-// Bytes of the values of all slices (those of tables of rows only if asked for), and of all slots.
+// Bytes of the values of all slices (of tables of rows only if `with_rows`), and of all slots.
 uint64_t ValueBytes(const StoreModel& model, bool with_rows = true);
 uint64_t SlotBytes(const StoreModel& model);
 int64_t NumStripes(const StoreModel& model);
 
-// The state of a ps at one moment (each stripe of one moment): values of the slices in order, then for each updated
-// slice its slots in order.
+// The state of a ps (each stripe is of one moment): the values of the slices in order, then each updated slice's slots
+// in order.
 struct PartSnapshot {
   std::vector<std::byte> bytes;
-  std::vector<uint64_t> steps;  // the rule's step counter, one a stripe
+  std::vector<uint64_t> steps;  // the rule's step counter, one per stripe
 };
-// … of a finished mark.
+// Copies the state that a finished mark has set aside.
 PartSnapshot CopyAside(const Arena& arena);
 
-// The same where it lies.
+// A view of such a state.
 struct PartView {
-  std::vector<ByteSpan> values;  // one a slice
+  std::vector<ByteSpan> values;  // one per slice
   std::vector<ByteSpan> slots;   // of each updated slice in order
   std::vector<uint64_t> steps;
 };
 PartView ViewOf(const StoreModel& model, const PartSnapshot& snapshot);
-// What a finished mark has set aside.
+// Returns a view of what a finished mark has set aside.
 PartView ViewAside(const Arena& arena);
 
-// Writes a part as a tensor file to `path`, synced, not renamed. Tensor names: docs/checkpoint_format.md.
+// Writes a part as a tensor file to `path`; syncs but doesn't rename it. Tensor names: docs/checkpoint_format.md.
 absl::StatusOr<FileSummary> WritePart(FileSystem& files, const std::string& path, const StoreModel& model,
                                       const PartView& part);
 
-// Enters part number `part` with the slices of `model` (one ps's) into `manifest`, whose variables were added before.
+// Adds part number `part`, with the slices of `model` (one ps's), to `manifest`, which must have the variables already.
 void AddPartToManifest(const StoreModel& model, int part, Manifest& manifest);
-// Enters every variable (without slices) and the rule.
+// Adds every variable (without slices) and the rule.
 void AddVariablesToManifest(const StoreModel& model, Manifest& manifest);
 
-// The snapshot of what `model` (one ps's) holds, read from a checkpoint that may have been saved with another number of
-// ps. `with_slots` says whether the slots could be restored too: they can when the rule is the same kind.
-// FailedPrecondition: a variable that the checkpoint lacks, or has in another shape or type; names the first one.
+// The state of what `model` (one ps's) holds, read from a checkpoint that may have been saved with another number of
+// ps. `with_slots`: the slots were restored too, which needs the same kind of rule. FailedPrecondition names the first
+// variable that the checkpoint lacks or has in another shape or type.
 struct RestoredPart {
   PartSnapshot snapshot;
   bool with_slots = false;
-  std::string work = {};  // ps 0's: the WorkState of that checkpoint, for who has read it
+  std::string work = {};  // ps 0's: the checkpoint's WorkState; ReadPart doesn't set it
 };
 absl::StatusOr<RestoredPart> ReadPart(const CheckpointReader& checkpoint, const StoreModel& model);
 
-// FailedPrecondition if the checkpoint isn't one of this model: names the first variable that differs, both shapes.
+// FailedPrecondition if the checkpoint isn't of this model: names the first variable that differs, and both shapes.
 [[nodiscard]] absl::Status CheckModelOfCheckpoint(const Manifest& manifest, const std::vector<VariableSpec>& variables,
                                                   const std::string& path);
 

@@ -24,7 +24,7 @@ const std::vector<VariableSpec> kVariables = {
 };
 const RuleSpec kAdam = {.kind = RuleKind::kAdam};
 
-// A ps with something in every value and slot; the stripes of w have been updated 7, 9 and 8 times.
+// Returns an arena with something in every value and slot; the stripes of w have been updated 7, 9 and 8 times.
 std::unique_ptr<Arena> FilledArena(const StoreModel& model) {
   auto arena = *Arena::Create(model, 1);
   double next = 1;
@@ -43,7 +43,7 @@ std::unique_ptr<Arena> FilledArena(const StoreModel& model) {
   return arena;
 }
 
-// One ps's state as a committed checkpoint of one part.
+// Saves one ps's state as a committed checkpoint of one part.
 absl::Status SaveAlone(FileSystem& files, const StoreModel& model, const PartSnapshot& snapshot) {
   Manifest manifest;
   manifest.global_step = 1;
@@ -89,7 +89,7 @@ TEST(CheckpointPartTest, AStripeThatCoversSeveralOldOnesTakesTheLargestCounter) 
   ASSERT_EQ(SaveAlone(files, model, TakeSnapshot(*FilledArena(model))), absl::OkStatus());
   const auto reader = CheckpointReader::Open(files, "d/model.ckpt-1");
   ASSERT_TRUE(reader.ok()) << reader.status();
-  // w in two: elements 0 … 19,999 (old stripes 7 and 9) and 20,000 … 39,999 (9 and 8), each of two stripes.
+  // w in two parts: elements 0 … 19,999 (old stripes 7 and 9) and 20,000 … 39,999 (9 and 8), two stripes each.
   std::vector<std::vector<uint64_t>> steps;
   for (int ps = 0; ps < 2; ++ps) {
     const auto part =

@@ -25,7 +25,7 @@ void PartSaver::Send(absl::StatusOr<Answer> answer, Responder responder) {
   responder.Send(answer->control, answer->bulk, std::move(answer->keep_alive));
 }
 
-// Training goes on at once; what it changes from here on it saves aside first.
+// Training goes on at once; from here on it saves aside what it changes.
 void PartSaver::Prepare(std::shared_ptr<Arena> arena) {
   MUSTER_CHECK(idle());
   const uint64_t mark = arena->Mark();
@@ -88,8 +88,8 @@ void PartSaver::Commit(const std::string& directory, const std::string& text, co
     if (!SeesSave(files, directory, manifest.save_id))
       return absl::NotFoundError(absl::StrCat("ps 0 does not see ", directory, ": the chief commits"));
     RETURN_IF_ERROR(CommitManifest(files, directory, manifest));
-    // The new checkpoint is safe; trouble in tidying up is no reason to stop training. It is done here, where commits
-    // are, one after the other: a chief that has lost its lease meanwhile can't take its successor's files away.
+    // The new checkpoint is safe; trouble in tidying up is no reason to stop training. Commits run here one after the
+    // other, so that a chief that has lost its lease meanwhile can't remove its successor's files.
     if (const absl::Status tidied = Tidy(files, directory, retention, manifest.save_id); !tidied.ok())
       LogWarning("old checkpoints could not be removed: ", tidied.ToString());
     return Answer{};

@@ -1,6 +1,6 @@
-// The ps's side of a checkpoint: what its arena held at a mark becomes a file, or the bytes of an answer, while
-// training goes on. One mark at a time; files are written in the background, answers leave from the loop.
-// Lives on the store's event loop.
+// The ps's side of a checkpoint: turns what its arena held at a mark into a file, or into the bulk of an answer, while
+// training goes on. One mark at a time; files are written in the background, answers leave from the loop. Lives on the
+// store's event loop.
 #pragma once
 
 #include <functional>
@@ -23,33 +23,33 @@ namespace muster {
 
 class PartSaver {
  public:
-  // Runs its arguments some time, one after the other, on any thread.
+  // Runs its arguments later, one after the other, on any thread.
   using Background = std::function<void(absl::AnyInvocable<void()>)>;
 
-  // All borrowed for its life; what `background` runs may outlive it.
+  // Borrows all of them for its life; what `background` runs may outlive it.
   PartSaver(EventLoop& loop, FileSystem& files, Background background);
   ~PartSaver();
 
-  // Sets the mark of the next part. To be called only when idle.
+  // Sets the mark of the next part. Only when idle.
   void Prepare(std::shared_ptr<Arena> arena);
-  // Nobody will ask for the part of that mark.
+  // Drops the mark, whose part nobody will request.
   void Drop();
-  // No mark waits for its part, and none is being written.
+  // Whether no mark waits for its part and none is being written.
   bool idle() const { return !marked_; }
 
-  // Answers with SavePartReply once the part is in the file `path`. `of_mark`: it is the mark that was set last which
-  // the request means. OutOfRange: it isn't, or the mark was used. A path that was written already is not written
-  // again: by the time that a request arrives twice, its file may have been committed.
+  // Answers with SavePartReply once the part is in the file `path`. `of_mark`: the request means the mark that was set
+  // last. OutOfRange: it doesn't, or the mark was used. A path that was already written isn't written again: by the
+  // time a request arrives twice, its file may have been committed.
   void Save(const std::string& path, bool of_mark, Responder responder);
-  // Answers with ExportPartReply, the part being its bulk; otherwise likewise.
+  // Answers with ExportPartReply and the part as its bulk; otherwise likewise.
   void Export(bool of_mark, Responder responder);
 
-  // Answers once the manifest (JSON) is committed in `directory`, and old checkpoints are removed. NotFound: the
-  // directory isn't seen from here.
+  // Answers once the manifest (JSON) is committed in `directory` and old checkpoints are removed. NotFound: the
+  // directory isn't visible from here.
   void Commit(const std::string& directory, const std::string& manifest, const Retention& retention,
               Responder responder);
 
-  // Who waits for any of it is told so, and it is finished for nobody.
+  // Fails every waiting request; work under way is finished, but nobody is answered.
   void FailAll(const absl::Status& status);
 
  private:
@@ -62,7 +62,7 @@ class PartSaver {
   struct Marked {
     std::shared_ptr<Arena> arena;
     uint64_t mark = 0;
-    bool under_way = false;  // its part was asked for
+    bool under_way = false;  // its part was requested
   };
 
   static void Send(absl::StatusOr<Answer> answer, Responder responder);
@@ -74,12 +74,12 @@ class PartSaver {
   FileSystem& files_;
   const Background background_;
   std::optional<Marked> marked_;
-  std::vector<Responder> waiting_;         // for the part that is under way
+  std::vector<Responder> waiting_;         // for the current part
   std::map<uint64_t, Responder> commits_;  // under way
   uint64_t last_commit_ = 0;
   std::string last_path_;
-  std::optional<absl::StatusOr<Answer>> last_answer_;  // to its request; none: the file is being written
-  // Handed to what runs in the background, so that it finds out if this has gone.
+  std::optional<absl::StatusOr<Answer>> last_answer_;  // for last_path_; none: the file is being written
+  // Given to background work, so that it finds out whether this object is gone.
   std::shared_ptr<PartSaver*> self_ = std::make_shared<PartSaver*>(this);
 };
 

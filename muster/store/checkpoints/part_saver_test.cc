@@ -1,4 +1,4 @@
-// What the checkpoints of a ps come from, in the background: who waits for it when the ps comes to its end.
+// The source of a ps's checkpoints, in the background: which requests wait for it when the ps ends.
 #include "muster/store/checkpoints/part_saver.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(PartSaver, WhoWaitsAtTheEndIsAnsweredOnce) {
   saver.Commit("/model", "{}", {}, responder());
   saver.FailAll(absl::CancelledError("training has ended"));
   EXPECT_EQ(answers, std::vector<absl::Status>(3, absl::CancelledError("training has ended")));
-  // What was under way comes to its end, and the next one works.
+  // Work under way is finished, and the next part works.
   const auto run = [&] {
     for (auto& task : std::exchange(tasks, {})) task();
     loop.RunUntil([] { return false; }, loop.Now());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kPieceBytes = 4 << 20;
 
-// Where a tensor of a new part comes from.
+// The source of a tensor in a new part.
 struct Source {
   const ManifestVariable* variable = nullptr;
   const ManifestSlot* slot = nullptr;  // null: the variable itself
@@ -66,7 +66,7 @@ class Resharding {
     return CommitManifest(files_, directory_, manifest_);
   }
 
-  // Takes back what Write left where it failed. A manifest that is there is a checkpoint: its parts stay.
+  // Removes what a failed Write left. A manifest makes it a checkpoint: then its parts stay.
   void RemoveParts() {
     if (files_.Exists(JoinPath(directory_, ManifestFileName(manifest_.global_step)))) return;
     for (int part = 0; part < num_parts_; ++part)
@@ -81,7 +81,7 @@ class Resharding {
     return PartFileName(manifest_.global_step, part, num_parts_, manifest_.save_id);
   }
 
-  // Everything of the slices on that ps, entered into the manifest on the way. Slices come by offset.
+  // Returns everything of the slices on that ps, and enters it into the manifest. Slices come by offset.
   std::vector<Source> Enter(int part) {
     std::vector<Source> sources;
     for (const PlacedSlice& slice : placement_.slices) {

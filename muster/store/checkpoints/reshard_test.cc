@@ -31,8 +31,8 @@ const std::vector<VariableSpec> kVariables = {
 };
 constexpr Partitioning kInThree = {.kind = Partitioning::Kind::kFixed, .shards = 3};
 
-// A checkpoint of one ps in directory "from": something in every byte of values and slots, the same number of steps in
-// every stripe unless `uneven`.
+// Saves a checkpoint of one ps in directory "from": something in every byte of values and slots, the same number of
+// steps in every stripe unless `uneven`.
 std::unique_ptr<CheckpointReader> Saved(FileSystem& files, bool uneven = false) {
   const StoreModel model = ModelOn(kVariables, {.kind = RuleKind::kAdam});
   const auto arena = *Arena::Create(model, 1);
@@ -76,7 +76,7 @@ TEST(ReshardTest, IsWhatThePsWouldRestore) {
     ASSERT_TRUE(expected.ok() && found.ok()) << found.status();
     EXPECT_EQ(found->snapshot.bytes, expected->snapshot.bytes);
     EXPECT_EQ(found->snapshot.steps, expected->snapshot.steps);
-    // What the ps itself would have written, under its own name.
+    // The file that the ps itself would have written, under its own name.
     const auto part = WritePart(files, "expected", model, ViewOf(model, expected->snapshot));
     ASSERT_TRUE(part.ok()) << part.status();
     EXPECT_EQ(part->crc32c, (*to)->manifest().parts[ps].crc32c);
@@ -119,7 +119,7 @@ TEST(ReshardTest, APlacementThatCannotBe) {
   EXPECT_FALSE(files.Exists("to"));
 }
 
-// Stopped at any change, or on a disk that is full anywhere, there is the whole new checkpoint or none.
+// After a stop at any change, or with the disk full at any point, there is the whole new checkpoint or none.
 TEST(ReshardTest, WholeOrNotAtAll) {
   int64_t stop = 0;
   for (bool done = false; !done; ++stop) {

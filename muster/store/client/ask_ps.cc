@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// Who asks by hand has no token, unless he saw to it.
+// A user who asks by hand has no token unless one was exported.
 absl::Status WithAdvice(const absl::Status& status) {
   if (!absl::IsPermissionDenied(status)) return status;
   return absl::PermissionDeniedError(

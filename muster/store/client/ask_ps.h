@@ -1,4 +1,5 @@
-// One request to one parameter server from outside the job's tasks: what the command line asks and tells. Blocks.
+// Sends one request from outside the job's tasks to a parameter server: the command line's questions and commands.
+// Blocks.
 #pragma once
 
 #include <string>
@@ -10,8 +11,8 @@
 
 namespace muster {
 
-// The control part of the answer of the ps at `address`. Unavailable: it can't be reached, or doesn't answer within
-// `patience`; PermissionDenied: it serves another job; otherwise its own error.
+// Returns the control part of the answer of the ps at `address`. Unavailable: it can't be reached, or doesn't answer
+// within `patience`; PermissionDenied: it serves another job; otherwise its own error.
 absl::StatusOr<std::string> AskPs(const std::string& address, const JobToken& token, StoreMethod method,
                                   std::string control, absl::Duration patience);
 

@@ -1,6 +1,6 @@
-// One push-and-pull through the ps, as the thread that waits for it spends its time: handing the gradients over (push),
-// until the first byte of the last ps's answer is there (wait), until its last one is (pull). A transport that doesn't
-// say when bytes went out and came in counts as one that needs no time for it. Used by one thread.
+// Traces one push-and-pull through the ps, as seen by the thread that waits for it: handing the gradients over (push),
+// until the first byte of the last ps's answer (wait), until its last byte (pull). A transport that doesn't say when
+// bytes went out and came in counts as one that needs no time for it. Used by one thread.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class CallTrace {
     sent_ = track_->Nanos();
     track_->NowDoing(Activity::kWait, sent_);
   }
-  // All have been answered: those from `first` to before `last`. `flow`: of the update; 0: it was none.
+  // All calls in [first, last) have been answered. `flow`: of the update; 0: there was none.
   template <typename Iterator>
   void Answered(Iterator first, Iterator last, uint64_t flow) {
     if (track_ == nullptr) return;

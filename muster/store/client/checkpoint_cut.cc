@@ -21,7 +21,7 @@ absl::StatusOr<std::vector<StoreCall>> AskAll(StoreClient& client, StoreMethod m
   return calls;
 }
 
-// Of what ps 0 had marked: it couldn't know which updates the other ps have.
+// Removes from ps 0's marked state the work inside the cut: ps 0 couldn't know which updates the other ps have.
 absl::StatusOr<std::string> WorkLeft(const std::string& marked, const std::set<uint32_t>& inside) {
   if (marked.empty()) return marked;
   WorkState state;
@@ -70,7 +70,7 @@ absl::StatusOr<CheckpointCut> CutCheckpoint(StoreClient& client) {
   const uint64_t number = client.NextNumbers().sequence;
   auto cut = HoldAndMark(client, number);
   if (cut.ok()) return cut;
-  // Nobody needs to be held until the limit.
+  // Releases all ps now instead of at the hold's limit.
   if (absl::IsOutOfRange(cut.status())) {
     const auto released = AskAll(client, StoreMethod::kMark, [&](int ps) {
       return Encode(MarkRequest{client.MakeStamp(ps, number), client.chief_epoch(ps), number, {}, 0, /*release=*/true});

@@ -11,13 +11,13 @@
 namespace muster {
 
 struct CheckpointCut {
-  uint64_t hold = 0;        // what SavePart and ExportPart ask the part of
+  uint64_t hold = 0;        // the hold whose part SavePart and ExportPart request
   int64_t global_step = 0;  // every ps has marked exactly the updates that this counts
-  std::string work;         // a WorkState without what is in these updates; empty: nothing is shared out
+  std::string work;         // a WorkState without what these updates contain; empty: no work is shared out
 };
 
-// OutOfRange: not now (a ps was restarted, a push took too long, an earlier part is still being written); to be
-// tried again. Others: those of StoreClient.
+// OutOfRange: not possible now (a ps was restarted, a push took too long, an earlier part is still being written); try
+// again. Other errors are those of StoreClient.
 absl::StatusOr<CheckpointCut> CutCheckpoint(StoreClient& client);
 
 }  // namespace muster

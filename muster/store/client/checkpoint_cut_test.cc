@@ -1,5 +1,4 @@
-// The cut of a checkpoint: that every ps marks the same updates whatever is under way, and that nobody is held for
-// long.
+// A checkpoint's cut: every ps marks the same updates whatever is under way, and nobody is held for long.
 #include "muster/store/client/checkpoint_cut.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +45,7 @@ class CheckpointCutTest : public ::testing::Test {
   StoreClient& chief() { return workers_[0]->client(); }
   ScriptedWorker& worker() { return *workers_[1]; }
 
-  // The worker's push number `sequence` of 1 everywhere, its share for ps `ps`.
+  // Sends the share for ps `ps` of the worker's push number `sequence`, which is 1 everywhere.
   ScriptedWorker::Pending Push(uint64_t sequence, int ps) {
     worker().sequence = sequence - 1;
     PushPullRequest message = worker().Message(ps);
@@ -66,7 +65,7 @@ class CheckpointCutTest : public ::testing::Test {
     return answer;
   }
   void Settle() { store_->Pass(absl::Milliseconds(10)); }
-  // What the part of ps `ps` has in its first element.
+  // Returns the first element of ps `ps`'s part.
   float Part(int ps, const CheckpointCut& cut) {
     const auto snapshot = chief().ExportPart(ps, cut.hold);
     EXPECT_TRUE(snapshot.ok()) << snapshot.status();
@@ -79,7 +78,7 @@ class CheckpointCutTest : public ::testing::Test {
     std::memcpy(&value, model_->memory[ps].data(), sizeof value);
     return value;
   }
-  // Posts a request of the chief's that doesn't block.
+  // Posts a request from the chief without blocking.
   ScriptedWorker::Pending Ask(StoreMethod method, int ps, const std::string& control) {
     auto answer = std::make_shared<ScriptedWorker::Answer>();
     channel_ = transport().Connect(store_->addresses()[ps]);
@@ -108,7 +107,7 @@ class CheckpointCutTest : public ::testing::Test {
 
 TEST_F(CheckpointCutTest, APushThatOnePsHasIsWaitedForByTheOther) {
   Push(1, 1);
-  // Its other half comes while the ps are held.
+  // The other half of the push comes while the ps are held.
   store_->loop.CallAt(store_->loop.Now() + absl::Milliseconds(50), [&] {
     worker().sequence = 0;
     PushPullRequest message = worker().Message(0);
@@ -170,7 +169,7 @@ TEST_F(CheckpointCutTest, AConnectionThatBreaksTakesWhatWasKeptBackAlong) {
     return nlohmann::json::parse(StatusJson(store_->service(0).MakeView()))["clients"][1]["connections"];
   };
   const nlohmann::json before = connections();
-  // The ps lets go, and in the same moment the connection is gone.
+  // The ps releases its hold, and at the same moment the connection is gone.
   channel_->Call(
       {.method = static_cast<uint16_t>(StoreMethod::kMark),
        .control = Encode(MarkRequest{
@@ -216,14 +215,14 @@ TEST_F(CheckpointCutTest, NobodyWaitsForThePushOfAnEarlierLife) {
   const auto cut = CutCheckpoint(chief());
   ASSERT_TRUE(cut.ok()) << cut.status();
   EXPECT_EQ(cut->global_step, 0);
-  // Nor after a restart of the ps that has it.
+  // The same after a restart of the ps that has it.
   store_->KillPs(1);
   store_->StartPs(1);
   EXPECT_TRUE(CutCheckpoint(chief()).ok());
 }
 
-// Where the first half is whole, ps 0 marks at once, and counts it as inside; the other half isn't, and ps 1 marks when
-// the next life has joined it.
+// ps 0 has its half whole, marks at once, and counts the push as inside; the other half isn't complete, and ps 1 marks
+// when the next life has joined it.
 TEST_F(CheckpointCutTest, HalfAPushOfAnEarlierLifeIsNotInsideWhereThatIsFoundOnlyAtTheMark) {
   Push(1, 0);
   PushPullRequest half = worker().Message(1);
@@ -253,7 +252,8 @@ TEST_F(CheckpointCutTest, HalfAPushOfAnEarlierLifeIsNotInsideWhereThatIsFoundOnl
   EXPECT_EQ(cut->global_step, 0);
 }
 
-// A ps that dies while a new life joins must find, restarted, that it is new, or that nothing is under way any more.
+// If a ps dies while a new life joins, it must find after its restart that the life is new or that nothing is under
+// way.
 TEST_F(CheckpointCutTest, WhatAnEarlierLifeHadBegunIsSettledBeforeTheNextOneIsRecorded) {
   WatchingProbe probe;
   Start({}, &probe);
@@ -311,7 +311,7 @@ TEST_F(CheckpointCutTest, AHeldGateDoesNotFireAndAllPsMarkTheSameRound) {
   EXPECT_EQ(cut->global_step, 1);
   EXPECT_EQ(Part(0, *cut), Initial(0) - 1);
   EXPECT_EQ(Part(1, *cut), Initial(1) - 1);
-  // Held, a complete round waits.
+  // While it is held, a complete round waits.
   ASSERT_TRUE(Hold(0, 100)->ok());
   workers_[0]->sequence = workers_[1]->sequence = 10;
   contribute(0, 1, 0);
@@ -346,7 +346,7 @@ TEST_F(CheckpointCutTest, AHeldPsRefusesUpdatesOnceTrainingHasEnded) {
   Settle();
   EXPECT_TRUE(absl::IsCancelled(kept->status)) << kept->status;
   ASSERT_TRUE(Hold(0, 101)->ok());
-  // Without a slice here: what has bulk is refused before it comes.
+  // Without a slice here, because a request with bulk is refused before the bulk comes.
   PushPullRequest message = worker().Message(0);
   message.pushed.clear();
   message.update = true;

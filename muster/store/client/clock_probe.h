@@ -1,6 +1,7 @@
-// Measures how far the clock of a task's trace is from that of ps 0: a question, with the time before it and after its
-// answer, several at once and again every few seconds; of each time the fastest counts, for it is the most exact. The
-// true offset is no further off than half of its round trip. A thread, a loop and a connection of its own.
+// Measures how far the clock of a task's trace is from ps 0's: asks for its time, several times in a row and again
+// every few seconds, and notes the time before each question and after its answer. Of each series only the fastest
+// answer counts, as the most exact: the true offset is off by at most half its round trip. Has its own thread, loop and
+// connection.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ class ClockProbe {
 
  private:
   void Work();
-  // Nothing if ps 0 didn't answer.
+  // Records nothing if ps 0 didn't answer.
   void Measure();
 
   Tracer& tracer_;
@@ -31,7 +32,7 @@ class ClockProbe {
   const std::unique_ptr<Transport> transport_;
   const std::unique_ptr<Channel> channel_;
   bool stopping_ = false;  // touched on the loop only
-  std::thread thread_;     // last: starts when the rest is there
+  std::thread thread_;     // last: starts when the rest exists
 };
 
 }  // namespace muster

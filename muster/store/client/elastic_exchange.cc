@@ -22,7 +22,7 @@ absl::StatusOr<StorePushResult> ElasticExchange::Exchange(uint32_t minibatches, 
                                              .clock = clock,
                                              .exchange = alpha_,
                                              .moved = [this](size_t i) { return MutableByteSpan(moved_[i]); }}));
-  // Of a dropped one nothing has come: what is in `moved_` is of an earlier exchange.
+  // A dropped exchange moved nothing: `moved_` is then that of an earlier one.
   to_move_ = !result.dropped;
   return result;
 }

@@ -1,5 +1,5 @@
-// The worker's side of an elastic exchange: pushes the bound values, and then, when the caller wants, moves them
-// towards the centre by exactly what the centre was moved towards them (elastic_force.h). In between a gradient can be
+// The worker's side of an elastic exchange: pushes the bound values, and later, when the caller wants, moves them
+// towards the centre by exactly what the centre moved towards them (elastic_force.h). Meanwhile a gradient can be
 // computed at the values as they were pushed. Used by the training thread.
 #pragma once
 
@@ -14,23 +14,23 @@ namespace muster {
 
 class ElasticExchange {
  public:
-  // `client` is bound to a model with `exchanges`, of float32 and float64 variables with the rule add; it must outlive
-  // this. `alpha`: 0 < α ≤ 1; the paper uses 0.9 / workers.
+  // `client` must be bound to a model with `exchanges`, of float32 and float64 variables with the rule add; it must
+  // outlive this. `alpha`: 0 < α ≤ 1; the paper uses 0.9 / workers.
   ElasticExchange(StoreClient& client, double alpha);
 
-  // One exchange with all ps, counted as one update of so many minibatches; `clock` as StorePushOptions::clock. The
-  // bound values stay as they are, the centre has moved. On an error it may have. Dropped (values that aren't finite,
+  // Does one exchange with all ps, counted as one update of `minibatches`; `clock` as StorePushOptions::clock. The
+  // bound values stay as they are; the centre moves. On an error it may have moved. Dropped (values that aren't finite,
   // NonFinite::kDrop): nothing has moved at all.
   absl::StatusOr<StorePushResult> Exchange(uint32_t minibatches = 1, uint64_t clock = 0);
-  // Moves the bound values, wherever they have gone meanwhile, by what the last Exchange has moved the centre: once;
-  // nothing if it failed or was dropped.
+  // Moves the bound values, whatever they are by now, by what the last Exchange moved the centre. Does so once, and not
+  // at all if it failed or was dropped.
   void Move();
 
  private:
   StoreClient& client_;
   const double alpha_;
-  std::vector<std::vector<std::byte>> moved_;  // one a variable; empty for what isn't trainable
-  bool to_move_ = false;                       // it is of an exchange that the bound values haven't followed yet
+  std::vector<std::vector<std::byte>> moved_;  // one per variable; empty if it isn't trainable
+  bool to_move_ = false;                       // the bound values haven't followed `moved_` yet
 };
 
 }  // namespace muster

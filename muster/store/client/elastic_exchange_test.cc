@@ -1,5 +1,5 @@
-// Elastic exchanges against the published equations, and that each happens once and is answered alike however often it
-// is asked for.
+// Elastic exchanges against the published equations; each happens once and gets the same answer however often it is
+// requested.
 #include "muster/store/client/elastic_exchange.h"
 
 #include <gtest/gtest.h>
@@ -112,7 +112,7 @@ TEST(ElasticExchangeTest, ADroppedExchangeMovesNothing) {
   ElasticExchange exchange(*client, kAlpha);
   model.Fill(1);
   ASSERT_TRUE(exchange.Exchange().ok());
-  // Which it doesn't follow: the next one begins anew.
+  // The worker doesn't follow this exchange: the next one starts afresh.
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::memcpy(model.memory[0].data(), &nan, sizeof nan);
   const auto before = model.memory;
@@ -158,7 +158,7 @@ TEST_F(ElasticRetryTest, ARetryGetsTheFirstAnswerAlsoFromARestartedPs) {
   const auto first = Send(0, message, 8);
   ASSERT_TRUE(first->ok()) << first->status;
   EXPECT_EQ(first->first(), 4.0f);
-  // Others move the centre before the lost answer is asked for again.
+  // Others move the centre before the lost answer is requested again.
   ASSERT_TRUE(Send(1, Message(1), 2)->ok());
   EXPECT_EQ(Centre(), 3.0f);
   for (const bool restart : {false, true}) {

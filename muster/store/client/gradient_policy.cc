@@ -69,7 +69,7 @@ absl::StatusOr<bool> DropsNonFinite(const ModelBinding& binding, const std::vect
   return true;
 }
 
-// The norms are of whole variables, which may be partitioned over ps: only the worker has all of a gradient.
+// The norms are of whole variables, which may be partitioned over ps: only the worker has the whole gradient.
 void FindClipScales(const ModelBinding& binding, const std::vector<double>& squares, std::vector<double>& scales) {
   const OptimizerSpec& optimizer = binding.optimizer;
   scales.clear();

@@ -14,13 +14,13 @@ namespace muster {
 namespace {
 
 constexpr char kInterrupted[] = "muster/interrupted";
-// Longer than a ps that is there takes, mostly: nothing is asked and nothing said before.
+// Longer than a living ps mostly takes to answer: before that, nothing is asked or logged.
 constexpr absl::Duration kBeforeQuestion = absl::Milliseconds(500);
-// More than a channel sends of its own accord while a question is open: pings, and handshakes of new connections, which
-// a kernel takes even for a process that is stopped.
+// More than a channel sends on its own while a question is open: pings, and handshakes of new connections, which a
+// kernel accepts even for a stopped process.
 constexpr uint64_t kOwnBytes = 1024;
 
-// The question, or its answer, may only be queued behind a message that takes its time.
+// Whether bytes move: then the question, or its answer, may only be queued behind a slow message.
 bool Moves(const Channel::Stats& before, const Channel::Stats& now) {
   return now.bytes_received > before.bytes_received || now.bytes_sent > before.bytes_sent + kOwnBytes;
 }
@@ -72,7 +72,7 @@ absl::Status LastWait::Ask(absl::FunctionRef<bool()> settled) {
     const int ps = questions[i].ps;
     const absl::Status answered = client_.Annotate(ps, questions[i].answer.status());
     if (!absl::IsUnavailable(answered) || Moves(asked[i], client_.TrafficStats(ps))) continue;
-    client_.servers_[ps].joined.ps_incarnation = 0;  // Done needn't try
+    client_.servers_[ps].joined.ps_incarnation = 0;  // so that Done skips it
     gone.Update(answered);
   }
   return gone.ok() ? absl::OkStatus() : InterruptedError(gone);

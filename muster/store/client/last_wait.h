@@ -1,7 +1,7 @@
-// A wait for ps after a stop was asked for. What is under way is finished even then, so that the ps are left with whole
+// A wait for ps after a stop was requested. Work under way is finished even then, so that the ps are left with whole
 // updates and the chief with its checkpoint; but not with a ps that is gone, for which a worker otherwise waits as long
-// as its patience lasts. So whoever is silent has to answer a question within StoreClientOptions::stop_patience, unless
-// bytes move on its channel, where the question may have to queue. Used by the client's thread.
+// as its patience lasts. So a silent ps must answer a question within StoreClientOptions::stop_patience, unless bytes
+// move on its channel, where the question may have to queue. Used by the client's thread.
 #pragma once
 
 #include <vector>
@@ -15,20 +15,20 @@ namespace muster {
 
 class StoreClient;
 
-// A Cancelled: a stop was asked for, and this ps was gone when the work was to be ended.
+// A Cancelled error: a stop was requested, and this ps was gone while the last work was being finished.
 absl::Status InterruptedError(const absl::Status& why);
 bool IsInterrupted(const absl::Status& status);
 
 class LastWait {
  public:
-  // `silent`: of whom answers are still due. Both must outlive it.
+  // `silent`: the ps whose answers are still due. Both must outlive it.
   LastWait(StoreClient& client, absl::FunctionRef<std::vector<int>()> silent) : client_(client), silent_(silent) {}
 
-  // As EventLoop::RunUntil. InterruptedError: a stop was asked for, and a ps that is silent doesn't answer a question.
+  // As EventLoop::RunUntil. InterruptedError: a stop was requested, and a silent ps doesn't answer a question.
   absl::StatusOr<bool> RunUntil(absl::FunctionRef<bool()> settled, absl::Time deadline);
 
  private:
-  // Ends early when `settled`.
+  // Returns early when `settled`.
   [[nodiscard]] absl::Status Ask(absl::FunctionRef<bool()> settled);
 
   StoreClient& client_;

@@ -22,8 +22,8 @@ void LeaseBeat::Beat(size_t ps) {
                   .deadline = loop_.Now() + 2 * interval_};
   channels_[ps]->Call(request, [this, ps](absl::StatusOr<Reply> reply) {
     if (stopping_) return;
-    // The training thread finds out by itself, with a name; here it is only worth a line in the log.
-    // A ps that doesn't know this task yet (Aborted) will, once the session has joined again.
+    // The training thread finds out on its own, with a name; here a line in the log is enough. A ps that doesn't know
+    // this task yet (Aborted) will, once the session has joined again.
     if (absl::IsFailedPrecondition(reply.status())) {
       LogWarning("heartbeats to ps:", ps, " end: ", reply.status().message());
       return;

@@ -1,5 +1,5 @@
-// The heartbeats of one client to every ps, as a state machine on any loop: LeaseKeeper gives it a thread and real
-// connections, the simulation a simulated one. Lives on the transport's loop.
+// The heartbeats of one client to every ps, as a state machine on any loop: LeaseKeeper runs it with a thread and real
+// connections, the simulation with simulated ones. Lives on the transport's loop.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace muster {
 
 class LeaseBeat {
  public:
-  // Begins. One address and one stamp a ps; `transport` must outlive it.
+  // Starts. One address and one stamp per ps; `transport` must outlive it.
   LeaseBeat(Transport& transport, const std::vector<std::string>& addresses, std::vector<Stamp> stamps,
             absl::Duration interval);
   ~LeaseBeat();
@@ -28,7 +28,7 @@ class LeaseBeat {
   const std::vector<Stamp> stamps_;
   const absl::Duration interval_;
   bool stopping_ = false;
-  std::vector<EventLoop::TimerId> timers_;  // of the next beat to each ps
+  std::vector<EventLoop::TimerId> timers_;  // for the next beat to each ps
   std::vector<std::unique_ptr<Channel>> channels_;
 };
 

@@ -1,6 +1,6 @@
-// Keeps a worker's lease on every ps alive while its training thread computes: heartbeats from a thread, loop and
-// connections of their own, so that an hour-long step is not taken for a death, and a death is seen at once (the
-// connections close with the process).
+// Keeps a worker's lease on every ps alive while its training thread computes. It sends heartbeats from its own thread,
+// loop and connections, so that an hour-long step isn't taken for a death, and a death is seen at once (the connections
+// close with the process).
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace muster {
 
 class LeaseKeeper {
  public:
-  // Starts. One address and one stamp a ps.
+  // Starts. One address and one stamp per ps.
   LeaseKeeper(JobToken token, std::vector<std::string> addresses, std::vector<Stamp> stamps, absl::Duration interval);
   ~LeaseKeeper();  // stops and waits for the thread, which never blocks for long
   LeaseKeeper(const LeaseKeeper&) = delete;

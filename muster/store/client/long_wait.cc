@@ -11,7 +11,7 @@ namespace {
 
 constexpr absl::Duration kBetweenNotices = absl::Seconds(30);
 
-// What ps 0's status says that `task` waits for; empty if it says nothing.
+// Returns what `task` waits for according to ps 0's status; empty if that says nothing.
 std::string WhomFor(const std::string& status, const std::string& task) {
   const nlohmann::json page = nlohmann::json::parse(status, nullptr, /*allow_exceptions=*/false);
   if (!page.is_object() || !page.contains("clients")) return "";

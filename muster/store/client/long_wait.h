@@ -1,5 +1,5 @@
-// A wait for other workers, at a gate or a barrier: in the log it says whom for when it has lasted for half a minute,
-// and every half minute from then on. Used by one thread.
+// A wait for other workers, at a gate or a barrier: it logs which ones after half a minute, and again every half
+// minute. Used by one thread.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ class StoreClient;
 
 class LongWait {
  public:
-  // Begins at `now`. `task`: who waits. `client` must outlive it.
+  // Begins at `now`. `task`: the waiting task. `client` must outlive it.
   LongWait(StoreClient& client, const std::string& task, absl::Time now);
   ~LongWait();
   LongWait(const LongWait&) = delete;
   LongWait& operator=(const LongWait&) = delete;
 
-  // It still waits: to be called every few seconds at least. Asks ps 0, once in half a minute.
+  // Call it every few seconds at least while the wait lasts. Asks ps 0 once in half a minute.
   void Look(absl::Time now);
 
  private:

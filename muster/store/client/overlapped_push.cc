@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-// What a channel knows of a ps that is gone it says when a call's time is over: that is worth a moment.
+// A channel tells what it knows of a ps that is gone when a call's time is over: that is worth a moment.
 constexpr absl::Duration kForLastWords = absl::Seconds(1);
 
 }  // namespace
@@ -54,7 +54,7 @@ void OverlappedPush::Begin() {
 
 void OverlappedPush::Ready(size_t variable, ByteSpan gradient) {
   const VariableSpec& spec = client_.binding_.variables[variable];
-  // One that doesn't fit is Finish's to report.
+  // Finish reports a gradient that doesn't fit.
   if (spec.kind != VariableKind::kTrainable || gradient.size() != static_cast<size_t>(spec.bytes())) return;
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
     const std::vector<SlicePiece>& slices = client_.servers_[ps].slices;
@@ -74,7 +74,7 @@ void OverlappedPush::Add(int ps, size_t slice, ByteSpan gradient) {
   const size_t part_bytes = client_.options_.part_bytes;
   for (size_t from = 0; from < whole.bytes;) {
     if (place.waiting_bytes >= part_bytes) SendOpen(ps);
-    // Whole stripes, and so many that the part is full: a part has one piece of a slice.
+    // Takes whole stripes, enough to fill the part: a part has only one piece of a slice.
     const size_t room = (part_bytes - place.waiting_bytes + stripe_bytes - 1) / stripe_bytes * stripe_bytes;
     const size_t bytes = std::min(room, whole.bytes - from);
     place.waiting.push_back({.slice = slice,
@@ -87,7 +87,7 @@ void OverlappedPush::Add(int ps, size_t slice, ByteSpan gradient) {
   }
 }
 
-// They go with the last part, whole: nobody waits for them.
+// Buffers go whole with the last part, because nobody waits for them.
 void OverlappedPush::AddBuffers(int ps) {
   const std::vector<SlicePiece>& slices = client_.servers_[ps].slices;
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -106,7 +106,7 @@ void OverlappedPush::AddEarlier(int ps, std::vector<uint32_t>& earlier) const {
 }
 
 void OverlappedPush::SendOpen(int ps) {
-  // Its patience begins with Finish: nobody listens as long as gradients are computed.
+  // The patience begins with Finish: nobody listens while gradients are computed.
   message_.Clear();
   message_.part = UpdatePart::kOpen;
   Send(ps, absl::InfiniteFuture());
@@ -152,7 +152,7 @@ void OverlappedPush::Send(int ps, absl::Time deadline) {
   message.pushed_as = client_.push_.wire.options().gradients;
   message.pulled_as = client_.push_.wire.options().parameters;
   if (ps == 0 && message.part != UpdatePart::kOpen) message.work = client_.push_.Work();
-  // Gradients come in the order of the backward pass; slices, and so what is answered, are in that of the forward pass.
+  // Gradients come in the order of the backward pass; slices, and so the answers, are in the order of the forward pass.
   std::sort(place.waiting.begin(), place.waiting.end(),
             [](const Piece& a, const Piece& b) { return a.slice < b.slice; });
   if (used_calls_ == calls_.size()) calls_.emplace_back();
@@ -221,7 +221,7 @@ absl::Status OverlappedPush::AwaitAll() {
     if (call.in_flight) client_.servers_[call.ps].channel->Cancel(*call.in_flight);
   loop.RunUntil(answered, absl::InfiniteFuture());
   RETURN_IF_ERROR(waited.status());
-  // Others were cancelled because of the one that says why.
+  // Other calls were cancelled because of the one that says why.
   const StoreCall* failed = nullptr;
   for (size_t i = 0; i < used_calls_; ++i)
     if (const StoreCall& call = calls_[i];
@@ -234,7 +234,7 @@ absl::Status OverlappedPush::Absorb(StoreCall& call, StorePushResult& result) {
   PushPullReply reply;
   RETURN_IF_ERROR(client_.Annotate(call.ps, Decode(call.answer->control, reply)));
   Place& place = places_[call.ps];
-  // What was pulled first may lack all that was counted after it, but for this update.
+  // What was pulled first may lack everything that was counted after it, except for this update.
   if (!call.into.empty()) place.oldest_version = std::min(place.oldest_version, reply.version + 1);
   place.newest_version = std::max(place.newest_version, reply.version);
   if (reply.incomplete) place.incomplete = true;
@@ -280,8 +280,8 @@ absl::StatusOr<StorePushResult> OverlappedPush::Finish(absl::FunctionRef<ByteSpa
   return result;
 }
 
-// `places`: the last part, once more and with nothing (all open parts are answered, so now it is complete), or that the
-// update is given up. Without them: every ps has the update, ps 0 counts it.
+// With `places`: sends the last part again, empty (all open parts are answered, so now it is complete), or tells them
+// that the update is given up. Without: every ps has the update, and ps 0 counts it.
 absl::Status OverlappedPush::SendEnds(const std::vector<int>& places, UpdatePart part, uint32_t minibatches,
                                       StorePushResult& result) {
   std::vector<StoreCall>& calls = client_.push_.ends;
@@ -310,7 +310,7 @@ absl::Status OverlappedPush::SendEnds(const std::vector<int>& places, UpdatePart
 
 void OverlappedPush::Abandon() {
   if (sequence_ != 0) {
-    // All of them: whoever has none of it would wait for it in the cut of a checkpoint.
+    // To all ps: one that has nothing of the update would wait for it in a checkpoint's cut.
     std::vector<int> all(client_.num_ps());
     std::iota(all.begin(), all.end(), 0);
     StorePushResult result;

@@ -37,7 +37,7 @@ const RuleSpec kAdam = {.kind = RuleKind::kAdam};
 const Partitioning kInTwo = {.kind = Partitioning::Kind::kFixed, .shards = 2};
 constexpr int kSteps = 4;
 
-// A worker with gradients of its own, which are filled anew for each step.
+// A worker with its own gradients, which are filled anew for each step.
 struct Worker {
   Worker(SimulatedStore& store, int num_ps, const std::string& task, FaultScript* script = nullptr,
          size_t part_bytes = 1)
@@ -49,7 +49,7 @@ struct Worker {
     model.Fill(7);
   }
   ByteSpan Gradient(size_t i) const { return i == kUnused ? ByteSpan() : ByteSpan(gradients.memory[i]); }
-  // All that `announced` says are ready in time, the last one first.
+  // The gradients that `announced` names are ready in time, the last one first.
   absl::StatusOr<StorePushResult> StepInParts(int step, const std::vector<bool>& announced) {
     Begin(step);
     for (size_t i = kVariables.size(); i-- > 0;)
@@ -76,7 +76,7 @@ struct Worker {
 
 const std::vector<bool> kAll(kVariables.size(), true);
 
-// What training leaves behind.
+// The result of a training.
 struct Outcome {
   absl::Status status;
   std::vector<std::vector<std::byte>> values;
@@ -216,7 +216,7 @@ TEST_P(OverlappedPushTest, AnUpdateWithoutItsLastPartCountsNothingAndHoldsNobody
   EXPECT_EQ(CutCheckpoint(*chief.client)->global_step, 1);
 }
 
-// The chief's cut begins when some of a worker's update is there, and the rest comes `later`.
+// The chief's cut begins when part of a worker's update is there, and the rest comes `later`.
 void ExpectTheCutToWait(int num_ps, absl::Duration later) {
   SimulatedStore store(num_ps, kTasks);
   Worker chief(store, num_ps, "chief:0");
@@ -238,7 +238,7 @@ void ExpectTheCutToWait(int num_ps, absl::Duration later) {
   store.Pass(absl::Seconds(1));
   ASSERT_EQ(next.status(), absl::OkStatus());
   EXPECT_EQ(next->global_step, 2);
-  // The parts have the first update whole, and nothing of the second.
+  // The checkpoint's parts have the whole first update, and nothing of the second.
   SimulatedStore other(num_ps, kTasks);
   Worker reference(other, num_ps, "chief:0");
   ASSERT_EQ(JoinToTrain(*reference.client, reference.model.binding, true), absl::OkStatus());
@@ -300,7 +300,7 @@ TEST_P(OverlappedPushTest, StalenessIsMeasuredOnceAndCountsWhatCameBetweenParts)
   EXPECT_EQ(worker.StepInParts(3, kAll)->staleness, 0u);
 }
 
-// What came to a ps, in its order: slice, and first stripe of it.
+// The pieces that came to a ps, in order: slice, and its first stripe.
 using Arrivals = std::vector<std::pair<uint32_t, uint32_t>>;
 
 class Watching final : public PassingHandler {
@@ -322,7 +322,7 @@ class Watching final : public PassingHandler {
   Arrivals& arrivals_;
 };
 
-// Of one update at each ps.
+// Returns the arrivals of one update at each ps.
 std::vector<Arrivals> ArrivalsOf(int num_ps, const std::vector<bool>& announced, size_t part_bytes) {
   std::vector<Arrivals> arrivals(num_ps);
   SimulatedStore store(num_ps, kTasks);
@@ -342,7 +342,7 @@ std::vector<Arrivals> ArrivalsOf(int num_ps, const std::vector<bool>& announced,
   return arrivals;
 }
 
-// Each answer follows its part: so the values that the next minibatch needs first come first.
+// Each answer follows its part, so the values that the next minibatch needs first come first.
 TEST_P(OverlappedPushTest, WhatIsNeededFirstGoesFirst) {
   // Pipelined training has all gradients when it begins to send.
   const std::vector<bool> none(kVariables.size(), false);
@@ -379,7 +379,7 @@ TEST(OverlappedPushPossibleTest, NotWhereOneGradientDependsOnAll) {
   EXPECT_FALSE(possible([](ModelBinding& b) { b.gate.kind = GateKind::kSynchronous; }));
 }
 
-// What a ps makes of parts that can't be meant.
+// A ps refuses senseless parts.
 TEST(OverlappedPushPossibleTest, PartsThatCannotBeMeantAreRefused) {
   SimulatedStore store(1, kTasks);
   WorkerModel model(kVariables, kAdam, 1);

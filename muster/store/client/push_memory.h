@@ -1,5 +1,5 @@
-// What a client's push_pulls are made of, kept from one step to the next so that none of it is allocated again. For one
-// step at a time. Used by the training thread.
+// The memory of a client's push_pulls, kept from step to step so that none of it is allocated again. For one step at a
+// time. Used by the training thread.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ namespace muster {
 
 struct PushMemory {
   WireStaging wire;
-  std::vector<StoreCall> calls;  // one a ps
-  std::vector<StoreCall> ends;   // what is sent when they are answered
+  std::vector<StoreCall> calls;  // one per ps
+  std::vector<StoreCall> ends;   // sent once `calls` are answered
   PushPullRequest message;
   Request request;              // as a channel takes it
-  std::vector<double> squares;  // of gradients, and what they are scaled by: gradient_policy.h
+  std::vector<double> squares;  // of gradients; with `scales`, the factors: gradient_policy.h
   std::vector<double> scales;
-  std::shared_ptr<WorkTally> work;  // null: nothing is shared out
+  std::shared_ptr<WorkTally> work;  // null: no work is shared out
 
   WorkRange Work() const { return work != nullptr ? work->Seal() : WorkRange(); }
 };

@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// One row of gradients to where sums are collected.
+// Copies one row of gradients to where sums are collected.
 void CopyRow(DType dtype, const std::byte* from, std::byte* to, size_t width) {
   if (SlotDType(dtype) == dtype) {
     std::memcpy(to, from, width * DTypeSize(dtype));
@@ -38,18 +38,17 @@ absl::Status CheckIndices(const VariableSpec& variable, std::span<const int64_t>
   return absl::OkStatus();
 }
 
-// A batch travels in several requests, so that the ps works on one of them while the next is on its way, in memory that
-// stays in its cache: larger ones leave the cache, of smaller ones each costs as much as its rows (`./dev bench
-// sparse`).
+// A batch goes in several requests, so that the ps works on one while the next is on its way, in memory that stays in
+// its cache: larger ones leave the cache, and smaller ones each cost as much as their rows (`./dev bench sparse`).
 constexpr size_t kRequestBytes = 512 << 10;
-constexpr size_t kMaxRequests = 64;  // a shard: channels take some more at a time
+constexpr size_t kMaxRequests = 64;  // per shard: channels take some more at a time
 
 size_t RowsAtOnce(size_t rows, size_t row_bytes) {
   return std::max({size_t{1}, kRequestBytes / row_bytes, (rows + kMaxRequests - 1) / kMaxRequests});
 }
 
-// Where the piece of a push that ends with row `end` of the list begins, so that it has some `at_once` rows and shares
-// no stripe with the piece before it; that one is also never without the first stripe's rows.
+// Returns where the piece of a push that ends with row `end` of the list begins: it should have about `at_once` rows,
+// share no stripe with the piece before it, and leave that piece the first stripe's rows.
 size_t BeginOfPiece(std::span<const int64_t> rows, size_t end, int64_t width, size_t at_once) {
   if (end <= at_once) return 0;
   for (size_t first = end - at_once; first > 0; --first) {
@@ -104,7 +103,7 @@ void RowClient::SumGradients(const Table& table, const RowsIn& gradients) {
   const auto width = static_cast<size_t>(table.spec->row_elements());
   const DType dtype = table.spec->dtype;
   const size_t sum_bytes = table.gradient_bytes;
-  // Rows in the order of the shards, and within a shard in its own.
+  // Rows in the order of the shards, and within a shard in its own order.
   const auto shard_rows = static_cast<uint64_t>(table.split.RowsOf(0));
   const auto order = order_.Sort(gradients.indices.size(), shard_rows * shards_.size(), [&](size_t i) {
     const RowSplit::Place place = table.split.PlaceOf(gradients.indices[i]);
@@ -227,7 +226,7 @@ absl::StatusOr<bool> RowClient::Push(const std::string& variable, const RowsIn& 
   const StoreNumbers numbers = client_.NextNumbers();
   std::vector<StoreCall> calls;
   for (const Shard& shard : shards_) {
-    // From the back, so that the first stripe comes last, to every ps: it counts the push.
+    // From the back, so that every ps gets the first stripe last: it counts the push.
     size_t end = shard.rows.size();
     bool last = false;
     while (!last) {

@@ -1,12 +1,12 @@
-// A worker's end of tables of rows: rows of a variable of kind kRows are looked up on the ps that have them, and
-// gradients of rows pushed there, without this process ever holding the table. Duplicates are summed here, in the order
-// in which they come, so that a row travels once and moves once. Stands beside a StoreClient: its connections, numbers
-// and errors are that one's, and so is its thread.
+// A worker's access to tables of rows: looks up rows of a variable of kind kRows on the ps that have them, and pushes
+// gradients of rows there, without this process ever holding the table. Sums duplicates here, in the order in which
+// they come, so that a row is sent once and moves once. Uses the connections, numbers, errors and thread of a
+// StoreClient.
 //
-// Where the client applies its updates itself, so does this: rows are read and updated in the ps's memory, without a
-// message (docs/store_protocol.md, "Direct apply").
+// If the client applies its own updates, so does this: it reads and updates rows in the ps's memory, without a message
+// (docs/store_protocol.md, "Direct apply").
 //
-// A push that is retried is applied once. It counts no global step: the StoreClient's PushPull of the same step does.
+// A retried push is applied once. It counts no global step: the StoreClient's PushPull of the same step does.
 #pragma once
 
 #include <cstdint>
@@ -28,23 +28,23 @@ namespace muster {
 // Errors of all operations, besides StoreClient's:
 //   NotFound            the model has no such variable
 //   InvalidArgument     it is no table of rows; an index is out of range (named, with the number of rows); values of
-//                       another type or length. Nothing was sent then
+//                       another type or length. In that case nothing was sent
 class RowClient {
  public:
-  // `client` must outlive it, and be bound, joined and ready before a call.
+  // `client` must outlive it, and must be bound, joined and ready before a call.
   explicit RowClient(StoreClient& client) : client_(client) {}
 
   [[nodiscard]] absl::Status Gather(const std::string& variable, const RowsOut& rows);
-  // Rows whose gradients aren't finite: as the optimizer's NonFinite says; dropped, the answer is false.
+  // The optimizer's NonFinite says what to do with gradients that aren't finite; false: they were dropped.
   absl::StatusOr<bool> Push(const std::string& variable, const RowsIn& gradients);
 
  private:
-  // One slice of the table, and what goes there.
+  // One slice of the table, and its rows.
   struct Shard {
     int ps = 0;
-    uint32_t slice = 0;               // its number there
-    std::vector<int64_t> rows;        // pushed or gathered, as it numbers them
-    std::vector<uint32_t> places;     // of gathered rows among those asked for; one shard: not needed
+    uint32_t slice = 0;               // the slice's number on that ps
+    std::vector<int64_t> rows;        // pushed or gathered, by their numbers in the slice
+    std::vector<uint32_t> places;     // of gathered rows among the requested ones; not needed for one shard
     std::vector<std::byte> received;  // likewise
     size_t first_gradient = 0;        // row in gradients_
   };
@@ -52,19 +52,19 @@ class RowClient {
     const VariableSpec* spec = nullptr;
     RowSplit split{RowPartition::kMod, 0, 1};
     size_t row_bytes = 0;       // of the variable's type
-    size_t gradient_bytes = 0;  // a row, of the type of slots
+    size_t gradient_bytes = 0;  // of a row, in the slots' type
   };
 
-  // Finds the table and its shards; the checks that all operations share.
+  // Finds the table and its shards, and makes the checks common to all operations.
   absl::StatusOr<Table> Open(const std::string& variable, std::span<const int64_t> indices, DType dtype, size_t bytes);
   // Fills the shards' rows, and gradients_ in the same order.
   void SumGradients(const Table& table, const RowsIn& gradients);
   // Fills the shards' rows.
   void Address(const Table& table, const RowsOut& rows);
-  // The same without messages, where this process applies its updates itself.
+  // The same without messages, if this process applies its own updates.
   [[nodiscard]] absl::Status GatherDirect(DirectApply& direct, const RowsOut& rows);
   [[nodiscard]] absl::Status PushDirect(DirectApply& direct, const Table& table, double scale);
-  // Σ g² of the rows' gradients, once for both of the following; 0 where nobody asks.
+  // Returns Σ g² of the rows' gradients, once for both functions below; 0 if neither needs it.
   double Squares(const Table& table) const;
   absl::StatusOr<bool> IsFinite(const Table& table, double squares) const;
   // Rows [first, end) of a shard.
@@ -78,7 +78,7 @@ class RowClient {
   StoreClient& client_;
   std::vector<Shard> shards_;
   RowOrder order_;
-  std::vector<std::byte> gradients_;  // of the type of slots: a sum may be finer, or larger, than a half can be
+  std::vector<std::byte> gradients_;  // in the slots' type: a sum may be finer, or larger, than a half can be
   size_t gradient_rows_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Tables of rows through the store: workers that look rows up and push gradients, on several ps, against one table in
-// plain memory; faults, restarts and checkpoints on the way.
+// Tables of rows through the store: workers look rows up and push gradients, on several ps, and are compared with one
+// table in plain memory; with faults, restarts and checkpoints.
 #include "muster/store/client/row_client.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ std::vector<VariableSpec> Variables(RowPartition partition) {
           {.name = "bias", .shape = {3}}};
 }
 
-// A process: its dense variables have memory, the table has none. Applies its updates itself where the store lets it.
+// A process: its dense variables have memory, the table has none. Applies its own updates if the store lets it.
 struct Process {
   Process(SimulatedStore& store, const std::string& task, RowPartition partition,
           const OptimizerSpec& optimizer = kAdam)
@@ -122,7 +122,7 @@ std::vector<float> Gradients(size_t rows, double phase) {
   return values;
 }
 
-// A checkpoint of step 5, written as a chief does where no ps sees the directory.
+// Writes a checkpoint of step 5 as a chief does when no ps sees the directory.
 void SaveIn(const std::string& directory, SimulatedStore& store, StoreClient& chief) {
   Manifest manifest{.global_step = 5, .save_id = "t1", .writer = "ps:0"};
   ASSERT_TRUE(store.files.CreateDirectory(directory).ok());
@@ -170,7 +170,7 @@ TEST_P(RowClientTest, TrainsTheSameTableOnAnyNumberOfPs) {
         ASSERT_EQ(looked_up[i * kWidth + j], plain.value[next[i] * kWidth + j]) << "row " << next[i];
   }
   EXPECT_EQ(worker.Gather(AllRows()), plain.value);
-  // Neither the table nor the version is of the dense variables' concern.
+  // The table and the version don't concern the dense variables.
   EXPECT_TRUE(worker.client->Pull(PullWhat::kEverything).ok());
   const auto status = nlohmann::json::parse(StatusJson(store.service(0).MakeView()));
   EXPECT_EQ(status["requests"].value("push_rows", 0), GetParam().direct ? 0 : 8);
@@ -220,7 +220,7 @@ TEST_P(RowClientTest, ARestoreOnAnotherNumberOfPsIsTheSameTable) {
         }
         ASSERT_TRUE(restored.client->Initialize(5, 5, &parts).ok());
         EXPECT_EQ(restored.Gather(AllRows()), plain.value);
-        // The slots and Adam's t are the same too: the next update is.
+        // The slots and Adam's t are the same too, because the next update is.
         Plain next = plain;
         const std::vector<int64_t> indices = {0, 1, 500, kRows - 1};
         ASSERT_TRUE(restored.Push(indices, Gradients(4, 9)).ok());
@@ -240,14 +240,14 @@ INSTANTIATE_TEST_SUITE_P(All, RowClientTest,
                                                info.param.direct ? "Direct" : "");
                          });
 
-// Who applies them.
+// Whether the ps or the worker applies them.
 class RowsAppliedByTest : public ::testing::TestWithParam<bool> {
  protected:
   SimulatedStore store_{2, kTasks, kLongLease, nullptr, /*direct=*/GetParam()};
   Process chief_{store_, "chief:0", RowPartition::kMod};
 };
 
-// Before the ps has the request, after it, or twice: what is applied is applied once.
+// The fault strikes before the ps has the request, after it, or doubles it: the push is applied once.
 TEST(RowClient, ARetriedPushIsAppliedOnce) {
   for (const FaultKind kind : {FaultKind::kCutRequest, FaultKind::kCutReply, FaultKind::kDuplicateRequest}) {
     SimulatedStore store(2, kTasks, kLongLease);
@@ -352,7 +352,7 @@ TEST_P(RowsAppliedByTest, AfterTheEndRowsAreReadAndNotUpdated) {
   EXPECT_EQ(chief_.Gather(AllRows()), Plain().value);
 }
 
-// What becomes a process's own memory at the end are its dense variables, on both sides of the table.
+// At the end, only the dense variables, on both sides of the table, become a process's own memory.
 TEST_P(RowsAppliedByTest, OthersSeeTheTableAfterOneIsDone) {
   Process worker(store_, "worker:0", RowPartition::kMod);
   ASSERT_TRUE(chief_.JoinAsChief().ok());
@@ -444,7 +444,7 @@ TEST(RowClientTest, NoCheckpointWaitsForANumberThatOnlyRowsHave) {
   ASSERT_TRUE(chief.JoinAsChief().ok());
   ASSERT_TRUE(worker.JoinAsWorker().ok());
   ASSERT_TRUE(worker.Push({4, 5, 6}, Gradients(3, 1)).ok());
-  // Restarted, it knows only from its stripes what was begun.
+  // After a restart, it knows only from its stripes what was begun.
   store.KillPs(1);
   store.StartPs(1);
   const auto cut = CutCheckpoint(*chief.client);

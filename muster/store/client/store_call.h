@@ -1,4 +1,4 @@
-// One request of a StoreClient to one ps and, in the end, its answer. Plain values.
+// One request of a StoreClient to one ps and, later, its answer. Plain values.
 #pragma once
 
 #include <optional>
@@ -12,25 +12,25 @@
 
 namespace muster {
 
-// A silence that is worth a line in the log: a ps that is being started takes less.
+// A silence worth a line in the log: longer than a ps takes to start.
 constexpr absl::Duration kSilenceBeforeNotice = absl::Seconds(5);
 
 struct StoreCall {
   int ps = 0;
   StoreMethod method{};
   std::string control;
-  Segments bulk;             // must stay until the answer is there
+  Segments bulk;             // must stay valid until the answer is there
   MutableSegments into;      // likewise
   bool narrow_pull = false;  // `into` is a WireStaging's
   absl::StatusOr<Reply> answer = absl::UnknownError("not answered");
-  // The client's own.
+  // Used by the client only.
   absl::Time deadline;
-  int* unanswered = nullptr;  // of the exchange that it is in
+  int* unanswered = nullptr;  // counter of the exchange that it belongs to
   int attempts = 0;
   std::optional<Channel::CallId> in_flight;
   bool send_again = true;  // when the connection breaks
 
-  // Another request in the same memory.
+  // Reuses the memory for another request.
   void BeginAgain(int to, StoreMethod what) {
     ps = to;
     method = what;

@@ -1,5 +1,5 @@
-// The store when the way to it is bad: requests and answers lost, cut and doubled, ps that are gone. A push is applied
-// once, or the worker is told who can't be reached.
+// The store on a bad network: requests and answers lost, cut and duplicated, ps that are gone. A push is applied once,
+// or the worker is told which ps can't be reached.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ nlohmann::json StatusOf(SimulatedStore& store, int ps) {
   return nlohmann::json::parse(StatusJson(store.service(ps).MakeView()));
 }
 
-// What a run leaves behind; two runs that were the same leave the same.
+// The result of a run; equal runs have equal results.
 struct Outcome {
   absl::Status status;
   std::vector<std::vector<std::byte>> values;  // as the chief sees them
@@ -57,7 +57,7 @@ absl::Status Train(const Way& way, StoreClient& chief, StoreClient& worker, Work
   if (status.ok()) status = chief.Initialize(0, 0, nullptr);
   if (status.ok()) status = worker.Join(false);
   worker.Bind(copy.binding);
-  // Who applies updates is settled there.
+  // AwaitReady settles which process applies updates.
   if (status.ok()) status = chief.AwaitReady(absl::InfiniteFuture()).status();
   if (status.ok()) status = worker.AwaitReady(absl::InfiniteFuture()).status();
   for (int step = 0; step < kSteps && status.ok(); ++step) {
@@ -117,7 +117,7 @@ class RetryTest : public ::testing::TestWithParam<std::tuple<Fault, Way>> {
   }
 };
 
-// The fault strikes each request of the whole run in turn, the joins and the initialisation among them.
+// The fault strikes each request of the whole run in turn, including the joins and the initialisation.
 TEST_P(RetryTest, WhicheverRequestItMeetsEveryPushIsAppliedOnce) {
   ASSERT_EQ(Undisturbed().status, absl::OkStatus());
   Fault fault = std::get<Fault>(GetParam());
@@ -130,8 +130,8 @@ TEST_P(RetryTest, WhicheverRequestItMeetsEveryPushIsAppliedOnce) {
     ExpectSame(outcome, Undisturbed());
     if (HasFailure()) return;
   }
-  // At least joins, initialisations and await_ready of both ps; four pushes with their countings and the last pull,
-  // unless they are made in the ps's own memory.
+  // At least joins, initialisations and await_ready of both ps; four pushes with their counts and the last pull, unless
+  // they are made in the ps's own memory.
   EXPECT_GE(struck, 4 + 2 + 4 + (way().direct() ? 0 : kSteps * 3 + 2));
 }
 
@@ -154,7 +154,7 @@ TEST_P(RetryTest, AndThreeTimesInARow) {
   }
 }
 
-// What a run leaves behind doesn't tell which way its updates went.
+// The result of a run is the same whichever way its updates went.
 TEST(WaysTest, LeaveTheSameBits) {
   const Outcome first = TrainWith(kStoreWays[0], {});
   for (const Way& way : kStoreWays) {
@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(kStoreWays)),
     [](const auto& info) { return NameOf(std::get<Fault>(info.param)) + "By" + std::get<Way>(info.param).name; });
 
-// Another transport's channels, over which so many bytes a second come in all the time.
+// Another transport's channels, which receive that many bytes per second all the time.
 class TricklingTransport final : public Transport {
  public:
   TricklingTransport(Transport& inner, double bytes_per_second) : inner_(inner), bytes_per_second_(bytes_per_second) {}
@@ -218,14 +218,14 @@ class TricklingTransport final : public Transport {
   const double bytes_per_second_;
 };
 
-// Faults that no retry hears of within its patience.
+// Faults that last longer than a retry's patience.
 class FaultTest : public ::testing::TestWithParam<Way> {
  protected:
   void Start() {
     ASSERT_EQ(chief_->Join(true), absl::OkStatus());
     chief_->Bind(model_.binding);
     ASSERT_EQ(chief_->Initialize(0, 0, nullptr), absl::OkStatus());
-    ASSERT_TRUE(chief_->AwaitReady(absl::InfiniteFuture()).ok());  // settles who applies updates
+    ASSERT_TRUE(chief_->AwaitReady(absl::InfiniteFuture()).ok());  // settles which process applies updates
   }
   absl::Status Push() {
     return PushBy(
@@ -233,14 +233,14 @@ class FaultTest : public ::testing::TestWithParam<Way> {
                /*publish_buffers=*/false)
         .status();
   }
-  // `action` gives up with Unavailable, names ps 1, and takes the patience for it, no longer.
+  // `action` gives up with Unavailable, names ps 1, and takes exactly the patience for it.
   void ExpectGivesUpOnPs1(const std::function<absl::Status()>& action) {
     const absl::Time begin = store_.loop.Now();
     const absl::Status status = action();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
     EXPECT_THAT(Message(status), AllOf(HasSubstr("ps:1"), HasSubstr("ps1:2222")));
     EXPECT_GE(store_.loop.Now() - begin, absl::Seconds(60));
-    EXPECT_LE(store_.loop.Now() - begin, absl::Seconds(61));  // in parts there is a second for last words
+    EXPECT_LE(store_.loop.Now() - begin, absl::Seconds(61));  // in parts, a second is for last words
   }
 
   StoreClientOptions Options() {
@@ -259,7 +259,7 @@ class FaultTest : public ::testing::TestWithParam<Way> {
 
 INSTANTIATE_TEST_SUITE_P(Ways, FaultTest, ::testing::ValuesIn(kStoreWays), NameOfWay);
 
-// What can only befall an update that is sent.
+// Faults that only an update that is sent can meet.
 class SentFaultTest : public FaultTest {};
 
 INSTANTIATE_TEST_SUITE_P(Ways, SentFaultTest, ::testing::ValuesIn(Without(kStoreWays, {"Direct"})), NameOfWay);
@@ -330,7 +330,7 @@ TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsThatIsThereAndSlow) {
   EXPECT_EQ(StatusOf(store_, 0)["global_step"], 1);
 }
 
-// The answer to a push that comes piece by piece, and whatever is asked meanwhile waits behind it.
+// The answer to a push comes piece by piece, and any question meanwhile waits behind it.
 TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsWhoseAnswerIsOnItsWay) {
   LoopbackTransport loopback(store_.network, store_.loop);
   FaultTransport faults(loopback, script_);
@@ -416,7 +416,7 @@ TEST_P(SentFaultTest, AStepIsCountedOnlyWhenEveryPsHasIt) {
 }
 
 TEST_P(FaultTest, AnInitialisationThatIsSentAgainDoesNotUndoTraining) {
-  // The answer to the first is lost, the second is late, and meanwhile a worker trains.
+  // The answer to the first is lost, the second is late, and a worker trains meanwhile.
   const Fault initialize = {.method = static_cast<uint16_t>(StoreMethod::kInitialize), .peer = store_.addresses()[0]};
   Fault lost = initialize;
   lost.kind = FaultKind::kCutReply;

@@ -1,6 +1,6 @@
-// A worker's side of narrow precision on the wire: the memory in which gradients, narrowed, wait to be sent, and in
-// which parameters arrive before they are widened into the model. Made when a model is bound; a step allocates nothing.
-// For one push_pull at a time. Used by the training thread.
+// A worker's memory for narrow precision on the wire: narrowed gradients wait here to be sent, and parameters arrive
+// here before they are widened into the model. Allocated when a model is bound, and not in a step. For one push_pull at
+// a time. Used by the training thread.
 #pragma once
 
 #include <vector>
@@ -14,18 +14,18 @@ class WireStaging {
   explicit WireStaging(const WireOptions& options) : options_(options) {}
 
   const WireOptions& options() const { return options_; }
-  // Every later index is into `variables`.
+  // Later indices refer to `variables`.
   void Bind(const std::vector<VariableSpec>& variables);
 
-  // What is sent for `piece`, which begins at byte `offset` of the gradient of that variable: itself, or its copy here,
-  // which stays until the piece is asked for again.
+  // Returns what to send for `piece`, which begins at byte `offset` of the variable's gradient: itself, or its narrowed
+  // copy, which stays valid until the piece is requested again.
   ByteSpan Outgoing(size_t variable, size_t offset, ByteSpan piece);
-  // Where parameters for `piece` of the bound memory arrive: there, or here.
+  // Returns where parameters for `piece` of the bound memory arrive: there, or here.
   MutableByteSpan Incoming(size_t variable, size_t offset, MutableByteSpan piece);
-  // They have arrived.
+  // Call it when they have arrived.
   void TakeIn(size_t variable, size_t offset, MutableByteSpan piece);
 
-  // Of what is pushed, finite gradients that would be sent as infinite.
+  // Whether finite gradients would be sent as infinite.
   bool Overflows(size_t variable, ByteSpan gradient, double sum_of_squares) const;
 
  private:

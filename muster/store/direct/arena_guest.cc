@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-// The ps's port has a thread of its own, which answers at once.
+// The ps's port has its own thread, which answers at once.
 constexpr timeval kAnswerPatience = {.tv_sec = 5, .tv_usec = 0};
 
 bool SameFile(int one, int other) {
@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<ArenaGuest>> ArenaGuest::Visit(const std::string&
   ucred peer{};
   socklen_t length = sizeof peer;
   int fd = -1;
-  // Whoever else might have taken that name: this user's ps is the only one to be believed.
+  // Checks who owns the socket: another user might have taken that name.
   if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid() &&
       Uninterrupted([&] { return send(connection, &hello, sizeof hello, MSG_NOSIGNAL); }) == sizeof hello)
     fd = ReceiveDescriptor(connection);
@@ -94,7 +94,7 @@ MutableByteSpan ArenaGuest::GiveOut(int slice) {
 
 void ArenaGuest::TakeAlong() {
   constexpr uint64_t kPage = 4096;
-  uint64_t begin = 0, end = 0;  // pages that follow each other
+  uint64_t begin = 0, end = 0;  // consecutive pages
   const auto take = [&] {
     if (begin < end) arena_->shared_memory()->MakePrivate(begin, end - begin);
   };

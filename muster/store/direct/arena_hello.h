@@ -1,5 +1,5 @@
-// What a direct worker says first on the unix socket of a ps (arena_port.h). One message there, one back: a byte, with
-// the descriptor of the arena's memory beside it. docs/store_protocol.md, "Direct apply".
+// The first message of a direct worker on a ps's unix socket (arena_port.h). The answer is one byte, with the
+// descriptor of the arena's memory. docs/store_protocol.md, "Direct apply".
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,9 @@ constexpr size_t kTicketBytes = 32;
 
 struct ArenaHello {
   char magic[8] = {'m', 'u', 's', 't', 'e', 'r', 'd', '1'};
-  char ticket[kTicketBytes] = {};  // what ps and worker have agreed on over their channel, where the job token counts
-  uint64_t pid_namespace = 0;      // of the worker: robust locks know their owner by a number that has to mean the same
+  char ticket[kTicketBytes] = {};  // agreed on by ps and worker over their channel, which checks the job token
+  // The worker's: robust locks know their owner by a number that must mean the same to both.
+  uint64_t pid_namespace = 0;
 };
 
 }  // namespace muster

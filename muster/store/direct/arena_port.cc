@@ -24,9 +24,9 @@
 namespace muster {
 namespace {
 
-// A visitor says what he has to say at once: he runs on this machine.
+// A visitor sends its message at once: it runs on this machine.
 constexpr timeval kHelloPatience = {.tv_sec = 1, .tv_usec = 0};
-// More than any cluster has workers; only the same user's processes can get as far as being counted.
+// More than the workers of any cluster; only processes of the same user are counted at all.
 constexpr size_t kMostVisitors = 1024;
 
 std::string RandomText(size_t digits) {
@@ -102,7 +102,7 @@ bool ArenaPort::HasLeft(int number, const ProcessIdentity& process) const {
 
 void ArenaPort::Serve() {
   for (;;) {
-    // Descriptor -1 is not looked at.
+    // poll ignores descriptor -1.
     std::vector<pollfd> watched = {{stop_, POLLIN, 0}, {accepts_later_ ? -1 : listener_, POLLIN, 0}};
     for (const int fd : visitors_) watched.push_back({fd, POLLIN, 0});
     const int patience = accepts_later_ ? static_cast<int>(absl::ToInt64Milliseconds(kAcceptAgainAfter)) : -1;
@@ -111,7 +111,7 @@ void ArenaPort::Serve() {
     if (ready < 0) continue;
     accepts_later_ = false;
     if (watched[0].revents != 0) return;
-    // A visitor has nothing more to say: whatever stirs is the end of him.
+    // A visitor has nothing more to say: any event means that it is gone.
     for (size_t i = 2; i < watched.size(); ++i) {
       if (watched[i].revents == 0) continue;
       std::erase(visitors_, watched[i].fd);

@@ -40,7 +40,8 @@ class ArenaPortTest : public ::testing::Test {
   }
   OpenDirectReply Open(int client, uint64_t incarnation = 1) { return *door_.Open(*arena_, client, incarnation); }
 
-  // A process that visits, says so and waits to be killed; stopped, if that is asked for. `at`: it dies in an update.
+  // Starts a process that visits, says so and waits to be killed; it stops itself if told so. `at`: it dies in an
+  // update.
   pid_t StartVisitor(const OpenDirectReply& invitation) {
     int ready[2];
     EXPECT_EQ(pipe(ready), 0);
@@ -99,7 +100,7 @@ TEST_F(ArenaPortTest, ATicketIsGoodForOneVisit) {
   EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 0, newer.ticket))) << "another client's";
 }
 
-// Its answer may have been lost, or the request been doubled on its way and come late the second time.
+// The answer may have been lost, or the request been duplicated and the second copy come late.
 TEST_F(ArenaPortTest, AskingTwiceDoesNotMakeATicketWorthless) {
   const OpenDirectReply first = Open(1);
   EXPECT_EQ(Open(1).ticket, first.ticket);
@@ -149,7 +150,7 @@ TEST_F(ArenaPortTest, AStoppedWriterIsKilledBeforeAnotherTakesItsRow) {
   ASSERT_EQ(door_.Enter(*arena_, 1, invitation.ticket), absl::OkStatus());
   EXPECT_EQ(arena_->client(1).process, child);
   kill(child, SIGSTOP);
-  // Also by a ps that has been started anew, and knows it from the arena only.
+  // A restarted ps, which knows the process only from the arena, can do it too.
   DirectDoor successor(nullptr);
   absl::Status vacated = successor.Vacate(*arena_, 1);
   siginfo_t info = {};
@@ -178,7 +179,7 @@ TEST_F(ArenaPortTest, AStoppedProcessThatKeepsALockIsKilledByWhoWaits) {
   EXPECT_EQ(info.si_status, SIGKILL);
 }
 
-// A ps that waits hears nobody.
+// A waiting ps hears nobody.
 TEST(RobustLock, AStoppedHolderCostsNobodyTheLease) { EXPECT_LE(3 * kStoppedHolderPatience, LeaseOptions{}.lease); }
 
 TEST_F(ArenaPortTest, WhoHasSaidDoneOrClosedItsConnectionIsNotKilled) {

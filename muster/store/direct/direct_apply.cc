@@ -14,7 +14,7 @@ namespace {
 absl::Status LoadedAnew() { return absl::AbortedError("the values were loaded anew: they have to be pulled again"); }
 
 absl::Status WorkReturned() {
-  return absl::AbortedError("what this worker had of the work queue was given to others: it has to join again");
+  return absl::AbortedError("this worker's units of the work queue were given to others: it must join again");
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ DividedRound DirectApply::MakeRound(const DividedRound::Numbers& numbers) {
 
 bool DirectApply::load_requested() { return Observe(places_[0].guest->arena().header().load_requested) != 0; }
 
-// Either the ps that begins a hold sees the number, or this process sees that it is held: each writes, then reads.
+// Either the ps that begins a hold sees the number, or this process sees the hold: each writes first, then reads.
 void DirectApply::Begin(uint64_t sequence) {
   for (Place& place : places_) Publish(place.guest->arena().client(place.client).direct_begun, sequence);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -68,7 +68,7 @@ absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& bindin
   const int64_t global_step = Observe(places_[0].guest->arena().header().counters.global_step);
   bool same = push.work.from == 0 || !WorkReturnedTo(push.work.from);
   for (Place& place : places_) same = same && Apply(place, binding, gradient, options, push, global_step);
-  // Every ps has the update: only now does ps 0 count it.
+  // Every ps has the update: only now may ps 0 count it.
   StorePushResult result;
   for (size_t ps = places_.size(); ps-- > 0;) same = same && Count(places_[ps], options, push, ps == 0, result);
   if (!same) {
@@ -97,7 +97,7 @@ bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::Functio
     if (slice.kind == VariableKind::kBuffer && options.publish_buffers) change = binding.values[slice.variable];
     MutableByteSpan into;
     if (Pulls(options.pull, slice.kind)) into = binding.values[slice.variable].subspan(slice.offset, slice.bytes);
-    if (into.data() == place.guest->value(static_cast<int>(i)).data()) into = {};  // it is trained in place
+    if (into.data() == place.guest->value(static_cast<int>(i)).data()) into = {};  // trained in place
     if (change.empty()) {
       if (!into.empty()) arena.Read(static_cast<int>(i), into);
       continue;

@@ -154,7 +154,7 @@ TEST(DirectApply, FallsBackOrSaysThatItCannot) {
   EXPECT_THAT(std::string(insisting.ready.message()), HasSubstr("accepted then: server, auto"));
 }
 
-// Says so often that the way in is a socket, or a ticket, that isn't.
+// Answers several times with a socket or a ticket that doesn't exist.
 class Misleading final : public PassingHandler {
  public:
   Misleading(StoreService& service, OpenDirectReply reply, int times)
@@ -179,8 +179,8 @@ absl::Status StartedDirectly(const OpenDirectReply& misleading, int times) {
   return worker.ready;
 }
 
-// A ps that is killed between its answer and the visit is no mistake in the configuration: whoever started the worker
-// is to start it again.
+// A ps that is killed between its answer and the visit is no mistake in the configuration: whatever started the worker
+// must start it again.
 TEST(DirectApply, OnlyWhatWillNeverBeHadIsAWrongConfiguration) {
   const std::string ticket(32, 't');
   EXPECT_EQ(StartedDirectly({"muster-of-the-dead", ticket, 1}, 1), absl::OkStatus());
@@ -192,7 +192,7 @@ TEST(DirectApply, OnlyWhatWillNeverBeHadIsAWrongConfiguration) {
   EXPECT_FALSE(IsWrongConfiguration(refused)) << refused;
 }
 
-// Binds what the client offers as the algorithms do. Returns what keeps the memory there.
+// Binds what the client offers as the algorithms do. Returns what keeps the memory alive.
 std::vector<std::shared_ptr<void>> TrainInPlace(DirectWorker& worker) {
   std::vector<std::shared_ptr<void>> owners;
   for (size_t i = 0; i < kVariables.size(); ++i) {
@@ -211,7 +211,7 @@ float First(const DirectWorker& worker) {
   return value;
 }
 
-// Says that the way in is a socket which isn't on this host.
+// Answers with a socket that isn't on this host.
 class Elsewhere final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
@@ -222,7 +222,7 @@ class Elsewhere final : public PassingHandler {
   }
 };
 
-// A ps that comes back, on its memory or without, and lets nobody in, or is on another host.
+// A ps that comes back, on its memory or without, but lets nobody in, or is on another host.
 struct NoWayIn {
   const char* name;
   bool elsewhere;
@@ -293,7 +293,7 @@ INSTANTIATE_TEST_SUITE_P(All, NoWayInTest,
                                            NoWayIn{"NotFound", true, false}),
                          [](const auto& info) { return info.param.name; });
 
-// Auto leaves it to the ps, and direct is refused.
+// Auto leaves the updates to the ps, and direct is refused.
 void ExpectThePsBusiness(const RuleSpec& rule, absl::FunctionRef<void(ModelBinding&)> choose) {
   SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
   WorkerModel model(kVariables, rule, 1);
@@ -343,7 +343,7 @@ TEST(DirectApply, TheWorkersOrderIsThePsBusiness) {
 
 TEST(DirectApply, AnElasticExchangeIsThePsBusiness) {
   ExpectThePsBusiness({.kind = RuleKind::kAdd}, [](ModelBinding& binding) { binding.exchanges = true; });
-  // Nor does a worker that applies itself take values for gradients.
+  // A worker that applies its own updates doesn't take values for gradients either.
   SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
   DirectWorker worker(store, "worker:0", true, ApplyChoice::kDirect, RuleSpec{.kind = RuleKind::kAdd});
   ASSERT_EQ(worker.ready, absl::OkStatus());
@@ -414,7 +414,7 @@ TEST(DirectApply, InPlaceUpdatesOfOthersAreSeenAtOnceUntilOneIsDone) {
   EXPECT_EQ(First(chief), before + 2) << "what it has trained stays as it was when it was done";
 }
 
-// What a worker of the ps's host counts, while the ps copies values for somebody else, may be missing in the copy.
+// If a worker on the ps's host counts an update while the ps copies values for another, the copy may lack it.
 TEST(DirectApply, AVersionIsNeverNewerThanTheValuesThatThePsSendsWithIt) {
   InBetween probe;
   SimulatedStore store(1, {"worker:0", "worker:1"}, {}, &probe, /*direct=*/true);
@@ -442,7 +442,7 @@ TEST(DirectApply, AVersionIsNeverNewerThanTheValuesThatThePsSendsWithIt) {
   EXPECT_EQ(through.Push(-1)->staleness, 0);
 }
 
-// Of that memory, how much is no longer the ps's.
+// Returns how much of that memory is no longer shared with the ps.
 uint64_t PrivateBytes(const ArenaMemory& memory) {
   const auto begin = reinterpret_cast<uintptr_t>(memory.data()), end = begin + memory.size();
   uint64_t bytes = 0;

@@ -1,4 +1,4 @@
-// The cut of a checkpoint on ps whose workers apply their updates themselves.
+// A checkpoint's cut on ps whose workers apply their own updates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,13 +15,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The chief's messages of a cut, one by one, to ps that a worker of their host updates itself.
+// Sends the chief's messages of a cut one by one, to ps whose values a worker on their host updates itself.
 class DirectCutTest : public ::testing::Test {
  protected:
   DirectCutTest() {
     for (const std::string& address : store_.addresses()) channels_.push_back(transport_.Connect(address));
   }
-  // The reply, once it is there.
+  // Returns the reply, once it is there.
   std::shared_ptr<absl::StatusOr<std::string>> Send(int ps, StoreMethod method, std::string control) {
     auto answer = std::make_shared<absl::StatusOr<std::string>>(absl::UnknownError("none yet"));
     channels_[ps]->Call({.method = static_cast<uint16_t>(method), .control = std::move(control)},
@@ -44,7 +44,7 @@ class DirectCutTest : public ::testing::Test {
   void At(absl::Duration after, absl::AnyInvocable<void()> what) {
     store_.loop.CallAt(store_.loop.Now() + after, std::move(what));
   }
-  // The first element of the part of ps 0, which has `w`.
+  // Returns the first element of the part of ps 0, which has `w`.
   float Part() {
     const auto part = chief_.client->ExportPart(0, kNumber);
     EXPECT_TRUE(part.ok()) << part.status();
@@ -81,7 +81,7 @@ TEST_F(DirectCutTest, AnUpdateThatOnePsKnowsOfIsWaitedForByAll) {
   Hold(1);
   store_.Pass(absl::Milliseconds(10));
   std::vector<std::shared_ptr<absl::StatusOr<std::string>>> answers;
-  // ps 1 was held before it began, ps 0 after.
+  // The hold reached ps 1 before the update began, ps 0 after.
   At(absl::Milliseconds(20), [&] { answers.push_back(Hold(0)); });
   At(absl::Milliseconds(40), [&] {
     HoldReply reply;
@@ -101,7 +101,7 @@ TEST_F(DirectCutTest, AnUpdateThatOnePsKnowsOfIsWaitedForByAll) {
   EXPECT_EQ(Part(), before + 1);
 }
 
-// It stands between telling one ps of its update and telling the other.
+// The worker has told one ps of its update, but not yet the other.
 TEST_F(DirectCutTest, AnUpdateThatAPsHearsOfLateIsWaitedFor) {
   ASSERT_TRUE(worker_.Push(-1).ok());
   const auto record = [&](int ps) -> ClientRecord& { return store_.service(ps).MakeView().arena->client(1); };
@@ -133,7 +133,7 @@ TEST_F(DirectCutTest, AnUpdateWhoseCountWasInterruptedIsInTheStep) {
   EXPECT_EQ(cut->global_step, 1);
 }
 
-// It has been announced as begun, and goes through the ps under the same number.
+// The update has been announced as begun, and goes through the ps under the same number.
 TEST_F(DirectCutTest, APsThatComesBackWithoutAWayInWhileAnUpdateWaitsForIt) {
   const float before = worker_.model.Values<float>(0)[0];
   Hold(0), Hold(1);
@@ -151,7 +151,7 @@ TEST_F(DirectCutTest, APsThatComesBackWithoutAWayInWhileAnUpdateWaitsForIt) {
   EXPECT_EQ(worker_.client->NextNumbers().sequence, number + 2) << "a number was left out";
 }
 
-// Nobody ends it, as of a ps that is stopped in the middle of it.
+// Nobody ends the hold, as with a ps that is stopped in the middle of it.
 TEST_F(DirectCutTest, AHoldThatDoesNotEndIsThePatiencesBusiness) {
   store_.service(1).MakeView().arena->header().held = 1;
   const absl::Time began = store_.loop.Now();

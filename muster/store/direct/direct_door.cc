@@ -14,8 +14,7 @@ absl::StatusOr<OpenDirectReply> DirectDoor::Open(Arena& arena, int client, uint6
   if (port_ == nullptr) return absl::NotFoundError("this ps applies all updates itself");
   if (arena.model().applied_by_ps_alone())
     return absl::NotFoundError(
-        "the model has a bound of staleness, elastic exchanges or the workers' order, which are the business of the ps "
-        "alone");
+        "the model has a staleness bound, elastic exchanges or the workers' order: only the ps can apply its updates");
   const std::string ticket = port_->Admit(client, incarnation, arena.memory().fd());
   if (ticket.empty()) return absl::ResourceExhaustedError("this ps has no descriptors left");
   return OpenDirectReply{port_->name(), ticket, static_cast<uint32_t>(arena.layout().num_clients())};

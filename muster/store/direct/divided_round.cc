@@ -26,7 +26,7 @@ bool DividedRound::Advance(const Gradient& gradient) {
   for (size_t ps = 0; ps < parts_.size(); ++ps) Enter(ps, gradient);
   const bool entered =
       std::none_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.stage == Stage::kEntering; });
-  // Every ps has the gradient before the first of them counts it; ps 0 does last.
+  // Every ps has the gradient before the first of them counts it; ps 0 counts last.
   for (size_t ps = parts_.size(); entered && ps-- > 0;)
     if (parts_[ps].stage == Stage::kPublished) Commit(ps, gradient);
   for (Part& part : parts_)
@@ -90,7 +90,7 @@ void DividedRound::Commit(size_t ps, const Gradient& gradient) {
   const ArenaPush push = {.client = part.contribution.client,
                           .sequence = part.contribution.sequence,
                           .generation = part.contribution.generation};
-  // Buffers are nobody's mean: they are the chief's.
+  // Buffers aren't averaged: they come from the chief.
   for (int slice = 0; slice < static_cast<int>(model.slices.size()); ++slice) {
     if (model.variable(model.slices[slice]).kind != VariableKind::kBuffer) continue;
     const ByteSpan bytes = gradient.bytes(static_cast<int>(ps), slice);

@@ -1,6 +1,6 @@
-// A worker's part in one round of the synchronous gate on ps of its own host: it publishes its gradient in their
-// arenas, and when a round has its contributors applies its share of their mean (docs/store_protocol.md, "Divided
-// apply"). Nothing here waits for others: who does calls Advance again when the bell has rung. Used by one thread.
+// A worker's part in one round of the synchronous gate on ps of its own host: publishes its gradient in their arenas
+// and, when a round has its contributors, applies its share of their mean (docs/store_protocol.md, "Divided apply").
+// Never waits for others: the caller calls Advance again when the bell has rung. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace muster {
 
 class DividedRound {
  public:
-  // One a ps, in order. The arenas must outlive the round.
+  // One per ps, in order. The arenas must outlive the round.
   struct Place {
     Arena* arena = nullptr;
     int client = 0;
@@ -29,32 +29,31 @@ class DividedRound {
   };
   DividedRound(const std::vector<Place>& places, const Numbers& numbers);
 
-  // What is contributed; asked slice by slice of each ps.
+  // The worker's contribution, asked for slice by slice on each ps.
   struct Gradient {
     absl::FunctionRef<ByteSpan(int ps, int slice)> bytes;  // empty: nothing for this slice
-    absl::FunctionRef<double(int ps, int slice)> scale;    // of a gradient
+    absl::FunctionRef<double(int ps, int slice)> scale;    // the gradient's factor
   };
-  // Goes as far as it can without the others: contributes what hasn't been contributed, fires what is to be fired. True
-  // when there is nothing left to wait for. `gradient` is the same in every call.
+  // Goes as far as it can without the others: contributes what hasn't been contributed, fires what is due. True:
+  // nothing is left to wait for. `gradient` must be the same in every call.
   bool Advance(const Gradient& gradient);
 
-  // What Advance may have found out: training has ended (for this round never gets its contributors, too); other values
-  // were loaded.
+  // Found out by Advance: training has ended (or this round can never get its contributors); other values were loaded.
   bool ended() const { return ended_; }
   bool other_values() const { return other_values_; }
-  // ps 0 has not taken it: it came too late, or an earlier life of this worker is in the round.
+  // ps 0 didn't take it: it came too late, or an earlier life of this worker is in the round.
   bool dropped() const { return dropped_; }
 
-  // ps 0's, to be taken before an Advance that may have to wait.
+  // How often ps 0's bell has rung. Read it before an Advance that may have to wait.
   uint32_t rings() const;
-  // True: it has rung since.
+  // Waits for ps 0's bell. True: it has rung since `rings`.
   bool Wait(uint32_t rings, absl::Duration limit);
 
  private:
   enum class Stage {
-    kEntering,   // nothing of it is on this ps
+    kEntering,   // this ps has nothing of it
     kPublished,  // the gradient is there
-    kWaiting,    // it is a contribution, or that of an earlier life is
+    kWaiting,    // it is a contribution, or an earlier life's is
     kOver,
   };
   struct Part {
@@ -67,7 +66,7 @@ class DividedRound {
   void Publish(size_t ps, const Gradient& gradient);
   void Commit(size_t ps, const Gradient& gradient);
   void Await(Part& part);
-  // What an attempt to enter or to commit has led to; `next` if it was open.
+  // Notes the result of an attempt to enter or to commit; the stage becomes `next` if the round was open.
   void Note(size_t ps, ArenaRounds::Standing standing, Stage next);
 
   std::vector<Part> parts_;

@@ -1,5 +1,5 @@
-// Rounds of the synchronous gate that workers run themselves, step by step in whatever order a test wants; and that no
-// death of a worker, at any point, changes what comes out, which is what comes out of the ps's own gate.
+// Rounds of the synchronous gate that workers run themselves, step by step in whatever order a test wants. No death of
+// a worker, at any point, changes the result, which is that of the ps's own gate.
 #include "muster/store/direct/divided_round.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40000}},  
                                               {.name = "unused", .shape = {7}}};
 const RuleSpec kPlain = {.kind = RuleKind::kSgd, .learning_rate = 1};
 
-// The bytes of a gradient that is `gradient` everywhere.
+// Returns the bytes of a gradient that is `gradient` everywhere.
 std::vector<std::byte> Everywhere(const VariableSpec& variable, size_t bytes, double gradient) {
   std::vector<std::byte> all(bytes);
   const auto fill = [&](auto element) {
@@ -51,7 +51,7 @@ class Worker {
     for (const auto& memory : memories)
       arenas_.push_back(*Arena::Attach(*ArenaMemory::Adopt(memory->fd()), kClients, probe));
   }
-  // Apart from the constructor: who dies here leaves memory behind that is still mapped, as the kernel needs it.
+  // Not in the constructor: a worker that dies here leaves memory behind that is still mapped, as the kernel needs it.
   void Join() {
     for (const auto& arena : arenas_) {
       arena->RecoverWriter(client_);
@@ -118,7 +118,7 @@ class DividedRoundTest : public ::testing::Test {
     workers_[i]->Join();
   }
   ArenaHeader& header(int ps = 0) { return arenas_[ps]->header(); }
-  // Element `i` of w, which ps 0 has.
+  // Returns element `i` of w, which ps 0 has.
   float W(size_t i = 0) {
     std::vector<float> w(40000);
     arenas_[0]->Read(0, AsMutableBytes(w.data(), w.size()));
@@ -166,13 +166,13 @@ TEST_F(DividedRoundTest, WhoHasPublishedWhenTheRoundFiresIsLate) {
   probe_.Bury();
   EXPECT_TRUE(worker(2).Contribute(3, 0));
   EXPECT_EQ(W(), -2.0f) << "what is published in part is in nobody's mean";
-  // Had it only been slow, it would find the round gone.
+  // If it had only been slow, it would find the round gone.
   EXPECT_TRUE(worker(1).Contribute(50, 0));
   EXPECT_TRUE(worker(1).round().dropped());
   EXPECT_EQ(W(), -2.0f);
 }
 
-// Worker 1 has published all of it when the others make the round. True if it is in no round.
+// Worker 1 has published its whole gradient when the others make the round. True if worker 1 is in no round.
 bool DropsWhoPublishedTooLate(ArenaRounds& rounds, Worker& worker0, Worker& worker2) {
   const ArenaRounds::Contribution late = {.client = 1, .sequence = 1, .generation = 1, .direct = true};
   EXPECT_EQ(rounds.Enter(late), ArenaRounds::Standing::kOpen);
@@ -225,7 +225,7 @@ TEST_F(DividedRoundTest, ThePsFiresWhenSomebodyHasLeft) {
   rounds_[0].Fire();
   EXPECT_EQ(W(), -2.0f);
   EXPECT_TRUE(worker(0).Advance());
-  // … or tells the others, who do.
+  // The worker can also tell the others, who then finish it.
   worker(0).Contribute(4, 1);
   SetNeeded(1);
   EXPECT_TRUE(worker(0).Advance());
@@ -319,7 +319,7 @@ TEST_F(DividedRoundTest, AHoldFinishesTheFiringThatIsUnderWay) {
   EXPECT_EQ(header().rounds.held_from, 2u);
 }
 
-// A contribution of a worker of another host, which the ps adds to its accumulators.
+// A worker on another host contributes, and the ps adds that to its accumulators.
 TEST_F(DividedRoundTest, ContributionsThatComeByMessageAreInTheSameMean) {
   Start(2);
   const ArenaRounds::Contribution message = {.client = 2, .sequence = 9, .generation = 1, .minibatches = 1};
@@ -332,7 +332,7 @@ TEST_F(DividedRoundTest, ContributionsThatComeByMessageAreInTheSameMean) {
   };
   ASSERT_EQ(rounds_[0].Enter(message), ArenaRounds::Standing::kOpen);
   accumulate();
-  // While the ps is at it, nobody else begins a firing, whoever comes.
+  // While the ps adds it, nobody else begins a firing, whoever contributes.
   EXPECT_FALSE(worker(0).Contribute(1, 0));
   EXPECT_FALSE(worker(1).Contribute(3, 0));
   ASSERT_EQ(rounds_[0].Commit(message), ArenaRounds::Standing::kOpen);
@@ -344,7 +344,7 @@ TEST_F(DividedRoundTest, ContributionsThatComeByMessageAreInTheSameMean) {
 
 TEST_F(DividedRoundTest, APsThatIsBehindGoesOnWithWhatItHas) {
   Start(2, 2);
-  // Worker 0 reaches ps 1 alone, and dies; the others have made the round on ps 0 without ps 1.
+  // Worker 0 reaches only ps 1 and dies; the others have made the round on ps 0 without ps 1.
   const ArenaRounds::Contribution at_1 = {.client = 0, .sequence = 1, .generation = 1, .direct = true};
   ASSERT_EQ(rounds_[1].Enter(at_1), ArenaRounds::Standing::kOpen);
   rounds_[1].BeginGradient(at_1);
@@ -372,7 +372,7 @@ TEST_F(DividedRoundTest, APsThatIsBehindGoesOnWithWhatItHas) {
   EXPECT_EQ(header(1).counters.updates, 2u);
 }
 
-// What all of it has come to, to be compared.
+// The result of a run, for comparison.
 struct Outcome {
   std::vector<std::byte> values;
   std::vector<uint64_t> steps;
@@ -413,8 +413,8 @@ class DividedSurvivalTest : public DividedRoundTest {
     outcome.minibatches = header().counters.minibatches;
     return outcome;
   }
-  // Everybody has his turn until all rounds are made; who dies comes back, at once or (every other death) when it is
-  // his turn. The death is the `death`-th point of all, the next life dies at its `second`-th (0: never).
+  // Every worker has its turn until all rounds are made; a dead one comes back at once or (every other death) at its
+  // next turn. The death is the `death`-th point of all; the next life dies at its `second`-th (0: never).
   Outcome Run(int num_ps, uint64_t death, uint64_t second) {
     arenas_.clear(), rounds_.clear(), workers_.clear(), memories_.clear();
     Start(kClients, num_ps, {.kind = RuleKind::kAdam, .learning_rate = 0.1});
@@ -445,7 +445,7 @@ class DividedSurvivalTest : public DividedRoundTest {
     return std::all_of(arenas_.begin(), arenas_.end(),
                        [](const auto& arena) { return arena->header().gate.round >= kRounds; });
   }
-  // The same rounds as the ps's own gate makes them.
+  // Makes the same rounds through the ps's own gate.
   Outcome ByThePs() {
     arenas_.clear(), rounds_.clear(), workers_.clear(), memories_.clear();
     Start(kClients, 1, {.kind = RuleKind::kAdam, .learning_rate = 0.1});
@@ -488,7 +488,7 @@ TEST_F(DividedSurvivalTest, WhereverAWorkerDiesTheRoundsComeOutTheSame) {
   }
 }
 
-// Each of these errors must be seen by the check above.
+// The check above must see each of these errors.
 TEST_F(DividedSurvivalTest, PlantedBugsAreSeen) {
   const Outcome undisturbed = Run(1, 0, 0);
   const uint64_t points = points_;

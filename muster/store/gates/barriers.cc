@@ -19,13 +19,13 @@ absl::Status Barriers::Check(const BarrierRequest& message) const {
   if (barrier->second.parties != message.parties || barrier->second.elastic != message.elastic)
     return absl::InvalidArgumentError(absl::StrCat(
         "barrier '", message.name, "' asks for ", message.parties, message.elastic ? " parties (elastic)" : " parties",
-        ", but who came first asked for ", barrier->second.parties, barrier->second.elastic ? " (elastic)" : ""));
+        ", but the first to arrive asked for ", barrier->second.parties, barrier->second.elastic ? " (elastic)" : ""));
   return absl::OkStatus();
 }
 
 void Barriers::Arrive(ConnectionId connection, const BarrierRequest& message, absl::Time now, Responder responder) {
   const auto passed = passed_.find(message.stamp.client);
-  // The answer was lost.
+  // Its answer was lost.
   if (passed != passed_.end() && passed->second.incarnation == message.stamp.incarnation &&
       message.stamp.sequence <= passed->second.sequence)
     return responder.Send({});

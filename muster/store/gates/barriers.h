@@ -1,5 +1,5 @@
-// Barriers by name: whoever arrives is answered when as many have arrived as it asked for (docs/store_protocol.md,
-// "Barriers"). In memory only. Lives on the store's event loop.
+// Barriers by name: a client that arrives is answered when as many clients have arrived as it asked for
+// (docs/store_protocol.md, "Barriers"). In memory only. Lives on the store's event loop.
 #pragma once
 
 #include <map>
@@ -19,11 +19,12 @@ class Barriers {
   // `clients` must outlive it.
   explicit Barriers(const ClientTable& clients) : clients_(clients) {}
 
-  // The sender is known. InvalidArgument: no parties, more than there are tasks, or another number than who came first.
+  // The sender must be known. InvalidArgument: no parties, more than there are tasks, or not the first arrival's
+  // number.
   void Arrive(ConnectionId connection, const BarrierRequest& message, absl::Time now, Responder responder);
-  // Opens those that are complete because somebody has left.
+  // Opens barriers that are complete because a client has left.
   void Look(absl::Time now);
-  // The client's process is that one from now on: an earlier one waits for nothing any more, and is told so.
+  // Makes `incarnation` the client's process: an earlier one stops waiting, and is told so.
   void Replace(uint32_t client, uint64_t incarnation);
   void Disconnect(ConnectionId connection);
   void FailAll(const absl::Status& status);
@@ -40,18 +41,18 @@ class Barriers {
   struct Barrier {
     uint32_t parties = 0;
     bool elastic = false;
-    // By client, which counts once. More than one: the client asked again, on another connection, and this ps doesn't
-    // know yet on which of them it listens.
+    // By client, each counted once. More than one arrival: the client asked again on another connection, and this ps
+    // doesn't know yet on which one it listens.
     std::map<uint32_t, std::vector<Arrival>> arrivals;
   };
 
   [[nodiscard]] absl::Status Check(const BarrierRequest& message) const;
   bool Complete(const Barrier& barrier, absl::Time now) const;
-  // Takes out the arrivals that `gone` says yes to.
+  // Removes the arrivals for which `gone` returns true.
   void Erase(absl::FunctionRef<bool(uint32_t client, Arrival& arrival)> gone);
 
   const ClientTable& clients_;
-  std::map<std::string, Barrier> barriers_;  // those at which somebody waits
+  std::map<std::string, Barrier> barriers_;  // those with waiting clients
   std::map<uint32_t, Stamp> passed_;         // by client: the last barrier that opened for it
 };
 

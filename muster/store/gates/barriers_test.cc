@@ -1,4 +1,5 @@
-// Barriers: who arrives waits until as many are there, whatever happens to connections and processes meanwhile.
+// Barriers: a client that arrives waits until enough others have, whatever happens to connections and processes
+// meanwhile.
 #include "muster/store/gates/barriers.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +77,8 @@ TEST_F(BarriersTest, AClientCountsOnceHoweverOftenItAsks) {
 TEST_F(BarriersTest, AnAnswerGoesToEveryConnectionOnWhichItWasAsked) {
   BarrierRequest message{workers_[0]->client().HeartbeatStamp(0), "epoch", 2};
   message.stamp.sequence = 7;
-  // As after a break that the client has seen and the ps hasn't: which of the two is listened to nobody here knows.
+  // As after a break that the client has seen and the ps hasn't: nobody here knows on which of the two the client
+  // listens.
   const Pending one = workers_[0]->Send(message);
   const Pending other = workers_[0]->Send(message);
   store_.Pass(absl::Milliseconds(10));

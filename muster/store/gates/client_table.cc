@@ -39,7 +39,7 @@ absl::StatusOr<int> ClientTable::Join(const JoinRequest& request, ConnectionId c
                                             " is not a worker of this cluster, whose workers are ", TaskNames(clients_),
                                             "; start every task with the same cluster"));
   if (row->incarnation != request.incarnation) {
-    // A closed connection is a death for this purpose: the kernel closes a dead process's sockets at once.
+    // Here a closed connection counts as a death: the kernel closes a dead process's sockets at once.
     if (Alive(*row, now) && !row->connections.empty() && !row->done)
       return absl::AlreadyExistsError(absl::StrCat(request.task, " is already running (", row->where,
                                                    "), last heard of ", absl::FormatDuration(now - row->last_heard),

@@ -1,6 +1,6 @@
-// Who trains with this ps: one row a worker task of the cluster (the chief is a worker). Answers who is alive, who
-// holds the chief's lease, and when training has ended. A state machine without a clock: the caller says what time it
-// is. Lives on the store's event loop.
+// The clients that train with this ps: one row per worker task of the cluster (the chief is a worker). Answers which
+// are alive, which holds the chief's lease, and when training has ended. A state machine without a clock: the caller
+// passes the time. Lives on the store's event loop.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 namespace muster {
 
 struct LeaseOptions {
-  // A client that was not heard of for so long is taken for dead; it heartbeats four times as often.
+  // A client that was silent for this long counts as dead; it heartbeats four times as often.
   absl::Duration lease = absl::Seconds(10);
-  // … for so long after its last connection broke. A process that dies closes its connections at once; the grace lets a
-  // restarted one, or one whose link hiccuped, come back first.
+  // A client also counts as dead this long after its last connection broke. A process that dies closes its connections
+  // at once; the grace lets a restarted one, or one whose link hiccuped, come back first.
   absl::Duration disconnect_grace = absl::Seconds(3);
-  // How long the end waits for a task of the cluster that never joined (it would find nobody).
+  // How long the end waits for a task of the cluster that never joined (and would find no ps if it came later).
   absl::Duration late_join_grace = absl::Seconds(20);
-  // Everyone left without the chief saying done: the ps gives up after this.
+  // How long after everyone has left, without the chief saying done, the ps gives up.
   absl::Duration abandoned_after = absl::Minutes(5);
 };
 
@@ -45,46 +45,46 @@ class ClientTable {
 
   ClientTable(std::vector<std::string> tasks, LeaseOptions options);
 
-  // Takes the row of request.task for a new life of it. NotFound: no such task in the cluster. AlreadyExists: another
-  // process is that task and alive (try again when its lease may have run out).
+  // Gives the row of request.task to a new life of the task. NotFound: the cluster has no such task. AlreadyExists:
+  // another living process is that task (try again when its lease may have run out).
   absl::StatusOr<int> Join(const JoinRequest& request, ConnectionId connection, absl::Time now);
 
-  // What a restarted ps knows of a row from its arena: that life of the task has a whole lease, and may come back.
+  // Restores a row that a restarted ps finds in its arena: that life of the task gets a whole lease, and may come back.
   void Restore(int client, uint64_t incarnation, std::string where, bool done, absl::Time now);
   void RestoreChief(int client, uint64_t epoch, uint64_t incarnation);
 
-  // The chief's lease for `client`. FailedPrecondition names the living holder. A holder that is restarted, dead or
+  // Gives `client` the chief's lease. FailedPrecondition names the living holder. A holder that is restarted, dead or
   // done loses it; each new holder gets the next epoch. A holder that asks again (its answer was lost) keeps its epoch.
   absl::StatusOr<uint64_t> ClaimChief(int client, absl::Time now);
 
-  // Checks that a request comes from the living incarnation of a row and notes that it was heard of. Aborted: it
-  // never joined here (the ps was restarted). FailedPrecondition: a newer process has taken the row.
+  // Checks that a request comes from the living incarnation of a row, and renews its lease. Aborted: it never joined
+  // here (the ps was restarted). FailedPrecondition: a newer process has taken the row.
   [[nodiscard]] absl::Status Hear(const Stamp& stamp, ConnectionId connection, absl::Time now);
 
   // FailedPrecondition unless `stamp` is the holder of the chief's lease with that epoch.
   [[nodiscard]] absl::Status CheckChief(const Stamp& stamp, uint64_t epoch) const;
 
   void Disconnect(ConnectionId connection, absl::Time now);
-  // Of the chief: the late-join grace counts from here.
+  // For the chief, the late-join grace starts here.
   void SetDone(int client, absl::Time now);
 
   bool Alive(const Client& client, absl::Time now) const;
-  // Alive, and hasn't said done: somebody whom others may wait for.
+  // Alive, and hasn't said done: others may wait for it.
   bool Present(const Client& client, absl::Time now) const { return !client.done && Alive(client, now); }
-  // When the first of those who are present will be taken for dead if it stays silent; InfiniteFuture if nobody is.
+  // Returns when the first present client will count as dead if it stays silent; InfiniteFuture if none is present.
   absl::Time NextDeath(absl::Time now) const;
 
   enum class Phase { kTraining, kEnded, kAbandoned };
-  // Looks at everyone: kEnded when the chief is done and every other client is done, dead, or late for good.
+  // Looks at all clients: kEnded when the chief is done and every other client is done, dead, or too late to join.
   Phase Look(absl::Time now) const;
-  // When Look may change its mind by the mere passing of time; InfiniteFuture if it can't.
+  // Returns when Look may change its result by the mere passing of time; InfiniteFuture if it can't.
   absl::Time NextLook(absl::Time now) const;
-  // When the last of those who joined and haven't said done will be taken for dead if it stays silent; InfinitePast
+  // Returns when the last client that joined and hasn't said done will count as dead if it stays silent; InfinitePast
   // when all have left.
   absl::Time LastLeaves(absl::Time now) const;
-  // Who is still waited for before the end, for the log.
+  // Names the clients that the end still waits for, for the log.
   std::vector<std::string> WaitedFor(absl::Time now) const;
-  // Who hasn't said done, likewise.
+  // Names the clients that haven't said done, likewise.
   std::vector<std::string> NotDone() const;
 
   Client& client(int index) { return clients_[index]; }

@@ -33,7 +33,7 @@ class ClientTableTest : public ::testing::Test {
   absl::Status Hear(int client, uint64_t incarnation, ConnectionId connection) {
     return table_.Hear({static_cast<uint32_t>(client), incarnation, 0}, connection, now_);
   }
-  // Moves to when the table wants to be looked at again, as the store's timer does.
+  // Moves to the next time at which the table must be looked at, as the store's timer does.
   Phase PassUntilNextLook() {
     now_ = table_.NextLook(now_);
     return table_.Look(now_);
@@ -85,7 +85,7 @@ TEST_F(ClientTableTest, ARestartedTaskWhoseConnectionStillLooksOpenWaitsForTheLe
   EXPECT_TRUE(absl::IsAlreadyExists(TryJoin("worker:0", 8, kB)));
   now_ += absl::Nanoseconds(1);
   EXPECT_EQ(Join("worker:0", 8, kB), 1);
-  // The end of the old connection, when it comes, is not a death of the new life.
+  // When the old connection ends, that is not a death of the new life.
   table_.Disconnect(kA, now_);
   now_ += options_.disconnect_grace;
   EXPECT_TRUE(Alive(1));
@@ -109,7 +109,7 @@ TEST_F(ClientTableTest, HeartbeatsKeepALeaseAndSilenceLosesIt) {
   EXPECT_TRUE(Alive(1));
   now_ += absl::Nanoseconds(1);
   EXPECT_FALSE(Alive(1));
-  EXPECT_EQ(Hear(1, 7, kB), absl::OkStatus()) << "who comes back in time is alive again";
+  EXPECT_EQ(Hear(1, 7, kB), absl::OkStatus()) << "a client that comes back in time is alive again";
   EXPECT_TRUE(Alive(1));
 }
 

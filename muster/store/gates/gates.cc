@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Who has contributed by message learns so late that workers of the ps's host have fired the round.
+// How often to look whether workers of the ps's host have fired a round that clients contributed to by message.
 constexpr absl::Duration kLookAtRounds = absl::Milliseconds(1);
 
 }  // namespace
@@ -34,7 +34,7 @@ void Gates::Attach(Arena& arena) {
   clock_.FailAll(loaded);
   turns_.FailAll(loaded);
   if (arena.model().gated()) synchronous_.Attach(arena);
-  // Workers that fire their rounds themselves go by what the ps has said last.
+  // Workers that fire their rounds themselves use what the ps last announced.
   synchronous_.Look(loop_.Now());
   if (arena.model().clock_limit > 0) clock_.Attach(arena);
   if (arena.model().ordered) turns_.Attach(arena);
@@ -76,7 +76,7 @@ void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Re
 void Gates::OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder) {
   if (synchronous_.attached()) synchronous_.CatchUp(message.local_step, loop_.Now());
   turns_.Ask(connection, message, loop_.Now(), std::move(responder));
-  clock_.Look(loop_.Now());  // nobody waits for the clock of who leaves
+  clock_.Look(loop_.Now());  // a leaving worker's clock isn't waited for
   LookAgain();
 }
 
@@ -120,11 +120,11 @@ void Gates::Look() {
   LookAgain();
 }
 
-// A lease that runs out is nobody's message.
+// No message announces that a lease runs out.
 void Gates::LookAgain() {
   if (timer_) loop_.CancelTimer(*timer_);
   timer_.reset();
-  // Every death until training has ended; nobody waits for anybody after that.
+  // Wakes for every death until training has ended; nobody waits for anybody after that.
   absl::Time next = presence_.NextLook(loop_.Now());
   if (synchronous_.waiting() && synchronous_.divided()) next = std::min(next, loop_.Now() + kLookAtRounds);
   if (next == absl::InfiniteFuture()) return;

@@ -1,6 +1,6 @@
-// What may keep a client waiting for others: the synchronous gate, bounded staleness, the workers' order and barriers
-// of one ps, and when they are to be looked at again; who is lost meanwhile is said in the log. Lives on the store's
-// event loop.
+// Everything that may keep a client waiting for others on one ps: the synchronous gate, bounded staleness, the workers'
+// order and barriers, and when to look at them again. Logs which workers are lost meanwhile. Lives on the store's event
+// loop.
 #pragma once
 
 #include <optional>
@@ -27,37 +27,37 @@ class Gates {
   Gates(const Gates&) = delete;
   Gates& operator=(const Gates&) = delete;
 
-  // There is a model, or another generation of it: who waits for the old one is told so.
+  // There is a model, or another generation of it: clients that wait for the old one are told so.
   void Attach(Arena& arena);
 
-  // InvalidArgument: the push isn't one that the model's gate takes.
+  // InvalidArgument: the model's gate doesn't take such a push.
   [[nodiscard]] static absl::Status Check(const StoreModel& model, const PushPullRequest& message);
   void Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
   // Answers a push that was applied.
   void AnswerApplied(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply,
                      Responder responder);
   void OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder);
-  // The model is ordered.
+  // The model must be ordered.
   void OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder);
-  // A push was applied and answered that may have been its sender's turn.
+  // Call it after a push that may have been its sender's turn was applied and answered.
   void LookAtTurns() { turns_.Look(); }
 
-  // Of the synchronous gate: rounds from `round` on, or from the one that is being collected on, don't begin to fire
-  // until GoOn; see CheckpointHold.
+  // The synchronous gate: rounds from `round` on, or from the one now being collected, don't begin to fire until GoOn;
+  // see CheckpointHold.
   void HoldFrom(uint64_t round);
   void HoldHere();
   void GoOn();
 
-  // A client has joined: its process is that one.
+  // A client has joined: makes `incarnation` its process.
   void Replace(int client, uint64_t incarnation);
-  // … a new life of it, and there is a model.
+  // A new life of a client has joined, and there is a model.
   void Join(int client);
   void Disconnect(ConnectionId connection);
-  // Somebody came, left or said done.
+  // A client came, left or said done.
   void Look();
   void FailAll(const absl::Status& status);
 
-  // One entry a client.
+  // One entry per client.
   std::vector<WaitingFor> Describe() const;
 
  private:

@@ -1,4 +1,4 @@
-// An answer that a gate keeps back until others have come as far. Plain values.
+// An answer that a gate holds back until others have come as far. Plain values.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// What a push asks to pull.
+// What a push wants to pull.
 struct HeldPull {
   Stamp stamp;
   PullWhat what = PullWhat::kNothing;
@@ -23,7 +23,7 @@ inline HeldPull PullOf(const PushPullRequest& request) {
 }
 
 struct HeldAnswer {
-  ConnectionId connection{};  // breaks: the answer isn't waited for any more, and is asked for again
+  ConnectionId connection{};  // when it breaks, nobody waits for the answer any more, and it will be requested again
   absl::Time since;
   HeldPull pull;
   Responder responder;
@@ -31,10 +31,10 @@ struct HeldAnswer {
   int client() const { return static_cast<int>(pull.stamp.client); }
 };
 
-// Sends what is asked for, as it is now.
+// Sends the requested values, as they are now.
 using AnswerPush = std::function<void(const HeldPull& pull, const PushPullReply& reply, Responder responder)>;
 
-// For the status page: whom a client waits for and since when; `what` is empty if it doesn't wait.
+// For the status page: what a client waits for and since when; `what` is empty if it doesn't wait.
 struct WaitingFor {
   std::string what;
   absl::Time since;

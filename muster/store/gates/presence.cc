@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// A ps that was stopped itself finds everybody silent, until it has read what they sent meanwhile.
+// A ps that was itself stopped finds every client silent until it has read what they sent meanwhile.
 constexpr absl::Duration kReadFirst = absl::Milliseconds(500);
 
 std::string WhyLost(const ClientTable::Client& client, const LeaseOptions& options, absl::Time now) {

@@ -1,5 +1,5 @@
-// Says in the ps's log which of its workers are lost, and which are back: whoever waits for them, or goes on without
-// them, does so in silence. Lives on the store's event loop.
+// Logs which workers of a ps are lost and which are back: clients that wait for them, or go on without them, do so
+// silently. Lives on the store's event loop.
 #pragma once
 
 #include <string>
@@ -16,21 +16,21 @@ class Presence {
   // `clients` must outlive it.
   explicit Presence(const ClientTable& clients) : clients_(clients), states_(clients.clients().size()) {}
 
-  // `effect`: what it means for training that a worker has gone or come, to be said after it; may be empty.
+  // `effect`: what a worker's going or coming means for training, logged after it; may be empty.
   void Look(absl::Time now, absl::FunctionRef<std::string()> effect);
-  // When Look may have something to say by the mere passing of time; InfiniteFuture if not.
+  // Returns when Look may have something to log by the mere passing of time; InfiniteFuture if not.
   absl::Time NextLook(absl::Time now) const;
-  // Training has ended: who leaves now is nobody's loss.
+  // Training has ended: a worker that leaves now isn't lost.
   void End() { ended_ = true; }
 
  private:
   struct State {
-    absl::Time dead_since = absl::InfiniteFuture();  // by our looks
+    absl::Time dead_since = absl::InfiniteFuture();  // as seen by Look
     bool said = false;
   };
 
   const ClientTable& clients_;
-  std::vector<State> states_;  // one a client
+  std::vector<State> states_;  // one per client
   bool ended_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What a ps says in its log of workers that are lost, and of those that are back.
+// What a ps logs about workers that are lost, and about those that are back.
 #include "muster/store/gates/presence.h"
 
 #include <gmock/gmock.h>

@@ -23,7 +23,7 @@ uint64_t StalenessClock::NeededFor(uint64_t clock) const {
 }
 
 void StalenessClock::Join(int client, absl::Time now) {
-  // In the workers' order it is waited for, and makes up for what it missed.
+  // In the workers' order the client is waited for, and catches up.
   if (arena_->model().ordered) return;
   const uint64_t slowest = Slowest(now, client);
   if (slowest == std::numeric_limits<uint64_t>::max() || slowest <= ClockOf(client)) return;

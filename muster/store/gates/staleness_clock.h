@@ -1,6 +1,6 @@
-// Bounded staleness (Ho et al., NIPS 2013): each client's pushes are its clock, and who is more than the model's bound
-// ahead of the slowest waits for its answer (docs/store_protocol.md, "Bounded staleness"). The clocks are in the
-// arena's client records. Lives on the store's event loop.
+// Bounded staleness (Ho et al., NIPS 2013): each client's pushes are its clock, and a client that is further ahead of
+// the slowest than the model's bound waits for its answer (docs/store_protocol.md, "Bounded staleness"). The clocks are
+// in the arena's client records. Lives on the store's event loop.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ class StalenessClock {
   void Attach(Arena& arena) { arena_ = &arena; }
   bool attached() const { return arena_ != nullptr; }
 
-  // A new life of a client: it isn't to be waited for because of what it missed.
+  // A new life of a client must not be waited for because of what it missed.
   void Join(int client, absl::Time now);
-  // Answers a push that was applied, now or when the slowest has come near enough.
+  // Answers a push that was applied, now or when the slowest client has come near enough.
   void Answer(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply, absl::Time now,
               Responder responder);
-  // Somebody's clock has moved, or somebody has left.
+  // Call it when a clock has moved or a client has left.
   void Look(absl::Time now);
   void Disconnect(ConnectionId connection);
   void FailAll(const absl::Status& status);
@@ -43,13 +43,13 @@ class StalenessClock {
   };
 
   uint64_t ClockOf(int client) const { return arena_->client(client).numbers.clock; }
-  // Present, and not about to leave the workers' order: its clock stands still for good then.
+  // Present, and not about to leave the workers' order, because then its clock stands still for good.
   bool IsWaitedFor(size_t client, absl::Time now) const {
     return clients_.Present(clients_.clients()[client], now) && !turns_.Leaves(static_cast<int>(client));
   }
-  // The lowest clock of those who are waited for, `but` not counted; the highest number if there are none.
+  // Returns the lowest clock of the clients that are waited for, except `but`; the highest number if there are none.
   uint64_t Slowest(absl::Time now, int but = -1) const;
-  // Which clock the slowest must have reached for the answer to a push at `clock`.
+  // Returns the clock that the slowest must have reached before a push at `clock` is answered.
   uint64_t NeededFor(uint64_t clock) const;
 
   const ClientTable& clients_;
@@ -57,7 +57,7 @@ class StalenessClock {
   const AnswerPush answer_;
   Arena* arena_ = nullptr;
   std::vector<Ahead> held_;
-  std::vector<Ahead> spare_;  // empty: memory
+  std::vector<Ahead> spare_;  // empty: kept for its memory
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Bounded staleness: nobody is answered while it is more than the bound ahead of the slowest who is there.
+// Bounded staleness: no client is answered while it is further than the bound ahead of the slowest present one.
 #include "muster/store/gates/staleness_clock.h"
 
 #include <gmock/gmock.h>

@@ -41,7 +41,7 @@ uint64_t SynchronousGate::Needed(absl::Time now) const {
   return early ? std::max<uint64_t>(2, needed) - 1 : needed;
 }
 
-// Who is dead may come back, who is done does not.
+// A dead client may come back, one that is done doesn't.
 bool SynchronousGate::CanNotFire(absl::Time now) const {
   uint64_t possible = arena_->header().gate.contributors;
   for (size_t i = 0; i < clients_.clients().size(); ++i)
@@ -64,14 +64,14 @@ void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest&
     dropped = numbers.contribution_sequence != message.stamp.sequence;
     if (dropped || !InRound(client)) return answer_(PullOf(message), {.dropped = dropped}, std::move(responder));
   } else {
-    // Its sender may have been lost until now: the round then needs one more.
+    // The sender may have counted as lost until now: the round then needs one more.
     Refresh(now);
     Standing standing = rounds_->Enter(contribution);
     while (standing == Standing::kFiring) {
       rounds_->Fire();
       standing = rounds_->Enter(contribution);
     }
-    // The generation can't change: it is this process that loads, on this loop.
+    // The generation can't change: only this process loads values, on this loop.
     MUSTER_CHECK(standing != Standing::kOtherValues);
     if (standing == Standing::kLate) return answer_(PullOf(message), {.dropped = true}, std::move(responder));
     dropped = standing == Standing::kTwice;
@@ -80,7 +80,7 @@ void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest&
       MUSTER_CHECK(rounds_->Commit(contribution) == Standing::kOpen);
     }
   }
-  // Not the round that is collected now: workers may have fired it.
+  // Not the round that is being collected now: workers may have fired it.
   held_.push_back({{connection, now, PullOf(message), std::move(responder)}, numbers.contributed - 1, dropped});
   Look(now);
 }
@@ -97,7 +97,7 @@ void SynchronousGate::Accumulate(const PushPullRequest& message, ByteSpan bulk) 
     const VariableSpec& variable = model.variable(model.slices[slice]);
     const ByteSpan bytes = bulk.first(WireForm(message.pushed_as, variable).bytes(model.slices[slice].bytes));
     bulk = bulk.subspan(bytes.size());
-    // The generation can't change in between: it is this process that loads, on this loop.
+    // The generation can't change meanwhile: only this process loads values, on this loop.
     if (variable.kind == VariableKind::kTrainable) {
       MUSTER_CHECK(arena_->Accumulate(static_cast<int>(slice), push, bytes));
     } else {
@@ -162,7 +162,7 @@ void SynchronousGate::Describe(absl::Time now, std::vector<WaitingFor>& waiting)
   const std::string what =
       absl::StrCat("round ", round(), ", which has ", arena_->header().gate.contributors, " of ", Needed(now),
                    " contributors; not among them: ", missing.empty() ? "nobody" : absl::StrJoin(missing, ", "));
-  // Who applies itself waits without a message: for no longer than the round has been collected.
+  // A worker that applies its own updates waits without a message: at most since the round began.
   for (const size_t i : in_round) waiting[i] = {what, seen_round_ == round() ? seen_at_ : now};
   for (const Contributor& contributor : held_) waiting[contributor.held.client()] = {what, contributor.held.since};
 }

@@ -1,5 +1,5 @@
 // The synchronous gate against the semantics of TensorFlow's SyncReplicasOptimizer and ConditionalAccumulator, push by
-// push; and that no death of a ps, at any point, changes what comes out.
+// push; and no death of a ps, at any point, changes the result.
 #include "muster/store/gates/synchronous_gate.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ using Pending = ScriptedWorker::Pending;
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {20000}},
                                               {.name = "b", .dtype = DType::kFloat64, .shape = {3}}};
 const std::vector<std::string> kTasks = {"worker:0", "worker:1", "worker:2"};
-// Nobody here heartbeats; who dies does so by its connections.
+// Nobody heartbeats here; a death shows only by its connections.
 const LeaseOptions kLease = {.lease = absl::Hours(1), .disconnect_grace = absl::Seconds(3)};
 
 GateSpec Gate(uint32_t aggregate, uint32_t total, bool elastic = false) {
@@ -53,7 +53,7 @@ class SynchronousGateTest : public ::testing::Test {
     return answer;
   }
   nlohmann::json Status(int ps = 0) { return nlohmann::json::parse(StatusJson(store_->service(ps).MakeView())); }
-  // A new life of worker i.
+  // Starts a new life of worker i.
   void Restart(int i) {
     const uint64_t sequence = worker(i).sequence;
     workers_[i].reset();
@@ -96,7 +96,7 @@ TEST_F(SynchronousGateTest, TheMeanIsOfTheContributorsAndALateGradientIsDropped)
   EXPECT_EQ(late->reply.round, 1u) << "it picks up the next token";
   EXPECT_EQ(late->first(), -2.0f) << "with the newest values, without its own gradient";
   EXPECT_EQ(Status()["gate"]["dropped"], 1);
-  // With the token it is as good as any.
+  // With the token, its gradient is as good as any.
   const Pending next = Contribute(2, 5, late->reply.round);
   EXPECT_FALSE(next->there);
   Contribute(0, 1, 1);
@@ -105,7 +105,7 @@ TEST_F(SynchronousGateTest, TheMeanIsOfTheContributorsAndALateGradientIsDropped)
   EXPECT_EQ(next->reply.global_step, 2);
 }
 
-// Workers of the ps's host fire rounds in its memory while it copies values for somebody else.
+// Workers on the ps's host fire rounds in its memory while it copies values for another client.
 TEST_F(SynchronousGateTest, NeitherTokenNorVersionIsNewerThanTheValuesThatComeWithIt) {
   InBetween probe;
   Start(Gate(2, 3), 1, &probe);
@@ -122,7 +122,7 @@ TEST_F(SynchronousGateTest, NeitherTokenNorVersionIsNewerThanTheValuesThatComeWi
   EXPECT_EQ(probe.does, nullptr);
   EXPECT_EQ(late->reply.round, 1u);
   EXPECT_EQ(late->reply.version, 1u);
-  // So it is with values alone.
+  // The same holds for values alone.
   PushPullRequest message = worker(2).Message();
   message.minibatches = 0;
   message.pushed.clear();
@@ -151,7 +151,7 @@ TEST_F(SynchronousGateTest, ARetriedPushIsAddedOnce) {
   Contribute(1, 2, 0);
   ASSERT_TRUE(again->ok());
   EXPECT_EQ(again->first(), -3.0f);
-  // The answer is lost after the round: asked again, it is given at once.
+  // The answer is lost after the round: the repeated request is answered at once.
   const Pending late = worker(0).Send(message, 4);
   Settle();
   ASSERT_TRUE(late->ok());
@@ -285,11 +285,11 @@ TEST_F(SynchronousGateTest, APartOfTheSlicesIsAContribution) {
   const Pending second = worker(1).Send(message, 3);
   Settle();
   ASSERT_TRUE(second->ok());
-  EXPECT_EQ(second->first(), -0.5f) << "who has no gradient of a slice contributes zero to it";
+  EXPECT_EQ(second->first(), -0.5f) << "a worker without a gradient of a slice contributes zero";
   double b = 0;
   std::memcpy(&b, second->values.data() + 20000 * sizeof(float), sizeof b);
   EXPECT_EQ(b, -2.0);
-  // A slice that nobody pushed isn't touched.
+  // A slice that nobody pushed stays untouched.
   const std::vector<uint64_t> before = store_->Snapshot(0).steps;
   for (int i = 0; i < 2; ++i) {
     PushPullRequest part = worker(i).Message();
@@ -377,14 +377,14 @@ TEST_F(SynchronousGateTest, APushMustSayWhetherItContributes) {
   EXPECT_TRUE(answer->there && absl::IsInvalidArgument(answer->status)) << answer->status;
 }
 
-// Pushes to one ps, two of three make a round, and the ps dies in between.
+// Pushes to one ps, two of three make a round, and the ps dies meanwhile.
 class DeadlyRun {
  public:
   struct Push {
     int worker;
     double gradient;
     uint64_t local_step;
-    bool once = false;  // isn't asked again after a death
+    bool once = false;  // isn't repeated after a death
   };
   DeadlyRun(int ps, std::vector<Push> pushes) : ps_(ps), pushes_(std::move(pushes)) {}
 
@@ -439,7 +439,7 @@ class DeadlyRun {
     bool once = false;
   };
 
-  // Asks what isn't answered, as often as the ps dies of it.
+  // Repeats what isn't answered, however often the ps dies of it.
   void Settle() {
     for (;;) {
       for (Asked& asked : asked_)
@@ -467,8 +467,8 @@ class DeadlyRun {
   uint64_t second_ = 0;
 };
 
-// The ps dies within the push of worker 0, which never comes again: what has arrived of it is in the mean of the
-// stripes that it reached, and in that of no later round.
+// The ps dies within the push of worker 0, which never comes again: what arrived of it is in the mean of the stripes
+// that it reached, and in no later round's.
 TEST_F(SynchronousGateTest, APushThatIsGivenUpCountsWhereItHasArrived) {
   ScriptedDeath probe;
   Start(Gate(2, 3), 1, &probe);
@@ -519,7 +519,7 @@ TEST(SynchronousGateSurvivalTest, WhereverPsZeroDiesTheRoundsComeOutTheSame) {
   ExpectTheSameWhereverItDies(0, pushes, undisturbed);
 }
 
-// It goes on to round 2 with one contributor, where nothing but the firing that was begun says that it is to fire.
+// The ps goes on to round 2 with one contributor: only the begun firing says that it must fire.
 TEST(SynchronousGateSurvivalTest, WhereverAPsThatIsBehindDiesTheRoundsComeOutTheSame) {
   const std::vector<DeadlyRun::Push> pushes = {{0, 1, 0}, {1, 3, 2}, {2, 5, 2}};
   const auto undisturbed = DeadlyRun(1, pushes).Run(0, 0);
@@ -529,14 +529,14 @@ TEST(SynchronousGateSurvivalTest, WhereverAPsThatIsBehindDiesTheRoundsComeOutThe
   ExpectTheSameWhereverItDies(1, pushes, undisturbed);
 }
 
-// … and with that contributor gone, and somebody who would still come for round 0, all stripes have done the same.
+// That contributor is gone, and another client would still come for round 0: all stripes have done the same.
 TEST(SynchronousGateSurvivalTest, AFiringThatHasBegunTakesNobodyMore) {
   const std::vector<DeadlyRun::Push> pushes = {{0, 1, 0}, {1, 3, 2, true}, {2, 9, 0}, {0, 1, 4}};
   const uint64_t points = DeadlyRun(1, pushes).Run(0, 0).points;
   for (uint64_t death = 1; death <= points; death += kSanitizerStride) {
     const auto outcome = DeadlyRun(1, pushes).Run(death, 0);
     ASSERT_EQ(outcome.bytes.size(), 3 * 20000 * sizeof(float));
-    // Value and slots: Adam's first step alone is the same for every gradient.
+    // Compares value and slots: Adam's first step alone is the same for every gradient.
     for (size_t part = 0; part < 3; ++part) {
       const std::byte* first = outcome.bytes.data() + part * 20000 * sizeof(float);
       for (size_t i = 0; i < 20000; ++i)

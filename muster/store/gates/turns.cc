@@ -31,8 +31,8 @@ bool Turns::IsBefore(int other, const Question& question) const {
     if (ClockOf(client) == 0 && ClockOf(other) == 0 && !Asks(other)) return true;
     return ClockOf(other) < ClockOf(client) + (other < client ? 1 : 0);
   }
-  // Who is in the round by an earlier life may be missing in that of another ps, where others wait for it. Here it is
-  // dropped.
+  // If the asker's earlier life is in the round here, the asker may be missing in another ps's round, where others wait
+  // for it. Here it gets its turn, and is dropped.
   return other < client && !InRound(other) && !InRound(client);
 }
 
@@ -44,8 +44,8 @@ bool Turns::IsAnswerable(const Question& question) const {
 
 void Turns::Ask(ConnectionId connection, const AwaitTurnRequest& message, absl::Time now, Responder responder) {
   const int client = static_cast<int>(message.stamp.client);
-  // An earlier life of it died when some ps had its push and this one hadn't: the push is over, for nobody sends it
-  // again, and the others' turns go on as on those ps.
+  // Its earlier life died when some ps had its push and this one hadn't: nobody sends that push again, so it is over,
+  // and the others' turns go on as on those ps.
   if (!arena_->model().gated() && message.clock > ClockOf(client)) {
     Arena::Counted counted{client, arena_->client(client).numbers, arena_->header().counters, arena_->header().gate};
     counted.numbers.clock = message.clock;
@@ -55,7 +55,7 @@ void Turns::Ask(ConnectionId connection, const AwaitTurnRequest& message, absl::
   Look();
 }
 
-// All are judged before any is taken out: who leaves, and who asks at all, is seen by their questions.
+// Judges all questions before it removes any: the questions show which clients leave and which have asked at all.
 void Turns::Look() {
   std::vector<bool> answerable;
   for (const Question& question : questions_) answerable.push_back(IsAnswerable(question));

@@ -1,5 +1,5 @@
-// The workers' order: nobody has its turn before those before it have pushed, whatever order they ask in, and whoever
-// dies, loses messages or asks again.
+// The workers' order: no worker has its turn before those before it have pushed, in whatever order they ask, and even
+// if workers die, lose messages or ask again.
 #include "muster/store/gates/turns.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using Pending = ScriptedWorker::Pending;
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40}},
                                               {.name = "b", .dtype = DType::kFloat64, .shape = {7}}};
 const std::vector<std::string> kTasks = {"worker:0", "worker:1", "worker:2"};
-// Nobody here heartbeats; who dies does so by its connections.
+// Nobody heartbeats here; a death shows only by its connections.
 const LeaseOptions kLease = {.lease = absl::Hours(1), .disconnect_grace = absl::Seconds(3)};
 const GateSpec kAll = {GateKind::kSynchronous, 3, 3, false};
 
@@ -54,7 +54,7 @@ class TurnsTest : public ::testing::Test {
     Settle();
     return answer;
   }
-  // Nobody's first turn comes before that.
+  // No first turn comes before that.
   void AllAsk() {
     for (int i = 0; i < 3; ++i) Ask(i);
   }
@@ -70,7 +70,7 @@ class TurnsTest : public ::testing::Test {
     Settle();
     return answer;
   }
-  // A new life of worker i.
+  // Starts a new life of worker i.
   void Restart(int i) {
     const uint64_t sequence = workers_[i]->sequence;
     workers_[i].reset();
@@ -114,7 +114,7 @@ TEST_F(TurnsTest, WorkersPushInTheOrderOfTheirRowsWhoeverAsksFirst) {
   EXPECT_EQ(Status()["requests"]["await_turn"], 13);
 }
 
-// What DynSGD's papers count on: in the round-robin of n equal workers everyone's staleness is n - 1.
+// DynSGD's papers rely on this: in the round-robin of n equal workers, everyone's staleness is n - 1.
 TEST_F(TurnsTest, InTurnTheStalenessIsOneLessThanThereAreWorkers) {
   Start();
   AllAsk();
@@ -136,7 +136,7 @@ TEST_F(TurnsTest, InTurnTheStalenessIsOneLessThanThereAreWorkers) {
   }
 }
 
-// Who has asked has pulled: the first push changes nobody's first values.
+// A worker that has asked has pulled: the first push doesn't change anyone's first values.
 TEST_F(TurnsTest, NobodysFirstTurnComesBeforeAllHaveAsked) {
   Start();
   const Pending first = Ask(0);
@@ -164,7 +164,7 @@ TEST_F(TurnsTest, WhoLeavesIsLeftOutAndAnsweredWhenAllLeave) {
   EXPECT_TRUE(first->ok() && left->ok());
 }
 
-// It would wait for the others to leave, and they for its clock.
+// Otherwise it would wait for the others to leave, and they for its clock.
 TEST_F(TurnsTest, WhoLeavesIsNoReasonToWaitByABoundOfStaleness) {
   Start(1, [](ModelBinding& binding) { binding.clock_limit = 2; });
   AllAsk();
@@ -216,7 +216,8 @@ TEST_F(TurnsTest, WhoIsDeadOrHasNotComeIsWaitedFor) {
   EXPECT_TRUE(turn->ok()) << turn->status;
 }
 
-// A bound that nobody ever comes near: those who come back aren't moved up to the others, as they are without an order.
+// A bound that nobody ever comes near: a worker that comes back isn't moved up to the others, as it is without an
+// order.
 TEST_F(TurnsTest, ANewLifeGoesOnWithItsOwnClock) {
   Start(1, [](ModelBinding& binding) { binding.clock_limit = 2; });
   for (uint64_t clock = 1; clock <= 2; ++clock)
@@ -263,7 +264,7 @@ TEST_F(TurnsTest, AQuestionIsAnsweredOnEveryConnectionOnWhichItWasAsked) {
   // The answer was lost: it still is its turn.
   EXPECT_TRUE(Ask(1)->ok());
   ASSERT_TRUE(Push(1, 1)->ok());
-  // One that was long on its way, and is of a turn that is over, is a question for the next.
+  // A delayed question for a turn that is over counts as one for the next turn.
   const Pending late = Ask(1);
   EXPECT_FALSE(late->there);
   ASSERT_TRUE(Push(2, 1)->ok());
@@ -337,7 +338,7 @@ TEST_F(TurnsTest, AnExchangeIsATurnToo) {
   EXPECT_TRUE(second->ok());
 }
 
-// Its old life's push came to one of the two ps.
+// The old life's push came to one of the two ps.
 TEST_F(TurnsTest, APushThatOnlySomePsHaveStopsNobody) {
   Start(2);
   for (int ps = 0; ps < 2; ++ps) ASSERT_TRUE(Push(0, 1, ps)->ok());
@@ -353,7 +354,7 @@ TEST_F(TurnsTest, APushThatOnlySomePsHaveStopsNobody) {
   EXPECT_TRUE(third->ok()) << "nobody pushes that again";
 }
 
-// In a round the order is the same, and everybody is waited for.
+// In a round the order is the same, and every worker is waited for.
 TEST_F(TurnsTest, InARoundWorkersContributeInTheirOrder) {
   Start(1, [](ModelBinding& binding) { binding.gate = kAll; });
   for (uint64_t round = 0; round < 3; ++round) {
@@ -403,8 +404,8 @@ TEST_F(TurnsTest, WhoIsInTheRoundAlreadyStopsNobody) {
   EXPECT_TRUE(second->ok());
 }
 
-// Commits of store clients that lose messages on the way, each asked for by the last of the workers first: what comes
-// out is, bit for bit, what comes out without.
+// Store clients that lose messages commit, each turn asked for by the last of the workers first: the result is, bit for
+// bit, that of a run without losses.
 class OrderedRun {
  public:
   explicit OrderedRun(std::vector<Fault> faults, int restart_after = -1)
@@ -417,7 +418,7 @@ class OrderedRun {
       EXPECT_EQ(JoinToTrain(*clients_[i], models_[i]->binding, i == 0), absl::OkStatus());
     }
   }
-  // Who comes first in `asking` asks last.
+  // The first worker in `asking` asks last.
   void Round(const std::vector<int>& asking) { Commit(asking, asking.size() - 1); }
 
   std::vector<int> order;  // in which they pushed
@@ -514,7 +515,7 @@ TEST(OrderedRunTest, ATurnEndsWhenTheUpdateIsCounted) {
   EXPECT_TRUE(turn->ok());
 }
 
-// Where a ps has lost its memory and everybody joins again, the others' memory of their turns counts for nothing.
+// A ps has lost its memory and everybody joins again: what the others remember of their turns counts for nothing.
 TEST(OrderedRunTest, AfterAPsHasLostItsMemoryTheOrderBeginsAnew) {
   SimulatedStore store(1, kTasks, kLease);
   std::vector<std::unique_ptr<WorkerModel>> models;
@@ -536,7 +537,7 @@ TEST(OrderedRunTest, AfterAPsHasLostItsMemoryTheOrderBeginsAnew) {
         ->PushPull([&](size_t i) { return ByteSpan(models[who]->memory[i]); }, {.clock = clients[who]->clock() + 1})
         .status();
   };
-  // The first turns, for which all have to ask: who asks last waits within the wait of the others.
+  // The first turns, for which all must ask: the last asker waits within the wait of the others.
   const auto first_turns = [&] {
     store.loop.CallAt(store.loop.Now() + absl::Seconds(1), [&] {
       store.loop.CallAt(store.loop.Now() + absl::Seconds(1), [&] { EXPECT_EQ(commit(0), absl::OkStatus()); });

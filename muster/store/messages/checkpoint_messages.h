@@ -1,5 +1,5 @@
-// The messages by which the parts of a checkpoint are written and its manifest committed; messages.h encodes them.
-// Plain values.
+// The messages that have the parts of a checkpoint written and its manifest committed; messages.h encodes them. Plain
+// values.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace muster {
 
 // The ps writes its slices and slots as the part `file` of a checkpoint into `directory` (under its temporary name) if
-// it sees the announcement of `save_id` there; else NotFound, and the chief asks for kExportPart and writes the part
+// it sees the announcement of `save_id` there; else NotFound, and the chief sends kExportPart and writes the part
 // itself.
 struct SavePartRequest {
   Stamp stamp;
@@ -19,7 +19,7 @@ struct SavePartRequest {
   std::string directory;
   std::string save_id;
   std::string file;
-  uint64_t hold = 0;  // whose mark it is of
+  uint64_t hold = 0;  // the hold whose mark the part shows
 };
 
 struct SavePartReply {
@@ -37,15 +37,15 @@ struct ExportPartReply {
   std::vector<uint64_t> steps;
 };
 
-// ps 0 commits the manifest (JSON) in `directory`, unless the lease is another's by now. With an empty directory it
-// only answers whether the lease still holds (the chief, whose disk ps 0 can't see, then commits).
+// ps 0 commits the manifest (JSON) in `directory`, unless another client has the lease by now. With an empty directory
+// it only answers whether the lease still holds (then the chief commits, whose disk ps 0 can't see).
 struct CommitCheckpointRequest {
   Stamp stamp;
   uint64_t chief_epoch = 0;
   std::string directory;
   std::string manifest;
-  int64_t keep = 0;                 // then removes all but the newest so many (Retention); 0: keeps all
-  double preserve_every_hours = 0;  // … but one every so often for ever; 0: none
+  int64_t keep = 0;                 // afterwards removes all but this many of the newest (Retention); 0: keeps all
+  double preserve_every_hours = 0;  // but preserves one per this many hours for ever; 0: none
 };
 
 }  // namespace muster

@@ -1,14 +1,14 @@
-// The question for a ps's clock, by which the traces of tasks on several hosts are put on one (docs/observe.md).
-// Encoded as all messages are (messages.h).
+// The request for a ps's clock, which puts the traces of tasks on several hosts on one time line (docs/observe.md).
+// Encoded like all messages (messages.h).
 #pragma once
 
 #include <cstdint>
 
 namespace muster {
 
-// Answer to kClock, whose request is empty.
+// The answer to kClock, whose request is empty.
 struct ClockReply {
-  int64_t nanos = 0;  // of the clock of the ps's trace, as it answers
+  int64_t nanos = 0;  // the clock of the ps's trace when it answers
 };
 
 }  // namespace muster

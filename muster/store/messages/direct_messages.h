@@ -1,5 +1,5 @@
-// The messages with which a process on a ps's host comes to its arena (docs/store_protocol.md, "Direct apply");
-// messages.h encodes them. Plain values.
+// The messages by which a process on a ps's host gets its arena (docs/store_protocol.md, "Direct apply"); messages.h
+// encodes them. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// Where this ps's arena is to be fetched by a process on its host, and what to show there. NotFound: this ps gives it
-// to nobody.
+// Asks where a process on this ps's host can fetch its arena, and what it must show there. NotFound: this ps shares its
+// arena with nobody.
 struct OpenDirectRequest {
   Stamp stamp;
 };
@@ -18,10 +18,10 @@ struct OpenDirectRequest {
 struct OpenDirectReply {
   std::string socket;  // name in the abstract namespace
   std::string ticket;
-  uint32_t clients = 0;  // of the arena
+  uint32_t clients = 0;  // that the arena is laid out for
 };
 
-// The sender has fetched the arena with that ticket, and writes in it itself from the answer on.
+// The sender has fetched the arena with that ticket, and writes in it from the answer on.
 struct EnterDirectRequest {
   Stamp stamp;
   std::string ticket;

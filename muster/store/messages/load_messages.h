@@ -1,4 +1,4 @@
-// The messages by which somebody has a checkpoint loaded while training goes on. Plain values; part of messages.h.
+// The messages that have a checkpoint loaded while training goes on. Plain values; part of messages.h.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace muster {
 
-// Anyone of the job, to ps 0: asks the chief to load the checkpoint at `path` (as the chief sees it) into every ps. The
-// answer comes when it has, with the global step that training goes on from, or with the chief's error.
+// Any process of the job, to ps 0: asks the chief to load the checkpoint at `path` (as the chief sees it) into every
+// ps. The answer comes afterwards, with the global step that training continues from, or with the chief's error.
 struct LoadCheckpointRequest {
   std::string path;
 };
@@ -18,10 +18,10 @@ struct LoadCheckpointReply {
   int64_t global_step = 0;
 };
 
-// The chief, to ps 0: what became of the load that was asked for.
+// The chief, to ps 0: the result of the requested load.
 struct ReportLoadRequest {
   Stamp stamp;
-  std::string error;  // empty: it is done
+  std::string error;  // empty: it succeeded
   int64_t global_step = 0;
 };
 

@@ -54,8 +54,8 @@ StoreModel SampleModel() {
   return model;
 }
 
-// What goes over the wire must come back the same: encoding what was decoded gives the same bytes, and every field has
-// a value of its own in the sample, so that a field that is forgotten or mixed up changes them.
+// Checks that a message survives the wire: encoding the decoded message gives the same bytes. Every field has its own
+// value in the sample, so that a field that is forgotten or mixed up changes them.
 template <typename Message>
 Message RoundTrip(const Message& message) {
   const std::string bytes = Encode(message);
@@ -304,7 +304,7 @@ TEST(MessagesTest, AFieldOfALaterVersionIsSkipped) {
 
 TEST(MessagesTest, AFieldOfAnotherTypeIsRefused) {
   std::string bytes;
-  protozero::pbf_writer(bytes).add_string(1, "not a number");  // of minibatches
+  protozero::pbf_writer(bytes).add_string(1, "not a number");  // for minibatches
   PushPullReply reply;
   EXPECT_TRUE(absl::IsInvalidArgument(Decode(bytes, reply)));
 }
@@ -339,7 +339,7 @@ TEST(MessagesTest, EveryTruncationAndEveryFlippedBitIsSurvived) {
   }
 }
 
-// A message that ends between two fields is one of fewer fields; any other end is noticed.
+// A message that ends between two fields is one with fewer fields; any other end is an error.
 template <typename Message>
 void ExpectOnlyWholeFields(const Message& message) {
   const std::string bytes = Encode(message);

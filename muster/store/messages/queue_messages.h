@@ -18,7 +18,7 @@ struct QueueComponent {
 };
 
 struct OpenQueueRequest {
-  std::string task;   // who calls, for the status page
+  std::string task;   // the calling task, for the status page
   uint64_t lane = 0;  // see docs/queues.md
   std::string name;
   uint64_t capacity = 0;  // elements
@@ -30,14 +30,14 @@ struct QueueRequest {
   static constexpr uint64_t kNoLimit = ~uint64_t{0} >> 1;
 
   uint64_t lane = 0;
-  uint64_t sequence = 0;        // of the lane, from 1 on
+  uint64_t sequence = 0;        // within the lane, from 1 on
   uint64_t wait_ms = 0;         // how long the answer may be held back
   uint64_t count = 0;           // dequeue: elements
-  bool small_batch = false;     // … once the queue is closed fewer will do
-  bool cancel_pending = false;  // close: enqueues that wait are cancelled
+  bool small_batch = false;     // dequeue: fewer will do once the queue is closed
+  bool cancel_pending = false;  // close: cancels waiting enqueues
 };
 
-// The reply's bulk of a dequeue: `elements` rows of each component, component by component.
+// The bulk of a dequeue's reply: `elements` rows of each component, component by component.
 struct QueueReply {
   uint64_t elements = 0;
   uint64_t size = 0;  // elements in the queue afterwards

@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// Who sends a request: which client of the table, which life of it, and the number of the request within it. A number
-// that was seen already makes a mutating request a retry.
+// Identifies a request: which client of the table sent it, which life of that client, and the request's number within
+// it. A number that was seen already makes a mutating request a retry.
 struct Stamp {
   uint32_t client = 0;
   uint64_t incarnation = 0;

@@ -1,5 +1,5 @@
-// The question of a worker of an ordered model for its turn (docs/store_protocol.md, "The workers' order"). Encoded as
-// all messages are (messages.h).
+// The request of a worker in an ordered model for its turn (docs/store_protocol.md, "The workers' order"). Encoded like
+// all messages (messages.h).
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace muster {
 // Answered when the sender is the next to push.
 struct AwaitTurnRequest {
   Stamp stamp;
-  uint64_t generation = 0;  // of the values that it has; another is answered with Aborted
-  uint64_t clock = 0;       // of its pushes that some ps has, the last
-  uint64_t local_step = 0;  // the round, as ps 0 answered it last
-  bool leaves = false;      // it pushes no more: answered when nobody does
+  uint64_t generation = 0;  // of its values; another one is answered with Aborted
+  uint64_t clock = 0;       // the last of its pushes that some ps has
+  uint64_t local_step = 0;  // the round, as in ps 0's last answer
+  bool leaves = false;      // it pushes no more: answered when no worker does
 };
 
 struct AwaitTurnReply {
-  uint64_t clock = 0;  // of the sender's pushes that this ps has, the last
+  uint64_t clock = 0;  // the last of the sender's pushes that this ps has
 };
 
 }  // namespace muster

@@ -8,9 +8,9 @@ namespace muster {
 
 enum class UpdatePart : uint8_t {
   kWhole = 0,
-  kOpen = 1,     // some of it, more follows under the same number
-  kClosing = 2,  // the last of it; the update is noted and counted with it
-  kGivenUp = 3,  // there will be no rest, and no count: nobody has to wait for it
+  kOpen = 1,     // a part; more follows under the same number
+  kClosing = 2,  // the last part, with which the update is noted and counted
+  kGivenUp = 3,  // no more parts and no count will come: nobody has to wait for it
 };
 
 }  // namespace muster

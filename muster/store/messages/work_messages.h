@@ -1,5 +1,5 @@
-// The messages about the work queue (docs/work_queue.md), and its state as checkpoints and a ps's memory keep it;
-// messages.h encodes them. Plain values.
+// The messages about the work queue (docs/work_queue.md), and its state in checkpoints and in a ps's memory; messages.h
+// encodes them. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace muster {
 
-// What is shared out; the same in every worker.
+// The work that is shared out; the same in every worker.
 struct WorkSpec {
   std::string name;
-  int64_t rows = 0;  // of an epoch
+  int64_t rows = 0;  // in an epoch
   int64_t rows_per_unit = 0;
   int64_t epochs = 0;  // 0: for ever
 
@@ -21,27 +21,27 @@ struct WorkSpec {
 };
 
 struct TakeWorkRequest {
-  Stamp stamp;  // its number: of the process's requests of this kind, from 1 on; the same when it is sent again
+  Stamp stamp;  // its number counts the process's requests of this kind, from 1 on; a repeated request has the same one
   WorkSpec spec;
   uint64_t after = 0;  // the last ticket that has arrived; 0: none
   uint64_t over = 0;   // the last ticket whose step is over
 };
 
-// Before anything that was begun later is pushed.
+// Must come before anything that was begun later is pushed.
 struct GiveUpWorkRequest {
   Stamp stamp;
-  std::vector<uint64_t> tickets;  // that nothing comes of: others are to get these units
+  std::vector<uint64_t> tickets;  // abandoned: others will get these units
 };
 
 enum class WorkAnswer : uint8_t {
-  kWait = 0,  // all that is left is with others, or there is no model yet: to be asked again
+  kWait = 0,  // the rest is with others, or there is no model yet: ask again
   kUnit = 1,
-  kEnd = 2,  // nothing comes any more
+  kEnd = 2,  // there will be no more
 };
 
 struct TakeWorkReply {
   WorkAnswer answer = WorkAnswer::kWait;
-  uint64_t ticket = 0;  // of a unit, and where it is
+  uint64_t ticket = 0;  // of the unit below
   int64_t epoch = 0;
   int64_t begin = 0;
   int64_t end = 0;
@@ -52,24 +52,24 @@ struct WorkEntry {
   int64_t epoch = 0;
   int64_t begin = 0;
   int64_t end = 0;
-  uint64_t holder = 0;  // 1 + client; 0: nobody has it
+  uint64_t holder = 0;  // 1 + client; 0: none
   uint64_t ticket = 0;
-  bool in_update = false;  // of an update of the holder's that this ps has, but hasn't counted
+  bool in_update = false;  // belongs to an update of the holder's that this ps has, but hasn't counted
 };
 
 struct WorkHolder {
   uint64_t client = 0;
   uint64_t incarnation = 0;
-  uint64_t newest = 0;  // number of its last request
-  uint64_t given = 0;   // the ticket that was answered to that; 0: none
+  uint64_t newest = 0;  // number of its newest request
+  uint64_t given = 0;   // the ticket in the answer to that; 0: none
   uint64_t last = 0;    // the last ticket of all its lives
 };
 
 struct WorkState {
   WorkSpec spec;
   int64_t epoch = 0;
-  int64_t next = 0;                 // place of that epoch that nobody has been given yet
-  std::vector<WorkEntry> entries;   // what isn't done of what comes before it
+  int64_t next = 0;                 // the first place of that epoch not handed out yet
+  std::vector<WorkEntry> entries;   // units before that which aren't done
   std::vector<WorkHolder> holders;  // not in checkpoints
 };
 

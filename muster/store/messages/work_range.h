@@ -1,5 +1,5 @@
-// What of its work a push brings: the tickets of the units (work_queue.h) whose examples its gradients were computed
-// from. A plain value.
+// The work that a push brings: the tickets of the units (work_queue.h) whose examples its gradients were computed from.
+// A plain value.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Who applies a worker's updates: the ps, or, on the ps's own host, the worker itself in the ps's arena.
+// Chooses which process applies a worker's updates: the ps, or, on the ps's own host, the worker itself in the ps's
+// arena.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +9,14 @@
 namespace muster {
 
 enum class ApplyChoice : uint8_t {
-  // The ps. The only one across hosts, with a bound of staleness, and where nobody may touch the ps's memory.
+  // The ps. The only choice across hosts, with a staleness bound, and where nobody may touch the ps's memory.
   kServer,
-  // The worker, for every ps (with a synchronous gate the workers together, each a share); it is an error if one of
-  // them is on another host. The parameters that the model trains
-  // with are the arena's own memory: reads are as in Hogwild (others' updates come in while a minibatch is computed),
-  // writes are locked.
+  // The worker, for every ps (with a synchronous gate, the workers together, each a share); an error if a ps is on
+  // another host. The model trains on the arena's own memory: reads are as in Hogwild (others' updates arrive while a
+  // minibatch is computed), writes are locked.
   kDirect,
-  // The worker if all ps are on its host and the mode of training allows it, else the ps. What is trained with is a
-  // copy made after each update, as of a pull, unless there is no other worker or nobody updates without this one.
+  // The worker if all ps are on its host and the training mode allows it, else the ps. The model trains on a copy made
+  // after each update, as by a pull, unless there is no other worker or nobody updates without this one.
   kAuto,
 };
 

@@ -25,7 +25,7 @@ absl::StatusOr<int64_t> CheckedElements(const std::string& name, const std::vect
   return elements;
 }
 
-// What an update rule works on, and what a message may carry: a number that is no DType must not reach DTypeSize.
+// Types that an update rule works on and a message may carry: a number that is no DType must not reach DTypeSize.
 bool KnownType(DType dtype) { return dtype >= DType::kFloat32 && dtype <= DType::kBool; }
 bool KnownKind(VariableKind kind) { return kind >= VariableKind::kTrainable && kind <= VariableKind::kRows; }
 
@@ -35,7 +35,7 @@ absl::Status CheckTable(const VariableSpec& variable, const RuleSpec& rule) {
         absl::StrCat("variable '", variable.name, "' is a table of rows, but ", pieces...));
   };
   const RowInitializer& initial = variable.table.initial;
-  // Where there are no rows the shape as a whole doesn't tell how long one would be.
+  // Without rows, the shape as a whole doesn't tell how long one would be.
   if (!variable.shape.empty())
     RETURN_IF_ERROR(CheckedElements(variable.name, {variable.shape.begin() + 1, variable.shape.end()}).status());
   if (variable.shape.empty() || variable.row_elements() < 1)
@@ -55,7 +55,7 @@ absl::Status CheckTable(const VariableSpec& variable, const RuleSpec& rule) {
   return absl::OkStatus();
 }
 
-// … of those that its partition makes. The limit keeps offsets far from those of int64.
+// Whether the table's partition makes such a slice. The limit keeps offsets far from those of int64.
 constexpr int kMaxShards = 10'000;
 bool IsShardOfTable(const VariableSpec& variable, const PlacedSlice& slice) {
   if (slice.num_shards < 1 || slice.num_shards > kMaxShards || slice.shard < 0 || slice.shard >= slice.num_shards)
@@ -113,7 +113,8 @@ absl::Status CheckGates(const StoreModel& model) {
                                                    ", but there are only ", gate.total_replicas,
                                                    " replicas: no update would ever be complete; use at most as many"));
   if (model.clock_limit > 0)
-    return absl::InvalidArgumentError("a synchronous gate leaves nobody behind: use it or a staleness bound, not both");
+    return absl::InvalidArgumentError(
+        "a synchronous gate keeps workers in step: use it or a staleness bound, not both");
   for (const VariableSpec& variable : model.variables) {
     if (variable.kind == VariableKind::kRows)
       return absl::InvalidArgumentError(

@@ -79,7 +79,7 @@ TEST(ModelTest, AnOrderIsRefusedForTablesWhoseRowsComeWithoutTurns) {
   EXPECT_THAT(std::string(ValidateModel(model).message()), HasSubstr("variable 'words' is a table of rows"));
 }
 
-// In turn everybody waits for everybody before it.
+// In turn, every worker waits for those before it.
 TEST(ModelTest, AnOrderThatCouldNeverGoOnIsRefused) {
   StoreModel model = ModelOn(kVariables, {});
   model.ordered = true;

@@ -10,8 +10,8 @@
 namespace muster {
 namespace {
 
-// SplitMix64's output for the n-th number of a sequence (Steele, Lea, Flood, OOPSLA 2014): any of them at once, so a
-// row's doesn't depend on who makes the rows before it.
+// SplitMix64's n-th output (Steele, Lea, Flood, OOPSLA 2014): computed directly, so that a row doesn't depend on which
+// ps makes the rows before it.
 uint64_t RandomBits(uint64_t seed, uint64_t n) {
   uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -19,14 +19,14 @@ uint64_t RandomBits(uint64_t seed, uint64_t n) {
   return z ^ (z >> 31);
 }
 
-// In (0, 1), of the upper or the lower 32 bits.
+// In (0, 1), from the upper or the lower 32 bits.
 double Fraction(uint64_t bits32) { return (static_cast<double>(bits32) + 0.5) / 4294967296.0; }
 
 double ValueAt(const RowInitializer& initial, uint64_t element) {
   const uint64_t bits = RandomBits(initial.seed, element);
   const double a = Fraction(bits >> 32);
   if (initial.kind == RowInitializer::Kind::kUniform) return initial.center + initial.spread * (2 * a - 1);
-  // Box and Muller's.
+  // Box–Muller transform.
   const double b = Fraction(bits & 0xffffffff);
   return initial.center + initial.spread * std::sqrt(-2 * std::log(a)) * std::cos(2 * std::numbers::pi * b);
 }

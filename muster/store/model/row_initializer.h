@@ -1,4 +1,4 @@
-// What a table of rows begins with, made by the ps that holds the rows. A pure function of the seed and of the rows'
+// The initial values of a table of rows, made by the ps that holds the rows. A pure function of the seed and the rows'
 // numbers in the whole table, so that it is the same table on any number of ps and with any partition.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Element e of `slice`, from e = `first` on, as many as `into` has of the variable's type.
+// Writes elements of `slice` from `first` on, as many as `into` holds of the variable's type.
 void InitializeRows(const VariableSpec& variable, const PlacedSlice& slice, int64_t first, MutableByteSpan into);
 
 }  // namespace muster

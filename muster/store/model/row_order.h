@@ -1,6 +1,6 @@
-// Row numbers in ascending order with the places that they came from: how duplicates of a batch are found and rows are
-// divided among ps. A radix sort, whose passes don't depend on what the rows are: of random ones a comparison is a
-// branch that is guessed wrong half the time. Keeps its memory for the next batch. Not thread-safe.
+// Sorts row numbers in ascending order and remembers their places: finds the duplicates of a batch and divides rows
+// among ps. A radix sort, because its passes don't depend on the rows: with random rows, a comparison is a branch that
+// is mispredicted half the time. Keeps its memory for the next batch. Not thread-safe.
 #pragma once
 
 #include <bit>
@@ -15,10 +15,10 @@ class RowOrder {
  public:
   struct Entry {
     uint64_t key;
-    uint32_t place;  // index among those given
+    uint32_t place;  // index in the input
   };
 
-  // `key(i)` of i < count, each below `limit`; of equal ones the first stays first. Valid until the next call.
+  // Sorts `key(i)` of i < count, each below `limit`; stable. The result is valid until the next call.
   template <typename Key>
   std::span<const Entry> Sort(size_t count, uint64_t limit, const Key& key) {
     entries_.resize(count);

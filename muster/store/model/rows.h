@@ -1,4 +1,4 @@
-// Rows of a table in the memory of whoever looks them up or has their gradients. Plain values; they borrow.
+// Rows of a table in the memory of the code that looks them up or has their gradients. Plain values; they borrow.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// Rows of a table: [indices, row] of the table's type, one after the other.
+// Rows of a table: [indices, row] in the table's type, one after the other.
 struct RowsIn {
   std::span<const int64_t> indices;  // in the whole table; any order, with duplicates
   DType dtype = DType::kFloat32;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, kWirePrecisions> kNames = {"fp32", "bf16", "fp16"};
 
-// The smallest magnitudes that are rounded to infinity: half a step above the largest finite value.
+// The smallest magnitudes that round to infinity: half a step above the largest finite value.
 constexpr float kFloat16Overflow = 65520;
 constexpr float kBFloat16Overflow = 0x1.ffp127F;
 

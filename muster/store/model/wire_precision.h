@@ -1,7 +1,7 @@
-// In how many bits the elements of a variable travel between a worker and a ps. Gradients and parameters that are
-// float32 may go as bfloat16 or float16: half the bytes, rounded to nearest even. What a ps keeps (values, slots,
-// accumulators) and what a worker computes with stays float32; only trainable variables are narrowed, and of them only
-// float32 ones: halves are as short already, and whoever chose float64 wants its bits. Pure functions; thread-safe.
+// How many bits the elements of a variable take on the wire between a worker and a ps. Gradients and parameters that
+// are float32 may go as bfloat16 or float16: half the bytes, rounded to nearest even. What a ps keeps (values, slots,
+// accumulators) and what a worker computes with stays float32. Only trainable float32 variables are narrowed: halves
+// are as short already, and a user who chose float64 wants its bits. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace muster {
 enum class WirePrecision : uint8_t {
   kFull = 0,      // as in memory
   kBFloat16 = 1,  // the range of float32 with 8 bits of precision: nothing overflows, small values lose their last bits
-  // 11 bits of precision, but what is above 65,504 becomes infinite and what is below 3e-8 nothing: gradients may need
-  // the loss to be scaled, and the learning rate divided by that, which is the user's to do.
+  // 11 bits of precision, but values above 65,504 become infinite and values below 3e-8 zero: gradients may need a
+  // scaled loss, with the learning rate divided by the same factor, which is up to the user.
   kFloat16 = 2,
 };
 constexpr uint64_t kWirePrecisions = 3;
@@ -29,7 +29,7 @@ constexpr uint64_t kWirePrecisions = 3;
 std::optional<WirePrecision> ParseWirePrecision(std::string_view name);
 std::string WirePrecisionName(WirePrecision precision);
 
-// Of a worker's pushes and pulls.
+// For a worker's pushes and pulls.
 struct WireOptions {
   WirePrecision gradients = WirePrecision::kFull;   // what a step pushes
   WirePrecision parameters = WirePrecision::kFull;  // what it pulls
@@ -42,12 +42,12 @@ class WireForm {
  public:
   WireForm(WirePrecision precision, const VariableSpec& variable);
 
-  // Of its elements on the wire.
+  // The elements' type on the wire.
   DType type() const { return type_; }
   bool narrow() const { return narrow_; }
-  // On the wire, of what is `in_memory` long in memory.
+  // Bytes on the wire for `in_memory` bytes in memory.
   size_t bytes(size_t in_memory) const { return narrow() ? in_memory / 2 : in_memory; }
-  // Of what travels, the part that is `size` long in memory, from `offset` in memory on.
+  // Returns the part of `wire` that is `size` long in memory, from `offset` in memory on.
   ByteSpan Part(ByteSpan wire, size_t offset, size_t size) const { return wire.subspan(bytes(offset), bytes(size)); }
   MutableByteSpan Part(MutableByteSpan wire, size_t offset, size_t size) const {
     return wire.subspan(bytes(offset), bytes(size));
@@ -57,10 +57,10 @@ class WireForm {
   void Write(ByteSpan memory, MutableByteSpan wire) const;
   // `memory` ← `wire`.
   void Read(ByteSpan wire, MutableByteSpan memory) const;
-  // `wire` as it is in memory: itself, or read into `room`, whose beginning is then returned.
+  // Returns `wire` as it is in memory: itself, or read into `room`, whose beginning is then returned.
   ByteSpan Widened(ByteSpan wire, MutableByteSpan room) const;
-  // Some element, finite in `memory`, becomes infinite when it is narrowed. NaN isn't looked for. `sum_of_squares`:
-  // of its elements, which mostly answers it without a look.
+  // Whether some element, finite in `memory`, becomes infinite when it is narrowed. NaN isn't looked for.
+  // `sum_of_squares`: of the elements, which mostly answers it without reading them.
   bool Overflows(ByteSpan memory, double sum_of_squares) const;
 
  private:

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr double kRate = 0.25;  // times a float: exact
 
-// Sizes that are no multiple of anything, several stripes, several types.
+// Sizes that are multiples of nothing, several stripes, several types.
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40001}},
                                               {.name = "b", .shape = {3}},
                                               {.name = "scalar"},
@@ -82,7 +82,7 @@ TEST(WirePrecisionTest, RoundsToTheNearestEvenWhateverTheNumber) {
 TEST(WirePrecisionTest, NaNStaysOne) {
   for (const WirePrecision precision : kAllPrecisions) {
     const WireForm form(precision, {.name = "x"});
-    // One whose payload is in the bits that are lost, and a negative one.
+    // A NaN whose payload is in the lost bits, and a negative one.
     const float nan[] = {std::bit_cast<float>(0x7f800001U), -std::numeric_limits<float>::quiet_NaN()};
     std::vector<std::byte> wire(form.bytes(sizeof nan));
     float back[2] = {};
@@ -121,7 +121,7 @@ struct WireRun {
   }
   void SetAwkward(size_t variable) {
     std::vector<float> floats(gradients.memory[variable].size() / sizeof(float));
-    // What overflows has a test of its own.
+    // Overflow has its own test.
     for (size_t i = 0; i < floats.size(); ++i) floats[i] = std::min(Awkward(i), 60000.0F);
     Set(variable, floats);
   }
@@ -173,7 +173,7 @@ TEST(WireTrainingTest, EveryPairOfPrecisionsDoesWhatTheReferenceDoes) {
       EXPECT_EQ(run.gradients.memory, gradients) << "they are only read";
       for (const size_t i : {3, 4, 5, 6, 7})
         EXPECT_EQ(run.model.memory[i], plain.model.memory[i]) << kVariables[i].name << " is sent as it is";
-      // What the ps keep was never narrow.
+      // What the ps keep was never narrowed.
       ASSERT_EQ(run.chief->Pull(PullWhat::kEverything), absl::OkStatus());
       for (const size_t i : {0, 1, 2}) EXPECT_EQ(run.model.memory[i], Bytes(expected[i])) << kVariables[i].name;
     }
@@ -193,7 +193,7 @@ TEST(WireTrainingTest, TheBytesOnTheWireAreHalf) {
     return after;
   };
   const double all = 10 * 400000;
-  const double heads = 10 * 3 * 200;  // of requests and replies
+  const double heads = 10 * 3 * 200;  // for requests and replies
   const Channel::Stats full = traffic({});
   const Channel::Stats narrow = traffic({.gradients = WirePrecision::kBFloat16, .parameters = WirePrecision::kFloat16});
   EXPECT_NEAR(static_cast<double>(full.bytes_sent), all, heads);
@@ -205,7 +205,7 @@ TEST(WireTrainingTest, TheBytesOnTheWireAreHalf) {
   EXPECT_NEAR(static_cast<double>(one_way.bytes_received), all, heads);
 }
 
-// Requests and answers lost, cut and doubled: the same values as without a fault.
+// Requests and answers are lost, cut and duplicated: the values are the same as without a fault.
 TEST(WireTrainingTest, ARetryIsAppliedOnce) {
   const WireOptions wire = {.gradients = WirePrecision::kBFloat16, .parameters = WirePrecision::kFloat16};
   const auto train = [&](const std::function<void(FaultScript&)>& faults, uint64_t& met) {
@@ -235,7 +235,7 @@ TEST(WireTrainingTest, ARetryIsAppliedOnce) {
   }
 }
 
-// A half gradient is widened before it is added up: the sum of 1 and 2^-9 is neither in bf16.
+// A half gradient is widened before it is added up: bf16 can't hold the sum of 1 and 2^-9.
 TEST(WireTrainingTest, ARoundOfASynchronousGateAddsUpFloats) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {20001}}};
   SimulatedStore store(1, kTasks, kLongLease);
@@ -348,7 +348,7 @@ TEST(WireTrainingTest, TrainingComesAsNearAsTheGradientsAllow) {
   for (const WirePrecision precision : {WirePrecision::kBFloat16, WirePrecision::kFloat16}) {
     WireRun run(2, {.gradients = precision, .parameters = precision}, {.learning_rate = kRate}, variables);
     ASSERT_EQ(run.Start(), absl::OkStatus());
-    // Of Σ (x - 1)² / 2, from ±100 on.
+    // Gradients of Σ (x - 1)² / 2, starting at ±100.
     for (int step = 0; step < 60; ++step) {
       std::vector<float> gradient = run.model.Values<float>(0);
       for (float& element : gradient) element -= 1;

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// One that was asked so often, by a caller who hears nothing, listens to the last of them.
+// If a caller that hears nothing repeats a request more often than this, only the last ones are answered.
 constexpr size_t kMaxAskers = 4;
 
 absl::Time DeadlineOf(const QueueRequest& message, absl::Time now) {
@@ -39,7 +39,7 @@ void FifoQueues::ForgetLanes(absl::Time now) {
 }
 
 absl::Status FifoQueues::CheckOpen(const OpenQueueRequest& message, const QueueSpec& spec) const {
-  if (message.lane == 0) return absl::InvalidArgumentError("the lane of a queue's caller is not 0");
+  if (message.lane == 0) return absl::InvalidArgumentError("the lane of a queue's caller must not be 0");
   RETURN_IF_ERROR(ValidateQueue(spec));
   if (const auto lane = lanes_.find(message.lane); lane != lanes_.end() && lane->second.queue->spec.name != spec.name)
     return absl::InvalidArgumentError(absl::StrCat("lane ", message.lane, " is of queue '",
@@ -50,9 +50,9 @@ absl::Status FifoQueues::CheckOpen(const OpenQueueRequest& message, const QueueS
   const auto queue = queues_.find(spec.name);
   if (queue != queues_.end()) {
     if (queue->second.spec == spec) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("queue '", spec.name, "' on ", options_.task, " has ",
-                                                   DescribeQueue(queue->second.spec), ", as who opened it first said; ",
-                                                   message.task, " asks for ", DescribeQueue(spec)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("queue '", spec.name, "' on ", options_.task, " has ", DescribeQueue(queue->second.spec),
+                     ", as specified when it was first opened; ", message.task, " asks for ", DescribeQueue(spec)));
   }
   if (queues_.size() >= FifoQueuesOptions::kMaxQueues)
     return absl::ResourceExhaustedError(
@@ -140,7 +140,7 @@ FifoQueues::Lane* FifoQueues::Begin(ConnectionId connection, const QueueRequest&
 void FifoQueues::GiveUp(Lane& lane, uint64_t lane_id) {
   Erase(*lane.queue, [&](Attempt& attempt) {
     if (attempt.lane != lane_id) return false;
-    for (Asker& asker : attempt.askers) asker.responder.Fail(absl::CancelledError("given up by who asked"));
+    for (Asker& asker : attempt.askers) asker.responder.Fail(absl::CancelledError("the caller gave this request up"));
     return true;
   });
   Flush(*lane.queue);
@@ -197,7 +197,8 @@ void FifoQueues::Close(ConnectionId connection, const QueueRequest& message, abs
     Erase(queue, [&](Attempt& attempt) {
       if (attempt.element == nullptr) return false;
       Settle(queue, attempt,
-             absl::CancelledError(absl::StrCat("queue '", queue.spec.name, "' was closed, with who waited for room")));
+             absl::CancelledError(
+                 absl::StrCat("queue '", queue.spec.name, "' was closed, and waiting enqueues cancelled")));
       return true;
     });
   }
@@ -259,7 +260,7 @@ void FifoQueues::Settle(Queue& queue, Attempt& attempt, absl::Status status, uin
   Outcome outcome{attempt.sequence, std::move(status), "", std::move(bulk)};
   if (outcome.status.ok()) outcome.control = Encode(QueueReply{elements, queue.elements.size(), queue.closed});
   for (Asker& asker : std::exchange(attempt.askers, {})) Answer(outcome, std::move(asker.responder));
-  // Of a lane that has been forgotten meanwhile nobody asks any more.
+  // If the lane was forgotten meanwhile, nobody asks for the outcome any more.
   if (const auto lane = lanes_.find(attempt.lane); lane != lanes_.end()) lane->second.outcome = std::move(outcome);
 }
 
@@ -328,7 +329,7 @@ void FifoQueues::Expire(absl::Time now) {
     Erase(queue, [&, &queue = queue](Attempt& attempt) {
       if (attempt.deadline > now) {
         if (SilentAt(attempt) > now) return false;
-        // Not settled: one who was only stopped asks again, and is begun anew.
+        // Not settled: a caller that was only stopped asks again, and starts afresh.
         for (Asker& asker : attempt.askers)
           asker.responder.Fail(absl::UnavailableError(absl::StrCat(
               options_.task, " has heard nothing for ", absl::FormatDuration(FifoQueuesOptions::kLaneSilence))));

@@ -53,7 +53,7 @@ class Sink final : public Responder::Sink {
   const Pending given_;
 };
 
-// Elements are single int64; one lane and one connection a caller, of the same number.
+// Elements are single int64; each caller has one lane and one connection, with the same number.
 class FifoQueuesTest : public ::testing::Test {
  protected:
   FifoQueuesTest() {
@@ -70,7 +70,7 @@ class FifoQueuesTest : public ::testing::Test {
                  std::move(responder));
     return given;
   }
-  // Numbers that aren't said are the lane's next.
+  // By default, numbers are the lane's next ones.
   Pending Enqueue(uint64_t lane, int64_t value, uint64_t wait_ms = kForEver, uint64_t sequence = 0,
                   uint64_t connection = 0) {
     auto [given, responder] = Ask();
@@ -140,7 +140,7 @@ TEST_F(FifoQueuesTest, AnEmptyQueueHoldsTheDequeuersBackInTheirOrder) {
   const Pending many = Dequeue(1, 2);
   const Pending one = Dequeue(2);
   Enqueue(3, 10);
-  EXPECT_FALSE(many->there || one->there) << "nobody is served before who came first";
+  EXPECT_FALSE(many->there || one->there) << "nobody is served before the first to ask";
   Enqueue(3, 20);
   EXPECT_THAT(many->elements, ElementsAre(10, 20));
   Enqueue(3, 30);
@@ -171,7 +171,7 @@ TEST_F(FifoQueuesTest, AClosedQueueTakesNothingMoreAndGivesWhatThereIs) {
   Enqueue(1, 20);
   const Pending waiting = Enqueue(2, 30);
   EXPECT_TRUE(Close(1)->ok());
-  EXPECT_FALSE(waiting->there) << "who waited is still let in";
+  EXPECT_FALSE(waiting->there) << "a waiting enqueue is still let in";
   EXPECT_TRUE(absl::IsCancelled(Enqueue(3, 40)->status));
   EXPECT_TRUE(Size().closed);
   EXPECT_THAT(Dequeue(4)->elements, ElementsAre(10));
@@ -198,7 +198,7 @@ TEST_F(FifoQueuesTest, ABatchThatIsNeverFullGoesBackUnlessFewerWillDo) {
   const Pending whole = Dequeue(2, 3);
   const Pending up_to = Dequeue(3, 3, /*small_batch=*/true);
   const Pending nothing = Dequeue(4, 3, /*small_batch=*/true);
-  EXPECT_EQ(Size().size, 0U) << "it is with who came first";
+  EXPECT_EQ(Size().size, 0U) << "the first to ask has it";
   EXPECT_FALSE(up_to->there) << "fewer will do only once the queue is closed";
   Close(1);
   EXPECT_TRUE(absl::IsOutOfRange(whole->status));
@@ -331,7 +331,7 @@ TEST_F(FifoQueuesTest, ALaneIsForgottenLongAfterItsConnectionBroke) {
   EXPECT_TRUE(absl::IsAborted(Enqueue(1, 10, kForEver, 1)->status));
 }
 
-// As of a consumer whose host has lost power: its connection doesn't break, and nobody would have the elements.
+// Like a consumer whose host has lost power: its connection doesn't break, and nobody would get the elements.
 TEST_F(FifoQueuesTest, WhoHasGoneSilentHoldsUpNobody) {
   const Pending silent = Dequeue(2, 2);
   Enqueue(3, 10);
@@ -344,7 +344,7 @@ TEST_F(FifoQueuesTest, WhoHasGoneSilentHoldsUpNobody) {
   queues_.Expire(now_);
   EXPECT_TRUE(absl::IsUnavailable(silent->status)) << silent->status;
   EXPECT_THAT(again->elements, ElementsAre(10));
-  // It was only stopped.
+  // The caller was only stopped.
   const Pending back = Dequeue(2, 2, false, kForEver, 1);
   EXPECT_FALSE(back->there);
   Enqueue(3, 20);

@@ -12,15 +12,15 @@
 namespace muster {
 namespace {
 
-// Between two looks at who asks for a stop.
+// How often to check whether a stop is requested.
 constexpr absl::Duration kLook = absl::Milliseconds(500);
-// A ps that has said nothing for so long is asked whether it is there.
+// After this silence, asks whether the ps is there.
 constexpr absl::Duration kSilence = absl::Seconds(2);
-// … and the request is sent again after this: it, or its answer, may be lost.
+// After this, sends the request again: it, or its answer, may be lost.
 constexpr absl::Duration kAskAgain = absl::Seconds(10);
-// Bytes a second. Below that an element may never arrive.
+// Bytes per second. On a slower link an element may never arrive.
 constexpr double kSlowestLink = 1 << 20;
-// How much later than the caller's deadline the ps's word on it may come.
+// How long after the caller's deadline the ps's answer to it may come.
 constexpr absl::Duration kLastWord = absl::Seconds(1);
 
 uint64_t WaitOf(absl::Duration left) {
@@ -46,7 +46,7 @@ QueueClient::QueueClient(Transport& transport, std::string address, QueueSpec sp
 
 absl::Status QueueClient::Named(const absl::Status& status) const {
   if (status.ok()) return status;
-  // The channel has put the address before what the ps said, and the ps the queue's name.
+  // The channel put its address before the ps's text, and the ps the queue's name.
   absl::string_view text = status.message();
   while (absl::ConsumePrefix(&text, absl::StrCat(address_, ": "))) {
   }
@@ -57,7 +57,7 @@ absl::Status QueueClient::Named(const absl::Status& status) const {
   return absl::Status(status.code(), absl::StrCat(queue, "on ", options_.ps, address, ": ", text));
 }
 
-// A request that is sent again before it has arrived breaks off its own bytes, and would never arrive.
+// A request that is sent again before it has arrived cuts off its own bytes, and would never arrive.
 absl::Duration QueueClient::Call::MovingTime() const {
   size_t bytes = 0;
   for (const ByteSpan segment : bulk) bytes += segment.size();
@@ -84,7 +84,7 @@ void QueueClient::AskWhetherItIsThere() {
                          .deadline = loop_.Now() + kAskAgain};
   channel_->Call(question, [this](absl::StatusOr<Reply>& answer) {
     asking_ = false;
-    // Any word of the ps will do; the channel's own are these.
+    // Any answer from the ps will do; these errors come from the channel.
     if (!absl::IsUnavailable(answer.status()) && !absl::IsDeadlineExceeded(answer.status()) &&
         !absl::IsCancelled(answer.status()))
       heard_ = loop_.Now();
@@ -125,7 +125,7 @@ absl::StatusOr<Reply> QueueClient::Ask(const Call& call, absl::Time deadline) {
     if (answered && !std::exchange(said, true)) LogWarning(Named(answer.status()).message(), "; trying again");
     if (why.ok()) why = Look(call, deadline);
     if (answered) continue;
-    // Given up: a connection that breaks takes the request out of the ps's line. Otherwise it keeps its place there.
+    // Given up: breaking the connection takes the request out of the ps's line, where it otherwise keeps its place.
     if (!why.ok()) {
       channel_.reset();
     } else {
@@ -208,7 +208,7 @@ absl::StatusOr<QueueBatch> QueueClient::Dequeue(uint64_t count, bool small_batch
   if (Owes(count, small_batch)) {
     message.sequence = owed_->sequence;
     auto batch = Fetch(message, deadline);
-    // The word on the earlier call's deadline, not on this one's.
+    // This answers the earlier call's deadline, not this one's.
     if (!absl::IsDeadlineExceeded(batch.status()) || !settled_ || loop_.Now() >= deadline) return batch;
   }
   message.sequence = ++sequence_;

@@ -1,7 +1,7 @@
-// One caller of one queue on a ps: its lane (docs/queues.md). Requests are sent again under their number until they are
-// answered; what is never answered ends at the caller's deadline, or when the ps has been silent for `patience`.
+// One caller of one queue on a ps, with its own lane (docs/queues.md). Sends a request again under its number until it
+// is answered; an unanswered call ends at the caller's deadline, or when the ps has been silent for `patience`.
 //
-// Lives on the transport's EventLoop and is used by the thread that drives it. queue_handle.h is for several threads.
+// Lives on the transport's EventLoop; used by the thread that drives it. For several threads, see queue_handle.h.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@
 namespace muster {
 
 struct QueueClientOptions {
-  std::string task;         // who calls: "worker:1"
-  std::string ps = "ps:0";  // whom, for messages
+  std::string task;         // the calling task: "worker:1"
+  std::string ps = "ps:0";  // the called ps, for messages
   std::function<uint64_t()> new_lane = NewIncarnation;
-  // How long the ps may be silent; a second more for each MiB of a call.
+  // How long the ps may be silent; one second longer for each MiB of a call.
   absl::Duration patience = absl::Seconds(60);
-  // Asked while a call waits: true makes it end with Cancelled.
+  // Checked while a call waits: true ends the call with Cancelled.
   std::function<bool()> stop_requested = [] { return false; };
 };
 
-// Elements out of a queue: of component c all rows, behind those of the components before it.
+// Elements from a queue: all rows of component c, after those of the components before it.
 struct QueueBatch {
   uint64_t elements = 0;
   std::vector<std::byte> bytes;
@@ -42,30 +42,30 @@ struct QueueBatch {
   ByteSpan Component(const QueueSpec& spec, size_t component) const;
 };
 
-// Errors of all calls; they name the queue, the ps and its address:
-//   DeadlineExceeded  not done by then. If it says that the ps is silent: an enqueue may still have been done
-//   Unavailable       the ps is gone, for longer than `patience`. Likewise
-//   Aborted           the ps was restarted and has lost the queue, elements and all; the next call opens it anew
+// Errors of all calls, which name the queue, the ps and its address:
+//   DeadlineExceeded  not done by then. If it says that the ps is silent, an enqueue may still have been done
+//   Unavailable       the ps has been gone for longer than `patience`. An enqueue may still have been done
+//   Aborted           the ps was restarted and has lost the queue with its elements; the next call opens it anew
 //   Cancelled         the queue is closed (enqueue), training has ended, or stop_requested said so
 //   OutOfRange        the queue is closed and has too few elements (dequeue)
-//   InvalidArgument   who opened the queue first said something else; an element or a count that doesn't fit
+//   InvalidArgument   the queue was opened with another spec first; an element or a count that doesn't fit
 class QueueClient {
  public:
-  // `transport` must outlive it. `spec` is valid.
+  // `transport` must outlive it. `spec` must be valid.
   QueueClient(Transport& transport, std::string address, QueueSpec spec, QueueClientOptions options);
 
-  // Done by the first call otherwise.
+  // Opens the queue; otherwise the first call does.
   [[nodiscard]] absl::Status Open(absl::Time deadline);
   // `element`: the bytes of each component, borrowed for the call.
   [[nodiscard]] absl::Status Enqueue(const Segments& element, absl::Time deadline);
-  // `small_batch`: once the queue is closed fewer will do, if there is at least one.
+  // `small_batch`: fewer elements will do once the queue is closed, but at least one.
   absl::StatusOr<QueueBatch> Dequeue(uint64_t count, bool small_batch, absl::Time deadline);
-  // Of a queue that is closed already it only cancels. Goes on when a stop is requested.
+  // On a queue that is already closed it only cancels. Goes on when a stop is requested.
   [[nodiscard]] absl::Status Close(bool cancel_pending, absl::Time deadline);
   absl::StatusOr<QueueReply> Size(absl::Time deadline);
 
-  // A dequeue whose answer isn't known: its elements come with the next one of the same kind, and are lost with any
-  // other call but Size.
+  // Whether the answer to a dequeue isn't known: its elements come with the next dequeue of the same kind, and are lost
+  // with any other call except Size.
   bool owed() const { return owed_.has_value(); }
   bool Owes(uint64_t count, bool small_batch) const {
     return owed_ && owed_->count == count && owed_->small_batch == small_batch;
@@ -78,10 +78,10 @@ class QueueClient {
     std::function<std::string(absl::Duration left)> control;
     Segments bulk;
     MutableSegments into;
-    // A stop that is asked for ends it; not a close, by which others learn of the stop.
+    // A requested stop ends it; but not a close, by which others learn of the stop.
     bool stoppable() const { return method != StoreMethod::kCloseQueue && !before_close; }
     bool before_close = false;
-    // How much longer than a word an answer may take, as this many bytes are on their way.
+    // How much longer an answer may take because this many bytes are on their way.
     absl::Duration MovingTime() const;
   };
 
@@ -90,7 +90,7 @@ class QueueClient {
                            MutableSegments into = {});
   absl::StatusOr<QueueBatch> Fetch(const QueueRequest& message, absl::Time deadline);
   absl::StatusOr<Reply> Ask(const Call& call, absl::Time deadline);
-  // OK: go on waiting.
+  // OK: wait on.
   absl::Status Look(const Call& call, absl::Time deadline) const;
   void AskWhetherItIsThere();
   absl::Status Named(const absl::Status& status) const;
@@ -103,10 +103,10 @@ class QueueClient {
   uint64_t lane_ = 0;  // 0: not opened
   uint64_t sequence_ = 0;
   std::optional<QueueRequest> owed_;
-  bool settled_ = true;               // the last call was answered by the ps, whatever it said
-  absl::Time heard_;                  // of the ps, in this call
-  bool asking_ = false;               // whether it is there
-  std::unique_ptr<Channel> channel_;  // last: its end calls back
+  bool settled_ = true;               // the ps answered the last call, whatever it said
+  absl::Time heard_;                  // from the ps, in this call
+  bool asking_ = false;               // whether the ps is there
+  std::unique_ptr<Channel> channel_;  // last: its destructor calls back
 };
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// Queues between processes when the way to the ps is bad: whatever is lost, cut or doubled, each element is enqueued
-// once and given out once; and every call ends, ps or no ps.
+// Queues between processes on a bad network: whatever is lost, cut or duplicated, each element is enqueued once and
+// given out once; and every call ends, ps or no ps.
 #include "muster/store/queues/queue_client.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ class QueueClientTest : public ::testing::Test {
   std::unique_ptr<QueueClient> Client(const std::string& task, FaultScript& script) {
     return std::make_unique<QueueClient>(store_.client_transport(script), store_.addresses()[0], kQueue, Options(task));
   }
-  // On another process's behalf, while the one under test waits.
+  // Acts for another process while the one under test waits.
   void At(absl::Duration when, std::function<void()> what) {
     store_.loop.CallAt(store_.loop.Now() + when, std::move(what));
   }
@@ -70,7 +70,7 @@ TEST_F(QueueClientTest, ElementsGoFromOneProcessToAnother) {
   EXPECT_EQ(none.status().message(), "queue 'input' on ps:0 is closed and used up: 1 asked for, 0 there");
 }
 
-// Every kind of fault, at every one of the first requests after the openings.
+// Tries every kind of fault at every one of the first requests after the openings.
 class QueueFaultTest : public QueueClientTest,
                        public ::testing::WithParamInterface<std::tuple<FaultKind, uint64_t, StoreMethod>> {};
 

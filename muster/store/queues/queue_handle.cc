@@ -14,7 +14,7 @@ bool OwesNothing(const QueueClient& client) { return !client.owed(); }
 
 struct QueueHandle::Lane {
   explicit Lane(const QueueHandle& handle)
-      // An element is copied anyway, and each lane would cost both hosts a ring of memory.
+      // An element is copied anyway, and each lane would cost both hosts a ring of shared memory.
       : transport(loop, handle.token_, TcpOptions{.shared_memory = {.enabled = false}}),
         client(transport, handle.address_, handle.spec_, handle.options_) {}
 

@@ -1,5 +1,5 @@
-// A queue on a ps as a program uses it: by as many threads as it likes, each of which may wait. A concurrent call has a
-// connection, an event loop and a lane (queue_client.h) of its own, which later calls use again. Thread-safe.
+// A queue on a ps for a program with any number of threads, each of which may wait. A concurrent call has its own
+// connection, event loop and lane (queue_client.h), which later calls reuse. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace muster {
 
 class QueueHandle {
  public:
-  // Nothing is sent yet. `spec` is valid.
+  // Sends nothing yet. `spec` must be valid.
   QueueHandle(JobToken token, std::string address, QueueSpec spec, QueueClientOptions options);
   // No call may be under way.
   ~QueueHandle();
@@ -27,23 +27,23 @@ class QueueHandle {
 
   const QueueSpec& spec() const { return spec_; }
 
-  // All of them block, for `timeout` at most and a second; errors as those of QueueClient.
+  // All of these block, for at most `timeout` plus a second; same errors as QueueClient.
   [[nodiscard]] absl::Status Open(absl::Duration timeout);
-  // Waits for room. The bytes of each component, borrowed for the call.
+  // Waits for room. `element`: the bytes of each component, borrowed for the call.
   [[nodiscard]] absl::Status Enqueue(const Segments& element, absl::Duration timeout = absl::InfiniteDuration());
-  // Waits for `count` elements; `small_batch`: once the queue is closed fewer will do, if there is at least one.
+  // Waits for `count` elements; `small_batch`: fewer will do once the queue is closed, but at least one.
   absl::StatusOr<QueueBatch> Dequeue(uint64_t count = 1, bool small_batch = false,
                                      absl::Duration timeout = absl::InfiniteDuration());
-  // No more enqueues: those that wait are let in, or with `cancel_pending` Cancelled.
+  // Accepts no more enqueues: those that wait are let in, or Cancelled if `cancel_pending`.
   [[nodiscard]] absl::Status Close(bool cancel_pending = false, absl::Duration timeout = absl::InfiniteDuration());
-  // How many elements there are, and whether it is closed.
+  // Returns how many elements there are, and whether the queue is closed.
   absl::StatusOr<QueueReply> Size(absl::Duration timeout = absl::InfiniteDuration());
 
  private:
   struct Lane;
 
   using Owes = absl::FunctionRef<bool(const QueueClient& client)>;
-  // With a lane that nobody else uses: one whose last dequeue `owes` these elements, or one that owes nothing.
+  // Calls with a lane that nobody else uses: one whose last dequeue `owes` these elements, or one that owes nothing.
   absl::Status With(Owes owes, absl::Duration timeout,
                     absl::FunctionRef<absl::Status(QueueClient& client, absl::Time deadline)> call);
   std::unique_ptr<Lane> Take(Owes owes);

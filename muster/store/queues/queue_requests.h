@@ -1,5 +1,5 @@
-// Requests about queues on their way to FifoQueues, and the time that it needs: decoding, the clock, and a timer for
-// answers that are held back. Lives on the store's event loop.
+// Takes requests about queues to FifoQueues and adds what those lack: decoding, the clock, and a timer for answers that
+// are held back. Lives on the store's event loop.
 #pragma once
 
 #include <optional>
@@ -24,13 +24,13 @@ class QueueRequests {
   [[nodiscard]] absl::Status CheckElement(const QueueRequest& message, size_t bytes) const {
     return queues_.CheckElement(message, bytes);
   }
-  // `message`: of all methods but kOpenQueue, decoded.
+  // `message` is decoded, and of any method except kOpenQueue.
   void Handle(const IncomingRequest& request, const QueueRequest& message, ByteSpan bulk, Responder responder);
   void Disconnect(ConnectionId connection);
   void FailAll(const absl::Status& status);
 
   std::vector<FifoQueues::View> Describe() const { return queues_.Describe(); }
-  // Whoever waits here, and for nothing else.
+  // Adds the clients that wait here and for nothing else.
   void Describe(const ClientTable& clients, std::vector<WaitingFor>& waiting) const;
 
  private:

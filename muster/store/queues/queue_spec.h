@@ -1,4 +1,4 @@
-// What a queue is: its name, how many elements it holds, and what an element consists of. Plain values.
+// The specification of a queue: its name, how many elements it holds, and what an element consists of. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@ struct QueueSpec {
   bool operator==(const QueueSpec&) const = default;
 };
 
-// What one element costs a ps beside its bytes.
+// Bytes that one element costs a ps beside its own.
 constexpr uint64_t kQueueElementOverhead = 64;
-constexpr uint64_t kMaxQueueElements = uint64_t{1} << 20;  // of a queue, and of an answer
+constexpr uint64_t kMaxQueueElements = uint64_t{1} << 20;  // in a queue, and in an answer
 constexpr uint64_t kMaxQueueAnswerBytes = uint64_t{256} << 20;
 
-// Of a spec that is valid.
+// For a valid spec.
 uint64_t ComponentBytes(const QueueComponent& component);
 uint64_t ElementBytes(const QueueSpec& spec);
 
-// InvalidArgument: says what is wrong, and what is accepted.
+// InvalidArgument says what is wrong, and what is accepted.
 [[nodiscard]] absl::Status ValidateQueue(const QueueSpec& spec);
-// InvalidArgument: as many elements are never in one answer.
+// InvalidArgument: an answer never holds this many elements.
 [[nodiscard]] absl::Status ValidateDequeue(const QueueSpec& spec, uint64_t count);
 
-// "capacity 10, elements (float32[2,3], int64[])". For a spec that is valid.
+// "capacity 10, elements (float32[2,3], int64[])". For a valid spec.
 std::string DescribeQueue(const QueueSpec& spec);
 std::string DescribeComponent(const QueueComponent& component);
 
-// The ps of `num_ps` (at least 1) that keeps the queue of that name unless another is asked for: FNV-1a, 64 bits.
+// Returns which ps of `num_ps` (at least 1) keeps the queue of that name unless another is asked for: FNV-1a, 64 bits.
 int PsOfQueue(const std::string& name, int num_ps);
 
 }  // namespace muster

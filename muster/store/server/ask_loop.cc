@@ -20,7 +20,7 @@ struct Answer {
 }  // namespace
 
 absl::StatusOr<std::string> AskLoop(EventLoop& loop, std::function<std::string()> question, absl::Duration patience) {
-  const auto answer = std::make_shared<Answer>();  // whoever comes last lets go of it
+  const auto answer = std::make_shared<Answer>();  // freed by the last user
   loop.Post([answer, question = std::move(question)] {
     std::string text = question();
     MutexLock lock(answer->mutex);

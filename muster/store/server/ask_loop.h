@@ -1,4 +1,4 @@
-// A question from another thread to what lives on an event loop: asked and answered on the loop.
+// Asks what lives on an event loop a question from another thread; the question runs on the loop.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Blocks. Unavailable: the loop hasn't come to it within `patience`; `question` may then still be asked, later.
+// Blocks. Unavailable: the loop didn't run it within `patience`; `question` may still run later.
 absl::StatusOr<std::string> AskLoop(EventLoop& loop, std::function<std::string()> question, absl::Duration patience);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// The queues of a process that is its own cluster, where there is no ps to keep them: a ps of nothing else, in a
-// thread, which this process alone can reach. Thread-safe once it is there.
+// The queues of a process that is its own cluster, where no ps keeps them: a ps for queues alone, in a thread, that
+// only this process can reach. Thread-safe once it exists.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ namespace muster {
 
 class LocalQueues {
  public:
-  // Errors of Transport::Listen.
+  // Returns the errors of Transport::Listen.
   static absl::StatusOr<std::unique_ptr<LocalQueues>> Start(const JobToken& token, const std::string& task);
-  // Whoever waits at a queue then finds nobody.
+  // Callers that wait at a queue then find no ps.
   ~LocalQueues();
   LocalQueues(const LocalQueues&) = delete;
   LocalQueues& operator=(const LocalQueues&) = delete;

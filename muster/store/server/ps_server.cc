@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// A page that takes longer is of no use to who looks at it.
+// A page that takes longer is useless to its reader.
 constexpr absl::Duration kStatusPatience = absl::Seconds(3);
 
 StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaPort* port, Track* track,
@@ -76,7 +76,7 @@ absl::Status PsServer::ShowStatus(const StatusAddress& address) {
 
 absl::Status PsServer::Join() {
   StopSignal signal([this] { loop_.Post([this] { service_.Shutdown("a signal"); }); });
-  // Said only now: whoever has read it may send the signal.
+  // Logged only now, because a reader may answer it with the signal.
   LogInfo(task_, " serves at ", address());
   loop_.RunUntil([this] { return service_.finished(); }, absl::InfiniteFuture());
   status_server_.reset();  // nobody answers its questions any more

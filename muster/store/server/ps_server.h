@@ -18,23 +18,23 @@
 namespace muster {
 
 struct PsServerOptions {
-  std::string address;  // to serve: "host:port"
+  std::string address;  // to serve on: "host:port"
   JobToken token;
-  StoreOptions store;  // incarnation, files, background and port are filled in
+  StoreOptions store;  // Start fills in incarnation, files, background and port
   TransportChoice transport = TransportChoice::kAuto;
-  bool direct = true;        // workers on this host may apply their updates themselves, if they want to
+  bool direct = true;        // workers on this host may apply their own updates
   Tracer* tracer = nullptr;  // borrowed; null: nothing is recorded, and there is no status page
   std::optional<StatusAddress> status_address;
 };
 
-// Start and Join on one thread.
+// Call Start and Join on one thread.
 class PsServer {
  public:
-  // Listens from now on, answers in Join. Errors of Transport::Listen and StoreService::Recover.
+  // Listens from now on, but answers in Join. Returns the errors of Transport::Listen and StoreService::Recover.
   static absl::StatusOr<std::unique_ptr<PsServer>> Start(PsServerOptions options);
   ~PsServer();
 
-  // Serves until training has ended, or SIGINT or SIGTERM asks for the end. Unavailable: every worker left without the
+  // Serves until training has ended, or SIGINT or SIGTERM requests a stop. Unavailable: every worker left without the
   // chief saying done.
   [[nodiscard]] absl::Status Join();
 
@@ -47,12 +47,12 @@ class PsServer {
   const std::string task_;
   Track* const track_;  // null: nothing is recorded
 
-  // In this order: what is destroyed first stops using what stands above it. The background thread finishes its files
-  // after the service has gone, and posts answers to the loop that nobody runs any more.
+  // The order matters: members destroyed first stop using those above them. The background thread finishes its files
+  // after the service has gone, and posts answers to a loop that nobody runs any more.
   TcpEventLoop loop_;
   BackgroundThread background_;
   const std::unique_ptr<Transport> transport_;
-  const std::unique_ptr<ArenaPort> port_;  // null: nobody gets the arena
+  const std::unique_ptr<ArenaPort> port_;  // null: no process gets the arena
   StoreService service_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<StatusServer> status_server_;  // may be null

@@ -38,7 +38,7 @@ std::unique_ptr<PsServer> Start(LeaseOptions lease = {}, TransportChoice transpo
   return server.ok() ? *std::move(server) : nullptr;
 }
 
-// A worker in the thread of the test, while the server serves in another, with a real connection between them.
+// A worker in the test's thread, while the server serves in another, with a real connection between them.
 class PsServerTest : public ::testing::TestWithParam<Way> {
  protected:
   void Serve(LeaseOptions lease = {}) {
@@ -69,11 +69,11 @@ class PsServerTest : public ::testing::TestWithParam<Way> {
   absl::Status outcome_ = absl::UnknownError("still serving");
 };
 
-// Pipelining is an algorithm's business.
+// Pipelining is up to an algorithm.
 INSTANTIATE_TEST_SUITE_P(Ways, PsServerTest,
                          ::testing::ValuesIn(Without(kWays, {"SharedMemoryPipelined", "TcpPipelined"})), NameOfWay);
 
-// Every other message is cut, loses its answer or comes twice, the joins among them; then the ones between.
+// Every other message is cut, loses its answer or comes twice, including the joins; then the messages between them.
 TEST_P(PsServerTest, OverARealConnectionEveryUpdateIsAppliedOnce) {
   const std::vector<float> gradient = {1, 2, 3, 4};
   constexpr int64_t kSteps = 10;
@@ -160,7 +160,7 @@ TEST(PsServer, APortInUseIsNamed) {
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(first->address()));
 }
 
-// Counts heartbeats, and answers them as told.
+// Counts heartbeats, and gives them the answer it was made with.
 class HeartbeatCounter final : public RequestHandler {
  public:
   explicit HeartbeatCounter(absl::Status answer) : answer_(std::move(answer)) {}

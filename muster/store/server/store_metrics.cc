@@ -14,8 +14,8 @@ using Json = nlohmann::json;
 
 double Number(const Json& value) { return value.get<double>(); }
 
-// The counts by staleness as a histogram whose bounds are powers of two. What the page counts as "64 or more" is above
-// the last bound, and counts as 64 in the sum.
+// Returns the counts by staleness as a histogram whose bounds are powers of two. What the page counts as "64 or more"
+// is above the last bound, and counts as 64 in the sum.
 HistogramSnapshot StalenessOf(const Json& counts) {
   HistogramSnapshot histogram{.bounds = {0, 1, 2, 4, 8, 16, 32, 63}, .counts = std::vector<uint64_t>(9), .sum = 0};
   for (size_t staleness = 0; staleness < counts.size(); ++staleness) {

@@ -1,5 +1,5 @@
-// What a ps says about itself for Prometheus, from its status page and the times of its track. Metrics:
-// docs/observe.md. Thread-safe.
+// A ps's metrics for Prometheus, from its status page and the times of its track. Metrics: docs/observe.md.
+// Thread-safe.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// `status`: of StatusJson. InvalidArgument: it isn't one.
+// `status`: from StatusJson. InvalidArgument if it isn't.
 absl::StatusOr<std::string> StoreMetricsText(const std::string& status, const Track& track);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// A ps that is killed and started again on the memory that its supervisor kept: whenever it happens, the run ends with
-// what it would have ended with undisturbed. And a ps that comes back with nothing.
+// A ps that is killed and started again on the memory that its supervisor kept: whenever that happens, the run ends as
+// it would have undisturbed. And a ps that comes back with nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,7 +119,7 @@ TEST_P(StoreSurvivalTest, WheneverAPsIsRestartedNothingIsLostOrDoneTwice) {
   }
 }
 
-// Whatever way updates go: there are none.
+// Independent of the way that updates go: there are none.
 TEST(RestartedPsTest, KnowsItsClientsTheChiefAndWhoIsDone) {
   SimulatedStore store(1, kTasks);
   WorkerModel model(kVariables, kAdam, 1);
@@ -137,7 +137,7 @@ TEST(RestartedPsTest, KnowsItsClientsTheChiefAndWhoIsDone) {
   EXPECT_EQ(page["chief"]["task"], "chief:0");
   EXPECT_EQ(page["clients"][1]["state"], "done");
   auto second = store.Client("worker:0");
-  EXPECT_EQ(second->Join(false), absl::OkStatus()) << "who is done may come again";
+  EXPECT_EQ(second->Join(false), absl::OkStatus()) << "a client that is done may come again";
   const absl::Status refused = second->Join(true);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("chief:0"));
@@ -175,7 +175,7 @@ TEST(RestartedPsTest, RefusesMemoryOfAnotherJob) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Arena::Attach(*ArenaMemory::Adopt(memory->fd()), 3).status()));
 }
 
-// Without a supervisor: the chief gives every ps the same values again, and nobody mixes the old with the new.
+// Without a supervisor, the chief gives every ps the same values again, and nobody mixes the old with the new.
 TEST_P(StoreSurvivalTest, APsThatComesBackEmptyIsLoadedAnewTogetherWithTheOthers) {
   SimulatedStore store(2, kTasks, {}, nullptr, GetParam().direct());
   const StoreClientOptions options = {.apply = GetParam().apply, .part_bytes = GetParam().part_bytes()};

@@ -1,5 +1,5 @@
-// Where the bulk of an answer is written: memory that the client reads itself, if its connection has such, so that it
-// isn't copied once more; else a buffer of the pool. Borrows the first from the responder until that answers.
+// The memory for an answer's bulk: memory that the client reads itself if its connection has such, which saves a copy;
+// else a buffer of the pool. Borrows the client's memory from the responder until the responder answers.
 #pragma once
 
 #include "muster/base/bytes.h"
@@ -16,7 +16,7 @@ struct AnswerMemory {
   }
 
   MutableByteSpan bytes;
-  BufferPool::Handle buffer;  // null: not of the pool
+  BufferPool::Handle buffer;  // null: `bytes` isn't from the pool
 };
 
 }  // namespace muster

@@ -25,7 +25,7 @@ class BufferPool {
   };
   using Handle = std::shared_ptr<Buffer>;
 
-  // At least `size` bytes, the pool's again when no other handle is left.
+  // Returns a buffer of at least `size` bytes, which is the pool's again when no other handle is left.
   Handle Take(size_t size) {
     DropIdle();
     size_t best = buffers_.size();
@@ -38,7 +38,7 @@ class BufferPool {
   }
 
  private:
-  // As many idle buffers as two requests of each of a few clients need; more than that is given back to the system.
+  // Enough idle buffers for two requests from each of a few clients; more are given back to the system.
   static constexpr size_t kMaxIdle = 16;
 
   bool idle(size_t i) const { return buffers_[i].use_count() == 1; }

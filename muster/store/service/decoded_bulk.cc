@@ -29,7 +29,7 @@ std::unique_ptr<DecodedBulk> DecodedBulks::Take() {
 }
 
 void DecodedBulks::Reuse(std::unique_ptr<BulkTarget> used) {
-  // As many as pushes mostly come in at once.
+  // Enough for the pushes that usually arrive at once.
   constexpr size_t kMostSpare = 16;
   std::unique_ptr<DecodedBulk> bulk(static_cast<DecodedBulk*>(used.release()));
   bulk->Drop();

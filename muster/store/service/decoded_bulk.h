@@ -1,6 +1,5 @@
-// A request of the kinds that may have bulk, as a ps takes it: its control message, decoded once and before the bulk is
-// read, and where the bulk is. Used again for the next one, so that pushes which are alike allocate nothing. Used on
-// the store's loop.
+// An incoming request with bulk data: the control message, decoded once before the bulk arrives, and the buffer that
+// receives the bulk. Reused, so that equal pushes allocate nothing. Used on the store's loop.
 #pragma once
 
 #include <memory>
@@ -21,8 +20,8 @@ class DecodedBulk final : public BulkTarget {
     buffer_ = std::move(buffer);
     segments_.assign(1, buffer_->first(bytes));
   }
-  // No bulk, and nothing of an Initialize, which may be large. `push_pull`, `rows` and `queue` keep their content, and
-  // its memory, until Decode overwrites it.
+  // Drops the bulk, and the content of an Initialize, which may be large. `push_pull`, `rows` and `queue` keep their
+  // content, and its memory, until Decode overwrites it.
   void Drop() {
     initialize = {};
     buffer_ = nullptr;
@@ -31,7 +30,8 @@ class DecodedBulk final : public BulkTarget {
     lent_ = {};
   }
   const MutableSegments& segments() const override { return segments_; }
-  // A push's bulk is values, which do no harm when the client changes them meanwhile; rows have numbers, too.
+  // Leaves the bulk in shared memory. For a push's bulk only: its values do no harm if the client changes them
+  // meanwhile, but rows also have numbers.
   void StaysInSharedMemory() { takes_lent_ = true; }
   bool TakesLent() const override { return takes_lent_; }
   void Lend(LentBytes bulk) override { lent_ = std::move(bulk); }
@@ -42,7 +42,7 @@ class DecodedBulk final : public BulkTarget {
   PushPullRequest push_pull;
   InitializeRequest initialize;
   RowsRequest rows;
-  QueueRequest queue;  // of all methods about queues but kOpenQueue
+  QueueRequest queue;  // for all queue methods except kOpenQueue
 
  private:
   BufferPool::Handle buffer_;
@@ -53,9 +53,9 @@ class DecodedBulk final : public BulkTarget {
 
 class DecodedBulks {
  public:
-  // A new one, or one that was given back and Dropped.
+  // Returns a new one, or one that was given back and Dropped.
   std::unique_ptr<DecodedBulk> Take();
-  // A DecodedBulk.
+  // Takes back a DecodedBulk.
   void Reuse(std::unique_ptr<BulkTarget> used);
 
  private:

@@ -13,7 +13,7 @@ void Pull(ByteSpan value, ByteSpan theta, T alpha, MutableByteSpan into) {
     T centre, worker;
     std::memcpy(&centre, value.data() + at, sizeof(T));
     std::memcpy(&worker, theta.data() + at, sizeof(T));
-    // As far as the centre really moves: it is rounded.
+    // The distance that the centre really moves: it is rounded.
     const T moved = (centre + alpha * (worker - centre)) - centre;
     std::memcpy(into.data() + at, &moved, sizeof(T));
   }

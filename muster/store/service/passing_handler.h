@@ -1,5 +1,5 @@
-// Stands between a ps and its clients, in tests and simulations, and hands everything on; who derives from it changes
-// one thing. Lives on the store's event loop.
+// Stands between a ps and its clients, in tests and simulations, and passes everything on; a derived class changes one
+// thing. Lives on the store's event loop.
 #pragma once
 
 #include <memory>

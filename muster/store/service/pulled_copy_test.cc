@@ -30,7 +30,7 @@ std::vector<std::byte> Gradients(size_t count) {
   return bytes;
 }
 
-// What the second of two pushes of the same gradient does, both computed from `pulled`.
+// Returns the value after two pushes of the same gradient, both computed from `pulled`.
 double Reference(double pulled, double g) {
   const double now = pulled - kRate * g;
   return now - kRate * (g + kLambda * g * g * (now - pulled));
@@ -41,7 +41,7 @@ TEST(PulledCopyTest, ALateGradientIsCompensatedByWhatTheVariableHasMoved) {
   WorkerModel model(kVariables, {.learning_rate = kRate}, 2, {.kind = Partitioning::Kind::kFixed, .shards = 2});
   model.Fill(0);
   model.binding.compensation = kLambda;
-  // Which it leaves to the ps.
+  // The worker leaves the updates to the ps.
   const auto chief = store.Client("chief:0", {.apply = ApplyChoice::kAuto});
   ASSERT_TRUE(chief->Join(true).ok());
   chief->Bind(model.binding);
@@ -66,13 +66,14 @@ TEST(PulledCopyTest, ALateGradientIsCompensatedByWhatTheVariableHasMoved) {
   for (size_t i = 0; i < d.size(); ++i) EXPECT_NEAR(d[i], Reference(before(double{}, 1, i), Gradient(i)), 1e-12) << i;
 }
 
-// What the second of two pushes of the same difference does, both computed from `pulled`; `scale`: by its staleness.
+// Returns the value after two pushes of the same difference, both computed from `pulled`; `scale`: by the second's
+// staleness.
 double SecondDelta(double pulled, double delta, double gamma, double scale) {
   const double now = pulled + delta;
   return now + scale * delta / ((now - pulled) * (now - pulled) / gamma + 1);
 }
 
-// Of both kinds of scale by staleness at once: the second push has a staleness of 1.
+// Compares with both kinds of scaling by staleness: the second push has a staleness of 1.
 void ComparesDeltas(StalenessScale staleness_scale, double scale) {
   constexpr double kGamma = 0.3;
   SimulatedStore store(2, {"chief:0"}, {}, nullptr, /*direct=*/true);
@@ -167,7 +168,7 @@ TEST_F(PulledCopyRequestTest, WhatCanNotBeMeantIsRefused) {
   message.adaptive = 1;
   worker_->BreakConnection(store_);
   EXPECT_NE(Refusal(message).find("without the pulled copy"), std::string::npos);
-  // Of which nothing is pushed, so that the lengths are right.
+  // Nothing is pushed, so that the lengths are right.
   message.pushed.clear();
   message.with_pulled = true;
   for (double PushPullRequest::*const number : {&PushPullRequest::compensation, &PushPullRequest::adaptive}) {

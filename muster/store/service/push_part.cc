@@ -35,8 +35,7 @@ absl::Status PushPart::Check(const Arena& arena, const PushPullRequest& message)
   if (message.part > UpdatePart::kGivenUp)
     return absl::InvalidArgumentError(absl::StrCat("unknown part ", static_cast<int>(message.part), " of an update"));
   if (!message.update || message.pull == PullWhat::kEverything)
-    return absl::InvalidArgumentError(
-        "a part of an update says that it is one, and pulls no more than what is trained");
+    return absl::InvalidArgumentError("a part of an update must set `update`, and may pull trainable variables only");
   if (arena.model().gated() || message.contributes || message.clock > 0 || message.with_pulled ||
       message.exchange > 0 || message.non_finite || !message.scales.empty() ||
       message.staleness_scale != StalenessScale::kNone)

@@ -1,6 +1,6 @@
-// An update that comes to a ps in parts, as the ps sees one of them (docs/store_protocol.md, "Overlap"): which stripes
-// it brings, what its answer holds, and whether the update is whole with it. A request that is no part of anything is
-// the part that brings and pulls all. A view of a request and of the arena that it is for; used on the store's loop.
+// One part of an update that comes to a ps in parts (docs/store_protocol.md, "Overlap"): which stripes it brings, what
+// its answer holds, and whether it completes the update. A request for a whole update is the part that brings and pulls
+// everything. A view of a request and of its arena; used on the store's loop.
 #pragma once
 
 #include <cstddef>
@@ -15,24 +15,24 @@ namespace muster {
 
 class PushPart {
  public:
-  // Both must outlive it. Check has been passed.
+  // Both must outlive it; Check must have passed.
   PushPart(Arena& arena, const PushPullRequest& message) : arena_(arena), message_(message) {}
 
-  // InvalidArgument: a part that can't be meant, or can't be of that model. What is pushed names slices that exist.
+  // InvalidArgument: a senseless part, or one that doesn't fit the model. The pushed slices must exist.
   [[nodiscard]] static absl::Status Check(const Arena& arena, const PushPullRequest& message);
 
-  // Of the pushed-th slice that the request names: which stripes, and how many bytes they have as they travel.
+  // For the pushed-th slice of the request: its stripes, and their bytes on the wire.
   StripeRange range(size_t pushed) const;
   size_t bytes(size_t pushed) const;
 
-  // Bytes of slice `slice` in the answer: of what is pushed its stripes (`pushed` is which it is of the request's, or
-  // negative); of what no part of the update pushes, all, with the last part; 0: none.
+  // Bytes of slice `slice` in the answer. If the request pushes it, those of the pushed stripes (`pushed`: its place in
+  // the request, or negative). If no part of the update pushes it, all, with the last part. 0: none.
   size_t PullBytes(size_t slice, int64_t pushed) const;
   size_t PullBytes() const;  // of all slices
 
-  // With the stripes of this part applied: the update is, or was before.
+  // Whether the update is complete with the stripes of this part, or was before.
   bool CompletesUpdate() const;
-  // The update changes trainable variables of this ps, with this part or with earlier ones.
+  // Whether the update changes trainable variables of this ps, by this part or by earlier ones.
   bool UpdatesSomething() const;
 
  private:

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// The part of a push's bulk behind the gradients.
+// Returns the part of a push's bulk after the gradients.
 ByteSpan PulledCopies(const StoreModel& model, const PushPullRequest& message, ByteSpan bulk) {
   for (const uint32_t index : message.pushed)
     bulk =
@@ -52,11 +52,11 @@ void PushedSlices::Push(size_t slice, int64_t global_step, MutableByteSpan into)
                    .generation = message_.generation,
                    .sent_as = message_.pushed_as,
                    .pulled_as = message_.pulled_as};
-  // A buffer's has no rate.
+  // Buffers have no learning rate.
   const RuleSpec& rule = arena_.rule(static_cast<int>(slice));
   push.learning_rate = scale_ * LearningRateAt(rule.schedule, rule.learning_rate, global_step);
   push.gradient_scale = message_.scales.empty() ? 1 : message_.scales[next_push_];
-  // The one rule without a rate.
+  // The only rule without a learning rate.
   if (rule.kind == RuleKind::kAdd) push.gradient_scale *= scale_;
   const bool changes = message_.with_pulled && arena_.model().variable_of(slice).kind == VariableKind::kTrainable;
   const bool exchanges = message_.exchange > 0;
@@ -66,7 +66,7 @@ void PushedSlices::Push(size_t slice, int64_t global_step, MutableByteSpan into)
   push.computed_from = pulled_copies_.first(changes ? arena_.layout().slices()[slice].bytes : 0);
   pulled_copies_ = pulled_copies_.subspan(push.computed_from.size());
   const ByteSpan gradient = gradients_.first(part_.bytes(next_push_));
-  // The generation can't change in between: it is this process that loads, on this loop.
+  // The generation can't change meanwhile: only this process loads values, on this loop.
   MUSTER_CHECK(arena_.Apply(static_cast<int>(slice), push, gradient, into, part_.range(next_push_)));
   gradients_ = gradients_.subspan(gradient.size());
   ++next_push_;

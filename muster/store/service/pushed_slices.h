@@ -1,6 +1,6 @@
-// One pass over the slices of a ps, by which a push is applied and what it pulls is copied out: the gradients, the
-// copies that some come with, and the answer lie behind each other in the order of the slices. A view of a request, its
-// bulk and the arena that it is for; used on the store's loop.
+// One pass over the slices of a ps that applies a push and copies out what it pulls. The gradients, the pulled copies
+// that some come with, and the answer each lie one after another in the order of the slices. A view of a request, its
+// bulk and its arena; used on the store's loop.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace muster {
 
 class PushedSlices {
  public:
-  // All must outlive it. The request has been checked, and is of the arena's generation. `pulled`: where the answer's
-  // values go, PushPart::PullBytes() long; empty: nowhere.
+  // All must outlive it. The request must have been checked, and be of the arena's generation. `pulled`: where the
+  // answer's values go, PushPart::PullBytes() long; empty: nowhere.
   PushedSlices(Arena& arena, const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
 
-  // Once. Learning rates are those of `global_step`; `staleness` is what the push is scaled by, if it wants to be.
+  // Call it once. Uses the learning rates at `global_step`, and scales the push by `staleness` if the push asks for it.
   void Apply(int64_t global_step, uint64_t staleness);
 
  private:
@@ -33,12 +33,12 @@ class PushedSlices {
   const PushPart part_;
   const DelayCompensation compensation_;
   const AdaptiveDelta adaptive_;
-  // What the slices to come have of each.
+  // What is left for the slices to come.
   ByteSpan gradients_;
   ByteSpan pulled_copies_;
   MutableByteSpan pulled_;
   double scale_ = 1;      // by the staleness
-  size_t next_push_ = 0;  // the first of the request's that hasn't come
+  size_t next_push_ = 0;  // the first of the request's slices still to come
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Pushes that are scaled by their staleness: the ps takes the scale and the version in one moment, whoever else pushes,
+// Pushes that are scaled by their staleness: the ps takes the scale and the version at one moment, whoever else pushes,
 // and applies a push once however often it comes. Pulled copies: pulled_copy_test.cc.
 #include "muster/store/service/pushed_slices.h"
 
@@ -26,14 +26,14 @@ const std::vector<std::string> kTasks = {"worker:0", "worker:1", "worker:2"};
 const LeaseOptions kLease = {.lease = absl::Hours(1)};
 constexpr double kRate = 0.25;
 
-// DynSGD's, and that of staleness-aware async-SGD.
+// The scale of DynSGD, and that of staleness-aware async-SGD.
 double Scale(StalenessScale scale, uint64_t staleness) {
   const auto tau = static_cast<double>(staleness);
   if (scale == StalenessScale::kInverseAfterThis) return 1 / (tau + 1);
   return scale == StalenessScale::kInverse && staleness > 0 ? 1 / tau : 1;
 }
 
-// Of two stripes the first and the last element.
+// Returns the first and the last element of two stripes.
 std::vector<double> Ends(const std::vector<std::byte>& values) {
   std::vector<double> ends(2);
   std::memcpy(ends.data(), values.data(), sizeof(double));
@@ -44,7 +44,7 @@ std::vector<double> Ends(const std::vector<std::byte>& values) {
 struct ScaledRule {
   const char* name;
   RuleSpec rule;
-  double rate;  // what it multiplies a gradient by
+  double rate;  // the gradient's factor
 };
 
 class StalenessScaleTest : public ::testing::TestWithParam<StalenessScale> {};
@@ -78,7 +78,7 @@ TEST_P(StalenessScaleTest, IsTakenWithTheVersionThatIsAnswered) {
       EXPECT_EQ(answer->reply.staleness, staleness);
       EXPECT_EQ(answer->reply.version, version);
       for (const double end : Ends(answer->values)) ASSERT_NEAR(end, value, 1e-9) << with.name << " " << step;
-      // Some go on computing with older values.
+      // Some continue to compute with older values.
       if (random() % 3 == 0) pulled[who] = version;
       if (random() % 4 != 0) continue;
       const Pending again = workers[who]->Send(message, gradient);
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(All, StalenessScaleTest,
                          ::testing::Values(StalenessScale::kNone, StalenessScale::kInverseAfterThis,
                                            StalenessScale::kInverse));
 
-// … also when it is another life of the ps that it comes to, and others have pushed meanwhile.
+// A push that comes again is scaled once, even by another life of the ps and after others have pushed.
 TEST(PushedSlicesTest, APushThatComesAgainIsScaledOnce) {
   SimulatedStore store(1, kTasks, kLease);
   WorkerModel model(kVariables, {.learning_rate = kRate}, 1);

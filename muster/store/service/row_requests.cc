@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Of one reply, so that a request of a few bytes a row can't take all memory.
+// The limit of one reply, so that a request of a few bytes a row can't take all memory.
 constexpr uint64_t kMaxGatheredBytes = uint64_t{1} << 30;
 
 absl::Status RowError(const StoreModel& model, const PlacedSlice& slice, int64_t row, absl::string_view what) {
@@ -43,7 +43,7 @@ absl::Status CheckRowsRequest(const StoreModel& model, StoreMethod method, const
   const bool push = method == StoreMethod::kPushRows;
   const uint64_t gradient_bytes = push ? variable.row_elements() * DTypeSize(SlotDType(variable.dtype)) : 0;
   const uint64_t bytes_per_row = sizeof(int64_t) + gradient_bytes;
-  // Divided, for the product may be too large for 64 bits.
+  // Divided, because the product may be too large for 64 bits.
   if (request.rows > bulk_bytes / bytes_per_row || request.rows * bytes_per_row != bulk_bytes)
     return absl::InvalidArgumentError(
         absl::StrCat(push ? "a push" : "a look-up", " of ", request.rows, " rows of variable '", variable.name, "' ",
@@ -73,15 +73,15 @@ absl::Status PushRows(Arena& arena, const RowsRequest& request, double learning_
   const std::span<const int64_t> rows = NumbersIn(request, bulk);
   RETURN_IF_ERROR(CheckNumbers(model, slice, rows));
   for (size_t i = 1; i < rows.size(); ++i)
-    if (rows[i] <= rows[i - 1]) return RowError(model, slice, rows[i], "comes after a later one or itself");
+    if (rows[i] <= rows[i - 1]) return RowError(model, slice, rows[i], "is not in ascending order");
   if (!request.last && !rows.empty() && rows[0] * model.variable(slice).row_elements() < kStripeElements)
-    return RowError(model, slice, rows[0], "is for the last request of a push to bring");
+    return RowError(model, slice, rows[0], "may only come in the last request of a push");
   const ArenaPush push = {.client = static_cast<int>(request.stamp.client),
                           .sequence = request.stamp.sequence,
                           .generation = request.generation,
                           .learning_rate = learning_rate,
                           .gradient_scale = request.scale};
-  // The generation can't change in between: it is this process that loads, on this loop.
+  // The generation can't change meanwhile: only this process loads values, on this loop.
   MUSTER_CHECK(ArenaRows(arena).Push(static_cast<int>(request.slice), push,
                                      {rows, bulk.data() + rows.size_bytes(), request.last}));
   return absl::OkStatus();

@@ -1,5 +1,5 @@
-// A ps's part in look-ups and updates of single rows: what of a RowsRequest is checked before its bulk is read, and how
-// it is carried out on the arena. The service (store_service_rows.cc) knows who asks and when; this knows the bytes.
+// A ps's part in look-ups and updates of single rows: the checks of a RowsRequest before its bulk is read, and its
+// execution on the arena. The service (store_service_rows.cc) knows who asks and when; this knows the bytes.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@ struct RowCounts {
   uint64_t pushed = 0;
 };
 
-// InvalidArgument: no such slice, or not one of a table; a bulk of another length than that many rows take; a reply of
-// more than 1 GiB.
+// InvalidArgument: no such slice, or not one of a table; a bulk of the wrong length for that many rows; a reply of more
+// than 1 GiB.
 [[nodiscard]] absl::Status CheckRowsRequest(const StoreModel& model, StoreMethod method, const RowsRequest& request,
                                             size_t bulk_bytes);
 
-// Of the rows that a look-up asks for.
+// Bytes of the rows that a look-up requests.
 size_t GatheredBytes(const StoreModel& model, const RowsRequest& request);
 
-// The requests have passed CheckRowsRequest, and are of the arena's generation; `bulk` is aligned to 8 bytes.
-// InvalidArgument, and nothing has been changed: a row that the slice doesn't have, named with its size; pushed rows
-// that aren't in ascending order, or aren't for the last piece of a push to bring.
+// The requests must have passed CheckRowsRequest and be of the arena's generation; `bulk` must be aligned to 8 bytes.
+// InvalidArgument, with nothing changed: a row that the slice doesn't have, named with its size; pushed rows that
+// aren't in ascending order, or that only the last request of a push may bring.
 [[nodiscard]] absl::Status GatherRows(Arena& arena, const RowsRequest& request, ByteSpan bulk, MutableByteSpan into);
 [[nodiscard]] absl::Status PushRows(Arena& arena, const RowsRequest& request, double learning_rate, ByteSpan bulk);
 

@@ -1,5 +1,5 @@
-// What a training program says about optimizers, through the whole store: groups with rules of their own, schedules by
-// the global step, clipping by norms across ps, and the types that a ps updates.
+// What a training program says about optimizers, through the whole store: groups with their own rules, schedules by the
+// global step, clipping by norms across ps, and the types that a ps updates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-// A chief that pushes on its own, over two ps.
+// A chief that pushes alone, to two ps.
 class Trainee {
  public:
   Trainee(const std::vector<VariableSpec>& variables, const OptimizerSpec& optimizer)
@@ -52,7 +52,7 @@ class Trainee {
     const auto pushed = TryPush();
     EXPECT_TRUE(pushed.ok()) << pushed.status();
   }
-  // As ps 0's status page says.
+  // As shown on ps 0's status page.
   int Dropped() const {
     return nlohmann::json::parse(StatusJson(store_.service(0).MakeView()))["clients"][0]["dropped_non_finite"];
   }
@@ -62,7 +62,7 @@ class Trainee {
   }
 
   absl::Status started;
-  int looks = 0;  // at a gradient, by the last push
+  int looks = 0;  // reads of a gradient by the last push
 
  private:
   mutable SimulatedStore store_;
@@ -91,7 +91,7 @@ TEST(StoreOptimizerTest, AGroupOfNoVariableIsRefused) {
   EXPECT_THAT(std::string(trainee.started.message()), HasSubstr("nobody"));
 }
 
-// Two variables, one on each ps: the ps that doesn't count the global step goes by it all the same.
+// Two variables, one on each ps: the ps that doesn't count the global step uses it nevertheless.
 TEST(StoreOptimizerTest, SchedulesGoByTheGlobalStepOnEveryPs) {
   RuleSpec rule = Sgd({.learning_rate = 8});
   rule.schedule = {.kind = ScheduleKind::kStep, .decay_steps = 2, .decay_rate = 0.5};
@@ -152,7 +152,7 @@ OptimizerSpec SgdThat(NonFinite policy) {
   return optimizer;
 }
 
-// A NaN in the gradient of the second variable, which the second ps has.
+// The gradient of the second variable, on the second ps, has a NaN.
 TEST(StoreOptimizerTest, WhatIsNotFiniteIsAppliedDroppedWholeOrTheEnd) {
   const std::vector<VariableSpec> variables = {{.name = "a", .shape = {2}}, {.name = "b", .shape = {2}}};
   for (const NonFinite policy : {NonFinite::kApply, NonFinite::kDrop, NonFinite::kStop}) {

@@ -1,7 +1,6 @@
 // The parameter server as a state machine: requests in, answers out (docs/store_protocol.md has every message and
-// step). No thread, no clock and no waiting of its own: it runs on the handlers of its EventLoop, so a simulated world
-// can run it as well as a listener. Writing a part of a checkpoint is the one thing that takes long; `background` runs
-// it.
+// step). It has no thread, clock or wait of its own: it runs on the handlers of its EventLoop, so that a simulated
+// world can run it as well as a listener. Only writing a part of a checkpoint takes long; `background` runs that.
 #pragma once
 
 #include <array>
@@ -33,26 +32,26 @@ namespace muster {
 struct StoreOptions {
   std::string task = "ps:0";         // for messages and the status page
   bool lead = true;                  // ps 0: counts the global step and commits checkpoints
-  std::vector<std::string> workers;  // the tasks that may join, the chief among them: "chief:0", "worker:0", …
+  std::vector<std::string> workers;  // the tasks that may join, including the chief: "chief:0", "worker:0", …
   LeaseOptions lease;
   uint64_t incarnation = 1;  // of this process
-  // How long the store answers late questions after the end.
+  // How long the store answers late requests after the end.
   absl::Duration linger = absl::Milliseconds(300);
-  // How long a shutdown waits, before that, for those who are training: they learn of it with their next push, and the
+  // How long a shutdown waits, before that, for the clients that train: they learn of it with their next push, and the
   // chief then saves its last checkpoint.
   absl::Duration shutdown_grace = absl::Seconds(20);
   FileSystem* files = nullptr;  // borrowed for the service's life
   PartSaver::Background background;
-  // Where the model is kept. Who holds on to its descriptor can start another service on it after this one was killed,
-  // which goes on where this one was. Null: memory of its own, gone with it.
+  // Where the model is kept. A process that keeps its descriptor can, after this service was killed, start another one
+  // on it, which continues where this one stopped. Null: memory of its own, which ends with it.
   std::shared_ptr<ArenaMemory> memory;
-  // All who train are threads of this process: their model ends with them, and no update need survive a death.
+  // All clients that train are threads of this process: their model ends with them, so no update need survive a death.
   bool one_process = false;
-  ArenaPort* port = nullptr;    // borrowed: where workers on this host get the arena; null: nobody does
-  ArenaProbe* probe = nullptr;  // of tests
-  Track* track = nullptr;       // borrowed: of the loop's thread; null: nothing is recorded
-  uint64_t queue_bytes = FifoQueuesOptions().bytes;  // that all queues here may hold when they are full
-  std::shared_ptr<WorkQueue> work;                   // of ps 0, shared with who takes from it without messages; or null
+  ArenaPort* port = nullptr;    // borrowed: gives workers on this host the arena; null: none get it
+  ArenaProbe* probe = nullptr;  // for tests
+  Track* track = nullptr;       // borrowed: the loop's thread's; null: nothing is recorded
+  uint64_t queue_bytes = FifoQueuesOptions().bytes;  // limit for all queues here when they are full
+  std::shared_ptr<WorkQueue> work;  // of ps 0, shared with whatever takes from it without messages; or null
 };
 
 // Everything that the status page shows; see store_status.h.
@@ -62,9 +61,9 @@ struct StoreView {
   absl::Time started;
   Arena* arena = nullptr;  // null: the model isn't initialised
   const ClientTable* clients = nullptr;
-  std::vector<WaitingFor> waiting;  // one a client: at a gate, or a queue
+  std::vector<WaitingFor> waiting;  // one per client: at a gate, or a queue
   std::vector<FifoQueues::View> queues;
-  std::optional<WorkQueue::View> work;  // nothing: nobody has asked for work
+  std::optional<WorkQueue::View> work;  // nothing: no client has asked for work
   std::string ending;                   // empty while training
   std::array<uint64_t, kStoreMethods> requests{};
   std::vector<uint64_t> staleness;  // [i]: pushes with staleness i; the last: that or more
@@ -74,11 +73,11 @@ struct StoreView {
 
 class StoreService final : public RequestHandler {
  public:
-  // `loop` must outlive the service, and so must what `background` runs.
+  // `loop`, and what `background` runs on, must outlive the service.
   StoreService(EventLoop& loop, StoreOptions options);
   ~StoreService() override;
 
-  // Takes over what options.memory holds of an earlier life of this ps; nothing if it is empty. To be called before the
+  // Takes over what options.memory holds of an earlier life of this ps; nothing if it is empty. Call it before the
   // first request. FailedPrecondition: it belongs to another job.
   [[nodiscard]] absl::Status Recover();
 
@@ -87,8 +86,8 @@ class StoreService final : public RequestHandler {
   void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override;
   void OnDisconnect(ConnectionId connection) override;
 
-  // True once training has ended and the linger is over: the process may go. `outcome` is then OK, or says why it had
-  // to give up.
+  // True once training has ended and the linger is over: the process may exit. `outcome` is then OK, or says why the
+  // service gave up.
   bool finished() const { return finished_; }
   const absl::Status& outcome() const { return outcome_; }
 
@@ -97,7 +96,7 @@ class StoreService final : public RequestHandler {
 
   using View = StoreView;
   View MakeView() const;
-  // The listener's counters, for the status page; the function must stay callable as long as the service.
+  // Sets the listener's counters for the status page; the function must stay callable as long as the service.
   void SetListenerStats(std::function<Listener::Stats()> stats) { listener_stats_ = std::move(stats); }
 
  private:
@@ -121,7 +120,7 @@ class StoreService final : public RequestHandler {
   [[nodiscard]] absl::Status CheckRows(const IncomingRequest& request, const RowsRequest& message, size_t bulk_bytes);
   void OnRows(const IncomingRequest& request, const RowsRequest& message, ByteSpan bulk, Responder responder);
   void AnswerPush(const HeldPull& pull, const PushPullReply& pushed, Responder responder);
-  // With what every answer says; to be sent before the next one is made.
+  // Completes a reply with what every answer says, and encodes it. Send it before the next one is made.
   absl::string_view CompleteReply(const Stamp& stamp, PushPullReply reply);
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
   void OnStamped(const IncomingRequest& request, Responder responder);
@@ -138,7 +137,7 @@ class StoreService final : public RequestHandler {
   void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
   [[nodiscard]] absl::Status NeedModel() const;  // Aborted without one
   [[nodiscard]] absl::Status NeedLead() const;   // InvalidArgument: this isn't ps 0
-  // Aborted: the arena's values are of another one.
+  // Aborted: the arena's values are of another generation.
   [[nodiscard]] absl::Status CheckGeneration(uint64_t generation) const;
   [[nodiscard]] absl::Status NeedTraining() const;  // Cancelled once it has ended
   void RecordClient(int client);
@@ -149,7 +148,7 @@ class StoreService final : public RequestHandler {
   void LookAtEnd();
   void LookAtLeaving();
   void LookAgainAt(absl::Time when);
-  void AnswerKept();  // nobody is left without an answer when training, and then the ps, has come to its end
+  void AnswerKept();  // fails every open request when training, and then the ps, has ended
   void End(absl::Status outcome, const std::string& why);
 
   EventLoop& loop_;
@@ -158,18 +157,18 @@ class StoreService final : public RequestHandler {
   ClientTable clients_;
   BufferPool buffers_;
   DecodedBulks bulks_;
-  std::string reply_;  // of the last push, for its memory
+  std::string reply_;  // for the last push; kept for its memory
   std::shared_ptr<ArenaMemory> memory_;
-  std::shared_ptr<Arena> arena_;  // shared with what runs in the background
+  std::shared_ptr<Arena> arena_;  // shared with background work
   Gates gates_;
   QueueRequests queues_;
   WorkRequests work_;
   DirectDoor door_;
   PartSaver part_saver_;
   CheckpointHold hold_;
-  int64_t known_step_ = 0;  // not ps 0: the highest global step that a sender knew of
+  int64_t known_step_ = 0;  // except on ps 0: the highest global step known to a sender
   std::vector<Waiter> waiters_;
-  // A checkpoint that somebody wants loaded, until the chief has reported.
+  // A checkpoint that must be loaded, until the chief has reported.
   struct Load {
     std::string path;
     Responder responder;

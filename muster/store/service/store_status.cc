@@ -27,7 +27,7 @@ OrderedJson VariablesJson(Arena& arena) {
   return variables;
 }
 
-// Heartbeats have a connection of their own, over TCP.
+// Shared memory if any connection has it: heartbeats have their own connection, over TCP.
 const char* TransportName(const ClientTable::Client& client, const Listener::Stats& listener) {
   if (client.connections.empty()) return "";
   const auto& shared = listener.in_shared_memory;
@@ -95,7 +95,7 @@ OrderedJson WorkJson(const WorkQueue::View& work, const ClientTable& clients) {
           {"returned", work.returned},  {"hands", std::move(hands)}};
 }
 
-// The synchronous gate and the bound of staleness, as far as the model has them.
+// Adds the synchronous gate and the staleness bound, if the model has them.
 void AddGates(Arena& arena, OrderedJson& status) {
   const StoreModel& model = arena.model();
   if (model.gated()) {
@@ -242,7 +242,7 @@ std::string StatusJson(const StoreService::View& view) {
   if (!view.queues.empty()) status["queues"] = QueuesJson(view);
   if (view.work) status["work"] = WorkJson(*view.work, *view.clients);
   status["variables"] = view.arena != nullptr ? VariablesJson(*view.arena) : OrderedJson::array();
-  // Names come from peers: whatever isn't UTF-8 is shown as such, and doesn't throw.
+  // Names come from peers: replaces what isn't UTF-8 instead of throwing.
   return status.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 

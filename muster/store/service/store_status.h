@@ -1,4 +1,4 @@
-// What a ps says about itself, as JSON (the answer to kStatus) and as the table of `muster ps --status`.
+// A ps's status, as JSON (the answer to kStatus) and as the table of `muster ps --status`.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace muster {
 // One JSON object; keys in docs/store_protocol.md.
 std::string StatusJson(const StoreService::View& view);
 
-// The same for people, from the JSON text. InvalidArgument: not such a text.
+// The same for people, from the JSON text. InvalidArgument: the text isn't such JSON.
 absl::StatusOr<std::string> StatusTable(const std::string& json);
 
 }  // namespace muster

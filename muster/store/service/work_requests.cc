@@ -39,7 +39,7 @@ absl::StatusOr<std::string> WorkRequests::Load(Arena& arena, const std::string& 
   return now ? Encode(*now) : std::string();
 }
 
-// Under the count lock.
+// Under the CountLock.
 void WorkRequests::Note(Arena& arena, int client) {
   const ClientNumbers& numbers = arena.client(client).numbers;
   WorkQueue::Progress progress{numbers.work_counted, numbers.work_counted, numbers.work};
@@ -58,7 +58,7 @@ void WorkRequests::ReturnOfTheGone(Arena& arena, absl::Time now) {
     const bool gone = !clients_.Present(client, now) || client.incarnation != queue_->Incarnation(i);
     size_t units = 0;
     {
-      // From here on nothing of it is counted any more, should it be alive.
+      // Nothing of it is counted from here on, even if it is alive.
       const Arena::CountLock lock(arena);
       Note(arena, i);
       if (!gone) continue;
@@ -77,7 +77,7 @@ absl::StatusOr<TakeWorkReply> WorkRequests::Take(const TakeWorkRequest& request,
   ReturnOfTheGone(*arena, now);
   auto reply = queue_->Take(request);
   changed_ = changed_ || (reply.ok() && reply->answer == WorkAnswer::kUnit);
-  // First, so that a ps that dies now knows in its next life what it has answered.
+  // Comes first, so that a ps that dies now remembers in its next life what it has answered.
   Keep(*arena);
   return reply;
 }
@@ -97,7 +97,7 @@ void WorkRequests::Keep(Arena& arena) {
   if (!std::exchange(changed_, false)) return;
   const std::optional<WorkState> state = queue_->Save();
   if (!state || arena.KeepWork(Encode(*state)) || std::exchange(warned_, true)) return;
-  LogWarning("so many units of the work queue have come back that a restarted ps will not find them");
+  LogWarning("the work queue has too many returned units to keep them: a restarted ps will have lost its state");
 }
 
 std::string WorkRequests::Save(Arena& arena) {
@@ -113,11 +113,11 @@ absl::Status WorkRequests::Check(const PushPullRequest& message, const std::stri
         absl::StrCat("a push brings work from ticket ", message.work.from, " through ", message.work.through));
   const ClientRecord& record = arena.client(static_cast<int>(message.stamp.client));
   const uint64_t known = message.contributes ? record.numbers.last_applied : record.numbers.last_counted;
-  // What was taken of it before is answered again.
+  // A push that was accepted before gets the same answer again.
   if (known >= message.stamp.sequence || message.work.from > record.work_returned) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat("what ", task,
-                                         " had of the work queue was given to others, for it was taken for dead: it "
-                                         "has to join again"));
+  return absl::AbortedError(absl::StrCat("the units of the work queue that ", task,
+                                         " had were given to others because it was taken for dead: it must join "
+                                         "again"));
 }
 
 }  // namespace muster

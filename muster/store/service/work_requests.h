@@ -1,5 +1,5 @@
-// The work queue of ps 0: what is asked of it, how far each worker's updates have come and who is gone, which the ps
-// alone knows; what the arena keeps of it, and what checkpoints have. Lives on the store's event loop.
+// The work queue of ps 0 with what only the ps knows: how far each worker's updates have come, which workers are gone,
+// and what the arena and checkpoints keep of the queue. Lives on the store's event loop.
 #pragma once
 
 #include <memory>
@@ -19,23 +19,23 @@ namespace muster {
 
 class WorkRequests {
  public:
-  // `queue`: null for one of its own. `clients` must outlive it.
+  // `queue`: null to create one. `clients` must outlive it.
   WorkRequests(std::shared_ptr<WorkQueue> queue, const ClientTable& clients);
 
-  // There is the memory of an earlier life of this ps.
+  // Takes over the memory of an earlier life of this ps.
   void Recover(Arena& arena);
-  // Other values are about to be loaded, and this is the WorkState that belongs to them (empty: there is none). What
-  // the arena is to keep with them. InvalidArgument: no such state.
+  // Other values are about to be loaded; `state` is their WorkState (empty: none). Returns what the arena must keep
+  // with them. InvalidArgument: not a WorkState.
   absl::StatusOr<std::string> Load(Arena& arena, const std::string& state);
 
-  // The sender is known and alive. Errors as WorkQueue::Take's. `arena`: null as long as there is no model.
+  // The sender must be known and alive. Errors as WorkQueue::Take's. `arena`: null while there is no model.
   absl::StatusOr<TakeWorkReply> Take(const TakeWorkRequest& request, Arena* arena, absl::Time now);
   void GiveUp(const GiveUpWorkRequest& request, Arena& arena);
 
-  // As it is now, as a WorkState; empty: nothing is shared out. Under the arena's CountLock.
+  // Returns the current WorkState; empty: no work is shared out. Under the arena's CountLock.
   std::string Save(Arena& arena);
 
-  // OK, or Aborted: what the push brings is others' now, for its sender was taken for dead.
+  // Aborted: the push's units were given to others, because its sender was taken for dead.
   [[nodiscard]] static absl::Status Check(const PushPullRequest& message, const std::string& task, Arena& arena);
 
   std::optional<WorkQueue::View> Describe() const { return queue_->Describe(); }
@@ -47,7 +47,7 @@ class WorkRequests {
 
   const std::shared_ptr<WorkQueue> queue_;
   const ClientTable& clients_;
-  bool changed_ = false;  // since it was kept
+  bool changed_ = false;  // since it was last kept
   bool warned_ = false;
 };
 

@@ -1,4 +1,4 @@
-// A worker for tests that may apply its updates itself, in the memory of ps on a simulated loop.
+// A worker for tests that can apply its updates itself, in the memory of ps on a simulated loop.
 #pragma once
 
 #include <cstring>
@@ -35,7 +35,7 @@ struct DirectWorker {
     RETURN_IF_ERROR(client->AwaitReady(absl::InfiniteFuture()).status());
     return client->Pull(PullWhat::kEverything);
   }
-  // The gradient of every element is `gradient`.
+  // Pushes a gradient whose every element is `gradient`.
   absl::StatusOr<StorePushResult> Push(double gradient) {
     WorkerModel gradients(kVariables, {}, 1);
     for (size_t i = 0; i < kVariables.size(); ++i) {

@@ -1,5 +1,5 @@
-// For tests of wire precision: what a number becomes as a half, written down another way than the code does it, and
-// numbers to try it with.
+// For tests of wire precision: converts a number to a half in another way than the code does, and gives numbers to try
+// it with.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace muster {
 inline constexpr WirePrecision kAllPrecisions[] = {WirePrecision::kFull, WirePrecision::kBFloat16,
                                                    WirePrecision::kFloat16};
 
-// The reference: a value of the half type nearest to `x`, of two equally near ones the one whose last bit is 0. By
-// arithmetic on numbers, not on bits.
+// The reference: returns the half nearest to `x`; of two equally near ones, the one whose last bit is 0. It computes
+// with numbers, not bits.
 inline float Rounded(WirePrecision precision, float x) {
   if (precision == WirePrecision::kFull || !std::isfinite(x) || x == 0) return x;
   const bool wide = precision == WirePrecision::kBFloat16;
@@ -30,7 +30,7 @@ inline float Rounded(WirePrecision precision, float x) {
                                       : static_cast<float>(nearest);
 }
 
-// Numbers of every kind that a half may have trouble with.
+// Returns all kinds of numbers that a half may have trouble with.
 inline float Awkward(size_t i) {
   const float numbers[] = {0.0F,        -0.0F,    1.0F,      1.00390625F, 1.01171875F, 1.0004883F,
                            -3.1415927F, 65504.0F, 1e-3F,     1e-7F,       5.97e-8F,    2.98e-8F,

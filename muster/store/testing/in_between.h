@@ -1,5 +1,5 @@
-// What a test does, once, at a moment in the middle of what a ps does: where it is about to lock a stripe, which is
-// where workers of its host may come in between.
+// Runs a test's callback once, just before the ps locks a stripe: the moment at which a worker on the same host can
+// interleave.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class InBetween final : public ArenaProbe {
   bool dying() const override { return false; }
 
   std::function<void()> does;
-  int stripes = 0;  // that it lets go by first
+  int stripes = 0;  // to let pass first
 };
 
 }  // namespace muster

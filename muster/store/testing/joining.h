@@ -1,4 +1,4 @@
-// How a client of a test becomes part of a training: the same requests, in the same order, as a session makes.
+// How a test's client joins a training: with the same requests, in the same order, as a session.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,14 +8,14 @@
 
 namespace muster {
 
-// The bound memory is the initial value. The chief has the model, without having waited for it or pulled.
+// The bound memory gives the initial values. Afterwards the chief has the model, without a wait or a pull.
 [[nodiscard]] inline absl::Status JoinAsChief(StoreClient& client, const ModelBinding& binding) {
   RETURN_IF_ERROR(client.Join(/*chief=*/true));
   client.Bind(binding);
   return client.Initialize(/*global_step=*/0, /*minibatches=*/0, nullptr);
 }
 
-// Waits for the values that a chief, this one or another, has brought, and pulls them.
+// Waits for the values that a chief (this one or another) has loaded, and pulls them.
 [[nodiscard]] inline absl::Status PullWhenReady(StoreClient& client) {
   RETURN_IF_ERROR(client.AwaitReady(absl::InfiniteFuture()).status());
   return client.Pull(PullWhat::kEverything);
@@ -27,7 +27,7 @@ namespace muster {
   return PullWhenReady(client);
 }
 
-// Either of them, ready to train.
+// As chief or as worker, ready to train.
 [[nodiscard]] inline absl::Status JoinToTrain(StoreClient& client, const ModelBinding& binding, bool chief) {
   if (!chief) return JoinAsWorker(client, binding);
   RETURN_IF_ERROR(JoinAsChief(client, binding));

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Dies at the n-th point (of that kind, if one is named) from when it was armed.
+// Dies at the n-th point (of that kind, if one is given) after KillAt.
 class ScriptedDeath final : public ArenaProbe {
  public:
   struct Death {};
@@ -19,7 +19,7 @@ class ScriptedDeath final : public ArenaProbe {
     kind_ = kind;
     dying_ = false;
   }
-  // Whoever goes on is another process.
+  // From now on this is another process.
   void Bury() { dying_ = false; }
   void Plant(std::optional<PlantedBug> bug) { bug_ = bug; }
   void At(ArenaPoint point) override {
@@ -41,7 +41,7 @@ class ScriptedDeath final : public ArenaProbe {
   std::optional<PlantedBug> bug_;
 };
 
-// A thread that ends with a lock leaves it to the next one, as a process does.
+// Runs `what` in a thread: a thread that ends with a lock leaves it to the next one, as a process does. False: it died.
 inline bool Survives(absl::FunctionRef<void()> what) {
   bool survived = true;
   std::thread([&] {

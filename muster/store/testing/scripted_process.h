@@ -1,6 +1,6 @@
-// Processes of a test that share one simulated loop, each with a thread of its own, of which one runs at a time: who
-// waits lets the others go on, and goes on himself as soon as what he waits for has come. (Waits that are nested on one
-// stack, as the simulated loop's alone are, can only end in the reverse order.) Nothing depends on how threads are
+// Processes of a test that share one simulated loop. Each has its own thread, but only one runs at a time: a process
+// that waits lets the others go on, and goes on itself as soon as its condition holds. (Waits that are nested on one
+// stack, as with the simulated loop alone, can only end in reverse order.) Nothing depends on how threads are
 // scheduled. Used by the test's thread; a process's own thread uses it as its event loop.
 #pragma once
 
@@ -30,7 +30,7 @@ class ScriptedProcess final : public EventLoop {
   ScriptedProcess(const ScriptedProcess&) = delete;
   ScriptedProcess& operator=(const ScriptedProcess&) = delete;
 
-  // Runs `work` until it waits or is over. Its process isn't busy.
+  // Runs `work` until it waits or is over. The process must not be busy.
   void Start(absl::AnyInvocable<void()> work) {
     MUSTER_CHECK(!busy_);
     work_ = std::move(work);
@@ -39,8 +39,8 @@ class ScriptedProcess final : public EventLoop {
   }
   bool busy() const { return busy_; }
 
-  // Lets the processes go on, in this order where several can, until none is busy, or for so much of the simulated
-  // time: then false.
+  // Lets the processes go on, in this order if several can, until none is busy (true) or for `patience` of simulated
+  // time (false).
   static bool Drive(SimulatedEventLoop& world, std::span<ScriptedProcess* const> processes, absl::Duration patience) {
     const absl::Time give_up = world.Now() + patience;
     for (;;) {
@@ -89,14 +89,14 @@ class ScriptedProcess final : public EventLoop {
 
   bool ready() const { return busy_ && wait_ && (world_.Now() >= wait_->deadline || wait_->done()); }
 
-  // The test's thread: lets the process run until it gives back.
+  // Called by the test's thread: lets the process run until it gives back.
   void Lend() {
     MutexLock lock(mutex_);
     running_ = true;
     changed_.NotifyAll();
     while (running_) changed_.Wait(mutex_);
   }
-  // The process's thread: lets the test go on, until it lends again.
+  // Called by the process's thread: lets the test go on until it lends again.
   void GiveBack() {
     MutexLock lock(mutex_);
     running_ = false;
@@ -122,7 +122,7 @@ class ScriptedProcess final : public EventLoop {
   Mutex mutex_;
   CondVar changed_;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  // These are touched by whoever's turn it is.
+  // Touched by the thread whose turn it is.
   absl::AnyInvocable<void()> work_;
   std::optional<Wait> wait_;
   bool busy_ = false;

@@ -1,4 +1,4 @@
-// A worker for tests whose requests don't block: it pushes, and the test looks later whether the answer is there.
+// A worker for tests whose requests don't block: it pushes, and the test checks later whether the answer is there.
 // Several of them on one simulated loop can wait for each other, in whatever order the test wants.
 #pragma once
 
@@ -29,7 +29,7 @@ class ScriptedWorker {
   };
   using Pending = std::shared_ptr<Answer>;
 
-  // Joined; the chief has initialised, at `global_step`. `model` must outlive the worker.
+  // Joins; the chief also initialises, at `global_step`. `model` must outlive the worker.
   ScriptedWorker(SimulatedStore& store, const std::string& task, WorkerModel& model, bool chief = false,
                  int64_t global_step = 0)
       : transport_(store.network, store.loop), client_(store.Client(task)) {
@@ -39,7 +39,7 @@ class ScriptedWorker {
     for (const std::string& address : store.addresses()) channels_.push_back(transport_.Connect(address));
   }
 
-  // What a push of `gradient` everywhere says, to be changed by the test. Its number is the next one.
+  // Returns the message for a push of every slice, for the test to change. Takes the next number.
   PushPullRequest Message(int ps = 0) {
     PushPullRequest message{.stamp = client_->HeartbeatStamp(ps), .pull = PullWhat::kTrainable, .generation = 1};
     message.stamp.sequence = ++sequence;
@@ -92,8 +92,8 @@ class ScriptedWorker {
                        });
     return answer;
   }
-  // As a process that knows of `clock` pushes of its own and of the round `local_step`. The answer's clock is in
-  // `reply`.
+  // Asks for a turn as a process that knows of `clock` pushes of its own and of the round `local_step`. The answer's
+  // clock is in `reply`.
   Pending AwaitTurn(uint64_t clock = 0, uint64_t local_step = 0, int ps = 0) {
     return Send(AwaitTurnRequest{client_->HeartbeatStamp(ps), 1, clock, local_step}, ps);
   }
@@ -108,7 +108,7 @@ class ScriptedWorker {
                         });
     return answer;
   }
-  // As a link that breaks: what was asked is asked again by the test.
+  // Acts as a link that breaks; the test must send unanswered requests again.
   void BreakConnection(SimulatedStore& store, int ps = 0) { channels_[ps] = transport_.Connect(store.addresses()[ps]); }
 
   StoreClient& client() { return *client_; }

@@ -1,5 +1,5 @@
-// Parameter servers for tests: store services on one simulated loop, over a loopback network of their own and a disk in
-// memory, with clients to them that may meet scripted faults. Nothing sleeps; the same test gives the same run.
+// Parameter servers for tests: store services on one simulated loop, with their own loopback network and a disk in
+// memory, and clients that may meet scripted faults. Nothing sleeps; the same test gives the same run.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@
 
 namespace muster {
 
-// What ps `ps` of `num_ps` holds of `variables`, placed round robin. The variables must be fit to be placed.
+// What ps `ps` of `num_ps` holds of `variables`, placed round robin. The variables must be placeable.
 inline StoreModel ModelOn(const std::vector<VariableSpec>& variables, const RuleSpec& rule, int num_ps = 1, int ps = 0,
                           const Partitioning& partitioning = {}) {
   return ModelOfPs(variables, *PlaceVariables(variables, num_ps, Placement::kRoundRobin, partitioning), rule, ps);
 }
 
-// What the arena holds now. No checkpoint may be under way.
+// Returns what the arena holds now. No checkpoint may be under way.
 inline PartSnapshot TakeSnapshot(Arena& arena) {
   MUSTER_CHECK(arena.FinishMark(arena.Mark()));
   PartSnapshot snapshot = CopyAside(arena);
@@ -37,7 +37,7 @@ inline PartSnapshot TakeSnapshot(Arena& arena) {
   return snapshot;
 }
 
-// The memory of a model as a worker has it, and the binding of a client to it. Not copied: the binding points into it.
+// The memory of a model in a worker, and a client's binding to it. Not copied, because the binding points into it.
 struct WorkerModel {
   WorkerModel(const std::vector<VariableSpec>& variables, const RuleSpec& rule, int num_ps,
               const Partitioning& partitioning = {}, Placement placement = Placement::kRoundRobin)
@@ -51,7 +51,7 @@ struct WorkerModel {
   WorkerModel(const WorkerModel&) = delete;
   WorkerModel& operator=(const WorkerModel&) = delete;
 
-  // Floats and doubles: a wave of that phase; other types: its bytes.
+  // Fills floats and doubles with a wave of that phase, other types with its bytes.
   void Fill(double phase) {
     for (size_t i = 0; i < memory.size(); ++i) FillOne(i, phase + static_cast<double>(i));
   }
@@ -62,7 +62,7 @@ struct WorkerModel {
     return values;
   }
 
-  std::vector<std::vector<std::byte>> memory;  // one a variable
+  std::vector<std::vector<std::byte>> memory;  // one per variable
   ModelBinding binding;
 
  private:
@@ -85,7 +85,7 @@ struct WorkerModel {
   }
 };
 
-// Of a client's channels together.
+// Sums a client's channels.
 inline Channel::Stats TrafficOf(const StoreClient& client) {
   Channel::Stats total;
   for (int ps = 0; ps < client.num_ps(); ++ps) {
@@ -99,7 +99,7 @@ inline Channel::Stats TrafficOf(const StoreClient& client) {
 
 class SimulatedStore {
  public:
-  // `direct`: the ps give their memory to whoever wants to apply his updates himself.
+  // `direct`: the ps give their memory to workers that want to apply their own updates.
   SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = {}, ArenaProbe* probe = nullptr,
                  bool direct = false)
       : workers_(std::move(workers)), lease_(lease), probe_(probe), direct_(direct) {
@@ -116,23 +116,23 @@ class SimulatedStore {
   SimulatedStore(const SimulatedStore&) = delete;
   SimulatedStore& operator=(const SimulatedStore&) = delete;
 
-  // As a process that is killed: its connections break, its memory is gone but for what the supervisor keeps.
+  // Acts as a killed process: its connections break, its memory is gone except for what the supervisor keeps.
   void KillPs(int ps) {
     servers_[ps].listener.reset();
     servers_[ps].wrapper.reset();
     servers_[ps].service.reset();
     servers_[ps].port.reset();
   }
-  // As by hand: the supervisor, and what it kept, are gone too.
+  // Acts as a kill by hand: the supervisor, and what it kept, are gone too.
   void LosePs(int ps) {
     KillPs(ps);
     memories_[ps] = *ArenaMemory::Create();
   }
-  // Stands between the ps that are started from now on and their clients.
+  // Makes the handler between a ps that is started from now on and its clients.
   std::function<std::unique_ptr<RequestHandler>(StoreService&)> wrap;
-  // … don't give their memory away any more.
+  // Ps that are started from now on don't give their memory away.
   void KeepMemories() { direct_ = false; }
-  // A new life under the old address. `files`: the disk that this ps sees, if not everybody's.
+  // Starts a new life under the old address. `files`: the disk that this ps sees, if not everybody's.
   void StartPs(int ps, FileSystem* files = nullptr) {
     Server& server = servers_[ps];
     server.transport = std::make_unique<LoopbackTransport>(network, loop);
@@ -160,17 +160,17 @@ class SimulatedStore {
   PartSnapshot Snapshot(int ps) { return TakeSnapshot(*service(ps).MakeView().arena); }
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  // A process that is `task`. Each gets its own connections, and an incarnation of its own.
+  // Returns a client of a new process that is `task`, with its own connections and incarnation.
   std::unique_ptr<StoreClient> Client(const std::string& task, StoreClientOptions options = {}) {
     return std::make_unique<StoreClient>(clients_, addresses_, Complete(task, std::move(options)));
   }
-  // Its requests meet the faults of `script`, which must outlive the client.
+  // Likewise, but its requests meet the faults of `script`, which must outlive the client.
   std::unique_ptr<StoreClient> Client(const std::string& task, FaultScript& script, StoreClientOptions options = {}) {
     faulty_.push_back(std::make_unique<FaultTransport>(clients_, script));
     return std::make_unique<StoreClient>(*faulty_.back(), addresses_, Complete(task, std::move(options)));
   }
 
-  // For clients of other kinds: the network as processes reach it, without faults or with those of `script`, which must
+  // For other kinds of clients: the network as processes reach it, without faults or with those of `script`, which must
   // outlive the store.
   Transport& client_transport() { return clients_; }
   Transport& client_transport(FaultScript& script) {

@@ -1,7 +1,7 @@
-// How a worker's updates get into the variables, for tests of what must hold whichever way it is: exactly once,
-// deadlines, authentication, clean ends. A way is who applies an update, what it travels through, and when it leaves.
-// Value-parameterised tests take one of the lists; what makes no sense for one of its ways is left out by name, with
-// the reason beside it.
+// A way for a worker's updates to get into the variables, for tests of what must hold on every way: exactly once,
+// deadlines, authentication, clean ends. A way is which process applies an update, through which transport it goes, and
+// when it leaves. Value-parameterised tests take one of the lists; a test that makes no sense for a way leaves it out
+// by name, with the reason beside it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,22 +28,22 @@ enum class Sending : uint8_t {
 struct Way {
   const char* name = "";
   ApplyChoice apply = ApplyChoice::kServer;
-  // Of real connections; in a simulated world there are none.
+  // For real connections; a simulated world has none.
   TransportChoice transport = TransportChoice::kAuto;
   Sending sending = Sending::kWhole;
 
   bool direct() const { return apply == ApplyChoice::kDirect; }
   bool pipelined() const { return sending == Sending::kPipelined; }
-  // StoreClientOptions::part_bytes: every stripe by itself, or none.
+  // StoreClientOptions::part_bytes: one part per stripe, or no parts.
   size_t part_bytes() const { return sending == Sending::kWhole ? 0 : 1; }
 };
 
 inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
-// Who applies an update himself sends nothing: neither transports nor parts are any of his.
+// A worker that applies its own updates sends nothing, so it has neither a transport nor parts.
 inline constexpr Way kDirectly = {.name = "Direct", .apply = ApplyChoice::kDirect};
 
-// Between processes, or threads with sockets between them.
+// Ways between processes, or threads with sockets between them.
 inline const std::vector<Way> kWays = {
     kDirectly,
     {.name = "SharedMemory"},
@@ -54,10 +54,10 @@ inline const std::vector<Way> kWays = {
     {.name = "TcpPipelined", .transport = TransportChoice::kTcp, .sending = Sending::kPipelined},
 };
 
-// … for what doesn't depend on when an update leaves.
+// The same, for what doesn't depend on when an update leaves.
 inline const std::vector<Way> kWholeWays = {kWays[0], kWays[1], kWays[2]};
 
-// On one simulated loop, where messages are handed over and nothing lies between.
+// Ways on one simulated loop, where messages are handed over directly.
 inline const std::vector<Way> kSimulatedWays = {
     kDirectly,
     {.name = "Server"},
@@ -65,7 +65,7 @@ inline const std::vector<Way> kSimulatedWays = {
     {.name = "ServerPipelined", .sending = Sending::kPipelined},
 };
 
-// … where there is no algorithm, whose business pipelining is.
+// The same, without an algorithm and so without pipelining.
 inline const std::vector<Way> kStoreWays(kSimulatedWays.begin(), kSimulatedWays.begin() + 3);
 
 inline std::vector<Way> Without(const std::vector<Way>& ways, std::initializer_list<const char*> names) {

@@ -1,4 +1,4 @@
-// One update of a client of a test, by a way of store/way.h.
+// Pushes one update of a test's client by a way of store/way.h.
 #pragma once
 
 #include "absl/functional/function_ref.h"
@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// The way's that the client was made for (apply, part_bytes). `gradient(i)` must not lie in the bound memory: in parts
-// the new values come while gradients are still sent. What is pipelined is an algorithm's business.
+// `client` must be made for `way` (apply, part_bytes). `gradient(i)` must not lie in the bound memory: in parts, new
+// values come while gradients are still being sent. Pipelining is up to an algorithm.
 inline absl::StatusOr<StorePushResult> PushBy(const Way& way, StoreClient& client,
                                               absl::FunctionRef<ByteSpan(size_t)> gradient, bool publish_buffers) {
   if (way.sending == Sending::kWhole) return client.PushPull(gradient, {.publish_buffers = publish_buffers});

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// It is the store's only client, and its only life.
+// This process is the store's only client, and has only one life.
 constexpr Stamp kLocalWorker = {.client = 0, .incarnation = 1};
 
 }  // namespace
@@ -18,7 +18,7 @@ LocalWork::LocalWork(std::shared_ptr<WorkQueue> queue, std::shared_ptr<WorkTally
 
 absl::StatusOr<std::optional<WorkUnit>> LocalWork::Take() {
   if (stopped_) return absl::CancelledError(absl::StrCat("work queue '", spec_.name, "': a stop was requested"));
-  // Who prefetches may be first, before there is a session.
+  // A prefetching thread may ask first, before there is a session.
   TakeWorkRequest request = tally_->Ask();
   request.stamp = {kLocalWorker.client, kLocalWorker.incarnation, request.stamp.sequence};
   request.spec = spec_;

@@ -1,5 +1,5 @@
-// The work queue of a process that is its own cluster: what a WorkQueueClient does, without messages, for the thread
-// that trains drives the store's loop. Nobody else takes anything, so nothing is ever waited for. Thread-safe.
+// The work queue of a process that is its own cluster: does what a WorkQueueClient does, but without messages, because
+// the training thread drives the store's loop. Nobody else takes units, so nothing ever waits. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@ namespace muster {
 
 class LocalWork final : public WorkSource {
  public:
-  // `queue`: that of the process's own store. `tally`: its client's. `spec` is valid.
+  // `queue` is that of the process's own store, `tally` that of its client. `spec` must be valid.
   LocalWork(std::shared_ptr<WorkQueue> queue, std::shared_ptr<WorkTally> tally, WorkSpec spec);
 
-  // Errors: Cancelled; InvalidArgument, something else is shared out in this process already.
+  // Errors: Cancelled; InvalidArgument: this process already shares out something else.
   absl::StatusOr<std::optional<WorkUnit>> Take() override;
   bool Begin() override { return tally_->Begin(); }
   [[nodiscard]] absl::Status Done() override;

@@ -11,7 +11,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxWorkName = 256;
-// Far from where numbers of 64 bits would begin anew.
+// Far from where 64-bit numbers would wrap around.
 constexpr uint64_t kMaxWorkNumber = uint64_t{1} << 62;
 constexpr int64_t kMaxWorkPlace = int64_t{1} << 53;
 
@@ -117,12 +117,12 @@ void WorkQueue::Begin(const WorkSpec& spec) {
   free_.clear();
 }
 
-// The state that was loaded goes on with what the workers ask for.
+// Continues the loaded state with what the workers ask for.
 void WorkQueue::Fit(const WorkSpec& spec) {
   if (spec_.name != spec.name || spec_.rows != spec.rows) {
     if (!spec_.name.empty())
       LogWarning("the checkpoint's work queue is '", spec_.name, "' (", DescribeWork(spec_), "), not '", spec.name,
-                 "' (", DescribeWork(spec), "): that one begins with its first epoch");
+                 "' (", DescribeWork(spec), "): the new one begins with its first epoch");
     return Begin(spec);
   }
   spec_ = spec;
@@ -141,14 +141,14 @@ absl::Status WorkQueue::Adopt(const WorkSpec& spec) {
   return absl::OkStatus();
 }
 
-// A worker that has used up what it had waits, at the end of the last epoch, until the others' units are done, and with
-// a synchronous gate or bounded staleness the others wait for it: neither would end if one had some ready and the other
-// none. So nobody is given a further one unless all could have as many.
+// At the end of the last epoch, a worker that has used up its units waits until the others' units are done, and with a
+// synchronous gate or bounded staleness the others wait for it: neither would end if one had some ready and the other
+// none. So no client gets a further unit unless all could have as many.
 bool WorkQueue::HasItsShare(const Holder& holder) const {
   const size_t ahead = holder.ahead();
   if (ahead == 0 || spec_.epochs == 0 || holders_.size() == 1) return false;
   const auto enough = static_cast<int64_t>(holders_.size() * (ahead + 1));
-  if (spec_.epochs - epoch_ > enough) return false;  // each has one at least
+  if (spec_.epochs - epoch_ > enough) return false;  // each client gets one at least
   const auto units_of = [enough, of_unit = spec_.rows_per_unit](int64_t rows) {
     return std::min((rows + of_unit - 1) / of_unit, enough + 1);
   };
@@ -161,7 +161,7 @@ bool WorkQueue::HasItsShare(const Holder& holder) const {
 std::optional<WorkUnit> WorkQueue::Next() {
   if (!free_.empty()) {
     WorkUnit unit = free_.extract(free_.begin()).value();
-    // Of a checkpoint whose units were larger.
+    // From a checkpoint with larger units.
     if (unit.end - unit.begin > spec_.rows_per_unit) {
       free_.insert({unit.epoch, unit.begin + spec_.rows_per_unit, unit.end});
       unit.end = unit.begin + spec_.rows_per_unit;
@@ -191,8 +191,9 @@ WorkAnswer WorkQueue::WaitOrEnd(size_t client) const {
       last = i;
     }
   }
-  // All steps are over, and all who made them wait for more: their windows aren't full, and never will be. The end of
-  // the input makes a worker push what it has. One after the other, so that somebody is left to do it again.
+  // All steps are over, and the workers that made them wait for more: their windows aren't full, and never will be. The
+  // end of the input makes a worker push what it has. Ends them one after the other, so that a worker is left to redo a
+  // lost unit.
   return !with_others || (stuck && client == last) ? WorkAnswer::kEnd : WorkAnswer::kWait;
 }
 
@@ -220,7 +221,7 @@ absl::StatusOr<TakeWorkReply> WorkQueue::Take(const TakeWorkRequest& request) {
   };
   if (number == holder.newest && !holder.units.empty() && holder.units.back().ticket == holder.given)
     return reply(holder.units.back());
-  // Nobody will ever hear of what was answered to requests that were given up.
+  // Nobody will ever hear the answers to requests that were given up.
   Free(holder, [&](uint64_t ticket) { return ticket > request.after; });
   holder.newest = number;
   holder.given = 0;
@@ -278,7 +279,7 @@ bool WorkQueue::Load(const std::optional<WorkState>& state) {
 void WorkQueue::Restore(const WorkState& state) {
   const MutexLock lock(mutex_);
   Begin(state.spec);
-  // A state that was loaded is fitted when the first worker asks.
+  // A loaded state is fitted when the first worker asks.
   if (!state.holders.empty()) wanted_ = state.spec;
   touched_ = true;
   epoch_ = state.epoch;

@@ -1,8 +1,8 @@
-// The work queue of a job (docs/work_queue.md): the rows of epoch after epoch in units, each of which goes to one
-// worker and, should that be lost or give it up, to another, until the update made of it is counted. A state machine
-// without a clock: the caller says whose updates have come how far, and who is gone.
+// The work queue of a job (docs/work_queue.md): the rows of epoch after epoch in units. Each unit goes to one worker,
+// and to another if the first is lost or gives it up, until the update made of it is counted. A state machine without a
+// clock: the caller says how far each client's updates have come, and which clients are gone.
 //
-// Thread-safe: in a process alone, a thread that makes batches ready takes units while the store's loop saves.
+// Thread-safe: in a process alone, a thread that prepares batches takes units while the store's loop saves.
 #pragma once
 
 #include <cstdint>
@@ -20,54 +20,54 @@
 
 namespace muster {
 
-// InvalidArgument: nothing that could be shared out.
+// InvalidArgument: such work can't be shared out.
 [[nodiscard]] absl::Status ValidateWork(const WorkSpec& spec);
 // "1000 rows in units of 32, 3 epochs".
 std::string DescribeWork(const WorkSpec& spec);
 
 class WorkQueue {
  public:
-  // That one client may have: of each a ps keeps some bytes.
+  // Units that one client may have: a ps keeps some bytes for each.
   static constexpr size_t kMostInHand = 256;
 
   explicit WorkQueue(size_t clients) : holders_(clients) {}
 
-  // Tickets of a client, each the last of those for which it holds; the arena has them.
+  // Tickets of a client, each the last for which this holds; kept in the arena.
   struct Progress {
-    uint64_t counted = 0;  // done: counted in global_step, or contributed to a round
-    uint64_t fired = 0;    // … and that can't be undone by a checkpoint: the round has fired
-    uint64_t applied = 0;  // in an update that the ps has, counted or not
+    uint64_t counted = 0;  // its update is counted in global_step, or contributed to a round
+    uint64_t fired = 0;    // and can't be undone by a checkpoint: the round has fired
+    uint64_t applied = 0;  // its update is on the ps, counted or not
   };
   void Note(int client, const Progress& progress);
 
-  // What the client has and isn't done goes to the front. Returns how many units that are.
+  // Puts what the client has and hasn't done at the front. Returns how many units that are.
   size_t Return(int client);
-  // … and so do those with these tickets, of which it says that nothing comes.
+  // Likewise for units with these tickets, which the client says it gives up.
   void GiveUp(int client, const std::vector<uint64_t>& tickets);
-  bool Holds(int client) const;            // anything
-  uint64_t Incarnation(int client) const;  // that has asked last; 0: none
+  bool Holds(int client) const;            // any unit
+  uint64_t Incarnation(int client) const;  // of its last request; 0: none
   uint64_t LastTicket(int client) const;   // of all its lives
 
-  // The next unit for who asks; the same again for the same request. Errors: InvalidArgument, this isn't what is
-  // shared out; ResourceExhausted, it has too many; FailedPrecondition, a late copy of an older request.
+  // Returns the next unit for the sender; the same again for the same request. InvalidArgument: other work is shared
+  // out; ResourceExhausted: it has too many units; FailedPrecondition: a late copy of an older request.
   absl::StatusOr<TakeWorkReply> Take(const TakeWorkRequest& request);
 
-  // As checkpoints and the ps's memory keep it; nothing: nobody has asked for work.
+  // Returns the state for checkpoints and the ps's memory; nothing if no client has asked for work.
   std::optional<WorkState> Save() const;
-  // Other values have been loaded, whose state this is (none: they are initial ones). What clients have is void. False:
-  // nothing has changed, for nothing had been done yet.
+  // Other values were loaded, with this state (none: they are initial ones). The clients' units are void. False:
+  // nothing has changed, because nothing had been done yet.
   bool Load(const std::optional<WorkState>& state);
-  // As Save gave it in an earlier life of the ps: who had something still has it.
+  // Restores what Save returned in an earlier life of the ps: clients still have their units.
   void Restore(const WorkState& state);
 
   struct View {
     WorkSpec spec;
     int64_t epoch = 0;
-    int64_t next = 0;     // place of it that comes next
-    size_t returned = 0;  // units that come before that
+    int64_t next = 0;     // the place in it that comes next
+    size_t returned = 0;  // returned units, which come before that
     struct Hand {
       int client = 0;
-      size_t units = 0;  // that aren't done
+      size_t units = 0;  // not done yet
       bool waits = false;
     };
     std::vector<Hand> hands;
@@ -91,33 +91,33 @@ class WorkQueue {
     uint64_t given = 0;
     uint64_t last = 0;
     uint64_t over = 0;
-    bool waits = false;  // it was told to, and has not asked since
+    bool waits = false;  // it was told to wait, and hasn't asked since
     Progress progress;
     std::deque<Entry> units;  // by ticket; not fired yet
 
-    size_t left() const;   // of them, those that aren't counted
-    size_t ahead() const;  // … and whose step isn't over either
+    size_t left() const;   // units that aren't counted
+    size_t ahead() const;  // units that aren't counted and whose step isn't over
   };
 
   [[nodiscard]] absl::Status Adopt(const WorkSpec& spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fit(const WorkSpec& spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Begin(const WorkSpec& spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t ReturnAll(Holder& holder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Those of the client's that aren't counted and whose ticket `gone` is.
+  // Takes back the client's uncounted units whose ticket `gone` accepts.
   template <typename Gone>
   size_t Free(Holder& holder, Gone gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // So few units are left that this client is to use up what it has first, or others would have none.
+  // Whether so few units are left that this client must use up its own first, lest others have none.
   bool HasItsShare(const Holder& holder) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<WorkUnit> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // There is nothing to hand out: whether that may change for this client.
+  // There is nothing to hand out: returns whether that may change for this client.
   WorkAnswer WaitOrEnd(size_t client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
-  std::optional<WorkSpec> wanted_ ABSL_GUARDED_BY(mutex_);  // by the workers; nothing: nobody has asked
-  WorkSpec spec_ ABSL_GUARDED_BY(mutex_);                   // of what follows; without a name: there is none yet
+  std::optional<WorkSpec> wanted_ ABSL_GUARDED_BY(mutex_);  // by the workers; nothing: no worker has asked
+  WorkSpec spec_ ABSL_GUARDED_BY(mutex_);                   // of the members below; without a name: there is none yet
   int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
-  Units free_ ABSL_GUARDED_BY(mutex_);  // that have come back
+  Units free_ ABSL_GUARDED_BY(mutex_);  // units that came back
   std::vector<Holder> holders_ ABSL_GUARDED_BY(mutex_);
   bool touched_ ABSL_GUARDED_BY(mutex_) = false;  // something was done, or loaded
 };

@@ -10,13 +10,12 @@
 namespace muster {
 namespace {
 
-// How often it is looked whether there is work now, or a stop: what a worker loses at most at the end of the last
-// epoch.
+// How often to check whether there is work, or a stop: the most that a worker loses at the end of the last epoch.
 constexpr absl::Duration kLookForWork = absl::Milliseconds(100);
-// Of a ps that is silent it is asked again; the number says that it is the same question.
+// After this, asks a silent ps again; the number says that it is the same question.
 constexpr absl::Duration kAskForWorkAgain = absl::Seconds(5);
 
-// Not a word of the ps, but of the way there.
+// Whether this came from the network, and not from the ps.
 bool IsSilence(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
 
 }  // namespace
@@ -68,8 +67,8 @@ absl::StatusOr<TakeWorkReply> WorkQueueClient::Ask(const TakeWorkRequest& reques
     if (given_up) return Named(absl::CancelledError("a stop was requested"));
     // Training has ended: there is nothing to do any more.
     if (absl::IsCancelled(answer.status())) return TakeWorkReply{.answer = WorkAnswer::kEnd};
-    // It was restarted without its memory. The session joins again once it hears of it: by its next push, or, where
-    // who trains waits for this very unit, from here.
+    // The ps was restarted without its memory. The session joins again once it hears of that: by its next push or, if
+    // the training thread waits for this very unit, from here.
     if (absl::IsAborted(answer.status()))
       return tally_->Idle() ? absl::StatusOr<TakeWorkReply>(Named(answer.status())) : TakeWorkReply();
     if (!IsSilence(answer.status())) return Named(answer.status());

@@ -1,8 +1,7 @@
-// A worker's end of the work queue on ps 0 (docs/work_queue.md). A unit is asked for again, under the same number,
-// until an answer comes; while there is none to be had it is asked for every now and then.
+// A worker's access to the work queue on ps 0 (docs/work_queue.md). It asks for a unit again, under the same number,
+// until an answer comes; while no unit is available it asks now and then.
 //
-// Take lives on the transport's EventLoop and is used by one thread, which drives it; the others may be called from
-// any.
+// Take runs on the transport's EventLoop, on the one thread that drives it; the others may be called from any thread.
 #pragma once
 
 #include <atomic>
@@ -22,25 +21,24 @@
 namespace muster {
 
 struct WorkQueueClientOptions {
-  std::string ps = "ps:0";  // whom, for messages
+  std::string ps = "ps:0";  // the called ps, for messages
   // How long the ps may be silent.
   absl::Duration patience = absl::Seconds(60);
-  // Asked while Take waits: true makes it end with Cancelled.
+  // Checked while Take waits: true ends it with Cancelled.
   std::function<bool()> stop_requested = [] { return false; };
 };
 
 class WorkQueueClient final : public WorkSource {
  public:
-  // `transport` must outlive it. `tally` is the one that the process's StoreClient goes by.
+  // `transport` must outlive it. `tally` is that of the process's StoreClient.
   WorkQueueClient(Transport& transport, std::string address, WorkSpec spec, std::shared_ptr<WorkTally> tally,
                   WorkQueueClientOptions options);
 
-  // Waits for the process's session, which makes it known to the ps, and for the chief's, which makes the model ready.
-  // Nothing, too, when training has ended. Errors: Aborted, the session has to join again, as the ps was restarted
-  // without its memory and nobody but this call can find out; Unavailable, the ps is gone for longer than `patience`;
-  // Cancelled;
-  // InvalidArgument, other workers share out something else; ResourceExhausted, too many in hand;
-  // FailedPrecondition, a newer process is this task.
+  // Waits for the process's session, which makes the process known to the ps, and for the chief's, which makes the
+  // model ready. Returns nothing also when training has ended. Errors: Aborted, the session must join again because the
+  // ps was restarted without its memory, which only this call can find out; Unavailable, the ps has been gone for
+  // longer than `patience`; Cancelled; InvalidArgument, other workers share out something else; ResourceExhausted, too
+  // many units in hand; FailedPrecondition, a newer process is this task.
   absl::StatusOr<std::optional<WorkUnit>> Take() override;
   bool Begin() override { return tally_->Begin(); }
   [[nodiscard]] absl::Status Done() override;

@@ -1,5 +1,5 @@
-// Workers that share out the rows of epochs, and each row's element of the model says how often it was learned from:
-// with a bad network, workers that die or are taken for dead, ps that die, and checkpoints in between.
+// Workers share out the rows of epochs, and each row's element of the model counts how often it was learned from: with
+// a bad network, workers that die or are taken for dead, ps that die, and checkpoints meanwhile.
 #include "muster/store/work/work_queue_client.h"
 
 #include <gmock/gmock.h>
@@ -30,12 +30,12 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRows = 23;
 const WorkSpec kWork = {"train", kRows, 4, 2};
-constexpr int64_t kUnits = 6;  // of an epoch
+constexpr int64_t kUnits = 6;  // in an epoch
 const std::vector<VariableSpec> kVariables = {{.name = "seen", .shape = {kRows}}, {.name = "updates", .shape = {1}}};
 // A gradient of -1 adds one.
 const RuleSpec kAdds = {.learning_rate = 1};
 
-// A process: what it trains, its session's client and its end of the queue.
+// A process: what it trains, its session's client and its queue client.
 class Learner {
  public:
   Learner(SimulatedStore& store, const std::string& task, int num_ps, FaultScript& faults, bool chief = false,
@@ -58,7 +58,7 @@ class Learner {
     RETURN_IF_ERROR(client_->AwaitReady(absl::InfiniteFuture()).status());
     return client_->Pull(PullWhat::kEverything);
   }
-  // Has one unit more in hand. False: there is none, for now or for good (`ended`).
+  // Takes one more unit. False: there is none, for now or for good (`ended`).
   bool Take() {
     patience_ = store_.loop.Now() + absl::Seconds(1);
     const auto unit = source_.Take();
@@ -72,7 +72,7 @@ class Learner {
     if (!ended) in_hand.push_back(**unit);
     return !ended;
   }
-  // Trains on the oldest that it has and hasn't lost; false: it has none.
+  // Trains on its oldest unit that isn't lost; false: it has none.
   absl::StatusOr<bool> Train(std::optional<uint64_t> local_step = {}) {
     for (;;) {
       if (in_hand.empty()) return false;
@@ -92,7 +92,7 @@ class Learner {
       return true;
     }
   }
-  // As a session does: what the store has lost, or given to others, is begun anew.
+  // Recovers as a session does: units that the store has lost, or given to others, are begun anew.
   void TrainOrRecover() {
     auto trained = Train();
     if (absl::IsAborted(trained.status())) {
@@ -106,7 +106,7 @@ class Learner {
   WorkerModel& model() { return model_; }
   bool ended = false;
   bool dropped = false;
-  bool has_to_join = false;  // by what the last Take said
+  bool has_to_join = false;  // according to the last Take
   std::deque<WorkUnit> in_hand;
 
  private:
@@ -129,7 +129,7 @@ class WorkQueueClientTest : public ::testing::Test {
     EXPECT_EQ(learner->Join(), absl::OkStatus());
     return learner;
   }
-  // All of them, in turns, with two units in hand each, until there is nothing any more.
+  // Trains with all of them in turns, with two units in hand each, until there is nothing left.
   static void TrainToTheEnd(const std::vector<Learner*>& learners) {
     for (int turn = 0; turn < 1000; ++turn) {
       bool over = true;
@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Pushes, WorkFaultTest,
                                                               FaultKind::kCutRequest, FaultKind::kCutReply),
                                             ::testing::Values(1, 2, 5), ::testing::Values(StoreMethod::kPushPull)));
 
-// Killed at every moment of its work: with units in hand, with the answer to its push on the way or not.
+// The worker is killed at every moment of its work: with units in hand, and with or without a push's answer on its way.
 TEST_F(WorkQueueClientTest, WhoIsKilledLosesWhatItHasNotPushedAndNothingElse) {
   const auto chief = Start("chief:0", true);
   for (int trained = 0; trained < 3; ++trained) {
@@ -244,7 +244,7 @@ TEST_F(WorkQueueClientTest, WhatAWorkerHadThatIsTakenForDeadIsNotCountedTwice) {
   const auto chief = Start("chief:0", true);
   const auto stopped = Start("worker:0");
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(stopped->Take());
-  store_.Pass(absl::Seconds(11));  // its lease has run out, and it will go on all the same
+  store_.Pass(absl::Seconds(11));  // its lease has run out, but it goes on
   ASSERT_TRUE(chief->Take());
   EXPECT_EQ(chief->in_hand.back(), (WorkUnit{0, 0, 4}));
   EXPECT_TRUE(absl::IsAborted(stopped->Train().status()));
@@ -300,7 +300,7 @@ TEST_F(WorkQueueClientTest, APsThatIsRestartedOnItsMemoryGoesOnWithItsWork) {
   ExpectEachSeenInEveryEpoch(*chief);
 }
 
-// Who waits for work talks to nobody else.
+// A worker that waits for work talks to nobody else.
 TEST_F(WorkQueueClientTest, WhoWaitsForWorkHearsThatThePsHasLostItsMemory) {
   const auto chief = Start("chief:0", true);
   ASSERT_TRUE(chief->Take());
@@ -409,7 +409,7 @@ TEST_F(WorkOfTwoPsTest, ACheckpointHasTheWorkOfAnUpdateThatItHasAndThatIsntCount
   const auto worker = Start("worker:0");
   ASSERT_TRUE(worker->Take());
   ASSERT_TRUE(worker->Take());
-  // Every ps has the update, and what would count it is late.
+  // Every ps has the update, but its count is late.
   faults_.Add({.kind = FaultKind::kDelayRequest,
                .first = 3,
                .method = static_cast<uint16_t>(StoreMethod::kPushPull),

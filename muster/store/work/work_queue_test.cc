@@ -24,7 +24,7 @@ struct Worker {
   uint64_t incarnation = kLife;
   uint64_t requests = 0;
   uint64_t after = 0;
-  std::optional<uint64_t> over = {};  // unset: the steps of all that it has are
+  std::optional<uint64_t> over = {};  // unset: all its steps are over
 };
 
 class WorkQueueTest : public ::testing::Test {
@@ -124,7 +124,7 @@ TEST_F(WorkQueueTest, ARequestThatComesAgainIsAnsweredAgain) {
 TEST_F(WorkQueueTest, WhatNeverArrivedIsGivenOutAgain) {
   Take(first_);
   const uint64_t arrived = first_.after;
-  Take(first_);  // whose answer is lost, and the request given up
+  Take(first_);  // the answer is lost, and the request given up
   first_.after = arrived;
   const TakeWorkReply reply = Take(first_);
   EXPECT_EQ(Place(reply), At(0, 4, 8));
@@ -151,7 +151,7 @@ TEST_F(WorkQueueTest, WhatAWorkerGivesUpIsOthers) {
   EXPECT_EQ(Place(Take(second_)), At(0, 8, 10)) << "what is done isn't given up";
 }
 
-// Windows that will never be full: everybody has trained on all that it has, and waits for more.
+// Windows that will never be full: every worker has trained on all that it has, and waits for more.
 TEST_F(WorkQueueTest, WhoWaitsForEachOtherIsEndedOneByOne) {
   spec_ = {"train", 3, 1, 1};
   first_.over = 0;
@@ -165,14 +165,14 @@ TEST_F(WorkQueueTest, WhoWaitsForEachOtherIsEndedOneByOne) {
   EXPECT_EQ(Take(third_).answer, WorkAnswer::kWait);
   first_.over = 1;
   EXPECT_EQ(Take(first_).answer, WorkAnswer::kWait) << "the second one goes first";
-  EXPECT_EQ(Take(third_).answer, WorkAnswer::kWait) << "who has nothing stays, for somebody may die";
+  EXPECT_EQ(Take(third_).answer, WorkAnswer::kWait) << "a worker with nothing stays, because another may die";
   EXPECT_EQ(Take(second_).answer, WorkAnswer::kEnd);
   EXPECT_EQ(Take(first_).answer, WorkAnswer::kWait) << "the second one pushes what it has";
   queue_.Return(1);
   EXPECT_EQ(Place(Take(third_)), At(0, 1, 2)) << "or dies";
 }
 
-// With a synchronous gate each step takes all of them, so that who has some ready waits for who has none.
+// With a synchronous gate each step takes all workers, so a worker with units waits for one without.
 TEST_F(WorkQueueTest, AtTheEndNobodyHasSomeReadyWhileAnotherHasNone) {
   const size_t ahead[] = {5, 1, 2};
   spec_ = {"train", 30, 1, 2};

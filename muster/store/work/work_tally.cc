@@ -44,7 +44,7 @@ void WorkTally::AbandonAll() {
   }
   open_.clear();
   sealed_ = 0;
-  over_ = begun_;  // whatever was under way comes to nothing
+  over_ = begun_;  // what was under way comes to nothing
 }
 
 void WorkTally::Joined(const Stamp& stamp) {

@@ -1,5 +1,5 @@
-// What a worker has of the work queue: which units are made ready, which are trained on, and which the next push
-// brings. Where the one who takes units, the training thread and the client that pushes meet. Thread-safe.
+// A worker's units of the work queue: which are being prepared, which are trained on, and which the next push brings.
+// Shared by the thread that takes units, the training thread and the client that pushes. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +16,31 @@ namespace muster {
 
 class WorkTally {
  public:
-  // Who takes. A new request but for its spec; its incarnation is 0 as long as the store doesn't know this process. One
-  // at a time.
+  // For the taker. Returns a new request without its spec; its incarnation is 0 while the store doesn't know this
+  // process. One at a time.
   TakeWorkRequest Ask();
   // A unit came.
   void Taken(uint64_t ticket);
-  // Nothing is ready and no step is under way: who trains waits for who takes, and talks to nobody else.
+  // Nothing is ready and no step is under way: the training thread waits for the taker, and talks to nobody else.
   bool Idle() const;
 
-  // Who trains: as WorkSource's.
+  // For the training thread: as WorkSource's.
   bool Begin();
   void Over();
 
-  // Who pushes. The store knows this process; once more: it had lost it, or what it had.
+  // For the pusher. The store knows this process; if called again, the store had lost it, or its units.
   void Joined(const Stamp& stamp);
-  // What the next push brings: all that has begun since the last one that was counted. Stays the same until that push
-  // is Counted or Dropped, however often it is asked and whatever begins meanwhile.
+  // Returns what the next push brings: all units begun since the last counted push. Stays the same until that push is
+  // Counted or Dropped, however often it is asked and whatever begins meanwhile.
   WorkRange Seal();
   void Counted();
   void Dropped();  // it changed nothing: others get these units
-  // What the store is to be told before the next push, in the order in which it was abandoned; and that it was.
+  // The units to report to the store as given up before the next push, in the order in which they were abandoned; Told
+  // says that this was done.
   std::vector<uint64_t> Abandoned() const;
   void Told(size_t tickets);
 
-  uint64_t counted() const;  // the last ticket that was
+  uint64_t counted() const;  // the last counted ticket
 
  private:
   void AbandonAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -47,14 +48,14 @@ class WorkTally {
   mutable Mutex mutex_;
   std::optional<Stamp> stamp_ ABSL_GUARDED_BY(mutex_);
   uint64_t requests_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;  // ticket that came
+  uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;  // the last ticket that came
   uint64_t over_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // the last
+  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // the last one
   uint64_t counted_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);       // and not begun; 0: lost
-  std::deque<uint64_t> open_ ABSL_GUARDED_BY(mutex_);        // begun, and not counted
-  size_t sealed_ ABSL_GUARDED_BY(mutex_) = 0;                // of these, the first
-  std::vector<uint64_t> abandoned_ ABSL_GUARDED_BY(mutex_);  // and not told
+  std::deque<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);       // not begun; 0: lost
+  std::deque<uint64_t> open_ ABSL_GUARDED_BY(mutex_);        // begun, but not counted
+  size_t sealed_ ABSL_GUARDED_BY(mutex_) = 0;                // of open_, how many at its front are sealed
+  std::vector<uint64_t> abandoned_ ABSL_GUARDED_BY(mutex_);  // not told yet
 };
 
 }  // namespace muster

@@ -13,7 +13,7 @@ constexpr Stamp kStamp = {.client = 2, .incarnation = 9};
 
 TEST(WorkTallyTest, RequestsAreNumberedAndSayHowFarTheWorkerIs) {
   WorkTally tally;
-  EXPECT_EQ(tally.Ask().stamp, (Stamp{0, 0, 1})) << "who hasn't joined has no incarnation yet";
+  EXPECT_EQ(tally.Ask().stamp, (Stamp{0, 0, 1})) << "a process that hasn't joined has no incarnation yet";
   tally.Joined(kStamp);
   tally.Taken(5);
   ASSERT_TRUE(tally.Begin());
