@@ -67,6 +67,12 @@ function(muster_share_test_header name)
   target_precompile_headers(${name} REUSE_FROM muster_test_header)
 endfunction()
 
+# A program whose own code needn't be fast. The property tells MusterTorch.cmake which precompiled header fits.
+function(muster_unoptimised name)
+  set_target_properties(${name} PROPERTIES MUSTER_UNOPTIMISED ON)
+  target_compile_options(${name} PRIVATE -O0)
+endfunction()
+
 # muster_test(NAME SOURCES file... LIBS library... [LABELS label...] [TIMEOUT seconds]): a GoogleTest program, run whole by
 # `./dev test`. Label `process`: it starts programs and looks at the machine, so it doesn't run under sanitizers; `long`:
 # only `./dev test --long` runs it.
@@ -77,8 +83,7 @@ function(muster_test name)
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE ${T_LIBS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE MUSTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}" MUSTER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
-  set_target_properties(${name} PROPERTIES MUSTER_UNOPTIMISED ON)
-  target_compile_options(${name} PRIVATE -O0)
+  muster_unoptimised(${name})
   if(NOT "${T_LIBS}" MATCHES "torch|estimator")
     muster_share_test_header(${name})
   endif()
