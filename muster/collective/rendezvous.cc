@@ -114,7 +114,8 @@ class Desk final : public RequestHandler {
  private:
   void Enter(const IncomingRequest& request, Responder responder) {
     EnterRequest message;
-    if (!Decode(request.control, message)) return responder.Fail(absl::InvalidArgumentError("malformed rendezvous message"));
+    if (!Decode(request.control, message))
+      return responder.Fail(absl::InvalidArgumentError("malformed rendezvous message"));
     if (message.size != static_cast<uint32_t>(size_) || message.rank == 0 || message.rank >= message.size ||
         message.choice != static_cast<uint32_t>(options_.choice)) {
       failure_ = absl::InvalidArgumentError(absl::StrCat(

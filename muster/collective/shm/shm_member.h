@@ -48,7 +48,7 @@ class ShmMember {
   const ShmLayout layout_;
   int memory_fd_ = -1;
   std::byte* data_ = nullptr;
-  std::vector<int> life_;  // by rank: the read end of that rank's pipe; this rank's own write end
+  std::vector<int> life_;                // by rank: the read end of that rank's pipe; this rank's own write end
   mutable std::vector<pollfd> watched_;  // used by Ended, by rank
 };
 
