@@ -21,7 +21,7 @@ TEST(StopSignalTest, WakesEveryListenerOnce) {
     EXPECT_TRUE(b.raised());
   }
   StopSignal fresh([] {});
-  EXPECT_FALSE(fresh.raised());  // installed anew: the old signal is forgotten
+  EXPECT_FALSE(fresh.raised());  // reinstalled: the old signal is forgotten
 }
 
 TEST(StopSignalTest, NotRaisedNotCalled) {

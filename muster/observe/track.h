@@ -59,7 +59,8 @@ class Track {
     int64_t since = 0;  // 0: it has done nothing yet
   };
   Doing doing() const { return {doing_.load(std::memory_order_relaxed), doing_since_.load(std::memory_order_relaxed)}; }
-  // Sets whom the thread waits for, for people; empty: nobody worth mentioning. (Takes a lock: for long waits.)
+  // Sets the name of the task that the thread waits for, for people; empty: nobody worth mentioning. (Takes a lock: for
+  // long waits.)
   void SetWaitingFor(std::string whom);
   std::string waiting_for() const;
   // Returns null without a ring. For the Tracer, the ring's consumer.

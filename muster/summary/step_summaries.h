@@ -1,5 +1,5 @@
-// The summaries of one step: the program registers them while its loss is computed, and the hook that writes summaries
-// takes them. A session has one of these. `muster::summary::Scalar` and the like (torch_bridge/summaries.h) find that
+// The summaries of one step: the program registers them while its loss is computed, until the code that writes
+// summaries takes them. A session has one of these. `muster::summary::Scalar` and the like (torch_bridge/summaries.h) find that
 // of the present step, so that a program's loss needs no object to report to, as in TensorFlow.
 //
 // They find it through muster's only variable that is neither a member nor a local: a pointer for each thread, set by
@@ -24,7 +24,7 @@
 
 namespace muster {
 
-// Returns an encoded `Summary` message, made anew at each call.
+// Returns an encoded `Summary` message, encoded again at each call.
 using SummaryOp = std::function<std::string()>;
 
 class StepSummaries {

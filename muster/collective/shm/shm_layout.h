@@ -12,7 +12,7 @@ namespace muster {
 // A rank's progress: chunks since the group began, modulo 2^32. Other ranks sleep on the word (futex).
 struct alignas(64) ShmCounter {
   uint32_t chunks = 0;
-  uint32_t sleeping = 0;  // another rank sleeps, or is about to: whoever counts must wake it
+  uint32_t sleeping = 0;  // another rank sleeps, or is about to: a rank that counts must wake it
 };
 
 enum class ShmPresence : uint32_t {
