@@ -21,10 +21,10 @@ enum class DType : uint8_t {
   kBool = 8,
 };
 
-// Bytes of one element.
+// Returns the bytes of one element.
 size_t DTypeSize(DType dtype);
 
-// "float32", "float64", "float16", "bfloat16", "int64", "uint8", "int32", "bool".
+// Returns "float32", "float64", "float16", "bfloat16", "int64", "uint8", "int32" or "bool".
 std::string DTypeName(DType dtype);
 
 // InvalidArgument lists the accepted names.

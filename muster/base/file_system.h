@@ -1,4 +1,4 @@
-// Files as an injected thing, so that tests can make a disk full, read-only or lose a rename. Errors carry the path.
+// Injected file access, so that tests can make a disk full or read-only, or lose a rename. Errors carry the path.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class FileSystem {
   [[nodiscard]] virtual absl::Status CreateDirectory(const std::string& path) = 0;
   // Returns the names (not paths) in the directory, sorted.
   virtual absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;
-  // Atomic within one directory; replaces the target.
+  // Renames atomically within one directory; replaces the target.
   [[nodiscard]] virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // Removes a file; NotFound if it doesn't exist.
   [[nodiscard]] virtual absl::Status Remove(const std::string& path) = 0;
@@ -68,7 +68,7 @@ FileSystem& PosixFileSystem();
 // one.
 [[nodiscard]] absl::Status WriteFileAtomically(FileSystem& files, const std::string& path, ByteSpan bytes);
 
-// "a" + "b" -> "a/b"; an absolute `name` wins.
+// Joins "a" and "b" to "a/b"; an absolute `name` wins.
 std::string JoinPath(const std::string& directory, const std::string& name);
 
 }  // namespace muster

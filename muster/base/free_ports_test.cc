@@ -35,7 +35,7 @@ struct Listening {
   const int fd;
 };
 
-// Whether a server could listen on the port, without any option set.
+// Returns whether a server could listen on the port, without any option set.
 bool CanListen(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in address = Loopback(port);

@@ -384,7 +384,7 @@ TEST_F(CheckpointDirectoryTest, APathOfAUserIsACheckpointOrADirectoryOfThem) {
 TEST_F(CheckpointDirectoryTest, LeftoversGoAndEverythingElseStays) {
   ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
   ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
-  ASSERT_TRUE(files_.Truncate("d/model.ckpt-200.manifest.json", 9).ok());  // whose parts are then unknown
+  ASSERT_TRUE(files_.Truncate("d/model.ckpt-200.manifest.json", 9).ok());  // its parts are then unknown
   const std::vector<std::string> before = Names();
   const std::vector<std::string> live = {"model.ckpt-300.part-00000-of-00002.live.safetensors.tmp",
                                          "model.ckpt-300.part-00001-of-00002.live.safetensors", "model.ckpt.save-live"};

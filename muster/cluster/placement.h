@@ -45,7 +45,7 @@ struct PlacedSlice {
 struct PlacementResult {
   std::vector<PlacedSlice> slices;  // in order of the variables, then of the shards
   std::vector<int64_t> load_bytes;  // per ps
-  // Largest load divided by the mean; 1 is perfectly even, 0 when nothing is placed.
+  // Returns the largest load divided by the mean; 1 is perfectly even, 0 when nothing is placed.
   double imbalance() const;
 };
 

@@ -12,10 +12,10 @@
 
 namespace muster {
 
-// "round_robin", "greedy", "greedy_sorted".
+// Accepts "round_robin", "greedy", "greedy_sorted".
 absl::StatusOr<Placement> ParsePlacement(std::string_view text);
 
-// "none", "fixed:N", "max_bytes:B" or "max_bytes:B,max_shards:K", "min_slice:BYTES,max_partitions:K".
+// Accepts "none", "fixed:N", "max_bytes:B" or "max_bytes:B,max_shards:K", "min_slice:BYTES,max_partitions:K".
 absl::StatusOr<Partitioning> ParsePartitioning(std::string_view text);
 
 // Reads [{"name": "w", "shape": [784, 100], "dtype": "float32"}, …]. `what` names the text in messages. Names must be

@@ -27,7 +27,7 @@ PsStrategy GreedyLoadBalancingStrategy(int ps_tasks, LoadFunction load);
 // Returns the bytes of the variable: byte_size_load_fn of the same file.
 absl::StatusOr<double> ByteSizeLoad(const OpSpec& op);
 
-// "Variable", "VariableV2", "VarHandleOp", … : TensorFlow's STANDARD_PS_OPS.
+// Returns TensorFlow's STANDARD_PS_OPS: "Variable", "VariableV2", "VarHandleOp", …
 const std::vector<std::string>& StandardPsOps();
 
 struct ReplicaDeviceSetterOptions {

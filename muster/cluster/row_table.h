@@ -10,7 +10,7 @@ namespace muster {
 // tf.nn.embedding_lookup's partition_strategy. The numbers are part of the wire format: never renumber.
 enum class RowPartition : uint8_t {
   kMod = 0,  // row r is on shard r mod n, there number r / n
-  kDiv = 1,  // each shard has consecutive rows, the first (rows mod n) of them one more
+  kDiv = 1,  // each shard has consecutive rows; the first (rows mod n) shards have one more
 };
 
 // The contents of a table before any push. Each ps computes its rows itself; a row depends on the seed and on its

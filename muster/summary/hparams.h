@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// `{"learning_rate", 0.1}`, `{"layers", 3}`, `{"optimizer", "adam"}`, `{"nesterov", true}`.
+// A hyperparameter: `{"learning_rate", 0.1}`, `{"layers", 3}`, `{"optimizer", "adam"}`, `{"nesterov", true}`.
 struct HParam {
   HParam(std::string its_name, std::string its_value) : name(std::move(its_name)), value(std::move(its_value)) {}
   HParam(std::string its_name, const char* its_value) : name(std::move(its_name)), value(std::string(its_value)) {}

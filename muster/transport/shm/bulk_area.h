@@ -97,7 +97,7 @@ class IncomingArea {
   bool HasBytes() const;
   // Returns the bytes for use beyond End. Call once.
   LentBytes Lend();
-  // All of it was taken, or nobody wants it.
+  // Call when all of it was taken, or it isn't wanted.
   void End();
 
  private:

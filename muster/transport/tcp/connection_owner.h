@@ -28,7 +28,7 @@ class ConnectionOwner {
   virtual void OnLent(LentBytes /*bulk*/) {}
   // The last byte of that frame has arrived.
   virtual void OnFrameEnd() = 0;
-  // This many more bytes have been sent or received, including those of the handshake.
+  // This many more bytes were sent or received, including those of the handshake.
   virtual void OnMoved(uint64_t /*sent*/, uint64_t /*received*/) {}
   // Some frames have been handed to the kernel.
   virtual void OnSent() {}
