@@ -62,7 +62,7 @@ absl::StatusOr<std::optional<Hello>> DecodeHello(ByteSpan bytes) {
   if (std::memcmp(bytes.data(), kMagic, std::min(bytes.size(), kMagicBytes)) != 0) {
     const bool http = bytes.size() >= kHttpBytes && std::memcmp(bytes.data(), kHttp, kHttpBytes) == 0;
     return absl::FailedPreconditionError(
-        http ? "it speaks HTTP, not muster's protocol: open a --status_port with a browser or curl"
+        http ? "it doesn't speak muster's protocol, but HTTP: open a --status_port with a browser or curl"
              : "it doesn't speak muster's protocol");
   }
   if (bytes.size() < 16) return std::optional<Hello>();
