@@ -54,7 +54,7 @@ RingCollective::RingCollective(const GroupOptions& options)
 }
 
 // Doesn't tell the neighbours: to them this rank has died. Destroys first what calls back when it ends, as the
-// callbacks use the members declared before it.
+// callbacks use the members declared after it.
 RingCollective::~RingCollective() {
   channel_.reset();
   listener_.reset();
@@ -145,7 +145,7 @@ absl::Status RingCollective::Broadcast(const MutableSegments& data, int root, ab
   return Run(flow, deadline);
 }
 
-// Passes a token once round the ring: no rank returns before all have come.
+// Passes empty pieces once round the ring: no rank returns before all have come.
 absl::Status RingCollective::Barrier(absl::Time deadline) {
   Flow flow{.call = {.operation = CollectiveOperation::kBarrier}, .stages = static_cast<size_t>(size_) - 1};
   flow.source = [](size_t, size_t) { return Segments(); };
