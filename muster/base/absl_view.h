@@ -1,4 +1,5 @@
-// std::string_view as Abseil's: two types, where the installed Abseil was built for an older C++ than ours.
+// Converts std::string_view to Abseil's string_view. They are two types if the installed Abseil was built for an older
+// C++ than ours.
 #pragma once
 
 #include <string_view>

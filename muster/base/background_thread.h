@@ -1,4 +1,4 @@
-// One thread that runs what it is given, in order: for what takes long and must not hold up an event loop (writing a
+// One thread that runs the given tasks in order, for work that takes long and must not hold up an event loop (writing a
 // file). Thread-safe.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace muster {
 class BackgroundThread {
  public:
   BackgroundThread() : thread_([this] { Work(); }) {}
-  // Blocks until everything given has run.
+  // Blocks until all given tasks have run.
   ~BackgroundThread() {
     {
       MutexLock lock(mutex_);
@@ -33,7 +33,7 @@ class BackgroundThread {
 
  private:
   void Work() {
-    std::vector<absl::AnyInvocable<void()>> batch;  // changes places with tasks_, so that neither allocates
+    std::vector<absl::AnyInvocable<void()>> batch;  // swaps with tasks_, so that neither allocates
     for (;;) {
       {
         MutexLock lock(mutex_);
@@ -53,7 +53,7 @@ class BackgroundThread {
   CondVar changed_;
   std::vector<absl::AnyInvocable<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: starts when the rest is there
+  std::thread thread_;  // last: starts when all other members exist
 };
 
 }  // namespace muster

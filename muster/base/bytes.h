@@ -1,4 +1,4 @@
-// Borrowed memory: how every layer below torch passes tensors and messages around. Nothing here owns anything; whoever
+// Borrowed memory: every layer below torch passes tensors and messages as these spans. They own nothing; the code that
 // makes a span says how long it stays valid.
 #pragma once
 

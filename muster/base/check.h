@@ -1,5 +1,5 @@
-// MUSTER_CHECK: for our own bugs only, never for what the world can cause (a dead peer, a bad file, a malformed frame
-// are absl::Status). A failed check prints file, line and the condition and aborts. Thread-safe.
+// MUSTER_CHECK is for our own bugs only, never for what the world can cause (a dead peer, a bad file or a malformed
+// frame is an absl::Status). A failed check prints file, line and condition, and aborts. Thread-safe.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Time as an injected thing: production code asks a Clock, tests hand in a SimulatedClock and move it by hand.
+// Injected time: production code asks a Clock; tests pass a SimulatedClock and move it by hand.
 #pragma once
 
 #include "absl/time/time.h"
@@ -25,7 +25,7 @@ class SimulatedClock final : public Clock {
     MutexLock lock(mutex_);
     return now_;
   }
-  // Moves to `time`; a time in the past changes nothing.
+  // Moves to `time`. Ignores a time in the past.
   void AdvanceTo(absl::Time time) {
     MutexLock lock(mutex_);
     if (time > now_) now_ = time;

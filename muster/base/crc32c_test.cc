@@ -9,7 +9,7 @@ namespace {
 
 ByteSpan Bytes(std::string_view text) { return AsBytes(text.data(), text.size()); }
 
-// Vectors of RFC 3720 appendix B.4 and of TensorBoard's masked_crc.rs.
+// Vectors from RFC 3720 appendix B.4 and from TensorBoard's masked_crc.rs.
 TEST(Crc32cTest, PublishedVectors) {
   const std::string zeros(32, '\0');
   EXPECT_EQ(Crc32c(Bytes(zeros)), 0x8a9136aau);

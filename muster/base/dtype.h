@@ -1,4 +1,4 @@
-// Element types of variables: name as written in files and messages, and size.
+// Element types of variables: their names in files and messages, and their sizes.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// The numbers are written to the wire and to the arena: never renumber.
+// The numbers are part of the wire format and of the arena: never renumber.
 enum class DType : uint8_t {
   kFloat32 = 1,
   kFloat64 = 2,
@@ -21,16 +21,16 @@ enum class DType : uint8_t {
   kBool = 8,
 };
 
-// Bytes of one element.
+// Returns the bytes of one element.
 size_t DTypeSize(DType dtype);
 
-// "float32", "float64", "float16", "bfloat16", "int64", "uint8", "int32", "bool".
+// Returns "float32", "float64", "float16", "bfloat16", "int64", "uint8", "int32" or "bool".
 std::string DTypeName(DType dtype);
 
-// InvalidArgument naming the accepted names.
+// InvalidArgument lists the accepted names.
 absl::StatusOr<DType> ParseDType(std::string_view name);
 
-// True for the types an update rule can be applied to in the store.
+// True for the types that the store can apply an update rule to.
 bool IsFloatingPoint(DType dtype);
 
 }  // namespace muster

@@ -16,7 +16,7 @@ struct Case {
   bool floating;
 };
 
-// The numbers are on the wire and the names in files: a change here breaks what others have written.
+// The numbers are on the wire and the names are in files: changing one breaks data that is already written.
 constexpr Case kCases[] = {{DType::kFloat32, 1, "float32", 4, true}, {DType::kFloat64, 2, "float64", 8, true},
                            {DType::kFloat16, 3, "float16", 2, true}, {DType::kBFloat16, 4, "bfloat16", 2, true},
                            {DType::kInt64, 5, "int64", 8, false},    {DType::kUInt8, 6, "uint8", 1, false},

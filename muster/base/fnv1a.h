@@ -1,5 +1,5 @@
-// FNV-1a, 64 bits: a hash that all processes of a job, and later versions, agree on. Not against an adversary. A pure
-// function, thread-safe.
+// FNV-1a, 64 bits: a hash on which all processes of a job, and later versions, agree. Not safe against an adversary. A
+// pure function, thread-safe.
 #pragma once
 
 #include <cstdint>

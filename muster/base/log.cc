@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// Instead of spdlog's own default logger, which may not be replaced while another thread writes.
+// Replaces spdlog's own default logger, which must not be exchanged while another thread writes.
 class CurrentLogger {
  public:
   void Set(std::shared_ptr<spdlog::logger> logger) {
@@ -31,7 +31,7 @@ class CurrentLogger {
 };
 
 CurrentLogger& TheLogger() {
-  static CurrentLogger* const logger = new CurrentLogger;  // threads write until the very end
+  static CurrentLogger* const logger = new CurrentLogger;  // never destroyed: threads write until the very end
   return *logger;
 }
 
@@ -39,7 +39,7 @@ CurrentLogger& TheLogger() {
 
 void SetUpLog(const std::string& task, const std::string& level) {
   auto logger = std::make_shared<spdlog::logger>("muster", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  // On a terminal a progress bar may stand in the line, with the cursor at its beginning: it is cleared first.
+  // On a terminal, a progress bar may be on the line with the cursor at its beginning, so the line is cleared first.
   const std::string clear = isatty(STDERR_FILENO) == 1 ? "\x1b[K" : "";
   logger->set_pattern(clear + (task.empty() ? "%H:%M:%S.%e %^%L%$ %v" : "%H:%M:%S.%e %^%L%$ [" + task + "] %v"));
   logger->set_level(spdlog::level::from_str(level));
@@ -58,7 +58,7 @@ void LogLineOnce(LogLevel level, const std::string& line) {
     Mutex mutex;
     std::set<std::string> lines ABSL_GUARDED_BY(mutex);
   };
-  static Said said;  // the process's, as spdlog's logger is
+  static Said said;  // one per process, as spdlog's logger is
   {
     const MutexLock lock(said.mutex);
     if (!said.lines.insert(line).second) return;

@@ -1,4 +1,4 @@
-// A process's log: one line an event on stderr. Thread-safe. spdlog does the work and stays out of this header (the
+// A process's log: one line per event on stderr. Thread-safe. spdlog does the work and stays out of this header (the
 // copy of its formatting library that libtorch brings would clash with it).
 #pragma once
 
@@ -8,18 +8,18 @@
 
 namespace muster {
 
-// Every process calls this once in main, a server again with its task, also while others write. `task` ("worker:1") is
-// put before each message; empty prints none (under `muster run`, which prefixes the lines itself). Level from `level`:
-// trace, debug, info, warning, error.
+// Every process calls this once in main, and a server calls it again with its task, even while other threads write.
+// `task` ("worker:1") is put before each message; if it is empty, nothing is (under `muster run`, which prefixes the
+// lines itself). `level` is trace, debug, info, warning or error.
 void SetUpLog(const std::string& task, const std::string& level = "info");
 
 enum class LogLevel { kInfo, kWarning, kError };
 void LogLine(LogLevel level, const std::string& line);
-// Unless the same line has been said this way before, by whomever in this process: what a process can't have is no news
-// for its next session.
+// Writes the line unless LogLineOnce has written it before in this process: what a process can't have is no news for
+// its next session.
 void LogLineOnce(LogLevel level, const std::string& line);
 
-// The arguments in a row, as absl::StrCat joins them.
+// Logs the arguments concatenated, as absl::StrCat joins them.
 template <typename... Args>
 void LogInfo(const Args&... args) {
   LogLine(LogLevel::kInfo, absl::StrCat(args...));

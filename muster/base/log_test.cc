@@ -12,7 +12,7 @@
 namespace muster::log_test {
 namespace {
 
-// A line said once stays said, whatever repeats the test.
+// Returns a new line for each call: LogLineOnce never repeats a line, so a repeated test needs a fresh one.
 std::string NewLine() {
   static int lines = 0;
   return absl::StrCat("line ", ++lines, " of a test");
@@ -34,7 +34,7 @@ TEST(LogTest, WhatIsSaidOnceIsSaidOnceAProcess) {
   EXPECT_NE(Logged(NewLine(), 1), "") << "another line";
 }
 
-// Several servers of one process do that: each names the log after its task while the others write.
+// Several servers in one process call SetUpLog with their task while the others write.
 TEST(LogTest, MayBeSetUpAnewWhileOthersWrite) {
   constexpr int kLines = 2000;
   testing::internal::CaptureStderr();

@@ -1,5 +1,5 @@
 // std::mutex and std::condition_variable with Clang's thread-safety annotations, so that `./dev check` proves which
-// lock guards what. (Abseil's own Mutex comes prebuilt here, where thread-sanitizer can't see into it.)
+// lock guards what. (Abseil's own Mutex is prebuilt here, and thread-sanitizer can't see into it.)
 #pragma once
 
 #include <condition_variable>
@@ -40,7 +40,7 @@ class CondVar {
     condition_.wait(lock);
     lock.release();
   }
-  // The same for at most `timeout`.
+  // Waits likewise, for at most `timeout`.
   void WaitFor(Mutex& mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     condition_.wait_for(lock, absl::ToChronoNanoseconds(timeout));

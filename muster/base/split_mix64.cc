@@ -15,7 +15,7 @@ uint64_t SplitMix64::Next() {
 
 uint64_t SplitMix64::Below(uint64_t bound) {
   __extension__ using Wide = unsigned __int128;
-  const uint64_t uneven = -bound % bound;  // 2^64 mod bound: so many low halves would come up once too often
+  const uint64_t uneven = -bound % bound;  // 2^64 mod bound: this many low halves would come up once too often
   for (;;) {
     const Wide product = static_cast<Wide>(Next()) * bound;
     if (static_cast<uint64_t>(product) >= uneven) return static_cast<uint64_t>(product >> 64);

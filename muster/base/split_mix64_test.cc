@@ -8,7 +8,7 @@ namespace muster::split_mix64_test {
 namespace {
 
 TEST(SplitMix64, GivesThePublishedSequence) {
-  // The first outputs for state 1234567 of the authors' reference implementation (splitmix64.c, S. Vigna).
+  // The first outputs for state 1234567 from the authors' reference implementation (splitmix64.c, S. Vigna).
   SplitMix64 random(1234567);
   EXPECT_EQ(random.Next(), 6457827717110365317u);
   EXPECT_EQ(random.Next(), 3203168211198807973u);

@@ -1,5 +1,5 @@
-// A lock that is given in the order in which it was asked for. A loop that lets go of it and takes it again at once
-// doesn't keep the others out, as it would with a Mutex. Thread-safe.
+// A fair lock: threads get it in the order in which they asked. A loop that releases it and takes it again at once
+// doesn't starve the others, as it would with a Mutex. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class ABSL_LOCKABLE TurnLock {
     ++turn_;
     changed_.NotifyAll();
   }
-  // How many wait for it now.
+  // How many threads wait for it now.
   uint64_t waiting() const {
     const MutexLock lock(mutex_);
     return asked_ == turn_ ? 0 : asked_ - turn_ - 1;

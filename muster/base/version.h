@@ -1,4 +1,4 @@
-// The version of muster, as messages, handshakes and checkpoints say it. CMakeLists.txt has the same number.
+// The version of muster in messages, handshakes and checkpoints. CMakeLists.txt has the same number.
 #pragma once
 
 namespace muster {

@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-// A condition variable's wait is cut into pieces of this length: the sum of now and a far deadline would overflow.
+// Longer waits are split into pieces of this length: the sum of now and a far deadline would overflow.
 constexpr absl::Duration kLongestWait = absl::Hours(1);
 
 class MachineWaitClock final : public WaitClock {

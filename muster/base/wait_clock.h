@@ -1,5 +1,5 @@
-// A clock to wait by: what a thread that sleeps until something changes, or some time has come, needs of time. Tests
-// hand in a SimulatedWaitClock, move it by hand and sleep nowhere. Thread-safe.
+// A clock for threads that sleep until something changes or a time has come. Tests pass a SimulatedWaitClock, move it
+// by hand and never sleep. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace muster {
 
 class WaitClock : public Clock {
  public:
-  // Waits until `changed` is notified, or spuriously, or at the latest at `deadline`. The caller holds `mutex`, and
+  // Waits until `changed` is notified, or spuriously, or until `deadline` at the latest. The caller holds `mutex`, and
   // checks its condition and Now() in a loop.
   virtual void WaitUntil(CondVar& changed, Mutex& mutex, absl::Time deadline) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
 };
 
-// By RealClock. Lives for the whole process.
+// Uses RealClock. Lives for the whole process.
 const WaitClock& RealWaitClock();
 
 // Stands still until moved.
@@ -31,13 +31,14 @@ class SimulatedWaitClock final : public WaitClock {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (deadline <= Now()) return;
     const auto waiter = Enter({&changed, &mutex, deadline});
-    // A move between Enter and Wait needs `mutex` to wake us, so it comes after Wait has let go of it. One before Enter
-    // didn't know of us: the deadline is looked at once more.
+    // An Advance between Enter and Wait needs `mutex` to wake us, so it comes after Wait has released it. An Advance
+    // before Enter didn't know of us, so the deadline is checked once more.
     if (deadline > Now()) changed.Wait(mutex);
     Leave(waiter);
   }
 
-  // Moves on and wakes whoever waits by this clock. Whoever waits must outlive the call.
+  // Moves the clock and wakes every thread that waits by it. These waits' condition variables and mutexes must outlive
+  // the call.
   void Advance(absl::Duration by) {
     clock_.Advance(by);
     std::vector<Waiter> waiters;
@@ -50,7 +51,7 @@ class SimulatedWaitClock final : public WaitClock {
       waiter.changed->NotifyAll();
     }
   }
-  // Blocks until so many threads wait, all of them for a time that is still to come.
+  // Blocks until `count` threads wait, each for a time that is still to come.
   void AwaitWaiters(size_t count) const {
     const MutexLock lock(mutex_);
     while (Waiting() < count) entered_.Wait(mutex_);
@@ -74,7 +75,7 @@ class SimulatedWaitClock final : public WaitClock {
     entered_.NotifyAll();
     return waiters_.insert(waiters_.end(), waiter);
   }
-  // Its own entry: another thread that waits by the same condition variable may not have woken yet.
+  // Removes only its own entry: another thread on the same condition variable may not have woken yet.
   void Leave(std::list<Waiter>::iterator waiter) const {
     const MutexLock lock(mutex_);
     waiters_.erase(waiter);

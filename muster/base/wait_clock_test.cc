@@ -31,8 +31,8 @@ TEST(WaitClockTest, WaitsByTheSimulatedClockUntilTheDeadlineOnly) {
   EXPECT_EQ(woken, begin + absl::Seconds(10));
 }
 
-// As threads of one coordinator do. The one that has longer to wait is woken by each move, too, and waits again: it
-// must not stand for one that hasn't woken yet.
+// As threads of one coordinator do. The thread with the longer wait is woken by each move, too, and waits again:
+// AwaitWaiters must not count it in place of one that hasn't woken yet.
 TEST(WaitClockTest, OfSeveralWithOneConditionVariableEachIsAwaited) {
   constexpr int kRounds = 300;
   SimulatedWaitClock clock;
@@ -83,7 +83,7 @@ TEST(TurnLockTest, WhoAsksFirstComesFirst) {
   order.push_back(1);
   lock.Unlock();
   {
-    // A Mutex could be taken again here before the other thread wakes.
+    // A Mutex could be taken again here before the other thread wakes up.
     const HoldTurn again(lock);
     order.push_back(3);
   }

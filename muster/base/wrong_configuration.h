@@ -1,5 +1,5 @@
-// The mark of an error that says: this cluster and these options don't fit each other, and never will. The process ends
-// with exit code 2 then, not 1: nothing was trained, and starting it again as it is helps nobody.
+// Marks an error that means: this cluster and these options don't fit each other, and never will. The process then
+// exits with code 2, not 1: nothing was trained, and restarting it unchanged doesn't help.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,18 +10,18 @@ namespace muster {
 
 inline constexpr char kWrongConfiguration[] = "muster/wrong_configuration";
 
-// `error` with that mark.
+// Returns `error` with that mark.
 inline absl::Status AsWrongConfiguration(absl::Status error) {
   error.SetPayload(kWrongConfiguration, absl::Cord());
   return error;
 }
 
-// A FailedPrecondition.
+// Returns a FailedPrecondition with that mark.
 inline absl::Status WrongConfigurationError(absl::string_view message) {
   return AsWrongConfiguration(absl::FailedPreconditionError(message));
 }
 
-// An InvalidArgument: options that contradict each other, or a value that none accepts.
+// Returns an InvalidArgument with that mark: options that contradict each other, or a value that no option accepts.
 inline absl::Status WrongOptionError(absl::string_view message) {
   return AsWrongConfiguration(absl::InvalidArgumentError(message));
 }

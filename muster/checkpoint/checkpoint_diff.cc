@@ -22,7 +22,7 @@ std::string TypeOf(DType dtype, const std::vector<int64_t>& shape) {
   return absl::StrCat(DTypeName(dtype), "[", absl::StrJoin(shape, ","), "]");
 }
 
-// Row-major place `element` of a tensor of `shape`: "[3,5]", "[]" of a scalar.
+// Returns the row-major index of `element` in a tensor of `shape`: "[3,5]"; "[]" for a scalar.
 std::string IndexOf(int64_t element, const std::vector<int64_t>& shape) {
   std::vector<int64_t> index(shape.size());
   for (size_t i = shape.size(); i-- > 0;) {
@@ -32,12 +32,12 @@ std::string IndexOf(int64_t element, const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(index, ","), "]");
 }
 
-// The values of one tensor in both checkpoints, taken in piece by piece.
+// Compares the values of one tensor in both checkpoints, piece by piece.
 class ValueComparison {
  public:
   ValueComparison(DType dtype, double tolerance) : dtype_(dtype), tolerance_(tolerance) {}
 
-  // Elements from `first` on.
+  // Adds the elements from `first` on.
   void Add(int64_t first, ByteSpan a, ByteSpan b) {
     elements_ += static_cast<int64_t>(a.size() / DTypeSize(dtype_));
     if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) return;
@@ -51,7 +51,7 @@ class ValueComparison {
         AddOne(first + static_cast<int64_t>(i), values_a_[i], values_b_[i]);
   }
 
-  // "3 of 10 values differ: …", empty if none does.
+  // Returns "3 of 10 values differ: …", or "" if none does.
   std::string Describe(const std::vector<int64_t>& shape) const {
     if (differing_ == 0) return "";
     return absl::StrFormat("%d of %d values differ: max abs %g, max relative %g, first at %s (%.9g and %.9g)",
@@ -60,11 +60,11 @@ class ValueComparison {
   }
 
  private:
-  // Their bytes differ.
+  // Adds one element whose bytes differ.
   void AddOne(int64_t element, double a, double b) {
     if (std::isnan(a) && std::isnan(b)) return;
-    double absolute = a == b ? 0 : std::abs(a - b);  // of infinities too
-    // Neighbours among the integers beyond 2^53 are one double.
+    double absolute = a == b ? 0 : std::abs(a - b);  // also correct for infinities
+    // Neighbouring integers beyond 2^53 convert to the same double.
     if (dtype_ == DType::kInt64 && absolute == 0) absolute = 1;
     if (std::isnan(absolute)) absolute = std::numeric_limits<double>::infinity();
     if (absolute <= tolerance_) return;
@@ -90,7 +90,7 @@ class ValueComparison {
   double max_relative_ = 0;
 };
 
-// The first element behind the stripe that `element` lies in.
+// Returns the first element after the stripe that contains `element`.
 int64_t EndOfStripe(const ManifestSlot& slot, int64_t element) {
   for (const ManifestSlice& slice : slot.slices) {
     const int64_t end = slice.offset + ElementCount(slice.shape).value_or(0);
@@ -173,7 +173,7 @@ class Diff {
     return a.stride == 1 ? CompareValues(owner, variable, &a) : CompareCounters(owner, variable, a, b);
   }
 
-  // Of the variable, or of its slot.
+  // Compares the variable's values, or its slot's.
   absl::Status CompareValues(const std::string& owner, const ManifestVariable& variable, const ManifestSlot* slot) {
     const DType dtype = slot != nullptr ? slot->dtype : variable.dtype;
     ASSIGN_OR_RETURN(const int64_t elements, ElementCount(variable.shape));
@@ -193,14 +193,14 @@ class Diff {
     return absl::OkStatus();
   }
 
-  // One value per stripe of a slice; the stripes of the two may end at different elements.
+  // Compares one value per stripe of a slice. The stripes of the two checkpoints may end at different elements.
   absl::Status CompareCounters(const std::string& owner, const ManifestVariable& variable, const ManifestSlot& a,
                                const ManifestSlot& b) {
     ASSIGN_OR_RETURN(const int64_t elements, ElementCount(variable.shape));
     int64_t differing = 0;
     std::string first;
     for (int64_t from = 0, end = 0; from < elements; from = end) {
-      // A table of rows has one counter, which stripes that weren't touched of late don't show.
+      // A table of rows has one counter, which stripes that weren't updated lately don't show.
       end = variable.kind == "rows" ? elements : std::min(EndOfStripe(a, from), EndOfStripe(b, from));
       ASSIGN_OR_RETURN(const int64_t count_a, a_.ReadCounter(variable.name, a.name, from, end - from));
       ASSIGN_OR_RETURN(const int64_t count_b, b_.ReadCounter(variable.name, b.name, from, end - from));

@@ -1,6 +1,6 @@
-// What differs between two checkpoints as states of training: variables, slots and step counters by value, whatever
-// parts and slices they lie in; global step, rule, extras. Not who saved them, when, and onto how many ps. Read in
-// pieces of a fixed size. Thread-safe as far as the readers are.
+// Compares two checkpoints as states of training: variables, slots and step counters by value, whatever parts and
+// slices hold them; global step, rule, extras. Ignores who saved them, when, and on how many ps. Reads in pieces of a
+// fixed size. As thread-safe as the readers.
 #pragma once
 
 #include <string>
@@ -12,10 +12,11 @@
 namespace muster {
 
 struct DiffOptions {
-  double tolerance = 0;  // values (not counters) at most so far apart are equal
+  double tolerance = 0;  // values (not counters) that differ by at most this are equal
 };
 
-// One line a difference, none if they are equal. Two NaN are equal, as are 0 and -0. DataLoss: one can't be read.
+// Returns one line per difference, none if they are equal. Two NaN are equal, as are 0 and -0. DataLoss: one of them
+// can't be read.
 absl::StatusOr<std::vector<std::string>> DiffCheckpoints(const CheckpointReader& a, const CheckpointReader& b,
                                                          const DiffOptions& options = {});
 

@@ -19,7 +19,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Checkpoints of one part with float "w" of 2 × 3 with slots "m" and "t" (a counter per 4 elements), int64 "n" of 2.
+// The content of one-part checkpoints: float "w" of 2 × 3 with slots "m" and "t" (a counter per 4 elements), int64 "n"
+// of 2.
 struct Content {
   std::vector<float> w = {1, 2, 3, 4, 5, 6};
   std::vector<float> m = {0, 0, 0, 0, 0, 1};
@@ -58,7 +59,7 @@ class CheckpointDiffTest : public ::testing::Test {
     EXPECT_TRUE(reader.ok()) << reader.status();
     return *std::move(reader);
   }
-  // What differs between the plain content and one that `change` was at.
+  // Returns the differences between the unchanged content and one that `change` has modified.
   std::vector<std::string> Diff(const std::function<void(Content&)>& change, const DiffOptions& options = {}) {
     const std::string suffix = std::to_string(++diffs_);
     Content changed;

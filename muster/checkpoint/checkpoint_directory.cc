@@ -24,9 +24,9 @@ constexpr char kNamePrefix[] = "model.ckpt-";
 constexpr char kSavePrefix[] = "model.ckpt.save-";
 constexpr char kPartMark[] = ".part-";
 constexpr char kPartSuffix[] = ".safetensors";
-constexpr char kTemporarySuffix[] = ".tmp";  // WriteFileAtomically puts a process id behind it
+constexpr char kTemporarySuffix[] = ".tmp";  // WriteFileAtomically appends a process id
 constexpr char kStateFile[] = "checkpoint";
-constexpr double kMaxSeconds = 1e12;  // times in the state file: far beyond any, and exact in milliseconds
+constexpr double kMaxSeconds = 1e12;  // limit of the times in the state file: far beyond any, and exact in milliseconds
 
 std::optional<int64_t> StepOf(absl::string_view name) {
   int64_t step = 0;
@@ -40,7 +40,7 @@ struct PartName {
   std::string save_id;
 };
 
-// Of a part's name, temporary or not; nullopt for any other text.
+// Parses a part's name, temporary or not; nullopt for any other text.
 std::optional<PartName> ParsePartName(absl::string_view name) {
   absl::ConsumeSuffix(&name, kTemporarySuffix);
   if (!absl::ConsumeSuffix(&name, kPartSuffix)) return std::nullopt;
@@ -57,7 +57,7 @@ bool IsTemporaryOf(absl::string_view name, absl::string_view file_suffix) {
   return dot != absl::string_view::npos && absl::EndsWith(name.substr(0, dot), file_suffix);
 }
 
-// Steps of the manifests in a directory.
+// Returns the steps of the manifests in a directory.
 std::set<int64_t> StepsOf(const std::vector<std::string>& names) {
   std::set<int64_t> steps;
   for (absl::string_view name : names)
@@ -66,7 +66,7 @@ std::set<int64_t> StepsOf(const std::vector<std::string>& names) {
   return steps;
 }
 
-// Checkpoints in order of their commits, as LatestCheckpoint's comment says.
+// Returns the checkpoints in order of their commits, as LatestCheckpoint's comment defines it.
 std::vector<std::string> InOrder(const std::set<int64_t>& steps, const CheckpointState& state) {
   std::vector<std::string> order;
   std::set<int64_t> left = steps;
@@ -81,7 +81,7 @@ std::vector<std::string> InOrder(const std::set<int64_t>& steps, const Checkpoin
   return order;
 }
 
-// The newest is the last of `state.all`.
+// Writes the state file; the newest checkpoint is the last of `state.all`.
 absl::Status WriteState(FileSystem& files, const std::string& directory, const CheckpointState& state) {
   const auto seconds = [](absl::Time time) {
     const int64_t millis = absl::ToUnixMillis(time);
@@ -97,7 +97,7 @@ absl::Status WriteState(FileSystem& files, const std::string& directory, const C
   return WriteFileAtomically(files, JoinPath(directory, kStateFile), AsBytes(text.data(), text.size()));
 }
 
-// The state after the commit of `manifest`, whose checkpoint is among `steps`.
+// Returns the state after the commit of `manifest`, whose checkpoint is among `steps`.
 CheckpointState StateAfterCommit(const CheckpointState& before, const std::set<int64_t>& steps,
                                  const Manifest& manifest) {
   constexpr absl::Duration kTick = absl::Milliseconds(1);
@@ -108,7 +108,8 @@ CheckpointState StateAfterCommit(const CheckpointState& before, const std::set<i
   if (before.IsPreserved(name)) {  // a job that went back to it saves its step again: it stays preserved
     time = before.saved.at(name);
   } else {
-    // Later than any other even where the clock was set back: what is not later than last_preserved is preserved.
+    // Later than any other, even if the clock was set back: a time up to last_preserved would mean that it is
+    // preserved.
     if (before.last_preserved) time = std::max(time, *before.last_preserved + kTick);
     for (const std::string& other : after.all)
       if (const auto found = before.saved.find(other); found != before.saved.end())
@@ -119,7 +120,7 @@ CheckpointState StateAfterCommit(const CheckpointState& before, const std::set<i
   absl::Time earliest = time;
   for (auto other = after.all.rbegin() + 1; other != after.all.rend(); ++other) {
     const auto found = before.saved.find(*other);
-    // Times are missing where a commit stopped before the state file: just before the one behind it.
+    // Times are missing if a commit stopped before the state file: assume a time just before the next checkpoint's.
     time = found != before.saved.end() ? found->second : time - kTick;
     after.saved[*other] = time;
     earliest = std::min(earliest, time);
@@ -128,7 +129,7 @@ CheckpointState StateAfterCommit(const CheckpointState& before, const std::set<i
   return after;
 }
 
-// No state file is an empty state.
+// Returns the state; an empty one if there is no state file.
 absl::StatusOr<CheckpointState> StateOrNone(FileSystem& files, const std::string& directory) {
   auto state = ReadCheckpointState(files, directory);
   if (absl::IsNotFound(state.status())) return CheckpointState();
@@ -140,7 +141,8 @@ absl::Status RemoveIfThere(FileSystem& files, const std::string& path) {
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-// A part that a writer reported: under its temporary or, after a commit that failed, its own name, whole.
+// Checks a part that a writer reported: it must be whole, under its temporary name or, after a failed commit, its own.
+// Returns true for the temporary name.
 absl::StatusOr<bool> IsTemporary(FileSystem& files, const std::string& directory, const ManifestPart& part) {
   const std::string path = JoinPath(directory, part.file);
   const bool temporary = files.Exists(TemporaryName(path));
@@ -154,7 +156,7 @@ absl::StatusOr<bool> IsTemporary(FileSystem& files, const std::string& directory
   return temporary;
 }
 
-// The message of an unusable newest checkpoint, with the ways out.
+// Adds the possible remedies to the error about an unusable newest checkpoint.
 absl::Status WithAdvice(const absl::Status& status, absl::string_view name) {
   return absl::Status(status.code(), absl::StrCat(status.message(),
                                                   "; bring the file back, or allow an older checkpoint, "
@@ -207,7 +209,7 @@ absl::Status CommitManifest(FileSystem& files, const std::string& directory, con
     if (temporary) to_rename.push_back(JoinPath(directory, part.file));
   }
   for (const std::string& path : to_rename) RETURN_IF_ERROR(files.Rename(TemporaryName(path), path));
-  // The names of the parts must not come to the disk after that of the manifest.
+  // The names of the parts must not reach the disk after the manifest's.
   RETURN_IF_ERROR(files.SyncDirectory(directory));
   const std::string text = SerializeManifest(manifest);
   RETURN_IF_ERROR(WriteFileAtomically(files, JoinPath(directory, ManifestFileName(manifest.global_step)),
@@ -258,7 +260,7 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std
     if (!is_latest) state.all.emplace_back(relative);
   }
   if (state.latest.empty()) return damaged("no model_checkpoint_path");
-  // As TensorFlow: times that aren't one a checkpoint say nothing.
+  // As in TensorFlow: a list of times without one per checkpoint is ignored.
   if (times.size() == state.all.size())
     for (size_t i = 0; i < times.size(); ++i) state.saved[state.all[i]] = times[i];
   return state;
@@ -266,7 +268,8 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std
 
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(FileSystem& files, const std::string& directory) {
   if (!files.Exists(directory)) return std::vector<std::string>();
-  // In this order: a commit in between is then one that the state file doesn't know yet, and not one that has vanished.
+  // Read in this order: the state file then doesn't know yet a commit made meanwhile, instead of listing a checkpoint
+  // that seems to have vanished.
   ASSIGN_OR_RETURN(const CheckpointState state, StateOrNone(files, directory));
   ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
   return InOrder(StepsOf(names), state);
@@ -275,13 +278,13 @@ absl::StatusOr<std::vector<std::string>> ListCheckpoints(FileSystem& files, cons
 absl::StatusOr<std::optional<std::string>> LatestCheckpoint(FileSystem& files, const std::string& directory,
                                                             const LatestOptions& options) {
   if (!files.Exists(directory)) return std::nullopt;
-  // In this order: a commit in between is then one that the state file doesn't know yet, and not one that has vanished.
+  // Read in this order, as in ListCheckpoints.
   ASSIGN_OR_RETURN(const CheckpointState state, StateOrNone(files, directory));
   ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
   const std::set<int64_t> steps = StepsOf(names);
   const std::vector<std::string> order = InOrder(steps, state);
   if (!state.latest.empty() && !steps.contains(*StepOf(state.latest))) {
-    // What comes last is older than what the state file promises, unless the file doesn't list it.
+    // The last checkpoint is older than the one that the state file promises, unless the file doesn't list it.
     const bool newer = !order.empty() && std::find(state.all.begin(), state.all.end(), order.back()) == state.all.end();
     if (!newer && (order.empty() || !options.allow_older))
       return WithAdvice(absl::DataLossError(absl::StrCat(JoinPath(directory, state.latest), kManifestSuffix,
@@ -333,7 +336,7 @@ absl::Status RetainNewest(FileSystem& files, const std::string& directory, int k
     const std::string path = JoinPath(directory, absl::StrCat(name, kManifestSuffix));
     const auto text = files.ReadFile(path);
     const auto manifest = text.ok() ? ParseManifest(*text, path) : text.status();
-    if (manifest.ok())  // of a damaged one RemoveLeftovers finds the parts
+    if (manifest.ok())  // RemoveLeftovers finds the parts of a damaged one
       for (const ManifestPart& part : manifest->parts) parts.push_back(JoinPath(directory, part.file));
     RETURN_IF_ERROR(RemoveIfThere(files, path));
   }

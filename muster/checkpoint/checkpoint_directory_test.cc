@@ -113,7 +113,7 @@ void Die(MemoryFileSystem& files, Death death) {
   if (death == Death::kPowerPartsAhead) files.LosePower(std::not_fn(is_manifest));
 }
 
-// Kills the process, or the machine, after every single change that a save makes: what a reader then finds is the old
+// Kills the process, or the machine, after every single change that a save makes: a reader then finds the old
 // checkpoint or the whole new one, and the next save works.
 TEST_F(CheckpointDirectoryTest, WhereverASaveStopsTheLatestIsTheOldOrTheWholeNew) {
   const auto saved_again = [](FileSystem& files, int64_t step, const std::string& save_id) {
@@ -122,7 +122,7 @@ TEST_F(CheckpointDirectoryTest, WhereverASaveStopsTheLatestIsTheOldOrTheWholeNew
     if (status.ok()) status = RemoveLeftovers(files, "d");
     return status;
   };
-  for (const int64_t second_step : {200, 100}) {  // a later step, and the same step again
+  for (const int64_t second_step : {200, 100}) {  // a later step, or the same step again
     int64_t changes = 0;
     bool seen_old = false, seen_new = false;
     for (int64_t stop = 0; stop == 0 || stop <= changes; ++stop) {
@@ -166,7 +166,7 @@ TEST_F(CheckpointDirectoryTest, AFullDiskFailedRenamesAndAReadOnlyDiskKeepTheOld
     files_.Unfill();
     const auto latest = LatestCheckpoint(files_, "d");
     ASSERT_TRUE(latest.ok()) << latest.status();
-    if (*latest == "d/model.ckpt-200") break;  // the state file alone didn't fit
+    if (*latest == "d/model.ckpt-200") break;  // only the state file didn't fit
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << room << ": " << status;
     EXPECT_EQ(*latest, "d/model.ckpt-100") << room;
     ASSERT_LT(room, 2450u) << "the save should fit";
@@ -275,7 +275,7 @@ TEST_F(CheckpointDirectoryTest, RetentionKeepsTheNewest) {
   EXPECT_THAT(*files_.ReadFile("d/checkpoint"), Not(HasSubstr("ckpt-300")));
 }
 
-// A save at `second`, and what follows it, as by a process that has just started.
+// Saves at second `second` and then retains, as a process that has just started would.
 absl::Status SaveAndRetain(FileSystem& files, int64_t step, int64_t second, int keep, absl::Duration every) {
   Manifest manifest;
   absl::Status status = WriteParts(files, "d", step, absl::StrCat("s", step, "t", second), manifest);
@@ -293,12 +293,12 @@ TEST_F(CheckpointDirectoryTest, OneIsKeptForEverWhenSoMuchTimeHasPassed) {
               ElementsAre("model.ckpt-3", "model.ckpt-6", "model.ckpt-8", "model.ckpt-9"));
   EXPECT_EQ(ReadCheckpointState(files_, "d")->last_preserved, absl::FromUnixSeconds(3600 * 6));
   EXPECT_EQ(Names().size(), 13u) << "the parts go with their manifests";
-  // A smaller number of newest ones takes nothing from those that are preserved.
+  // A smaller number to keep deletes none of the preserved ones.
   ASSERT_TRUE(RetainNewest(files_, "d", 1, absl::Hours(10000)).ok());
   EXPECT_THAT(*ListCheckpoints(files_, "d"), ElementsAre("model.ckpt-3", "model.ckpt-6", "model.ckpt-9"));
 }
 
-// CheckpointManager._sweep, with its names.
+// The reference is CheckpointManager._sweep, with its names.
 TEST_F(CheckpointDirectoryTest, PreservesWhatTensorFlowPreserves) {
   const absl::Duration every = absl::Seconds(50);
   std::vector<std::pair<std::string, int64_t>> maybe_delete;
@@ -342,7 +342,7 @@ TEST_F(CheckpointDirectoryTest, AClockThatWasSetBackPreservesNothing) {
   EXPECT_THAT(*ListCheckpoints(files_, "d"), ElementsAre("model.ckpt-3", "model.ckpt-9"));
 }
 
-// What retention was stopped at must not make an old checkpoint the newest.
+// A retention that was stopped must not make an old checkpoint the newest.
 TEST_F(CheckpointDirectoryTest, WhereverRetentionStopsTheLatestStays) {
   int64_t changes = 1;
   for (int64_t stop = 0; stop <= changes; ++stop) {
@@ -384,7 +384,7 @@ TEST_F(CheckpointDirectoryTest, APathOfAUserIsACheckpointOrADirectoryOfThem) {
 TEST_F(CheckpointDirectoryTest, LeftoversGoAndEverythingElseStays) {
   ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
   ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
-  ASSERT_TRUE(files_.Truncate("d/model.ckpt-200.manifest.json", 9).ok());  // whose parts are then unknown
+  ASSERT_TRUE(files_.Truncate("d/model.ckpt-200.manifest.json", 9).ok());  // its parts are then unknown
   const std::vector<std::string> before = Names();
   const std::vector<std::string> live = {"model.ckpt-300.part-00000-of-00002.live.safetensors.tmp",
                                          "model.ckpt-300.part-00001-of-00002.live.safetensors", "model.ckpt.save-live"};

@@ -16,19 +16,19 @@
 namespace muster {
 namespace {
 
-// Of a valid manifest, so it can't fail.
+// The manifest is valid, so this can't fail.
 int64_t Elements(const std::vector<int64_t>& shape) { return *ElementCount(shape); }
 
 int64_t RowElements(const ManifestSlice& slice) { return Elements({slice.shape.begin() + 1, slice.shape.end()}); }
 
-// What of elements [first, first + count) of a variable a slice has.
+// The part of elements [first, first + count) of a variable that lies in a slice.
 struct Overlap {
   int64_t first = 0;
   int64_t end = 0;
   bool empty() const { return first >= end; }
 };
 
-// In elements of the variable if the slice is contiguous, else in rows of the slice.
+// Counts in elements of the variable if the slice is contiguous, else in rows of the slice.
 Overlap OverlapOf(const ManifestSlice& slice, int64_t first, int64_t count) {
   if (slice.row_step != 1) {
     const int64_t width = RowElements(slice);
@@ -151,7 +151,7 @@ absl::Status CheckpointReader::ReadSlices(const std::vector<ManifestSlice>& slic
   return absl::OkStatus();
 }
 
-// Rows [row, end) of the slice to where they belong in `into`, which begins with element `first` of the variable.
+// Copies rows [row, end) of the slice to their places in `into`, which begins with element `first` of the variable.
 absl::Status CheckpointReader::ReadRows(const ManifestSlice& slice, int64_t size, int64_t row, int64_t end,
                                         int64_t first, MutableByteSpan into) const {
   constexpr int64_t kPieceBytes = 1 << 20;
@@ -163,7 +163,7 @@ absl::Status CheckpointReader::ReadRows(const ManifestSlice& slice, int64_t size
     piece.resize(rows * row_bytes);
     RETURN_IF_ERROR(parts_[slice.part]->ReadRange(slice.tensor, row * row_bytes, piece));
     for (int64_t i = 0; i < rows; ++i) {
-      // The first and the last may stick out.
+      // The first and the last row may lie partly outside `into`.
       const int64_t to = (slice.offset - first) * size + (row + i) * slice.row_step * row_bytes;
       const int64_t from = std::max<int64_t>(to, 0);
       const int64_t until = std::min<int64_t>(to + row_bytes, static_cast<int64_t>(into.size()));
@@ -206,14 +206,14 @@ absl::StatusOr<int64_t> CheckpointReader::ReadCounter(std::string_view variable,
   ASSIGN_OR_RETURN(const Found found, FindSlot(manifest_, path_, variable, slot));
   RETURN_IF_ERROR(CheckRange(path_, *found.variable, first, count));
   if (count == 0 || found.slot->dtype != DType::kInt64)
-    return absl::InvalidArgumentError(absl::StrCat(path_, ": no counter can be read of ", count, " elements of slot '",
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": cannot read a counter of ", count, " elements of slot '",
                                                    found.slot->name, "', ", DTypeName(found.slot->dtype)));
   const int64_t stride = found.slot->stride;
   int64_t largest = std::numeric_limits<int64_t>::min();
   for (const ManifestSlice& slice : found.slot->slices) {
     const Overlap overlap = OverlapOf(slice, first, count);
     if (overlap.empty()) continue;
-    // In elements of the slice.
+    // Counts in elements of the slice.
     const bool rows = slice.row_step != 1;
     const int64_t begin = rows ? overlap.first * RowElements(slice) : overlap.first - slice.offset;
     const int64_t end = rows ? overlap.end * RowElements(slice) : overlap.end - slice.offset;

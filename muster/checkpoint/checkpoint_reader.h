@@ -1,5 +1,5 @@
-// A checkpoint seen as whole variables by name, whatever slices and files it was saved in: this is what makes restoring
-// onto another number of parameter servers natural, as any range of elements can be asked for.
+// Presents a checkpoint as whole variables by name, whatever slices and files hold them. Any range of elements can be
+// read, which makes restoring onto another number of parameter servers natural.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 
 namespace muster {
 
-// Constant after Open, so thread-safe. Blocks for as long as the disk does. `files` must outlive it.
+// Constant after Open, so thread-safe. Blocks as long as the disk does. `files` must outlive it.
 class CheckpointReader {
  public:
   struct Options {
     bool verify_checksums = true;  // read every part whole while opening
   };
 
-  // `path` is that of LatestCheckpoint ("dir/model.ckpt-100") or of a manifest file. NotFound: no manifest. DataLoss:
-  // the manifest or a part is damaged, missing, or they contradict each other; names the file.
+  // `path` is LatestCheckpoint's result ("dir/model.ckpt-100") or a manifest file. NotFound: no manifest. DataLoss
+  // names the file: the manifest or a part is damaged or missing, or they contradict each other.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(FileSystem& files, const std::string& path,
                                                                 const Options& options);
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(FileSystem& files, const std::string& path);
@@ -32,18 +32,18 @@ class CheckpointReader {
   const Manifest& manifest() const { return manifest_; }
   const std::string& path() const { return path_; }
 
-  // A whole variable or slot; `into` has exactly its bytes. NotFound: no such variable or slot. InvalidArgument:
-  // another size. DataLoss: the file can't be read.
+  // Reads a whole variable or slot; `into` must have exactly its size. NotFound: no such variable or slot.
+  // InvalidArgument: another size. DataLoss: the file can't be read.
   [[nodiscard]] absl::Status ReadVariable(std::string_view variable, MutableByteSpan into) const;
   [[nodiscard]] absl::Status ReadSlot(std::string_view variable, std::string_view slot, MutableByteSpan into) const;
 
-  // Elements [first, first + count) of it. A slot must have stride 1.
+  // Reads elements [first, first + count). A slot must have stride 1.
   [[nodiscard]] absl::Status ReadVariableRange(std::string_view variable, int64_t first, int64_t count,
                                                MutableByteSpan into) const;
   [[nodiscard]] absl::Status ReadSlotRange(std::string_view variable, std::string_view slot, int64_t first,
                                            int64_t count, MutableByteSpan into) const;
 
-  // Of a counter (an int64 slot of any stride): the largest value of those that cover elements [first, first + count).
+  // Returns the largest value of a counter (an int64 slot of any stride) over elements [first, first + count).
   absl::StatusOr<int64_t> ReadCounter(std::string_view variable, std::string_view slot, int64_t first,
                                       int64_t count) const;
 

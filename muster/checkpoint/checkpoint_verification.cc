@@ -33,7 +33,7 @@ std::vector<VerifiedFile> VerifyCheckpoint(FileSystem& files, const std::string&
   }
   const bool whole =
       std::all_of(verified.begin(), verified.end(), [](const VerifiedFile& file) { return file.status.ok(); });
-  // Manifest and parts, each whole, may still contradict each other; the message names the part and the tensor.
+  // The manifest and the parts, each whole, may still contradict each other; the message names the part and the tensor.
   if (whole) verified[0].status = CheckpointReader::Open(files, path, {.verify_checksums = false}).status();
   return verified;
 }

@@ -1,5 +1,5 @@
-// Whether a checkpoint is whole, file by file: reads everything, every checksum, and looks on after the first mistake,
-// so that somebody who has to repair knows all of them. Thread-safe as far as the FileSystem is.
+// Verifies a checkpoint file by file: reads everything, checks every checksum, and continues after the first error, so
+// that a repair can address all of them. As thread-safe as the FileSystem.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace muster {
 struct VerifiedFile {
   std::string path;
   uint64_t bytes = 0;   // 0 if it can't be read
-  absl::Status status;  // DataLoss says what is wrong and names the file
+  absl::Status status;  // DataLoss describes the damage and names the file
 };
 
-// The manifest of the checkpoint `path` ("dir/model.ckpt-100"), then its parts in order. Of the manifest: its checksum,
-// that the slices cover each variable and slot exactly, that each slice is a tensor of its part with the right type and
-// shape. Of a part: presence, size, checksum, header.
+// Returns the manifest of the checkpoint `path` ("dir/model.ckpt-100"), then its parts in order. Checks the manifest's
+// checksum, that the slices cover each variable and slot exactly, and that each slice is a tensor of its part with the
+// right type and shape. Checks a part's presence, size, checksum and header.
 std::vector<VerifiedFile> VerifyCheckpoint(FileSystem& files, const std::string& path);
 
 }  // namespace muster

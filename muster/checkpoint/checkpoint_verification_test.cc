@@ -19,7 +19,7 @@ class CheckpointVerificationTest : public ::testing::Test {
     EXPECT_TRUE(Save(files_, "d", 100, "a").ok());
     EXPECT_TRUE(Save(files_, "d", 200, "b").ok());
   }
-  // The damaged files of the newest, by their messages.
+  // Returns the messages of the newest checkpoint's damaged files.
   std::string Damage() {
     std::string messages;
     for (const VerifiedFile& file : VerifyCheckpoint(files_, "d/model.ckpt-200"))

@@ -27,7 +27,7 @@ TEST(ElementValuesTest, EveryTypeIsANumber) {
   EXPECT_EQ(Doubles<uint16_t>(DType::kFloat16, {0x3c00, 0xc200}), (std::vector<double>{1, -3}));
 }
 
-// The examples of IEEE 754's binary16 that tables give.
+// The examples of IEEE 754 binary16 in published tables.
 TEST(ElementValuesTest, HalvesAtTheEdges) {
   EXPECT_EQ(HalfToFloat(0x0001), std::ldexp(1.0f, -24)) << "smallest subnormal";
   EXPECT_EQ(HalfToFloat(0x03ff), std::ldexp(1023.0f, -24)) << "largest subnormal";

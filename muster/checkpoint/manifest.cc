@@ -19,11 +19,11 @@ namespace {
 
 using nlohmann::json;
 
-// The second has slices of every n-th row; a manifest without any is still of the first.
+// Version 2 has slices of every n-th row; a manifest without such slices is still written as version 1.
 constexpr int kFormatVersion = 2;
 constexpr char kFormat[] = "muster checkpoint";
 constexpr int kMaxDepth = 8;
-// The file begins with this, then 8 hexadecimal digits, then kAfterChecksum; the checksum is that of all bytes behind.
+// The file begins with this, then 8 hexadecimal digits, then kAfterChecksum; the checksum covers all bytes after that.
 constexpr std::string_view kBeforeChecksum = "{\"crc32c\":\"";
 constexpr std::string_view kAfterChecksum = "\",";
 constexpr size_t kChecksumDigits = 8;
@@ -46,7 +46,7 @@ bool IsFileName(std::string_view name) {
          name.find('\0') == std::string_view::npos;
 }
 
-// Slice i of n has the rows i, i + n, …, and all are there.
+// Checks that slice i of n has the rows i, i + n, …, and that all rows are covered.
 absl::Status CheckSteps(const std::string& owner, const std::vector<ManifestSlice>& slices,
                         const std::vector<int64_t>& shape) {
   const int64_t step = static_cast<int64_t>(slices.size());
@@ -64,7 +64,7 @@ absl::Status CheckSteps(const std::string& owner, const std::vector<ManifestSlic
   return absl::OkStatus();
 }
 
-// The slices, by offset, are together exactly the variable of that shape.
+// Checks that the slices, in order of offset, together are exactly the variable of that shape.
 absl::Status CheckSlices(const std::string& owner, const std::vector<ManifestSlice>& slices,
                          const std::vector<int64_t>& shape, int64_t elements, size_t num_parts) {
   int64_t end = 0;
@@ -129,7 +129,7 @@ absl::Status CheckTexts(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
-// Nothing in the text may be believed before this.
+// Must come first: nothing in the text can be trusted before this.
 absl::Status CheckChecksum(std::string_view text) {
   const size_t covered_from = kBeforeChecksum.size() + kChecksumDigits + kAfterChecksum.size();
   if (text.size() < covered_from || text.substr(0, kBeforeChecksum.size()) != kBeforeChecksum)
@@ -168,8 +168,8 @@ int VersionOf(const Manifest& manifest) {
   return 1;
 }
 
-// One JSON object on its way into a struct. Remembers the first mistake, so that a list of fields is read without a
-// check after each.
+// Reads one JSON object into a struct. Remembers the first error, so that a list of fields is read without a check
+// after each.
 class ObjectReader {
  public:
   ObjectReader(const json& object, std::string where) : object_(object), where_(std::move(where)) {
@@ -218,7 +218,7 @@ class ObjectReader {
       into[name] = value.get<double>();
     }
   }
-  // Each element of a list of objects by `read_one(ObjectReader&, Element&)`.
+  // Reads each element of a list of objects with `read_one(ObjectReader&, Element&)`.
   template <typename Element, typename ReadOne>
   void ReadList(const char* key, std::vector<Element>& into, const ReadOne& read_one) {
     const json* list = Find(key, "a list", &json::is_array);

@@ -38,7 +38,7 @@ Manifest Example() {
   return manifest;
 }
 
-// The text with a checksum that fits, after a change to it.
+// Changes the text and gives it the right checksum.
 std::string Resealed(std::string text, const std::string& from, const std::string& to) {
   EXPECT_THAT(text, HasSubstr(from));
   text = absl::StrReplaceAll(text, {{from, to}});
@@ -115,7 +115,7 @@ TEST(ManifestTest, ANewerVersionIsNotDamageAndUnknownKeysAreIgnored) {
   EXPECT_TRUE(more.ok()) << more.status();
 }
 
-// w, of 5 rows, in slices of every second one.
+// Variable w, of 5 rows, in slices of every second row.
 Manifest ExampleByRows() {
   Manifest manifest = Example();
   ManifestVariable& w = manifest.variables[0];

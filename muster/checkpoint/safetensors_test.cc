@@ -1,4 +1,4 @@
-// Our tensor files against the Python package safetensors, whose format they claim to have.
+// Tests our tensor files against the Python package safetensors, whose format they claim to have.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ class SafetensorsTest : public ::testing::Test {
     EXPECT_TRUE(PosixFileSystem().RemoveTree(directory_).ok());
   }
   std::string Path(const std::string& name) { return JoinPath(directory_, name); }
-  // Runs `script` in the directory; it asserts by itself.
+  // Runs `script` in the directory; the script itself asserts.
   void Python(const std::string& script) {
     const std::string file = Path("script.py");
     const std::string text = "import numpy as np, safetensors, safetensors.numpy as st\n" + script;

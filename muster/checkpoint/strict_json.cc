@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Looks at the text without building anything, so that nothing is allocated for a text that is refused.
+// Inspects the text without building anything, so that a refused text costs no allocations.
 class Inspector final : public json::json_sax_t {
  public:
   explicit Inspector(int max_depth) : max_depth_(max_depth) {}
@@ -54,7 +54,7 @@ class Inspector final : public json::json_sax_t {
   }
 
   const int max_depth_;
-  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+  std::vector<std::set<std::string>> keys_;  // keys of the objects that are open
   std::string mistake_;
 };
 

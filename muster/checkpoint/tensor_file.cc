@@ -34,7 +34,7 @@ struct TypeName {
   const char* name;
 };
 
-// In the order in which safetensors lays tensors out.
+// In the order in which safetensors lays out tensors.
 constexpr std::array<TypeName, 8> kTypes = {{{DType::kInt64, "I64"},
                                              {DType::kFloat64, "F64"},
                                              {DType::kFloat32, "F32"},
@@ -55,7 +55,7 @@ absl::Status Damaged(const std::string& path, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(path, " is damaged: ", what));
 }
 
-// Sorts, gives each tensor its place behind the one before it (from 0), and checks names and shapes.
+// Sorts the tensors, gives each its place after the previous one (from 0), and checks names and shapes.
 absl::StatusOr<std::vector<TensorInfo>> LayOut(const std::string& path, std::vector<TensorSpec> specs) {
   std::sort(specs.begin(), specs.end(), [](const TensorSpec& a, const TensorSpec& b) {
     return std::pair(Rank(a.dtype), std::string_view(a.name)) < std::pair(Rank(b.dtype), std::string_view(b.name));
@@ -105,7 +105,7 @@ absl::StatusOr<std::string> Header(const std::vector<TensorInfo>& tensors, const
   return header;
 }
 
-// What one entry of the header says; the offset is still relative to the data.
+// Parses one entry of the header; the offset is still relative to the data.
 absl::StatusOr<TensorInfo> ParseTensor(const std::string& name, const json& entry) {
   const auto bad = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("tensor '", name, "': ", what));

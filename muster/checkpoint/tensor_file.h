@@ -1,7 +1,7 @@
-// One file of named tensors in the safetensors format, so that Python reads what we save and we read what Python saves:
-// u64 little-endian header length, JSON header padded with spaces to 8 bytes, then the tensors' bytes without gaps.
-// Reading is strict, as a header from the world may lie: every length is checked before anything is allocated.
-// Byte layout: docs/checkpoint_format.md. Source: safetensors/src/tensor.rs of huggingface/safetensors.
+// A file of named tensors in the safetensors format, so that Python reads our files and we read Python's: u64
+// little-endian header length, JSON header padded with spaces to 8 bytes, then the tensors' bytes without gaps. Reading
+// is strict, because a header from outside may lie: every length is checked before anything is allocated. Byte layout:
+// docs/checkpoint_format.md. Source: safetensors/src/tensor.rs of huggingface/safetensors.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@
 
 namespace muster {
 
-// The number of elements of a tensor; InvalidArgument for a negative extent or a product over 2^59.
+// Returns the number of elements of a tensor; InvalidArgument for a negative extent or a product over 2^59.
 absl::StatusOr<int64_t> ElementCount(std::span<const int64_t> shape);
 
-// What is known of a tensor before its bytes are.
+// A tensor whose bytes aren't known yet.
 struct TensorSpec {
   std::string name;
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;  // [] is a scalar
 };
 
-// A tensor to be written; `bytes` is borrowed for the call, row-major, little-endian.
+// A tensor to write; `bytes` is borrowed for the call, row-major, little-endian.
 struct TensorView {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -43,34 +43,35 @@ struct TensorInfo {
   std::string name;
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
-  uint64_t offset = 0;  // of the first byte, from the start of the file
+  uint64_t offset = 0;  // of the first byte, from the beginning of the file
   uint64_t bytes = 0;
 };
 
-// What a finished file is checked against later.
+// Used to check a finished file later.
 struct FileSummary {
   uint64_t bytes = 0;
-  uint32_t crc32c = 0;  // of the whole file, header included
+  uint32_t crc32c = 0;  // of the whole file, including the header
 };
 
 using TensorFileMetadata = std::map<std::string, std::string>;
 
-// Writes tensors that arrive in pieces: the header is known first, then come the bytes of each tensor in order of
-// tensors(). Not thread-safe. Writes to the path it is given, without a rename. `files` must outlive it.
+// Writes tensors that arrive in pieces: first the header, then the bytes of each tensor in order of tensors(). Not
+// thread-safe. Writes directly to the given path, without a rename. `files` must outlive it.
 class TensorFileWriter {
  public:
-  // Writes the header. InvalidArgument: a name twice, empty or "__metadata__", a bad shape.
+  // Writes the header. InvalidArgument: a duplicate or empty name, "__metadata__", a bad shape.
   static absl::StatusOr<std::unique_ptr<TensorFileWriter>> Create(FileSystem& files, const std::string& path,
                                                                   std::vector<TensorSpec> tensors,
                                                                   const TensorFileMetadata& metadata = {});
 
-  // In the order in which the bytes are wanted: as safetensors writes them, largest alignment first, then by name.
+  // The tensors in the order in which Append expects their bytes: as safetensors does, largest alignment first, then by
+  // name.
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
 
-  // The next bytes, in pieces of any size. OutOfRange when they are more than the header promises.
+  // Writes the next bytes, in pieces of any size. OutOfRange if they exceed what the header promises.
   [[nodiscard]] absl::Status Append(ByteSpan bytes);
 
-  // fsync and close. FailedPrecondition when bytes are missing. Nothing may follow.
+  // Syncs (fsync) and closes the file. FailedPrecondition if bytes are missing. No call may follow.
   absl::StatusOr<FileSummary> Finish();
 
  private:
@@ -84,36 +85,34 @@ class TensorFileWriter {
   FileSummary written_;
 };
 
-// All at once: header, bytes, fsync, close.
+// Writes everything at once: header, bytes, fsync, close.
 absl::StatusOr<FileSummary> WriteTensorFile(FileSystem& files, const std::string& path,
                                             std::span<const TensorView> tensors,
                                             const TensorFileMetadata& metadata = {});
 
-// Constant after Open, so thread-safe. Holds the header only; the bytes are read when asked for. `files` must outlive
-// it.
+// Constant after Open, so thread-safe. Holds only the header, and reads the bytes on request. `files` must outlive it.
 class TensorFileReader {
  public:
-  // DataLoss, naming the file and what is wrong with it: truncated, a header that isn't safetensors, gaps or overlaps
-  // between tensors, bytes after the last one. Unimplemented: an element type that muster doesn't have. NotFound: no
-  // file.
+  // DataLoss names the file and the damage: truncated, a header that isn't safetensors, gaps or overlaps between
+  // tensors, bytes after the last one. Unimplemented: an element type that muster doesn't have. NotFound: no file.
   static absl::StatusOr<std::unique_ptr<TensorFileReader>> Open(FileSystem& files, const std::string& path);
 
-  // In order of their place in the file.
+  // In order of their positions in the file.
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const TensorFileMetadata& metadata() const { return metadata_; }
   const std::string& path() const { return path_; }
   uint64_t file_bytes() const { return file_bytes_; }
 
-  // nullptr if there is none of this name. Valid as long as the reader.
+  // Returns nullptr if no tensor has this name. Valid as long as the reader.
   const TensorInfo* Find(std::string_view name) const;
 
-  // A whole tensor; `into` has exactly its size. NotFound, InvalidArgument, DataLoss.
+  // Reads a whole tensor; `into` must have exactly its size. NotFound, InvalidArgument, DataLoss.
   [[nodiscard]] absl::Status Read(std::string_view name, MutableByteSpan into) const;
 
-  // A part of a tensor, `first_byte` counted from its start.
+  // Reads a part of a tensor; `first_byte` is counted from the tensor's beginning.
   [[nodiscard]] absl::Status ReadRange(std::string_view name, uint64_t first_byte, MutableByteSpan into) const;
 
-  // Reads the whole file; DataLoss if its checksum is another.
+  // Reads the whole file; DataLoss if its checksum differs.
   [[nodiscard]] absl::Status Verify(uint32_t crc32c) const;
 
  private:
@@ -129,7 +128,7 @@ class TensorFileReader {
   absl::flat_hash_map<std::string, size_t> index_;
 };
 
-// "F32", "F64", "F16", "BF16", "I64", "I32", "U8", "BOOL".
+// Returns "F32", "F64", "F16", "BF16", "I64", "I32", "U8" or "BOOL".
 std::string SafetensorsName(DType dtype);
 absl::StatusOr<DType> ParseSafetensorsName(std::string_view name);
 

@@ -29,7 +29,7 @@ class TensorFileTest : public ::testing::Test {
     EXPECT_TRUE(files_.WriteFile(kPath, content).ok());
     return TensorFileReader::Open(files_, kPath).status();
   }
-  // The message for a file that must be refused as damaged.
+  // Returns the message for a file that must be refused as damaged.
   std::string Refusal(const std::string& content) {
     const absl::Status status = Open(content);
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;

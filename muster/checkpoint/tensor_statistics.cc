@@ -48,7 +48,7 @@ absl::StatusOr<TensorStatistics> OfCounter(const CheckpointReader& checkpoint, c
   Accumulator accumulator;
   for (const ManifestSlice& slice : slot.slices) {
     ASSIGN_OR_RETURN(const int64_t elements, ElementCount(slice.shape));
-    if (slice.row_step != 1) {  // any range has rows of all slices: the largest stands for them
+    if (slice.row_step != 1) {  // any range has rows of all slices: use the largest value
       ASSIGN_OR_RETURN(const int64_t value, checkpoint.ReadCounter(variable, slot.name, 0, total));
       const double number = static_cast<double>(value);
       accumulator.Add({&number, 1});

@@ -1,5 +1,5 @@
-// What the values of one variable or slot of a checkpoint look like, read in pieces: whether it has diverged, whether
-// it has moved at all. Thread-safe as far as the reader is.
+// Statistics of the values of one variable or slot of a checkpoint, read in pieces: they show whether it has diverged,
+// or hasn't moved at all. As thread-safe as the reader.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace muster {
 struct TensorStatistics {
   int64_t values = 0;
   int64_t nans = 0;
-  // Of the values that are numbers; all 0 if there is none.
+  // These ignore NaN; all are 0 if no value is a number.
   double min = 0;
   double max = 0;
   double mean = 0;
   double norm = 0;  // Euclidean
 };
 
-// Of the variable, or of its slot if one is named (of a counter: one value a stripe). NotFound, DataLoss.
+// Covers the variable, or the slot if one is named (for a counter: one value per stripe). NotFound, DataLoss.
 absl::StatusOr<TensorStatistics> StatisticsOf(const CheckpointReader& checkpoint, const std::string& variable,
                                               const std::string& slot = "");
 

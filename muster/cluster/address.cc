@@ -32,7 +32,7 @@ absl::StatusOr<uint16_t> ParsePort(std::string_view text, std::string_view port)
   return static_cast<uint16_t>(number);
 }
 
-// The shortest form, so that two spellings of one address are equal; the zone ("%eth0") stays as it is.
+// Returns the shortest form, so that two spellings of one address are equal. The zone ("%eth0") stays as it is.
 absl::StatusOr<std::string> CanonicalIpv6(std::string_view text, std::string_view host) {
   std::string_view zone;
   if (size_t percent = host.find('%'); percent != std::string_view::npos) {
@@ -45,7 +45,7 @@ absl::StatusOr<std::string> CanonicalIpv6(std::string_view text, std::string_vie
   }
   in6_addr parsed;
   std::array<char, INET6_ADDRSTRLEN> shortest;
-  // inet_pton takes a C string: a zero byte inside must not shorten what is checked.
+  // inet_pton takes a C string: a zero byte inside would hide what follows it from the check.
   if (host.find('\0') != std::string_view::npos || inet_pton(AF_INET6, std::string(host).c_str(), &parsed) != 1 ||
       inet_ntop(AF_INET6, &parsed, shortest.data(), shortest.size()) == nullptr) {
     return BadAddress(text, "has something in brackets that isn't an IPv6 address");
@@ -53,7 +53,7 @@ absl::StatusOr<std::string> CanonicalIpv6(std::string_view text, std::string_vie
   return absl::StrCat(shortest.data(), std::string(zone));
 }
 
-// RFC 1123 names, and '_', which container networks put into theirs.
+// Accepts RFC 1123 names, and '_', which container networks put into theirs.
 absl::Status ValidateName(std::string_view text, const std::string& host) {
   if (host.empty()) return BadAddress(text, "has no host");
   if (host.size() > 253) return BadAddress(text, "has a host of more than 253 letters");
@@ -65,7 +65,7 @@ absl::Status ValidateName(std::string_view text, const std::string& host) {
     for (char c : label) good = good && (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-');
     if (!good) return BadAddress(text, "has a host that is neither a name nor an IPv4 address");
   }
-  // A name can't end in a number (RFC 3696): "10.0.0.256" is a mistyped IPv4 address.
+  // A host name can't end in a number (RFC 3696): "10.0.0.256" is a mistyped IPv4 address.
   bool numeric = true;
   for (char c : labels.back()) numeric = numeric && absl::ascii_isdigit(static_cast<unsigned char>(c));
   in_addr parsed;

@@ -27,7 +27,7 @@ absl::StatusOr<int> ParseNumber(std::string_view text, const std::string& digits
   return number;
 }
 
-// The types that may stand without "device:" before them.
+// The device types that may be written without "device:" before them.
 bool IsShortForm(const std::string& type) {
   for (const char* known : {"CPU", "GPU", "TPU", "CUSTOM", "EPU"}) {
     if (type == known) return true;
@@ -63,7 +63,7 @@ absl::StatusOr<DeviceSpec> DeviceSpec::Parse(std::string_view text) {
     } else if (fields.size() <= 2 && IsShortForm(upper)) {
       RETURN_IF_ERROR(SetDevice(text, upper, fields.size() == 2 ? fields[1] : "*", spec));
     } else if (fields.size() == 3 && fields[0] == "device") {
-      // Only these two are written in lower case by old programs; TensorFlow leaves other types alone.
+      // Old programs write only these two in lower case; TensorFlow leaves other types as they are.
       bool old = fields[1] == "cpu" || fields[1] == "gpu";
       RETURN_IF_ERROR(SetDevice(text, old ? absl::AsciiStrToUpper(fields[1]) : fields[1], fields[2], spec));
     } else {

@@ -1,5 +1,6 @@
-// Device strings: "/job:ps/replica:0/task:1/device:CPU:0", any part of which may be missing. Parsed, merged and written
-// as TensorFlow's DeviceSpec (tensorflow/python/framework/device_spec.py) does. A plain value, no thread safety needed.
+// Device strings: "/job:ps/replica:0/task:1/device:CPU:0", of which any part may be missing. Parses, merges and writes
+// them as TensorFlow's DeviceSpec does (tensorflow/python/framework/device_spec.py). A plain value, no thread safety
+// needed.
 #pragma once
 
 #include <optional>
@@ -15,17 +16,17 @@ struct DeviceSpec {
   std::optional<int> replica;
   std::optional<int> task;
   std::optional<std::string> device_type;  // "CPU", "GPU", or as written after "device:"
-  std::optional<int> device_index;         // unset is "any"
+  std::optional<int> device_index;         // unset: any index
 
-  // The parts in any order, with or without the leading slash, empty parts ignored, the legacy short forms "/cpu:0" and
-  // "/gpu:*" too. InvalidArgument: two device types, an unknown part, a number that isn't one.
+  // Accepts the parts in any order, with or without the leading slash, ignores empty parts, and knows the legacy short
+  // forms "/cpu:0" and "/gpu:*". InvalidArgument: two device types, an unknown part, or a malformed number.
   static absl::StatusOr<DeviceSpec> Parse(std::string_view text);
 
-  // Parts in the order job, replica, task, device; the device as "/device:CPU:*" if it has no index. "" if nothing is
-  // set.
+  // Writes the parts in the order job, replica, task, device; a device without an index as "/device:CPU:*". Returns ""
+  // if nothing is set.
   std::string ToString() const;
 
-  // This one (the outer) with every field that `inner` sets replaced.
+  // Returns this spec (the outer one), with every field that `inner` sets replaced.
   DeviceSpec MergedWith(const DeviceSpec& inner) const;
 
   bool operator==(const DeviceSpec&) const = default;

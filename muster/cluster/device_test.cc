@@ -1,4 +1,4 @@
-// The grammar is held against TensorFlow's in recorded_tensorflow_test.cc.
+// recorded_tensorflow_test.cc compares the grammar with TensorFlow's.
 #include "muster/cluster/device.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ TEST(DeviceSpec, TheInnerFieldWins) {
   EXPECT_EQ(outer.MergedWith(DeviceSpec()), outer);
 }
 
-// TensorFlow reads numbers with Python's int() and takes anything as a job.
+// TensorFlow reads numbers with Python's int() and accepts any text as a job.
 TEST(DeviceSpec, IsStricterThanTensorFlowWithNumbersAndEmptyNames) {
   for (const char* text : {"/task:-1", "/task:+1", "/task: 1", "/task:1_0", "/cpu:-1", "/job:", "/device::0",
                            "/task:99999999999999999999"}) {

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// "line 2, column 7", counted in bytes from 1, of the byte before which parsing stopped.
+// Returns "line 2, column 7" (bytes, from 1) of the byte before which parsing stopped.
 std::string Position(std::string_view text, size_t byte) {
   size_t line = 1;
   size_t column = 1;
@@ -30,7 +30,7 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view
   } catch (const nlohmann::json::parse_error& error) {
     return absl::InvalidArgumentError(absl::StrCat(std::string(what), ": not JSON at ", Position(text, error.byte),
                                                    ": ", Quoted(text), "; accepted: JSON"));
-  } catch (const nlohmann::json::exception& error) {  // a number that no double can hold
+  } catch (const nlohmann::json::exception& error) {  // a number that doesn't fit a double
     return absl::InvalidArgumentError(absl::StrCat(std::string(what), ": ", Quoted(error.what()), "; accepted: JSON"));
   }
 }

@@ -1,5 +1,5 @@
-// What the world wrote, as it may stand in a one-line message: in double quotes, control characters and quotes escaped,
-// cut after 200 bytes. Pure, thread-safe.
+// Quotes text from outside for a one-line message: in double quotes, with control characters and quotes escaped, cut
+// after 200 bytes. Pure, thread-safe.
 #pragma once
 
 #include <string>

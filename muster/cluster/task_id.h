@@ -1,5 +1,5 @@
-// Who a process of the cluster is: its job and its number in that job. Written "worker:1" in messages and logs, and
-// "/job:worker/task:1" in device strings. A plain value, no thread safety needed.
+// Identifies a process of the cluster by its job and its number in that job. Written "worker:1" in messages and logs,
+// and "/job:worker/task:1" in device strings. A plain value, no thread safety needed.
 #pragma once
 
 #include <string>
@@ -10,29 +10,29 @@
 
 namespace muster {
 
-// The jobs that mean something. Other names are accepted in a cluster and carry no duties.
+// The jobs that have a meaning. A cluster may have jobs of other names; they have no duties.
 inline constexpr char kChiefJob[] = "chief";
-inline constexpr char kMasterJob[] = "master";  // what TensorFlow called the chief before 1.4
+inline constexpr char kMasterJob[] = "master";  // TensorFlow's name for the chief before 1.4
 inline constexpr char kWorkerJob[] = "worker";
 inline constexpr char kPsJob[] = "ps";
 inline constexpr char kEvaluatorJob[] = "evaluator";
 
-// Indices above are refused: they are typing errors, and sums of them must fit an int.
+// Higher indices are refused: they are typing errors, and sums of indices must fit an int.
 inline constexpr int kMaxTaskIndex = 999'999;
 
 struct TaskId {
   std::string job;
   int index = 0;
 
-  // "worker:1".
+  // Returns "worker:1".
   std::string ToString() const;
-  // "/job:worker/task:1".
+  // Returns "/job:worker/task:1".
   std::string ToDevice() const;
-  // Either form. InvalidArgument naming the text and the accepted forms.
+  // Accepts either form. InvalidArgument names the text and the accepted forms.
   static absl::StatusOr<TaskId> Parse(std::string_view text);
 
   bool operator==(const TaskId&) const = default;
-  // By name of the job, then by number.
+  // Orders by the job's name, then by number.
   auto operator<=>(const TaskId&) const = default;
 
   template <typename H>
@@ -41,11 +41,11 @@ struct TaskId {
   }
 };
 
-// Digits only, 0 to kMaxTaskIndex. InvalidArgument naming the text and that range.
+// Accepts digits only, 0 to kMaxTaskIndex. InvalidArgument names the text and that range.
 absl::StatusOr<int> ParseTaskIndex(std::string_view text);
 
-// Letters, digits, '_', '-' and '.', beginning with a letter: what can stand in a device string and in a file name.
-// InvalidArgument naming the text and that rule.
+// Accepts letters, digits, '_', '-' and '.', beginning with a letter: names that can stand in a device string and in a
+// file name. InvalidArgument names the text and that rule.
 [[nodiscard]] absl::Status ValidateJobName(std::string_view job);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// The call that a rank is about to make, for the others to compare with theirs, once it is clear that it can be meant:
-// said before anything is touched or sent, the same for every kind of Collective. Errors: InvalidArgument. Pure
+// Builds the call that a rank is about to make, which the others compare with theirs, after checking it. The checks
+// come before anything is touched or sent, and are the same for every kind of Collective. Errors: InvalidArgument. Pure
 // functions.
 #pragma once
 
@@ -13,16 +13,16 @@
 
 namespace muster {
 
-// For a type that isn't floating-point, a segment that ends within an element, an `out` of another size than `in`.
+// Refuses a type that isn't floating-point, a segment that ends within an element, an `out` of another size than `in`.
 absl::StatusOr<CollectiveCall> CallOfAllReduce(const Segments& in, const MutableSegments& out, DType dtype,
                                                Reduction reduction);
-// Likewise; `out` must be as large as the rank's share.
+// Refuses the same; `out` must be as large as the rank's share.
 absl::StatusOr<CollectiveCall> CallOfReduceScatter(const Segments& in, const MutableSegments& out, DType dtype,
                                                    Reduction reduction, int rank, int size);
-// For elements of no bytes, an `out` that ends within one, an `in` that isn't as large as the rank's share.
+// Refuses elements of 0 bytes, an `out` that ends within an element, an `in` that isn't as large as the rank's share.
 absl::StatusOr<CollectiveCall> CallOfAllGather(const Segments& in, const MutableSegments& out, size_t element_bytes,
                                                int rank, int size);
-// For a root that there isn't.
+// Refuses a root that doesn't exist.
 absl::StatusOr<CollectiveCall> CallOfBroadcast(const MutableSegments& data, int root, int size);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// What a rank has called, as the ranks compare it: all must have called the same. Plain values.
+// What a rank has called. The ranks compare their calls: all must be equal. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ enum class CollectiveOperation : uint32_t {
   kBarrier = 5,
 };
 
-// Lies in shared memory, and goes over the wire, as it is: 24 bytes.
+// Lies in shared memory and goes over the wire as it is: 24 bytes.
 struct CollectiveCall {
   CollectiveOperation operation = CollectiveOperation::kBarrier;
   uint32_t dtype = 0;      // 0: none
   uint32_t reduction = 0;  // likewise
-  uint32_t root = 0;       // of an all-gather the bytes of an element
-  uint64_t bytes = 0;      // of the whole: of all shares together
+  uint32_t root = 0;       // in an all-gather, the bytes of an element
+  uint64_t bytes = 0;      // of the whole, that is, of all shares together
 
   bool operator==(const CollectiveCall&) const = default;
 };
@@ -44,8 +44,8 @@ inline std::string Describe(const CollectiveCall& call) {
 
 inline std::string DescribeDifference(const std::string& one, const CollectiveCall& ones, const std::string& other,
                                       const CollectiveCall& others) {
-  return absl::StrCat("the ranks of the group don't do the same: ", one, " has called ", Describe(ones), ", ", other,
-                      " ", Describe(others), ". All must train the same model with the same settings");
+  return absl::StrCat("the ranks of the group called different operations: ", one, " called ", Describe(ones), ", ",
+                      other, " called ", Describe(others), ". All must train the same model with the same settings");
 }
 
 }  // namespace muster

@@ -11,8 +11,8 @@
 namespace muster {
 namespace {
 
-// A block is added up in the first cache, so that a result may go where a contribution was, without a word to the
-// compiler about what overlaps.
+// A block is added up in the first-level cache, so that a result may overwrite a contribution without telling the
+// compiler what overlaps.
 template <typename T>
 constexpr size_t kBlock = 8192 / sizeof(T);
 

@@ -1,5 +1,5 @@
-// Adds up what the ranks contribute, in the order of the ranks: ((r0 + r1) + r2) + …. Vectorised; every machine gets
-// the same bits. Pure function.
+// Adds up the ranks' contributions in the order of the ranks: ((r0 + r1) + r2) + …. Vectorised; every machine gets the
+// same bits. Pure function.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// `contributions`, one a rank: `elements` of `dtype` (floating-point) each, at any address. The result goes to `first`
-// and to `second`; null: not there. Either may be one of the contributions. Halves are added up as floats and rounded
-// once.
+// `contributions` has one entry per rank: `elements` of `dtype` (floating-point) each, at any address. The result goes
+// to `first` and `second`, unless null. Either may be one of the contributions. Halves are added up as floats and
+// rounded once.
 void SumOfRanks(DType dtype, Reduction reduction, std::span<const std::byte* const> contributions, size_t elements,
                 std::byte* first, std::byte* second);
 

@@ -1,4 +1,4 @@
-// A range of bytes of a list of segments, as the pieces of memory that it lies in. Pure functions.
+// Finds the pieces of memory that a range of bytes covers in a list of segments. Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void VisitRange(const Spans& segments, size_t begin, size_t bytes, const Visit& 
   }
 }
 
-// Calls visit(piece of `in`, where in `out`) for so many bytes of both, from `in_begin` and `out_begin` on.
+// Calls visit(piece of `in`, its place in `out`) for `bytes` bytes of both, from `in_begin` and `out_begin` on.
 template <typename Visit>
 void VisitBoth(const Segments& in, size_t in_begin, const MutableSegments& out, size_t out_begin, size_t bytes,
                const Visit& visit) {

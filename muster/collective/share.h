@@ -1,4 +1,4 @@
-// Who adds up what: each rank a part of the elements of an operation. Pure functions.
+// Which rank adds up which elements: each has a share of an operation. Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ struct Share {
   size_t elements = 0;
 };
 
-// In order of the rank, together all elements; the first ones have ceil(elements / size), the last ones may have none.
+// The shares cover all elements in order of the rank. The first ones have ceil(elements / size); the last may be empty.
 inline Share ShareOf(size_t elements, int rank, int size) {
   const size_t each = (elements + size - 1) / size;
   const size_t begin = std::min(elements, rank * each);

@@ -1,5 +1,5 @@
-// What a thread of a task may be doing: the rows of the table of step times, and the names of events in a trace. Fixed,
-// so that an event is a few plain numbers.
+// What a thread of a task may be doing: the rows of the step-time table and the names of events in a trace. A fixed
+// set, so that an event is a few plain numbers.
 #pragma once
 
 #include <array>
@@ -9,15 +9,15 @@
 namespace muster {
 
 enum class Activity : uint8_t {
-  kStep,        // a worker's minibatch, or a push or pull that a ps carries out, as a whole
+  kStep,        // as a whole: a worker's minibatch, or a push or pull on a ps
   kCompute,     // forward and backward
-  kPush,        // handing gradients to the transport, until the last byte is out; or publishing them in the arena
+  kPush,        // handing gradients to the transport, until the last byte is sent; or publishing them in the arena
   kWait,        // for the ps, for other workers, for the cut of a checkpoint
   kApply,       // changing variables: on the ps, or in its arena
   kPull,        // receiving or copying values
-  kReduce,      // an all-reduce of gradients, waiting for the others included
+  kReduce,      // an all-reduce of gradients, including waiting for the others
   kHooks,       // before_run and after_run
-  kCheckpoint,  // saving one, or writing a part of it
+  kCheckpoint,  // saving a checkpoint, or writing a part of it
   kAnswer,      // a ps hands a reply to the transport
 };
 inline constexpr size_t kActivities = 10;

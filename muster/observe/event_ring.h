@@ -1,6 +1,6 @@
-// Events on their way from the thread that records them to the one that writes them: a ring of fixed size between one
-// producer and one consumer, without locks and allocations. What comes while it is full is left out and counted, so
-// that recording never waits for a disk.
+// A ring of fixed size that passes events from the thread that records them to the one that writes them, without locks
+// or allocations: one producer, one consumer. Events that find it full are dropped and counted, so that recording never
+// waits for a disk.
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,9 @@ namespace muster {
 struct TraceEvent {
   int64_t begin = 0;     // nanoseconds of the trace's clock
   int64_t duration = 0;  // nanoseconds
-  int64_t step = 0;      // the global step that was known when the thread's step began
-  uint64_t bytes = 0;    // 0: it has none
-  uint64_t flow = 0;     // the update that it is part of (trace_part.h); 0: none
+  int64_t step = 0;      // the global step known when the thread's step began
+  uint64_t bytes = 0;    // 0: not applicable
+  uint64_t flow = 0;     // the update that it belongs to (trace_part.h); 0: none
   Activity activity{};
 };
 
@@ -26,7 +26,7 @@ class EventRing {
  public:
   explicit EventRing(size_t capacity) : events_(capacity) {}
 
-  // The producer.
+  // Called by the producer.
   void Push(const TraceEvent& event) {
     const uint64_t at = pushed_.load(std::memory_order_relaxed);
     if (at - taken_.load(std::memory_order_acquire) == events_.size()) {
@@ -37,7 +37,7 @@ class EventRing {
     pushed_.store(at + 1, std::memory_order_release);
   }
 
-  // The consumer: `take` gets what there is, oldest first.
+  // Called by the consumer: passes the available events to `take`, oldest first.
   void Take(absl::FunctionRef<void(const TraceEvent&)> take) {
     const uint64_t end = pushed_.load(std::memory_order_acquire);
     for (uint64_t at = taken_.load(std::memory_order_relaxed); at != end; ++at) {
@@ -46,7 +46,7 @@ class EventRing {
     }
   }
 
-  // Any thread.
+  // Called by any thread.
   uint64_t left_out() const { return left_out_.load(std::memory_order_relaxed); }
 
  private:

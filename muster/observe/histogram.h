@@ -1,4 +1,4 @@
-// How often values of what size came: counts in fixed buckets, which are added to without a lock. Thread-safe.
+// Counts values in buckets with fixed bounds, without a lock. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -8,25 +8,25 @@
 
 namespace muster {
 
-// What a histogram held at one moment (each bucket for itself: others may be adding).
+// A histogram's contents at one moment (per bucket: other threads may be adding).
 struct HistogramSnapshot {
   std::vector<double> bounds;    // ascending; bucket i holds values v with bounds[i-1] < v <= bounds[i]
-  std::vector<uint64_t> counts;  // one more than bounds: the last holds what is above them all
+  std::vector<uint64_t> counts;  // one more than bounds: the last counts values above all bounds
   uint64_t count = 0;
   double sum = 0;
 
-  // The value that the share `q` (0..1) of all are not above, interpolated within its bucket; 0 if there are none. What
-  // lies above the last bound counts as that bound.
+  // Returns the value below or at which the share `q` (0..1) of all values lies, interpolated within its bucket; 0
+  // without values. Values above the last bound count as that bound.
   double Quantile(double q) const;
-  // The same values in every `keep`-th bucket, the last bound kept.
+  // Returns the same values in every `keep`-th bucket, keeping the last bound.
   HistogramSnapshot Coarser(size_t keep) const;
 };
 
 class Histogram {
  public:
-  // `bounds` ascending, at least one.
+  // `bounds` must be ascending and not empty.
   explicit Histogram(std::vector<double> bounds);
-  // `buckets` bounds, the first `first`, each `factor` times the one before.
+  // Returns `buckets` bounds: the first is `first`, and each next one is `factor` times the one before.
   static std::vector<double> ExponentialBounds(double first, double factor, size_t buckets);
 
   void Add(double value);

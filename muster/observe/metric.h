@@ -1,5 +1,5 @@
-// Numbers that one thread changes while another reads them: counters, which only go up, and gauges. Whoever counts owns
-// them, and hands them to whoever shows them. Thread-safe, lock-free.
+// Numbers that one thread changes while another reads them: counters, which only go up, and gauges. The code that
+// counts owns them, and passes them to the code that shows them. Thread-safe, lock-free.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace muster {
 class Counter {
  public:
   void Add(uint64_t by = 1) { value_.fetch_add(by, std::memory_order_relaxed); }
-  // For a number that somebody else counts.
+  // Sets the value of a number that is counted elsewhere.
   void CatchUp(uint64_t value) { value_.store(value, std::memory_order_relaxed); }
   uint64_t value() const { return value_.load(std::memory_order_relaxed); }
 

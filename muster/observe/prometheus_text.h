@@ -1,4 +1,4 @@
-// Metrics as Prometheus reads them: the text exposition format, version 0.0.4. Not thread-safe.
+// Writes metrics for Prometheus: the text exposition format, version 0.0.4. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace muster {
 
-// What the format's version is called in HTTP.
+// The Content-Type of this format version.
 inline constexpr char kPrometheusContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
 class PrometheusText {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
 
-  // `always` goes with every sample.
+  // Adds `always` to every sample.
   explicit PrometheusText(Labels always = {}) : always_(std::move(always)) {}
 
-  // Samples of one name (which differ by their labels) have to follow each other; HELP and TYPE are written before the
-  // first. By Prometheus' custom a counter's name ends in _total, and units are seconds and bytes.
+  // Samples of one name (which differ by their labels) must follow each other; HELP and TYPE are written before the
+  // first. By Prometheus' convention a counter's name ends in _total, and units are seconds and bytes.
   void Counter(const std::string& name, const std::string& help, double value, const Labels& labels = {});
   void Gauge(const std::string& name, const std::string& help, double value, const Labels& labels = {});
   void Histogram(const std::string& name, const std::string& help, const HistogramSnapshot& values,

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// One reads a page, another one scrapes.
+// One thread for a person's page, one for a scraper.
 constexpr size_t kThreads = 2;
 constexpr time_t kPatienceSeconds = 5;
 constexpr size_t kMostRequestBytes = 4096;
@@ -21,7 +21,7 @@ std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 
-// Asks for itself again every two seconds.
+// Makes a page that reloads itself every two seconds.
 std::string Page(const std::string& title, const std::string& text) {
   return absl::StrCat(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"2\">\n"
@@ -46,12 +46,12 @@ class StatusServer::Http {
  public:
   explicit Http(StatusSource source) : source_(std::move(source)) {
     server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    // Its own choice lets two processes listen on one port.
+    // httplib's default would let two processes listen on one port.
     server_.set_socket_options([](socket_t socket) {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     });
-    // A connection that is kept open keeps a thread.
+    // A kept-alive connection would occupy a thread.
     server_.set_keep_alive_max_count(1);
     server_.set_read_timeout(kPatienceSeconds);
     server_.set_write_timeout(kPatienceSeconds);
@@ -73,7 +73,7 @@ class StatusServer::Http {
   Http(const Http&) = delete;
   Http& operator=(const Http&) = delete;
 
-  // The port, or -1.
+  // Returns the port, or -1.
   int Listen(const StatusAddress& address) {
     int port = address.port;
     if (port == 0) {
@@ -83,7 +83,7 @@ class StatusServer::Http {
     }
     if (port < 0) return -1;
     thread_ = std::thread([this] { server_.listen_after_bind(); });
-    // Before that, it could not be stopped.
+    // Before it runs it could not be stopped.
     while (!server_.is_running()) std::this_thread::yield();
     return port;
   }
@@ -114,8 +114,8 @@ absl::StatusOr<std::unique_ptr<StatusServer>> StatusServer::Start(const StatusAd
   auto http = std::make_unique<Http>(std::move(source));
   const int port = http->Listen(address);
   if (port < 0)
-    return absl::InvalidArgumentError(absl::StrCat("--status_port: nothing can listen at ", address.host, ":",
-                                                   address.port, "; is it in use? 0 takes a free port"));
+    return absl::InvalidArgumentError(absl::StrCat("--status_port: cannot listen at ", address.host, ":", address.port,
+                                                   "; is it in use? 0 takes a free port"));
   return std::unique_ptr<StatusServer>(
       new StatusServer(std::move(http), absl::StrCat("http://", address.host, ":", port, "/")));
 }

@@ -1,6 +1,6 @@
-// The status page of a task, over HTTP: `/` for people, `/status` as JSON, `/metrics` for Prometheus. It only asks:
-// what is shown comes from a function, which is called on the server's own threads and says how things are without
-// stopping anybody. A process with such a page ignores SIGPIPE: a reader that goes away is no reason to die. Start and
+// The status page of a task, over HTTP: `/` for people, `/status` as JSON, `/metrics` for Prometheus. It only reads:
+// the contents come from a function, which is called on the server's own threads and reports the state without stopping
+// anything. A process with such a page ignores SIGPIPE, because a reader that goes away must not kill it. Start and
 // stop on one thread.
 #pragma once
 
@@ -16,20 +16,20 @@ namespace muster {
 struct StatusSource {
   std::string title;                                    // "worker:0"
   std::function<absl::StatusOr<std::string>()> status;  // JSON. Unavailable: not now
-  // From what `status` gave: for people, plain text; for Prometheus.
+  // These convert the result of `status`: to plain text for people, and for Prometheus.
   std::function<absl::StatusOr<std::string>(const std::string& status)> text;
   std::function<absl::StatusOr<std::string>(const std::string& status)> metrics;
 };
 
 class StatusServer {
  public:
-  // InvalidArgument: that address can't be had (another process listens there).
+  // InvalidArgument: it can't listen at that address (another process does).
   static absl::StatusOr<std::unique_ptr<StatusServer>> Start(const StatusAddress& address, StatusSource source);
-  ~StatusServer();  // stops; waits for the answers under way
+  ~StatusServer();  // stops, after finishing the answers in progress
   StatusServer(const StatusServer&) = delete;
   StatusServer& operator=(const StatusServer&) = delete;
 
-  // "http://127.0.0.1:9100/"
+  // Returns "http://127.0.0.1:9100/".
   const std::string& url() const { return url_; }
 
  private:

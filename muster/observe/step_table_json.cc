@@ -3,7 +3,7 @@
 namespace muster {
 namespace {
 
-// A bound of every fifth bucket: each 1.76 times the one before.
+// Keeps the bound of every fifth bucket: each is 1.76 times the one before.
 constexpr size_t kKeptBuckets = 5;
 
 nlohmann::ordered_json ToJson(const StepTimesRow& row) {

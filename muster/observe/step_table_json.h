@@ -1,4 +1,4 @@
-// The table of step times as status pages carry it, and the same times as metrics. Pure functions.
+// The table of step times as JSON for status pages, and the same times as metrics. Pure functions.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,10 +10,10 @@
 namespace muster {
 
 nlohmann::ordered_json StepTableToJson(const StepTimesTable& table);
-// Throws what nlohmann::json throws, if it isn't one.
+// Throws nlohmann::json's exceptions if `json` isn't such a table.
 StepTimesTable StepTableFromJson(const nlohmann::ordered_json& json);
 
-// muster_step_seconds of whole steps, and muster_step_activity_seconds by activity.
+// Adds muster_step_seconds for whole steps, and muster_step_activity_seconds by activity.
 void AddStepTimes(const Track& track, PrometheusText& text);
 
 }  // namespace muster

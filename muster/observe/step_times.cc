@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// From 0.1 µs to 10 minutes, each bound 12 % above the one before: that is how exact a median is.
+// From 0.1 µs to 10 minutes, each bound 12 % above the one before, which limits the error of a median.
 std::vector<double> Bounds() { return Histogram::ExponentialBounds(0.1, 1.12, 200); }
 
 StepTimesRow RowOf(std::string what, const HistogramSnapshot& values, uint64_t steps, double all) {

@@ -15,13 +15,13 @@ class TraceClock {
   virtual int64_t Nanos() const = 0;
 };
 
-// The host's monotonic clock, which all tasks of one host have in common; transports stamp their replies with it.
+// The host's monotonic clock, shared by all tasks of a host; transports stamp their replies with it.
 class MonotonicTraceClock final : public TraceClock {
  public:
   int64_t Nanos() const override { return MonotonicNanos(); }
 };
 
-// Another clock: a simulated one. It must outlive this.
+// Uses another clock, such as a simulated one, which must outlive this.
 class OtherTraceClock final : public TraceClock {
  public:
   explicit OtherTraceClock(const Clock& clock) : clock_(clock) {}

@@ -18,7 +18,8 @@ struct Source {
   TracePart part;
 };
 
-// ps first, then the chief, the workers, the evaluator: as tasks stand in a plan. Lives of one task in their order.
+// Orders tasks as in a plan: ps first, then the chief, the workers, the evaluator. The lives of one task keep their
+// order.
 int Rank(const std::string& task) {
   const std::string job = task.substr(0, task.find(':'));
   return job == "ps" ? 0 : job == "chief" || job == "master" ? 1 : job == "worker" ? 2 : 3;
@@ -36,7 +37,7 @@ bool Before(const TraceIdentity& a, const TraceIdentity& b) {
   return key(a) < key(b);
 }
 
-// The host of ps 0, whose clock is the common one. Without a part of ps 0: the host of all, if they share one; else
+// Returns the host of ps 0, whose clock is the common one. Without a part of ps 0: the host that all tasks share, else
 // unknown.
 std::string CommonHost(const std::vector<std::unique_ptr<Source>>& sources) {
   const std::string& first = sources.front()->part.identity.host;
@@ -47,7 +48,7 @@ std::string CommonHost(const std::vector<std::unique_ptr<Source>>& sources) {
   return one ? first : "";
 }
 
-// A file that is written in large pieces.
+// Buffers a file's writes into large pieces.
 class Output {
  public:
   explicit Output(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
@@ -79,7 +80,7 @@ std::string MetadataLine(int64_t pid, const char* name, const nlohmann::json& ar
   return nlohmann::ordered_json{{"pid", pid}, {"ph", "M"}, {"name", name}, {"args", args}}.dump();
 }
 
-// The earliest event of all, on the common clock.
+// Returns the earliest event of all, on the common clock.
 int64_t Earliest(const std::vector<std::unique_ptr<Source>>& sources, const std::vector<ClockAlignment>& clocks) {
   int64_t earliest = std::numeric_limits<int64_t>::max();
   for (size_t i = 0; i < sources.size(); ++i)
@@ -140,8 +141,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Source>>> ReadParts(FileSystem& files
 
 ClockAlignment::ClockAlignment(const TracePart& part, const std::string& common_host) {
   const bool same_host = !common_host.empty() && part.identity.host == common_host;
-  // A measurement is no better than its round trip: on one host it may only contradict what is known (containers can
-  // have monotonic clocks of their own).
+  // A measurement is no better than its round trip. On one host it can therefore only disprove that the clocks are
+  // equal (containers may have monotonic clocks of their own).
   const bool contradicted = std::any_of(part.clock.begin(), part.clock.end(), [](const ClockSample& sample) {
     return std::abs(sample.offset) > sample.uncertainty;
   });

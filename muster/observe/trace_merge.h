@@ -1,5 +1,5 @@
-// One trace of all tasks, from the parts that they have written, on one clock: that of ps 0 (docs/observe.md says how
-// the clocks are aligned). Parts of tasks that were killed are as good as others.
+// Merges the parts of all tasks into one trace on one clock, that of ps 0 (docs/observe.md explains how the clocks are
+// aligned). Parts of killed tasks are as good as others.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace muster {
 
 struct MergedTask {
   std::string task;         // "worker:1", or "worker:1 (life 2)"
-  int64_t offset = 0;       // nanoseconds that its events were moved by, to be on the common clock
-  int64_t uncertainty = 0;  // how wrong that may be; -1: nothing is known of its clock
-  bool measured = false;    // false: it is on the same host, so the clock is the same
+  int64_t offset = 0;       // nanoseconds added to its events' times to reach the common clock
+  int64_t uncertainty = 0;  // the largest error of `offset`; -1: its clock is unknown
+  bool measured = false;    // false: on the same host, so the clock is the same
   size_t events = 0;
-  bool ended = false;  // it closed its part; if not, it was killed
+  bool ended = false;  // it closed its part; false: it was killed
   uint64_t left_out = 0;
 };
 
-// How far a part's clock is from the common one, at any time: between two measurements, in proportion.
+// The offset between a part's clock and the common one, interpolated linearly between two measurements.
 class ClockAlignment {
  public:
-  // `common_host`: whose clock is the common one; empty: unknown.
+  // `common_host`: the host whose clock is the common one; empty: unknown.
   ClockAlignment(const TracePart& part, const std::string& common_host);
   int64_t OffsetAt(int64_t nanos) const;
   int64_t uncertainty() const { return uncertainty_; }
@@ -36,8 +36,8 @@ class ClockAlignment {
   int64_t uncertainty_ = 0;
 };
 
-// Writes `output` from the files `parts`. Times begin at 0 with the first event. InvalidArgument: one isn't a part, or
-// there are none.
+// Writes `output` from the files `parts`. Times begin at 0 with the first event. InvalidArgument: a file isn't a part,
+// or there are none.
 absl::StatusOr<std::vector<MergedTask>> MergeTrace(FileSystem& files, const std::vector<std::string>& parts,
                                                    const std::string& output);
 

@@ -16,7 +16,7 @@ constexpr std::string_view kMetadataBegins = "{\"pid\":";
 constexpr std::string_view kPid = ",\"pid\":";
 constexpr int kVersion = 1;
 
-// Microseconds with three decimals, as the format has times, without rounding.
+// Appends microseconds with three decimals, the format's unit, without rounding.
 void AppendMicros(int64_t nanos, std::string& to) {
   char digits[32];
   if (nanos < 0) to += '-';
@@ -34,7 +34,7 @@ void AppendNumber(uint64_t number, std::string& to) {
   to.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
-// "1234.567" at the beginning of `text`; how long it is, or 0.
+// Reads "1234.567" at the beginning of `text`; returns its length, or 0.
 size_t ReadMicros(std::string_view text, int64_t& nanos) {
   int64_t micros = 0;
   const bool negative = text.substr(0, 1) == "-";
@@ -49,7 +49,7 @@ size_t ReadMicros(std::string_view text, int64_t& nanos) {
   return at + 4;
 }
 
-// The number after a line's beginning; how long it is, or 0.
+// Returns the length of the digits at the beginning of `text`.
 size_t SkipDigits(std::string_view text) {
   const size_t end = text.find_first_not_of("0123456789");
   return end == std::string_view::npos ? 0 : end;
@@ -88,7 +88,7 @@ void AppendFlow(int64_t pid, size_t track, const TraceEvent& event, std::string&
 absl::Status ReadHead(std::string_view line, TracePart& part) {
   const nlohmann::json head = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!head.is_object() || head.value("name", "") != "muster_part" || !head.contains("args"))
-    return absl::InvalidArgumentError("it isn't a part of a trace: its second line says nothing of who wrote it");
+    return absl::InvalidArgumentError("it isn't a part of a trace: its second line doesn't name its writer");
   const nlohmann::json& args = head.at("args");
   if (args.value("version", 0) != kVersion)
     return absl::InvalidArgumentError(
@@ -186,7 +186,7 @@ absl::StatusOr<TracePart> ParsePart(std::string_view text) {
       ReadMetadata(line, part);
     }
   }
-  if (first) return absl::InvalidArgumentError("it isn't a part of a trace: it ends before it says who wrote it");
+  if (first) return absl::InvalidArgumentError("it isn't a part of a trace: it ends before it names its writer");
   return part;
 }
 

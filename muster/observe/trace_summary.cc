@@ -17,7 +17,7 @@ struct Event {
   double begin = 0;  // microseconds
   double duration = 0;
   size_t activity = 0;
-  double nested = 0;  // of what lies within
+  double nested = 0;  // of the events within
 };
 
 struct Thread {
@@ -49,7 +49,7 @@ void Read(const nlohmann::json& event, Threads& threads) {
                                         .activity = static_cast<size_t>(found - kActivityNames.begin())});
 }
 
-// Each value of one activity, one a step.
+// Makes the row of an activity from its values, one per step.
 StepTimesRow RowOf(std::string what, std::vector<double> values, double all) {
   StepTimesRow row{.what = std::move(what)};
   double sum = 0;
@@ -66,11 +66,11 @@ StepTimesRow RowOf(std::string what, std::vector<double> values, double all) {
   return row;
 }
 
-// Adds each event's own time to the step that it lies in.
+// Adds each event's own time to the step that contains it.
 class Steps {
  public:
   explicit Steps(std::vector<Event> events) {
-    // An outer event comes before what it holds.
+    // An outer event comes before those that it contains.
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
       if (a.begin != b.begin) return a.begin < b.begin;
       return a.duration != b.duration ? a.duration > b.duration : a.activity < b.activity;
@@ -114,7 +114,7 @@ class Steps {
   }
 
   std::vector<Event> open_;                              // the innermost last; the first is a step
-  std::array<std::vector<double>, kActivities> values_;  // one a step; [kStep]: what is in no activity
+  std::array<std::vector<double>, kActivities> values_;  // one per step; [kStep]: the time in no activity
 };
 
 }  // namespace

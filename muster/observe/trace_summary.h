@@ -1,4 +1,4 @@
-// Where each step's time went, from a trace of one task or of all. Pure functions.
+// Computes where each step's time went, from a trace of one task or of all. Pure functions.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// One table for each thread that has steps, in the order of the trace. The time of what is nested in an activity is not
-// the activity's. `trace`: a merged trace or a part, as they are written here, an event a line. InvalidArgument: it
+// Returns one table per thread that has steps, in the order of the trace. The time of an activity excludes activities
+// nested in it. `trace` is a merged trace or a part, as written here, with one event per line. InvalidArgument: it
 // isn't one.
 absl::StatusOr<std::vector<StepTimesTable>> SummarizeTrace(std::string_view trace);
 

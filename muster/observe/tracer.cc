@@ -74,7 +74,7 @@ void Tracer::Flush() {
 absl::StatusOr<std::shared_ptr<const void>> Tracer::ClaimCapture() {
   MutexLock lock(mutex_);
   if (!claim_.expired())
-    return absl::FailedPreconditionError("what this task does is being captured already, and one at a time can");
+    return absl::FailedPreconditionError("this task is being captured already; only one capture can run at a time");
   auto token = std::make_shared<const char>();
   claim_ = token;
   return token;
@@ -83,7 +83,7 @@ absl::StatusOr<std::shared_ptr<const void>> Tracer::ClaimCapture() {
 void Tracer::BeginCapture() {
   MutexLock lock(mutex_);
   for (Track& track : tracks_) track.KeepEvents(options_.ring_events);
-  FlushLocked();  // what is older isn't the capture's
+  FlushLocked();  // older events don't belong to the capture
   capturing_ = true;
   left_out_before_ = LeftOut();
   captured_ = PartHead({.task = options_.task, .pid = pid_, .host = ThisHost(), .begin = clock_.Nanos()});
@@ -120,7 +120,7 @@ void Tracer::FlushLocked() {
     if (EventRing* const ring = tracks_[i].ring())
       ring->Take([&](const TraceEvent& event) { AppendEvent(pid_, i + 1, event, text); });
   if (text.empty()) return;
-  // Whoever captures may have gone without an end.
+  // The capturing caller may have gone without calling EndCapture.
   if (capturing_ && !claim_.expired()) captured_ += text;
   if (file_ != nullptr) Write(text);
 }

@@ -1,6 +1,6 @@
-// The tracks of one task, and the part of the trace that they give: a thread writes what the tracks' rings hold to the
-// file several times a second, so that recording never waits, and a task that is killed leaves all but the last moment.
-// Without a path nothing is written and there is no thread; step times are kept all the same. Thread-safe.
+// The tracks of one task, and its part of the trace: a thread writes the contents of the tracks' rings to the file
+// several times a second, so that recording never waits, and a killed task loses only the last moment. Without a path,
+// nothing is written and no thread runs; step times are still kept. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,8 @@ struct TracerOptions {
   std::string path;  // of the part; empty: none
   std::string task;  // "worker:0"
   absl::Duration flush_interval = absl::Milliseconds(200);
-  // What a thread may record between two flushes; more is left out and counted. 200 ms of steps of 100 µs fill half.
+  // The events that a thread may record between two flushes; more are dropped and counted. 200 ms of steps of 100 µs
+  // fill half.
   size_t ring_events = 1 << 15;
 };
 
@@ -32,25 +33,25 @@ class Tracer {
                                                       const TraceClock& clock);
   ~Tracer();  // ends the part
 
-  // A new thread's track; lives as long as the tracer.
+  // Returns a new thread's track, which lives as long as the tracer.
   Track* AddTrack(std::string name);
 
   bool writes() const { return file_ != nullptr; }
   const std::string& path() const { return options_.path; }
   int64_t Nanos() const { return clock_.Nanos(); }
-  // Of a measurement of the clocks (store/clock_probe.h).
+  // Records a measurement of the clocks (store/clock_probe.h).
   void AddClockSample(const ClockSample& sample);
 
-  // Writes what is there. The thread does it by itself, but for a capture without a file.
+  // Writes what is recorded. The thread does so automatically, except for a capture without a file.
   void Flush();
 
-  // A capture: a part of its own of what all tracks do for a while, whether there is a file or not. The right to one is
-  // held with the token. FailedPrecondition: somebody else holds it.
+  // Claims a capture: a separate part with the activities of all tracks for a while, with or without a file. The token
+  // holds the claim. FailedPrecondition: another caller holds it.
   absl::StatusOr<std::shared_ptr<const void>> ClaimCapture();
-  // By the token's holder: from here on what ends is captured. Without a file Flush has to be called before the rings
-  // are full.
+  // For the token's holder: captures what ends from here on. Without a file, Flush must be called before the rings are
+  // full.
   void BeginCapture();
-  // What was captured, as a whole JSON text; nothing more is.
+  // Ends the capture and returns it as a complete JSON text.
   std::string EndCapture();
 
  private:
@@ -68,7 +69,7 @@ class Tracer {
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool failed_ ABSL_GUARDED_BY(mutex_) = false;  // to write: said once, and given up
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;  // to write: logged once, then given up
   std::deque<Track> tracks_ ABSL_GUARDED_BY(mutex_);
   std::weak_ptr<const void> claim_ ABSL_GUARDED_BY(mutex_);
   bool capturing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -57,7 +57,7 @@ class TracerTest : public ::testing::Test {
     if (merged.ok()) tasks = *merged;
     return nlohmann::json::parse(Read("merged"));
   }
-  // A part without events but for one at `at`, as a task of another host writes it.
+  // Writes a part with one event, at `at`, as a task on another host does.
   void WritePart(const std::string& path, const TraceIdentity& identity, int64_t at,
                  const std::vector<ClockSample>& samples) {
     std::string text = PartHead(identity);

@@ -6,7 +6,7 @@ namespace muster {
 
 namespace {
 
-// Who looks up from a wait for as long as this, and waits on, has not stopped waiting.
+// A wait that is interrupted for less than this, and then continues, counts as one wait.
 constexpr int64_t kBlinkNanos = 10'000'000;
 
 }  // namespace

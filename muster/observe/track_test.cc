@@ -57,7 +57,7 @@ TEST(TrackTest, TheTimeOfWhatIsNestedIsNotTheOutersAndTheRestIsOther) {
       ElementsAre(Field(&TraceEvent::activity, Activity::kCheckpoint), Field(&TraceEvent::activity, Activity::kHooks),
                   Field(&TraceEvent::activity, Activity::kWait), Field(&TraceEvent::activity, Activity::kStep)));
   EXPECT_EQ(events[0].bytes, 5);
-  EXPECT_EQ(events[1].duration, 43000);  // an event is as long as it was
+  EXPECT_EQ(events[1].duration, 43000);  // an event keeps its real duration
   EXPECT_EQ(events[3].begin, 1000);
   for (const TraceEvent& event : events) EXPECT_EQ(event.step, 7);
 }
@@ -71,7 +71,7 @@ TEST(TrackTest, AStepThatFailedCountsForNothing) {
     step.GiveUp();
   }
   EXPECT_EQ(track.times().Table("worker:0", "training").steps, 0);
-  { const Track::Span outside(&track, Activity::kPull); }  // of no step
+  { const Track::Span outside(&track, Activity::kPull); }  // outside any step
   { const Track::StepScope step(&track, 1); }
   EXPECT_EQ(Mean(track.times().Table("worker:0", "training"), "pull"), -1);
 }
@@ -112,7 +112,7 @@ TEST(StepTimesTest, TheTextHasARowForWhatTookTimeAndForTheRest) {
   EXPECT_EQ(StepTimesText(StepTimes().Table("worker:0", "training")), "");
 }
 
-// As a worker in a round of direct apply, which looks up every few milliseconds.
+// Like a worker in a round of direct apply, which interrupts its wait every few milliseconds.
 TEST(TrackTest, WhoLooksUpFromAWaitHasWaitedSinceItBegan) {
   ManualClock clock;
   Track track("training", clock, 0);

@@ -4,7 +4,7 @@
 
 namespace muster {
 
-// In double for every type: as a float a small γ would be 0, and a weight that hasn't moved 0 / 0.
+// Computes in double for every type: as a float a small γ would be 0, and a weight that hasn't moved would give 0 / 0.
 void AdaptiveDelta::Change(const Block& block, MutableByteSpan into) const {
   const auto smaller = [gamma = gamma_](auto delta, auto moved) {
     const auto distance = static_cast<double>(moved);

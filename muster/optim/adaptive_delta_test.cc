@@ -18,7 +18,7 @@ constexpr double kScale = 0.5;
 double Value(size_t i) { return std::sin(0.37 * static_cast<double>(i)); }
 double Pulled(size_t i) { return std::sin(0.36 * static_cast<double>(i)); }
 double Delta(size_t i) { return 3 * std::cos(0.11 * static_cast<double>(i)); }
-// The thesis's scale per weight.
+// The thesis's scale, per weight.
 double Reference(double value, double pulled, double delta) {
   return kScale * delta / (1 / kGamma * std::pow(value - pulled, 2) + 1);
 }
@@ -79,7 +79,7 @@ TEST(AdaptiveDeltaTest, HalvesAreComputedInFloatAndRoundedOnce) {
   }
 }
 
-// Where nothing has moved the smallest γ that there is changes nothing; where something has, it leaves next to nothing.
+// The smallest possible γ changes nothing where nothing has moved; elsewhere it leaves next to nothing.
 TEST(AdaptiveDeltaTest, TheSmallestGammaMakesNoNaN) {
   const std::vector<float> value = {1, 1}, pulled = {1, 0}, delta = {4, 4};
   std::vector<float> changed(2);

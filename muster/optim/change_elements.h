@@ -1,5 +1,5 @@
-// How a GradientChange that goes element by element walks through a block: by the type of its elements, the half types
-// in float and rounded once. Pure; thread-safe.
+// The loop over a block for a GradientChange that works element by element: computes in the elements' type, for halves
+// in float, rounded once. Pure; thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ void ChangeRange(const std::byte* value, const std::byte* pulled, const std::byt
   }
 }
 
-// Of a whole block that has come with its pulled copy: into ← formula(gradient, value - pulled), element by element,
-// the gradient scaled. `formula` takes two floats or two doubles and gives one of the same type.
+// For a whole block that has its pulled copy: into ← formula(scaled gradient, value - pulled), element by element.
+// `formula` takes two floats or two doubles and returns one of the same type.
 template <typename Formula>
 void ChangeElements(const GradientChange::Block& block, const Formula& formula, MutableByteSpan into) {
   MUSTER_CHECK(IsFloatingPoint(block.dtype));

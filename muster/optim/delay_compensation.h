@@ -1,7 +1,7 @@
 // Delay compensation (Zheng et al., "Asynchronous Stochastic Gradient Descent with Delay Compensation", ICML 2017,
-// arXiv 1609.08326, equation 10): a gradient computed at w_pulled is brought to w_now by the diagonal of its outer
-// product, which stands for the Hessian: g ← g + λ g² (w_now − w_pulled). With the rule sgd this is DC-ASGD-c; any
-// other rule may follow. λ 0 changes nothing.
+// arXiv 1609.08326, equation 10). It corrects a gradient computed at w_pulled for w_now, using the diagonal of the
+// gradient's outer product in place of the Hessian: g ← g + λ g² (w_now − w_pulled). With the rule sgd this is
+// DC-ASGD-c; any other rule may follow. λ 0 changes nothing.
 #pragma once
 
 #include "muster/optim/gradient_change.h"

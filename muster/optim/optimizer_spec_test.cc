@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 const std::vector<std::string> kVariables = {"embedding.weight", "embedding.bias", "fc.weight", "fc.bias"};
 
-// Takes an optimizer, as functions do whose callers have only a rule.
+// Takes an optimizer, like functions whose callers pass only a rule.
 RuleKind KindFor(const OptimizerSpec& optimizer, const std::string& variable) {
   return optimizer.RuleFor(variable).kind;
 }

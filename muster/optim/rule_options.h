@@ -1,5 +1,5 @@
-// The rules as a training program names them: `Adam({.learning_rate = 0.001})`. Defaults are torch::optim's, Ftrl's
-// TensorFlow's. `weight_decay` is torch's (λ p added to the gradient; AdamW's decoupled).
+// The rules as training programs write them: `Adam({.learning_rate = 0.001})`. Defaults are torch::optim's; Ftrl's are
+// TensorFlow's. `weight_decay` is torch's (λ p added to the gradient; AdamW's is decoupled).
 #pragma once
 
 #include "muster/optim/rule_spec.h"
@@ -160,7 +160,7 @@ inline RuleSpec Ftrl(const FtrlOptions& options = {}) {
           .schedule = options.schedule};
 }
 
-// Adds what is pushed, for programs that push deltas of their own making.
+// Adds the pushed values: for programs that push their own deltas.
 struct PlainAddOptions {
   ClipSpec clip = {};
 };

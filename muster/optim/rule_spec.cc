@@ -21,7 +21,7 @@ std::string RuleNames() {
   return absl::StrJoin(kRules, ", ", [](std::string* out, RuleKind kind) { out->append(RuleName(kind)); });
 }
 
-// Which hyperparameters beside the learning rate and weight decay a rule has, in the order in which they are judged.
+// A rule's hyperparameters beside the learning rate and weight decay, in the order in which they are checked.
 enum class Accepts { kFraction, kPositive, kNotNegative, kNotPositive, kFlag };
 struct Hyperparameter {
   const char* name;
@@ -69,7 +69,7 @@ absl::Status Check(RuleKind kind, const Hyperparameter& h) {
       if (h.value >= 0 && h.value < 1) break;
       return Refuse(kind, h.name, h.value, "at least 0 and below 1");
     case Accepts::kPositive:
-      // Below the smallest float an epsilon is 0 for float variables, and an element without gradient becomes 0 / 0.
+      // A smaller epsilon is 0 for float variables, and an element without gradient becomes 0 / 0.
       if (finite && h.value >= std::numeric_limits<float>::min()) break;
       return Refuse(kind, h.name, h.value, "a finite number, at least 1.2e-38");
     case Accepts::kNotNegative:

@@ -19,14 +19,14 @@
 namespace muster {
 namespace {
 
-// Of one of the two kinds; the other is null.
+// A number or a flag; the other pointer is null.
 struct TextField {
   const char* name;
   double RuleSpec::*number;
   bool RuleSpec::*flag;
 };
 
-// Of all rules together, in the order in which RuleText says them.
+// The fields of all rules together, in the order in which RuleText writes them.
 constexpr TextField kTextFields[] = {
     {"learning_rate", &RuleSpec::learning_rate, nullptr},
     {"momentum", &RuleSpec::momentum, nullptr},
@@ -68,7 +68,7 @@ RuleSpec StandardRule(RuleKind kind) {
   return PlainAdd();
 }
 
-// In the order of RuleKind's numbers, which are without gaps.
+// Returns the names in the order of RuleKind's numbers, which have no gaps.
 std::vector<std::string> NamesOfRules() {
   std::vector<std::string> names;
   for (int kind = static_cast<int>(RuleKind::kSgd); kind <= static_cast<int>(RuleKind::kAdd); ++kind)
@@ -80,7 +80,7 @@ std::vector<TextField> FieldsOf(RuleKind kind) {
   const auto used = Hyperparameters(StandardRule(kind));
   std::vector<TextField> fields;
   for (const TextField& field : kTextFields) {
-    // Weight decay, which all but add have, is a hyperparameter there only where it isn't 0.
+    // Every rule but add has weight decay, but Hyperparameters lists it only if it isn't 0.
     const bool decays = field.number == &RuleSpec::weight_decay && kind != RuleKind::kAdd;
     if (decays || used.find(field.name) != used.end()) fields.push_back(field);
   }
@@ -109,7 +109,7 @@ RuleWords SplitRuleText(absl::string_view text) {
   return words;
 }
 
-// As it may stand in a message of one line.
+// Quotes a word for a one-line message.
 std::string InQuotes(const std::string& word) { return absl::StrCat("\"", absl::Utf8SafeCHexEscape(word), "\""); }
 
 absl::Status UnknownHyperparameter(const std::string& rule, const std::string& name,
@@ -134,13 +134,13 @@ absl::Status SetField(const std::string& rule, const TextField& field, const std
   return absl::OkStatus();
 }
 
-// The shortest decimal number that is read as the same double.
+// Returns the shortest decimal number that is read as the same double.
 std::string ShortestNumber(double number) {
   char digits[32];
   return std::string(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
-// What differs from the rule's own, and the number named `always`.
+// Writes the fields that differ from the rule's defaults, and the number named `always`.
 std::string TextOf(const RuleSpec& rule, absl::string_view always) {
   const RuleSpec standard = StandardRule(rule.kind);
   std::vector<std::string> given;

@@ -1,4 +1,4 @@
-// An update rule as a command line says it: `adam`, `sgd:learning_rate=0.1`,
+// Update rules as text on a command line: `adam`, `sgd:learning_rate=0.1`,
 // `momentum:learning_rate=0.7,momentum=0.9,nesterov=1`. Pure; thread-safe.
 #pragma once
 
@@ -10,20 +10,19 @@
 
 namespace muster {
 
-// A rule's name, then after a colon hyperparameters by their names in RuleSpec (numbers; flags as 0 and 1), separated
-// by commas; what isn't said is as rule_options.h has it. In names '-' and '_' are the same, capitals and small letters
-// too. InvalidArgument names what isn't a rule or a hyperparameter of that rule, with the nearest that is, and
-// CheckRule's mistakes.
+// Reads a rule's name, then, after a colon and separated by commas, hyperparameters by their names in RuleSpec
+// (numbers; flags as 0 and 1). Others keep the defaults of rule_options.h. In names, '-' equals '_', and case doesn't
+// matter. InvalidArgument names an unknown rule or hyperparameter with the nearest known one, and reports CheckRule's
+// errors.
 absl::StatusOr<RuleSpec> ParseRuleText(absl::string_view text);
 
-// Whether the text gives that hyperparameter a value, be it the one that it has anyway. Of a text that ParseRuleText
-// reads.
+// True if the text gives that hyperparameter a value, even its default. ParseRuleText must accept the text.
 bool RuleTextSays(absl::string_view text, absl::string_view hyperparameter);
 
-// The shortest text that ParseRuleText makes the same rule from; of a rule with clipping or a schedule, which the text
-// can't say, without these.
+// Returns the shortest text from which ParseRuleText makes the same rule. Clipping and schedule, which the text can't
+// express, are left out.
 std::string RuleText(const RuleSpec& rule);
-// For people: the learning rate is said even where it is the rule's own.
+// For people: always includes the learning rate.
 std::string RuleTextWithRate(const RuleSpec& rule);
 
 }  // namespace muster

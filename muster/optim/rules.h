@@ -1,6 +1,6 @@
-// The rules that MakeUpdateRule chooses from, with their formulas. Hyperparameters have been validated. η is the
-// learning rate of the step, g the gradient as UpdateRule::Step and weight decay leave it (element_rule.h), t the
-// number of the update; slots start at 0 unless said otherwise. Thread-safe, as UpdateRule is.
+// The rules that MakeUpdateRule chooses from, with their formulas. Hyperparameters have been validated. η is the step's
+// learning rate, g the gradient after UpdateRule::Step and weight decay (element_rule.h), t the number of the update;
+// slots start at 0 unless stated otherwise. Thread-safe, as UpdateRule is.
 #pragma once
 
 #include <memory>
@@ -26,21 +26,21 @@ std::unique_ptr<UpdateRule> MakeAdam(const RuleSpec& spec);
 std::unique_ptr<UpdateRule> MakeAdagrad(const RuleSpec& spec);
 
 // Hinton's lecture 6e, as torch::optim::RMSprop: s ← ρ s + (1 − ρ) g²;  u = g / (√s + ε), if centered (Graves, arXiv
-// 1308.0850, equation 40) with √(s − m²) where m ← ρ m + (1 − ρ) g;  p ← p − η u, with momentum v ← μ v + u;
-// p ← p − η v. Where rounding brings s − m² below 0 it is taken as 0 (torch gets NaN).
+// 1308.0850, equation 40) with √(s − m²) where m ← ρ m + (1 − ρ) g;  p ← p − η u, with momentum v ← μ v + u; p ← p − η
+// v. If rounding makes s − m² negative, it counts as 0 (torch gets NaN).
 std::unique_ptr<UpdateRule> MakeRmsProp(const RuleSpec& spec);
 
 // Zeiler, arXiv 1212.5701, algorithm 1, with torch's learning rate: s ← ρ s + (1 − ρ) g²;  u = √(d + ε) / √(s + ε) · g;
 // d ← ρ d + (1 − ρ) u²;  p ← p − η u.
 std::unique_ptr<UpdateRule> MakeAdadelta(const RuleSpec& spec);
 
-// McMahan et al., KDD 2013, algorithm 1, as TensorFlow's ApplyFtrl: n' = n + g²;
-// z ← z + g − (n'^q − n^q) / η · p;  p ← 0 where |z| ≤ l1, else (sign(z) l1 − z) / (n'^q / η + 2 l2);  n ← n'.
-// q is −learning_rate_power. n starts at initial_accumulator. The first update forgets where p was initialised, as
-// TensorFlow's does. With η = 0 (a schedule's end) nothing changes.
+// McMahan et al., KDD 2013, algorithm 1, as TensorFlow's ApplyFtrl: n' = n + g²; z ← z + g − (n'^q − n^q) / η · p;  p ←
+// 0 where |z| ≤ l1, else (sign(z) l1 − z) / (n'^q / η + 2 l2);  n ← n'. q is −learning_rate_power. n starts at
+// initial_accumulator. The first update forgets p's initial value, as TensorFlow's does. With η = 0 (a schedule's end)
+// nothing changes.
 std::unique_ptr<UpdateRule> MakeFtrl(const RuleSpec& spec);
 
-// p ← p + g: for deltas. Neither learning rate nor weight decay.
+// p ← p + g, for deltas. Uses neither learning rate nor weight decay.
 std::unique_ptr<UpdateRule> MakeAdd(const RuleSpec& spec);
 
 }  // namespace muster

@@ -1,6 +1,6 @@
-// Learning-rate schedules: how the rate moves with global_step. A plain value that travels with the rule, evaluated
-// where the rule runs, so that workers needn't agree on the moment. TensorFlow's formulas (tf.compat.v1.train). Pure
-// functions; thread-safe.
+// Learning-rate schedules: how the rate changes with global_step. A plain value that travels with the rule and is
+// evaluated where the rule runs, so that workers needn't agree on the moment. TensorFlow's formulas
+// (tf.compat.v1.train). Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// The numbers are written to the wire: never renumber.
+// The numbers are part of the wire format: never renumber.
 enum class ScheduleKind : uint8_t {
   kConstant = 0,     // base
   kStep = 1,         // base · decay_rate^⌊step / decay_steps⌋: exponential_decay with staircase
@@ -25,23 +25,23 @@ struct ScheduleSpec {
   double decay_rate = 0.1;            // kStep, kExponential
   double end_learning_rate = 0.0001;  // kPolynomial: a rate, not a fraction of the base
   double power = 1;                   // kPolynomial
-  bool cycle = false;                 // kPolynomial: stretch decay_steps to the next multiple once they are over
-  double alpha = 0;                   // kCosine: what remains, as a fraction of the base
-  // Any kind: over this many steps the rate rises in a straight line from warmup_from · base to base; the schedule's
-  // own steps are counted from there, so that the two meet.
+  bool cycle = false;                 // kPolynomial: stretch decay_steps to the next multiple when they have passed
+  double alpha = 0;                   // kCosine: the remaining fraction of the base
+  // For any kind: over this many steps the rate rises linearly from warmup_from · base to base. The schedule's own
+  // steps are counted from the end of the warm-up, so that the two meet.
   int64_t warmup_steps = 0;
   double warmup_from = 0;
 
   bool operator==(const ScheduleSpec&) const = default;
 };
 
-// "constant", "step", "exponential", "polynomial", "cosine".
+// Returns "constant", "step", "exponential", "polynomial" or "cosine".
 std::string ScheduleName(ScheduleKind kind);
 
 // InvalidArgument names the field, its value and what is accepted.
 [[nodiscard]] absl::Status CheckSchedule(const ScheduleSpec& schedule);
 
-// The rate of the update that makes `global_step` one more; a step below 0 counts as 0. The schedule is valid.
+// Returns the rate of the update that increments `global_step`; a step below 0 counts as 0. The schedule must be valid.
 double LearningRateAt(const ScheduleSpec& schedule, double base, int64_t global_step);
 
 }  // namespace muster

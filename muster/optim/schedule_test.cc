@@ -8,7 +8,7 @@
 namespace muster::schedule_test {
 namespace {
 
-// Expected values worked out by hand from the formulas in TensorFlow's documentation.
+// Expected values are computed by hand from the formulas in TensorFlow's documentation.
 TEST(ScheduleTest, Constant) {
   EXPECT_EQ(LearningRateAt({}, 0.1, 0), 0.1);
   EXPECT_EQ(LearningRateAt({}, 0.1, std::numeric_limits<int64_t>::max()), 0.1);
@@ -39,7 +39,7 @@ TEST(ScheduleTest, Polynomial) {
   const ScheduleSpec square = {
       .kind = ScheduleKind::kPolynomial, .decay_steps = 10, .end_learning_rate = 1, .power = 2};
   EXPECT_DOUBLE_EQ(LearningRateAt(square, 5, 5), 2);
-  // Step 15 of the cycle that is stretched to 20, 25 of 30.
+  // Step 15 of a cycle stretched to 20, step 25 of one stretched to 30.
   const ScheduleSpec cycle = {
       .kind = ScheduleKind::kPolynomial, .decay_steps = 10, .end_learning_rate = 1, .cycle = true};
   EXPECT_EQ(LearningRateAt(cycle, 5, 0), 5);

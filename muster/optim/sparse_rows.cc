@@ -42,9 +42,8 @@ absl::Status Check(const UpdateRule& rule, const RowsOfVariable& variable, std::
   return absl::OkStatus();
 }
 
-// The distinct rows in the order in which they first come, found through an open-addressing table at most half full: a
-// look or two an index, where sorting pairs of index and position takes some for each binary digit of how many there
-// are.
+// The distinct rows in order of first occurrence, found through an open-addressing table that is at most half full. It
+// needs one or two looks per index; sorting pairs of index and position needs several per binary digit of their number.
 class DistinctRows {
  public:
   explicit DistinctRows(size_t num_indices)
@@ -53,9 +52,9 @@ class DistinctRows {
     rows_.reserve(num_indices);
   }
 
-  // The number of `row` among the distinct ones; the next free one if it is new.
+  // Returns the number of `row` among the distinct ones; the next free number if it is new.
   uint32_t NumberOf(int64_t row) {
-    // Fibonacci hashing: the upper bits of the product depend on all of the row's.
+    // Fibonacci hashing: the upper bits of the product depend on all bits of the row.
     size_t at = (static_cast<uint64_t>(row) * 0x9e3779b97f4a7c15) >> shift_;
     while (table_[at] != kNone && rows_[table_[at]] != row) at = (at + 1) & (table_.size() - 1);
     if (table_[at] == kNone) {
@@ -81,7 +80,7 @@ void AddRow(const std::byte* from, std::byte* to, size_t width) {
   for (size_t i = 0; i < width; ++i) sum[i].value += addend[i].value;
 }
 
-// A gradient row for each distinct row, of the type that rules compute in: the one given, or a sum kept here.
+// One gradient row per distinct row, in the type that rules compute in: the given row, or a sum kept here.
 class SummedRows {
  public:
   SummedRows(DType dtype, size_t width, std::span<const int64_t> indices, ByteSpan gradients)
@@ -110,7 +109,7 @@ class SummedRows {
       gradients_[number] = sums_.back().data();
       is_sum_[number] = true;
     }
-    std::byte* sum = const_cast<std::byte*>(gradients_[number]);  // one of ours
+    std::byte* sum = const_cast<std::byte*>(gradients_[number]);  // points into sums_
     if (wide_ == DType::kFloat64) {
       AddRow<double>(gradient, sum, width_);
     } else {
@@ -122,7 +121,7 @@ class SummedRows {
   const size_t width_;
   const size_t row_bytes_;
   DistinctRows distinct_;
-  std::vector<float> floats_;  // of halves: all gradients
+  std::vector<float> floats_;  // all gradients, if they are halves
   std::vector<const std::byte*> gradients_;
   std::vector<bool> is_sum_;
   std::vector<std::vector<std::byte>> sums_;

@@ -74,8 +74,8 @@ struct Case {
 
 class SparseRowsTest : public ::testing::TestWithParam<Case> {};
 
-// Rows drawn with repetitions, 100 steps, against one reference element each that only moves when its row is named, by
-// the sum of its gradients.
+// Runs 100 steps on rows drawn with repetitions, against one reference per element. The reference moves only when its
+// row is drawn, by the sum of the row's gradients.
 TEST_P(SparseRowsTest, FollowsTheReferenceRowByRow) {
   const Case& c = GetParam();
   const auto rule = *MakeUpdateRule(c.rule);
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(All, SparseRowsTest, ::testing::ValuesIn(Cases()), [](c
   return RuleName(info.param.rule.kind) + "_" + DTypeName(info.param.dtype) + "_" + std::to_string(info.index);
 });
 
-// With SGD a row without a gradient and one with a gradient of zeros are the same: bit by bit what the dense rule does.
+// With SGD, a row without a gradient equals one with a gradient of zeros: the bits are those of the dense rule.
 TEST(SparseRowsBitsTest, SgdIsTheDenseRuleWithZeros) {
   const auto rule = *MakeUpdateRule(Sgd());
   constexpr int64_t kRows = 500, kWidth = 13;
@@ -173,7 +173,7 @@ TEST(SparseRowsBitsTest, ManyRowsFarApartAreAllFound) {
   constexpr int64_t kRows = 1 << 20;
   Matrix matrix(*rule, DType::kFloat32, kRows, 1);
   std::vector<int64_t> indices;
-  for (int64_t i = 0; i < 4096; ++i) indices.push_back((i % 2048) * 512);  // each twice, and equal in their lower bits
+  for (int64_t i = 0; i < 4096; ++i) indices.push_back((i % 2048) * 512);  // each twice; equal in their lower bits
   for (int64_t index : indices) matrix.value.Set(index, 0);
   const std::vector<float> ones(indices.size(), 1);
   ASSERT_EQ(matrix.Apply(indices, AsBytes(ones.data(), ones.size()), {.learning_rate = 1}), absl::OkStatus());

@@ -1,6 +1,6 @@
-// By how much an update is made smaller for being stale: by τ, the updates of others between the pull that it was
-// computed from and its own application. The ps that applies it knows τ, and takes it in the same moment. Pure; the
-// numbers are written to the wire: never renumber.
+// How to scale down a stale update, by τ: the number of other updates between the pull that it was computed from and
+// its own application. The ps that applies it knows τ and uses it in the same moment. Pure; the numbers are part of the
+// wire format: never renumber.
 #pragma once
 
 #include <cstdint>

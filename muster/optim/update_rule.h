@@ -1,5 +1,5 @@
-// Update rules over plain memory, with named slots. A rule is stateless and thread-safe: variable, slots and step
-// counter belong to the caller (a stripe of the store, or a local parameter).
+// Update rules over plain memory, with named slots. A rule is stateless and thread-safe: the caller owns variable,
+// slots and step counter (a stripe of the store, or a local parameter).
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 
 namespace muster {
 
-// Per-element state that a rule keeps beside a variable: same shape, of SlotDType, starts as `initial_value`
+// State per element that a rule keeps beside a variable: of the same shape, of SlotDType, initially `initial_value`
 // everywhere.
 struct SlotSpec {
   std::string name;  // "momentum", "adam_m", "adam_v": part of the checkpoint's tensor names
   double initial_value = 0;
 };
 
-// The type of the slots of a variable: its own, but float32 beside the half types. What a slot adds up is often smaller
-// than a half can tell from nothing (Adam's second moment of a gradient of 1e-4 is 1e-11, the smallest float16 6e-8).
+// Returns the type of a variable's slots: its own, but float32 for the half types. Values in a slot are often too small
+// for a half (Adam's second moment of a gradient of 1e-4 is 1e-11, the smallest float16 is 6e-8).
 DType SlotDType(DType variable);
 
 class UpdateRule {
@@ -35,35 +35,35 @@ class UpdateRule {
   virtual const std::vector<SlotSpec>& slots() const = 0;
 
   struct Step {
-    double learning_rate = 0;  // for this update: schedules have been evaluated
+    double learning_rate = 0;  // for this update, after the schedule
     uint64_t t = 1;            // number of this update of this stripe, from 1 (Adam's t)
     // The rule sees each element of the gradient times gradient_scale, then limited to ± clip_value (clip.h). A NaN
-    // stays one.
+    // stays a NaN.
     double gradient_scale = 1;
     double clip_value = std::numeric_limits<double>::infinity();
   };
 
-  // value ← rule(value, slots, gradient). Value and gradient hold the same number of elements of `dtype`, one that
-  // CheckRuleFor accepts; slots as many of SlotDType(dtype), in the order of slots(). `gradient` is only read. Spans
-  // must not overlap, and needn't be aligned. Halves are computed in float and rounded once; whole numbers wrap around
-  // and are neither scaled nor clipped.
+  // value ← rule(value, slots, gradient). Value and gradient have the same number of elements of `dtype`, a type that
+  // CheckRuleFor accepts; the slots have as many of SlotDType(dtype), in the order of slots(). `gradient` is only read.
+  // Spans must not overlap and may be unaligned. Halves are computed in float and rounded once; whole numbers wrap
+  // around and are neither scaled nor clipped.
   virtual void Apply(DType dtype, MutableByteSpan value, std::span<const MutableByteSpan> slots, ByteSpan gradient,
                      const Step& step) const = 0;
 
-  // Some rows of a matrix [rows of the variable, width] and their gradients.
+  // Some rows of a matrix [rows of the variable, width], and their gradients.
   struct RowUpdates {
     size_t width = 0;
     std::span<const int64_t> rows;                // distinct, within the variable
-    std::span<const std::byte* const> gradients;  // of each: `width` elements of SlotDType(dtype), at any address
+    std::span<const std::byte* const> gradients;  // for each row: `width` elements of SlotDType(dtype), at any address
   };
 
-  // Apply for those rows alone; value and slots are the whole variable's. For callers who have summed and checked
-  // already, as ApplyRows (sparse_rows.h) does. Floating-point types only.
+  // Applies the rule to those rows only; value and slots are the whole variable's. The caller must have summed and
+  // checked already, as ApplyRows (sparse_rows.h) does. Floating-point types only.
   virtual void ApplyToRows(DType dtype, MutableByteSpan value, std::span<const MutableByteSpan> slots,
                            const RowUpdates& updates, const Step& step) const = 0;
 };
 
-// InvalidArgument as CheckRule says.
+// InvalidArgument as in CheckRule.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const RuleSpec& spec);
 
 }  // namespace muster

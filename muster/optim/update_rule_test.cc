@@ -16,7 +16,7 @@ namespace {
 
 double Gradient(size_t i, int t) { return std::sin(0.7 * static_cast<double>(i) + 0.37 * t) * 0.1; }
 
-// Bytes whose elements start `shift` bytes behind an aligned address, with a guard byte at each end.
+// Bytes that start `shift` bytes after an aligned address, with a guard byte at each end.
 class Shifted {
  public:
   Shifted(size_t bytes, size_t shift) : buffer_(bytes + shift + 2, std::byte{0x5a}), bytes_(bytes), shift_(shift) {}
@@ -31,7 +31,8 @@ class Shifted {
   size_t bytes_, shift_;
 };
 
-// The nearest number with `bits` bits of mantissa and exponents from `smallest` up, ties to even: what a half keeps.
+// Returns the nearest number with `bits` bits of mantissa and exponents from `smallest` up, ties to even: the value as
+// a half.
 double Rounded(double value, int bits, int smallest) {
   if (value == 0) return value;
   const int exponent = std::max(std::ilogb(value), smallest) - bits;
@@ -71,7 +72,7 @@ double Get(DType dtype, MutableByteSpan span, size_t i) {
   return (half & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-// `value` is one that the type can hold.
+// `value` must be representable in the type.
 void Set(DType dtype, MutableByteSpan span, size_t i, double value) {
   std::byte* at = span.data() + i * DTypeSize(dtype);
   if (dtype == DType::kFloat64) {
@@ -161,7 +162,7 @@ std::vector<RuleSpec> Rules() {
 class RuleTest : public ::testing::TestWithParam<RuleSpec> {};
 
 TEST_P(RuleTest, FollowsTheReferenceFor100StepsAtEverySizeAndAlignment) {
-  // Sizes around the 8 floats or 4 doubles of a vector, 1 and none; shifts that leave no element aligned.
+  // Sizes around the 8 floats or 4 doubles of a vector, 1 and 0; shifts that leave no element aligned.
   for (size_t count : {0, 1, 3, 4, 5, 7, 8, 9, 31, 32, 33, 100, 1003}) {
     for (size_t shift : {0, 3, 15}) {
       CompareWithReference(GetParam(), DType::kFloat32, count, shift, {1e-6, 1e-6});
@@ -170,9 +171,9 @@ TEST_P(RuleTest, FollowsTheReferenceFor100StepsAtEverySizeAndAlignment) {
   }
 }
 
-// Rounded once a step, a value may now and then fall on the other side than the reference, and go on from there: a few
-// units in the last place of numbers up to 1 (2⁻¹¹ and 2⁻⁸). Slots are floats and stay with the reference wherever they
-// don't depend on the value.
+// A value rounded in each step may now and then fall on the other side than the reference, and continue from there:
+// allow a few units in the last place of numbers up to 1 (2⁻¹¹ and 2⁻⁸). Slots are floats and follow the reference
+// wherever they don't depend on the value.
 TEST_P(RuleTest, HalvesFollowTheReferenceToTheirPrecision) {
   for (size_t count : {1, 7, 19}) {
     CompareWithReference(GetParam(), DType::kFloat16, count, 3, {std::ldexp(3, -11), 2e-3});
@@ -187,7 +188,7 @@ TEST_P(RuleTest, SeesTheGradientScaledAndThenClipped) {
   CompareWithReference(GetParam(), DType::kFloat16, 9, 3, {std::ldexp(3, -11), 2e-3}, step);
 }
 
-// A gradient that is broken must be seen, whatever clips it.
+// A broken gradient must be seen, whatever clips it.
 TEST_P(RuleTest, NaNIsNotHidden) {
   auto rule = MakeUpdateRule(GetParam());
   ASSERT_TRUE(rule.ok());
@@ -206,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(All, RuleTest, ::testing::ValuesIn(Rules()),
 
 TEST(UpdateRuleTest, ZeroGradientFromTheStartChangesNothing) {
   for (const RuleSpec& spec : Rules()) {
-    if (spec.weight_decay != 0 || spec.kind == RuleKind::kFtrl) continue;  // these move by themselves
+    if (spec.weight_decay != 0 || spec.kind == RuleKind::kFtrl) continue;  // these move even without a gradient
     auto rule = MakeUpdateRule(spec);
     ASSERT_TRUE(rule.ok());
     std::vector<float> value(37, 1.5f), gradient(37, 0.0f);
@@ -219,7 +220,7 @@ TEST(UpdateRuleTest, ZeroGradientFromTheStartChangesNothing) {
   }
 }
 
-// What the loops compute, one element at a time by code that isn't vectorised: every machine must get these bits.
+// Computes what the loops do, one element at a time, in code that isn't vectorised: every machine must get these bits.
 float PlainAdam(float p, float& m, float& v, float g, const RuleSpec& rule, double rate, int t) {
   m = static_cast<float>(rule.beta1) * m + static_cast<float>(1 - rule.beta1) * g;
   v = static_cast<float>(rule.beta2) * v + static_cast<float>(1 - rule.beta2) * (g * g);
@@ -248,7 +249,7 @@ TEST(UpdateRuleTest, AdamGivesTheSameBitsAsOneElementAtATime) {
   EXPECT_EQ(v, v2);
 }
 
-// A gradient whose square a float16 can't tell from 0 still moves the variable, as the moments are floats.
+// A gradient whose square is 0 as a float16 still moves the variable, because the moments are floats.
 TEST(UpdateRuleTest, SlotsOfHalvesAreFloats) {
   EXPECT_EQ(SlotDType(DType::kFloat16), DType::kFloat32);
   EXPECT_EQ(SlotDType(DType::kBFloat16), DType::kFloat32);
@@ -295,7 +296,7 @@ TEST(UpdateRuleTest, FtrlStandsStillAtARateOfZero) {
   EXPECT_EQ(linear, 0.3f);
 }
 
-// The variance of a constant gradient is nothing but rounding; below 0 it would have no root.
+// The variance of a constant gradient is only rounding; a negative one would have no root.
 TEST(UpdateRuleTest, CenteredRmsPropSurvivesAConstantGradient) {
   const RuleSpec spec = RmsProp({.learning_rate = 1e-6, .rho = 0.5, .centered = true});
   auto rule = MakeUpdateRule(spec);

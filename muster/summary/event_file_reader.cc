@@ -13,14 +13,14 @@
 #include "muster/summary/shared_fields.h"
 
 namespace muster {
-namespace event_reader {  // writers of this layer have fields of the same names, without the type
+namespace event_reader {  // the writers of this layer have fields of the same names, without the type
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "records are framed with little-endian numbers");
 
 using protozero::pbf_wire_type;
 
-// A field's number and how it is encoded: what has the number in another encoding is passed over.
+// A field's number and encoding: the reader skips fields that have the number in another encoding.
 constexpr uint32_t Field(protozero::pbf_tag_type number, pbf_wire_type type) {
   return protozero::tag_and_type(number, type);
 }
@@ -51,7 +51,7 @@ constexpr int32_t kDtDouble = 2;
 
 constexpr size_t kHeaderBytes = 12;  // length and its checksum
 constexpr size_t kChecksumBytes = 4;
-// No record is longer: a message of protobuf ends at 2 GiB.
+// No record is longer: protobuf limits a message to 2 GiB.
 constexpr uint64_t kMostRecordBytes = uint64_t{2} << 30;
 constexpr size_t kBlockBytes = 4 << 20;
 
@@ -59,11 +59,11 @@ enum class RecordState { kWhole, kCut, kBroken };
 
 struct Record {
   RecordState state = RecordState::kCut;
-  size_t bytes = kHeaderBytes;  // of the record; kCut: at least so many are needed
+  size_t bytes = kHeaderBytes;  // of the record; kCut: at least this many are needed
   std::string_view event;       // kWhole
 };
 
-// Whether the four bytes at `stored` are the masked checksum of `data`.
+// True if the four bytes at `stored` are the masked checksum of `data`.
 bool HasChecksum(std::string_view data, const char* stored) {
   uint32_t checksum = 0;
   std::memcpy(&checksum, stored, sizeof checksum);
@@ -95,7 +95,7 @@ double HistogramValues(protozero::pbf_reader histogram) {
   return num;
 }
 
-// Of numbers that lie behind each other, as tensor_content and packed fields have them.
+// Reads the number from packed bytes, as in tensor_content and packed fields; nullopt unless there is exactly one.
 template <typename T>
 std::optional<double> OnlyNumber(const std::string& bytes) {
   T number = 0;
@@ -104,7 +104,7 @@ std::optional<double> OnlyNumber(const std::string& bytes) {
   return static_cast<double>(number);
 }
 
-// A float or double without dimensions.
+// Returns the value of a float or double tensor without dimensions.
 std::optional<double> ScalarOf(protozero::pbf_reader tensor) {
   int32_t dtype = 0;
   bool has_dimensions = false;
@@ -193,7 +193,7 @@ void ReadSessionLog(protozero::pbf_reader log, SummaryEvent& event) {
   }
 }
 
-// Nothing: the event says only the format's version. Throws protozero::exception for what is no Event.
+// Nullopt: the event only states the format's version. Throws protozero::exception if the bytes aren't an Event.
 std::optional<SummaryEvent> EventOf(std::string_view bytes) {
   SummaryEvent event;
   bool is_version = false;
@@ -223,7 +223,7 @@ std::optional<SummaryEvent> EventOf(std::string_view bytes) {
   return event;
 }
 
-// Takes the whole records at the beginning of `bytes` off it. What comes then: the beginning of a record, or none.
+// Removes the whole records at the beginning of `bytes`. Returns what follows: the beginning of a record, or nothing.
 Record TakeRecords(std::string_view& bytes, const std::function<void(const SummaryEvent& event)>& take) {
   Record record = FirstRecord(bytes);
   for (; record.state == RecordState::kWhole; record = FirstRecord(bytes)) {

@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 
 std::string Checksum(const std::string& of) { return RawBytes(MaskedCrc32c(AsBytes(of.data(), of.size()))); }
 
-// As docs/summary_format.md has it.
+// Frames a record as in docs/summary_format.md.
 std::string Record(const std::string& event) {
   const std::string length = RawBytes(uint64_t{event.size()});
   return absl::StrCat(length, Checksum(length), event, Checksum(event));

@@ -34,7 +34,7 @@ constexpr protozero::pbf_tag_type kSessionLogCheckpointPath = 2;
 constexpr protozero::pbf_tag_type kSessionLogMessage = 3;
 
 constexpr std::string_view kFileVersion = "brain.Event:2";
-// Not "events…": whoever lists a directory's event files must not meet it.
+// The name doesn't begin with "events": a program that lists a directory's event files must not find it.
 constexpr char kLockFile[] = ".summary_writer.lock";
 
 double Seconds(absl::Time time) { return static_cast<double>(absl::ToUnixMicros(time)) / 1e6; }
@@ -45,14 +45,14 @@ std::string MachineName() {
   return name.data();
 }
 
-// A file name of this directory that isn't taken: two writers within a second would get the same one.
+// Returns a file name that isn't taken in this directory: two writers within a second would get the same one.
 std::string FreePath(FileSystem& files, const std::string& directory, const std::string& name) {
   std::string path = JoinPath(directory, name);
   for (int i = 1; files.Exists(path); ++i) path = JoinPath(directory, absl::StrCat(name, ".", i));
   return path;
 }
 
-// The right to write in `directory`; null where the file system has no locks.
+// Returns the right to write in `directory`; null if the file system has no locks.
 absl::StatusOr<std::unique_ptr<FileLock>> TakeDirectory(FileSystem& files, const std::string& directory,
                                                         absl::Time now) {
   auto taken = files.Lock(JoinPath(directory, kLockFile),
@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> TakeDirectory(FileSystem& files, const
                                        absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", now, absl::UTCTimeZone())));
   if (taken.ok()) return taken;
   if (absl::IsUnimplemented(taken.status())) {
-    LogWarning(taken.status().message(), ": nothing will tell if somebody else writes summaries there, too");
+    LogWarning(taken.status().message(), ": muster can't detect another process that writes summaries there");
     return nullptr;
   }
   if (!absl::IsFailedPrecondition(taken.status())) return taken.status();

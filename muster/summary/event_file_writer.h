@@ -1,6 +1,6 @@
-// TensorBoard event files of one process: summaries, the model's graph, session marks. Layout: docs/summary_format.md.
-// TensorBoard reads one writer per directory reliably (of two it drops events), so a directory has one writer at a
-// time: a second one, from this process or another, is refused with the name of the first.
+// Writes TensorBoard event files of one process: summaries, the model's graph, session marks. Layout:
+// docs/summary_format.md. TensorBoard reads one writer per directory reliably (with two it drops events), so a
+// directory has one writer at a time: a second one, in this process or another, is refused with the name of the first.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// As in TensorFlow's event.proto.
+// The values of TensorFlow's event.proto.
 enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
 struct ScalarSummary {
@@ -26,42 +26,43 @@ struct ScalarSummary {
   float value = 0;
 };
 
-// Thread-safe. After a failed write every later call returns that error: a file with a hole would hide what follows it.
+// Thread-safe. After a failed write every later call returns that error: a gap in the file would hide everything after
+// it.
 class EventFileWriter {
  public:
   struct Options {
     std::string host;                                    // part of the file's name; empty: the machine's name
     std::string suffix;                                  // after the host; empty: "." and the process id
-    absl::Duration flush_interval = absl::Seconds(120);  // looked at when something is added
+    absl::Duration flush_interval = absl::Seconds(120);  // checked when something is added
   };
 
-  // Creates the directory and the file events.out.tfevents.<10 digits of seconds>.<host><suffix>, with the version
-  // event already flushed. An earlier file is never overwritten. `files` and `clock` must outlive it.
-  // IsWrongConfiguration: another writer has the directory. The right to it is given back by Close, by the destructor
-  // and by the end of the process, however it ends; a file system without locks is taken at the caller's word.
+  // Creates the directory and the file events.out.tfevents.<10 digits of seconds>.<host><suffix>, and flushes the
+  // version event. Never overwrites an earlier file. `files` and `clock` must outlive it. IsWrongConfiguration: another
+  // writer has the directory. Close, the destructor and any end of the process release the directory. On a file system
+  // without locks another writer isn't detected.
   static absl::StatusOr<std::unique_ptr<EventFileWriter>> Open(FileSystem& files, const Clock& clock,
                                                                const std::string& directory, const Options& options);
 
-  // Without Close what wasn't flushed is lost.
+  // Without Close, unflushed data is lost.
   ~EventFileWriter() = default;
 
   const std::string& path() const { return path_; }
 
   [[nodiscard]] absl::Status AddScalar(std::string_view tag, float value, int64_t step);
-  // Several of one step as one event.
+  // Writes several scalars of one step as one event.
   [[nodiscard]] absl::Status AddScalars(std::span<const ScalarSummary> scalars, int64_t step);
   [[nodiscard]] absl::Status AddHistogram(std::string_view tag, const ValueHistogram& histogram, int64_t step);
-  // An encoded `Summary` message, whatever values it holds (summary_values.h); an empty one is nothing to write.
+  // Writes an encoded `Summary` message with any values (summary_values.h); writes nothing if it is empty.
   [[nodiscard]] absl::Status AddSummary(std::string_view summary, int64_t step);
-  // An encoded `GraphDef` (graph_def.h); TensorBoard shows the last one of a directory.
+  // Writes an encoded `GraphDef` (graph_def.h); TensorBoard shows the last one of a directory.
   [[nodiscard]] absl::Status AddGraph(std::string_view graph_def, int64_t step);
-  // kStart: from this step on everything that was written before is out of date. `checkpoint_path` for kCheckpoint,
-  // `message` free.
+  // kStart: from this step on everything written before is out of date. `checkpoint_path` is for kCheckpoint; `message`
+  // is free text.
   [[nodiscard]] absl::Status AddSessionLog(SessionStatus status, int64_t step, std::string_view checkpoint_path = {},
                                            std::string_view message = {});
-  // TensorBoard can see everything added so far.
+  // Makes everything added so far visible to TensorBoard.
   [[nodiscard]] absl::Status Flush();
-  // Flushes and ends the file, and gives the directory back; then every call but Close is FailedPrecondition.
+  // Flushes and ends the file, and releases the directory. Afterwards every call but Close is FailedPrecondition.
   [[nodiscard]] absl::Status Close();
 
  private:

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 uint32_t MaskedOf(std::string_view bytes) { return MaskedCrc32c(AsBytes(bytes.data(), bytes.size())); }
 
-// The records of a file, read by the published framing: u64 length, its masked checksum, data, its masked checksum.
+// Reads the records of a file by the published framing: u64 length, its masked checksum, data, its masked checksum.
 std::vector<std::string> Records(std::string_view file) {
   std::vector<std::string> records;
   while (!file.empty()) {
@@ -164,7 +164,7 @@ TEST_F(EventFileWriterTest, AfterCloseNothingCanBeAdded) {
   EXPECT_TRUE(absl::IsFailedPrecondition(writer->Flush()));
 }
 
-// Passes Append through and counts Flush.
+// Ignores Append and counts Flush.
 class CountingFile final : public WritableFile {
  public:
   explicit CountingFile(int& flushes) : flushes_(flushes) {}

@@ -20,10 +20,10 @@ constexpr Tag kAttrList = 1;
 constexpr Tag kAttrString = 2;
 constexpr Tag kAttrShape = 7;
 constexpr Tag kListShape = 7;
-// As PyTorch's own writer says (torch/utils/tensorboard/_pytorch_graph.py).
+// The value of PyTorch's own writer (torch/utils/tensorboard/_pytorch_graph.py).
 constexpr int32_t kProducer = 22;
 
-// Encoded apart: a writer drops a message that is empty, and a scalar's shape is.
+// Encodes the shape separately: a writer drops an empty message, and a scalar's shape is empty.
 void AddShape(protozero::pbf_writer& message, Tag field, const std::vector<int64_t>& shape) {
   std::string dims;
   protozero::pbf_writer encoded(dims);
@@ -34,7 +34,7 @@ void AddShape(protozero::pbf_writer& message, Tag field, const std::vector<int64
   message.add_message(field, dims);
 }
 
-// TensorBoard takes an edge's label from "_output_shapes", a list with a shape for each output.
+// TensorBoard labels an edge from "_output_shapes", a list with a shape per output.
 void AddShapeAttributes(protozero::pbf_writer& node, const std::vector<int64_t>& shape) {
   {
     protozero::pbf_writer entry(node, kNodeAttr);

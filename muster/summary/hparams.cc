@@ -10,7 +10,7 @@ namespace {
 
 using Tag = protozero::pbf_tag_type;
 
-// HParamsPluginData. Its version, 0, is left out as every zero is.
+// HParamsPluginData. Its version, 0, is omitted like every zero.
 constexpr Tag kDataExperiment = 2;
 constexpr Tag kDataSessionStart = 3;
 constexpr Tag kDataSessionEnd = 4;
@@ -25,7 +25,7 @@ constexpr Tag kHParamInfoName = 1;
 constexpr Tag kHParamInfoType = 4;
 constexpr Tag kMetricInfoName = 1;
 constexpr Tag kMetricNameTag = 2;
-// DataType, by the variant's index.
+// DataType, indexed by the variant's index.
 constexpr int32_t kDataTypes[] = {3 /*FLOAT64*/, 2 /*BOOL*/, 1 /*STRING*/};
 // google.protobuf.Value.
 constexpr Tag kValueNumber = 2;
@@ -41,7 +41,7 @@ struct AddValue {
   void operator()(const std::string& text) const { value.add_string(kValueString, text); }
 };
 
-// Into a string of the caller's: what is nested is complete only when its writer is gone.
+// Writes into a string of the caller's: nested messages are complete only when their writers are destroyed.
 void EncodeExperiment(std::string& content, std::span<const HParam> hparams, std::span<const std::string> metrics) {
   protozero::pbf_writer data(content);
   protozero::pbf_writer experiment(data, kDataExperiment);

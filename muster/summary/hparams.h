@@ -1,5 +1,5 @@
-// Hyperparameters for TensorBoard's HParams tab: the table of runs by what they were started with. Encoded as its
-// plugin wants them (tensorboard/plugins/hparams/plugin_data.proto, api.proto). Thread-compatible.
+// Hyperparameters for TensorBoard's HParams tab: a table of runs by their settings. Encoded for its plugin
+// (tensorboard/plugins/hparams/plugin_data.proto, api.proto). Thread-compatible.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// `{"learning_rate", 0.1}`, `{"layers", 3}`, `{"optimizer", "adam"}`, `{"nesterov", true}`.
+// A hyperparameter: `{"learning_rate", 0.1}`, `{"layers", 3}`, `{"optimizer", "adam"}`, `{"nesterov", true}`.
 struct HParam {
   HParam(std::string its_name, std::string its_value) : name(std::move(its_name)), value(std::move(its_value)) {}
   HParam(std::string its_name, const char* its_value) : name(std::move(its_name)), value(std::string(its_value)) {}
@@ -29,10 +29,10 @@ struct HParam {
   std::variant<double, bool, std::string> value;
 };
 
-// Appends to a summary: which hyperparameters and metrics (tags of scalars) the table has, and this run's values.
+// Appends to a summary which hyperparameters and metrics (tags of scalars) the table has, and this run's values.
 void AppendHParams(std::string& summary, std::span<const HParam> hparams, std::span<const std::string> metrics);
 
-// Appends to a summary: this run has ended well, at `now`.
+// Appends to a summary that this run has ended successfully, at `now`.
 void AppendHParamsEnd(std::string& summary, absl::Time now);
 
 }  // namespace muster

@@ -30,7 +30,7 @@ absl::StatusOr<PngImage> EncodePng(const ImageView& image) {
   encoded.bytes.resize(size);
   if (png_image_write_to_memory(&png, encoded.bytes.data(), &size, /*convert_to_8bit=*/0, image.pixels.data(),
                                 /*row_stride=*/0, /*colormap=*/nullptr) == 0)
-    return absl::InvalidArgumentError(absl::StrCat("no PNG could be made of an image: ", png.message));
+    return absl::InvalidArgumentError(absl::StrCat("cannot encode an image as PNG: ", png.message));
   encoded.bytes.resize(size);
   return encoded;
 }

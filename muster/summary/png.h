@@ -1,4 +1,4 @@
-// Pictures as PNG, which is what TensorBoard's image tab shows. Encoded by libpng. Thread-compatible.
+// Pictures as PNG, for TensorBoard's image tab. Encoded by libpng. Thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// 8 bits a channel, row by row from the top, no padding: [height, width, channels]. Borrowed.
+// 8 bits per channel, row by row from the top, no padding: [height, width, channels]. Borrowed.
 struct ImageView {
   int height = 0;
   int width = 0;
@@ -24,8 +24,8 @@ struct PngImage {
   std::string bytes;
 };
 
-// InvalidArgument, naming what is wrong: no pixels, a number of channels that there is no picture for, or as many bytes
-// as don't fit the size.
+// InvalidArgument names the error: no pixels, an unknown number of channels, or a number of bytes that doesn't fit the
+// size.
 absl::StatusOr<PngImage> EncodePng(const ImageView& image);
 
 }  // namespace muster

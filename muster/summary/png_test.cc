@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What libpng's reader finds in it, in the format that it was made from.
+// Returns what libpng's reader decodes, in the format of the original pixels.
 std::vector<uint8_t> Decode(const PngImage& encoded, png_uint_32 format) {
   png_image png = {};
   png.version = PNG_IMAGE_VERSION;
@@ -30,7 +30,7 @@ TEST(EncodePngTest, EveryPixelComesBack) {
   const png_uint_32 formats[] = {0, PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB, PNG_FORMAT_RGBA};
   for (int channels = 1; channels <= 4; ++channels) {
     std::vector<uint8_t> pixels(3 * 5 * channels);
-    std::iota(pixels.begin(), pixels.end(), 190);  // beyond 255 from 0 on
+    std::iota(pixels.begin(), pixels.end(), 190);  // wraps from 255 to 0
     const auto png = EncodePng({.height = 3, .width = 5, .channels = channels, .pixels = pixels});
     ASSERT_TRUE(png.ok()) << png.status();
     EXPECT_EQ(png->bytes.substr(0, 8), "\x89PNG\r\n\x1a\n");

@@ -1,5 +1,5 @@
-// Field numbers that more than one message of an event file needs: of TensorShapeProto (tensor_shape.proto), and of an
-// entry of any map.
+// Field numbers that more than one message of an event file needs: those of TensorShapeProto (tensor_shape.proto), and
+// of an entry of any map.
 #pragma once
 
 #include <protozero/types.hpp>

@@ -1,11 +1,10 @@
-// The summaries of one step: what the program registers while its loss is computed, until whoever writes summaries
-// takes them. A session has one of these; `muster::summary::Scalar` and the like (torch_bridge/summaries.h) find the
-// one of the step that is under way, so that a program's loss needs no object to report to, as in TensorFlow.
+// The summaries of one step: the program registers them while its loss is computed, until the code that writes
+// summaries takes them. A session has one of these. `muster::summary::Scalar` and the like (torch_bridge/summaries.h)
+// find that of the present step, so that a program's loss needs no object to report to, as in TensorFlow.
 //
-// How they find it is the one variable of muster that is neither a member nor a local: a pointer for each thread, set
-// by Scope for the length of a step. It is none of the globals that the project does without: nothing outlives the
-// step, two sessions on two threads don't see each other, and of two on one thread the inner one is met while its step
-// runs.
+// They find it through muster's only variable that is neither a member nor a local: a pointer for each thread, set by
+// Scope for the duration of a step. It isn't one of the globals that the project avoids: nothing outlives the step, two
+// sessions on two threads don't see each other, and with two on one thread the inner one is found while its step runs.
 //
 // Used by the thread that runs the step.
 #pragma once
@@ -25,13 +24,13 @@
 
 namespace muster {
 
-// An encoded `Summary` message, made anew each time that it is asked for.
+// Returns an encoded `Summary` message, encoded again at each call.
 using SummaryOp = std::function<std::string()>;
 
 class StepSummaries {
  public:
-  // A step: what was registered in the one before is gone, and Current() is `summaries` on this thread until the end of
-  // the scope. `wanted`: somebody will write this step's summaries.
+  // One step: discards what the previous step registered, and makes `summaries` this thread's Current() until the end
+  // of the scope. `wanted`: this step's summaries will be written.
   class Scope {
    public:
     Scope(StepSummaries& summaries, bool wanted);
@@ -43,30 +42,31 @@ class StepSummaries {
     StepSummaries* const outer_;
   };
 
-  // FailedPrecondition: no step is under way on this thread. `what` was called, for the error's text.
+  // FailedPrecondition: no step is running on this thread. `what` names the called function in the error.
   static absl::StatusOr<StepSummaries*> Current(std::string_view what);
 
-  // What costs time to make (histograms, images, text, graphs) is registered only if this is true; what is added all
-  // the same is kept all the same.
+  // If false, expensive summaries (histograms, images, text, graphs) need not be registered. Those that are registered
+  // anyway are kept anyway.
   bool wanted() const { return wanted_; }
 
-  // Kept in every step, wanted or not: hooks may look at any. Of two with one tag, here and below, the later counts.
+  // Kept in every step, wanted or not: hooks may read any of them. If a tag is registered twice, here and below, the
+  // later value counts.
   void AddScalar(std::string_view tag, double value);
-  // InvalidArgument, in TensorFlow's words: a value that isn't finite.
+  // InvalidArgument, in TensorFlow's words: a value isn't finite.
   [[nodiscard]] absl::Status AddHistogram(std::string_view tag, std::span<const float> values);
   // InvalidArgument: see EncodePng.
   [[nodiscard]] absl::Status AddImage(std::string_view tag, const ImageView& image);
   void AddText(std::string_view tag, std::string_view text);
-  // These two belong to the run: they stay for later steps, and are written once.
+  // These two belong to the run: they are kept for later steps, and written once.
   void SetHParams(std::span<const HParam> hparams, std::span<const std::string> metrics);
   void SetGraph(std::span<const GraphNode> nodes);
 
   const std::vector<std::pair<std::string, double>>& scalars() const { return scalars_; }
-  // Everything of this step but the scalars, as an encoded `Summary`.
+  // Returns everything of this step except the scalars, as an encoded `Summary`.
   std::string EncodedOthers() const;
-  // Everything of this step as one encoded `Summary`: scalars first, each kind in the order of registration.
+  // Returns everything of this step as one encoded `Summary`: scalars first, each kind in the order of registration.
   std::string MergeAll() const;
-  // Encoded: a `Summary` and a `GraphDef`. Empty if none was registered yet.
+  // Return an encoded `Summary` and an encoded `GraphDef`. Empty if none was registered yet.
   const std::string& hparams() const { return hparams_; }
   const std::string& graph() const { return graph_; }
 

@@ -45,7 +45,7 @@ void AddString(protozero::pbf_writer& message, Tag field, std::string_view text)
   message.add_bytes(field, text.data(), text.size());
 }
 
-// One more value of the summary, with its tag; complete at the end of the scope.
+// Appends one value to the summary, with its tag; complete at the end of the scope.
 struct NewValue {
   NewValue(std::string& summary, std::string_view tag) : message(summary), fields(message, kSummaryValue) {
     AddString(fields, kValueTag, tag);
@@ -85,7 +85,7 @@ void AppendImage(std::string& summary, std::string_view tag, const PngImage& ima
   protozero::pbf_writer picture(value.fields, kValueImage);
   picture.add_int32(kImageHeight, image.height);
   picture.add_int32(kImageWidth, image.width);
-  picture.add_int32(kImageColorspace, image.channels);  // 1 grey, 3 RGB, 4 RGBA: the number of channels, in short
+  picture.add_int32(kImageColorspace, image.channels);  // 1 grey, 3 RGB, 4 RGBA: the number of channels
   AddString(picture, kImageEncoded, image.bytes);
 }
 

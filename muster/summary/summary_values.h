@@ -1,5 +1,5 @@
 // The values of a `Summary` message (tensorflow/core/framework/summary.proto), each appended to the bytes of one. As
-// with every protobuf message, the bytes of two summaries behind each other are the summary of both. Which bytes:
+// with every protobuf message, the concatenated bytes of two summaries are the summary of both. Which bytes:
 // docs/summary_format.md. Thread-compatible.
 #pragma once
 
@@ -18,14 +18,14 @@ void AppendHistogram(std::string& summary, std::string_view tag, const ValueHist
 
 void AppendImage(std::string& summary, std::string_view tag, const PngImage& image);
 
-// Markdown, as TensorBoard's text plugin shows it.
+// Markdown, which TensorBoard's text plugin shows.
 void AppendText(std::string& summary, std::string_view tag, std::string_view text);
 
-// What a plugin of TensorBoard keeps in a value's metadata; the value itself is a tensor of one zero.
+// Appends data that a TensorBoard plugin keeps in a value's metadata; the value itself is a tensor of one zero.
 void AppendPluginContent(std::string& summary, std::string_view tag, std::string_view plugin, std::string_view content);
 
 // InvalidArgument unless the bytes are those of a Summary, checked down to the fields of its values: TensorBoard reads
-// nothing behind an event that it can't read. `whose` begins the error: "the summary_op's bytes".
+// nothing after an event that it can't read. `whose` begins the error: "the summary_op's bytes".
 [[nodiscard]] absl::Status CheckSummary(std::string_view summary, const std::string& whose);
 
 }  // namespace muster

@@ -14,7 +14,7 @@ std::string Value(const std::string& fields) { return BytesField(1, fields); }
 std::string Plugin(const std::string& name, const std::string& content = "") {
   return BytesField(9, BytesField(1, BytesField(1, name) + (content.empty() ? "" : BytesField(2, content))));
 }
-// DT_FLOAT, shape [1], 0: what TensorFlow's hparams summaries carry.
+// DT_FLOAT, shape [1], 0: the tensor in TensorFlow's hparams summaries.
 std::string NullTensor() {
   return BytesField(
       8, NumberField(1, 1) + BytesField(2, BytesField(2, NumberField(1, 1))) + BytesField(5, RawBytes(0.0f)));

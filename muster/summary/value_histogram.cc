@@ -33,7 +33,7 @@ void HistogramBuilder::AddOne(double value) {
     return;
   }
   const std::vector<double>& limits = Limits();
-  // The largest number there is has no limit above it.
+  // The largest representable number has no limit above it.
   const auto bucket = std::min<size_t>(
       static_cast<size_t>(std::upper_bound(limits.begin(), limits.end(), value) - limits.begin()), limits.size() - 1);
   ++counts_[bucket];

@@ -1,5 +1,5 @@
-// Many values as a histogram that TensorBoard shows: the buckets of TensorFlow (core/lib/histogram/histogram.cc), whose
-// limits grow by a tenth from 1e-12 to 1e20, to both sides of zero. Not thread-safe.
+// Builds a histogram for TensorBoard from many values. The buckets are TensorFlow's (core/lib/histogram/histogram.cc):
+// their limits grow by a tenth from 1e-12 to 1e20, on both sides of zero. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,15 @@
 
 namespace muster {
 
-// As TensorFlow's HistogramProto: bucket[i] is how many values are below bucket_limit[i] and not below bucket_limit[i -
-// 1].
+// TensorFlow's HistogramProto: bucket[i] counts the values v with bucket_limit[i - 1] <= v < bucket_limit[i].
 struct ValueHistogram {
   double min = 0;
   double max = 0;
   double num = 0;
   double sum = 0;
   double sum_squares = 0;
-  std::vector<double> bucket_limit;  // rising
-  std::vector<double> bucket;        // as many
+  std::vector<double> bucket_limit;  // ascending
+  std::vector<double> bucket;        // as many as bucket_limit
 };
 
 class HistogramBuilder {
@@ -28,11 +27,10 @@ class HistogramBuilder {
   void Add(std::span<const float> values);
   void Add(std::span<const double> values);
 
-  // Values that are NaN or infinite are counted here and nowhere else. (TensorFlow's summary of such values is an
-  // error.)
+  // The number of NaN and infinite values, which are counted only here. (In TensorFlow such values are an error.)
   int64_t not_finite() const { return not_finite_; }
 
-  // Runs of empty buckets are one. Without values: one empty bucket.
+  // Merges runs of empty buckets into one. Without values: one empty bucket.
   ValueHistogram Build() const;
 
  private:

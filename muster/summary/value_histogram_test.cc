@@ -39,7 +39,7 @@ TEST(ValueHistogramTest, EachValueLiesInABucketATenthWide) {
   EXPECT_NEAR(summary.sum_squares, 9 + 1e-6 + 0.25 + 0.2601 + 62500, 1e-3);
 }
 
-// As EncodeToProto of TensorFlow gives 1, 1 and -1.
+// TensorFlow's EncodeToProto gives the same for 1, 1 and -1.
 TEST(ValueHistogramTest, RunsOfEmptyBucketsAreOne) {
   HistogramBuilder histogram;
   const double values[] = {1, 1, -1};

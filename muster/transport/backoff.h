@@ -1,5 +1,5 @@
-// How long a channel waits before it tries to connect again: bounded, growing, jittered, so that a thousand workers
-// don't come back to a restarted ps in the same millisecond. Not thread-safe.
+// How long a channel waits before it tries to connect again. The delay is bounded, grows and is jittered, so that a
+// thousand workers don't reconnect to a restarted ps in the same millisecond. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Backoff {
   Backoff(const BackoffOptions& options, uint64_t seed)
       : options_(options), random_(static_cast<std::minstd_rand::result_type>(seed)), next_(options.min) {}
 
-  // Between half and all of a duration that doubles from `min` to `max`.
+  // Returns between half and all of a duration that doubles from `min` to `max`.
   absl::Duration Next() {
     const absl::Duration whole = next_;
     next_ = std::min(2 * next_, options_.max);

@@ -12,7 +12,7 @@ CallTable::CallTable(EventLoop& loop, absl::AnyInvocable<void(uint64_t)> expired
 CallTable::~CallTable() {
   *alive_ = false;
   loop_.CancelTimer(watch_);
-  // Taken out first: a callback that looks at its channel must not find a call that is about to end.
+  // Takes the endings out first: a callback that looks at its channel must not find a call that is about to end.
   std::deque<Ending> endings = std::move(endings_);
   for (uint64_t id : Ids()) {
     endings.push_back({TakeOut(id), absl::CancelledError(absl::StrCat(peer_, ": the channel was closed"))});
@@ -69,7 +69,7 @@ void CallTable::FinishLater(uint64_t id, absl::StatusOr<Reply> result) {
 void CallTable::FinishAll(const std::vector<uint64_t>& ids, const absl::Status& status) {
   const std::shared_ptr<bool> alive = alive_;
   for (uint64_t id : ids) {
-    if (!*alive) return;  // the destructor has ended the rest
+    if (!*alive) return;  // the destructor has ended the others
     if (calls_.contains(id)) Finish(id, status);
   }
 }
@@ -79,7 +79,7 @@ ReplyCallback CallTable::TakeOut(uint64_t id) {
   std::unique_ptr<Call> call = std::move(it->second);
   calls_.erase(it);
   ReplyCallback done = std::move(call->done);
-  // Kept for its memory.
+  // Keeps the call's strings and vectors, so that their memory is reused.
   constexpr size_t kMostControl = 64 << 10;
   if (call->request.control.capacity() > kMostControl) call->request.control = std::string();
   call->request.bulk.clear();
@@ -119,7 +119,7 @@ void CallTable::OnDeadline() {
 
 void CallTable::RunEndings() {
   endings_posted_ = false;
-  // One at a time: a callback may destroy the table, whose destructor then calls the rest.
+  // Takes them one at a time: a callback may destroy the table, whose destructor then calls the rest.
   const std::shared_ptr<bool> alive = alive_;
   while (*alive && !endings_.empty()) {
     Ending ending = std::move(endings_.front());
@@ -129,7 +129,7 @@ void CallTable::RunEndings() {
 }
 
 absl::Status UnreachableError(const std::string& peer, absl::Duration waited, const std::string& reason) {
-  // Rounded: of a minute's deadline, microseconds had passed before the call began.
+  // Rounds to 10 ms: some microseconds of a minute's deadline had passed before the call began.
   const absl::Duration shown = absl::Trunc(waited + absl::Milliseconds(5), absl::Milliseconds(10));
   return absl::DeadlineExceededError(
       absl::StrCat(peer, " could not be reached within ", absl::FormatDuration(shown), ": ", reason));

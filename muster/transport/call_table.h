@@ -1,5 +1,5 @@
 // The calls in flight on one channel: numbers them, watches their deadlines and calls their callbacks exactly once.
-// What a channel needs whatever it sends its bytes over. Lives on the channel's loop; not thread-safe.
+// Every kind of channel needs this, whatever carries its bytes. Lives on the channel's loop; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,25 +27,25 @@ class CallTable {
     bool sent = false;  // handed to a connection
   };
 
-  // `expired(id)` is called on the loop for a call whose deadline has passed; it ends it with FinishLater. `loop` must
-  // outlive this.
+  // Calls `expired(id)` on the loop for a call whose deadline has passed; `expired` must end it with FinishLater.
+  // `loop` must outlive this.
   CallTable(EventLoop& loop, absl::AnyInvocable<void(uint64_t)> expired);
-  // Ends what is left with Cancelled, naming `peer`.
+  // Ends the remaining calls with Cancelled, naming `peer`.
   ~CallTable();
 
-  // 1, 2, 3, …
+  // Returns 1, 2, 3, …
   uint64_t Add(const Request& request, ReplyCallback done);
-  Call* Find(uint64_t id);  // null if it isn't in flight (any more); valid until the next Finish of the same id
+  Call* Find(uint64_t id);  // null if it isn't in flight; valid until the next Finish of the same id
   uint64_t last_id() const { return last_id_; }
   size_t size() const { return calls_.size(); }
   std::vector<uint64_t> Ids() const;  // in the order of the calls
 
-  // Takes the call out and calls back at once. Nothing of the table is touched after: the callback may destroy it.
-  // Returns the memory that the callback has left of the reply's control part.
+  // Removes the call and runs its callback at once. Touches nothing of the table afterwards: the callback may destroy
+  // it. Returns the memory of the reply's control part, unless the callback has taken it.
   std::string Finish(uint64_t id, absl::StatusOr<Reply> result);
-  // Takes the call out now and calls back from the loop, for use inside Call and Cancel.
+  // Removes the call now and runs its callback from the loop, for use inside Call and Cancel.
   void FinishLater(uint64_t id, absl::StatusOr<Reply> result);
-  // Takes them all out and calls back, while `this` lives.
+  // Removes these calls and runs their callbacks, as long as `this` exists.
   void FinishAll(const std::vector<uint64_t>& ids, const absl::Status& status);
   void set_peer(std::string peer) { peer_ = std::move(peer); }
 
@@ -65,18 +65,18 @@ class CallTable {
   std::string peer_;
   uint64_t last_id_ = 0;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Call>> calls_;
-  std::vector<std::unique_ptr<Call>> spare_;  // used calls, so that the steady state allocates none
+  std::vector<std::unique_ptr<Call>> spare_;  // finished calls, reused so that the steady state allocates none
   std::deque<Ending> endings_;
   bool endings_posted_ = false;
 
-  // One timer for all calls, at or before the earliest deadline: calls mostly end long before theirs, and the next
-  // one's deadline is mostly later, so that a call costs no timer.
+  // One timer for all calls, set at or before the earliest deadline. Most calls end long before their deadlines, and
+  // the next call's deadline is usually later, so that a call costs no timer.
   absl::Time watched_ = absl::InfiniteFuture();
   EventLoop::TimerId watch_{};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// What ends calls that waited for a connection until their deadline.
+// The error for calls that waited for a connection until their deadline.
 absl::Status UnreachableError(const std::string& peer, absl::Duration waited, const std::string& reason);
 
 }  // namespace muster

@@ -1,6 +1,6 @@
-// Requests to one peer: a small control message and bulk bytes each way. Bulk is gathered from and scattered into the
-// caller's memory. Implementations: tcp/, loopback/ (in one process), fault/ (a decorator whose faults are scripted).
-// A channel lives on an EventLoop and is used on that loop's thread.
+// Sends requests to one peer: a small control message and bulk bytes each way. Bulk is gathered from, and scattered
+// into, the caller's memory. Implementations: tcp/, loopback/ (in one process), fault/ (a decorator with scripted
+// faults). A channel lives on an EventLoop and is used on that loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,25 @@ struct Request {
   uint16_t method = 0;
   std::string control;
   Segments bulk;         // borrowed until the callback has been called
-  MutableSegments into;  // where the reply's bulk goes, in order; borrowed likewise. A longer reply is DataLoss
+  MutableSegments into;  // receives the reply's bulk, in order; borrowed likewise. A longer reply is DataLoss
   absl::Time deadline = absl::InfiniteFuture();
-  // For fault/ alone: the connection is cut after this many bytes of control and bulk, before the last one at the
-  // latest.
+  // For fault/ only: cuts the connection after this many bytes of control and bulk, at the latest before the last byte.
   std::optional<size_t> cut_after;
 };
 
 struct Reply {
   std::string control;
   size_t bulk_bytes = 0;  // how much of `into` was filled
-  // When the last byte of the request had gone out, and when the first of the reply was there; MonotonicNanos. 0: this
-  // transport doesn't say.
+  // When the last byte of the request had been sent, and when the first byte of the reply arrived; MonotonicNanos. 0:
+  // this transport doesn't record it.
   int64_t sent_at = 0;
   int64_t began_at = 0;
 };
 
 // Called exactly once, on the loop, never from inside Call. Errors:
-//   DeadlineExceeded   the deadline passed; the request may or may not have been carried out
-//   Unavailable        the connection broke or could not be made; likewise. Try again with the same sequence number
-//   Cancelled          Cancel or the channel's end
+//   DeadlineExceeded   the deadline passed; the peer may or may not have carried out the request
+//   Unavailable        the connection broke or couldn't be made; likewise. Retry with the same sequence number
+//   Cancelled          by Cancel, or because the channel was destroyed
 //   PermissionDenied   the peer refuses our token, or serves another job
 //   FailedPrecondition the peer speaks another protocol version
 //   anything else      the peer's own answer
@@ -53,27 +52,27 @@ class Channel {
 
   virtual ~Channel() = default;  // ends calls in flight with Cancelled (their callbacks are called)
 
-  // Sends `request`, which is copied (what its segments name is borrowed); replies may arrive in another order than the
-  // requests. While there is no connection the request waits for one until its deadline: the channel reconnects by
-  // itself with bounded jittered back-off. A connection that breaks ends the calls in flight on it with Unavailable
-  // (they are not sent again: only the caller knows whether that is safe).
+  // Sends `request`, which is copied (the memory that its segments point to is borrowed). Replies may arrive in another
+  // order than the requests. Without a connection, the request waits for one until its deadline, while the channel
+  // reconnects automatically with bounded, jittered back-off. When a connection breaks, the calls in flight on it end
+  // with Unavailable (they are not sent again: only the caller knows whether that is safe).
   virtual CallId Call(const Request& request, ReplyCallback done) = 0;
 
-  // Ends the call with Cancelled if it is still in flight; its memory is free once the callback was called.
+  // Ends the call with Cancelled if it is still in flight; its memory is free once the callback has been called.
   virtual void Cancel(CallId call) = 0;
 
-  // The address it was made for.
+  // Returns the address that the channel was made for.
   virtual const std::string& peer() const = 0;
 
   struct Stats {
     uint64_t bytes_sent = 0;
     uint64_t bytes_received = 0;
     uint64_t calls = 0;
-    uint64_t connects = 0;  // established connections, the first included
-    // What the present connection is: "tcp", "shared memory", "loopback"; empty: there is none.
+    uint64_t connects = 0;  // established connections, including the first
+    // The kind of the present connection: "tcp", "shared memory" or "loopback"; empty without one.
     const char* link = "";
   };
-  virtual Stats stats() const = 0;  // from any thread, but for simulated ones
+  virtual Stats stats() const = 0;  // callable from any thread, except on simulated channels
 };
 
 }  // namespace muster

@@ -1,9 +1,9 @@
-// The one place where a process of muster waits. Channels, listeners, the store, the client and the session are state
-// machines that run as handlers of a loop; they have no threads, no clock and no blocking of their own. Who has to wait
-// calls RunUntil, which runs handlers meanwhile: on the real machine it sleeps in epoll, in a simulated world it moves
-// the simulated clock (or lets another simulated process run).
+// The only place where a process of muster waits. Channels, listeners, the store, the client and the session are state
+// machines that run as handlers of a loop; they have no threads, no clock and no blocking of their own. Code that must
+// wait calls RunUntil, which runs handlers meanwhile: on the real machine it sleeps in epoll, in a simulated world it
+// moves the simulated clock (or lets another simulated process run).
 //
-// A loop is driven by one thread at a time, and everything that lives on it is used from that thread only; Post alone
+// One thread at a time drives a loop, and everything that lives on the loop is used from that thread only. Only Post
 // may be called from any thread.
 #pragma once
 
@@ -29,11 +29,11 @@ class EventLoop {
 
   // Runs `handler` at `when` or soon after it, unless cancelled first.
   virtual TimerId CallAt(absl::Time when, Handler handler) = 0;
-  // A timer that has run or was cancelled is fine.
+  // Ignores a timer that has run or was cancelled.
   virtual void CancelTimer(TimerId timer) = 0;
 
-  // Runs handlers on the calling thread until `done` (looked at after each handler, and first of all) or `deadline`.
-  // Returns what `done` said last. May be nested: a handler may wait, though it had better not.
+  // Runs handlers on the calling thread until `done` (checked first, and after each handler) or `deadline`. Returns the
+  // last result of `done`. May be nested: a handler may wait, though it should not.
   virtual bool RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) = 0;
 };
 

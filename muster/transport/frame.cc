@@ -38,13 +38,13 @@ absl::Status CheckFields(const FrameHeader& header, uint64_t time_left, uint32_t
   }
   if (numbered != (header.request_id != 0)) return absl::InvalidArgumentError("request id missing or out of place");
   if (error ? code < 1 || code > 16 : code != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("error code ", code, " can't be"));
+    return absl::InvalidArgumentError(absl::StrCat("error code ", code, " doesn't exist"));
   }
   if ((bare && header.control_bytes != 0) || ((bare || error || door) && header.bulk_bytes != 0)) {
     return absl::InvalidArgumentError("a frame of this type has no such part");
   }
   if (header.beside && (!limits.beside || header.bulk_bytes == 0)) {
-    return absl::InvalidArgumentError("there is no bulk beside the stream");
+    return absl::InvalidArgumentError("this frame can't have its bulk beside the stream");
   }
   return absl::OkStatus();
 }
@@ -85,7 +85,7 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const std::byte, kFrameH
   header.bulk_bytes = LoadLittleEndian<uint64_t>(&bytes[32]);
   RETURN_IF_ERROR(CheckFields(header, time_left, code, limits));
   header.code = static_cast<absl::StatusCode>(code);
-  // 2^62 microseconds are 146,000 years: beyond it, and beyond what a duration can hold, there is no deadline.
+  // 2^62 microseconds are 146,000 years: longer times, which a Duration may be unable to hold, mean no deadline.
   if (header.type == FrameType::kRequest && time_left < (uint64_t{1} << 62)) {
     header.time_left = absl::Microseconds(static_cast<int64_t>(time_left));
   }

@@ -1,5 +1,5 @@
-// The header of a frame, as bytes and as a struct (docs/wire_format.md, section 2). Nothing here reads or allocates: a
-// header that decodes has passed every limit. Thread-safe: free functions over values.
+// The header of a frame, as bytes and as a struct (docs/wire_format.md, section 2). This code neither reads nor
+// allocates: a header that decodes has passed every limit. Thread-safe: free functions over values.
 #pragma once
 
 #include <array>
@@ -22,24 +22,24 @@ struct FrameHeader {
   uint32_t control_bytes = 0;
   absl::StatusCode code = absl::StatusCode::kOk;  // error replies
   uint64_t bulk_bytes = 0;
-  bool beside = false;  // the bulk isn't in the stream: in its place are 8 bytes that say where it is
+  bool beside = false;  // the bulk isn't in the stream; 8 bytes in its place say where it is
 };
 
 struct FrameLimits {
   uint64_t max_control_bytes = uint64_t{16} << 20;
   uint64_t max_bulk_bytes = uint64_t{4} << 30;
-  bool beside = false;  // bulk may be beside the stream: there is shared memory (docs/shared_memory.md)
+  bool beside = false;  // bulk may be beside the stream, in shared memory (docs/shared_memory.md)
 };
 
 inline constexpr size_t kFrameHeaderBytes = 40;
-inline constexpr size_t kFrameBesideByte = 5;  // FrameHeader::beside, decided when the frame's turn comes
+inline constexpr size_t kFrameBesideByte = 5;  // where FrameHeader::beside is, set just before sending
 inline constexpr size_t kPlaceBytes = 8;
 using FrameHeaderBytes = std::array<std::byte, kFrameHeaderBytes>;
 
-// A duration below zero is sent as zero.
+// A negative duration is sent as zero.
 void EncodeFrameHeader(const FrameHeader& header, FrameHeaderBytes& bytes);
 
-// InvalidArgument says which field can't be.
+// InvalidArgument says which field is invalid.
 absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const std::byte, kFrameHeaderBytes> bytes,
                                               const FrameLimits& limits);
 

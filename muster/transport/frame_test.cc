@@ -79,7 +79,7 @@ TEST(FrameTest, ADeadlineThatHasPassedIsZeroLeft) {
   EXPECT_EQ(DecodeFrameHeader(bytes, {})->time_left, absl::ZeroDuration());
 }
 
-// One byte changed at a time.
+// Changes one byte at a time.
 TEST(FrameTest, WhatCantBeIsRefused) {
   struct Change {
     FrameType type;

@@ -26,11 +26,11 @@ constexpr size_t kMaxBuildVersion = 64;
 
 enum class Result : uint16_t { kAccepted = 0, kOtherVersion = 1, kOtherJob = 2, kBusy = 3 };
 
-// What a status page answers whom it doesn't understand.
+// The beginning of a status page's answer to a request that it doesn't understand.
 constexpr char kHttp[] = "HTTP/";
 constexpr size_t kHttpBytes = sizeof(kHttp) - 1;
 
-// The lengths include the zero byte at the end, which is part of what is signed.
+// The lengths include the terminating zero byte, which is part of the signed text.
 constexpr char kClientLabel[] = "muster client proof 1";
 constexpr char kServerLabel[] = "muster server proof 1";
 
@@ -56,12 +56,13 @@ std::string EncodeHello(const HandshakeIdentity& identity, uint16_t flags, Resul
   return out;
 }
 
-// No value: more bytes are needed. A wrong first byte is an error at once, so that strangers are told apart early.
+// Returns nullopt if more bytes are needed. A wrong first byte is an error at once, so that strangers are recognised
+// early.
 absl::StatusOr<std::optional<Hello>> DecodeHello(ByteSpan bytes) {
   if (std::memcmp(bytes.data(), kMagic, std::min(bytes.size(), kMagicBytes)) != 0) {
     const bool http = bytes.size() >= kHttpBytes && std::memcmp(bytes.data(), kHttp, kHttpBytes) == 0;
     return absl::FailedPreconditionError(
-        http ? "it doesn't speak muster's protocol but HTTP: a --status_port is looked at with a browser, or curl"
+        http ? "it doesn't speak muster's protocol, but HTTP: open a --status_port with a browser or curl"
              : "it doesn't speak muster's protocol");
   }
   if (bytes.size() < 16) return std::optional<Hello>();
@@ -84,7 +85,7 @@ absl::StatusOr<std::optional<Hello>> DecodeHello(ByteSpan bytes) {
 
 std::string Text(ByteSpan bytes) { return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
 
-// `label` with the zero byte at its end.
+// `label` includes its terminating zero byte.
 template <size_t n>
 std::string Proof(const JobToken& token, const char (&label)[n], const std::string& client_hello,
                   const std::string& server_hello) {
@@ -145,7 +146,7 @@ Handshake::Step ClientHandshake::TakeServerHello(ByteSpan received) {
         identity_.protocol_version, " (", identity_.build_version, "); use the same build of muster everywhere")));
   }
   if ((server.flags & ~identity_.offers) != 0) {
-    return Refused(absl::FailedPreconditionError("it answers an offer that wasn't made"));
+    return Refused(absl::FailedPreconditionError("it accepted an offer that this process didn't make"));
   }
   agreed_ = server.flags;
   server_hello_ = Text(received.first(server.bytes));
@@ -163,7 +164,7 @@ Handshake::Step ClientHandshake::TakeVerdict(ByteSpan received) {
         "it belongs to another job: its job token differs from this process's (MUSTER_JOB_TOKEN)"));
   }
   if (result != 0) {
-    return Refused(absl::FailedPreconditionError(absl::StrCat("it refuses this process for reason ", result)));
+    return Refused(absl::FailedPreconditionError(absl::StrCat("it refuses this process; reason ", result)));
   }
   if (!SameProof(Proof(identity_.token, kServerLabel, hello_, server_hello_), received.subspan(8, kProofBytes))) {
     return Refused(absl::PermissionDeniedError("it couldn't prove that it knows this job's token (MUSTER_JOB_TOKEN)"));

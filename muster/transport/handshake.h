@@ -1,5 +1,5 @@
-// Both ends of the handshake as state machines over bytes (docs/wire_format.md, section 1): they prove to each other
-// that they belong to one job and speak one protocol. No socket, no clock. Not thread-safe.
+// Both ends of the handshake as state machines over bytes (docs/wire_format.md, section 1). The ends prove to each
+// other that they belong to one job and speak one protocol. No socket, no clock. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace muster {
 
 inline constexpr uint16_t kProtocolVersion = 1;
 
-// Flags of the hellos.
+// Flags of the hello messages.
 inline constexpr uint16_t kOfferSharedMemory = 2;
 
 using HandshakeNonce = std::array<std::byte, 32>;
@@ -26,7 +26,7 @@ struct HandshakeIdentity {
   JobToken token;
   uint16_t protocol_version = kProtocolVersion;
   std::string build_version = std::string("muster ") + kMusterVersion;  // at most 64 characters
-  uint16_t offers = 0;                                                  // a server's: what it accepts
+  uint16_t offers = 0;                                                  // a server's: the offers that it accepts
 };
 
 class Handshake {
@@ -34,15 +34,16 @@ class Handshake {
   virtual ~Handshake() = default;
 
   struct Step {
-    size_t used = 0;      // bytes of `received` that are done with
-    std::string to_send;  // to be sent even if `status` is an error: it tells the peer why
+    size_t used = 0;      // consumed bytes of `received`
+    std::string to_send;  // must be sent even if `status` is an error: it tells the peer why
     bool passed = false;
-    uint16_t agreed = 0;  // when passed: offers of both
+    uint16_t agreed = 0;  // when passed: the offers that both ends support
     absl::Status status;  // an error ends the connection
   };
-  // `received`: all bytes that came and weren't used yet; more than enough is fine. With nothing used, nothing to send,
-  // not passed and no error it waits for more. Not called again after `passed` or an error. Errors of the client:
-  // PermissionDenied, FailedPrecondition, Unavailable (the server is busy) as in channel.h, without the peer's name.
+  // `received` holds all unused bytes so far; it may hold more than needed. A step that uses nothing, sends nothing,
+  // hasn't passed and has no error waits for more bytes. Not called again after `passed` or an error. The client's
+  // errors are PermissionDenied, FailedPrecondition and Unavailable (the server is busy), as in channel.h, without the
+  // peer's name.
   virtual Step Advance(ByteSpan received) = 0;
 };
 
@@ -58,7 +59,7 @@ class ClientHandshake final : public Handshake {
   const HandshakeIdentity identity_;
   const std::string hello_;
   bool hello_sent_ = false;
-  std::string server_hello_;  // once received
+  std::string server_hello_;  // empty until received
   uint16_t agreed_ = 0;
 };
 
@@ -75,7 +76,7 @@ class ServerHandshake final : public Handshake {
   const HandshakeIdentity identity_;
   const HandshakeNonce nonce_;
   const bool busy_;
-  std::string client_hello_;  // once received
+  std::string client_hello_;  // empty until received
   std::string server_hello_;
   uint16_t agreed_ = 0;
 };

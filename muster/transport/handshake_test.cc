@@ -23,7 +23,7 @@ struct Outcome {
   std::vector<std::string> sent;  // the messages in order
 };
 
-// Lets one side take in what the other has sent, `piece` bytes at a time.
+// Feeds one side what the other has sent, `piece` bytes at a time.
 bool Deliver(Handshake& side, std::string& inbox, size_t piece, std::string& outbox, absl::Status& status) {
   bool passed = false;
   for (size_t end = 0; status.ok() && !passed;) {
@@ -144,7 +144,7 @@ TEST(HandshakeTest, AnOverlongBuildVersionIsRefusedFromItsLength) {
   EXPECT_FALSE(server.Advance(AsBytes(hello.data(), hello.size())).status.ok());
 }
 
-// Whatever is changed on the way, one of the two notices.
+// One of the two ends notices every changed byte.
 TEST(HandshakeTest, AChangedByteIsNoticed) {
   const std::vector<std::string> messages = Shake(Identity("a"), Identity("a")).sent;
   for (size_t message = 0; message < 3; ++message) {

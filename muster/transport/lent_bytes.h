@@ -1,6 +1,6 @@
-// Bytes that lie in memory shared with the peer, lent for as long as this lives: then the peer may use the place again.
-// It may also write there before, by mistake or malice, so nothing may depend on reading the same bits twice. May
-// outlive the connection and the listener. Moves; not thread-safe.
+// Bytes in memory shared with the peer, lent for the lifetime of this object; then the peer may reuse the place. The
+// peer may also write there earlier, by mistake or malice, so nothing may depend on reading the same bits twice. May
+// outlive the connection and the listener. Movable; not thread-safe.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace muster {
 class LentBytes {
  public:
   LentBytes() = default;
-  // `done` lies in `memory`, and gets 1 in the end.
+  // `done` lies in `memory`; the destructor sets it to 1.
   LentBytes(ByteSpan bytes, std::shared_ptr<const void> memory, std::atomic<uint32_t>* done)
       : bytes_(bytes), memory_(std::move(memory)), done_(done) {}
   LentBytes(LentBytes&& other) noexcept { *this = std::move(other); }

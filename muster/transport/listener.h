@@ -1,4 +1,4 @@
-// The serving end: requests arrive at a RequestHandler, answers leave through a Responder, at once or much later.
+// The serving end: requests arrive at a RequestHandler; answers leave through a Responder, at once or much later.
 // Everything here runs on the listener's EventLoop.
 #pragma once
 
@@ -25,29 +25,29 @@ struct IncomingRequest {
   uint16_t method = 0;
   std::string control;
   size_t bulk_bytes = 0;
-  bool in_shared_memory = false;                 // the bulk lies there: a BulkTarget may leave it there
-  absl::Time deadline = absl::InfiniteFuture();  // the client gives up then
+  bool in_shared_memory = false;                 // the bulk is there: a BulkTarget may leave it there
+  absl::Time deadline = absl::InfiniteFuture();  // when the client gives up
 };
 
-// Where the bulk of one request is received. Destroyed by the handler after use, or by the transport if the connection
-// breaks before the last byte.
+// Receives the bulk of one request. The handler destroys it after use, or the transport if the connection breaks before
+// the last byte.
 class BulkTarget {
  public:
   virtual ~BulkTarget() = default;
-  // Together exactly IncomingRequest::bulk_bytes long; stays the same for the target's life.
+  // Segments of exactly IncomingRequest::bulk_bytes in total. They don't change during the target's life.
   virtual const MutableSegments& segments() const = 0;
 
-  // Of bulk in shared memory: true, if it is to stay there instead of being copied into segments(), which then may be
-  // empty. It is given to Lend before Handle; not all of it is there before Handle.
+  // For bulk in shared memory. True: the bulk stays there and isn't copied into segments(), which may then be empty.
+  // Lend receives it before Handle; it is complete only when Handle is called.
   virtual bool TakesLent() const { return false; }
   virtual void Lend(LentBytes /*bulk*/) {}
 };
 
-// Answers one request, exactly once; dropping it unanswered answers Internal. Movable. May outlive the connection and
-// the listener: the answer then goes nowhere.
+// Answers one request, exactly once; destroying an unanswered one answers Internal. Movable. May outlive the connection
+// and the listener: the answer is then dropped.
 class Responder {
  public:
-  // Where answers go: of one request or, with their numbers, of many.
+  // Takes the answers of one request or, told apart by their numbers, of many.
   class Sink {
    public:
     virtual ~Sink() = default;
@@ -63,12 +63,12 @@ class Responder {
     if (sink_) Fail(absl::InternalError("the request was dropped without an answer"));
   }
 
-  // Memory of the transport's own to write the answer's bulk to: if it is sent from there, as one segment, it isn't
-  // copied again. Empty if there is none to be had. Stays until Send or Fail; once.
+  // Reserves memory of the transport for the answer's bulk: bulk sent from there, as one segment, isn't copied again.
+  // Empty if none is available. Valid until Send or Fail; call once.
   MutableByteSpan Reserve(size_t bytes) { return sink_->Reserve(request_, bytes); }
 
-  // `control` and the list of segments are copied. What the segments name must stay valid and unchanged until
-  // `keep_alive` is released (after the last byte was handed to the kernel).
+  // Copies `control` and the list of segments. The memory that the segments point to must stay valid and unchanged
+  // until `keep_alive` is released (after the last byte was handed to the kernel).
   void Send(absl::string_view control, absl::Span<const ByteSpan> bulk = {},
             std::shared_ptr<const void> keep_alive = nullptr) {
     std::exchange(sink_, nullptr)->Send(request_, absl::OkStatus(), control, bulk, std::move(keep_alive));
@@ -76,7 +76,7 @@ class Responder {
   void Fail(absl::Status status) { std::exchange(sink_, nullptr)->Send(request_, std::move(status), {}, {}, nullptr); }
 
  private:
-  std::shared_ptr<Sink> sink_;  // null: answered
+  std::shared_ptr<Sink> sink_;  // null once answered
   uint64_t request_ = 0;
 };
 
@@ -87,31 +87,32 @@ class RequestHandler {
   // A peer has passed the handshake. `peer` is its address, for messages.
   virtual void OnConnect(ConnectionId connection, const std::string& peer) = 0;
 
-  // The control part of a request with bulk has arrived: where shall the bulk go? Nothing has been allocated for it
-  // yet. An error is sent as the answer; the bulk is then read and thrown away, and Handle isn't called.
+  // Called when the control part of a request with bulk has arrived: returns where the bulk must go. Nothing has been
+  // allocated for it yet. An error is sent as the answer; the bulk is then read and discarded, and Handle isn't called.
   virtual absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) = 0;
 
-  // The whole request has arrived. `bulk` is null if it has none. Whoever keeps the request moves it out.
+  // Called when the whole request has arrived. `bulk` is null if it has none. A handler that keeps the request moves it
+  // out.
   virtual void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) = 0;
 
-  // No request of this connection comes any more.
+  // Called when no more requests of this connection will come.
   virtual void OnDisconnect(ConnectionId connection) = 0;
 };
 
 class Listener {
  public:
-  // Stops: closes every connection. The handler isn't called from here, nor any more after it.
+  // Stops: closes every connection. Doesn't call the handler, and no call comes afterwards.
   virtual ~Listener() = default;
 
-  // Where it can be reached, with the real port when 0 was asked for.
+  // The address at which it can be reached, with the real port if port 0 was requested.
   virtual const std::string& address() const = 0;
 
   struct Stats {
     uint64_t connections = 0;                    // open now, handshake passed
-    std::vector<ConnectionId> in_shared_memory;  // of these, those that have left TCP
-    uint64_t accepted = 0;                       // ever, handshake passed
+    std::vector<ConnectionId> in_shared_memory;  // those of them that have moved from TCP to shared memory
+    uint64_t accepted = 0;                       // in total, handshake passed
     uint64_t dropped_handshake = 0;  // no or wrong handshake: random bytes, too slow, wrong token, other version
-    uint64_t dropped_malformed = 0;  // after the handshake: a frame that can't be, a length over the limit
+    uint64_t dropped_malformed = 0;  // after the handshake: an invalid frame, a length over the limit
     uint64_t requests = 0;
     uint64_t bytes_received = 0;
     uint64_t bytes_sent = 0;

@@ -1,4 +1,4 @@
-// Numbers in the byte order of the wire and of files: little-endian, at any alignment.
+// Reads and writes numbers in the byte order of the wire and of files: little-endian, at any alignment.
 #pragma once
 
 #include <cstddef>

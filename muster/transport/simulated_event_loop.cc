@@ -26,7 +26,7 @@ bool SimulatedEventLoop::RunUntil(absl::FunctionRef<bool()> done, absl::Time dea
       MutexLock lock(mutex_);
       const absl::Time next = events_.NextDue();
       const absl::Time now = clock_.Now();
-      // What is due by now runs even if the deadline has passed: it costs no time.
+      // Runs what is due by now even if the deadline has passed: it takes no time.
       if (next > std::max(now, deadline)) {
         if (deadline != absl::InfiniteFuture()) clock_.AdvanceTo(deadline);
         break;

@@ -1,8 +1,8 @@
-// An event loop in a world whose time is a SimulatedClock: nothing sleeps, and the same program gives the same run
-// every time. All the nodes of a simulated cluster share one loop; a wait in one of them runs the others.
+// An event loop in a world whose time is a SimulatedClock: nothing sleeps, and the same program runs the same way every
+// time. All nodes of a simulated cluster share one loop; while one of them waits, the others run.
 //
-// Handlers run in the order of (time, when they were asked for). RunUntil moves the clock to the next timer, or to its
-// deadline; without either, nothing can happen any more and it returns. Used by one thread; Post by any.
+// Handlers run in the order of (time, request). RunUntil moves the clock to the next timer, or to its deadline; without
+// either, nothing can happen any more and it returns. Used by one thread; any thread may Post.
 #pragma once
 
 #include "absl/functional/function_ref.h"
@@ -16,7 +16,7 @@ namespace muster {
 
 class SimulatedEventLoop final : public EventLoop {
  public:
-  // `clock` must outlive the loop. Others may move it too; what is due then runs at the next RunUntil.
+  // `clock` must outlive the loop. Others may move it, too; the handlers that are due then run at the next RunUntil.
   explicit SimulatedEventLoop(SimulatedClock& clock) : clock_(clock) {}
 
   absl::Time Now() const override { return clock_.Now(); }
@@ -25,7 +25,7 @@ class SimulatedEventLoop final : public EventLoop {
   void CancelTimer(TimerId timer) override;
   bool RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) override;
 
-  // Runs what is due now, and all that follows from it at once, without moving the clock.
+  // Runs what is due now, and everything that follows from it at once, without moving the clock.
   void RunReady() {
     RunUntil([] { return false; }, Now());
   }

@@ -13,20 +13,20 @@ namespace muster {
 class TimerQueue {
  public:
   EventLoop::TimerId Add(absl::Time when, EventLoop::Handler handler);
-  // One that has run or was cancelled is fine.
+  // Ignores a timer that has run or was cancelled.
   void Cancel(EventLoop::TimerId timer);
 
-  // When the first timer is due; InfiniteFuture without one.
+  // Returns when the first timer is due; InfiniteFuture without timers.
   absl::Time NextDue();
 
-  // Takes out the first timer if it is due at `now`; a null handler if none is.
+  // Removes and returns the first timer's handler if it is due at `now`; otherwise a null handler.
   EventLoop::Handler TakeDue(absl::Time now);
 
  private:
   struct Entry {
     absl::Time when;
     uint64_t id;
-    // Turned round, for std::push_heap keeps the largest in front.
+    // Reversed, because std::push_heap keeps the largest in front.
     bool operator<(const Entry& other) const { return when != other.when ? when > other.when : id > other.id; }
   };
 

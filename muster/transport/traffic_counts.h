@@ -1,5 +1,5 @@
-// What a channel counts for its Stats: by the thread that drives its loop, while any other may read. Thread-safe; the
-// figures of one reading needn't be of one moment.
+// A channel's counts for its Stats: written by the thread that drives its loop, readable by any thread. Thread-safe;
+// the figures of one reading may be from different moments.
 #pragma once
 
 #include <atomic>

@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// Proves that both ends belong to one job. Made by the launcher, passed in the environment (MUSTER_JOB_TOKEN), never
-// sent. Empty: no proof, and then only loopback addresses are served.
+// Proves that both ends belong to one job. The launcher makes it and passes it in the environment (MUSTER_JOB_TOKEN);
+// it is never sent. Empty: no proof, and then only loopback addresses are served.
 struct JobToken {
   std::string secret;
 };
@@ -28,7 +28,7 @@ class Transport {
   // InvalidArgument: an address that can't be parsed or doesn't resolve.
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) = 0;
 
-  // Never fails and never blocks: connecting starts with the first call, and its trouble shows there.
+  // Never fails and never blocks: connecting starts with the first call, which reports any error.
   virtual std::unique_ptr<Channel> Connect(const std::string& address) = 0;
 };
 

@@ -1,4 +1,4 @@
-// What two processes on one host talk through. Across hosts it is TCP.
+// The transport between two processes on one host. Across hosts it is always TCP.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace muster {
 
 enum class TransportChoice : uint8_t {
-  kAuto,  // shared memory, if the other end wants it, too
+  kAuto,  // shared memory if the other end wants it, too
   kTcp,
 };
 
-// "auto", "tcp"; nullopt for anything else.
+// Accepts "auto" and "tcp"; nullopt for anything else.
 inline std::optional<TransportChoice> ParseTransportChoice(std::string_view name) {
   if (name == "auto") return TransportChoice::kAuto;
   if (name == "tcp") return TransportChoice::kTcp;

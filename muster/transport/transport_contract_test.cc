@@ -1,4 +1,4 @@
-// What channel.h, listener.h and transport.h promise, held against every implementation.
+// Tests the promises of channel.h, listener.h and transport.h on every implementation.
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,7 +29,7 @@ class World {
   virtual std::unique_ptr<Transport> MakeTransport(const JobToken& token, uint16_t protocol_version) = 0;
 };
 
-// Over TCP, or through shared memory: small enough that rings wrap and areas are full now and then.
+// A world over TCP or through shared memory, which is so small that rings wrap and areas fill up now and then.
 class TcpWorld final : public World {
  public:
   explicit TcpWorld(bool shared_memory) : shared_memory_(shared_memory) {}
@@ -86,7 +86,7 @@ class TransportContractTest : public ::testing::TestWithParam<std::string> {
 
   EventLoop& loop() { return world_->loop(); }
 
-  // The 20 s are never waited for unless the test fails.
+  // The 20 s only pass if the test fails.
   bool Await(absl::FunctionRef<bool()> done) { return loop().RunUntil(done, loop().Now() + absl::Seconds(20)); }
 
   absl::StatusOr<Reply> CallAndWait(Channel& channel, Request request) {
@@ -152,7 +152,7 @@ TEST_P(TransportContractTest, AConnectionOnOneHostIsInSharedMemoryUnlessThatIsOf
   if (shared) {
     EXPECT_EQ(listener_->stats().in_shared_memory.front(), handler_.connections.front());
   }
-  // GetParam() but for the one whose name is longer.
+  // The link is named like GetParam(), except for shared memory.
   EXPECT_EQ(std::string(channel_->stats().link), shared ? "shared memory" : GetParam());
 }
 
@@ -263,14 +263,14 @@ TEST_P(TransportContractTest, CancelEndsACallWhereverItIs) {
   request.method = Method::kDefer;
   request.into = {MutableByteSpan(into)};
 
-  // Before there is a connection.
+  // Cancels before there is a connection.
   Channel::CallId call = channel_->Call(request, note);
   channel_->Cancel(call);
   EXPECT_FALSE(result.has_value()) << "called back from inside Cancel";
   ASSERT_TRUE(Await([&] { return result.has_value(); }));
   EXPECT_EQ(result->status().code(), absl::StatusCode::kCancelled);
 
-  // While it waits for the answer; again, when it has ended.
+  // Cancels while the call waits for its answer, and once more after it has ended.
   ASSERT_TRUE(Ask(Method::kEcho).ok());
   handler_.deferred.clear();
   result.reset();
@@ -348,7 +348,7 @@ TEST_P(TransportContractTest, AServerThatGoesAwayEndsItsCallsAndIsFoundAgain) {
   request.method = Method::kEcho;
   request.deadline = loop().Now() + absl::Seconds(15);
   channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
-  // A few refusals first.
+  // Lets a few connection attempts be refused first.
   loop().RunUntil([] { return false; }, loop().Now() + absl::Milliseconds(100));
   EXPECT_FALSE(result.has_value());
   Listen(address_);
@@ -461,7 +461,8 @@ TEST_P(TransportContractTest, BytesAndRequestsAreCounted) {
   }
 }
 
-// The connection breaks in the middle of a message: nothing is handled, memory is given back, the next call works.
+// The connection breaks in the middle of a message: the handler sees nothing, memory is released, and the next call
+// works.
 TEST_P(TransportContractTest, ACutInMidMessage) {
   const std::vector<std::byte> bulk(5000000);
   for (size_t after : {size_t{0}, size_t{3}, size_t{4}, size_t{2000000}, size_t{999999999}}) {

@@ -1,4 +1,4 @@
-// Two loops in two threads, for thread-sanitizer: the serving one and the calling one meet in the transport alone.
+// Runs two loops in two threads, for thread-sanitizer: server and client share nothing but the transport.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -25,7 +25,7 @@ class TransportThreadsTest : public ::testing::TestWithParam<std::string> {
         loop, JobToken{}, TcpOptions{.shared_memory = {.enabled = GetParam() == "shm", .least_beside = 1 << 10}});
   }
 
-  // Serves until `stop`, `times` listeners one after the other, each until the next `restart`.
+  // Serves until `stop`, with a new listener at each `restart`.
   void Serve() {
     TcpEventLoop loop;
     const std::unique_ptr<Transport> transport = MakeTransport(loop);
@@ -45,7 +45,7 @@ class TransportThreadsTest : public ::testing::TestWithParam<std::string> {
         absl::InfiniteFuture());
     server_loop_ = nullptr;
     stopped_ = true;
-    // Until nobody wakes this loop any more.
+    // Waits until no other thread may wake this loop any more.
     while (!may_end_) std::this_thread::yield();
   }
 

@@ -65,7 +65,7 @@ class PosixWritableFile final : public WritableFile {
   Descriptor fd_;
 };
 
-// The kernel lets go of it with the last descriptor of this opening of the file: at close, or when the process ends.
+// The kernel releases the lock with the last descriptor of this open file: at close, or when the process ends.
 class PosixFileLock final : public FileLock {
  public:
   explicit PosixFileLock(int fd) : fd_(fd) {}
@@ -162,8 +162,8 @@ class Posix final : public FileSystem {
     return absl::OkStatus();
   }
 
-  // flock, not fcntl's locks: those are one process's, so that two of its writers would share them. The file isn't
-  // removed with the lock: another process may have opened it, and would then lock a file without a name.
+  // Uses flock, not fcntl's locks, which belong to the process: two writers in one process would share them. The file
+  // isn't removed with the lock, because another process may have opened it and would then lock a file without a name.
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) override {
     Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (fd.get() < 0) return Error("lock", path);

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 ByteSpan Bytes(std::string_view text) { return AsBytes(text.data(), text.size()); }
 
-// The machine's file system and the one of the tests keep the same contract.
+// The machine's file system and the one for tests keep the same contract.
 class FileSystemTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -122,7 +122,7 @@ TEST(PosixFileLockTest, EndsWithItsProcess) {
     const auto lock = PosixFileSystem().Lock(path, "the child");
     char byte = lock.ok() ? 'y' : 'n';
     if (write(locked[1], &byte, 1) != 1 || read(leave[0], &byte, 1) != 0) _exit(1);
-    _exit(0);  // without giving anything back
+    _exit(0);  // without releasing anything
   }
   close(leave[0]);
   char byte = 0;

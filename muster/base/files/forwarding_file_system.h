@@ -1,5 +1,5 @@
-// A file system that hands everything on to another one; who derives from it changes what matters to a test or a
-// simulation, and nothing else. As thread-safe as the other one.
+// A file system that forwards every call to another one. A test or a simulation derives from it and overrides only what
+// matters to it. As thread-safe as the inner one.
 #pragma once
 
 #include <memory>

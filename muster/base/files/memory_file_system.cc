@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// One spelling for each path: "a//b/./c/" and "a/b/c" are the same file.
+// Normalises a path: "a//b/./c/" and "a/b/c" are the same file.
 std::string Normal(const std::string& path) {
   std::string normal = std::filesystem::path(path).lexically_normal().string();
   if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
@@ -31,7 +31,7 @@ absl::Status Missing(const std::string& path) {
   return absl::NotFoundError(absl::StrCat(path, ": no such file or directory"));
 }
 
-// Counts down to the scripted failure; true when this is it.
+// Counts down to the scripted failure; returns true when it is due.
 bool IsTheOne(int& until_failure) { return until_failure > 0 && --until_failure == 0; }
 
 }  // namespace
@@ -299,7 +299,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> MemoryFileSystem::Lock(const std::stri
   const std::string parent = Parent(normal);
   if (parent != "." && parent != "/" && !directories_.contains(parent)) return Missing(path);
   if (locked_.contains(normal)) {
-    const auto node = Find(path);  // may have been removed
+    const auto node = Find(path);  // the file may have been removed
     return absl::FailedPreconditionError(node.ok() ? (*node)->content : "somebody who left no name");
   }
   RETURN_IF_ERROR(Change("lock", path));

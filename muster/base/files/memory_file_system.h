@@ -1,5 +1,5 @@
-// A disk in memory for tests, which runs full, turns read-only, fails or stops at the n-th operation, and forgets at a
-// power failure exactly what was not synced. Faults are scripted by count. Thread-safe.
+// A disk in memory for tests. It runs full, turns read-only, fails or stops at the n-th operation, and loses exactly
+// the unsynced data at a power failure. Faults are scripted by count. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,28 @@ namespace muster {
 
 class MemoryFileSystem final : public FileSystem {
  public:
-  // Faults. Each stays until it is set otherwise.
+  // Faults. Each stays set until it is changed.
 
-  // Room for `bytes` more; then Append is ResourceExhausted after taking what fits.
+  // Leaves room for `bytes` more; after that Append takes what fits and returns ResourceExhausted.
   void FillAfter(uint64_t bytes);
   void Unfill() { FillAfter(std::numeric_limits<uint64_t>::max()); }
-  // Everything that would change the disk is PermissionDenied.
+  // Refuses every change of the disk with PermissionDenied.
   void SetReadOnly(bool read_only);
   // The n-th rename from now (1 is the next) fails with Unavailable and does nothing.
   void FailRename(int n);
-  // The same for WritableFile::Sync.
+  // Does the same to the n-th WritableFile::Sync.
   void FailSync(int n);
-  // After `operations` more changes every change is Aborted, as if the process had been killed there.
+  // Aborts every change after the next `operations` ones, as if the process had been killed there.
   void StopAfter(int64_t operations);
-  // Lifts StopAfter and returns the number of changes made since the file system exists or was last asked.
+  // Lifts StopAfter, and returns the number of changes since the last call (or since construction).
   int64_t Resume();
 
-  // What was not synced is gone: bytes after the last Sync, names and renames after the last SyncDirectory. Files still
-  // open for writing are cut off. A disk may also have been ahead with some names: those that `survives` is true for
-  // are as they were last.
+  // Drops what was not synced: bytes after the last Sync, names and renames after the last SyncDirectory. Files still
+  // open for writing are cut off from the disk. A real disk may have written some names early: those for which
+  // `survives` returns true are kept as they were last.
   void LosePower(const std::function<bool(const std::string& path)>& survives = {});
 
-  // Looks past all faults. `Corrupt` flips the bits of `mask` in one byte.
+  // These ignore all faults. `Corrupt` flips the bits of `mask` in one byte.
   [[nodiscard]] absl::Status Corrupt(const std::string& path, uint64_t offset, uint8_t mask);
   [[nodiscard]] absl::Status Truncate(const std::string& path, uint64_t bytes);
   [[nodiscard]] absl::Status WriteFile(const std::string& path, const std::string& content);
@@ -55,7 +55,7 @@ class MemoryFileSystem final : public FileSystem {
   [[nodiscard]] absl::Status Remove(const std::string& path) override;
   [[nodiscard]] absl::Status RemoveTree(const std::string& path) override;
   [[nodiscard]] absl::Status SyncDirectory(const std::string& path) override;
-  // Must outlive the lock.
+  // The file system must outlive the lock.
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) override;
 
  private:
@@ -64,11 +64,11 @@ class MemoryFileSystem final : public FileSystem {
   struct Node {
     std::string content;
     std::string durable;
-    uint64_t writer = 0;  // who may still append; a later OpenForWriting or a power failure takes it away
+    uint64_t writer = 0;  // the writer that may still append; a later OpenForWriting or a power failure revokes it
   };
   using Nodes = std::map<std::string, std::shared_ptr<Node>>;
 
-  // Counts a change about to be made and says whether a scripted fault forbids it.
+  // Counts a change that is about to be made; returns an error if a scripted fault forbids it.
   [[nodiscard]] absl::Status Change(const std::string& what, const std::string& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Node>> Find(const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -77,7 +77,7 @@ class MemoryFileSystem final : public FileSystem {
 
   Mutex mutex_;
   Nodes nodes_ ABSL_GUARDED_BY(mutex_);
-  Nodes durable_ ABSL_GUARDED_BY(mutex_);  // names as they would be found after a power failure
+  Nodes durable_ ABSL_GUARDED_BY(mutex_);  // the names that would remain after a power failure
   std::set<std::string> directories_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> locked_ ABSL_GUARDED_BY(mutex_);
   uint64_t room_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<uint64_t>::max();

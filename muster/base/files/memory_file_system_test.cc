@@ -58,7 +58,7 @@ TEST_F(MemoryFileSystemTest, FailsTheRenameThatWasScripted) {
 TEST_F(MemoryFileSystemTest, StopsAfterTheGivenNumberOfChanges) {
   files_.Resume();
   files_.StopAfter(3);
-  EXPECT_TRUE(Put(files_, "d/a", "1").ok());  // open, append
+  EXPECT_TRUE(Put(files_, "d/a", "1").ok());  // two changes: open and append
   EXPECT_TRUE(files_.Rename("d/a", "d/b").ok());
   EXPECT_TRUE(absl::IsAborted(files_.Rename("d/b", "d/c")));
   EXPECT_TRUE(absl::IsAborted(Put(files_, "d/a", "1")));

@@ -1,5 +1,5 @@
-// The address of a unix socket in Linux's abstract namespace: it lies in no file system, is gone with the last process
-// that holds it, and belongs to the network namespace, as TCP ports do. A plain value.
+// The address of a unix socket in Linux's abstract namespace. It needs no file, disappears with the last process that
+// holds it, and belongs to the network namespace, as TCP ports do. A plain value.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 namespace muster {
 
 struct AbstractAddress {
-  // Of a longer name than some 100 bytes the beginning.
+  // A name longer than some 100 bytes is cut to its beginning.
   explicit AbstractAddress(const std::string& name) {
     address.sun_family = AF_UNIX;
     const size_t bytes = name.size() < sizeof address.sun_path - 1 ? name.size() : sizeof address.sun_path - 1;

@@ -1,5 +1,5 @@
-// What to do when a listening socket gives no connection for want of descriptors or memory: who asks again at once asks
-// without end, for the socket stays ready. Who comes waits in its backlog meanwhile.
+// What to do when accept fails on a listening socket for want of descriptors or memory. Calling accept again at once
+// would loop for ever, because the socket stays ready; the client waits in the backlog meanwhile.
 #pragma once
 
 #include <cerrno>
@@ -10,7 +10,7 @@ namespace muster {
 
 constexpr absl::Duration kAcceptAgainAfter = absl::Milliseconds(100);
 
-// `error` of an accept: the connection is still there, and the process can't have it now.
+// `error` is accept's errno. True: the connection is still pending, but the process can't take it now.
 inline bool ShouldAcceptLater(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }

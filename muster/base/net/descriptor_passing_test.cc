@@ -47,8 +47,8 @@ TEST_F(DescriptorPassingTest, TheOtherSideHasTheSameFileUnderADescriptorOfItsOwn
 
 int interrupted_sender = -1;
 
-// While it is waited for: the descriptor itself comes by the signal's handler. (A signal before the waiting has begun
-// proves nothing, and the next one comes.)
+// The signal's handler itself sends the descriptor, so it arrives during the wait. (A signal before the wait has begun
+// proves nothing; the next round tries again.)
 TEST_F(DescriptorPassingTest, ASignalDoesNotEndTheWaiting) {
   for (int round = 0; round < 20; ++round) {
     interrupted_sender = ends_[0];

@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-// Tries there before taking whatever the system gives.
+// How many random ports of the range to try before taking any port from the system.
 constexpr int kTries = 64;
 
 uint16_t RandomPort(const PortRange& range) {
@@ -25,7 +25,7 @@ uint16_t RandomPort(const PortRange& range) {
   return range.first + random % range.count;
 }
 
-// The descriptor that holds the port's lock; -1: somebody else has it.
+// Returns the descriptor that holds the port's lock; -1 if another process holds it.
 int Lock(uint16_t port) {
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const AbstractAddress name(absl::StrCat("muster-port-", port));
@@ -34,7 +34,7 @@ int Lock(uint16_t port) {
   return -1;
 }
 
-// The port bound, 0 for failure (see errno). `port` 0 lets the system choose.
+// Returns the bound port, or 0 for failure (see errno). `port` 0 lets the system choose.
 uint16_t Bind(int fd, uint16_t port, bool as_server) {
   const int reuse = as_server ? 1 : 0;
   if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) != 0) return 0;
@@ -77,11 +77,12 @@ absl::StatusOr<FreePorts> FreePorts::Take(const PortRange& range) {
 }
 
 absl::StatusOr<FreePorts::Held> FreePorts::HoldOne(uint16_t port, bool as_server) {
-  // Locked before it is bound: a port that another run's server is about to bind must not be taken for a moment.
+  // Locks the port before binding it: a port that another run's server is about to bind must not be taken even for a
+  // moment.
   int lock_fd = port != 0 ? Lock(port) : -1;
   if (port != 0 && lock_fd < 0) return absl::ResourceExhaustedError("the port belongs to another run");
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  // Without SO_REUSEADDR, if any port will do: one in TIME_WAIT is then refused here and another one tried.
+  // If any port will do, doesn't set SO_REUSEADDR: a port in TIME_WAIT is then refused here, and another one is tried.
   port = fd >= 0 ? Bind(fd, port, as_server) : 0;
   const int error = port != 0 ? EADDRINUSE : errno;
   if (port != 0 && lock_fd < 0) lock_fd = Lock(port);

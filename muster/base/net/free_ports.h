@@ -1,7 +1,7 @@
-// Ports of this machine that nobody uses, for the servers of a run that are about to be started. A port is held (bound,
-// not listened on) until just before its server starts. From then on, also while a server that was killed is being
-// started again, no other FreePorts of the machine gives it away, for as long as this one lives: each port has a lock,
-// a name in the abstract namespace of unix sockets, which is gone with its process, however that ends. Not thread-safe.
+// Reserves unused ports of this machine for the servers of a run that is about to start. A port is held (bound, not
+// listened on) until just before its server starts. From then on no other FreePorts on the machine hands it out as long
+// as this object lives, even while a killed server is being restarted: each port has a lock, a name in the abstract
+// namespace of unix sockets, which disappears with its process, however that ends. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace muster {
 
-// From which ports are taken as long as there are any. By default below the range from which Linux takes those of
-// outgoing connections (32768 and up, unless configured otherwise): no connection that the run's own first processes
-// make can take a port between its release and its server's bind.
+// The ports to choose from, while any are free. The default lies below the range that Linux uses for outgoing
+// connections (32768 and up, unless configured otherwise): no connection that the run's own first processes make can
+// take a port between its release and its server's bind.
 struct PortRange {
   uint16_t first = 20000;
   uint16_t count = 12768;
@@ -21,16 +21,16 @@ struct PortRange {
 
 class FreePorts {
  public:
-  // `count` different TCP ports on 127.0.0.1. ResourceExhausted if there are none left.
+  // Reserves `count` different TCP ports on 127.0.0.1. ResourceExhausted if not enough are free.
   static absl::StatusOr<FreePorts> Reserve(int count, const PortRange& range = {});
-  // All of `range`, as servers could have them. InvalidArgument names the first that is in use.
+  // Reserves all ports of `range`, as servers could bind them. InvalidArgument names the first that is in use.
   static absl::StatusOr<FreePorts> Take(const PortRange& range);
   ~FreePorts();
   FreePorts(FreePorts&& other) noexcept = default;
   FreePorts& operator=(FreePorts&&) = delete;
 
   uint16_t port(size_t index) const { return held_[index].port; }
-  // Lets go of one, for its server to bind. Once.
+  // Releases one port, for its server to bind. Call once per port.
   void Release(size_t index);
 
  private:
@@ -41,7 +41,7 @@ class FreePorts {
   };
 
   FreePorts() = default;
-  // 0: whichever the system gives. `as_server`: one that was in use until now will do.
+  // `port` 0: any port that the system gives. `as_server`: also accepts a port that was in use until now (TIME_WAIT).
   static absl::StatusOr<Held> HoldOne(uint16_t port, bool as_server);
 
   std::vector<Held> held_;

@@ -22,7 +22,7 @@ sockaddr_in Loopback(uint16_t port) {
   return address;
 }
 
-// A server, as ours are.
+// A server that listens as ours do.
 struct Listening {
   explicit Listening(uint16_t port) : fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const int on = 1;
@@ -35,7 +35,7 @@ struct Listening {
   const int fd;
 };
 
-// Whether a server could listen on the port, without any option set.
+// Returns whether a server could listen on the port, without any option set.
 bool CanListen(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in address = Loopback(port);
@@ -44,10 +44,10 @@ bool CanListen(uint16_t port) {
   return can;
 }
 
-// So many ports in a row, wherever nobody has one of them: other runs of this test want some, too.
+// Reserves `count` ports in a row, wherever all of them are free: other runs of this test need some at the same time.
 FreePorts TakeRow(uint16_t count) {
   for (int tries = 0; tries < 1000; ++tries) {
-    const uint16_t first = FreePorts::Reserve(1)->port(0);  // and let go
+    const uint16_t first = FreePorts::Reserve(1)->port(0);  // released again at once
     auto row = FreePorts::Take({.first = first, .count = count});
     if (row.ok()) return *std::move(row);
   }
@@ -68,7 +68,7 @@ TEST(FreePorts, AreDifferentAndHeldUntilReleased) {
   EXPECT_FALSE(CanListen(ports->port(4)));
 }
 
-// A server that is being started, or started again, has no hold on its port.
+// A server that is being started, or restarted, doesn't hold its port.
 TEST(FreePorts, AReleasedPortIsNobodyElsesUntilItsRunEnds) {
   const PortRange row = {.first = TakeRow(3).port(0), .count = 3};
   const auto port_of = [](const absl::StatusOr<FreePorts>& ports) { return ports.ok() ? ports->port(0) : 0; };
@@ -106,7 +106,7 @@ TEST(FreePorts, ThoseThatAreNamedAreTakenUnlessOneIsInUse) {
   EXPECT_EQ(ports.status().message(), absl::StrCat("port ", middle, " is in use"));
 }
 
-// As a run that is begun again as soon as it has ended: its pages have just closed connections.
+// A run may be started again as soon as it has ended: its pages have just closed connections.
 TEST(FreePorts, ANamedOneMayHaveBeenInUseUntilNow) {
   const uint16_t port = TakeRow(1).port(0);
   {
@@ -114,7 +114,7 @@ TEST(FreePorts, ANamedOneMayHaveBeenInUseUntilNow) {
     const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_in address = Loopback(port);
     ASSERT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    close(accept(server.fd, nullptr, nullptr));  // first: its end stays in TIME_WAIT
+    close(accept(server.fd, nullptr, nullptr));  // closes first: its end stays in TIME_WAIT
     char nothing;
     EXPECT_EQ(read(client, &nothing, 1), 0);
     close(client);

@@ -1,4 +1,4 @@
-// Where a task's status page is to be had. Plain values.
+// The address of a task's status page. Plain values.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 namespace muster {
 
 struct StatusAddress {
-  std::string host = "127.0.0.1";  // which other hosts can't reach
+  std::string host = "127.0.0.1";  // not reachable from other hosts
   int port = 0;                    // 0: any free one
 
   bool operator==(const StatusAddress&) const = default;
 };
 
-// "9100", "0", "0.0.0.0:9100". InvalidArgument names what is accepted.
+// Accepts "9100", "0", "0.0.0.0:9100". InvalidArgument names the accepted forms.
 absl::StatusOr<StatusAddress> ParseStatusAddress(absl::string_view text);
 
 }  // namespace muster

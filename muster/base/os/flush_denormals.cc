@@ -12,7 +12,7 @@ namespace muster {
 
 namespace {
 
-// "Flush to zero" of results and "denormals are zero" of operands.
+// "Flush to zero" for results and "denormals are zero" for operands.
 constexpr uint32_t kFlush = 0x8000 | 0x0040;
 
 }  // namespace

@@ -7,14 +7,14 @@
 namespace muster::flush_denormals_test {
 namespace {
 
-// Hidden from the compiler, which would compute it itself.
+// The operands are volatile, so that the compiler can't compute the product itself.
 float Product(float a, float b) {
   volatile float left = a, right = b;
   return left * right;
 }
 
 TEST(FlushDenormalsTest, HoldsForTheThreadAndThoseThatItStarts) {
-  // On a thread of its own, as there is no way back.
+  // Uses its own thread, as the setting can't be undone.
   std::thread([] {
     if (!FlushesDenormals()) {
       EXPECT_NE(Product(1e-30F, 1e-10F), 0);

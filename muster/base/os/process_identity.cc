@@ -14,7 +14,8 @@
 namespace muster {
 namespace {
 
-// In /proc/PID/stat, counted from the state, which comes first behind the name in parentheses.
+// Fields of /proc/PID/stat before the start time, counted from the state, which comes first after the name in
+// parentheses.
 constexpr int kFieldsBeforeStart = 19;
 
 bool HasEnded(int pid_fd) {
@@ -37,7 +38,7 @@ std::optional<ProcessIdentity> IdentifyProcess(pid_t pid) {
 }
 
 bool EndProcess(const ProcessIdentity& process) {
-  // The descriptor first: what has that number now keeps it until the descriptor is closed.
+  // Opens the descriptor first: the process that has this number now keeps the number until the descriptor is closed.
   const auto pid_fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(process.pid), 0));
   if (pid_fd < 0) return errno == ESRCH;
   bool gone = IdentifyProcess(static_cast<pid_t>(process.pid)) != process || HasEnded(pid_fd);

@@ -1,4 +1,4 @@
-// A process, so named that a later one with the same number can't be taken for it. Linux. Thread-safe.
+// Identifies a process so that a later one with the same pid isn't mistaken for it. Linux. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -10,20 +10,20 @@ namespace muster {
 
 struct ProcessIdentity {
   int64_t pid = 0;
-  uint64_t start = 0;  // when it was started, in clock ticks since the machine was
+  uint64_t start = 0;  // when it was started, in clock ticks since boot
 
   bool operator==(const ProcessIdentity&) const = default;
 };
 
-// Nullopt: there is no such process.
+// Nullopt if no such process exists.
 std::optional<ProcessIdentity> IdentifyProcess(pid_t pid);
 
-// Kills it with SIGKILL, which a stopped process obeys too. True: it is gone, with all its threads; false: it isn't yet
-// (or can't be killed by this user), ask again.
+// Kills the process with SIGKILL, which works on a stopped process, too. Returns true once it is gone with all its
+// threads. False: it isn't gone yet (or this user may not kill it); call again.
 bool EndProcess(const ProcessIdentity& process);
 
-// Which pid namespace this process lives in: numbers of processes and threads mean something only within one. 0: the
-// system doesn't say.
+// The pid namespace of this process: numbers of processes and threads mean something only within one. 0 if the system
+// doesn't tell.
 uint64_t PidNamespace();
 
 }  // namespace muster

@@ -14,16 +14,16 @@
 namespace muster {
 namespace {
 
-// A signal handler reaches nothing but globals, and a handler belongs to the process: the one place where globals can't
-// be avoided. As many listeners as nodes that anyone holds in one process.
+// Globals, because a signal handler reaches nothing else and belongs to the process: the one place that can't avoid
+// them. The limit is the number of listeners, that is, of nodes in one process.
 std::atomic<bool> g_raised{false};
-// Event descriptors plus one; 0 is a free place.
+// Event descriptors plus one; 0 marks a free place.
 std::array<std::atomic<int>, 256> g_wakes;
 
 void OnSignal(int) {
   const int saved = errno;
   g_raised.store(true);
-  // The next one, whichever it is, ends the process.
+  // The next signal of either kind ends the process.
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   const uint64_t one = 1;
@@ -32,7 +32,7 @@ void OnSignal(int) {
   errno = saved;
 }
 
-// Who installs and restores the handlers: the first listener and the last.
+// Installs the handlers for the first listener and restores the old ones after the last.
 struct Installation {
   Mutex mutex;
   int listeners ABSL_GUARDED_BY(mutex) = 0;
@@ -83,7 +83,7 @@ StopSignal::StopSignal(std::function<void()> on_raise) : wake_(eventfd(0, EFD_CL
     }
     if (g_raised.load() && !closing_.load()) on_raise();
   });
-  // Late to a signal that others have heard.
+  // The signal may have come before this listener was registered.
   if (raised()) Wake();
 }
 

@@ -1,5 +1,5 @@
-// Ctrl-C and SIGTERM as a polite request: the first sets a flag and wakes whoever asked to be woken, the second ends
-// the process as if nothing had been installed.
+// Turns Ctrl-C and SIGTERM into a polite request: the first signal sets a flag and calls every listener; the second
+// ends the process as if no handler had been installed.
 #pragma once
 
 #include <atomic>
@@ -9,10 +9,11 @@
 
 namespace muster {
 
-// Any number in one process; they hear of the same signals. The former handlers are back when the last one has gone.
+// A process may have any number of these; all are notified. The former handlers are restored when the last one is
+// destroyed.
 class StopSignal {
  public:
-  // `on_raise` runs on a thread of its own, once, soon after the first signal.
+  // `on_raise` runs once, on its own thread, soon after the first signal.
   explicit StopSignal(std::function<void()> on_raise);
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;

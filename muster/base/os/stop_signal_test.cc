@@ -21,7 +21,7 @@ TEST(StopSignalTest, WakesEveryListenerOnce) {
     EXPECT_TRUE(b.raised());
   }
   StopSignal fresh([] {});
-  EXPECT_FALSE(fresh.raised());  // another life: the old signal is history
+  EXPECT_FALSE(fresh.raised());  // reinstalled: the old signal is forgotten
 }
 
 TEST(StopSignalTest, NotRaisedNotCalled) {

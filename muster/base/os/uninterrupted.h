@@ -1,13 +1,13 @@
-// System calls that a signal's handler may break off (EINTR): those that wait for a socket with a time limit do so even
-// if the handler was installed with SA_RESTART. Thread-safe.
+// Retries system calls that a signal handler interrupts (EINTR). Waits on a socket with a time limit are interrupted
+// even if the handler was installed with SA_RESTART. Thread-safe.
 #pragma once
 
 #include <cerrno>
 
 namespace muster {
 
-// The result of `call` (negative: errno says why), made again as often as a signal breaks it off. A time limit begins
-// anew then.
+// Returns the result of `call` (negative: see errno), repeated as often as a signal interrupts it. Each repetition
+// restarts its time limit.
 template <typename Call>
 auto Uninterrupted(Call call) {
   auto result = call();

@@ -1,4 +1,4 @@
-// Addresses for the servers that a test is about to start. For tests.
+// Addresses for the servers that a test is about to start. For tests only.
 #pragma once
 
 #include <deque>
@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// `count` different ones of the loopback. They stay this process's for a long while (until 100 later calls): a test
-// program that runs beside it, and its connections, take none of them. Not thread-safe.
+// Returns `count` different loopback addresses. They stay reserved for this process for a long while (until 100 later
+// calls): no test program that runs at the same time, and none of its connections, takes them. Not thread-safe.
 inline std::vector<std::string> FreeAddresses(int count) {
   static std::deque<FreePorts> kept;
   if (kept.size() == 100) kept.pop_front();

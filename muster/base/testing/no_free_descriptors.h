@@ -1,5 +1,5 @@
-// For tests of what happens when a process has as many descriptors as it may: while this lives, it can't have another.
-// Of the whole process, so for one thread at a time.
+// For tests of a process that has as many descriptors as it may: while this object lives, the process can't open
+// another. It affects the whole process, so only one thread may use it at a time.
 #pragma once
 
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// For tests that try the same at each of many points.
+// A stride for tests that try the same thing at each of many points.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// They try every point; under a sanitizer, some ten times as slow, every so many-th: it looks for other errors than
-// those that depend on the very point. A prime, so that it meets every kind of point.
+// These tests try every point. Under a sanitizer, which is some ten times slower, they try one in this many: a
+// sanitizer looks for errors that don't depend on the exact point. A prime, so that it meets every kind of point.
 #if defined(MUSTER_SANITIZED)
 inline constexpr uint64_t kSanitizerStride = 13;
 #else

@@ -9,7 +9,7 @@
 namespace muster {
 
 size_t EditDistance(absl::string_view a, absl::string_view b) {
-  // Rows of the table of distances between the beginnings of a and of b: two above, the one above, and the new one.
+  // Rows of the table of distances between the prefixes of a and of b: two rows above, one row above, and the new row.
   std::vector<size_t> before(b.size() + 1);
   std::vector<size_t> above(b.size() + 1);
   std::vector<size_t> row(b.size() + 1);
@@ -27,7 +27,7 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
 }
 
 std::string NearestName(absl::string_view written, const std::vector<std::string>& names) {
-  // Longer than any name by more than a third: the distance needn't be known, however long it is.
+  // A text longer than any name by more than a third has no near name: its distance need not be computed.
   constexpr size_t kLongest = 100;
   if (written.size() > kLongest) return "";
   const std::string small = absl::AsciiStrToLower(written);

@@ -1,5 +1,4 @@
-// Which of the names that there are was meant by one that there isn't: for messages about typing mistakes. Pure;
-// thread-safe.
+// "Did you mean" suggestions: finds the known name that is nearest to a mistyped one, for messages. Pure; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +9,15 @@
 
 namespace muster {
 
-// How many letters must be left out, put in, changed, or exchanged with their neighbour to get from one to the other.
-// (Optimal string alignment: no letter is touched twice.)
+// Returns how many letters must be removed, inserted, changed, or swapped with their neighbour to turn one text into
+// the other. (Optimal string alignment: no letter is touched twice.)
 size_t EditDistance(absl::string_view a, absl::string_view b);
 
-// The first of the nearest ones, capitals and small letters being the same; "" if a third of what was written would
-// have to change, and more than one letter: then it isn't a typing mistake.
+// Returns the first of the nearest names, ignoring case. Returns "" if more than one letter and more than a third of
+// `written` would have to change: then it isn't a typing mistake.
 std::string NearestName(absl::string_view written, const std::vector<std::string>& names);
 
-// For the message: " (nearest: NAME)", or "".
+// Returns " (nearest: NAME)" for a message, or "".
 std::string NearestHint(absl::string_view written, const std::vector<std::string>& names);
 
 }  // namespace muster

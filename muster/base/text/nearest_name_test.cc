@@ -13,7 +13,7 @@ TEST(NearestName, CountsTheLettersThatMustChange) {
   EXPECT_EQ(EditDistance("widow", "window"), 1);
   EXPECT_EQ(EditDistance("windoww", "window"), 1);
   EXPECT_EQ(EditDistance("wendow", "window"), 1);
-  EXPECT_EQ(EditDistance("wnidow", "window"), 1);  // two neighbours exchanged are one mistake
+  EXPECT_EQ(EditDistance("wnidow", "window"), 1);  // two swapped neighbours count as one mistake
   EXPECT_EQ(EditDistance("kitten", "sitting"), 3);
   EXPECT_EQ(EditDistance("ca", "abc"), 3);
 }
@@ -30,7 +30,7 @@ TEST(NearestName, IsTheFirstOfTheNearest) {
 TEST(NearestName, IsNothingWhereNoneIsMeant) {
   const std::vector<std::string> names = {"adam", "sgd"};
   EXPECT_EQ(NearestName("lion", names), "");
-  EXPECT_EQ(NearestName("add", names), "");  // two of three letters
+  EXPECT_EQ(NearestName("add", names), "");  // two of three letters differ
   EXPECT_EQ(NearestName("", names), "");
   EXPECT_EQ(NearestName("x", {}), "");
   EXPECT_EQ(NearestName(std::string(1000000, 'a'), names), "");

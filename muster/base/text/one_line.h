@@ -1,4 +1,4 @@
-// What the world wrote, for a place that has one line for it: an error message, a table's cell. Pure, thread-safe.
+// Prints text from outside in a place with room for one line: an error message, a table's cell. Pure, thread-safe.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace muster {
 
-// Control characters become \xNN, so that neither the line nor the terminal that shows it can be broken; the rest stays
-// as it is.
+// Replaces control characters by \xNN, so that they can break neither the line nor the terminal that shows it.
+// Everything else stays as it is.
 std::string OneLine(std::string_view text);
 
 }  // namespace muster

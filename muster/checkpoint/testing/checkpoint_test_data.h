@@ -1,5 +1,5 @@
-// A small checkpoint as the tests of this folder save it: variable "w" of 5 × 2 floats in two parts with a slot and a
-// counter per 4 elements of a slice, and the scalar "s".
+// A small checkpoint for the tests of this folder: variable "w" of 5 × 2 floats in two parts, with a slot and a counter
+// per 4 elements of a slice, and the scalar "s".
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,11 +13,11 @@
 
 namespace muster {
 
-// Element i of "w" in the checkpoint of `step`.
+// Returns element i of "w" in the checkpoint of `step`.
 inline float WeightOf(int64_t step, int i) { return static_cast<float>(step * 1000 + i); }
 
-// Saved at second `step`. Writes the parts under their temporary names and fills in what the manifest says of them.
-// Stops at the first error.
+// Writes the parts, saved at second `step`, under their temporary names, and fills in the manifest. Stops at the first
+// error.
 inline absl::Status WriteParts(FileSystem& files, const std::string& directory, int64_t step,
                                const std::string& save_id, Manifest& manifest) {
   manifest = {.global_step = step,

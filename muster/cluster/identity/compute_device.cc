@@ -19,7 +19,7 @@ absl::Status NotAComputeDevice(std::string_view text, const std::string& why) {
       absl::StrCat("device ", Quoted(text), ": ", why, "; accepted: cpu, cuda, cuda:N, /cpu:0, /gpu:N, /device:GPU:N"));
 }
 
-// torch's names in TensorFlow's words: "cuda:1" is "GPU:1".
+// Translates torch's names into TensorFlow's: "cuda:1" is "GPU:1".
 std::string InTensorFlowsWords(std::string_view text) {
   std::string words = absl::AsciiStrToUpper(absl::string_view(text.data(), text.size()));
   if (words.substr(0, 4) == "CUDA") words = "GPU" + words.substr(4);

@@ -1,6 +1,6 @@
-// On which device of its host a task computes: the CPU, or one of the GPUs. What was asked for is compared with what
-// there is, and replaced by the CPU where that was allowed (TensorFlow's soft placement). Pure functions and plain
-// values, thread-safe.
+// The device on which a task computes: its host's CPU or one of the host's GPUs. The requested device is compared with
+// the available ones, and replaced by the CPU if soft placement (as TensorFlow has it) allows that. Pure functions and
+// plain values, thread-safe.
 #pragma once
 
 #include <string>
@@ -11,35 +11,36 @@
 
 namespace muster {
 
-// Where a task computes unless somebody says otherwise: on the CPU.
+// The device of a task. The default is the CPU.
 struct ComputeDevice {
   bool gpu = false;
-  int index = 0;  // among those that the session may use; 0 of the CPU
+  int index = 0;  // among those that the session may use; 0 for the CPU
 
-  // "cpu", "cuda", "cuda:1" as torch writes them, "/cpu:0", "/gpu:1", "/device:GPU:1" as TensorFlow does. No number, or
-  // "*": 0. InvalidArgument, naming the text and what is accepted: another type, a job or task, a second CPU.
+  // Accepts "cpu", "cuda", "cuda:1" as torch writes them, and "/cpu:0", "/gpu:1", "/device:GPU:1" as TensorFlow does. A
+  // missing number or "*" means 0. InvalidArgument names the text and what is accepted; it refuses another type, a job
+  // or task, and a second CPU.
   static absl::StatusOr<ComputeDevice> Parse(std::string_view text);
 
-  // "cpu" or "cuda:1".
+  // Returns "cpu" or "cuda:1".
   std::string ToString() const;
-  // "/device:GPU:1".
+  // Returns "/device:GPU:1".
   std::string ToDevice() const;
 
   bool operator==(const ComputeDevice&) const = default;
 };
 
-// "3,1" -> {3, 1}; "" is empty. InvalidArgument: what isn't a number, or is there twice.
+// Parses "3,1" into {3, 1}, and "" into an empty list. InvalidArgument: an entry isn't a number, or occurs twice.
 absl::StatusOr<std::vector<int>> ParseGpuList(std::string_view visible_device_list);
 
 struct PlacedComputation {
   ComputeDevice device;
-  int gpu = 0;         // the host's number of device.index
-  std::string notice;  // for the log, if it isn't what was asked for; empty otherwise
+  int gpu = 0;         // device.index as a number among the host's GPUs
+  std::string notice;  // log line if it isn't the requested device; otherwise empty
 };
 
-// `gpus` is how many the host (or its libtorch) has. NotFound: there is no such device and `soft` is false; the message
-// names those that there are. InvalidArgument: a list that names GPUs beside those of the host, which soft placement
-// doesn't forgive either; without any GPU the list means nothing. Both are IsWrongConfiguration.
+// `gpus` is how many GPUs the host (or its libtorch) has. NotFound: the device doesn't exist and `soft` is false; the
+// message names the available ones. InvalidArgument: the list names GPUs that the host lacks, which soft placement
+// doesn't forgive either; on a host without GPUs the list has no meaning. Both errors are IsWrongConfiguration.
 absl::StatusOr<PlacedComputation> PlaceComputation(const ComputeDevice& asked, int gpus,
                                                    std::string_view visible_device_list, bool soft);
 

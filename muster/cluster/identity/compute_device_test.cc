@@ -71,7 +71,7 @@ TEST(PlaceComputationTest, TheListSaysWhichGpuIsMeant) {
   EXPECT_EQ(PlaceComputation({true, 0}, 4, "3,1", false)->gpu, 3);
   EXPECT_EQ(PlaceComputation(kGpu1, 4, "3,1", false)->gpu, 1);
   EXPECT_EQ(PlaceComputation(kGpu1, 4, "3,1", false)->device, kGpu1);
-  // The host has four, the session two.
+  // The host has four GPUs, the session two.
   EXPECT_TRUE(absl::IsNotFound(PlaceComputation({true, 2}, 4, "3,1", false).status()));
 }
 

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Empty: an address of no known form.
+// Returns "" for an address of unknown form.
 std::string HostOf(const std::string& address) {
   const auto parsed = ParseHostPort(address);
   if (!parsed.ok()) return "";

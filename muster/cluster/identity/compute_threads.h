@@ -1,6 +1,6 @@
-// How many threads a task's computing gets on its host: the cores, shared with the other tasks of the cluster there.
-// More threads than cores make each other wait: OpenMP's spin, and a worker's would keep its ps from running. Pure
-// functions, but for AvailableCores; thread-safe.
+// How many threads a task may compute with on its host: the cores, shared with the cluster's other tasks there. More
+// threads than cores make each other wait: OpenMP's threads spin, and a worker's would keep its ps from running. Pure
+// functions, except AvailableCores; thread-safe.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace muster {
 
-// Those that this process may run on.
+// The number of cores that this process may run on.
 int AvailableCores();
 
 struct ComputeThreads {
   int threads = 1;
-  int computing = 1;  // tasks on the host that train or evaluate, this one among them
-  int ps = 0;         // … ps on the host
+  int computing = 1;  // tasks on the host that train or evaluate, including this one
+  int ps = 0;         // parameter servers on the host
 };
 
-// A ps keeps a core; who computes shares the others evenly, and has one at least. Tasks are on one host if their
-// addresses name the same one, in whatever way a host calls itself ("localhost", 127.0.0.1). Of an evaluator, which is
-// on no address, and of a process alone: all cores.
+// Each ps gets one core; the tasks that compute share the others evenly and get at least one each. Tasks are on one
+// host if their addresses name the same host, including the names by which a host calls itself ("localhost",
+// 127.0.0.1). An evaluator, which has no address, and a process alone get all cores.
 ComputeThreads ComputeThreadsOf(const TaskConfig& task, int cores);
 
 }  // namespace muster

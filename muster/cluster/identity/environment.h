@@ -1,5 +1,5 @@
-// The one place that reads environment variables. main calls ReadEnvironment once and passes the values on; everything
-// below takes them as arguments, so that a test can hold ten processes' worth of them.
+// The only code that reads environment variables. main calls ReadEnvironment once and passes the values on; everything
+// below takes them as arguments, so that a test can have ten processes' environments at once.
 #pragma once
 
 #include <optional>
@@ -7,28 +7,28 @@
 
 namespace muster {
 
-// The root unless anybody says another one.
+// The default root folder for results.
 inline constexpr char kDefaultOutputRoot[] = "/data/tensorflow-output";
 
 struct Environment {
   std::optional<std::string> tf_config;    // TF_CONFIG
-  std::optional<std::string> job_token;    // MUSTER_JOB_TOKEN, the shared secret of the tasks of one job
+  std::optional<std::string> job_token;    // MUSTER_JOB_TOKEN: the shared secret of a job's tasks
   std::optional<std::string> run_id;       // MUSTER_RUN_ID: `muster run` started this process and names it in its log
   std::optional<std::string> arena_fd;     // MUSTER_ARENA_FD: descriptor of the memory that this ps's launcher keeps
-  std::optional<std::string> trace;        // MUSTER_TRACE: --trace, unless the flag is given
-  std::optional<std::string> status_port;  // MUSTER_STATUS_PORT: --status_port, likewise
+  std::optional<std::string> trace;        // MUSTER_TRACE: the default of --trace
+  std::optional<std::string> status_port;  // MUSTER_STATUS_PORT: the default of --status_port
 
-  // MUSTER_HOME, where experiments are kept; else HOME/.muster; nothing if neither is set.
+  // MUSTER_HOME, where experiments are kept; else HOME/.muster; unset if neither variable is set.
   std::optional<std::string> home;
 
-  // Where results go, as those who run many experiments say it: estimator/output_dir.h.
-  std::optional<std::string> output_dir;     // OUTPUT_DIR, the folder
-  std::optional<std::string> experiment_id;  // EXPERIMENT_ID, its name below a root
-  std::optional<std::string> job_name;       // JOB_NAME, likewise
-  std::optional<std::string> output_root;    // MUSTER_OUTPUT_ROOT, the root: `muster run --output_root` sets it
+  // Where results go, in the variables of sites that run many experiments: see estimator/output_dir.h.
+  std::optional<std::string> output_dir;     // OUTPUT_DIR: the folder
+  std::optional<std::string> experiment_id;  // EXPERIMENT_ID: the folder's name below a root
+  std::optional<std::string> job_name;       // JOB_NAME: likewise
+  std::optional<std::string> output_root;    // MUSTER_OUTPUT_ROOT: the root; `muster run --output_root` sets it
 };
 
-// Of this process, as it is now. Not thread-safe against setenv.
+// Reads this process's environment as it is now. Not thread-safe against setenv.
 Environment ReadEnvironment();
 
 }  // namespace muster

@@ -15,7 +15,8 @@
 namespace muster {
 namespace {
 
-// What was said about this process, before the rules are applied. The keys name where it was said, for messages.
+// What flags and TF_CONFIG say about this process, before the rules are applied. The keys name the source, for
+// messages.
 struct Sayings {
   std::optional<ClusterSpec> cluster;
   std::optional<std::string> job;
@@ -30,7 +31,7 @@ absl::Status Wrong(const std::string& key, const std::string& what, const std::s
   return absl::InvalidArgumentError(absl::StrCat(key, ": ", what, "; accepted: ", accepted));
 }
 
-// A number or, as some launchers write it, a string of digits.
+// Reads a number or a string of digits, which some launchers write.
 absl::StatusOr<int> ReadIndex(const nlohmann::json& value, const std::string& key) {
   std::string accepted = absl::StrCat("a whole number from 0 to ", kMaxTaskIndex);
   if (value.is_string()) {
@@ -62,8 +63,8 @@ absl::Status ReadTask(const nlohmann::json& task, Sayings& sayings) {
   return absl::OkStatus();
 }
 
-// The keys TensorFlow and its operators write besides (service, session_master, eval_session_master, rpc_layer,
-// environment) say nothing that matters here.
+// Ignores the other keys that TensorFlow and its operators write (service, session_master, eval_session_master,
+// rpc_layer, environment): they don't matter here.
 absl::StatusOr<Sayings> ReadTfConfig(const std::string& text) {
   Sayings sayings;
   if (absl::StripAsciiWhitespace(text).empty()) return sayings;
@@ -181,7 +182,7 @@ absl::Status ValidateAlone(const Sayings& sayings) {
   return absl::OkStatus();
 }
 
-// A launcher says by variables how a task is watched, since its flags are the program's.
+// A launcher sets how a task is watched by environment variables, because the flags belong to the program.
 TaskConfigInputs InputsOf(TaskFlags flags, const Environment& environment) {
   if (!flags.trace && !environment.trace.value_or("").empty()) flags.trace = environment.trace;
   if (!flags.status_port && !environment.status_port.value_or("").empty()) flags.status_port = environment.status_port;

@@ -1,13 +1,12 @@
-// Which task of which cluster this process is, and what follows from that: is it the chief, how many workers are there,
-// where are the parameter servers. Read from flags, from TF_CONFIG, or from neither (one process alone). The rules are
-// those of TensorFlow's Estimator RunConfig, with one difference on purpose: in a cluster with neither chief nor
-// master, worker 0 is the chief. A plain value: const methods may be called from any thread.
+// Which task of which cluster this process is, and what follows from that: whether it is the chief, how many workers
+// there are, where the parameter servers are. Read from flags, from TF_CONFIG, or from neither (one process alone). The
+// rules are those of TensorFlow's Estimator RunConfig, with one difference on purpose: in a cluster with neither chief
+// nor master, worker 0 is the chief. A plain value: const methods may be called from any thread.
 //
-// Flags win over TF_CONFIG, in three independent groups:
-//   the cluster   --ps_hosts, --worker_hosts, --chief_hosts: if one is given, TF_CONFIG's cluster and task are not
-//   used; the task      --job_name, --task_index: if one is given, TF_CONFIG's task is not used;
-//   --model_dir   over TF_CONFIG's model_dir.
-// A TF_CONFIG that is not readable is an error even where flags say everything.
+// Flags win over TF_CONFIG, in three independent groups. The cluster: if one of --ps_hosts, --worker_hosts,
+// --chief_hosts is given, TF_CONFIG's cluster and task are ignored. The task: if --job_name or --task_index is given,
+// TF_CONFIG's task is ignored. --model_dir wins over TF_CONFIG's model_dir. An unreadable TF_CONFIG is an error even if
+// flags say everything.
 #pragma once
 
 #include <optional>
@@ -25,57 +24,58 @@
 namespace muster {
 
 struct TaskConfigInputs {
-  std::optional<std::string> tf_config;  // the text of TF_CONFIG; empty is the same as none
+  std::optional<std::string> tf_config;  // the text of TF_CONFIG; empty is the same as unset
   TaskFlags flags;
 };
 
 class TaskConfig {
  public:
-  // One process alone: worker 0, its own chief.
+  // A process alone: worker 0, its own chief.
   TaskConfig() = default;
 
   // Reads the environment and takes the task's flags (task_flags.h) out of argc and argv, leaving the program's own.
-  // For main: a mistake is written to stderr as one line and the process exits with 2, before anything is started.
+  // For main: on a mistake it writes one line to stderr and exits with 2, before anything is started.
   static TaskConfig FromCommandLine(int& argc, char** argv);
-  // The same for a program that has no flags of its own: --help shows the task's and exits with 0, and whatever else is
-  // left is a mistake.
+  // Does the same for a program that has no flags of its own: --help shows the task's flags and exits with 0, and any
+  // other argument is a mistake.
   static TaskConfig FromWholeCommandLine(int& argc, char** argv);
-  // The same for who wants the error; `arguments` are without the program's name.
+  // Does the same but returns the error; `arguments` are without the program's name.
   static absl::StatusOr<TaskConfig> FromArguments(std::vector<std::string>& arguments, const Environment& environment);
 
-  // {} where there is no cluster, and for an evaluator, which is never part of the training cluster.
+  // {} if there is no cluster, and for an evaluator, which is never part of the training cluster.
   const ClusterSpec& cluster() const { return cluster_; }
   const TaskId& task() const { return task_; }
-  // Empty if nobody said.
+  // Empty if not given.
   const std::string& model_dir() const { return model_dir_; }
 
-  // What --device says; the CPU if nobody said. Of a ps, which has no use for it, too.
+  // The device from --device; CPU if not given. Also set, but unused, on a ps.
   const ComputeDevice& device() const { return device_; }
 
-  // The part of a trace that this task is to write (docs/observe.md); empty: none.
+  // The part of a trace that this task must write (docs/observe.md); empty if none.
   std::string trace_part() const;
-  // Where its status page is to be; nothing: nowhere.
+  // Where to serve the status page; nullopt: nowhere.
   const std::optional<StatusAddress>& status_address() const { return status_address_; }
 
   bool is_chief() const { return task_ == chief_; }
   bool is_ps() const { return task_.job == kPsJob; }
   bool is_evaluator() const { return task_.job == kEvaluatorJob; }
-  // Who initialises, saves and restores: chief:0, master:0 or worker:0. Of an evaluator too, though it can't reach it.
+  // The task that initialises, saves and restores: chief:0, master:0 or worker:0. Set for an evaluator, too, though it
+  // can't reach the chief.
   const TaskId& chief() const { return chief_; }
 
   // 0 without a cluster and for an evaluator.
   int num_ps() const;
-  // Who trains, counting the chief: 1 without a cluster, 0 for an evaluator.
+  // The number of tasks that train, including the chief: 1 without a cluster, 0 for an evaluator.
   int num_workers() const;
-  // The chief is 0, then the other jobs by name, ps last; -1 for an evaluator, which has none.
+  // The chief is 0, then the other jobs follow by name, ps last; -1 for an evaluator, which has no id.
   int global_id() const;
-  // The task's own address; empty where one process is all, and for an evaluator.
+  // The task's own address; empty for a process alone and for an evaluator.
   std::string master() const;
-  // More than one process trains together: the task has a server. False for an evaluator.
+  // True if several processes train together, so that the task has a server. False for an evaluator.
   bool distributed() const;
-  // In order of the index; empty without ps.
+  // In order of the index; empty if there is no ps.
   std::vector<std::string> ps_addresses() const;
-  // Who trains, the chief first, then the workers in order of the index.
+  // The tasks that train: the chief first, then the workers in order of the index.
   std::vector<TaskId> worker_tasks() const;
 
   bool operator==(const TaskConfig&) const = default;
@@ -92,7 +92,7 @@ class TaskConfig {
   std::optional<StatusAddress> status_address_;
 };
 
-// The part of the trace `trace` that a task of a cluster writes: "run.json.worker-0".
+// Returns the file of a task's part of the trace `trace`: "run.json.worker-0".
 std::string TracePartOf(const std::string& trace, const TaskId& task);
 
 // InvalidArgument names the key or flag, its value and what is accepted. Pure.

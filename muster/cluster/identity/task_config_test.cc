@@ -1,5 +1,5 @@
-// The rules that TensorFlow doesn't have: flags, worker 0 as chief, sparse clusters of Kubeflow, messages. Its own
-// rules are held against it in recorded_tensorflow_test.cc.
+// Tests the rules that TensorFlow doesn't have: flags, worker 0 as chief, Kubeflow's sparse clusters, messages.
+// recorded_tensorflow_test.cc compares TensorFlow's own rules with it.
 #include "muster/cluster/identity/task_config.h"
 
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ TEST(TaskConfig, AccessorsOfACluster) {
   EXPECT_EQ(evaluator.global_id(), -1);
 }
 
-// What Kubeflow's operator writes for a cluster that may grow: a worker knows itself and the ps, a ps only itself.
+// Kubeflow's operator writes this for a cluster that may grow: a worker knows itself and the ps, a ps only itself.
 TEST(TaskConfig, SparseClusters) {
   for (const char* key : {"cluster", "sparseCluster"}) {
     const TaskConfig worker = Resolve(absl::StrCat(
@@ -117,7 +117,7 @@ TEST(TaskConfig, FlagsWinOverTfConfigInThreeGroups) {
   EXPECT_EQ(Resolve(tf_config, {.model_dir = "/flag"}).model_dir(), "/flag");
   const TaskFlags cluster{.ps_hosts = "q:1", .chief_hosts = "d:1", .job_name = "chief", .task_index = "0"};
   EXPECT_EQ(Resolve(tf_config, cluster).cluster().ToJson(), R"({"chief":["d:1"],"ps":["q:1"]})");
-  // Half of a task from each would be a task that nobody meant.
+  // Half a task from each source would be a task that nobody meant.
   EXPECT_THAT(Message(tf_config, {.task_index = "1"}), HasSubstr("--job_name: not set"));
   EXPECT_THAT(Message(tf_config, {.job_name = "ps"}), HasSubstr("--task_index: not set"));
   EXPECT_THAT(Message(tf_config, {.ps_hosts = "q:1", .worker_hosts = "w:1"}), HasSubstr("--job_name: not set"));

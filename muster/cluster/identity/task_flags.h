@@ -1,7 +1,6 @@
-// The flags by which a training program is told its place in the cluster, as TensorFlow's distributed examples have
-// them:
-// --ps_hosts --worker_hosts --chief_hosts --job_name --task_index --model_dir, on what it computes: --device, and by
-// which it is watched: --trace --status_port; each as `--flag=value` or `--flag value`. All others belong to the
+// The flags that tell a training program its place in the cluster, as in TensorFlow's distributed examples: --ps_hosts
+// --worker_hosts --chief_hosts --job_name --task_index --model_dir; on what it computes: --device; and how it is
+// watched: --trace --status_port. Each is written `--flag=value` or `--flag value`. All other flags belong to the
 // program. Pure functions, thread-safe.
 #pragma once
 
@@ -13,7 +12,8 @@
 
 namespace muster {
 
-// As written on the command line. An empty value is the same as no flag: scripts write --chief_hosts="$CHIEF".
+// The values as written on the command line. An empty value is the same as no flag: scripts write
+// --chief_hosts="$CHIEF".
 struct TaskFlags {
   std::optional<std::string> ps_hosts;      // comma-separated addresses
   std::optional<std::string> worker_hosts;  // comma-separated addresses
@@ -26,16 +26,17 @@ struct TaskFlags {
   std::optional<std::string> device;       // see ComputeDevice
 };
 
-// Takes those flags out of `arguments` (without the program's name), leaving the others in order. Stops at "--", which
-// stays. A flag given twice counts as given last. InvalidArgument: a flag without a value; nothing is taken then.
+// Takes those flags out of `arguments` (without the program's name) and leaves the others in order. Stops at "--",
+// which stays. If a flag is given twice, the last one counts. InvalidArgument: a flag without a value; nothing is taken
+// then.
 absl::StatusOr<TaskFlags> TakeTaskFlags(std::vector<std::string>& arguments);
-// The same on main's own, argv[0] being the program's name.
+// Does the same on main's own arguments, argv[0] being the program's name.
 absl::StatusOr<TaskFlags> TakeTaskFlags(int& argc, char** argv);
 
-// One line a flag, for a program's --help.
+// Returns one line per flag, for a program's --help.
 std::string TaskFlagsHelp();
 
-// Without the dashes, for a program's message about a flag that nobody knows (base/nearest_name.h).
+// Returns the flags' names without the dashes, for a program's message about an unknown flag (base/nearest_name.h).
 std::vector<std::string> TaskFlagNames();
 
 }  // namespace muster

@@ -18,8 +18,8 @@ TEST(TaskFlags, AreTakenInBothFormsAndTheOthersStay) {
   EXPECT_EQ(flags->ps_hosts, "a:1,b:1");
   EXPECT_EQ(flags->task_index, "-1");
   EXPECT_EQ(flags->job_name, "worker");
-  EXPECT_EQ(flags->chief_hosts, std::nullopt);  // empty is none
-  EXPECT_EQ(flags->model_dir, std::nullopt);    // behind "--"
+  EXPECT_EQ(flags->chief_hosts, std::nullopt);  // an empty value counts as no flag
+  EXPECT_EQ(flags->model_dir, std::nullopt);    // after "--"
   EXPECT_THAT(arguments, ElementsAre("train", "--lr=0.1", "-v", "--", "--model_dir=x"));
 }
 

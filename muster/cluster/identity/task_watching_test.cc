@@ -1,4 +1,4 @@
-// What a task's flags and environment say of how it is watched.
+// Tests how a task's flags and environment say how it is watched.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

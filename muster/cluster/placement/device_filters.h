@@ -1,4 +1,4 @@
-// Which tasks of the cluster a session talks to, as device strings of which each may be a part: TensorFlow's
+// Which tasks of the cluster a session talks to, as device strings that may be partial: TensorFlow's
 // ConfigProto.device_filters, matched as its DeviceNameUtils::AreCompatibleDevNames does. A plain value; const methods
 // may be called from any thread.
 #pragma once
@@ -13,17 +13,18 @@ namespace muster {
 
 class DeviceFilters {
  public:
-  // Lets everything through.
+  // Allows every device.
   DeviceFilters() = default;
 
-  // InvalidArgument: a filter that is no device string, or that is empty, with its place in the list.
+  // InvalidArgument: a filter isn't a device string, or is empty; the message names its position in the list.
   static absl::StatusOr<DeviceFilters> Parse(const std::vector<std::string>& filters);
 
-  // There is no filter, or one that contradicts `device` in nothing: what either of the two leaves open fits.
+  // True if there are no filters, or if one of them contradicts no field of `device`. A field that either leaves open
+  // matches.
   bool Allow(const DeviceSpec& device) const;
 
   bool empty() const { return filters_.empty(); }
-  // "[/job:ps, /job:worker/task:1]".
+  // Returns "[/job:ps, /job:worker/task:1]".
   std::string ToString() const;
 
  private:

@@ -1,7 +1,7 @@
-// Where what is created inside a block of code goes: `DeviceScope scope(devices, "/job:ps/task:1");` is TensorFlow's
-// `with tf.device(...)`. Scopes nest; the innermost set field wins. The stack of open scopes is an object of the model
-// under construction, not a hidden global, so that several models can be built at once in threads of their own.
-// Not thread-safe: one stack belongs to the one thread that builds.
+// Places everything that is created inside a block of code: `DeviceScope scope(devices, "/job:ps/task:1");` is
+// TensorFlow's `with tf.device(...)`. Scopes nest; for each field the innermost scope that sets it wins. The stack of
+// open scopes is an object of the model under construction, not a hidden global, so that several models can be built at
+// once in threads of their own. Not thread-safe: a stack belongs to the one thread that builds.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// What is being created, as far as placement cares.
+// What placement must know about the thing being created.
 struct OpSpec {
   std::string type = "VarHandleOp";  // TensorFlow's name of the kind of operation; variables are "VarHandleOp"
   std::string name;
@@ -27,19 +27,20 @@ struct OpSpec {
 };
 OpSpec VariableOp(const VariableSpec& variable);
 
-// Given the op and the device that the scopes inside have made for it, the op's device from here on (replacing, not
-// merging: TensorFlow's device functions). An empty function hides the scopes around it, as tf.device(None) does.
+// Receives the op and the device that the inner scopes have chosen; returns the device to use from there on. Its result
+// replaces, not merges (TensorFlow's device functions). An empty function hides the scopes around it, as
+// tf.device(None) does.
 using DeviceFunction = std::function<absl::StatusOr<DeviceSpec>(const OpSpec& op, const DeviceSpec& current)>;
 
-// The scopes open now, outermost first.
+// The scopes that are open now, outermost first.
 class DeviceStack {
  public:
   DeviceStack() = default;
   DeviceStack(const DeviceStack&) = delete;
   DeviceStack& operator=(const DeviceStack&) = delete;
 
-  // The device of an op created now. Asks the functions, which may count: call once an op. InvalidArgument where an
-  // open scope was given a string that isn't a device.
+  // Returns the device of an op created now. Calls the device functions, which may count: call this once per op.
+  // InvalidArgument if an open scope was given a string that isn't a device.
   absl::StatusOr<DeviceSpec> DeviceFor(const OpSpec& op) const;
 
  private:
@@ -47,8 +48,8 @@ class DeviceStack {
   std::vector<DeviceFunction> functions_;
 };
 
-// Open from construction to destruction, in the manner of a lock guard. `stack` must outlive it. A string that isn't a
-// device is reported by DeviceFor.
+// Opens the scope on construction and closes it on destruction, like a lock guard. `stack` must outlive it. DeviceFor
+// reports a string that isn't a device.
 class DeviceScope {
  public:
   DeviceScope(DeviceStack& stack, std::string_view device);

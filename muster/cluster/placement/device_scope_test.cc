@@ -1,4 +1,4 @@
-// Nesting and the setter's rules are held against TensorFlow's in recorded_tensorflow_test.cc.
+// recorded_tensorflow_test.cc compares nesting and the setter's rules with TensorFlow's.
 #include "muster/cluster/placement/device_scope.h"
 
 #include <gmock/gmock.h>
@@ -70,7 +70,7 @@ TEST(ReplicaDeviceSetter, GreedyGoesByBytes) {
   EXPECT_EQ(place({10}), "/job:ps/task:0");
   EXPECT_EQ(place({4}), "/job:ps/task:1");
   EXPECT_EQ(place({6}), "/job:ps/task:1");
-  EXPECT_EQ(place({}), "/job:ps/task:0");  // ten and ten: the first
+  EXPECT_EQ(place({}), "/job:ps/task:0");  // a tie at ten: the first
   EXPECT_EQ(place({}), "/job:ps/task:1");
   EXPECT_FALSE(stack.DeviceFor({.name = "v", .shape = {-1}}).ok());
 }

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// Far above any model's; below, a typing error in a partitioning can't take all memory.
+// Far above any model's numbers; the limit keeps a typing error in a partitioning from taking all memory.
 constexpr int64_t kMaxSlices = 1'000'000;
 constexpr int kMaxPs = 10'000;
 
@@ -37,7 +37,7 @@ absl::Status Validate(const Partitioning& partitioning) {
   return absl::OkStatus();
 }
 
-// Elements and bytes fit 64 bits, no extent is negative.
+// Checks that elements and bytes fit 64 bits and that no extent is negative.
 absl::Status Validate(const VariableSpec& variable) {
   if (variable.kind == VariableKind::kRows && variable.shape.empty()) {
     return absl::InvalidArgumentError(
@@ -49,7 +49,7 @@ absl::Status Validate(const VariableSpec& variable) {
       return absl::InvalidArgumentError(
           absl::StrCat("variable ", Quoted(variable.name), ": extent ", extent, " in its shape; accepted: 0 and more"));
     }
-    // Zero extents are left out, so that elements() can't overflow on its way to zero either.
+    // Skips zero extents, so that elements() can't overflow on its way to zero either.
     if (extent > 0 && __builtin_mul_overflow(bytes, extent, &bytes)) {
       return absl::InvalidArgumentError(
           absl::StrCat("variable ", Quoted(variable.name), ": its shape has more bytes than 64 bits can count"));
@@ -60,8 +60,9 @@ absl::Status Validate(const VariableSpec& variable) {
 
 int64_t CeilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-// How many slices along axis 0. The names are TensorFlow's (tensorflow/python/ops/partitioned_variables.py); what it
-// computes in floating point is exact here, and an empty variable, on which it fails, is one slice.
+// Returns the number of slices along axis 0. The names are TensorFlow's
+// (tensorflow/python/ops/partitioned_variables.py). TensorFlow computes in floating point and fails on an empty
+// variable; this is exact, and an empty variable is one slice.
 int64_t NumShards(const VariableSpec& variable, const Partitioning& partitioning) {
   if (variable.shape.empty() || variable.elements() == 0) return 1;
   int64_t rows = variable.shape[0];
@@ -83,7 +84,7 @@ int64_t NumShards(const VariableSpec& variable, const Partitioning& partitioning
   return 1;
 }
 
-// The first rows % shards slices have one row more.
+// The first rows % shards slices get one row more.
 void Cut(const VariableSpec& variable, int index, int64_t shards, std::vector<PlacedSlice>& slices) {
   int64_t rows = variable.shape.empty() ? 1 : variable.shape[0];
   int64_t row_elements = rows == 0 ? 0 : variable.elements() / rows;
@@ -119,7 +120,7 @@ void CutTable(const VariableSpec& variable, int index, int64_t shards, std::vect
   }
 }
 
-// The ps that the variable's own device names, if it names one.
+// Returns the ps that the variable's own device names, if it names one.
 absl::StatusOr<std::optional<int>> PinnedPs(const VariableSpec& variable, int num_ps) {
   ASSIGN_OR_RETURN(DeviceSpec device, DeviceSpec::Parse(variable.device));
   if (device.job && *device.job != kPsJob) {
@@ -135,7 +136,7 @@ absl::StatusOr<std::optional<int>> PinnedPs(const VariableSpec& variable, int nu
   return device.task;
 }
 
-// The order in which the strategy sees the slices.
+// Returns the order in which the strategy places the slices.
 std::vector<size_t> CreationOrder(const std::vector<PlacedSlice>& slices, Placement placement) {
   std::vector<size_t> order(slices.size());
   std::iota(order.begin(), order.end(), 0);
@@ -209,7 +210,7 @@ absl::StatusOr<PlacementResult> PlaceVariables(const std::vector<VariableSpec>& 
     } else if (placement == Placement::kRoundRobin) {
       slice.ps = next;
       next = (next + 1) % num_ps;
-    } else {  // by what is really there, pinned variables included
+    } else {  // by the real loads, including pinned variables
       auto least = std::min_element(result.load_bytes.begin(), result.load_bytes.end());
       slice.ps = static_cast<int>(least - result.load_bytes.begin());
     }

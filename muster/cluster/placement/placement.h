@@ -1,4 +1,4 @@
-// Which parameter server holds which variable, or which slice of it. Round robin and greedy are exactly what
+// Which parameter server holds which variable, or which slice of it. Round robin and greedy do exactly what
 // TensorFlow's replica_device_setter and GreedyLoadBalancingStrategy(byte_size_load_fn) do; the partitioners are its
 // fixed_size, variable_axis_size and min_max_variable partitioners along axis 0. Pure functions, thread-safe.
 #pragma once
@@ -18,7 +18,7 @@ enum class Placement {
   kGreedySorted,  // the same with the variables sorted by bytes first, largest first (ties in order of creation)
 };
 
-// How a variable is cut along axis 0. Scalars are never cut.
+// How to cut a variable along axis 0. Scalars are never cut.
 struct Partitioning {
   enum class Kind { kNone, kFixed, kMaxBytes, kMinSlice };
   Kind kind = Kind::kNone;
@@ -29,34 +29,34 @@ struct Partitioning {
   int64_t max_partitions = 1;           // kMinSlice
 };
 
-// One piece of a variable on one ps: contiguous, but for a table of rows that is partitioned by kMod.
+// One piece of a variable on one ps. It is contiguous, unless it belongs to a table of rows partitioned by kMod.
 struct PlacedSlice {
   int variable = 0;  // index into the list of variables
-  int shard = 0;     // 0 for what isn't partitioned
+  int shard = 0;     // 0 for a variable that isn't partitioned
   int num_shards = 1;
   int64_t offset = 0;          // first element, in elements of the whole variable
   std::vector<int64_t> shape;  // of the slice
   int64_t elements = 0;
   int64_t bytes = 0;
   int ps = 0;
-  int64_t row_step = 1;  // its rows are every so-manieth of the variable, from the one at `offset` on
+  int64_t row_step = 1;  // it has every row_step-th row of the variable, starting at `offset`
 };
 
 struct PlacementResult {
   std::vector<PlacedSlice> slices;  // in order of the variables, then of the shards
   std::vector<int64_t> load_bytes;  // per ps
-  // Largest load divided by the mean; 1 is perfectly even, 0 when nothing is placed.
+  // Returns the largest load divided by the mean; 1 is perfectly even, 0 when nothing is placed.
   double imbalance() const;
 };
 
-// Lines for people, one a ps and one for the whole: bytes, share, number of slices; largest load over mean.
+// Returns lines for people, one per ps and one for the whole: bytes, share, number of slices; largest load over mean.
 std::string LoadReport(const PlacementResult& placement);
 
-// Every variable of `variables` on `num_ps` servers. A variable whose `device` names a task of job ps goes there and
-// does not advance the round robin. Nor does a table of rows: it has a slice on every ps, slice i on ps i, whatever the
-// partitioning of the others. InvalidArgument: a table without rows' axis, num_ps < 1, a device that names a ps that
-// doesn't exist or another job, a bad partitioning, a negative extent, sizes that don't fit 64 bits, more than a
-// million slices.
+// Places every variable of `variables` on `num_ps` servers. A variable whose `device` names a task of job ps goes there
+// and doesn't advance the round robin. Neither does a table of rows, which has a slice on every ps, slice i on ps i,
+// whatever the partitioning of the others. InvalidArgument: a table without an axis of rows, num_ps < 1, a device that
+// names another job or a ps that doesn't exist, a bad partitioning, a negative extent, sizes that don't fit 64 bits,
+// more than a million slices.
 absl::StatusOr<PlacementResult> PlaceVariables(const std::vector<VariableSpec>& variables, int num_ps,
                                                Placement placement, const Partitioning& partitioning);
 

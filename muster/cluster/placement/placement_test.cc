@@ -1,4 +1,4 @@
-// The strategies and partitioners are held against TensorFlow's in recorded_tensorflow_test.cc.
+// recorded_tensorflow_test.cc compares the strategies and partitioners with TensorFlow's.
 #include "muster/cluster/placement/placement.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
-// Ours held against what the real TensorFlow did (tests/data/tensorflow, recorded by tools/record_tensorflow.py). Where
-// we differ on purpose, the case and the reason are listed here, and the difference itself is checked.
+// Compares our results with what the real TensorFlow did (tests/data/tensorflow, recorded by
+// tools/record_tensorflow.py). Cases in which we differ on purpose are listed here with the reason, and the difference
+// itself is checked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -126,7 +127,7 @@ TEST(RecordedTensorFlow, DeviceScopes) {
   EXPECT_GT(compared, 30);
 }
 
-// Where we don't do what TensorFlow's Estimator does.
+// Cases in which we differ from TensorFlow's Estimator.
 enum class Difference { kWeAccept, kWeRefuse, kOtherResult };
 struct OnPurpose {
   Difference difference;
@@ -160,7 +161,7 @@ json Result(const TaskConfig& config) {
           {"model_dir", config.model_dir()}};
 }
 
-// The recorded one in our notation: an address without "grpc://", "" for no model_dir.
+// Converts a recorded result to our notation: addresses without "grpc://", "" for no model_dir.
 json InOurNotation(json result) {
   result["master"] = std::string(absl::StripPrefix(result.at("master").get<std::string>(), "grpc://"));
   if (result.at("model_dir").is_null()) result["model_dir"] = "";

@@ -78,7 +78,8 @@ DeviceFunction ReplicaDeviceSetter(ReplicaDeviceSetterOptions options) {
     bool on_ps = ps_device != DeviceSpec() && std::find(ps_ops.begin(), ps_ops.end(), op.type) != ps_ops.end();
     if (!on_ps) return worker_device.MergedWith(current);
     DeviceSpec device = ps_device;
-    // Counted even where the scope inside names the task: so does TensorFlow, and both must place the next one alike.
+    // Advances the strategy even if an inner scope names the task: TensorFlow does, and both must place the next
+    // variable alike.
     if (device.job && (!current.job || current.job == device.job)) {
       ASSIGN_OR_RETURN(device.task, strategy(op));
     }

@@ -1,6 +1,6 @@
 // TensorFlow's replica_device_setter (tensorflow/python/training/device_setter.py): a device function that puts
-// variables on the parameter servers, one after another or by size, and everything else on the worker. The functions
-// made here hold their counters, shared among copies of one function; use one from one thread at a time.
+// variables on the parameter servers, in turn or by size, and everything else on the worker. The functions made here
+// hold counters, which copies of one function share; use a function from one thread at a time.
 #pragma once
 
 #include <functional>
@@ -14,34 +14,34 @@
 
 namespace muster {
 
-// Which ps task the variable goes to: 0 .. ps_tasks-1.
+// Returns the ps task for the variable: 0 .. ps_tasks-1.
 using PsStrategy = std::function<absl::StatusOr<int>(const OpSpec& op)>;
-// How much of a server a variable takes.
+// Returns how much of a server's capacity the variable takes.
 using LoadFunction = std::function<absl::StatusOr<double>(const OpSpec& op)>;
 
-// The variables in order of creation on 0, 1, …, ps_tasks-1, 0, …
+// Places the variables in order of creation on 0, 1, …, ps_tasks-1, 0, …
 PsStrategy RoundRobinStrategy(int ps_tasks);
-// Each variable on the task with the least load so far, the first of them on a tie
+// Places each variable on the task with the least load so far, the first of them on a tie
 // (tensorflow/contrib/training/python/training/device_setter.py, GreedyLoadBalancingStrategy).
 PsStrategy GreedyLoadBalancingStrategy(int ps_tasks, LoadFunction load);
-// Bytes of the variable: byte_size_load_fn of the same file.
+// Returns the bytes of the variable: byte_size_load_fn of the same file.
 absl::StatusOr<double> ByteSizeLoad(const OpSpec& op);
 
-// "Variable", "VariableV2", "VarHandleOp", … : TensorFlow's STANDARD_PS_OPS.
+// Returns TensorFlow's STANDARD_PS_OPS: "Variable", "VariableV2", "VarHandleOp", …
 const std::vector<std::string>& StandardPsOps();
 
 struct ReplicaDeviceSetterOptions {
-  int ps_tasks = 0;                           // ignored if there is a cluster
-  std::string ps_device = "/job:ps";          // the task is filled in where its job is kept
-  std::string worker_device = "/job:worker";  // of everything that isn't in ps_ops
-  bool merge_devices = true;                  // false: leave alone what an inner scope has placed at all
-  std::optional<ClusterSpec> cluster;         // its job of ps_device's name says how many ps tasks there are
+  int ps_tasks = 0;                           // ignored if `cluster` is set
+  std::string ps_device = "/job:ps";          // the task is filled in if an inner scope doesn't choose another job
+  std::string worker_device = "/job:worker";  // for everything that isn't in ps_ops
+  bool merge_devices = true;                  // false: leave ops alone that an inner scope has placed in any way
+  std::optional<ClusterSpec> cluster;         // the number of ps tasks is that of its job named in ps_device
   std::vector<std::string> ps_ops;            // empty: StandardPsOps()
   PsStrategy ps_strategy;                     // empty: RoundRobinStrategy
 };
 
-// An empty function if there is no ps task. A ps_device or worker_device that isn't a device string is an
-// InvalidArgument from the function's calls.
+// Returns an empty function if there is no ps task. If ps_device or worker_device isn't a device string, calls of the
+// function return InvalidArgument.
 DeviceFunction ReplicaDeviceSetter(ReplicaDeviceSetterOptions options);
 
 }  // namespace muster

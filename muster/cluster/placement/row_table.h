@@ -1,20 +1,20 @@
-// A variable that is a table of rows (an embedding, the weights of sparse features): workers look rows up and push
-// gradients of rows, and no process but the parameter servers holds all of it. What such a variable is, beside its
-// VariableSpec, and which ps has which row. Plain values and pure functions, thread-safe.
+// A variable that is a table of rows (an embedding, the weights of sparse features): workers look up rows and push
+// gradients of rows, and only the parameter servers together hold all of it. This header says what such a variable has
+// beside its VariableSpec, and which ps has which row. Plain values and pure functions, thread-safe.
 #pragma once
 
 #include <cstdint>
 
 namespace muster {
 
-// As tf.nn.embedding_lookup's partition_strategy. The numbers are written to the wire: never renumber.
+// tf.nn.embedding_lookup's partition_strategy. The numbers are part of the wire format: never renumber.
 enum class RowPartition : uint8_t {
   kMod = 0,  // row r is on shard r mod n, there number r / n
-  kDiv = 1,  // each shard has consecutive rows, the first (rows mod n) of them one more
+  kDiv = 1,  // each shard has consecutive rows; the first (rows mod n) shards have one more
 };
 
-// What a table holds before anything was pushed. Each ps makes its rows itself; a row depends on the seed and on its
-// number in the whole table, not on how the table is partitioned. The numbers are written to the wire.
+// The contents of a table before any push. Each ps computes its rows itself; a row depends on the seed and on its
+// number in the whole table, not on the partitioning. The numbers are part of the wire format.
 struct RowInitializer {
   enum class Kind : uint8_t { kZeros = 0, kUniform = 1, kNormal = 2 };
   Kind kind = Kind::kZeros;
@@ -38,7 +38,7 @@ struct RowTable {
   bool operator==(const RowTable&) const = default;
 };
 
-// How the rows of one table are divided among `shards` of them. Rows are numbers below `rows`.
+// Divides the rows of a table among `shards` shards. Rows are numbered from 0 to `rows` - 1.
 class RowSplit {
  public:
   RowSplit(RowPartition partition, int64_t rows, int64_t shards)
@@ -54,7 +54,7 @@ class RowSplit {
 
   struct Place {
     int64_t shard = 0;
-    int64_t row = 0;  // its number there
+    int64_t row = 0;  // its number within the shard
   };
   Place PlaceOf(int64_t row) const {
     if (shards_ == 1) return {0, row};
@@ -68,7 +68,7 @@ class RowSplit {
   RowPartition partition_;
   int64_t shards_;
   int64_t least_;   // rows of the shorter shards
-  int64_t longer_;  // so many shards have one more
+  int64_t longer_;  // this many shards have one more
 };
 
 }  // namespace muster

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// tf.nn.embedding_lookup, as tensorflow/python/ops/embedding_ops.py writes it.
+// The rule of tf.nn.embedding_lookup, as tensorflow/python/ops/embedding_ops.py writes it.
 RowSplit::Place TensorFlowPlace(RowPartition partition, int64_t rows, int64_t np, int64_t id) {
   if (partition == RowPartition::kMod) return {id % np, id / np};
   const int64_t ids_per_partition = rows / np;

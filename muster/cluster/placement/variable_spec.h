@@ -1,5 +1,5 @@
-// What a variable of the model is, as every process of the cluster must agree on it: name, type, shape, what kind.
-// Plain values, no thread safety needed.
+// What all processes of the cluster must agree on about a variable of the model: name, type, shape and kind. Plain
+// values, no thread safety needed.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace muster {
 
-// The numbers are written to the wire and to the arena: never renumber.
+// The numbers are part of the wire format and of the arena: never renumber.
 enum class VariableKind : uint8_t {
   kTrainable = 1,  // updated by the rule from gradients
   kFrozen = 2,     // initialised by the chief, never updated (requires_grad = false)
   kBuffer = 3,     // worker-local state such as batch-norm statistics; the chief publishes its own with each commit
-  kRows = 4,       // a table of rows, [rows, …]: looked up and updated by the rule row by row, never moved whole
+  kRows = 4,       // a table of rows, [rows, …]: looked up and updated row by row, never moved as a whole
 };
 
 struct VariableSpec {
@@ -25,20 +25,20 @@ struct VariableSpec {
   std::vector<int64_t> shape;  // [] is a scalar
   VariableKind kind = VariableKind::kTrainable;
   std::string device;   // device string of the scope it was created in; empty: placed by the strategy
-  RowTable table = {};  // kRows
+  RowTable table = {};  // for kRows only
 
   int64_t elements() const {
     int64_t count = 1;
     for (int64_t extent : shape) count *= extent;
     return count;
   }
-  // … of a row: what one index of the first axis stands for.
+  // The elements of one row, that is, of one index of the first axis.
   int64_t row_elements() const {
     int64_t count = 1;
     for (size_t axis = 1; axis < shape.size(); ++axis) count *= shape[axis];
     return count;
   }
-  // It has a rule, with slots.
+  // True for variables that the rule updates; these have slots.
   bool updated() const { return kind == VariableKind::kTrainable || kind == VariableKind::kRows; }
   int64_t bytes() const { return elements() * static_cast<int64_t>(DTypeSize(dtype)); }
 

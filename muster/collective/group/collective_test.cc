@@ -1,4 +1,4 @@
-// The contract of collective.h, held against plain references by every implementation.
+// Tests the contract of collective.h on every implementation, against plain references.
 #include "muster/collective/collective.h"
 
 #include <gmock/gmock.h>
@@ -25,12 +25,12 @@ using ::testing::HasSubstr;
 using Bytes = std::vector<std::byte>;
 
 constexpr DType kFloats[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};
-// Nothing, one, less than there are ranks, odd, a piece and a bit, several chunks.
+// Nothing, one, fewer than there are ranks, odd, a little more than a piece, several chunks.
 constexpr size_t kSizes[] = {0, 1, 3, 5, 1000, 33333, 150001};
 
 bool IsHalf(DType dtype) { return DTypeSize(dtype) == 2; }
 
-// Element by element, the obvious way.
+// Converts element by element, the obvious way.
 double ValueAt(DType dtype, const Bytes& bytes, size_t i) {
   const std::byte* at = bytes.data() + i * DTypeSize(dtype);
   if (dtype == DType::kFloat64) {
@@ -59,7 +59,7 @@ void SetAt(DType dtype, Bytes& bytes, size_t i, double value) {
   }
 }
 
-// Numbers whose sum depends on the order.
+// Returns numbers whose sum depends on the order.
 Bytes Contribution(DType dtype, size_t elements, int rank) {
   std::mt19937 random(1 + rank);
   std::normal_distribution<double> normal(0, rank % 2 == 0 ? 1 : 1000);
@@ -68,7 +68,7 @@ Bytes Contribution(DType dtype, size_t elements, int rank) {
   return bytes;
 }
 
-// The order in which an implementation adds up element i: rank `first`, and those after it in a circle.
+// The order in which an implementation adds up element i: from rank `first`, round to the rank before it.
 using FirstOf = std::function<int(size_t element, size_t elements, int size)>;
 
 Bytes Expected(DType dtype, size_t elements, int size, Reduction reduction, const FirstOf& first_of) {
@@ -91,7 +91,7 @@ Bytes Expected(DType dtype, size_t elements, int size, Reduction reduction, cons
   return result;
 }
 
-// Cut anywhere, but at elements.
+// Cuts the bytes into pieces anywhere between elements.
 template <typename Spans, typename B>
 Spans Cut(B& bytes, size_t element, int pieces) {
   Spans spans;
@@ -108,7 +108,7 @@ struct Kind {
   const char* name;
   MakeGroup make;
   FirstOf first_of;
-  bool sees_all = true;  // each rank knows of every other whether it has come, not only of its neighbours
+  bool sees_all = true;  // each rank knows whether any other rank has come, not only its neighbours
 };
 
 class CollectiveTest : public ::testing::TestWithParam<std::tuple<Kind, int>> {
@@ -224,7 +224,7 @@ TEST_P(CollectiveTest, WhoCallsSomethingElseIsNamedToAll) {
     const MutableSegments out = {AsMutableBytes(data.data(), data.size())};
     const absl::Status status = rank.AllReduce(in, out, DType::kFloat32, Reduction::kSum, Soon());
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    // It, and one of the others.
+    // The message names it and one of the others.
     EXPECT_THAT(status.message(), HasSubstr("worker:1"));
     EXPECT_THAT(status.message(), ::testing::AnyOf(HasSubstr("worker:0"), HasSubstr("worker:2")));
     EXPECT_THAT(status.message(), HasSubstr("40 bytes"));
@@ -274,7 +274,7 @@ TEST_P(CollectiveTest, WhoDoesNotComeIsNamedAtTheDeadline) {
   AsAll([&](Collective& rank) {
     if (rank.rank() == size() - 1) return others_failed.wait();
     const absl::Status status = rank.Barrier(RealClock().Now() + absl::Milliseconds(20));
-    // Either its own deadline, or the news that another one has given up on the same rank.
+    // Either its own deadline has passed, or it has heard that another rank gave up waiting for the same rank.
     EXPECT_TRUE(absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) << status;
     if (kind().sees_all || size() == 2) {
       EXPECT_THAT(status.message(), HasSubstr(RankNames(size()).back()));
@@ -296,7 +296,7 @@ TEST_P(CollectiveTest, WhoWaitsSaysForWhomAndWhenItIsOver) {
     }
     std::vector<std::string> whom;
     rank.SetOnWait([&](const std::string& name, absl::Duration waited, const absl::Status& ended) {
-      // Others may be late to begin with.
+      // Other ranks may be late at first.
       if (rank.rank() == 0 && name == last && !absl::c_linear_search(whom, last)) told.set_value();
       whom.push_back(name);
       EXPECT_EQ(waited > absl::ZeroDuration(), !name.empty());
@@ -322,7 +322,7 @@ TEST_P(CollectiveTest, WhoWaitedForOneThatHasGoneSaysThatNobodyHasCome) {
     std::string last_name;
     bool said = false;
     rank->SetOnWait([&](const std::string& name, absl::Duration, const absl::Status& ended) {
-      // Others may be late to begin with.
+      // Other ranks may be late at first.
       if (rank->rank() == 0 && name == RankNames(size()).back() && !std::exchange(said, true)) told.set_value();
       last_name = name;
       last_word = ended;
@@ -364,10 +364,10 @@ TEST_P(CollectiveTest, WhoLeavesInOrderEndsTheOthersInOrder) {
   });
 }
 
-// ((r0 + r1) + r2) + … whoever adds up.
+// ((r0 + r1) + r2) + …, whichever rank adds up.
 int RankZeroFirst(size_t, size_t, int) { return 0; }
 
-// From the rank after the one whose share it is.
+// Starts with the rank after the share's owner.
 int RankAfterTheOwnerFirst(size_t element, size_t elements, int size) {
   return (static_cast<int>(element / ShareOf(elements, 0, size).elements) + 1) % size;
 }

@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// Waits until all ranks have come (rank 0 listens at its address; any of them may come first, or be started again
-// meanwhile), then joins them by shared memory or a ring of TCP connections, as options.choice says. Errors: those of
-// rendezvous.h. A group of one needs nobody.
+// Waits until all ranks have come (rank 0 listens at its address; the ranks may come in any order, or be restarted
+// meanwhile), then joins them by shared memory or a ring of TCP connections, according to options.choice. Errors are
+// those of rendezvous.h. A group of one waits for nobody.
 absl::StatusOr<std::unique_ptr<Collective>> JoinGroup(const GroupOptions& options, absl::Time deadline);
 
 }  // namespace muster

@@ -23,7 +23,7 @@ GroupOptions OptionsOf(int size, CollectiveChoice choice = CollectiveChoice::kAu
   return {.names = RankNames(size), .addresses = FreeAddresses(size), .choice = choice};
 }
 
-// Every rank joins in a thread of its own, the last one first, and goes on there with `then`.
+// Every rank joins in its own thread, the last rank first, and then runs `then` there.
 void JoinEach(const GroupOptions& options, const std::function<void(GroupOptions& mine, Joined)>& then) {
   std::vector<std::thread> threads;
   for (int rank = static_cast<int>(options.names.size()) - 1; rank >= 0; --rank)
@@ -80,7 +80,7 @@ TEST(JoinGroupTest, ARingIfItIsAskedFor) {
   ExpectThatTheyAddUp(std::move(joined));
 }
 
-// Rank 0's place in the ring is where the group has met: who is early must not take the one for the other. Each rank
+// Rank 0's address in the ring is that of the rendezvous: an early rank must not mistake one for the other. Each rank
 // goes on as soon as it can.
 TEST(JoinGroupTest, ARingThatIsUsedAtOnce) {
   for (int again = 0; again < 20; ++again) {
@@ -98,7 +98,7 @@ TEST(JoinGroupTest, ARingThatIsUsedAtOnce) {
   }
 }
 
-// It has died before its neighbours had heard of it, and nothing else tells them.
+// Rank 2 has died before its neighbours had heard of it, and nothing else tells them.
 TEST(JoinGroupTest, ARankThatWasStartedAgainBeforeTheRingKnewItEndsTheRing) {
   std::vector<absl::Status> ends(3);
   std::atomic<int> ended{0};
@@ -119,7 +119,7 @@ TEST(JoinGroupTest, ARankThatWasStartedAgainBeforeTheRingKnewItEndsTheRing) {
   }
 }
 
-// Rank 0's desk is open as long as somebody who has settled there may still ask to go on.
+// Rank 0's desk stays open as long as a rank that has its answer may still ask for kGoOn.
 TEST(JoinGroupTest, WhoComesAgainWhenAllHaveSettledIsTurnedAwayAndNobodyElseIs) {
   const GroupOptions options = OptionsOf(3, CollectiveChoice::kRing);
   std::thread rank_zero([&] { EXPECT_EQ(JoinGroup(options, Soon()).status(), absl::OkStatus()); });
@@ -207,7 +207,7 @@ TEST(JoinGroupTest, AnotherIdeaOfTheGroupIsNamedToBoth) {
   zero.join();
 }
 
-// A rank that gives up while others wait is a process that was killed there; its next life takes its place.
+// A rank that gives up while others wait stands for a process that was killed there; its restart takes its place.
 TEST(JoinGroupTest, ARankThatIsStartedAgainTakesItsPlace) {
   const GroupOptions options = OptionsOf(3);
   std::vector<Joined> joined(3);

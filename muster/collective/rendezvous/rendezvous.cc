@@ -14,21 +14,22 @@
 namespace muster {
 namespace {
 
-// A wait is said when it has lasted so long, and again as often as other waits are.
+// A wait is logged after the first of these, and again after each of the second.
 constexpr absl::Duration kFirstNotice = absl::Seconds(2);
 constexpr absl::Duration kNextNotice = absl::Seconds(30);
-// How often a wait looks whether it is to end.
+// How often a wait checks whether it must end.
 constexpr absl::Duration kSlice = absl::Milliseconds(100);
-// The others have their answer, and close their connections or ask this rank to.
+// How long to wait for the end of the connections: the other ranks have their answer, and close them or ask this rank
+// to.
 constexpr absl::Duration kFarewell = absl::Seconds(5);
-// Before a rank comes again when rank 0 has gone, or says that the group has to meet anew.
+// How long a rank waits before it retries, after rank 0 has gone or says that the group must meet again.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-// More descriptors on their way to a user's processes than this takes the kernel may refuse.
+// The kernel may refuse to pass more descriptors to one user's processes than this many ranks need.
 constexpr int kMostShmRanks = 16;
 
 absl::Status StoppedWaiting() { return absl::CancelledError("asked to stop while waiting for the other workers"); }
 
-// Runs the loop until `done`. DeadlineExceeded, Cancelled: without a word of whom.
+// Runs the loop until `done`. DeadlineExceeded names `whom`; Cancelled names nobody.
 absl::Status WaitUntil(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline,
                        absl::FunctionRef<bool()> done, absl::FunctionRef<std::string()> whom) {
   absl::Time notice = loop.Now() + kFirstNotice;
@@ -44,17 +45,17 @@ absl::Status WaitUntil(TcpEventLoop& loop, const GroupOptions& options, absl::Ti
   return absl::OkStatus();
 }
 
-// One rank's, at the desk.
+// The state of one rank at the desk.
 struct Seat {
   bool taken = false;
   ConnectionId connection{};
-  std::optional<Responder> answer;  // what it waits for
+  std::optional<Responder> answer;  // for the request that the rank waits on
   bool agreed = false;
   bool at_the_door = false;
 };
 
-// Rank 0's desk. Phase one: ranks enter, and wait; phase two: each says whether it stands at the door. Who goes away
-// sends everyone back to phase one.
+// Rank 0's desk. Phase one: ranks enter and wait. Phase two: each says whether it has reached the door of the shared
+// memory. A rank that goes away sends all ranks back to phase one.
 class Desk final : public RequestHandler {
  public:
   Desk(const GroupOptions& options, EnterReply welcome)
@@ -78,13 +79,13 @@ class Desk final : public RequestHandler {
     }
   }
 
-  // All stand, or don't, at the door.
+  // True if every rank has said whether it is at the door.
   bool complete() const {
     return failure_.ok() && agreeing_ &&
            std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) { return seat.agreed; });
   }
   const absl::Status& failure() const { return failure_; }
-  // After Settle or Refuse: all have their answer, and wait for nothing but this desk's end.
+  // After Settle or Refuse: true once all ranks have their answer and wait only for this desk's end.
   bool done() const {
     return std::none_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.taken; });
   }
@@ -103,7 +104,7 @@ class Desk final : public RequestHandler {
       std::exchange(seats_[rank].answer, std::nullopt)
           ->Send(Encode(AgreeReply{.shared_memory = shared_memory ? 1U : 0U}));
   }
-  // Everyone has to know why there is no group.
+  // Tells every rank why there is no group.
   void Refuse(const absl::Status& why) {
     settled_ = true;
     for (Seat& seat : seats_)
@@ -113,7 +114,8 @@ class Desk final : public RequestHandler {
  private:
   void Enter(const IncomingRequest& request, Responder responder) {
     EnterRequest message;
-    if (!Decode(request.control, message)) return responder.Fail(absl::InvalidArgumentError("no rank says this"));
+    if (!Decode(request.control, message))
+      return responder.Fail(absl::InvalidArgumentError("malformed rendezvous message"));
     if (message.size != static_cast<uint32_t>(size_) || message.rank == 0 || message.rank >= message.size ||
         message.choice != static_cast<uint32_t>(options_.choice)) {
       failure_ = absl::InvalidArgumentError(absl::StrCat(
@@ -122,7 +124,7 @@ class Desk final : public RequestHandler {
           static_cast<int>(options_.choice), ": start all workers with the same cluster and the same settings"));
       return responder.Fail(failure_);
     }
-    // It was started again too late: who has settled has its answer already, and misses that rank in the group.
+    // The rank was restarted too late: the others have their answers already, and will miss this rank in the group.
     if (settled_) return responder.Fail(absl::UnavailableError("the group is at work already"));
     if (agreeing_) StartAnew(options_.names[message.rank]);
     // A newer process of that rank: the older one is dead, or will be told.
@@ -137,25 +139,25 @@ class Desk final : public RequestHandler {
   void Agree(const IncomingRequest& request, Responder responder) {
     AgreeRequest message;
     if (!Decode(request.control, message) || message.rank == 0 || message.rank >= static_cast<uint32_t>(size_))
-      return responder.Fail(absl::InvalidArgumentError("no rank says this"));
+      return responder.Fail(absl::InvalidArgumentError("malformed rendezvous message"));
     Seat& seat = seats_[message.rank];
     if (!agreeing_ || !seat.taken || seat.connection != request.connection)
-      return responder.Fail(absl::UnavailableError("the group meets anew"));
+      return responder.Fail(absl::UnavailableError("the group meets again"));
     seat.agreed = true;
     seat.at_the_door = message.at_the_door != 0;
     seat.answer = std::move(responder);
   }
 
-  // The answer is the end of the connection.
+  // This request is answered by the end of the connection.
   void GoOn(const IncomingRequest& request, Responder responder) {
     going_on_.push_back(std::move(responder));
     OnDisconnect(request.connection);
   }
 
   void StartAnew(const std::string& because_of) {
-    LogInfo(because_of, " was started again: the all-reduce group meets anew.");
+    LogInfo(because_of, " was restarted: the all-reduce group meets again.");
     for (Seat& seat : seats_) {
-      if (seat.answer) seat.answer->Fail(absl::UnavailableError("the group meets anew"));
+      if (seat.answer) seat.answer->Fail(absl::UnavailableError("the group meets again"));
       seat = {};
     }
     agreeing_ = false;
@@ -164,17 +166,17 @@ class Desk final : public RequestHandler {
   const GroupOptions& options_;
   const int size_;
   const EnterReply welcome_;
-  std::vector<Seat> seats_;  // by rank; the first is nobody's
+  std::vector<Seat> seats_;  // by rank; the first isn't used
   std::vector<Responder> going_on_;
   bool agreeing_ = false;  // phase two
   bool settled_ = false;
   absl::Status failure_;
 };
 
-// A few small messages, once.
+// Plain TCP is enough for a few small messages.
 TcpOptions Plain() { return {.shared_memory = {.enabled = false}}; }
 
-// One request to rank 0, answered much later.
+// Sends one request to rank 0, which answers it much later.
 absl::StatusOr<Reply> Ask(TcpEventLoop& loop, Channel& channel, const GroupOptions& options, RendezvousMethod method,
                           std::string control, absl::Time deadline) {
   std::optional<absl::StatusOr<Reply>> answer;
@@ -198,7 +200,7 @@ absl::StatusOr<Agreement> MeetOnce(TcpEventLoop& loop, Channel& channel, const G
                    Ask(loop, channel, options, RendezvousMethod::kEnter,
                        Encode(EnterRequest{rank, size, static_cast<uint32_t>(options.choice)}), deadline));
   EnterReply welcome;
-  if (!Decode(entered.control, welcome)) return absl::InternalError("rank 0 answers what it can't mean");
+  if (!Decode(entered.control, welcome)) return absl::InternalError("rank 0 sent a malformed answer");
   std::unique_ptr<ShmGroupVisit> visit;
   if (!welcome.door.empty()) {
     auto knocked = ShmGroupVisit::Knock(welcome.door, welcome.ticket, options.rank);
@@ -207,13 +209,13 @@ absl::StatusOr<Agreement> MeetOnce(TcpEventLoop& loop, Channel& channel, const G
   ASSIGN_OR_RETURN(const Reply agreed, Ask(loop, channel, options, RendezvousMethod::kAgree,
                                            Encode(AgreeRequest{rank, visit ? 1U : 0U}), deadline));
   AgreeReply agreement;
-  if (!Decode(agreed.control, agreement)) return absl::InternalError("rank 0 answers what it can't mean");
+  if (!Decode(agreed.control, agreement)) return absl::InternalError("rank 0 sent a malformed answer");
   if (agreement.shared_memory == 0) {
-    // Rank 0 is reached at the same address then: not before its desk has gone.
+    // Rank 0 is next reached at the same address, but only after its desk has gone.
     const absl::Status gone = Ask(loop, channel, options, RendezvousMethod::kGoOn, "", loop.Now() + kFarewell).status();
     return absl::IsCancelled(gone) ? absl::StatusOr<Agreement>(gone) : Agreement();
   }
-  if (!visit) return absl::InternalError("rank 0 takes this rank for one on its host");
+  if (!visit) return absl::InternalError("rank 0 wants to share memory with this rank, which is not on its host");
   return visit->Receive(options.rank, static_cast<int>(size));
 }
 
@@ -252,7 +254,7 @@ absl::StatusOr<Agreement> MeetAtOwnDesk(TcpEventLoop& loop, const GroupOptions& 
 absl::StatusOr<Agreement> MeetAsRankZero(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline) {
   for (;;) {
     auto agreement = MeetAtOwnDesk(loop, options, deadline);
-    // A rank that has died at the door comes again, or will be missed.
+    // A rank that died at the door comes again, or the deadline passes.
     if (!absl::IsUnavailable(agreement.status()) || loop.Now() >= deadline) return agreement;
   }
 }

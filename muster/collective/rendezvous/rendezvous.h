@@ -1,7 +1,7 @@
-// How the ranks of a group find each other: rank 0 listens at its address, the others come to it, and when all are
-// there, they agree on what joins them: memory that they share, if they are all on one host, else a ring of
-// connections. Messages and steps: docs/collectives.md, "Rendezvous". Lives on a TcpEventLoop and is used by the
-// thread that drives it.
+// How the ranks of a group find each other: rank 0 listens at its address and the others connect to it. When all are
+// there, they agree on what joins them: shared memory if they are all on one host, otherwise a ring of connections.
+// Messages and steps: docs/collectives.md, "Rendezvous". Lives on a TcpEventLoop and is used by the thread that drives
+// it.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,29 @@ namespace muster {
 
 enum class CollectiveChoice : uint8_t {
   kAuto,  // shared memory if all ranks are on one host
-  kShm,   // … it is an error if they aren't
+  kShm,   // shared memory; an error if the ranks aren't on one host
   kRing,
 };
 
 struct GroupOptions {
   int rank = 0;
   std::vector<std::string> names;      // of all ranks, "worker:1": for messages
-  std::vector<std::string> addresses;  // of all ranks, where each may listen
+  std::vector<std::string> addresses;  // of all ranks: where each may listen
   JobToken token;
   CollectiveChoice choice = CollectiveChoice::kAuto;
-  // Asked while others are waited for: true ends that with Cancelled.
+  // Asked while waiting for other ranks: true ends the wait with Cancelled.
   std::function<bool()> stop_requested = [] { return false; };
 };
 
 // Methods of the requests to rank 0.
 enum class RendezvousMethod : uint16_t { kEnter = 1, kAgree = 2, kGoOn = 3 };
 
-// What they have agreed on: null is a ring.
+// What the ranks have agreed on; null means a ring.
 using Agreement = std::unique_ptr<ShmMember>;
 
-// Waits until all ranks are there. DeadlineExceeded names those that aren't; Cancelled: stop_requested;
-// InvalidArgument: a rank has another idea of the group; FailedPrecondition: kShm, and a rank is on another host; and
-// the errors of Channel and Listener.
+// Wait until all ranks are there. DeadlineExceeded names the missing ranks. Cancelled: stop_requested. InvalidArgument:
+// a rank expects another group. FailedPrecondition: kShm, and a rank is on another host. Also the errors of Channel and
+// Listener.
 absl::StatusOr<Agreement> MeetAsRankZero(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline);
 absl::StatusOr<Agreement> MeetRankZero(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline);
 

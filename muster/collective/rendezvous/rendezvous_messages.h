@@ -31,7 +31,7 @@ inline uint32_t U32At(std::string_view text, size_t at) {
   return LoadLittleEndian<uint32_t>(reinterpret_cast<const std::byte*>(text.data()) + at);
 }
 
-// To rank 0: who comes, and what group it takes this for.
+// To rank 0: the sender's rank, and which group it expects.
 struct EnterRequest {
   uint32_t rank = 0;
   uint32_t size = 0;
@@ -46,7 +46,7 @@ inline bool Decode(std::string_view text, EnterRequest& message) {
   return true;
 }
 
-// When all are there: where the door of rank 0's host is; empty: it has none.
+// Sent when all ranks are there: where the door of rank 0's host is; empty if it has none.
 struct EnterReply {
   std::string ticket;  // kShmTicketBytes
   std::string door;
@@ -59,7 +59,7 @@ inline bool Decode(std::string_view text, EnterReply& message) {
   return true;
 }
 
-// To rank 0: whether this rank stands at the door.
+// To rank 0: whether this rank has reached the door.
 struct AgreeRequest {
   uint32_t rank = 0;
   uint32_t at_the_door = 0;

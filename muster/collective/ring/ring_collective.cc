@@ -16,19 +16,19 @@
 namespace muster {
 namespace {
 
-// Asked for before the earlier ones are there: the wire is never idle, and little has to be kept.
+// How many pieces to request before the earlier ones have come: the wire is never idle, and little has to be kept.
 constexpr size_t kAskedAhead = kRingRoom;
-// For so long a rank that ends waits until both neighbours have heard why. Who closes a connection with something
-// unread takes back what is on its way to the other end.
+// How long a rank that ends waits until both neighbours have heard why. Closing a connection with unread bytes also
+// drops what is on its way to the other end.
 constexpr absl::Duration kToldWithin = absl::Milliseconds(500);
 
-// A rank computes between two operations, for as long as it takes, and answers nothing meanwhile; that it lives shows
-// by its connection.
+// A rank computes between two operations, for as long as it takes, and answers nothing meanwhile; only its connection
+// shows that it lives.
 TcpOptions Patient() {
   TcpOptions options;
   options.stall_timeout = absl::Hours(24);
   options.silence_timeout = absl::Hours(24);
-  // A ring is for ranks that share no memory; those that do have a quicker way than messages.
+  // A ring is for ranks that share no memory; ranks that do have a faster way than messages.
   options.shared_memory.enabled = false;
   return options;
 }
@@ -53,7 +53,8 @@ RingCollective::RingCollective(const GroupOptions& options)
   MUSTER_CHECK(size_ >= 2);
 }
 
-// Without a word: to the neighbours it has died. First goes what calls back with its end, into what stands below it.
+// Doesn't tell the neighbours: to them this rank has died. Destroys first what calls back when it ends, as the
+// callbacks use the members declared after it.
 RingCollective::~RingCollective() {
   channel_.reset();
   listener_.reset();
@@ -78,9 +79,9 @@ absl::Status RingCollective::Reduce(const CollectiveCall& call, const Segments& 
   RingSums sums(dtype, pieces, rank_, size_, partial_);
   sums.Begin(in);
   const size_t out_begin = gather ? 0 : pieces.ShareBegin(rank_);
-  const size_t last = size_ - 2;  // stage of the sums
+  const size_t last = size_ - 2;  // the last stage of the sums
   Flow flow{.call = call, .stages = gather ? 2 * (last + 1) : last + 1, .pieces = pieces.count()};
-  // The share that the rank before has in stage s is the one this rank has in stage s + 1, and gives on then.
+  // The share that the rank before has in stage s is the one that this rank has in stage s + 1 and then passes on.
   const auto share_at = [this](size_t stage) { return (rank_ + 2 * size_ - 2 - static_cast<int>(stage)) % size_; };
   const auto gathered_at = [this, last](size_t stage) {
     return (rank_ + 2 * size_ - 1 - static_cast<int>(stage - last - 1)) % size_;
@@ -144,7 +145,7 @@ absl::Status RingCollective::Broadcast(const MutableSegments& data, int root, ab
   return Run(flow, deadline);
 }
 
-// Once round, so that everyone has come; and nobody waits for less than that.
+// Passes empty pieces once round the ring: no rank returns before all have come.
 absl::Status RingCollective::Barrier(absl::Time deadline) {
   Flow flow{.call = {.operation = CollectiveOperation::kBarrier}, .stages = static_cast<size_t>(size_) - 1};
   flow.source = [](size_t, size_t) { return Segments(); };
@@ -155,7 +156,7 @@ absl::Status RingCollective::Barrier(absl::Time deadline) {
 
 absl::Status RingCollective::Run(Flow& flow, absl::Time deadline) {
   RETURN_IF_ERROR(failure_);
-  // What neighbours said since the last operation, before anything is sent to one that has gone.
+  // Handles what neighbours have said since the last operation, before sending anything to one that has gone.
   loop_.RunUntil([] { return false; }, absl::InfinitePast());
   flow_ = &flow;
   ++number_;
@@ -164,7 +165,7 @@ absl::Status RingCollective::Run(Flow& flow, absl::Time deadline) {
   asked_ = received_ = served_ = 0;
   AskForMore();
   ServeWaiting();
-  // What was sent may change again only when the kernel has it.
+  // Sent memory may change again only when the kernel has it.
   const auto complete = [&] { return HasAll() && HasServedAll() && in_use_.use_count() == 1; };
   const auto over = [&] { return complete() || !failure_.ok() || !WhyStuck().ok(); };
   bool told = false;
@@ -205,10 +206,10 @@ void RingCollective::AskForMore() {
                     .control = Encode(request),
                     .into = flow_->target(request.stage, request.piece)},
                    [this, request](absl::StatusOr<Reply> reply) {
-                     // Of an operation that has failed: nobody looks at it any more.
+                     // The reply belongs to an operation that has failed: nobody needs it any more.
                      if (!failure_.ok() || flow_ == nullptr || request.number != number_) return;
                      if (!reply.ok()) {
-                       // Of a connection that broke, the watch says more.
+                       // If the connection broke, the watch says more.
                        if (absl::IsInvalidArgument(reply.status())) Fail(reply.status());
                        return;
                      }
@@ -252,7 +253,7 @@ void RingCollective::Watch() {
 }
 
 absl::StatusOr<std::unique_ptr<BulkTarget>> RingCollective::PrepareBulk(const IncomingRequest&) {
-  return absl::InvalidArgumentError("a rank of a ring is asked for pieces, not given any");
+  return absl::InvalidArgumentError("ring ranks request pieces; they don't receive unrequested ones");
 }
 
 void RingCollective::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget>, Responder responder) {
@@ -271,8 +272,8 @@ void RingCollective::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget
       if (watched_by_ == request.connection) after_gone_ = DecodeEnd(request.control);
       return;
   }
-  // Somebody takes this for the place where the group meets: a rank that was started again since it has died, maybe
-  // before its neighbours had heard of it; or a second time by mistake, which can't be told from here.
+  // A process takes this address for the rendezvous: a rank that was restarted after dying, perhaps before its
+  // neighbours had heard of it, or a rank that was started twice by mistake. This rank can't tell which.
   if (EnterRequest enter; request.method == static_cast<uint16_t>(RendezvousMethod::kEnter) &&
                           Decode(request.control, enter) && enter.rank < names_.size() && enter.size == names_.size())
     Fail(absl::UnavailableError(absl::StrCat("another process has come as ", names_[enter.rank],
@@ -297,11 +298,11 @@ void RingCollective::End(const absl::Status& why) {
                  [&told](const absl::StatusOr<Reply>&) { told = true; });
   if (watcher_) std::exchange(watcher_, std::nullopt)->Send(Encode(why));
   for (Waiting& one : std::exchange(waiting_, {})) one.responder.Fail(why);
-  // The one after has heard it when it says the same, or has gone.
+  // The next rank has heard it when it says the same, or has gone.
   loop_.RunUntil([&] { return told && !after_gone_.ok(); }, loop_.Now() + kToldWithin);
   channel_.reset();
   waiting_.clear();
-  // Replies under way go no further: their bytes are the caller's again.
+  // Stops replies in progress: their bytes are the caller's again.
   listener_.reset();
 }
 

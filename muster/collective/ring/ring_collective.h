@@ -1,9 +1,9 @@
-// A Collective over TCP, for ranks anywhere: a ring, in which each rank asks the one before it for pieces as soon as
-// they are ready there (docs/collectives.md, "Ring"). Share s of a sum begins with the contribution of rank s + 1 and
-// goes round until rank s adds its own; then the sums go round. So each byte crosses each link at most twice, whatever
-// the number of ranks, and the same bits come out on all of them.
+// A Collective over TCP, for ranks on any hosts: a ring, in which each rank requests pieces from the one before it as
+// soon as they are ready there (docs/collectives.md, "Ring"). Share s of a sum starts with the contribution of rank s +
+// 1 and goes round until rank s adds its own; then the sums go round. So each byte crosses each link at most twice,
+// whatever the number of ranks, and all ranks get the same bits.
 //
-// Lives on an event loop of its own, which runs while an operation does.
+// Lives on its own event loop, which runs only during an operation.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ namespace muster {
 
 class RingCollective final : public Collective, private RequestHandler {
  public:
-  // At least two ranks; this one listens at its address from here on. Errors of Listen.
+  // For at least two ranks. This one listens at its address from here on. Errors are those of Listen.
   static absl::StatusOr<std::unique_ptr<RingCollective>> Create(const GroupOptions& options);
   ~RingCollective() override;
 
@@ -43,15 +43,15 @@ class RingCollective final : public Collective, private RequestHandler {
   void Leave() override;
 
  private:
-  // An operation as its pieces go round: `stages` times each.
+  // An operation as its pieces go round, `stages` times each.
   struct Flow {
     CollectiveCall call;
     size_t stages = 0;
     size_t pieces = 1;
     bool receives = true;     // from the rank before
     bool serves = true;       // the next one
-    bool first_ready = true;  // what goes out in stage 0 is there from the beginning
-    size_t hop = 1;           // what comes in stage s goes out in stage s + hop
+    bool first_ready = true;  // what goes out in stage 0 is available from the beginning
+    size_t hop = 1;           // what arrives in stage s goes out in stage s + hop
     std::function<Segments(size_t stage, size_t piece)> source;
     std::function<MutableSegments(size_t stage, size_t piece)> target;
     std::function<void(size_t stage, size_t piece)> received;
@@ -68,19 +68,19 @@ class RingCollective final : public Collective, private RequestHandler {
   [[nodiscard]] absl::Status Run(Flow& flow, absl::Time deadline);
   bool HasAll() const { return !flow_->receives || received_ == flow_->stages * flow_->pieces; }
   bool HasServedAll() const { return !flow_->serves || served_ == flow_->stages * flow_->pieces; }
-  // The neighbour that the operation under way waits for.
+  // The neighbour that the present operation waits for.
   int WaitsFor() const { return HasAll() ? after() : before(); }
-  // As RunUntil, and tells of a wait that lasts; `told`: it has.
+  // Runs the loop like RunUntil, and reports a long wait; sets `told` if it has.
   bool AwaitEnd(absl::FunctionRef<bool()> over, absl::Time deadline, bool& told);
-  // The operation can't go on, for a neighbour is gone that it needs.
+  // Returns an error if the operation can't go on because a neighbour that it needs has gone.
   absl::Status WhyStuck() const;
   void AskForMore();
   void Serve(const PieceRequest& request, Responder responder);
   void ServeWaiting();
   void Watch();
-  // The operation under way, and all later ones, end so.
+  // Ends the present operation, and all later ones, with `why`.
   void Fail(absl::Status why);
-  // Tells both neighbours, and lets go of them.
+  // Tells both neighbours why, and disconnects from them.
   void End(const absl::Status& why);
 
   void OnConnect(ConnectionId, const std::string&) override {}
@@ -101,23 +101,23 @@ class RingCollective final : public Collective, private RequestHandler {
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Channel> channel_;        // to the rank before
   std::optional<ConnectionId> watched_by_;  // the next rank's connection
-  std::optional<Responder> watcher_;        // … what it waits for
+  std::optional<Responder> watcher_;        // answers its kWatch
   std::vector<Waiting> waiting_;
-  uint64_t number_ = 0;  // of operations begun
+  uint64_t number_ = 0;  // counts operations begun
   absl::Status failure_;
-  std::optional<absl::Status> ended_;  // what the neighbours are told; a watch may come later
-  // Why a neighbour is gone. An operation that needs no more of it ends well all the same.
+  std::optional<absl::Status> ended_;  // what the neighbours are told; a kWatch may come later
+  // Why a neighbour has gone. An operation that needs no more of it still succeeds.
   absl::Status before_gone_;
   absl::Status after_gone_;
 
-  // Of the operation under way.
+  // State of the present operation.
   Flow* flow_ = nullptr;
   std::vector<std::vector<bool>> ready_;  // by stage and piece: may go out
   size_t asked_ = 0;
   size_t received_ = 0;
   size_t served_ = 0;
   std::shared_ptr<int> in_use_;     // one reference for each reply whose bytes aren't all with the kernel
-  std::vector<std::byte> partial_;  // sums on their way, and room for those that arrive
+  std::vector<std::byte> partial_;  // partial sums on their way, and room for arriving ones
 };
 
 }  // namespace muster

@@ -11,14 +11,14 @@
 namespace muster {
 
 enum class RingMethod : uint16_t {
-  kWatch = 17,  // from the next rank, once: answered when this one ends, and why
-  kPiece = 18,  // from the next rank: a piece of an operation, when it is ready
-  kEnd = 19,    // from the next rank: it ends, and why
+  kWatch = 17,  // from the next rank, once: answered when this rank ends, with the reason
+  kPiece = 18,  // from the next rank: requests a piece of an operation, answered when it is ready
+  kEnd = 19,    // from the next rank: it ends, with the reason
 };
 
-// Which piece: the whole is 48 bytes.
+// Identifies a piece. The message has 48 bytes.
 struct PieceRequest {
-  uint64_t number = 0;  // of the operation
+  uint64_t number = 0;  // the operation's
   uint64_t stage = 0;
   uint64_t piece = 0;
   CollectiveCall call;
@@ -50,7 +50,7 @@ inline bool Decode(std::string_view text, PieceRequest& message) {
   return true;
 }
 
-// Why a rank ends: a status code, then the words.
+// Why a rank ends: a status code, then the message.
 inline std::string Encode(const absl::Status& why) {
   return std::string(1, static_cast<char>(why.code())) + std::string(why.message());
 }

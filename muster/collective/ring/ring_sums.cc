@@ -31,7 +31,7 @@ void RingSums::Begin(const Segments& in) {
   for (size_t piece = 0; piece < pieces_.count(); ++piece) Widen(in, share, piece, PartialAt(share, piece));
 }
 
-// This rank's contribution, as it would travel.
+// Writes this rank's contribution in the type in which it travels.
 void RingSums::Widen(const Segments& in, int share, size_t piece, std::byte* to) const {
   const auto [begin, bytes] = pieces_.At(share, piece);
   if (dtype_ == travelling_as_) return CopyOut(in, begin, bytes, to);

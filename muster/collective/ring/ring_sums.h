@@ -1,5 +1,5 @@
-// The arithmetic of a ring's reduction: cutting shares into pieces, and partial sums on their way. Halves travel as
-// floats, so that each element is rounded once. Not thread-safe.
+// The arithmetic of a ring's reduction: cuts shares into pieces and adds up partial sums as they travel. Halves travel
+// as floats, so that each element is rounded once. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// Pieces under way to a rank at one time, at most.
+// The largest number of pieces on their way to a rank at one time.
 constexpr size_t kRingRoom = 8;
 
 class RingPieces {
@@ -24,7 +24,7 @@ class RingPieces {
         size_(size),
         piece_elements_(std::max<size_t>(1, kPieceBytes / element_bytes)) {}
 
-  // Of each share, the longest one's; at least one.
+  // The number of pieces of each share, that is, of the longest one; at least one.
   size_t count() const {
     return std::max<size_t>(1, (ShareOf(elements_, 0, size_).elements + piece_elements_ - 1) / piece_elements_);
   }
@@ -42,7 +42,7 @@ class RingPieces {
   size_t ShareBegin(int share) const { return ShareOf(elements_, share, size_).begin * element_bytes_; }
 
  private:
-  // Large enough that a request for one costs nothing beside it, small enough that links work at the same time.
+  // Large enough that the cost of a request is negligible, small enough that links work at the same time.
   static constexpr size_t kPieceBytes = size_t{256} << 10;
 
   const size_t elements_;
@@ -53,19 +53,20 @@ class RingPieces {
 
 class RingSums {
  public:
-  // `memory` keeps what it grows to for the next reduction.
+  // `memory` keeps its size for the next reduction.
   RingSums(DType dtype, const RingPieces& pieces, int rank, int size, std::vector<std::byte>& memory);
 
-  // This rank's contribution `in` to the share that it begins (that of the rank before) is the first partial sum.
+  // Starts with this rank's contribution `in` to the share that it begins (the share of the rank before): the first
+  // partial sum.
   void Begin(const Segments& in);
-  // A partial sum as it travels.
+  // Returns a partial sum in the form in which it travels.
   ByteSpan Partial(int share, size_t piece) const;
-  // Where the `number`-th arrival goes, while fewer than kRingRoom later ones have been asked for.
+  // Returns where the `number`-th arrival goes; it stays valid until kRingRoom later ones have been requested.
   MutableByteSpan Room(size_t number, int share, size_t piece);
-  // … has come: partial sum ← what came + this rank's contribution.
+  // Handles that arrival: partial sum ← the arrival + this rank's contribution.
   void Add(size_t number, int share, size_t piece, const Segments& in);
-  // Of this rank's own share, after the last Add: the sum, or mean, goes to `out`, which begins `out_begin` bytes into
-  // the whole.
+  // Writes the sum, or mean, of this rank's own share to `out`, which begins `out_begin` bytes into the whole. Call
+  // after the last Add.
   void Finish(size_t piece, Reduction reduction, const MutableSegments& out, size_t out_begin);
 
  private:
@@ -81,11 +82,11 @@ class RingSums {
   const DType dtype_;
   const DType travelling_as_;
   const size_t element_;
-  const size_t travelling_;  // bytes of an element of a partial sum
+  const size_t travelling_;  // bytes per element of a partial sum
   const RingPieces& pieces_;
   const int rank_;
   const int size_;
-  std::vector<std::byte>& memory_;  // partial sums of all shares, then room
+  std::vector<std::byte>& memory_;  // the partial sums of all shares, then the room for arrivals
 };
 
 }  // namespace muster

@@ -17,13 +17,13 @@
 namespace muster {
 namespace {
 
-// How long a rank sleeps before it looks whether those that it waits for are still there. Who has waited for so long is
-// behind a slow rank and looks less often: a count wakes it anyway, and only a death doesn't.
+// How long a rank sleeps before it checks whether the awaited ranks still exist. After kLong it waits for a slow rank
+// and checks less often: a count wakes it anyway; only a death doesn't.
 constexpr absl::Duration kShortSlice = absl::Milliseconds(5);
 constexpr absl::Duration kLong = absl::Milliseconds(100);
 constexpr absl::Duration kLongSlice = absl::Milliseconds(50);
 
-// The part of each share that falls to a chunk.
+// The part of each share that belongs to a chunk.
 class Pieces {
  public:
   Pieces(size_t elements, size_t element_bytes, int size, size_t piece_bytes)
@@ -32,7 +32,7 @@ class Pieces {
         size_(size),
         piece_elements_(std::max<size_t>(1, piece_bytes / element_bytes)) {}
 
-  // At least one: all come to every operation.
+  // At least one, because all ranks come to every operation.
   size_t chunks() const {
     return std::max<size_t>(1, (ShareOf(elements_, 0, size_).elements + piece_elements_ - 1) / piece_elements_);
   }
@@ -160,8 +160,8 @@ absl::Status ShmCollective::Barrier(absl::Time deadline) {
   return Run({.operation = CollectiveOperation::kBarrier}, 1, {nothing, nothing, nothing}, deadline);
 }
 
-// A chunk is filled while the one before is added up and the one before that is taken: a rank that is a little late
-// holds up nobody. Why no slot is written while somebody reads it: docs/collectives.md.
+// A chunk is filled while the previous one is added up and the one before that is taken, so that a slightly late rank
+// delays nobody. Why no slot is written while another rank reads it: docs/collectives.md.
 absl::Status ShmCollective::Run(const CollectiveCall& call, size_t chunks, const Steps& steps, absl::Time deadline) {
   RETURN_IF_ERROR(failure_);
   ShmLane& mine = member_->lane(rank_);
@@ -238,7 +238,7 @@ absl::Status ShmCollective::WhyMissing(int rank, int& missing) const {
     missing = dead;
     return absl::UnavailableError(absl::StrCat(names_[dead], " has died, or failed, in the middle of training"));
   }
-  // Nobody who died without a word. Who has given up says because of whom, and may have ended since.
+  // No rank died silently. A rank that has given up says which rank it blames, and may have ended since.
   const auto given_up = [&](int other) {
     if (presence_of(other) != ShmPresence::kGivenUp) return absl::OkStatus();
     missing = static_cast<int>(std::min<uint32_t>(std::atomic_ref(member_->lane(other).missing).load(), size_ - 1));
@@ -252,7 +252,7 @@ absl::Status ShmCollective::WhyMissing(int rank, int& missing) const {
   return absl::OkStatus();
 }
 
-// All compare with rank 0, so that all say the same.
+// All compare with rank 0, so that all report the same.
 absl::Status ShmCollective::CompareCalls() const {
   const CollectiveCall& first = member_->lane(0).calls[calls_ % 2];
   for (int rank = 1; rank < size_; ++rank) {

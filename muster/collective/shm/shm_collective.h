@@ -1,7 +1,7 @@
-// A Collective among the processes of one host, through memory that they share. Each rank lends its contribution chunk
-// by chunk, adds up its own share of every chunk, always in the order of the ranks, and copies the shares of the others
-// (docs/collectives.md, "Shared memory"). Its own share never leaves private memory but as a sum, and slots are small
-// enough to stay in the processor's caches: the limit is private memory.
+// A Collective among the processes of one host, through shared memory. Each rank provides its contribution chunk by
+// chunk, adds up its own share of every chunk, always in the order of the ranks, and copies the other ranks' shares
+// (docs/collectives.md, "Shared memory"). A rank's own share leaves private memory only as a sum, and slots are small
+// enough to stay in the processor's caches: the limit is the speed of private memory.
 #pragma once
 
 #include <memory>
@@ -35,8 +35,8 @@ class ShmCollective final : public Collective {
   void Leave() override;
 
  private:
-  // What is done with one chunk, a step each; all ranks take each step before any takes the next one of that chunk.
-  // `fill` writes what others add up, `reduce` what they take.
+  // The steps for one chunk. All ranks take each step before any takes the next one of that chunk. `fill` writes what
+  // other ranks add up, `reduce` what they take.
   struct Steps {
     absl::FunctionRef<void(size_t chunk)> fill;
     absl::FunctionRef<void(size_t chunk)> reduce;
@@ -44,21 +44,21 @@ class ShmCollective final : public Collective {
   };
 
   [[nodiscard]] absl::Status Run(const CollectiveCall& call, size_t chunks, const Steps& steps, absl::Time deadline);
-  // Fills with, and sums, shares of `in`; `out` of the sum begins `out_begin` bytes into the whole.
+  // Fills from, and adds up, shares of `in`; `out` begins `out_begin` bytes into the whole sum.
   [[nodiscard]] absl::Status Reduce(const CollectiveCall& call, const Segments& in, const MutableSegments& out,
                                     size_t out_begin, bool take, absl::Time deadline);
   [[nodiscard]] absl::Status AwaitAll(ShmCounter ShmLane::*counter, uint32_t chunks, absl::Time deadline);
   [[nodiscard]] absl::Status Await(int rank, ShmCounter& counter, uint32_t chunks, absl::Time deadline);
-  // `told`: somebody was told of the wait.
+  // Sets `told` if the wait was reported.
   [[nodiscard]] absl::Status AwaitLong(int rank, ShmCounter& counter, uint32_t chunks, absl::Time deadline, bool& told);
-  // OK: `rank` may yet come. Else why not, for GiveUp; `missing` is who is to blame.
+  // OK: `rank` may yet come. Otherwise an error for GiveUp, with the rank to blame in `missing`.
   [[nodiscard]] absl::Status WhyMissing(int rank, int& missing) const;
   [[nodiscard]] absl::Status CompareCalls() const;
-  // From now on every operation ends so.
+  // Makes every operation from now on end with `status`.
   [[nodiscard]] absl::Status GiveUp(absl::Status status, int missing);
   void Say(ShmPresence presence, int missing);
 
-  // The counters' value after so many chunks of this operation.
+  // Returns the counters' value after this many chunks of this operation.
   uint32_t Count(size_t chunks) const { return static_cast<uint32_t>(first_chunk_ + chunks); }
   std::byte* Piece(int slot_of, size_t chunk, int share) const {
     return member_->slot(slot_of, first_chunk_ + chunk) + share * member_->layout().piece_bytes();
@@ -71,7 +71,7 @@ class ShmCollective final : public Collective {
   const ShortWait short_wait_;
   uint64_t first_chunk_ = 0;  // of the operation, counted since the group began
   uint64_t calls_ = 0;
-  std::vector<const std::byte*> contributions_;  // of all ranks to what is added up; kept, so that no call allocates
+  std::vector<const std::byte*> contributions_;  // of all ranks to the present share; kept, so that no call allocates
   absl::Status failure_;
 };
 

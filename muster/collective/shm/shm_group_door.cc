@@ -20,10 +20,10 @@
 namespace muster {
 namespace {
 
-// Rank 0 has sent before it says so.
+// Rank 0 has sent the member before it says so.
 constexpr timeval kAnswerPatience = {.tv_sec = 5, .tv_usec = 0};
 
-// What a visitor says.
+// The message of a visitor.
 struct Knocking {
   char magic[8] = {'m', 'u', 's', 't', 'e', 'r', 'c', '1'};
   char ticket[kShmTicketBytes] = {};
@@ -69,7 +69,7 @@ void ShmGroupDoor::Admit(Socket visitor) {
   Knocking said;
   const Knocking expected;
   if (!IsOfThisUser(visitor.fd())) return;
-  // It was sent before the connection is looked at, or never will be.
+  // It was sent before the connection is read here, or never will be.
   if (recv(visitor.fd(), &said, sizeof said, 0) != sizeof said) return;
   if (std::memcmp(said.magic, expected.magic, sizeof said.magic) != 0) return;
   if (std::memcmp(said.ticket, ticket_.data(), kShmTicketBytes) != 0) return;
@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<ShmGroupVisit>> ShmGroupVisit::Knock(const std::s
   setsockopt(connection.fd(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerPatience, sizeof kAnswerPatience);
   Knocking said{.rank = static_cast<uint32_t>(rank)};
   std::memcpy(said.ticket, ticket.data(), std::min(ticket.size(), sizeof said.ticket));
-  // Whoever else might have taken that name: only this user's rank 0 is to be believed.
+  // Another process might have taken that name: only this user's rank 0 is trusted.
   if (!IsOfThisUser(connection.fd()) || send(connection.fd(), &said, sizeof said, MSG_NOSIGNAL) != sizeof said)
     return absl::PermissionDeniedError("rank 0 is another user's process: all ranks of a host must be one user's");
   return std::unique_ptr<ShmGroupVisit>(new ShmGroupVisit(std::move(connection)));

@@ -1,7 +1,7 @@
-// How the ranks of one host come to the memory that they share: rank 0 opens a unix socket whose name and ticket it
-// tells the others over their authenticated channel; who reaches it is on this host, whatever names the hosts have, and
-// must run as the same user. The socket is in the abstract namespace: nothing is left behind, whoever dies how.
-// docs/collectives.md, "Shared memory". Not thread-safe.
+// How the ranks of one host get the memory that they share. Rank 0 opens a unix socket and tells the others its name
+// and a ticket over their authenticated channel. A rank that reaches the socket is on this host, whatever the hosts'
+// names, and must run as the same user. The socket is in the abstract namespace: nothing remains, whichever process
+// dies and how. docs/collectives.md, "Shared memory". Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -19,15 +19,15 @@ constexpr size_t kShmTicketBytes = 32;
 // Rank 0's side.
 class ShmGroupDoor {
  public:
-  // Unavailable: the system gives no socket.
+  // Unavailable: the system provides no socket.
   static absl::StatusOr<std::unique_ptr<ShmGroupDoor>> Open(int size);
 
   const std::string& name() const { return name_; }
   const std::string& ticket() const { return ticket_; }
 
-  // Lets everybody in who has knocked until now; true: all other ranks are there. Doesn't block.
+  // Accepts all ranks that have connected so far; true once all other ranks are there. Doesn't block.
   bool AllHaveCome();
-  // A new group, of which every visitor gets its member and the caller rank 0's. Once.
+  // Creates a new group: sends every visitor its member and returns rank 0's. Call once.
   absl::StatusOr<std::unique_ptr<ShmMember>> GiveOut();
 
  private:
@@ -43,10 +43,10 @@ class ShmGroupDoor {
 // Another rank's side.
 class ShmGroupVisit {
  public:
-  // Doesn't block. Unavailable: there is no such door on this host. PermissionDenied: it is another user's.
+  // Doesn't block. Unavailable: this host has no such door. PermissionDenied: it is another user's.
   static absl::StatusOr<std::unique_ptr<ShmGroupVisit>> Knock(const std::string& name, const std::string& ticket,
                                                               int rank);
-  // Once rank 0 has said that it gives out. Blocks for a few seconds at most.
+  // Call when rank 0 has announced the members. Blocks for a few seconds at most.
   absl::StatusOr<std::unique_ptr<ShmMember>> Receive(int rank, int size);
 
  private:

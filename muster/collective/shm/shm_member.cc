@@ -25,7 +25,7 @@ absl::Status NoMore(const char* what) {
 }
 
 absl::Status OtherSideGone(int rank) {
-  return absl::UnavailableError(absl::StrCat("the shared memory of the group did not get from rank 0 to rank ", rank));
+  return absl::UnavailableError(absl::StrCat("rank 0 did not pass the group's shared memory to rank ", rank));
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<std::unique_ptr<ShmMember>>> ShmMember::CreateAll(int
   const int memory = memfd_create("muster-collective", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (memory < 0) return NoMore("memory");
   members[0]->memory_fd_ = memory;
-  // Its pages are there now, and its size is for ever: nobody's mapping can turn out to have no memory behind it.
+  // Allocates the pages now and seals the size: no mapping can later lack memory.
   if (fallocate(memory, 0, 0, static_cast<off_t>(members[0]->layout_.total_bytes())) != 0 ||
       fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return NoMore("memory");
@@ -95,7 +95,7 @@ ShmMember::~ShmMember() {
 }
 
 std::vector<int> ShmMember::Ended() const {
-  // Of pipes that nobody writes to, the only news is their end. A negative descriptor is passed over.
+  // Nobody writes to these pipes, so the only event is their end. poll skips a negative descriptor.
   for (size_t i = 0; i < life_.size(); ++i) watched_[i] = {static_cast<int>(i) == rank_ ? -1 : life_[i], 0, 0};
   std::vector<int> ended;
   if (poll(watched_.data(), watched_.size(), 0) <= 0) return ended;

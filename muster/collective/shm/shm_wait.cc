@@ -16,10 +16,10 @@
 namespace muster {
 namespace {
 
-// Longer than ranks that do the same work are apart in an operation, and about what being put to sleep and woken costs
-// both sides.
+// Longer than ranks that do the same work are apart in an operation, and about the cost to both sides of sleeping and
+// waking.
 constexpr auto kShort = std::chrono::microseconds(100);
-// Looks at the word between two looks at the clock.
+// How often to check the word between two readings of the clock.
 constexpr int kLooks = 32;
 
 void Pause() {
@@ -43,7 +43,7 @@ bool HasCounted(ShmCounter& counter, uint32_t chunks) {
 
 void CountTo(ShmCounter& counter, uint32_t chunks) {
   std::atomic_ref(counter.chunks).store(chunks);
-  // Whoever says after this that it sleeps is told by the kernel's own look at the word.
+  // A rank that announces its sleep after this check sees the new count when the kernel itself checks the word.
   if (std::atomic_ref(counter.sleeping).load() != 0) WakeAll(counter);
 }
 

@@ -1,6 +1,6 @@
-// How ranks in different processes wait for each other's counters. Short waits keep the processor if there are
-// processors for all ranks, else give way to other threads; longer ones sleep in the kernel (futex). Who counts on
-// while nobody sleeps makes no system call. Pure functions on shared memory; thread-safe.
+// Waits between ranks in different processes for each other's counters. Short waits keep the processor if every rank
+// can have one, otherwise they yield it to other threads; longer ones sleep in the kernel (futex). Counting makes no
+// system call while nobody sleeps. Pure functions on shared memory; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace muster {
 
-// What a wait costs while it is short: a processor of its own, or its turn.
+// What a short wait does with the processor: keeps it, or yields it.
 enum class ShortWait { kSpin, kYield };
 
 // kSpin if this process may use at least as many processors as there are ranks.
 ShortWait ShortWaitFor(int ranks);
 
-// Counters wrap around; nobody is 2^31 chunks ahead.
+// Counters wrap around; none is ever 2^31 chunks ahead.
 bool HasCounted(ShmCounter& counter, uint32_t chunks);
-// Everything that this thread has stored before is there for who sees the count. Wakes who sleeps.
+// Sets the counter. A rank that sees it sees everything that this thread has stored before. Wakes sleeping ranks.
 void CountTo(ShmCounter& counter, uint32_t chunks);
 
-// Until it HasCounted (true), or for some 100 us.
+// Waits until it HasCounted (true), or for some 100 us.
 bool AwaitBriefly(ShmCounter& counter, uint32_t chunks, ShortWait how);
-// Sleeps until somebody counts, or for so long; what it returns is HasCounted.
+// Sleeps until the counter changes, or for `limit`; returns HasCounted.
 bool AwaitAsleep(ShmCounter& counter, uint32_t chunks, absl::Duration limit);
-// Whoever sleeps looks again.
+// Makes all sleeping ranks check again.
 void WakeAll(ShmCounter& counter);
 
 }  // namespace muster

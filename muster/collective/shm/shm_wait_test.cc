@@ -19,7 +19,7 @@ TEST(ShmWaitTest, KeepsAProcessorOnlyIfThereIsOneForEachRank) {
   EXPECT_EQ(ShortWaitFor(CPU_COUNT(&allowed) + 1), ShortWait::kYield);
 }
 
-// A wait without a bound would hang here.
+// An unbounded wait would hang here.
 TEST(ShmWaitTest, ABriefWaitEndsThoughNobodyCounts) {
   ShmCounter counter;
   EXPECT_FALSE(AwaitBriefly(counter, 1, ShortWait::kSpin));
@@ -47,7 +47,7 @@ TEST(ShmWaitTest, CountersWrapAround) {
   EXPECT_FALSE(HasCounted(counter, 2));
 }
 
-// Without the wake each of them sleeps for an hour.
+// Without the wake-up each of them sleeps for an hour.
 TEST(ShmWaitTest, WhoSleepsIsWokenByTheCount) {
   ShmCounter counter;
   for (uint32_t chunks = 1; chunks <= 20; ++chunks) {

@@ -1,4 +1,4 @@
-// A group whose ranks are threads of this process, for tests: each kind of Collective holds to one contract.
+// For tests: a group whose ranks are threads of this process. All kinds of Collective keep one contract.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline std::vector<std::string> RankNames(int size) {
   return names;
 }
 
-// Generous: no test depends on speed. What must come at once comes long before.
+// A generous deadline: no test depends on speed. What must come at once comes long before.
 inline absl::Time Soon() { return RealClock().Now() + absl::Seconds(60); }
 
 using MakeGroup = std::function<std::vector<std::unique_ptr<Collective>>(int size)>;
@@ -47,7 +47,7 @@ inline std::vector<std::unique_ptr<Collective>> MakeRingGroup(int size) {
   return group;
 }
 
-// Runs `what` as every rank, each in a thread of its own that owns its Collective.
+// Runs `what` as every rank, each in its own thread, which owns its Collective.
 inline void AsEveryRank(std::vector<std::unique_ptr<Collective>> group,
                         const std::function<void(std::unique_ptr<Collective>&)>& what) {
   std::vector<std::thread> threads;

@@ -15,7 +15,7 @@ constexpr size_t kCount = kHalfBlock + 7;
 
 template <typename T>
 void ExpectSum(DType dtype, const std::vector<std::byte>& gradient) {
-  // At an odd address, as off the wire.
+  // At an odd address, like a gradient off the wire.
   std::vector<std::byte> shifted(gradient.size() + 1);
   std::memcpy(shifted.data() + 1, gradient.data(), gradient.size());
   std::vector<T> sum(kCount, T{5});
@@ -43,7 +43,7 @@ TEST(AddGradientTest, EveryTypeAddsUpWithItsScale) {
   }
 }
 
-// 1 is beneath the last digit of a half of 4096.
+// 1 is below the last digit of a half of 4096.
 TEST(AddGradientTest, HalvesAreSummedAsFloats) {
   const std::vector<float> ones(kCount, 1);
   std::vector<std::byte> halves(kCount * kHalfBytes);

@@ -13,7 +13,8 @@
 namespace muster {
 namespace {
 
-// Element i is added to lane i mod kLanes: as many as keep the adders of a processor busy, and the same everywhere.
+// Element i is added to lane i mod kLanes. These are as many lanes as keep a processor's adders busy, and the same
+// number everywhere.
 constexpr size_t kLanes = 16;
 using Lanes = std::array<double, kLanes>;
 

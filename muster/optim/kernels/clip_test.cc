@@ -35,7 +35,7 @@ TEST(ClipTest, SumOfSquaresIsThatOfDoublesAtEverySizeAndAlignment) {
   }
 }
 
-// The order is said in clip.h to be the same everywhere, so these are the bits: 16 lanes, then their sum.
+// clip.h promises the same order everywhere, so the bits must match: 16 lanes, then their sum.
 TEST(ClipTest, SumOfSquaresAddsUpInAFixedOrder) {
   std::vector<double> elements(1003);
   double lanes[16] = {}, total = 0;

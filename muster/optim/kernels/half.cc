@@ -16,8 +16,8 @@ namespace {
 
 using Half = Loose<uint16_t>;
 
-// Without a branch, so that the loops are vectorised; no step meets a denormal float, so that a processor told to
-// flush them gives the same. Rounding and the treatment of NaN (quiet, upper bits kept) are those of F16C.
+// Has no branches, so that the loops are vectorised, and meets no denormal float, so that a processor set to flush them
+// gives the same result. Rounding and NaN (quiet, upper bits kept) are as in F16C.
 [[gnu::always_inline]] inline float FloatFromFloat16(uint16_t half) {
   constexpr uint32_t kExponent = 0x7c00 << 13;
   uint32_t bits = static_cast<uint32_t>(half & 0x7fff) << 13;
@@ -78,7 +78,7 @@ struct ToBFloat16Loop {
 };
 
 #if defined(__x86_64__)
-// AVX2 says that the operating system saves the wide registers, which F16C needs as well.
+// AVX2 implies that the operating system saves the wide registers, which F16C also needs.
 bool HasF16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;

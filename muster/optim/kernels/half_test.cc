@@ -17,7 +17,7 @@ namespace {
 using FromHalves = void (*)(DType, const std::byte*, float*, size_t);
 using ToHalves = void (*)(DType, const float*, std::byte*, size_t);
 
-// What the bits of a half mean, by the formats' definitions. Not for NaN.
+// Returns the value of a half's bits, by the formats' definitions. Not for NaN.
 double Meaning(DType dtype, uint16_t half) {
   const int mantissa_bits = dtype == DType::kFloat16 ? 10 : 7, bias = dtype == DType::kFloat16 ? 15 : 127;
   const int exponent = (half & 0x7fff) >> mantissa_bits, mantissa = half & ((1 << mantissa_bits) - 1);
@@ -35,7 +35,7 @@ std::vector<uint16_t> AllHalves() {
   return halves;
 }
 
-// Every half, the middles between neighbours and the floats next to those, NaNs, and any bits.
+// Returns every half, the midpoints between neighbours and the floats next to those, NaNs, and random bits.
 std::vector<float> TellingFloats(DType dtype) {
   std::vector<float> floats;
   const uint16_t infinity = dtype == DType::kFloat16 ? 0x7c00 : 0x7f80;
@@ -87,7 +87,7 @@ TEST_P(HalfTest, FloatsGoToTheNearestHalfTiesToEven) {
       ASSERT_EQ(std::signbit(floats[i]), halves[i] >= 0x8000) << floats[i];
       const uint16_t magnitude = halves[i] & 0x7fff;
       const double exact = std::abs(static_cast<double>(floats[i]));
-      // Infinity begins where the next number of the format would stand: half a step beyond the largest.
+      // Infinity begins where the format's next number would be: half a step beyond the largest.
       const double largest = Meaning(GetParam(), infinity - 1);
       const double beyond = largest + (largest - Meaning(GetParam(), infinity - 2));
       const auto meaning = [&](uint16_t half) { return half == infinity ? beyond : Meaning(GetParam(), half); };

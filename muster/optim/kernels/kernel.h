@@ -1,7 +1,7 @@
-// How the element loops of the rules are compiled: twice, for the processor's baseline and for AVX2, chosen at run
-// time. Not by target_clones: its resolver runs before thread-sanitizer is ready and crashes there, and clang 14 knows
-// fewer names. AVX-512 gained nothing in measurements, as the loops are at memory bandwidth with AVX2 already. Without
-// fused multiply-add (muster/CMakeLists.txt: -ffp-contract=off), so that every machine computes the same bits.
+// Compiles the rules' element loops twice, for the processor's baseline and for AVX2, and chooses at run time.
+// target_clones can't be used: its resolver runs before thread-sanitizer is ready and crashes there, and clang 14 knows
+// fewer names. AVX-512 gained nothing in measurements, as the loops are at memory bandwidth with AVX2 already. Fused
+// multiply-add is off (muster/CMakeLists.txt: -ffp-contract=off), so that every machine computes the same bits.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// An element at any address: spans into received messages needn't be aligned. Costs nothing on x86.
+// An element at any address: spans into received messages may be unaligned. Costs nothing on x86.
 template <typename T>
 struct __attribute__((packed, may_alias)) Loose {
   T value;
@@ -24,7 +24,7 @@ __attribute__((target("avx2"))) void RunLoopAvx2(Args... args) {
 }
 #endif
 
-// Loop::Run is static, always_inline and takes pointers and numbers.
+// Loop::Run must be static and always_inline, and takes pointers and numbers.
 template <typename Loop, typename... Args>
 void RunLoop(Args... args) {
 #if defined(__x86_64__)

@@ -39,7 +39,7 @@ struct ScaleLoop {
   }
 };
 
-// A block of halves as floats, and where it came from.
+// A block of halves as floats; WriteTo converts it back.
 class FloatBlock {
  public:
   FloatBlock(DType dtype, const std::byte* halves, size_t count) {
@@ -54,14 +54,14 @@ class FloatBlock {
   HalfBlock floats_;
 };
 
-// `run(from, count)` for each block of halves of a span: bytes from its begin, elements.
+// Calls `run(from, count)` for each block of halves of a span: offset in bytes, number of elements.
 template <typename Run>
 void ForHalfBlocks(size_t bytes, const Run& run) {
   for (size_t from = 0; from < bytes; from += kHalfBlock * kHalfBytes)
     run(from, std::min(kHalfBlock, (bytes - from) / kHalfBytes));
 }
 
-// `run` with a zero of the type that `dtype` is computed in; false for halves, which need blocks.
+// Calls `run` with a zero of the type in which `dtype` is computed; returns false for halves, which need blocks.
 template <typename Run>
 bool InWholeTypes(DType dtype, const Run& run) {
   MUSTER_CHECK(IsFloatingPoint(dtype));

@@ -1,6 +1,6 @@
-// Sums and differences of values of one variable, as algorithms make them of a worker's own and the global ones. All
-// spans of a call hold as many elements of `dtype`, a floating-point type, and don't overlap; halves are computed as
-// floats and rounded once. Pure functions; thread-safe.
+// Sums and differences of one variable's values, which algorithms form from a worker's own values and the global ones.
+// All spans of a call have the same number of elements of `dtype`, a floating-point type, and don't overlap; halves are
+// computed as floats and rounded once. Pure functions; thread-safe.
 #pragma once
 
 #include "muster/base/bytes.h"
@@ -14,7 +14,7 @@ void SetDifference(DType dtype, MutableByteSpan into, ByteSpan a, ByteSpan b, do
 // into ← into + scale · a
 void AddScaled(DType dtype, MutableByteSpan into, ByteSpan a, double scale);
 
-// into ← value everywhere
+// into ← value, for every element
 void SetAll(DType dtype, MutableByteSpan into, double value);
 
 // into ← scale · into

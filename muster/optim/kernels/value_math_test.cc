@@ -15,7 +15,7 @@ constexpr size_t kCount = 2 * kHalfBlock + 7;
 
 class ValueMathTest : public ::testing::TestWithParam<DType> {
  protected:
-  // Numbers that every type holds exactly.
+  // Numbers that every type represents exactly.
   static double At(size_t i) { return static_cast<double>(i % 32) - 8; }
 
   static std::vector<std::byte> Make(double factor) {

@@ -9,8 +9,7 @@ namespace {
 struct Adam {
   static constexpr size_t kSlots = 2;
 
-  // Rounded to the element type once, after the arithmetic in double: 1 − 0.999 taken in float is wrong in its 5th
-  // digit.
+  // Computed in double and rounded to the element type once: 1 − 0.999 computed in float is wrong in its 5th digit.
   template <typename T>
   struct Numbers {
     T rate;  // η / (1 − β₁ᵗ)

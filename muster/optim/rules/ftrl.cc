@@ -6,8 +6,8 @@
 namespace muster {
 namespace {
 
-// With the usual power −½ it takes the root of the accumulator, which is vectorised; with any other pow, one element at
-// a time.
+// With the usual power −½ it takes the root of the accumulator, which is vectorised; with any other power it computes
+// one element at a time.
 template <bool kRoot>
 struct Ftrl {
   static constexpr size_t kSlots = 2;
@@ -15,7 +15,7 @@ struct Ftrl {
   template <typename T>
   struct Numbers {
     T inverse_rate;  // 1 / η
-    T power;         // of the accumulator: ½ for a learning_rate_power of −½
+    T power;         // applied to the accumulator: ½ for a learning_rate_power of −½
     T l1;
     T twice_l2;
 
@@ -32,7 +32,7 @@ struct Ftrl {
       slots[1] = linear;
       const T above = std::copysign(l1, linear) - linear;
       const T moved = above / (raised * inverse_rate + twice_l2);
-      p = std::abs(linear) <= l1 ? 0 : moved;  // in this form a NaN stays
+      p = std::abs(linear) <= l1 ? 0 : moved;  // this form keeps a NaN
     }
   };
 
@@ -47,8 +47,8 @@ struct Ftrl {
   double l2;
 };
 
-// The formula divides by the rate, which a schedule may bring to 0 (and a warm-up starts from there): that step leaves
-// everything as it is.
+// The formula divides by the rate, which a schedule may bring to 0 (and with which a warm-up starts): such a step
+// changes nothing.
 template <bool kRoot>
 class FtrlRule final : public ElementRule<Ftrl<kRoot>> {
  public:

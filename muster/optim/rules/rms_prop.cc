@@ -26,7 +26,7 @@ struct RmsProp {
         const T mean = rho * slots[1] + rest * g;
         slots[1] = mean;
         variance = square - mean * mean;
-        variance = variance < 0 ? 0 : variance;  // by rounding
+        variance = variance < 0 ? 0 : variance;  // negative by rounding
       }
       const T move = g / (std::sqrt(variance) + epsilon);
       if constexpr (kMomentum) {

@@ -1,5 +1,5 @@
-// The published rules, one element at a time, in double: what the tests compare the vectorised ones with. Obvious
-// rather than fast; shares no code with them. Test-only.
+// The published rules, one element at a time, in double: tests compare the vectorised ones with them. Obvious rather
+// than fast; shares no code with them. Test-only.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Protobuf's encoding in a few plain lines, for tests: what is written must be these bytes.
+// Protobuf's encoding in a few plain lines, for tests: the writers' output must equal these bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ std::string RawBytes(T value) {
 inline std::string NumberField(int number, uint64_t value) { return Varint(number * 8) + Varint(value); }
 inline std::string DoubleField(int number, double value) { return Varint(number * 8 + 1) + RawBytes(value); }
 inline std::string FloatField(int number, float value) { return Varint(number * 8 + 5) + RawBytes(value); }
-// Strings, bytes, messages and packed numbers.
+// Encodes strings, bytes, messages and packed numbers.
 inline std::string BytesField(int number, const std::string& bytes) {
   return Varint(number * 8 + 2) + Varint(bytes.size()) + bytes;
 }

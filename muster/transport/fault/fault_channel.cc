@@ -14,7 +14,7 @@ FaultChannel::FaultChannel(EventLoop& loop, std::unique_ptr<Channel> inner, Faul
 
 FaultChannel::~FaultChannel() {
   for (const auto& [id, state] : states_) loop_.CancelTimer(state.timer);
-  inner_ = nullptr;  // ends the calls that it has
+  inner_ = nullptr;  // ends the inner channel's calls
 }
 
 bool FaultChannel::Meets(uint64_t id, FaultKind kind) const {
@@ -61,7 +61,7 @@ void FaultChannel::Forward(uint64_t id) {
       inner_->Call(call.request, [this, id](absl::StatusOr<Reply>& result) { OnInner(id, std::move(result)); });
 }
 
-// With memory of its own: the caller takes its memory back after the first answer.
+// Sends a copy with its own memory: the caller takes its memory back after the first answer.
 void FaultChannel::SendAgain(const Request& request) {
   struct Memory {
     std::vector<std::byte> bulk;
@@ -102,14 +102,14 @@ void FaultChannel::Cancel(CallId call) {
   auto it = states_.find(id);
   if (it == states_.end()) return;
   if (it->second.inner) {
-    inner_->Cancel(*it->second.inner);  // which ends it here, too
+    inner_->Cancel(*it->second.inner);  // this ends it here, too
   } else {
     FinishLater(id, absl::CancelledError(absl::StrCat(peer(), ": the call was cancelled")));
   }
 }
 
 void FaultChannel::OnExpired(uint64_t id) {
-  if (states_[id].inner) return;  // the inner channel knows the deadline, too
+  if (states_[id].inner) return;  // the inner channel watches the deadline, too
   const CallTable::Call& call = *calls_.Find(id);
   const absl::Duration waited = call.request.deadline - call.started;
   FinishLater(id, Meets(id, FaultKind::kRefuse) ? UnreachableError(peer(), waited, "connection refused")

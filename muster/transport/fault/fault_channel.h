@@ -1,4 +1,4 @@
-// The channel of a FaultTransport: holds back, repeats, cuts or loses what its script says.
+// The channel of a FaultTransport: delays, repeats, cuts or loses requests and replies according to its script.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ class FaultChannel final : public Channel {
   Stats stats() const override { return inner_->stats(); }
 
  private:
-  // What the table doesn't know of a call.
+  // The state of a call that the CallTable doesn't have.
   struct State {
     std::optional<Fault> fault;
-    std::optional<CallId> inner;  // while the inner channel has it, and with it the caller's memory
-    EventLoop::TimerId timer{};   // ends the holding back of the request or the reply
+    std::optional<CallId> inner;  // while the inner channel has the call, and with it the caller's memory
+    EventLoop::TimerId timer{};   // ends the delay of the request or the reply
   };
 
   bool Meets(uint64_t id, FaultKind kind) const;

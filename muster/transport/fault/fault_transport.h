@@ -11,7 +11,7 @@ namespace muster {
 
 class FaultTransport final : public Transport {
  public:
-  // Both must outlive the transport and what it makes. All channels count in the one script.
+  // Both must outlive the transport and everything it makes. All channels count in the same script.
   FaultTransport(Transport& inner, FaultScript& script) : inner_(inner), script_(script) {}
 
   EventLoop& loop() override { return inner_.loop(); }

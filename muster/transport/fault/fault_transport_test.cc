@@ -1,4 +1,4 @@
-// Faults by count, in a simulated world over loopback, where the clock shows how long things took.
+// Tests faults by count, in a simulated world over loopback, whose clock shows how long things took.
 #include "muster/transport/fault/fault_transport.h"
 
 #include <memory>

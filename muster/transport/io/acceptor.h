@@ -1,5 +1,5 @@
-// Takes the connections that come to a listening socket, TCP's or a unix socket's. When the process has no descriptors
-// left it looks again a little later, and works for who is connected meanwhile. Lives on its loop; not thread-safe.
+// Accepts the connections of a listening socket, TCP's or a unix socket's. If the process has no free descriptors, it
+// tries again a little later; the loop serves the existing connections meanwhile. Lives on its loop; not thread-safe.
 // Internal to the transport.
 #pragma once
 
@@ -15,7 +15,7 @@ class Acceptor final : private Poller::Watched {
  public:
   using Callback = absl::AnyInvocable<void(Socket)>;
 
-  // `loop` must outlive it, and `listening` stay open as long. The callback is called on the loop, for each connection.
+  // `loop` must outlive this, and `listening` must stay open as long. Calls `accepted` on the loop for each connection.
   Acceptor(TcpEventLoop& loop, int listening, Callback accepted);
   ~Acceptor() override;
   Acceptor(const Acceptor&) = delete;

@@ -10,12 +10,12 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kExtentHeader = 64;
-// More than calls are mostly in flight; looking through them must stay cheap.
+// More than the calls usually in flight; searching them must stay cheap.
 constexpr size_t kMostBusy = 256;
-// What the last so many bulk parts didn't need, no bulk part needs.
+// If the last this many bulk parts didn't need some memory, it is taken as not needed any more.
 constexpr int kWindow = 256;
 
-// As it lies in front of a bulk part.
+// The header in front of each bulk part.
 struct ExtentHeader {
   std::atomic<uint64_t> ready;
   std::atomic<uint32_t> done;
@@ -30,7 +30,7 @@ uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 
-// In one total order with the words that say who sleeps, as a ring's counts.
+// The store is sequentially consistent with the words that say which side sleeps, as a ring's counts are.
 void Extent::Publish(uint64_t bytes) { HeaderAt(area_->area_, offset_)->ready.store(bytes); }
 
 void Extent::HandOver() {
@@ -55,7 +55,7 @@ Extent OutgoingArea::Reserve(size_t bytes) {
   TakeBack();
   if (busy_.size() >= kMostBusy || bytes > area_.size() || area_.size() - bytes < kExtentHeader) return {};
   const uint64_t length = RoundUp(kExtentHeader + bytes, kExtentHeader);
-  // The first gap: so the same memory is used over and over, and is in the cache.
+  // Takes the first gap, so that the same memory is used again and again and stays in the cache.
   uint64_t begin = 0;
   auto next = busy_.begin();
   for (; next != busy_.end() && next->begin - begin < length; ++next) begin = next->end;
@@ -68,12 +68,13 @@ Extent OutgoingArea::Reserve(size_t bytes) {
   return {shared_from_this(), begin, area_.subspan(begin + kExtentHeader, bytes)};
 }
 
-// Asked for in one piece: cheaper than page by page, and a system without memory says so instead of sending a signal.
+// Commits memory in one call: that is cheaper than page by page, and a system without memory returns an error instead
+// of sending a signal.
 bool OutgoingArea::Commit(uint64_t end) {
   const uint64_t needed = RoundUp(end, kShmPage);
   if (needed <= committed_) return true;
 #ifdef MADV_POPULATE_WRITE
-  // EINVAL: a kernel before 5.14, which does it page by page.
+  // EINVAL: the kernel is older than 5.14 and commits page by page.
   if (madvise(area_.data() + committed_, needed - committed_, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
     return false;
 #endif

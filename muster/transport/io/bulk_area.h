@@ -1,6 +1,6 @@
-// Large bulk parts beside the rings (docs/shared_memory.md, section 2): the writer takes extents of its area, fills
-// them and has them back when the reader is done; the reader reads them where they lie. What the other side has written
-// is checked, and looked at once. Each is used by one thread; LentBytes and extents may outlive the connection.
+// Large bulk parts beside the rings (docs/shared_memory.md, section 2). The writer takes extents of its area, fills
+// them and gets them back when the reader is done; the reader reads them in place. Values written by the other side are
+// checked, and read only once. Each object is used by one thread; LentBytes and extents may outlive the connection.
 // Internal to the transport.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace muster {
 
 class OutgoingArea;
 
-// A place in an area for one bulk part; free again with this, unless it was handed over. Moves.
+// A place in an area for one bulk part. The destructor frees it, unless it was handed over. Movable.
 class Extent {
  public:
   Extent() = default;
@@ -37,9 +37,9 @@ class Extent {
   explicit operator bool() const { return area_ != nullptr; }
   uint64_t offset() const { return offset_; }
   MutableByteSpan memory() const { return memory_; }
-  // The reader may read so many bytes.
+  // Lets the reader read the first `bytes` bytes.
   void Publish(uint64_t bytes);
-  // The reader knows of it, and says when it is done.
+  // The reader knows of the extent, and will say when it is done with it.
   void HandOver();
 
  private:
@@ -59,9 +59,9 @@ class OutgoingArea : public std::enable_shared_from_this<OutgoingArea> {
   OutgoingArea(std::shared_ptr<const SharedMemory> memory, MutableByteSpan area)
       : memory_(std::move(memory)), area_(area) {}
 
-  // Empty: there is no room, or the system has no memory.
+  // Returns an empty extent if the area has no room or the system no memory.
   Extent Reserve(size_t bytes);
-  size_t committed() const { return committed_; }  // bytes that take memory at most
+  size_t committed() const { return committed_; }  // upper bound of the bytes that take memory
 
  private:
   friend class Extent;
@@ -77,9 +77,9 @@ class OutgoingArea : public std::enable_shared_from_this<OutgoingArea> {
 
   const std::shared_ptr<const SharedMemory> memory_;
   const MutableByteSpan area_;
-  std::vector<Busy> busy_;  // by place
+  std::vector<Busy> busy_;  // in order of position
   size_t committed_ = 0;
-  // Since the last look: how many extents were taken, and how far they reached.
+  // Since LookAtUse last checked: how many extents were taken, and how far they reached.
   int taken_ = 0;
   uint64_t highest_ = 0;
 };
@@ -89,15 +89,15 @@ class IncomingArea {
   IncomingArea(std::shared_ptr<const SharedMemory> memory, MutableByteSpan area)
       : memory_(std::move(memory)), area_(area) {}
 
-  // What comes next lies there. False: it can't lie there.
+  // The next bulk part lies there. False: that position is invalid.
   [[nodiscard]] bool Begin(uint64_t offset, uint64_t bytes);
   bool active() const { return done_ != nullptr; }
-  // The next bytes of it that are there, at most so many; perhaps none yet.
+  // Returns the next available bytes of it, at most `most`; perhaps none yet.
   ByteSpan Take(size_t most);
   bool HasBytes() const;
-  // To be kept beyond End. Once.
+  // Returns the bytes for use beyond End. Call once.
   LentBytes Lend();
-  // All of it was taken, or nobody wants it.
+  // Call when all of it was taken, or it isn't wanted.
   void End();
 
  private:
@@ -107,7 +107,7 @@ class IncomingArea {
   const MutableByteSpan area_;
   ByteSpan bytes_;
   std::atomic<uint64_t>* ready_ = nullptr;
-  std::atomic<uint32_t>* done_ = nullptr;  // null: nothing is coming in
+  std::atomic<uint32_t>* done_ = nullptr;  // null: no bulk part is coming in
   bool lent_ = false;
   uint64_t taken_ = 0;
 };

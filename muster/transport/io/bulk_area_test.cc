@@ -16,7 +16,7 @@ constexpr size_t kArea = size_t{4} << 20;
 
 class BulkAreaTest : public ::testing::Test {
  protected:
-  // As a writer hands a bulk part over and the reader begins with it.
+  // Hands a bulk part over as a writer does, and begins to read it as the reader does.
   uint64_t Send(size_t bytes, int fill) {
     Extent extent = outgoing_->Reserve(bytes);
     EXPECT_TRUE(extent);
@@ -119,7 +119,7 @@ TEST_F(BulkAreaTest, WhatIsNotNeededAnyMoreIsGivenBackToTheSystem) {
   std::memset(large.memory().data(), 1, large.memory().size());
 }
 
-// Numbers of the other side.
+// Positions and lengths come from the other side.
 TEST_F(BulkAreaTest, PlacesThatCantBeAreRefused) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
   EXPECT_TRUE(incoming_.Begin(kArea - 128, 64));
@@ -142,7 +142,7 @@ TEST_F(BulkAreaTest, MoreThanAllIsNotReady) {
   auto* ready = reinterpret_cast<std::atomic<uint64_t>*>(area_.data() + offset);
   ready->store(~uint64_t{0});
   EXPECT_EQ(incoming_.Take(5000).size(), 1000);
-  ready->store(3);  // and back
+  ready->store(3);  // and the count goes back
   EXPECT_FALSE(incoming_.HasBytes());
   EXPECT_TRUE(incoming_.Take(5000).empty());
 }

@@ -1,9 +1,9 @@
-// Whether a wait is worth a core: while one short wait follows the other, as in a chain of small requests, within a
-// large message or between the steps of a small model, asking again and again is cheaper than to be put to sleep and
-// woken, which costs both sides a trip through the scheduler and a virtual processor its caches (`./dev bench
-// transport`). A wait that turns out long ends this, and so does another thread that wants the core; each time twice as
-// many short waits have to precede the next try, so that neither an idle nor a crowded machine is kept busy. Why it is
-// longer than usual: docs/performance.md, "What was tried". Plain arithmetic on times in nanoseconds; not thread-safe.
+// Decides whether a wait is worth a core. While one short wait follows another, as in a chain of small requests, within
+// a large message or between the steps of a small model, polling is cheaper than sleeping and being woken, which costs
+// both sides a trip through the scheduler and a virtual processor its caches (`./dev bench transport`). A wait that
+// turns out long ends the polling, and so does another thread that wants the core; each time twice as many short waits
+// must precede the next attempt, so that neither an idle nor a crowded machine is kept busy. Why kLongest is longer
+// than usual: docs/performance.md, "What was tried". Plain arithmetic on times in nanoseconds; not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class BusyWait {
   static constexpr int kFewestShortWaits = 4;
   static constexpr int kMostShortWaits = 4096;
 
-  // A wait begins. True: ask again, offering the core to other threads in between, while GoesOn; then sleep.
+  // Begins a wait. True: poll, offering the core to other threads between polls, while GoesOn returns true; then sleep.
   // `switches`: how often this thread has lost its core so far.
   bool Begin(int64_t now, int64_t switches) {
     start_ = now;
@@ -30,14 +30,14 @@ class BusyWait {
     needed_ = std::min(2 * needed_, kMostShortWaits);
     return false;
   }
-  // What was waited for has come, without a sleep or after it.
+  // The awaited event has come: EndAwake without a sleep, EndAsleep after one.
   void EndAwake() { needed_ = kFewestShortWaits; }
   void EndAsleep(int64_t now) { short_waits_ = now - start_ < kLongest ? short_waits_ + 1 : 0; }
 
  private:
   int64_t start_ = 0;
   int64_t switches_ = 0;
-  int short_waits_ = 0;  // one after the other
+  int short_waits_ = 0;  // in a row
   int needed_ = kFewestShortWaits;
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kMicrosecond = 1000;
 
-// Waits that sleep for `length` until a busy one is allowed, at most `most`; how many it took.
+// Makes waits that sleep for `length` until a busy one is allowed, at most `most`; returns how many.
 int SleepsBeforeBusy(BusyWait& wait, int64_t length, int most) {
   int64_t now = 0;
   for (int sleeps = 0; sleeps < most; ++sleeps) {
@@ -18,7 +18,7 @@ int SleepsBeforeBusy(BusyWait& wait, int64_t length, int most) {
   return most;
 }
 
-// Asks every microsecond until it may not any more, and loses its core at `preempted`; the time it was busy.
+// Polls every microsecond as long as it may, and loses its core at `preempted`; returns the time spent polling.
 int64_t BusyFor(BusyWait& wait, int64_t preempted) {
   int64_t now = 0;
   wait.Begin(now, 0);

@@ -1,5 +1,5 @@
-// What a connection's bytes go through: a socket, or memory that both ends have mapped (shm/). Nothing blocks; the one
-// who uses it is told when to try again. Used on its loop; not thread-safe. Internal to the transport.
+// What carries a connection's bytes: a socket, or memory that both ends have mapped (shm/). Nothing blocks; the user is
+// told when to try again. Used on its loop; not thread-safe. Internal to the transport.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// Where large bulk goes beside the stream, so that it is read where it lies.
+// The areas for large bulk beside the stream, which is read where it lies.
 struct BulkAreas {
   std::shared_ptr<OutgoingArea> outgoing;
   IncomingArea incoming;
@@ -22,22 +22,23 @@ struct BulkAreas {
 
 class ByteStream {
  public:
-  virtual ~ByteStream() = default;  // ends it: the peer sees an end of file
+  virtual ~ByteStream() = default;  // ends the stream: the peer sees an end of file
 
-  // Once, before anything else. `user` is told what it has an interest in until the stream ends.
+  // Call once, before anything else. `user` is told about the events that it has an interest in, until the stream ends.
   virtual void Start(Poller::Interest interest, Poller::Watched* user) = 0;
   virtual void SetInterest(Poller::Interest interest) = 0;
-  // `user` is told nothing any more; the peer doesn't notice.
+  // Tells `user` nothing more; the peer doesn't notice.
   virtual void Stop() = 0;
 
-  // As sendmsg and recvmsg. -1 with errno: EAGAIN, try again when told; EBADMSG, the peer breaks the rules.
+  // These work as sendmsg and recvmsg. They return -1 with errno: EAGAIN, try again when told; EBADMSG, the peer breaks
+  // the rules.
   virtual ssize_t Send(const iovec* vectors, size_t count, bool more_follows) = 0;
   virtual ssize_t Receive(const iovec* vectors, size_t count) = 0;
 
   virtual BulkAreas* areas() { return nullptr; }
-  // Extents have been published.
+  // Tells the peer that extents have been published.
   virtual void Notify() {}
-  // No bytes come any more, but those that are there already.
+  // True if no more bytes will arrive, except those that are already there.
   virtual bool ended() const { return false; }
 };
 

@@ -14,13 +14,13 @@
 namespace muster {
 namespace {
 
-// Beyond every slot.
+// Larger than any slot's id.
 constexpr uint64_t kWake = ~uint64_t{0};
 constexpr uint64_t kTimer = kWake - 1;
 constexpr int64_t kNotSet = std::numeric_limits<int64_t>::max();
-// Asking the kernel costs as much as so many looks at memory.
+// One question to the kernel costs as much as this many looks at memory.
 constexpr int kLooks = 32;
-// So often in a row memory may keep file descriptors waiting.
+// How often in a row ready memory may make file descriptors wait.
 constexpr int kMostMemoryAlone = 16;
 
 int64_t SteadyNanoseconds() {
@@ -28,7 +28,7 @@ int64_t SteadyNanoseconds() {
       .count();
 }
 
-// Of this thread.
+// This thread's context switches so far.
 int64_t ContextSwitches() {
   rusage usage;
   getrusage(RUSAGE_THREAD, &usage);
@@ -61,7 +61,7 @@ Poller::Poller()
 
 epoll_event Poller::EventFor(uint64_t id, Interest interest) {
   epoll_event event{};
-  // A peer that has closed is only asked after while nothing is read: a read sees it anyway.
+  // Asks for the peer's close only while nothing is read: a read sees it anyway.
   event.events = interest.read ? EPOLLIN : EPOLLRDHUP;
   if (interest.write) event.events |= EPOLLOUT;
   event.data.u64 = id;
@@ -105,7 +105,7 @@ void Poller::Remove(Id id) {
   free_.push_back(static_cast<uint32_t>(number));
 }
 
-// A signal may end it early: the caller looks at the time.
+// A signal may end this early: the caller checks the time.
 int Poller::Poll(int milliseconds) {
   const int n = epoll_wait(epoll_.fd(), events_.data(), static_cast<int>(events_.size()), milliseconds);
   next_event_ = 0;
@@ -124,7 +124,7 @@ bool Poller::AnyMemoryReady() const {
   return std::any_of(memories_.begin(), memories_.end(), [](const Memory* memory) { return memory->Ready(); });
 }
 
-// True: memory is ready, and file descriptors needn't be asked this time.
+// True: memory is ready, and this time file descriptors needn't be checked.
 bool Poller::PollMemoryAlone() {
   next_memory_ = 0;
   if (memories_.empty() || memory_alone_ >= kMostMemoryAlone || !AnyMemoryReady()) {
@@ -137,7 +137,7 @@ bool Poller::PollMemoryAlone() {
   return true;
 }
 
-// What is worth a core, spent awake. True: something has come.
+// Polls as long as that is worth a core. True: something is ready.
 bool Poller::StayAwake() {
   do {
     for (int i = 0; !memories_.empty() && i < kLooks; ++i) {
@@ -178,7 +178,7 @@ void Poller::Wait(absl::Duration time) {
   busy_wait_.EndAsleep(SteadyNanoseconds());
 }
 
-// A timer that goes off too early does no harm: the next wait sets it anew.
+// A timer that goes off too early does no harm: the next wait sets it again.
 void Poller::SetTimer(int64_t wake) {
   if (timer_set_ <= wake) return;
   timer_set_ = wake;

@@ -1,11 +1,11 @@
-// Waits for file descriptors (epoll), and for what others write into shared memory. Our own instead of Asio's, which
-// pays a system call for every wait and, once it has waited to write on a socket, is woken by every acknowledgement on
-// it: measured, a push of 64 KB took three times as long as over a plain socket. Level-triggered, so that an event that
-// isn't acted upon comes again.
+// Waits for file descriptors (epoll), and for what others write into shared memory. It replaces Asio, which needs a
+// system call for every wait and, once it has waited to write on a socket, is woken by every acknowledgement on that
+// socket: measured, a push of 64 KB took three times as long as over a plain socket. Level-triggered: an event that
+// isn't handled comes again.
 //
-// Short waits are spent awake: see BusyWait. Shared memory is looked at while awake, without a system call.
+// Short waits poll (see BusyWait). Polling looks at shared memory without a system call.
 //
-// Not thread-safe but for Wake. Internal to tcp/.
+// Not thread-safe, except Wake. Internal to tcp/.
 #pragma once
 
 #include <sys/epoll.h>
@@ -23,22 +23,22 @@ namespace muster {
 
 class Poller {
  public:
-  // What is watched. Must be removed before it ends.
+  // Receives a file descriptor's events. Must be removed before it is destroyed.
   class Watched {
    public:
     virtual ~Watched() = default;
-    // `broken`: both directions are closed, or an error is pending; told whatever the interest is.
+    // `broken`: both directions are closed, or an error is pending. Reported whatever the interest is.
     virtual void OnReady(bool readable, bool writable, bool broken) = 0;
   };
-  // Memory that others write to. Must be removed before it ends.
+  // Memory that others write to. Must be removed before it is destroyed.
   class Memory {
    public:
     virtual ~Memory() = default;
-    // Something is to be done: two loads.
+    // True if there is something to do. Costs two loads.
     virtual bool Ready() const = 0;
     virtual void OnReady() = 0;
-    // The poller is about to sleep, and looks at Ready once more after this: from now on one of the file descriptors
-    // must become ready when this does. Or: it is awake again.
+    // True: the poller is about to sleep and checks Ready once more after this; from now on one of the file descriptors
+    // must become ready when this memory does. False: the poller is awake again.
     virtual void SetAsleep(bool asleep) = 0;
   };
   enum class Id : uint64_t {};
@@ -57,13 +57,13 @@ class Poller {
   void AddMemory(Memory* memory) { memories_.push_back(memory); }
   void RemoveMemory(Memory* memory);
 
-  // Waits until something is ready, or Wake, at most for `time`; may return early. Forgets what RunNext hasn't come to
-  // yet: it comes again.
+  // Waits until something is ready, until Wake, or for at most `time`; may return early. Forgets the events that
+  // RunNext hasn't delivered; they come again.
   void Wait(absl::Duration time);
-  // Tells the next watched one that is ready; false if there is none.
+  // Calls OnReady of the next watched object that is ready; false if there is none.
   bool RunNext();
 
-  // Ends a Wait, the present or the next one. Thread-safe.
+  // Ends the current Wait, or the next one. Thread-safe.
   void Wake();
 
  private:
@@ -84,8 +84,8 @@ class Poller {
 
   const Socket epoll_;
   const Socket wake_;   // an eventfd
-  const Socket timer_;  // a timerfd: cheaper than a time limit for every wait, for it is mostly set already
-  int64_t timer_set_;   // steady time in nanoseconds when it goes off; the largest number: not set
+  const Socket timer_;  // a timerfd: cheaper than a time limit for every wait, as it is mostly set already
+  int64_t timer_set_;   // steady time in nanoseconds when it goes off; kNotSet if it isn't set
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
   std::array<epoll_event, 64> events_;
@@ -93,7 +93,7 @@ class Poller {
   size_t event_count_ = 0;
   std::vector<Memory*> memories_;
   size_t next_memory_ = 0;
-  int memory_alone_ = 0;  // waits that asked only memory, one after the other
+  int memory_alone_ = 0;  // waits in a row that checked only memory
   BusyWait busy_wait_;
 };
 

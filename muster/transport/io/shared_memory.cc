@@ -25,7 +25,7 @@ absl::Status NoMemory(const char* what) {
   return absl::UnavailableError(absl::StrCat("no shared memory: ", what, ": ", std::strerror(errno)));
 }
 
-// Growing a file beyond this limit is a signal that kills.
+// A file that grows beyond this limit sends a signal that kills the process.
 bool MayHave(uint64_t bytes) {
   rlimit limit{};
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes;
@@ -33,7 +33,7 @@ bool MayHave(uint64_t bytes) {
 
 }  // namespace
 
-// As it lies in the memory. What follows the nonce is written by both sides.
+// The header in the memory. Both sides write the fields after the nonce.
 struct SharedMemory::Header {
   char magic[8];
   uint64_t ring_bytes;
@@ -75,17 +75,17 @@ absl::StatusOr<SharedMemory::Made> SharedMemory::Make(const HandshakeNonce& nonc
 }
 
 absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Open(int fd, const HandshakeNonce& nonce) {
-  // Sealed first: what is read afterwards of its length stays true.
+  // Checks the seals first: the length that is read afterwards then stays true.
   const int seals = fcntl(fd, F_GET_SEALS);
   struct stat file {};
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd, &file) != 0) {
-    return absl::FailedPreconditionError("what was passed as shared memory can be cut off under its users");
+    return absl::FailedPreconditionError("refusing shared memory without F_SEAL_SHRINK: the sender could truncate it");
   }
   std::byte bytes[64];  // the header's constant part, read once
   if (pread(fd, bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes) ||
       std::memcmp(bytes, kFileMagic, sizeof kFileMagic) != 0 ||
       std::memcmp(bytes + offsetof(Header, nonce), nonce.data(), nonce.size()) != 0) {
-    return absl::FailedPreconditionError("what was passed as shared memory isn't of this connection");
+    return absl::FailedPreconditionError("refusing shared memory whose header doesn't belong to this connection");
   }
   Sizes sizes;
   std::memcpy(&sizes.ring_bytes, bytes + offsetof(Header, ring_bytes), sizeof sizes.ring_bytes);
@@ -93,7 +93,7 @@ absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Open(int fd, const H
   if (!std::has_single_bit(sizes.ring_bytes) || sizes.ring_bytes < kShmPage || sizes.ring_bytes > kMostRingBytes ||
       sizes.area_bytes % kShmPage != 0 || sizes.area_bytes > kMostAreaBytes ||
       static_cast<uint64_t>(file.st_size) != sizes.total()) {
-    return absl::FailedPreconditionError("what was passed as shared memory has other sizes than it says");
+    return absl::FailedPreconditionError("refusing shared memory whose sizes differ from its header's");
   }
   return Map(fd, sizes);
 }
@@ -101,7 +101,7 @@ absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Open(int fd, const H
 absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Map(int fd, Sizes sizes) {
   void* base = mmap(nullptr, sizes.total(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (base == MAP_FAILED) return NoMemory("mmap");
-  // A core dump would write it out, and a child that is forked has no business with it.
+  // A core dump would write this memory, and a forked child must not have it.
   madvise(base, sizes.total(), MADV_DONTDUMP);
   madvise(base, sizes.total(), MADV_DONTFORK);
   return std::shared_ptr<SharedMemory>(new SharedMemory(static_cast<std::byte*>(base), sizes));

@@ -1,6 +1,6 @@
-// The memory between the two ends of one connection: a memfd that the server makes and both map
-// (docs/shared_memory.md, section 2). Says where everything lies; what is written there is up to its users, and the
-// other side may write anything anywhere. Internal to the transport. Thread-safe: constant after it was made.
+// The memory between the two ends of one connection: a memfd that the server creates and both map
+// (docs/shared_memory.md, section 2). Defines only where everything lies; its users define the contents, and the other
+// side may write anything anywhere. Internal to the transport. Thread-safe: constant after construction.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace muster {
 
-// Sizes of shared memory and of its parts are multiples of it, bytes.
+// The sizes of shared memory and of its parts are multiples of this, in bytes.
 constexpr uint64_t kShmPage = 4096;
 
 class SharedMemory {
@@ -35,9 +35,9 @@ class SharedMemory {
     std::shared_ptr<SharedMemory> memory;
     Socket fd;  // for the other side
   };
-  // Unavailable: the system gives no memory, descriptor or address space.
+  // Unavailable: the system provides no memory, descriptor or address space.
   static absl::StatusOr<Made> Make(const HandshakeNonce& nonce, const SharedMemoryOptions& options);
-  // What a server has passed. FailedPrecondition: it isn't such a memory, or doesn't hold the nonce.
+  // Maps the memory that a server has passed. FailedPrecondition: it isn't such memory, or doesn't hold the nonce.
   static absl::StatusOr<std::shared_ptr<SharedMemory>> Open(int fd, const HandshakeNonce& nonce);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;

@@ -1,4 +1,4 @@
-// An owned socket (or any file descriptor), closed at the end. Internal to tcp/.
+// An owned socket (or any file descriptor), closed by the destructor. Internal to tcp/.
 #pragma once
 
 #include <unistd.h>

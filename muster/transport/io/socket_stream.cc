@@ -9,7 +9,7 @@
 namespace muster {
 
 SocketStream::SocketStream(Poller& poller, Socket socket) : poller_(poller), socket_(std::move(socket)) {
-  const int on = 1;  // a socket that has broken meanwhile shows at the first read
+  const int on = 1;  // errors are ignored: a broken socket shows at the first read
   setsockopt(socket_.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   setsockopt(socket_.fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
@@ -34,7 +34,7 @@ ssize_t SocketStream::Send(const iovec* vectors, size_t count, bool more_follows
   return sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | (more_follows ? MSG_MORE : 0));
 }
 
-// One piece is the usual case, and recv is cheaper.
+// One vector is the usual case, and recv is cheaper.
 ssize_t SocketStream::Receive(const iovec* vectors, size_t count) {
   if (count == 1) return recv(socket_.fd(), vectors[0].iov_base, vectors[0].iov_len, 0);
   msghdr message{};

@@ -16,7 +16,7 @@ namespace muster {
 
 absl::StatusOr<TcpAddress> ParseTcpAddress(const std::string& address) {
   const absl::Status bad = absl::InvalidArgumentError(
-      absl::StrCat("'", address, "' is not an address: host:port or [IPv6]:port with a port of 0 to 65535 is"));
+      absl::StrCat("'", address, "' is not an address; accepted: host:port or [IPv6]:port, port 0 to 65535"));
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0) return bad;
   TcpAddress result{address.substr(0, colon), address.substr(colon + 1)};

@@ -1,4 +1,4 @@
-// Addresses as text and as the kernel takes them. Internal to tcp/. Thread-safe.
+// Addresses as text and in the kernel's form. Internal to tcp/. Thread-safe.
 #pragma once
 
 #include <sys/socket.h>
@@ -15,7 +15,7 @@ struct TcpAddress {
   std::string port;  // decimal, 0…65535
 };
 
-// "host:port" or "[v6]:port". InvalidArgument names the address and says what is accepted.
+// Parses "host:port" or "[v6]:port". InvalidArgument names the address and what is accepted.
 absl::StatusOr<TcpAddress> ParseTcpAddress(const std::string& address);
 
 struct Endpoint {
@@ -30,13 +30,14 @@ struct Endpoint {
   std::string ToString() const;  // "127.0.0.1:2222", "[::1]:2222"
 };
 
-// At least one. `numeric_only`: doesn't block, and fails for a name. Unavailable says in the resolver's words why not.
+// Returns at least one endpoint. `numeric_only`: doesn't block, and fails for a name. Unavailable gives the resolver's
+// reason.
 absl::StatusOr<std::vector<Endpoint>> Resolve(const TcpAddress& target, bool numeric_only);
 
 Endpoint LocalEndpoint(int fd);
 Endpoint RemoteEndpoint(int fd);
 
-// The operating system's words for an errno, e.g. "connection refused".
+// The operating system's text for an errno, e.g. "connection refused".
 std::string Describe(int error);
 
 }  // namespace muster

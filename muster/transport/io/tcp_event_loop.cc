@@ -61,7 +61,7 @@ void TcpEventLoop::WakeUp() {
 bool TcpEventLoop::RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) {
   if (done()) return true;
   while (true) {
-    // What is ready, each kind in its turn and none of them without end, so that none starves the others.
+    // Runs what is ready, each kind in its turn and none of them without end, so that none starves the others.
     bool ran = false;
     const absl::Time due = timers_.NextDue() == absl::InfiniteFuture() ? absl::InfinitePast() : Now();
     while (Handler handler = timers_.TakeDue(due)) {

@@ -1,5 +1,5 @@
-// The event loop of a real process: handlers, timers and sockets on the thread that calls RunUntil. There is no thread
-// of its own (but one that looks up host names, if there are any), so a caller that waits for a reply receives it
+// The event loop of a real process: runs handlers, timers and sockets on the thread that calls RunUntil. It has no
+// thread of its own (except one that looks up host names, if needed), so a caller that waits for a reply receives it
 // itself, without a hop.
 #pragma once
 
@@ -33,7 +33,7 @@ class TcpEventLoop final : public EventLoop {
 
   // For tcp/ only.
   Poller& poller() { return poller_; }
-  // Runs `work`, which may block, on another thread, one after the other.
+  // Runs `work`, which may block, on another thread, one task after the other.
   void RunInBackground(absl::AnyInvocable<void()> work);
 
  private:
@@ -47,10 +47,10 @@ class TcpEventLoop final : public EventLoop {
 
   Mutex mutex_;
   std::deque<Handler> posted_ ABSL_GUARDED_BY(mutex_);
-  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;  // or about to be: whoever posts has to wake it
+  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;  // asleep or about to be: a thread that posts must wake it
   std::atomic<bool> any_posted_{false};          // lets a waiting loop skip the lock
 
-  std::unique_ptr<BackgroundThread> background_;  // last: what it runs may post
+  std::unique_ptr<BackgroundThread> background_;  // last: its tasks may post
 };
 
 }  // namespace muster

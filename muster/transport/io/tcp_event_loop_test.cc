@@ -84,7 +84,7 @@ TEST_F(TcpEventLoopTest, HandlersMayWait) {
   EXPECT_THAT(ran_, ElementsAre("inner", "outer"));
 }
 
-// Each post wakes a loop that sleeps, without which this would take 20 s a round.
+// Each post wakes a sleeping loop; otherwise this would take 20 s a round.
 TEST_F(TcpEventLoopTest, PostFromAnotherThreadWakesASleepingLoop) {
   std::atomic<int> seen{0};
   std::thread other([&] {

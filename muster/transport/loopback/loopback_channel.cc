@@ -152,7 +152,7 @@ void LoopbackChannel::OnExpired(uint64_t id) {
 }
 
 void LoopbackChannel::OnReply(const LoopbackLink* link, uint64_t id, absl::StatusOr<Reply> reply) {
-  // A call that was given up is no longer in the table. Ids aren't used twice, so `link` matters only after a break.
+  // A call that was given up is no longer in the table. Ids are never reused, so `link` matters only after a break.
   if (link != link_.get() || calls_.Find(id) == nullptr) return;
   memory_.erase(id);
   if (reply.ok()) {

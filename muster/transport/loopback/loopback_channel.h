@@ -27,7 +27,7 @@ class LoopbackChannel final : public Channel {
   const std::string& peer() const override { return address_; }
   Stats stats() const override { return counts_.Read(); }
 
-  // From the server, on this channel's loop.
+  // Called by the server, on this channel's loop.
   void OnReply(const LoopbackLink* link, uint64_t id, absl::StatusOr<Reply> reply);
   void OnBroken(const LoopbackLink* link);
 
@@ -50,8 +50,8 @@ class LoopbackChannel final : public Channel {
   bool retry_pending_ = false;
   EventLoop::TimerId retry_{};
   std::string trouble_ = "no attempt was made yet";  // why there is no connection
-  std::deque<uint64_t> waiting_;                     // for a connection; may hold calls that have ended
-  absl::flat_hash_map<uint64_t, std::shared_ptr<LoopbackMemory>> memory_;  // of the calls that were sent
+  std::deque<uint64_t> waiting_;                     // calls that wait for a connection; some may have ended
+  absl::flat_hash_map<uint64_t, std::shared_ptr<LoopbackMemory>> memory_;  // of the sent calls
   TrafficCounts counts_;
   CallTable calls_;  // last: its destructor calls back
 };

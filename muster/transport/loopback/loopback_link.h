@@ -1,5 +1,5 @@
 // What the two ends of a loopback connection share. They may live on different loops in different threads: each reaches
-// the other only through its mailbox, and the memory of a call only under that call's lock.
+// the other only through its mailbox, and a call's memory only under that call's lock.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class LoopbackMailbox {
  public:
   explicit LoopbackMailbox(EventLoop& loop) : loop_(loop) {}
 
-  // Nothing happens once closed. `handler` has to look whether its end still exists when it runs.
+  // Does nothing once closed. `handler` must check whether its end still exists when it runs.
   void Post(EventLoop::Handler handler) {
     MutexLock lock(mutex_);
     if (!closed_) loop_.Post(std::move(handler));
@@ -46,23 +46,23 @@ struct LoopbackServer {
 
   const HandshakeIdentity identity;
   LoopbackMailbox mailbox;
-  LoopbackListener* listener;  // touched on the listener's loop only; null once it is gone
+  LoopbackListener* listener;  // used on the listener's loop only; null once it is gone
 };
 
 struct LoopbackClient {
   LoopbackClient(EventLoop& loop, LoopbackChannel& channel) : mailbox(loop), channel(&channel) {}
 
   LoopbackMailbox mailbox;
-  LoopbackChannel* channel;  // touched on the channel's loop only; null once it is gone
+  LoopbackChannel* channel;  // used on the channel's loop only; null once it is gone
 };
 
-// One connection. Its address is its identity for both ends.
+// One connection. Its address identifies it for both ends.
 struct LoopbackLink {
   std::shared_ptr<LoopbackServer> server;
   std::shared_ptr<LoopbackClient> client;
 };
 
-// The memory of one call: the serving thread copies out of and into it under the lock, and only while it is live.
+// The memory of one call: the serving thread copies out of it and into it under the lock, and only while it is live.
 struct LoopbackMemory {
   Mutex mutex;
   bool live ABSL_GUARDED_BY(mutex) = true;
@@ -70,7 +70,7 @@ struct LoopbackMemory {
   MutableSegments into ABSL_GUARDED_BY(mutex);
 };
 
-// A request on its way.
+// A request on its way to the server.
 struct LoopbackMessage {
   uint64_t id = 0;
   uint16_t method = 0;

@@ -131,12 +131,12 @@ void LoopbackListener::OnRequest(const LoopbackLink* link, LoopbackMessage messa
                   Responder(std::make_unique<LoopbackSink>(kept, message.id, message.memory)));
 }
 
-// Null if the caller has taken its memory back: then there is no request any more.
+// Returns null if the caller has taken its memory back: then the request doesn't exist any more.
 absl::StatusOr<std::unique_ptr<BulkTarget>> LoopbackListener::ReceiveBulk(const IncomingRequest& request,
                                                                           const LoopbackMessage& message) {
   ASSIGN_OR_RETURN(std::unique_ptr<BulkTarget> target, handler_.PrepareBulk(request));
   if (target == nullptr || TotalBytes(target->segments()) != request.bulk_bytes) {
-    return absl::InternalError("the handler's memory doesn't fit the bulk it was told of");
+    return absl::InternalError("the handler's memory doesn't have the size of the request's bulk");
   }
   MutexLock lock(message.memory->mutex);
   if (!message.memory->live) return std::unique_ptr<BulkTarget>();

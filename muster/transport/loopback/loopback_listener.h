@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// The checks of the TCP handshake, without its bytes.
+// Makes the checks of the TCP handshake, without its bytes.
 absl::Status CheckLoopbackPeer(const HandshakeIdentity& client, const HandshakeIdentity& server);
 
 class LoopbackListener final : public Listener {
@@ -25,17 +25,17 @@ class LoopbackListener final : public Listener {
   const std::string& address() const override { return address_; }
   Stats stats() const override { return stats_; }
 
-  // From the clients, on this listener's loop.
+  // Called by the clients, on this listener's loop.
   void OnOpen(const std::shared_ptr<LoopbackLink>& link);
   void OnClose(const LoopbackLink* link);
   void OnRefused() { ++stats_.dropped_handshake; }
   void OnRequest(const LoopbackLink* link, LoopbackMessage message);
 
-  // From the responders, on this listener's loop: copies the bulk into the caller's memory and tells its channel.
+  // Called by the responders, on this listener's loop: copies the bulk into the caller's memory and tells its channel.
   void Answer(const std::shared_ptr<LoopbackLink>& link, uint64_t id, LoopbackMemory& memory, absl::Status status,
               absl::string_view control, absl::Span<const ByteSpan> bulk);
 
-  // Tells the client of `link` that the connection is no more.
+  // Tells the client of `link` that the connection has ended.
   static void TellBroken(const std::shared_ptr<LoopbackLink>& link);
 
  private:

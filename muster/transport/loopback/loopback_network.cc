@@ -9,7 +9,7 @@ absl::StatusOr<std::string> LoopbackNetwork::Add(const std::string& address,
                                                  const std::shared_ptr<LoopbackServer>& server) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is not an address: host:port is"));
+    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is not an address; accepted: host:port"));
   }
   MutexLock lock(mutex_);
   std::string name = address;

@@ -1,5 +1,5 @@
-// The address book of transports that live in one process: who listens where. Give each test a network of its own.
-// Thread-safe; must outlive the transports on it.
+// The address book of the transports in one process: who listens where. Give each test its own network. Thread-safe;
+// must outlive the transports on it.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct LoopbackServer;  // loopback_link.h
 
 class LoopbackNetwork {
  public:
-  // "host:0" gets a free port. The address it has got; AlreadyExists if somebody listens there.
+  // Registers a server and returns its address; "host:0" gets a free port. AlreadyExists if a server listens there.
   absl::StatusOr<std::string> Add(const std::string& address, const std::shared_ptr<LoopbackServer>& server);
   void Remove(const std::string& address);
-  // Null if nobody listens there.
+  // Null if no server listens there.
   std::shared_ptr<LoopbackServer> Find(const std::string& address);
 
  private:

@@ -1,6 +1,6 @@
-// Channels and listeners within one process: the same contract as TCP without its bytes. Bulk is copied once, straight
-// from the sender's memory into the receiver's, by the serving thread. Works on any EventLoop: all ends on one
-// (simulated or real), or each on a loop and thread of its own.
+// Channels and listeners within one process: the same contract as TCP without its bytes. The serving thread copies bulk
+// once, straight from the sender's memory into the receiver's. Works on any EventLoop: all ends on one loop (simulated
+// or real), or each on a loop and thread of its own.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct LoopbackOptions {
   uint16_t protocol_version = kProtocolVersion;
   FrameLimits limits;
   BackoffOptions backoff;
-  size_t max_calls_in_flight = 1024;  // of one channel; more end with ResourceExhausted
+  size_t max_calls_in_flight = 1024;  // of one channel; further calls end with ResourceExhausted
   uint64_t seed = 1;                  // of the back-off's jitter
 };
 
 class LoopbackTransport final : public Transport {
  public:
-  // `network` and `loop` must outlive the transport and what it makes.
+  // `network` and `loop` must outlive the transport and everything it makes.
   LoopbackTransport(LoopbackNetwork& network, EventLoop& loop, JobToken token = {},
                     const LoopbackOptions& options = {});
 

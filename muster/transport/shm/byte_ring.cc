@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// `copy(place, memory, bytes)` for the pieces of the ring from `at` on and of the vectors, as far as `most` bytes.
+// Calls `copy(place, memory, bytes)` for the pieces of the ring, from `at` on, and of the vectors, up to `most` bytes.
 template <typename Copy>
 size_t Walk(MutableByteSpan ring, uint64_t at, const iovec* vectors, size_t count, size_t most, const Copy& copy) {
   size_t done = 0;
@@ -24,8 +24,9 @@ size_t Walk(MutableByteSpan ring, uint64_t at, const iovec* vectors, size_t coun
 
 }  // namespace
 
-// The counts are stored and loaded in one total order with the words that say who sleeps (ShmStream): of a writer that
-// looks whether the reader sleeps and a reader that looks for bytes before it does, one sees the other.
+// The counts and the words that say which side sleeps (ShmStream) are stored and loaded in one total order. Either the
+// writer, which then checks whether the reader sleeps, or the reader, which checks for bytes before it sleeps, sees the
+// other.
 ssize_t RingWriter::Write(const iovec* vectors, size_t count) {
   const uint64_t used = written_ - ring_.read->load();
   if (used > ring_.bytes.size()) return -1;

@@ -1,6 +1,6 @@
-// The two ends of a ring of bytes in shared memory, one writer and one reader (docs/shared_memory.md, section 2). Each
-// keeps its own count to itself and believes of the other's only what can be. Not thread-safe: each end is used by one
-// thread. Internal to the transport.
+// The two ends of a ring of bytes in shared memory, with one writer and one reader (docs/shared_memory.md, section 2).
+// Each end keeps its own count privately and accepts only possible values of the other's. Not thread-safe: each end is
+// used by one thread. Internal to the transport.
 #pragma once
 
 #include <sys/types.h>
@@ -16,9 +16,9 @@ namespace muster {
 class RingWriter {
  public:
   explicit RingWriter(const SharedMemory::Ring& ring) : ring_(ring) {}
-  // How many bytes of the vectors went in, as many as there is room for; -1: the reader's count can't be.
+  // Writes as much of the vectors as fits and returns how many bytes that was; -1: the reader's count is impossible.
   ssize_t Write(const iovec* vectors, size_t count);
-  bool HasRoom() const;  // true also if the reader's count can't be, so that somebody looks
+  bool HasRoom() const;  // also true if the reader's count is impossible, so that Write reports it
 
  private:
   const SharedMemory::Ring ring_;
@@ -28,9 +28,9 @@ class RingWriter {
 class RingReader {
  public:
   explicit RingReader(const SharedMemory::Ring& ring) : ring_(ring) {}
-  // How many bytes came out, as many as there are; -1: the writer's count can't be.
+  // Reads the available bytes into the vectors and returns how many; -1: the writer's count is impossible.
   ssize_t Read(const iovec* vectors, size_t count);
-  bool HasBytes() const;  // true also if the writer's count can't be
+  bool HasBytes() const;  // also true if the writer's count is impossible
 
  private:
   const SharedMemory::Ring ring_;

@@ -1,5 +1,5 @@
-// What the two ends of an upgrade say to each other before there is memory between them (docs/shared_memory.md, section
-// 1). Plain values. Internal to the transport.
+// The messages of the two ends of an upgrade before there is memory between them (docs/shared_memory.md, section 1).
+// Plain values. Internal to the transport.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ static_assert(sizeof(ShmHello) == 40);
 // The client has mapped the memory: its frames go through it from here on.
 inline constexpr char kShmReady = 2;
 
-// Who is at the other end of this unix socket runs as the same user.
+// True if the other end of this unix socket runs as the same user.
 inline bool IsSameUser(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;

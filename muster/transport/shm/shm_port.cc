@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-// Only processes of the same user get as far as being counted, and each stays for as long as two messages take.
+// Only processes of the same user are counted, and each stays only as long as two messages take.
 constexpr size_t kMostVisits = 256;
 
 }  // namespace
@@ -55,7 +55,7 @@ class ShmPort::Visit final : private Poller::Watched {
     return true;
   }
 
-  // False also when all is done: there is no visit any more.
+  // Also returns false when all is done: the visit doesn't exist any more.
   bool TakeReady() {
     char byte = 0;
     if (recv(socket_.fd(), &byte, 1, MSG_DONTWAIT) != 1 || byte != kShmReady) return false;

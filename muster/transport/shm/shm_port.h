@@ -1,6 +1,6 @@
-// Where the clients of a listener on its host fetch the memory for their connections: a unix socket in the abstract
-// namespace. Who comes there with a nonce that was given out over TCP and wasn't used yet gets memory
-// (docs/shared_memory.md, section 1). Lives on its loop; not thread-safe. Internal to the transport.
+// Where a listener's clients on its host get the memory for their connections: a unix socket in the abstract namespace.
+// A visitor with a nonce that was given out over TCP and is still unused gets memory (docs/shared_memory.md, section
+// 1). Lives on its loop; not thread-safe. Internal to the transport.
 #pragma once
 
 #include <memory>
@@ -23,27 +23,27 @@ namespace muster {
 
 class ShmPort final {
  public:
-  // `loop` must outlive it. Unavailable: the system gives no socket. A visitor who takes longer than `patience` is
-  // sent away.
+  // `loop` must outlive it. Unavailable: the system provides no socket. A visitor that takes longer than `patience` is
+  // disconnected.
   static absl::StatusOr<std::unique_ptr<ShmPort>> Open(TcpEventLoop& loop, const SharedMemoryOptions& options,
                                                        absl::Duration patience);
   ~ShmPort();
 
-  // Of the socket.
+  // The socket's name.
   const std::string& name() const { return name_; }
 
-  // Called on the loop, once at most, with the stream on which the client's frames go from then on.
+  // Called on the loop, at most once, with the stream that carries the client's frames from then on.
   using Callback = absl::AnyInvocable<void(std::unique_ptr<ByteStream>)>;
-  // A nonce for one visit.
+  // Returns a nonce for one visit.
   HandshakeNonce Expect(Callback moved);
-  // It isn't expected any more; one that is unknown is fine.
+  // Withdraws a nonce. Ignores an unknown one.
   void Forget(const HandshakeNonce& nonce) { expected_.erase(nonce); }
 
  private:
   class Visit;
   struct Expected {
     Callback moved;
-    bool visited = false;  // somebody has come with the nonce: nobody else gets memory for it
+    bool visited = false;  // a visitor has shown the nonce: no other visitor gets memory for it
   };
 
   ShmPort(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::Duration patience, std::string name,

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Of the word that says who sleeps.
+// Bits of the word that says why a side sleeps.
 constexpr uint32_t kWantsBytes = 1;
 constexpr uint32_t kWantsRoom = 2;
 
@@ -75,7 +75,7 @@ ssize_t ShmStream::Receive(const iovec* vectors, size_t count) {
 void ShmStream::WakePeer(uint32_t wants) {
   if ((peers_sleep_.load() & wants) == 0) return;
   peers_sleep_.store(0);
-  // It may fail because a wake is on its way already, or because the peer is gone.
+  // This may fail because a wake-up is already on its way, or because the peer is gone.
   [[maybe_unused]] const ssize_t n = send(socket_.fd(), &kWake, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -99,7 +99,7 @@ void ShmStream::OnReady(bool, bool, bool) {
     n = recv(socket_.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   } while (n == 1 && bytes[0] == kWake);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  // The end; or something that isn't said here, which is as good.
+  // End of file, or bytes that the protocol doesn't have here, which is treated the same.
   poller_.Remove(*watch_);
   watch_.reset();
   ended_ = true;

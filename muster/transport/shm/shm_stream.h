@@ -1,6 +1,5 @@
-// A ByteStream through memory that both ends have mapped, with areas for large bulk beside it
-// (docs/shared_memory.md, sections 2 and 3). The unix socket says when the peer is gone, and wakes one who sleeps.
-// Internal to the transport.
+// A ByteStream through memory that both ends have mapped, with areas for large bulk beside it (docs/shared_memory.md,
+// sections 2 and 3). The unix socket shows when the peer is gone, and wakes a sleeping peer. Internal to the transport.
 #pragma once
 
 #include <memory>
@@ -18,7 +17,7 @@ namespace muster {
 
 class ShmStream final : public ByteStream, private Poller::Memory, private Poller::Watched {
  public:
-  // `socket` is connected to the other end and doesn't block. `poller` must outlive it.
+  // `socket` is connected to the other end and non-blocking. `poller` must outlive it.
   ShmStream(Poller& poller, Socket socket, std::shared_ptr<const SharedMemory> memory, SharedMemory::Side side,
             const SharedMemoryOptions& options);
   ~ShmStream() override;
@@ -37,12 +36,12 @@ class ShmStream final : public ByteStream, private Poller::Memory, private Polle
   bool Ready() const override;
   void OnReady() override;
   void SetAsleep(bool asleep) override;
-  // Poller::Watched: of the unix socket
+  // Poller::Watched, for the unix socket
   void OnReady(bool readable, bool writable, bool broken) override;
 
   bool Readable() const;
   bool Writable() const { return interest_.write && outgoing_.HasRoom(); }
-  // If it sleeps and any of these bits is in its word.
+  // Wakes the peer if it sleeps and any of these bits is in its word.
   void WakePeer(uint32_t wants);
 
   Poller& poller_;
@@ -55,7 +54,7 @@ class ShmStream final : public ByteStream, private Poller::Memory, private Polle
   BulkAreas areas_;
   Poller::Interest interest_;
   Poller::Watched* user_ = nullptr;
-  std::optional<Poller::Id> watch_;  // of the socket, until its end
+  std::optional<Poller::Id> watch_;  // the socket's, until its end
   bool ended_ = false;
 };
 

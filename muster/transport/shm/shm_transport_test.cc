@@ -1,5 +1,5 @@
-// What is shared memory's own: the way into it, strangers and liars on that way, what lies there beside the stream, and
-// what a peer may write there. The contract all transports share is held against it in transport_contract_test.cc.
+// Tests what only shared memory has: the way into it, strangers and liars on that way, bulk beside the stream, and
+// whatever a peer may write there. transport_contract_test.cc tests the contract that all transports share.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -52,7 +52,7 @@ class ShmTest : public ::testing::Test {
     return *std::move(result);
   }
 
-  // A visitor made by hand.
+  // Connects a visitor by hand.
   static Socket Connected(const ShmPort& port) {
     const AbstractAddress address(port.name());
     Socket visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
@@ -68,7 +68,7 @@ class ShmPortTest : public ShmTest {
   ShmDoor Expect() {
     return {port_->Expect([this](std::unique_ptr<ByteStream> stream) { moved_ = std::move(stream); }), port_->name()};
   }
-  // … who has shown what he came with.
+  // Connects a visitor by hand and shows its nonce.
   Socket ConnectedWith(const HandshakeNonce& nonce) const {
     Socket visitor = Connected(*port_);
     ShmHello hello;
@@ -101,7 +101,7 @@ TEST_F(ShmPortTest, ANonceIsGoodForOneVisit) {
   EXPECT_EQ(Visit(door).status().code(), absl::StatusCode::kUnavailable);
 }
 
-// A visitor who has been given memory and hasn't said yet that he has it.
+// A visitor has received the memory and hasn't confirmed it yet.
 TEST_F(ShmPortTest, ANonceIsGoodForOneVisitAlsoBeforeItIsOver) {
   const ShmDoor door = Expect();
   const Socket first = ConnectedWith(door.nonce);
@@ -158,7 +158,7 @@ TEST_F(ShmPortTest, WhoTakesTooLongIsSentAway) {
 TEST_F(ShmPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheLoopDoesNotTurnWithoutEnd) {
   const Socket stranger = Connected(*port_);
   {
-    // UBSan looks at an object's type by means of a pipe, once.
+    // UBSan checks an object's type by means of a pipe, once.
     auto& loop = loop_;
     const absl::Time until = loop.Now() + absl::Milliseconds(50);
     const NoFreeDescriptors none;
@@ -176,7 +176,7 @@ TEST_F(ShmPortTest, NobodyThereIsAnotherHost) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("not on this host"));
 }
 
-// A server that says and gives what it likes.
+// A server that says and passes whatever the test likes.
 class LyingServerTest : public ShmTest {
  protected:
   LyingServerTest() {
@@ -185,7 +185,7 @@ class LyingServerTest : public ShmTest {
     EXPECT_EQ(listen(listening_.fd(), 1), 0);
   }
 
-  // What a visitor makes of the descriptor that he is given; -1: of nothing.
+  // Returns what a visitor makes of the descriptor that it receives. `fd` -1: it receives none.
   Visited VisitAndGet(int fd, absl::Duration patience = absl::Seconds(20)) {
     std::optional<Visited> result;
     ShmVisit visit(loop_, door_, kSmall, patience, [&](Visited stream) { result = std::move(stream); });
@@ -219,7 +219,7 @@ TEST_F(LyingServerTest, WhatIsNoSuchMemoryIsRefused) {
     std::vector<std::byte> header(4096);
     ASSERT_EQ(pread(made.fd.fd(), header.data(), header.size(), 0), 4096);
     if (sealed) {
-      const uint64_t larger = kSmall.area_bytes + 4096;  // than the file has room for
+      const uint64_t larger = kSmall.area_bytes + 4096;  // larger than the file
       StoreLittleEndian(larger, &header[16]);
     }
     ASSERT_EQ(pwrite(fd.fd(), header.data(), header.size(), 0), 4096);
@@ -229,7 +229,7 @@ TEST_F(LyingServerTest, WhatIsNoSuchMemoryIsRefused) {
     }
     const absl::Status status = VisitAndGet(fd.fd()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(sealed ? "other sizes" : "cut off"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(sealed ? "sizes differ" : "F_SEAL_SHRINK"));
   }
 }
 
@@ -248,7 +248,7 @@ TEST(ShmDoorTest, LooksAsWritten) {
   EXPECT_FALSE(ShmDoor::Decode(std::string(133, 'n')));
 }
 
-// Keeps bulk where it lies, and answers from memory that it reserves.
+// Keeps bulk in place, and answers from reserved memory.
 class KeepingHandler final : public RequestHandler {
  public:
   class Target final : public BulkTarget {
@@ -297,7 +297,7 @@ class ShmTransportTest : public ShmTest {
     channel_ = calling_->Connect(listener_->address());
   }
 
-  // What comes back of bulk that is sent.
+  // Sends bulk and returns what comes back.
   std::vector<std::byte> Echo(const std::vector<std::byte>& bulk) {
     std::vector<std::byte> into(bulk.size());
     Request request;
@@ -328,7 +328,7 @@ TEST_F(ShmTransportTest, EitherSideMaySayNo) {
   }
 }
 
-// It is kept, copy for copy, until the area is full; then bulk goes through the ring, and nobody waits.
+// Every copy is kept until the area is full; then bulk goes through the ring, and nobody waits.
 TEST_F(ShmTransportTest, BulkStaysWhereItIsUntilTheAreaIsFull) {
   KeepingHandler handler;
   Start(handler, kSmall, kSmall);
@@ -340,7 +340,7 @@ TEST_F(ShmTransportTest, BulkStaysWhereItIsUntilTheAreaIsFull) {
     const ByteSpan kept = static_cast<KeepingHandler::Target&>(*handler.kept[i]).bytes();
     EXPECT_TRUE(std::equal(kept.begin(), kept.end(), Pattern(100000, i).begin())) << i;
   }
-  // What is given back is used again.
+  // Released memory is used again.
   handler.kept.clear();
   Echo(Pattern(100000));
   EXPECT_EQ(handler.lent, 11);
@@ -360,7 +360,7 @@ TEST_F(ShmTransportTest, WhatIsKeptOutlivesConnectionAndListener) {
   EXPECT_TRUE(std::equal(kept.begin(), kept.end(), Pattern(100000).begin()));
 }
 
-// A client that has moved to shared memory by hand, and then writes what it likes.
+// A client that has moved to shared memory by hand, and then writes whatever the test likes.
 class RawClientTest : public ShmTest {
  protected:
   void SetUp() override {
@@ -368,7 +368,7 @@ class RawClientTest : public ShmTest {
     listener_ = *transport_->Listen("127.0.0.1:0", handler_);
   }
 
-  // Through the handshake and the door.
+  // Goes through the handshake and gets the shared memory.
   std::unique_ptr<ByteStream> Move() {
     const Endpoint endpoint = Resolve(*ParseTcpAddress(listener_->address()), /*numeric_only=*/true)->front();
     tcp_ = Socket(socket(endpoint.family(), SOCK_STREAM, 0));
@@ -402,7 +402,7 @@ class RawClientTest : public ShmTest {
     const iovec give{bytes.data(), bytes.size()};
     stream.Send(&give, 1, false);
   }
-  // A request whose bulk is said to be beside the stream.
+  // Makes a request whose header says that its bulk is beside the stream.
   static std::string Beside(uint64_t offset, uint64_t bytes) {
     FrameHeader header;
     header.method = Method::kEcho;
@@ -444,7 +444,7 @@ TEST_F(RawClientTest, GarbageEndsTheConnection) {
     const std::unique_ptr<ByteStream> stream = Move();
     std::string garbage(3000, '\0');
     for (char& c : garbage) c = static_cast<char>(random());
-    // A frame that can be, now and then, before it.
+    // Sends a valid frame first, now and then.
     Send(*stream, dropped % 2 == 0 ? garbage : Beside(0, 1000) + garbage);
     stream->areas()->outgoing->Reserve(1000).Publish(dropped % 3 == 0 ? ~uint64_t{0} : 1000);
     EXPECT_TRUE(AwaitDropped(dropped));
@@ -463,7 +463,7 @@ TEST_F(RawClientTest, AHalfFrameIsNoRequestWhenItsSenderIsGone) {
   EXPECT_EQ(handler_.Count("handle 1"), 0);
 }
 
-// A connection's server end on its own: what stands in the memory is all that it sees.
+// The server's end of a connection, alone: it sees nothing but the contents of the memory.
 class StreamEndTest : public ShmTest, private Poller::Watched {
  protected:
   StreamEndTest() {

@@ -39,7 +39,7 @@ ShmVisit::ShmVisit(TcpEventLoop& loop, const ShmDoor& door, const SharedMemoryOp
   const absl::Status knocked = Knock(door.socket);
   const absl::Time until = knocked.ok() ? loop_.Now() + patience : absl::InfinitePast();
   timer_ = loop_.CallAt(until, [this, knocked] {
-    End(knocked.ok() ? absl::UnavailableError("it takes too long to give shared memory") : knocked);
+    End(knocked.ok() ? absl::UnavailableError("it took too long to provide shared memory") : knocked);
   });
 }
 
@@ -58,7 +58,7 @@ absl::Status ShmVisit::Knock(const std::string& socket_name) {
   ShmHello hello;
   hello.nonce = nonce_;
   if (send(socket_.fd(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) {
-    return absl::UnavailableError(absl::StrCat("it gives no shared memory (", std::strerror(errno), ")"));
+    return absl::UnavailableError(absl::StrCat("it provides no shared memory (", std::strerror(errno), ")"));
   }
   watch_ = loop_.poller().Add(socket_.fd(), {.read = true}, this);
   return absl::OkStatus();
@@ -68,7 +68,7 @@ void ShmVisit::OnReady(bool, bool, bool) { End(Enter()); }
 
 absl::StatusOr<std::unique_ptr<ByteStream>> ShmVisit::Enter() {
   const Socket fd(ReceiveDescriptor(socket_.fd()));
-  if (!fd.valid()) return absl::UnavailableError("it gives no shared memory");
+  if (!fd.valid()) return absl::UnavailableError("it provides no shared memory");
   ASSIGN_OR_RETURN(std::shared_ptr<SharedMemory> memory, SharedMemory::Open(fd.fd(), nonce_));
   if (send(socket_.fd(), &kShmReady, 1, MSG_NOSIGNAL) != 1) return absl::UnavailableError("it has gone");
   loop_.poller().Remove(*std::exchange(watch_, std::nullopt));

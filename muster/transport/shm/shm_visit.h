@@ -1,4 +1,4 @@
-// A client's way to the memory that the server of its connection offers: the other half of ShmPort
+// A client's request for the memory that its connection's server offers: the counterpart of ShmPort
 // (docs/shared_memory.md, section 1). Lives on its loop; not thread-safe. Internal to the transport.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// Where the server says that memory is to be had: the control part of a door frame.
+// Where the server offers the memory: the control part of a door frame.
 struct ShmDoor {
   HandshakeNonce nonce{};
   std::string socket;
@@ -29,14 +29,15 @@ struct ShmDoor {
 
 class ShmVisit final : private Poller::Watched {
  public:
-  // The stream on which this side's frames go from now on; or why there is none: Unavailable, the server isn't on this
-  // host, or takes too long; PermissionDenied, it runs as another user; FailedPrecondition, what it gave isn't right.
+  // Receives the stream that carries this side's frames from now on, or the reason why not. Unavailable: the server
+  // isn't on this host, or takes too long. PermissionDenied: it runs as another user. FailedPrecondition: what it
+  // passed is invalid.
   using Callback = absl::AnyInvocable<void(absl::StatusOr<std::unique_ptr<ByteStream>>)>;
 
-  // Calls back once, from the loop, not from inside here. `loop` must outlive it.
+  // Calls `done` once, from the loop, never from inside the constructor. `loop` must outlive it.
   ShmVisit(TcpEventLoop& loop, const ShmDoor& door, const SharedMemoryOptions& options, absl::Duration patience,
            Callback done);
-  ~ShmVisit() override;  // gives it up; the callback isn't called any more
+  ~ShmVisit() override;  // gives up; doesn't call the callback any more
 
  private:
   void OnReady(bool readable, bool writable, bool broken) override;

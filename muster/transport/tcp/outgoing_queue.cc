@@ -55,7 +55,7 @@ size_t OutgoingQueue::Gather(iovec* vectors, size_t most, size_t* bytes) const {
   Cursor at = cursor_;
   for (size_t i = first_; i < frames_.size() && count < most; ++i, at = {}) {
     const OutgoingFrame& frame = frames_[i];
-    if (frame.beside && !frame.extent) break;  // its turn hasn't come
+    if (frame.beside && !frame.extent) break;  // where its bulk goes isn't decided yet
     const size_t header = HeaderBytes(frame);
     const size_t control = header + frame.control.size();
     const bool head_was_out = at.head == HeadBytes(frame);
@@ -69,7 +69,7 @@ size_t OutgoingQueue::Gather(iovec* vectors, size_t most, size_t* bytes) const {
     }
     if (frame.extent && !head_was_out) {
       if (count < most) add(frame.place.data() + (at.head - control), frame.place.size() - (at.head - control));
-      break;  // the bulk goes another way
+      break;  // the bulk goes beside the stream
     }
     for (size_t s = at.segment; s < frame.bulk.size() && count < most; ++s, at.offset = 0) {
       add(frame.bulk[s].data() + at.offset, frame.bulk[s].size() - at.offset);
@@ -103,7 +103,7 @@ void OutgoingQueue::Advance(size_t bytes, std::vector<OutgoingFrame>& done) {
     cursor_ = {};
     if (bytes == 0) break;
   }
-  // The memory of the vector is kept; what is done is swept out when it is the larger part.
+  // Keeps the vector's memory. Sweeps out the finished frames once they are the larger part.
   if (first_ == frames_.size()) {
     frames_.clear();
     first_ = 0;
@@ -155,7 +155,7 @@ std::vector<OutgoingFrame> OutgoingQueue::TakeUnsent() {
 }
 
 void OutgoingQueue::Clear() {
-  // Taken out first: releasing what the frames keep alive may lead back here.
+  // Takes the frames out first: releasing what they keep alive may lead back here.
   std::vector<OutgoingFrame> frames = std::move(frames_);
   frames_.clear();
   first_ = 0;

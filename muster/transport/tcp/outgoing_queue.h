@@ -1,5 +1,5 @@
-// The frames that wait to be sent on one connection, and how far the first of them has got. Knows nothing of sockets:
-// it says which memory is next and is told how much of it went out. Not thread-safe. Internal to tcp/.
+// The frames that wait to be sent on one connection, and how much of the first has been sent. It knows nothing of
+// sockets: it says which memory is next and is told how much of it was sent. Not thread-safe. Internal to tcp/.
 #pragma once
 
 #include <sys/uio.h>
@@ -24,19 +24,20 @@ struct OutgoingFrame {
   std::string control;
   Segments bulk;                           // borrowed
   std::shared_ptr<const void> keep_alive;  // released when the last byte has been handed to the kernel
-  // Its bulk is to go beside the stream, into `extent`, once there is one, whose place follows the control.
+  // True: the bulk must go beside the stream, into `extent`, once that exists; `place`, its position, follows the
+  // control.
   bool beside = false;
   Extent extent;
   std::array<std::byte, kPlaceBytes> place;
   void PutBeside(Extent where);
-  bool cut = false;  // the connection is to be cut after the last byte, which isn't the message's
+  bool cut = false;  // cut the connection after the last byte, which isn't the message's last
 };
 
 class OutgoingQueue {
  public:
-  // An empty frame, in the memory of one that is done if there is such.
+  // Returns an empty frame, in the memory of a finished one if possible.
   OutgoingFrame NewFrame();
-  // Releases what the frame keeps alive.
+  // Releases what the frame keeps alive, and keeps its memory for NewFrame.
   void Reuse(OutgoingFrame frame);
   void Push(OutgoingFrame frame);
 
@@ -45,34 +46,34 @@ class OutgoingQueue {
   uint64_t bytes() const { return bytes_; }
   bool Holds(uint64_t id) const;
 
-  // The next frame, if nothing of it has been sent and it has yet to be decided where its bulk goes.
+  // Returns the next frame, if nothing of it has been sent and it isn't decided yet where its bulk goes.
   OutgoingFrame* Unplaced();
-  // Its bulk goes into the extent; or with the stream, if that is empty.
+  // Decides that: the bulk goes into `extent`, or with the stream if that is empty.
   void Place(Extent extent);
-  // The frame whose bulk is to be copied beside the stream next: it has been sent up to there.
+  // Returns the frame whose bulk must be copied beside the stream next: everything before the bulk has been sent.
   OutgoingFrame* Placing();
-  uint64_t PlacedBytes() const;  // how much of that was copied
+  uint64_t PlacedBytes() const;  // how much of that bulk has been copied
 
-  // Fills at most `most` vectors with what is next in the stream (or of Placing's bulk); `bytes` gets their total. Says
-  // how many it filled.
+  // Fills at most `most` vectors with the next memory of the stream (or of Placing's bulk); `bytes` receives their
+  // total. Returns how many it filled.
   size_t Gather(iovec* vectors, size_t most, size_t* bytes) const;
 
-  // `bytes` of what Gather gave went out. Frames that are done go to `done`, to be destroyed when that can do no harm.
+  // `bytes` of what Gather returned were sent. Moves finished frames to `done`; destroy them when that can do no harm.
   void Advance(size_t bytes, std::vector<OutgoingFrame>& done);
 
-  // Takes out a frame of which nothing has been sent. False if there is none with that id, or it has been begun.
+  // Removes a frame of which nothing has been sent. False if no frame has that id, or it has been begun.
   bool Withdraw(uint64_t id);
-  // Takes out all frames of which nothing has been sent.
+  // Removes all frames of which nothing has been sent.
   std::vector<OutgoingFrame> TakeUnsent();
   void Clear();
 
  private:
-  // A place in the first frame: header and control, then the segments.
+  // A position in the first frame: first header and control, then the segments.
   struct Cursor {
-    size_t head = 0;     // bytes of header, control and place that are out
+    size_t head = 0;     // bytes sent of header, control and place
     size_t segment = 0;  // the next byte of bulk
     size_t offset = 0;
-    uint64_t sent = 0;  // of the whole frame
+    uint64_t sent = 0;  // bytes sent of the whole frame
   };
 
   static size_t HeaderBytes(const OutgoingFrame& frame) { return frame.bare ? 0 : kFrameHeaderBytes; }
@@ -85,7 +86,7 @@ class OutgoingQueue {
   size_t first_ = 0;
   Cursor cursor_;
   std::vector<OutgoingFrame> spare_;
-  uint64_t bytes_ = 0;  // not yet sent
+  uint64_t bytes_ = 0;  // not sent yet
 };
 
 }  // namespace muster

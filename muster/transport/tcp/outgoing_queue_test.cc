@@ -27,7 +27,7 @@ Segments Split(size_t at) {
   return {bulk.first(at), {}, bulk.subspan(at)};
 }
 
-// Takes out everything, `piece` bytes at a time, with at most `vectors` pieces of memory in one go.
+// Drains the queue, `piece` bytes at a time, with at most `vectors` pieces of memory at once.
 std::string Drain(OutgoingQueue& queue, size_t piece, size_t vectors, std::vector<OutgoingFrame>& done) {
   std::string out;
   while (!queue.empty()) {

@@ -1,4 +1,5 @@
-// Whether something that has begun goes on: less than 1 KiB within a time limit is a stall. Internal to tcp/.
+// Checks whether something that has begun makes progress: less than 1 KiB within a time limit is a stall. Internal to
+// tcp/.
 #pragma once
 
 #include <cstdint>

@@ -15,11 +15,11 @@ bool TryingAgainIsInVain(const absl::Status& status) {
          status.code() == absl::StatusCode::kFailedPrecondition || status.code() == absl::StatusCode::kInvalidArgument;
 }
 
-// What goes out of a message that is to be cut after `limit` bytes of control and bulk.
+// Truncates a message that must be cut after `limit` bytes of control and bulk.
 void Truncate(OutgoingFrame& frame, size_t limit) {
   frame.cut = true;
   const size_t whole = frame.control.size() + TotalBytes(frame.bulk);
-  frame.bare = whole == 0;  // not even the header, which would be all of it
+  frame.bare = whole == 0;  // not even the header, which would be the whole message
   limit = std::min(limit, whole > 0 ? whole - 1 : 0);
   frame.control.resize(std::min(frame.control.size(), limit));
   limit -= frame.control.size();
@@ -134,7 +134,7 @@ void TcpChannel::GoToDoor(const std::string& control) {
                                       });
 }
 
-// Null: the connection stays where it is.
+// A null stream: the connection stays on TCP.
 void TcpChannel::LeaveDoor(std::unique_ptr<ByteStream> stream) {
   at_door_ = false;
   loop_.CancelTimer(door_timer_);
@@ -213,7 +213,7 @@ absl::StatusOr<const MutableSegments*> TcpChannel::OnFrame(const FrameHeader& he
     return absl::UnavailableError("it sent a frame that only a client sends");
   }
   if (header.request_id > calls_.last_id() || connection_->outgoing().Holds(header.request_id)) {
-    return absl::UnavailableError("it answered a request that it hasn't got");
+    return absl::UnavailableError("it answered a request that it wasn't sent");
   }
   if (!std::exchange(proven_, true)) backoff_.Reset();
   CallTable::Call* call = calls_.Find(header.request_id);
@@ -235,7 +235,7 @@ absl::StatusOr<const MutableSegments*> TcpChannel::OnFrame(const FrameHeader& he
 
 void TcpChannel::OnFrameEnd() {
   if (receiving_ == 0) return;
-  const std::shared_ptr<TcpConnection> connection = connection_;  // the callback may end the channel
+  const std::shared_ptr<TcpConnection> connection = connection_;  // the callback may destroy the channel
   connection->ReuseControl(calls_.Finish(std::exchange(receiving_, 0), std::move(reply_)));
 }
 
@@ -251,7 +251,7 @@ void TcpChannel::OnClosed(const absl::Status& why, TcpConnection::Fault fault) {
     Refuse(why);
     return;
   }
-  // What wasn't begun goes with the next connection; nobody can tell what has become of the rest.
+  // Unsent frames go with the next connection; nobody can tell what has become of the others.
   std::vector<uint64_t> unsent;
   for (const OutgoingFrame& frame : closed->TakeUnsent()) {
     CallTable::Call* call = calls_.Find(frame.id);

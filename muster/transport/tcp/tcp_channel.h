@@ -1,6 +1,6 @@
-// The client's end of the TCP transport: calls over one connection that is made when it is first needed and made again
-// when it has broken, and that moves to shared memory if the server is on the same host. See channel.h for the
-// contract. Internal to tcp/.
+// The client's end of the TCP transport: calls over one connection, which is made when it is first needed, remade when
+// it breaks, and moves to shared memory if the server is on the same host. See channel.h for the contract. Internal to
+// tcp/.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +52,9 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   void SendCall(uint64_t id, CallTable::Call& call);
   void Abandon(uint64_t id, absl::Status status);
   void OnExpired(uint64_t id);
-  // Ends with `why` what waits for a connection that can't be had.
+  // Ends all calls that wait for a connection with `why`.
   void Refuse(const absl::Status& why);
-  absl::Status Named(const absl::Status& status) const;  // with the peer's address in front
+  absl::Status Named(const absl::Status& status) const;  // prefixed with the peer's address
   void WatchSilence();
   void OnSilence();
 
@@ -63,28 +63,28 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   const HandshakeIdentity identity_;
   const TcpOptions options_;
 
-  std::shared_ptr<TcpConnection> connection_;  // null while there is none, not even in handshake
+  std::shared_ptr<TcpConnection> connection_;  // null without a connection, even one in its handshake
   TcpDialer dialer_;
   Backoff backoff_;
-  bool dialing_ = false;  // or about to, when the back-off is over
+  bool dialing_ = false;  // or about to, once the back-off is over
   EventLoop::TimerId dial_timer_{};
-  // The connection may move to shared memory, and nothing is sent before that is settled.
+  // True while the connection may move to shared memory; nothing is sent until that is settled.
   bool at_door_ = false;
   EventLoop::TimerId door_timer_{};
   std::unique_ptr<ShmVisit> visit_;
   bool proven_ = false;  // this connection has brought a reply
   std::string trouble_ = "no attempt was made yet";
 
-  std::deque<uint64_t> waiting_;  // for a connection; may hold calls that have ended
-  uint64_t receiving_ = 0;        // the call whose reply is coming in; 0: none, or nobody wants it
+  std::deque<uint64_t> waiting_;  // calls that wait for a connection; some may have ended
+  uint64_t receiving_ = 0;        // the call whose reply is being received; 0: none, or the call was given up
   absl::StatusOr<Reply> reply_ = Reply{};
-  int64_t drained_at_ = 0;  // when all that there was to send had been sent last
+  int64_t drained_at_ = 0;  // when everything queued had last been sent
 
   bool watching_silence_ = false;
   EventLoop::TimerId silence_timer_{};
-  uint64_t bytes_moved_ = 0;  // both ways at the last look, pings not counted
-  absl::Time heard_;          // when that last grew
-  bool suspect_ = false;      // silent for too long at the last look; this process may have been stopped, so look again
+  uint64_t bytes_moved_ = 0;  // in both directions at the last check, not counting pings
+  absl::Time heard_;          // when bytes_moved_ last grew
+  bool suspect_ = false;      // too long silent at the last check; this process may have been stopped, so check again
 
   TrafficCounts counts_;
   CallTable calls_;  // last: its destructor calls back

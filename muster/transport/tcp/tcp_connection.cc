@@ -14,9 +14,9 @@ namespace muster {
 namespace {
 
 constexpr size_t kMostVectors = 64;
-// After this much one connection lets the others have their turn.
+// After this many bytes a connection lets the others have a turn.
 constexpr size_t kTurnBytes = 4 << 20;
-// Beside the stream the reader may begin after so much: it stays in the cache of a core, or between two.
+// Beside the stream, the reader may begin after this many bytes: they stay in a core's cache, or one shared by two.
 constexpr size_t kPublishBytes = 256 << 10;
 
 absl::Status NetworkError(const char* what, int error) {
@@ -137,7 +137,7 @@ void TcpConnection::Flush() {
   if (some && open()) owner_->OnSent();
 }
 
-// As sendmsg.
+// Returns what sendmsg would.
 ssize_t TcpConnection::SendSome(size_t* wanted) {
   if (OutgoingFrame* frame = outgoing_.Placing()) {
     const ssize_t n = CopyBeside(*frame);
@@ -152,7 +152,7 @@ ssize_t TcpConnection::SendSome(size_t* wanted) {
   return stream_->Send(vectors, count, *wanted < outgoing_.bytes());
 }
 
-// The next piece of the bulk. Nothing is copied if it has been written there in the first place.
+// Copies and publishes the next piece of the bulk. Copies nothing if the bulk was written there in the first place.
 ssize_t TcpConnection::CopyBeside(OutgoingFrame& frame) {
   const MutableByteSpan to = frame.extent.memory();
   const size_t done = outgoing_.PlacedBytes();
@@ -194,7 +194,7 @@ void TcpConnection::SetPaused(bool paused) {
   if (!open() || std::exchange(paused_, paused) == paused) return;
   stream_->SetInterest({.read = !paused_, .write = write_waiting_});
   receiving_.End();
-  // What is staged already makes no event.
+  // Bytes that are staged already cause no event.
   if (!paused) loop_.Post([self = shared_from_this()] { self->Read(); });
 }
 
@@ -220,7 +220,7 @@ void TcpConnection::Read() {
       owner_->OnMoved(0, n);
       turn += n;
       left_ = nullptr;
-      // The end of a bulk part mostly is the end of what there is, and asking would cost a system call.
+      // The end of a bulk part is usually the end of the available bytes, and asking would cost a system call.
       drained = n < wanted || (part_ == Part::kBulk && bulk_.left() == 0);
     } else if (n == 0) {
       Fail(absl::UnavailableError("the peer closed the connection"));
@@ -233,7 +233,7 @@ void TcpConnection::Read() {
   reading_ = false;
 }
 
-// Into the place where the next bytes belong. As recv: -1 with errno, 0 at the end.
+// Receives into the place where the next bytes belong. Returns what recv would: -1 with errno, 0 at the end.
 ssize_t TcpConnection::Receive(size_t* wanted) {
   if (part_ == Part::kBulk && header_.beside) return ReceiveBeside();
   if (part_ == Part::kBulk) {
@@ -259,7 +259,7 @@ ssize_t TcpConnection::Receive(size_t* wanted) {
   return n;
 }
 
-// What there is of the bulk beside the stream.
+// Receives the available part of the bulk beside the stream.
 ssize_t TcpConnection::ReceiveBeside() {
   const ByteSpan there = stream_->areas()->incoming.Take(std::min<uint64_t>(bulk_.left(), kTurnBytes));
   if (there.empty()) {
@@ -277,7 +277,7 @@ size_t TcpConnection::TakeStaged(std::byte* to, size_t most) {
   return n;
 }
 
-// One step with what has been received. False: more is needed.
+// Makes one step with the received bytes. False: more are needed.
 bool TcpConnection::Parse() {
   switch (part_) {
     case Part::kHandshake:
@@ -385,7 +385,7 @@ void TcpConnection::EndFrame() {
   owner_->OnFrameEnd();
 }
 
-// Begins to measure, if it isn't being measured.
+// Begins to measure the progress, unless that has begun already.
 void TcpConnection::Expect(Progress& progress, uint64_t bytes) {
   if (!progress.active()) progress.Begin(loop_.Now(), bytes);
   if (progress_timer_set_) return;
@@ -397,14 +397,14 @@ void TcpConnection::Expect(Progress& progress, uint64_t bytes) {
 
 void TcpConnection::OnProgressTimer() {
   progress_timer_set_ = false;
-  // What has come in while this process itself was stopped counts.
+  // Reads first: bytes that arrived while this process itself was stopped count.
   Read();
   if (!open()) return;
   const absl::Time now = loop_.Now();
   if (receiving_.Stalled(now, bytes_received_, options_.stall_timeout) ||
       sending_.Stalled(now, bytes_sent_, options_.stall_timeout)) {
     Fail(absl::UnavailableError(
-             absl::StrCat("a message didn't get on for ", absl::FormatDuration(options_.stall_timeout))),
+             absl::StrCat("a message made no progress for ", absl::FormatDuration(options_.stall_timeout))),
          Fault::kStalled);
     return;
   }

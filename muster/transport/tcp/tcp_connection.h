@@ -1,7 +1,7 @@
-// One connection, of a client or a server: the handshake over TCP, then frames both ways, there or through shared
-// memory once it has moved. Sends gather header, control and bulk in one system call; bulk is received straight into
-// the memory that the owner names. Everything is tried at once and waits only when the stream says so. Lives on its
-// loop; not thread-safe. Internal to tcp/.
+// One connection of a client or a server: the handshake over TCP, then frames both ways, over TCP or through shared
+// memory once it has moved. A send gathers header, control and bulk in one system call; bulk is received straight into
+// the owner's memory. Every operation is tried at once and waits only when the stream says so. Lives on its loop; not
+// thread-safe. Internal to tcp/.
 #pragma once
 
 #include <sys/types.h>
@@ -42,37 +42,38 @@ class TcpConnection final : public std::enable_shared_from_this<TcpConnection>, 
                 Owner* owner);
 
   void Start();
-  // Ends it at once and silently. The owner isn't called any more, memory lent to it is free.
+  // Ends the connection at once and silently. The owner isn't called any more, and memory lent to the connection is
+  // free.
   void Close();
 
-  // Frames go through `stream` from now on. Between frames only. The peer has agreed; it may still have to hear of it,
-  // so the stream that is left isn't closed before something has come through the new one.
+  // Sends and receives through `stream` from now on. Call between frames only. The peer has agreed but may not know yet
+  // that this side has moved, so the old stream isn't closed until something has come through the new one.
   void MoveTo(std::unique_ptr<ByteStream> stream);
 
-  // An empty frame, in the memory of one that is out if there is such.
+  // Returns an empty frame, in the memory of a sent one if possible.
   OutgoingFrame NewFrame() { return outgoing_.NewFrame(); }
-  // Memory for the control part of a frame to come.
+  // Gives memory for the control part of a later frame.
   void ReuseControl(std::string memory);
   // Queues a frame and sends what can be sent. Before OnReady only the handshake may use it.
   void Send(OutgoingFrame frame);
 
-  // A frame that waits to be sent, or is being sent.
+  // The frames that wait to be sent or are being sent.
   const OutgoingQueue& outgoing() const { return outgoing_; }
-  // Takes back a frame of which nothing has been sent. False if there is none with that id, or it has been begun.
+  // Takes back a frame of which nothing has been sent. False if no frame has that id, or it has been begun.
   bool Withdraw(uint64_t id) { return outgoing_.Withdraw(id); }
-  // The frames of which nothing has been sent; for OnClosed.
+  // Takes the frames of which nothing has been sent; for OnClosed.
   std::vector<OutgoingFrame> TakeUnsent() { return outgoing_.TakeUnsent(); }
-  // The rest of the frame being received is thrown away; the memory named for it is free.
+  // Discards the rest of the frame being received; the memory given for it is free.
   void DiscardBulk() { bulk_.Discard(); }
-  // Ends it with `why` as though it had been lost; the owner gets OnClosed later.
+  // Ends the connection with `why` as if it had been lost; the owner gets OnClosed later.
   void Fail(absl::Status why, Fault fault = Fault::kLost);
 
-  // While paused nothing is received, and the peer's sends come to a halt.
+  // While paused it receives nothing, and the peer's sends come to a halt.
   void SetPaused(bool paused);
 
   bool ready() const { return handshake_ == nullptr; }
-  uint16_t agreed() const { return agreed_; }  // once ready: offers of both
-  // Where bulk may be put beside the stream; null: nowhere.
+  uint16_t agreed() const { return agreed_; }  // once ready: the offers that both ends support
+  // Where bulk may go beside the stream; null: nowhere.
   BulkAreas* areas() const { return stream_ == nullptr ? nullptr : stream_->areas(); }
   uint64_t bytes_received() const { return bytes_received_; }
   uint64_t bytes_sent() const { return bytes_sent_; }
@@ -111,16 +112,16 @@ class TcpConnection final : public std::enable_shared_from_this<TcpConnection>, 
   const TcpOptions& options_;
   FrameLimits limits_;
   Owner* owner_;                        // null once closed
-  bool failed_ = false;                 // closed by itself; the owner is about to be told
+  bool failed_ = false;                 // ended without Close; the owner is about to be told
   std::unique_ptr<ByteStream> stream_;  // null once closed
-  std::unique_ptr<ByteStream> left_;    // the one before, until something has come through this one
+  std::unique_ptr<ByteStream> left_;    // the previous stream, until something has come through this one
 
   std::unique_ptr<Handshake> handshake_;  // null once passed
   EventLoop::TimerId handshake_timer_{};
   uint16_t agreed_ = 0;
 
-  // Receiving. What comes in one piece with a header is staged, at most 4 KiB, so that a small message costs one system
-  // call and a large one little copying.
+  // Receiving. The bytes that arrive together with a header are staged, at most 4 KiB, so that a small message costs
+  // one system call and a large one little copying.
   static constexpr size_t kStagingBytes = 4096;
   Part part_ = Part::kHandshake;
   std::array<std::byte, kStagingBytes> staging_;

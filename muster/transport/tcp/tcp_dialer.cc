@@ -31,7 +31,7 @@ class TcpDialer::Attempt final : public std::enable_shared_from_this<Attempt>, p
       loop_.Post([self = shared_from_this()] { self->TryNext(); });
       return;
     }
-    // A name. Asking may take seconds. The loop ends the other thread before itself.
+    // Resolves a name on another thread, as that may take seconds. The loop ends that thread before itself.
     loop_.RunInBackground([self = shared_from_this(), &loop = loop_, target = *target]() mutable {
       absl::StatusOr<std::vector<Endpoint>> found = Resolve(target, /*numeric_only=*/false);
       loop.Post([self = std::move(self), found = std::move(found)] {
@@ -66,7 +66,7 @@ class TcpDialer::Attempt final : public std::enable_shared_from_this<Attempt>, p
     socket_.Close();
   }
 
-  // The next endpoint, after the last one failed for the reason `error_`.
+  // Tries the next endpoint, after the previous one failed with `error_`.
   void TryNext() {
     CloseSocket();
     while (done_ && next_ < endpoints_.size()) {
@@ -96,7 +96,7 @@ class TcpDialer::Attempt final : public std::enable_shared_from_this<Attempt>, p
   }
 
   void Connected() {
-    // A connect to a free local port may, rarely, be given that very port and so reach itself.
+    // A connect to a free local port may, rarely, get that very port as its own and so reach itself.
     if (LocalEndpoint(socket_.fd()) == RemoteEndpoint(socket_.fd())) {
       error_ = ECONNREFUSED;
       TryNext();
@@ -108,7 +108,7 @@ class TcpDialer::Attempt final : public std::enable_shared_from_this<Attempt>, p
   }
 
   TcpEventLoop& loop_;
-  Callback done_;  // null once called, or given up
+  Callback done_;  // null once called or given up
   EventLoop::TimerId timer_{};
   std::vector<Endpoint> endpoints_;
   size_t next_ = 0;

@@ -1,4 +1,4 @@
-// Makes connections to one address, one attempt at a time: resolves the name, tries what it resolves to in order, all
+// Makes connections to one address, one attempt at a time: resolves the name and tries its endpoints in order, all
 // within one time limit. Lives on its loop; not thread-safe. Internal to tcp/.
 #pragma once
 
@@ -15,14 +15,14 @@ namespace muster {
 
 class TcpDialer {
  public:
-  // A socket that doesn't block. Unavailable says in the operating system's words why there is none; InvalidArgument:
-  // not an address.
+  // Receives a socket that doesn't block. Unavailable gives the operating system's reason; InvalidArgument: not an
+  // address.
   using Callback = absl::AnyInvocable<void(absl::StatusOr<Socket>)>;
 
   TcpDialer(TcpEventLoop& loop, std::string address, absl::Duration timeout);
-  ~TcpDialer();  // gives up an attempt; its callback isn't called
+  ~TcpDialer();  // gives up an attempt without calling its callback
 
-  // Calls back from the loop, never from inside. One attempt at a time.
+  // Calls `done` from the loop, never from inside Dial. One attempt at a time.
   void Dial(Callback done);
 
  private:

@@ -68,7 +68,7 @@ absl::Status TcpListener::Bind(const Endpoint& endpoint, const std::string& addr
 
 void TcpListener::OnAccepted(Socket socket) {
   const bool busy = connections_.size() >= options_.max_connections;
-  // Beyond this not even a refusal is worth a place.
+  // Beyond this limit, even a refusal isn't worth a place.
   if (connections_.size() >= 2 * options_.max_connections) {
     ++stats_.dropped_handshake;
     return;

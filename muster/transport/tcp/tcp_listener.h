@@ -1,5 +1,5 @@
-// The serving end of the TCP transport, and of the shared memory that its clients move to: accepts, bounds what each
-// connection may hold, hands requests to the handler. See listener.h for the contract. Internal to tcp/.
+// The serving end of the TCP transport, and of the shared memory that its clients move to: accepts connections, limits
+// what each of them may hold, and hands requests to the handler. See listener.h for the contract. Internal to tcp/.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class TcpListener final : public Listener, private TcpServerConnection::Host {
   TcpListener(TcpEventLoop& loop, RequestHandler& handler, HandshakeIdentity identity, const TcpOptions& options);
   ~TcpListener() override;
 
-  // Once, before anything else. Errors as Transport::Listen.
+  // Call once, before anything else. Errors as in Transport::Listen.
   absl::Status Start(const std::string& address);
 
   const std::string& address() const override { return address_; }
@@ -41,16 +41,16 @@ class TcpListener final : public Listener, private TcpServerConnection::Host {
 
   TcpEventLoop& loop_;
   RequestHandler& handler_;
-  HandshakeIdentity identity_;  // constant after Start, as address_
+  HandshakeIdentity identity_;  // constant after Start, like address_
   const TcpOptions options_;
   std::string address_;
 
   Socket socket_;
   std::optional<Acceptor> acceptor_;
-  std::unique_ptr<ShmPort> port_;  // null: everybody stays on TCP
+  std::unique_ptr<ShmPort> port_;  // null: all clients stay on TCP
   uint64_t next_id_ = 1;
   absl::flat_hash_map<uint64_t, std::shared_ptr<TcpServerConnection>> connections_;
-  Stats stats_;  // without what the open connections have counted
+  Stats stats_;  // without the counts of the open connections
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// What can be set about the TCP transport. The defaults suit a cluster on one network.
+// Options of the TCP transport. The defaults suit a cluster on one network.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +21,21 @@ struct TcpOptions {
   SharedMemoryOptions shared_memory;
 
   absl::Duration handshake_timeout = absl::Seconds(5);
-  absl::Duration connect_timeout = absl::Seconds(5);  // of one attempt
+  absl::Duration connect_timeout = absl::Seconds(5);  // for one attempt
   BackoffOptions backoff;
 
-  // A frame of which less than 1 KiB moves within this time is given up, and its connection with it.
+  // A frame that moves less than 1 KiB within this time is given up, together with its connection.
   absl::Duration stall_timeout = absl::Seconds(30);
-  // Calls are in flight, but nothing is received: the channel pings, and at last gives the connection up.
+  // If calls are in flight but nothing is received, the channel pings, and finally gives up the connection.
   absl::Duration ping_interval = absl::Seconds(5);
   absl::Duration silence_timeout = absl::Seconds(60);
 
-  // Of one channel; more end with ResourceExhausted.
+  // Limit for one channel; further calls end with ResourceExhausted.
   size_t max_calls_in_flight = 1024;
 
-  // Of one listener; more are told that it is busy.
+  // Limit for one listener; further clients are told that it is busy.
   size_t max_connections = 4096;
-  // Of one connection of a listener; above any of these it reads no further request from it.
+  // Limits for one connection of a listener; above any of them it reads no further request from it.
   size_t max_unanswered = 1024;
   size_t max_unanswered_control_bytes = size_t{64} << 20;
   size_t max_queued_replies = 64;

@@ -35,7 +35,7 @@ class TcpSink final : public Responder::Sink {
 
  private:
   const std::weak_ptr<TcpServerConnection> connection_;
-  absl::flat_hash_map<uint64_t, Extent> reserved_;  // by request: where its answer's bulk is being written
+  absl::flat_hash_map<uint64_t, Extent> reserved_;  // by request: where the handler writes its answer's bulk
 };
 
 }  // namespace
@@ -112,7 +112,7 @@ absl::StatusOr<const MutableSegments*> TcpServerConnection::OnFrame(const FrameH
 absl::StatusOr<const MutableSegments*> TcpServerConnection::BeginRequest(const FrameHeader& header,
                                                                          std::string control) {
   if (header.request_id <= last_request_) return absl::InvalidArgumentError("its request ids don't rise");
-  ForgetDoor();  // it has stayed outside
+  ForgetDoor();  // the client has stayed on TCP
   last_request_ = header.request_id;
   ++requests_;
   unanswered_[header.request_id].control_bytes = control.size();
@@ -133,7 +133,7 @@ absl::StatusOr<const MutableSegments*> TcpServerConnection::BeginRequest(const F
   }
   const bool lent = header.beside && *target != nullptr && (*target)->TakesLent();
   if (*target == nullptr || (!lent && TotalBytes((*target)->segments()) != header.bulk_bytes)) {
-    refusal_ = absl::InternalError("the handler's memory doesn't fit the bulk it was told of");
+    refusal_ = absl::InternalError("the handler's memory doesn't have the size of the request's bulk");
     return nullptr;
   }
   target_ = *std::move(target);
@@ -172,7 +172,7 @@ void TcpServerConnection::Answer(uint64_t id, absl::Status status, absl::string_
     OutgoingFrame frame = connection_->NewFrame();
     FrameHeader header;
     header.request_id = id;
-    bool written = false;  // the bulk, where the client reads it
+    bool written = false;  // the bulk is already where the client reads it
     if (status.ok()) {
       header.type = FrameType::kReply;
       header.bulk_bytes = bulk_bytes;
@@ -195,7 +195,7 @@ void TcpServerConnection::Answer(uint64_t id, absl::Status status, absl::string_
   PushBack();
 }
 
-// Reads no further while this client owes or is owed too much.
+// Stops reading while this client has too many unanswered requests or unsent replies.
 void TcpServerConnection::PushBack() {
   const OutgoingQueue& queue = connection_->outgoing();
   connection_->SetPaused(queue.size() > options_.max_queued_replies ||

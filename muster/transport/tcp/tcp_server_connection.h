@@ -1,6 +1,6 @@
 // One client of a TcpListener, over TCP or through shared memory: turns its frames into requests and answers into
-// frames, and stops reading while it owes or is owed too much. Lives on the listener's loop; not thread-safe. Internal
-// to tcp/.
+// frames, and stops reading while too much is unanswered or unsent. Lives on the listener's loop; not thread-safe.
+// Internal to tcp/.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
    public:
     virtual ~Host() = default;
     virtual void OnPassed() = 0;  // the handshake
-    // It has ended by itself; the host lets go of it.
+    // The connection has ended without Close; the host must release it.
     virtual void OnEnd(ConnectionId id, TcpConnection::Fault fault) = 0;
   };
 
-  // `host`, `handler` and `port` must outlive it or call Close; `options` must outlive it. `port`: where clients on
-  // this host get shared memory; null: nowhere.
+  // `host`, `handler` and `port` must outlive it or call Close; `options` must outlive it. `port` gives clients on this
+  // host shared memory; null: there is none.
   TcpServerConnection(TcpEventLoop& loop, const TcpOptions& options, RequestHandler& handler, Host& host, ShmPort* port,
                       ConnectionId id, std::string peer);
 
@@ -37,11 +37,10 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   // Ends it silently.
   void Close();
 
-  // From the responders.
-  // `extent`: where `bulk` was written already; mostly empty.
+  // Called by the responders. `extent`: where `bulk` has been written already; usually empty.
   void Answer(uint64_t id, absl::Status status, absl::string_view control, absl::Span<const ByteSpan> bulk,
               std::shared_ptr<const void> keep_alive, Extent extent = {});
-  // For the answer's bulk; see Responder::Reserve.
+  // Memory for the answer's bulk; see Responder::Reserve.
   Extent Reserve(size_t bytes);
 
   bool passed() const { return passed_; }
@@ -74,7 +73,7 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   RequestHandler& handler_;
   Host& host_;
   ShmPort* port_;
-  std::optional<HandshakeNonce> door_nonce_;  // while the client may still come for memory
+  std::optional<HandshakeNonce> door_nonce_;  // while the client may still ask for memory
   const ConnectionId id_;
   const std::string peer_;
   std::shared_ptr<TcpConnection> connection_;
@@ -82,11 +81,11 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   bool closed_ = false;  // by the host
   uint64_t requests_ = 0;
 
-  std::shared_ptr<Responder::Sink> sink_;  // of all its responders
+  std::shared_ptr<Responder::Sink> sink_;  // shared by all its responders
   uint64_t last_request_ = 0;
-  std::optional<IncomingRequest> incoming_;  // being received
+  std::optional<IncomingRequest> incoming_;  // the request being received
   std::unique_ptr<BulkTarget> target_;
-  absl::Status refusal_;  // PrepareBulk's, until the bulk has been thrown away
+  absl::Status refusal_;  // PrepareBulk's error, until the bulk has been discarded
 
   absl::flat_hash_map<uint64_t, Unanswered> unanswered_;
   size_t unanswered_control_bytes_ = 0;

@@ -1,6 +1,6 @@
-// muster over TCP: between the processes of a job, on one host or many. docs/wire_format.md says what goes over the
-// wire. If both ends are on one host a connection moves to shared memory by itself (docs/shared_memory.md), unless
-// TcpOptions::shared_memory says no.
+// muster's transport between the processes of a job, on one host or many, over TCP. docs/wire_format.md specifies the
+// bytes. If both ends are on one host, a connection moves to shared memory automatically (docs/shared_memory.md),
+// unless TcpOptions::shared_memory forbids it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What is TCP's own: strangers, stalled and slow peers, limits, addresses. The contract all transports share is held
-// against TCP in transport_contract_test.cc.
+// Tests what only TCP has: strangers, stalled and slow peers, limits, addresses. transport_contract_test.cc tests the
+// contract that all transports share.
 #include "muster/transport/tcp/tcp_transport.h"
 
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ namespace {
 using ::testing::HasSubstr;
 using Method = ScriptedHandler::Method;
 
-// A peer that sends what it likes.
+// A peer that sends whatever the test likes.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address) {
@@ -39,7 +39,7 @@ class RawPeer {
   void Send(const std::string& bytes) {
     EXPECT_EQ(send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  // Takes what has come, at most `most` bytes; false once the other side has closed.
+  // Receives at most `most` available bytes; false once the other side has closed.
   bool Receive(size_t most = 1 << 20) {
     std::string piece(most, '\0');
     const ssize_t n = recv(socket_.fd(), piece.data(), piece.size(), MSG_DONTWAIT);
@@ -69,7 +69,7 @@ std::string RequestFrame(uint64_t id, uint16_t method, const std::string& contro
 
 class TcpTransportTest : public ::testing::Test {
  protected:
-  // After the options have been set.
+  // Call after setting the options.
   void Start(const std::string& address = "127.0.0.1:0") {
     transport_ = std::make_unique<TcpTransport>(loop_, token_, options_);
     absl::StatusOr<std::unique_ptr<Listener>> listener = transport_->Listen(address, handler_);
@@ -79,7 +79,7 @@ class TcpTransportTest : public ::testing::Test {
   }
 
   bool Await(absl::FunctionRef<bool()> done) {
-    // In slices, for what the raw peers see isn't an event of the loop.
+    // Waits in slices, because what the raw peers see isn't an event of the loop.
     for (const absl::Time end = loop_.Now() + absl::Seconds(30); loop_.Now() < end;) {
       if (loop_.RunUntil(done, loop_.Now() + absl::Milliseconds(5))) return true;
     }
@@ -311,7 +311,7 @@ TEST_F(TcpTransportTest, NamesAndIPv6) {
   EXPECT_EQ(Ask(*channel_, Method::kEcho).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A server made of a raw socket: the channel's own defences.
+// The channel faces a server made of a raw socket: tests its own defences.
 class TcpChannelTest : public TcpTransportTest {
  protected:
   void StartRaw() {
@@ -334,7 +334,7 @@ class TcpChannelTest : public TcpTransportTest {
     }));
     return std::make_unique<RawPeer>(std::move(accepted));
   }
-  // And takes in the request.
+  // Also receives the request.
   std::unique_ptr<RawPeer> AcceptAndPass() {
     std::unique_ptr<RawPeer> peer = Accept();
     ServerHandshake handshake({.token = token_}, RandomNonce());
@@ -383,7 +383,7 @@ TEST_F(TcpChannelTest, MalformedRepliesBreakTheConnection) {
   }
 }
 
-// The caller's memory is still being sent: the call can't end as if it weren't.
+// The caller's memory is still being sent: the call must not end as if it weren't.
 TEST_F(TcpChannelTest, AReplyBeforeTheRequestsEndBreaksTheConnection) {
   StartRaw();
   const std::unique_ptr<RawPeer> peer = AcceptAndPass();
@@ -483,7 +483,7 @@ TEST_F(TcpChannelTest, CancelInTheMiddleOfAReplyLeavesTheMemoryAlone) {
   channel_->Cancel(Channel::CallId{1});
   EXPECT_EQ(AwaitResult().code(), absl::StatusCode::kCancelled);
 
-  // The rest is thrown away, and the connection goes on.
+  // The rest is discarded, and the connection goes on.
   const std::vector<std::byte> before = into_;
   std::optional<absl::Status> second;
   Request request;

@@ -1,4 +1,4 @@
-// A RequestHandler for tests: the method says what it does with a request, and it notes what it is told. Lives on its
+// A RequestHandler for tests: the request's method decides what it does, and it records every call. Lives on its
 // listener's loop.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// Memory in pieces of uneven sizes, 1, 4, 7, … bytes and the rest.
+// Memory in pieces of uneven sizes: 1, 4, 7, … bytes, and the rest.
 class UnevenMemory final : public BulkTarget {
  public:
   explicit UnevenMemory(size_t bytes) : bytes_(bytes) {
@@ -38,7 +38,7 @@ class UnevenMemory final : public BulkTarget {
   MutableSegments segments_;
 };
 
-// Bytes that differ at every place and for every seed.
+// Returns bytes that vary with position and seed.
 inline std::vector<std::byte> Pattern(size_t bytes, uint64_t seed = 1) {
   std::vector<std::byte> pattern(bytes);
   for (size_t i = 0; i < bytes; ++i) pattern[i] = static_cast<std::byte>((i + seed) * 2654435761u >> 13);
@@ -98,7 +98,7 @@ class ScriptedHandler final : public RequestHandler {
   std::vector<std::string> controls;
   std::vector<Responder> deferred;
   absl::Time last_deadline;
-  int targets = 0;        // alive
+  int targets = 0;        // existing targets
   size_t kept_alive = 0;  // replies whose bulk is still held
   size_t most_kept_alive = 0;
 
