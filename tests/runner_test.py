@@ -2,6 +2,7 @@
 """Tests what runs the tests (tools/run_tests.py, tools/test_programs.py) with programs that behave like tests; `./dev
 test tools` runs it."""
 
+import io
 import os
 import pathlib
 import subprocess
@@ -101,14 +102,62 @@ class ReportTest(unittest.TestCase):
                 "import pathlib, signal, sys\n"
                 f"pathlib.Path({str(root / 'started')!r}).write_text(' '.join(sys.argv[1:]))\nsignal.pause()\n")
             with unittest.mock.patch.object(run_tests, "ROOT", root):
-                ahead = run_tests.BuildAhead(["asan", "tsan"])
+                ahead = run_tests.BuildAhead([("asan", ["tests", "fuzzers"]), ("tsan", ["tests"])])
             self.assertEqual((root / "started").read_text(), "asan tests fuzzers", "the second waits for the first")
             ahead.end()
             self.assertEqual(ahead.process.returncode, -9)
 
+    def test_a_failing_case_is_shown_before_the_program_ends(self):
+        with tempfile.TemporaryDirectory(prefix="muster_tools_") as folder:
+            os.mkfifo(f"{folder}/seen")
+            said = io.StringIO()
+
+            def write(text):
+                io.StringIO.write(said, text)
+                if "A.b" in text:
+                    pathlib.Path(f"{folder}/seen").write_text("yes")
+
+            script = f'echo "[  FAILED  ] A.b, where GetParam() = 1 (3 ms)"; read -r line <"{folder}/seen"; exit 1'
+            with unittest.mock.patch("builtins.print", lambda *words, **_: write(" ".join(map(str, words)))):
+                cases = test_programs.run(test_programs.Program("p", ["bash", "-c", script]))[0]
+        self.assertIn("FAILED  p: A.b", said.getvalue())
+        self.assertEqual([c.outcome for c in cases], ["failed"])
+
+    def test_time_over_the_budget_is_said(self):
+        budget = run_tests.read_budget("# words\nquick 10\nslow 20  # why\n")
+        lines = list(run_tests.budget_lines([("quick", 9.5), ("slow", 32.0), ("new", 1.0)], budget))
+        self.assertEqual([("WARNING" in line, "no budget" in line) for line in lines[1:]],
+                         [(False, False), (True, False), (False, True)])
+        self.assertIn("12 s over its budget", lines[2])
+
+    def test_every_part_of_the_everyday_run_and_of_the_sanitizers_has_a_budget_that_adds_up(self):
+        budget = run_tests.read_budget((ROOT / "tools/time_budget.txt").read_text())
+        self.assertEqual(set(budget), {*run_tests.EVERYDAY, *run_tests.SANITIZERS})
+        self.assertLessEqual(sum(budget[p] for p in run_tests.EVERYDAY), 30 * 60)
+        self.assertLessEqual(sum(budget.values()), 60 * 60)
+
+    def test_the_slowest_builds_are_read_from_ninjas_logs(self):
+        with tempfile.TemporaryDirectory(prefix="muster_tools_") as folder:
+            preset = pathlib.Path(folder) / "build/release"
+            preset.mkdir(parents=True)
+            for name in ("a.o", "b.o"):
+                (preset / name).touch()
+            (preset / ".ninja_log").write_text("# ninja log v5\n0\t1500\t0\ta.o\tx\n100\t2600\t0\tb.o\ty\n0\t9\t0\tgone.o\tz\n")
+            with unittest.mock.patch.object(run_tests, "ROOT", pathlib.Path(folder)):
+                self.assertEqual(sorted(run_tests.slowest_builds(0)), [(1.5, "release: a.o"), (2.5, "release: b.o")])
+                self.assertEqual(list(run_tests.slowest_builds(1e12)), [])
+
+    def test_what_isnt_run_is_skipped_by_name(self):
+        report = run_tests.Report()
+        run_tests.say_what_is_not_run(report, set())
+        self.assertEqual([c.name for c in report.cases], [*run_tests.SANITIZERS, *run_tests.LONG])
+        self.assertEqual({c.outcome for c in report.cases}, {"skipped"})
+        self.assertIn("./dev test --long", report.cases[-1].detail)
+
     def test_every_part_can_be_named(self):
-        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "release", "simulation", "tensorboard", "install",
-                                                 "tutorial", "asan", "tsan"])
+        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "simulation", "tensorboard", "install",
+                                                 "tutorial", "units", "asan", "tsan", "lint", "frameworks", "notebooks",
+                                                 "benchmarks", "schedules", "long_fuzz"])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Everything that proves the project right: `./dev test [filter]`.
+"""Everything that proves the project right: `./dev test [--sanitizers | --long | --ci] [filter]`.
 
-Without a filter all parts below, in this order. The filter is the name of a part, or part of the name of a test program
-or of a case of the release build. The last line is `N passed, N failed, N skipped`; a build or a check that fails counts
-as one failed; the exit status is 1 if anything failed."""
+Without words: the parts of "everyday" below, in this order. --sanitizers: address, undefined behaviour and thread
+sanitizer, fuzz targets, lint. --long: what is long by nature. --ci: everyday, then the sanitizers, in one report. The filter is
+the name of a part, or part of the name of a test program or of a case of the release build.
+
+The last line is `N passed, N failed, N skipped`; a build or a check that fails counts as one failed; the exit status is 1 if
+anything failed. A case that fails is shown at once. At the end: the ten slowest builds and tests, and the time of each
+part against tools/time_budget.txt."""
 
 import concurrent.futures
 import dataclasses
@@ -30,35 +34,43 @@ SANITIZER_ENVIRONMENT = {
     "UBSAN_OPTIONS": "print_stacktrace=1:allow_addr2line=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allow_addr2line=1",
 }
-RELEASE_TARGETS = ["programs", "libraries", "tests", "benchmarks"]
+# What the parts that start programs need; the unit tests are built while those run.
+PROGRAM_TARGETS = ["programs", "libraries", "process_tests"]
 SANITIZER_TARGETS = {"asan": ["tests", "fuzzers"], "tsan": ["tests"]}
-# Of these the sanitizers' minutes would be one processor's alone: every processor gets a share of their cases, at once.
-# They do without the search for uses of frames that have returned: after some thousand simulated deaths, which are
+# Under the sanitizers each of these takes one processor for minutes, so every processor gets a share of their cases, at
+# once. They do without the search for uses of frames that have returned: after some thousand simulated deaths, which are
 # exceptions, its tables are full of frames, and nearly all of the time goes into looking for a free one.
 LONGEST = ("store_test", "train_test")
 LONGEST_ASAN_OPTIONS = SANITIZER_ENVIRONMENT["ASAN_OPTIONS"].replace("detect_stack_use_after_return=1",
                                                                      "detect_stack_use_after_return=0")
-# Enough to walk through a parser's branches; a long search is what the preset fuzz is for.
-FUZZ_RUNS = 20000
-FUZZ_SECONDS = 10
+# Enough to walk through a parser's branches; a long search is what `./dev test --long` and the preset fuzz are for.
+FUZZ_RUNS, FUZZ_SECONDS = 20000, 10
+LONG_FUZZ_SECONDS = 300
 # Simulated schedules, always the same ones, about two minutes of one core's. `./dev simulate` looks at others.
 SIMULATED_SEED = 1
 SIMULATED_SCHEDULES = 6000
+LONG_SIMULATED_SCHEDULES = 100000
 SIMULATED_AT_ONCE = 2
+SLOWEST = 10
 
 
 class Report:
     """Collects the cases and shows how far it is."""
 
-    def __init__(self):
+    def __init__(self, budget=None):
         self.cases = []
         self.started = time.monotonic()
+        self.started_at = time.time()
+        self.programs = []  # (seconds, name)
+        self.parts = []  # (name, seconds)
+        self.budget = budget or {}
 
     def title(self, text):
         print(f"== {text} [{time.monotonic() - self.started:.0f} s since the start]", flush=True)
 
     def add(self, name, cases, seconds):
         self.cases += cases
+        self.programs.append((seconds, name))
         count = {outcome: sum(c.outcome == outcome for c in cases) for outcome in ("passed", "failed", "skipped")}
         shown = ", ".join(f"{n} {outcome}" for outcome, n in count.items() if n)
         print(f"{'FAILED' if count['failed'] else 'ok':6}  {name}: {shown or 'no case'} ({seconds:.1f} s)", flush=True)
@@ -66,13 +78,20 @@ class Report:
             if case.outcome == "failed":
                 print(f"    failed: {case.name}\n{indented(case.detail)}", flush=True)
 
-    def passed_so_far(self, name):
-        return not any(c.outcome == "failed" and c.name == name for c in self.cases)
+    def part(self, name, function):
+        started = time.monotonic()
+        function(self)
+        self.parts.append((name, time.monotonic() - started))
 
     def finish(self):
-        """Prints what didn't pass once more, then the line for scripts. Returns the exit status."""
+        """Prints where the time went, what didn't pass once more, then the line for scripts. Returns the exit status."""
         by_outcome = {o: [c for c in self.cases if c.outcome == o] for o in ("passed", "failed", "skipped")}
-        print(f"== result after {time.monotonic() - self.started:.0f} s")
+        total = time.monotonic() - self.started
+        print(f"== result after {total:.0f} s")
+        print_slowest("builds", slowest_builds(self.started_at))
+        print_slowest("tests", self.programs)
+        for line in budget_lines(self.parts, self.budget):
+            print(line)
         for case in by_outcome["skipped"]:
             print(f"skipped: {case.name}: {case.detail}")
         for case in by_outcome["failed"]:
@@ -85,22 +104,56 @@ def indented(text):
     return "\n".join("      " + line for line in text.strip().splitlines()[-60:])
 
 
+def slowest_builds(since):
+    """(seconds, preset and file) of what ninja made since then; ninja's log has milliseconds since each of its own starts."""
+    for log in (ROOT / "build").glob("*/.ninja_log"):
+        for line in log.read_text(encoding="utf-8").splitlines()[1:]:
+            start, end, _, output, _ = line.split("\t")
+            made = log.parent / output
+            if made.exists() and made.stat().st_mtime >= since:
+                yield (int(end) - int(start)) / 1000, f"{log.parent.name}: {output}"
+
+
+def print_slowest(what, timed):
+    timed = sorted(timed, reverse=True)[:SLOWEST]
+    if timed:
+        print(f"slowest {what}:")
+        for seconds, name in timed:
+            print(f"  {seconds:7.1f} s  {name}")
+
+
+def read_budget(text):
+    """{part: seconds} of lines "PART SECONDS  # why"."""
+    lines = (line.split("#")[0].split() for line in text.splitlines())
+    return {words[0]: int(words[1]) for words in lines if words}
+
+
+def budget_lines(parts, budget):
+    """The time of each part beside what tools/time_budget.txt allows it on two processors that have nothing built yet."""
+    if parts:
+        yield "time of the parts, and their budget (tools/time_budget.txt):"
+    for name, seconds in parts:
+        allowed = budget.get(name)
+        late = f"  WARNING: {seconds - allowed:.0f} s over its budget" if allowed and seconds > allowed else ""
+        yield f"  {seconds:7.1f} s  {name} ({f'{allowed} s' if allowed else 'no budget'}){late}"
+
+
 def build_part(report, preset, targets):
     """True if it built; that is a case of its own."""
     report.title(f"{preset}: building {' '.join(targets)}")
     started = time.monotonic()
     status = build.build(preset, targets)
-    name = f"build {preset}"
+    name = f"build {preset} {' '.join(targets)}"
     detail = f"`tools/build.py {preset} {' '.join(targets)}` ended with {status}; its output is above"
     report.add(name, [Case(name, "failed" if status else "passed", detail if status else "")], time.monotonic() - started)
     return status == 0
 
 
 class BuildAhead:
-    """Builds the sanitizers' presets while tests run that mostly wait, with what they leave of the processors."""
+    """Builds (preset, targets) pairs while tests run that mostly wait, with what they leave of the processors."""
 
-    def __init__(self, presets):
-        steps = [[sys.executable, str(ROOT / "tools/build.py"), preset, *SANITIZER_TARGETS[preset]] for preset in presets]
+    def __init__(self, builds):
+        steps = [[sys.executable, str(ROOT / "tools/build.py"), preset, *targets] for preset, targets in builds]
         script = " && ".join(" ".join(map(shlex.quote, step)) for step in steps)
         # Idle processors only; where that can't be had, the tests come first at least.
         idle = ["chrt", "--idle", "0"] if shutil.which("chrt") else ["nice", "-n", "19"]
@@ -113,6 +166,18 @@ class BuildAhead:
         self.process.wait()
 
 
+def own_machine():
+    """The start of a command that gives a program a /dev/shm and loopback ports of its own, so that two programs that
+    look for what is left there can run at once; [] where that isn't permitted."""
+    script = "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && ip link set lo up && exec \"$@\""
+    prefix = ["unshare", "--mount", "--net", "sh", "-c", script, "sh"]
+    try:
+        works = subprocess.run(prefix + ["true"], capture_output=True).returncode == 0
+    except OSError:
+        works = False
+    return prefix if works else []
+
+
 def programs_of(preset):
     """The tests that CMake knows of."""
     listing = subprocess.run(["ctest", "--test-dir", str(ROOT / "build" / preset), "--show-only=json-v1"],
@@ -123,20 +188,23 @@ def programs_of(preset):
         labels = properties.get("LABELS", [])
         yield Program(name=test["name"], command=test.get("command", [test["name"]]),
                       folder=properties.get("WORKING_DIRECTORY", "."), timeout=properties.get("TIMEOUT", 300),
-                      is_gtest="gtest" in labels, alone="process" in labels or properties.get("RUN_SERIAL", False),
+                      is_gtest="gtest" in labels, alone="process" in labels, long="long" in labels,
                       environment=python_first)
 
 
 def run_programs(report, programs, prefix="", gtest_filter=None):
-    """Those that need the machine for themselves come last, one by one."""
-    together = [p for p in programs if not p.alone]
-    with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
-        running = {pool.submit(test_programs.run, p, gtest_filter): p for p in together}
-        for done in concurrent.futures.as_completed(running):
-            add_program(report, prefix, running[done], *done.result(), gtest_filter)
-    for program in programs:
-        if program.alone:
-            add_program(report, prefix, program, *test_programs.run(program, gtest_filter), gtest_filter)
+    """Those that start processes come last: each on a machine of its own where that can be had, else one by one."""
+    apart = own_machine() if any(p.alone for p in programs) else []
+    for group in ([p for p in programs if not p.alone], [p for p in programs if p.alone]):
+        # The halves of a long program aren't the last to start.
+        group = [share for p in group for share in (in_shares(p, build.jobs()) if p.alone and apart else [p])]
+        for program in group:
+            program.command = (apart if program.alone else []) + program.command
+        at_once = build.jobs() if apart or not any(p.alone for p in group) else 1
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+            running = {pool.submit(test_programs.run, p, gtest_filter): p for p in group}
+            for done in concurrent.futures.as_completed(running):
+                add_program(report, prefix, running[done], *done.result(), gtest_filter)
 
 
 def add_program(report, prefix, program, cases, seconds, gtest_filter):
@@ -147,10 +215,22 @@ def add_program(report, prefix, program, cases, seconds, gtest_filter):
     report.add(prefix + program.name, cases, seconds)
 
 
-def release_part(report, wanted=""):
-    if not build_part(report, "release", RELEASE_TARGETS):
+def process_part(report):
+    """Tests that start the programs, kill them, and look at what is left."""
+    if build_part(report, "release", PROGRAM_TARGETS):
+        report.title("process: running the tests that start programs")
+        run_programs(report, [p for p in programs_of("release") if p.alone and not p.long])
+
+
+def units_part(report):
+    if build_part(report, "release", ["tests"]):
+        report.title("units: running the tests inside one process")
+        run_programs(report, [p for p in programs_of("release") if not p.alone and not p.long])
+
+
+def filtered_part(report, wanted):
+    if not build_part(report, "release", ["programs", "tests"]):
         return
-    report.title("release: running the tests")
     programs = list(programs_of("release"))
     chosen = [p for p in programs if wanted in p.name]
     if chosen:
@@ -178,7 +258,7 @@ def sanitizer_part(report, preset):
         return
     report.title(f"{preset}: running the tests that start no processes")
     prefix = without_address_randomisation() if preset == "tsan" else []
-    programs = [p for p in programs_of(preset) if p.is_gtest and not p.alone]
+    programs = [p for p in programs_of(preset) if p.is_gtest and not p.alone and not p.long]
     for program in programs:
         program.command = prefix + program.command
         program.timeout *= 3
@@ -188,19 +268,19 @@ def sanitizer_part(report, preset):
     longest = [share for p in programs if p.name in LONGEST for share in in_shares(p, build.jobs())]
     run_programs(report, longest + [p for p in programs if p.name not in LONGEST], f"{preset}: ")
     if preset == "asan":
-        fuzz_part(report)
+        fuzz_part(report, FUZZ_RUNS, FUZZ_SECONDS)
 
 
-def fuzz_program(name, found):
-    """A short run of one fuzz target of the preset asan, new inputs going to the folder `found`."""
+def fuzz_program(name, found, runs=FUZZ_RUNS, seconds=FUZZ_SECONDS):
+    """A run of one fuzz target of the preset asan, new inputs going to the folder `found`."""
     corpus = ROOT / "tests/fuzz/corpus" / name.removesuffix("_fuzz")
-    command = [str(ROOT / "build/asan/bin" / name), "-seed=1", f"-runs={FUZZ_RUNS}", f"-max_total_time={FUZZ_SECONDS}",
+    command = [str(ROOT / "build/asan/bin" / name), "-seed=1", f"-runs={runs}", f"-max_total_time={seconds}",
                "-timeout=10", "-error_exitcode=1",  # its own 77 means skipped here
                f"-artifact_prefix={found}/", str(found)] + ([str(corpus)] if corpus.is_dir() else [])
-    return Program(name, command, is_gtest=False, environment=SANITIZER_ENVIRONMENT)
+    return Program(name, command, is_gtest=False, environment=SANITIZER_ENVIRONMENT, timeout=seconds + 300)
 
 
-def fuzz_part(report):
+def fuzz_part(report, runs, seconds):
     # Asked of the sources, so that a target that wasn't built fails.
     names = sorted(p.stem for p in (ROOT / "tests/fuzz").glob("*_fuzz.cc"))
     with tempfile.TemporaryDirectory(prefix="muster_fuzz_") as scratch:
@@ -208,20 +288,26 @@ def fuzz_part(report):
         for name in names:
             found = pathlib.Path(scratch) / name
             found.mkdir()
-            programs.append(fuzz_program(name, found))
+            programs.append(fuzz_program(name, found, runs, seconds))
         run_programs(report, programs, "fuzz: ")
 
 
-def simulation_part(report):
+def long_fuzz_part(report):
+    if build_part(report, "asan", ["fuzzers"]):
+        report.title(f"long_fuzz: {LONG_FUZZ_SECONDS} s for each fuzz target")
+        fuzz_part(report, -1, LONG_FUZZ_SECONDS)
+
+
+def simulation_part(report, first=SIMULATED_SEED, schedules=SIMULATED_SCHEDULES, timeout=900):
     if not build_part(report, "release", ["muster_simulate"]):
         return
-    report.title(f"simulation: {SIMULATED_SCHEDULES} schedules from seed {SIMULATED_SEED} on")
-    share = SIMULATED_SCHEDULES // SIMULATED_AT_ONCE
-    seeds = [SIMULATED_SEED + i * share for i in range(SIMULATED_AT_ONCE)]
+    report.title(f"simulation: {schedules} schedules from seed {first} on")
+    share = schedules // SIMULATED_AT_ONCE
+    seeds = [first + i * share for i in range(SIMULATED_AT_ONCE)]
     run_programs(report, [
         Program(f"simulation from seed {seed} on",
                 [str(ROOT / "build/release/bin/muster_simulate"), "--seed", str(seed), "--schedules", str(share)],
-                is_gtest=False, timeout=900) for seed in seeds])
+                is_gtest=False, timeout=timeout) for seed in seeds])
 
 
 def install_part(report):
@@ -236,7 +322,12 @@ def tensorboard_part(report):
 
 def tutorial_part(report):
     if build_part(report, "release", ["programs"]):
-        python_part(report, "tutorial: its pages and notebooks are run", "tests/tutorial_test.py")
+        python_part(report, "tutorial: its pages are run, and one as a notebook", "tests/tutorial_test.py")
+
+
+def notebooks_part(report):
+    if build_part(report, "release", ["programs"]):
+        python_part(report, "notebooks: every page is run as one", "tests/notebooks_test.py")
 
 
 def tools_part(report):
@@ -245,59 +336,108 @@ def tools_part(report):
     python_part(report, "tools: bench peers", "tests/bench_peers_test.py")
 
 
+def frameworks_part(report):
+    """Real TensorFlow and torchrun's kind of program under the launcher; installs TensorFlow."""
+    if build_part(report, "release", ["muster_command", "process_framework_test"]):
+        run_programs(report, [p for p in programs_of("release") if p.long])
+
+
+def benchmarks_part(report):
+    build_part(report, "release", ["benchmarks"])
+
+
 def python_part(report, title, path):
     report.title(title)
     started = time.monotonic()
     report.add(path, check.python_cases(ROOT / path), time.monotonic() - started)
 
 
-def check_part(report):
-    report.title("check: as ./dev check, without what happens here anyway")
+# The unit tests run in other parts, and the preset asan builds the same files with clang's lock analysis on (several as one,
+# so that `headers` looks at every header).
+ELSEWHERE = ("tests", "locks")
+WITH_CLANG = ("headers", "lint")
+
+
+def check_part(report, chosen=lambda name: name not in WITH_CLANG, title="check: the quick parts of ./dev check"):
+    report.title(title)
     for part in check.parts(["--due"]):
-        # The unit tests run in the other parts, and the preset asan builds the same files with clang's lock analysis on
-        # (several as one, so that `headers` looks at every header).
-        if part.name in ("tests", "locks"):
+        if part.name in ELSEWHERE or not chosen(part.name):
             continue
         result = part.run()
         report.add(f"check: {part.name}", [Case(f"check: {part.name}", result.outcome, result.output)], result.seconds)
 
 
-PARTS = {
+def lint_part(report):
+    check_part(report, lambda name: name in WITH_CLANG, "lint: headers by themselves and clang-tidy, on what is due")
+
+
+EVERYDAY = {
     "tools": tools_part,
     "check": check_part,
-    "release": release_part,
+    "process": process_part,
     "simulation": simulation_part,
     "tensorboard": tensorboard_part,
     "install": install_part,
     "tutorial": tutorial_part,
+    "units": units_part,
+}
+SANITIZERS = {
     "asan": lambda report: sanitizer_part(report, "asan"),
     "tsan": lambda report: sanitizer_part(report, "tsan"),
+    "lint": lint_part,
+}
+LONG = {
+    "frameworks": frameworks_part,
+    "notebooks": notebooks_part,
+    "benchmarks": benchmarks_part,
+    "schedules": lambda report: simulation_part(report, SIMULATED_SEED + SIMULATED_SCHEDULES, LONG_SIMULATED_SCHEDULES, 7200),
+    "long_fuzz": long_fuzz_part,
+}
+PARTS = {**EVERYDAY, **SANITIZERS, **LONG}
+# What each set of parts builds while the parts that start processes run, which mostly wait.
+AHEAD = {
+    "": [("release", ["tests"])],
+    "--ci": [("release", ["tests"]), *SANITIZER_TARGETS.items()],
 }
 
 
-def all_parts(report):
-    ahead = None
-    for name, part in PARTS.items():
-        if name == "release" and build_part(report, "release", RELEASE_TARGETS):
-            ahead = BuildAhead(list(SANITIZER_TARGETS))
-        if name in SANITIZER_TARGETS and ahead:
-            ahead.end()
-            ahead = None
-        part(report)
+def run_parts(report, parts, ahead=()):
+    """In order. `ahead` is built while the parts run that need nothing but programs: from process to units."""
+    builder = None
+    for name, part in parts.items():
+        if name == "process" and ahead and build_part(report, "release", PROGRAM_TARGETS):
+            builder = BuildAhead(ahead)
+        if builder and name == "units":
+            builder.end()
+            builder = None
+        report.part(name, part)
+
+
+def say_what_is_not_run(report, modes):
+    """Parts that exist and weren't asked for are skipped with the words that run them."""
+    for mode, parts in (("--sanitizers", SANITIZERS), ("--long", LONG)):
+        if mode not in modes:
+            report.cases += [Case(name, "skipped", f"`./dev test {mode}` or `./dev test {name}` runs it") for name in parts]
 
 
 def main(arguments):
-    if len(arguments) > 1 or any(a.startswith("-") for a in arguments):
-        print(f"test: one filter at most; accepted: a part ({', '.join(PARTS)}) or part of a test's name", file=sys.stderr)
+    modes = {"--sanitizers": SANITIZERS, "--long": LONG, "--ci": {**EVERYDAY, **SANITIZERS}}
+    mode = next((a for a in arguments if a in modes), "")
+    others = [a for a in arguments if a != mode]
+    if len(others) > 1 or any(a.startswith("-") for a in others) or (mode and others):
+        print(f"test: one of {', '.join(modes)}, or one filter; accepted as filter: a part ({', '.join(PARTS)}) or part of a "
+              "test's name", file=sys.stderr)
         return 2
-    report = Report()
-    wanted = arguments[0] if arguments else ""
+    report = Report(read_budget((ROOT / "tools/time_budget.txt").read_text(encoding="utf-8")))
+    wanted = others[0] if others else ""
     if not wanted:
-        all_parts(report)
+        run_parts(report, modes.get(mode, EVERYDAY), AHEAD.get(mode, ()))
+        if mode in ("", "--ci"):
+            say_what_is_not_run(report, {"--sanitizers"} if mode else set())
     elif wanted in PARTS:
-        PARTS[wanted](report)
+        report.part(wanted, PARTS[wanted])
     else:
-        release_part(report, wanted)
+        filtered_part(report, wanted)
     if not report.cases or (wanted and wanted not in PARTS and len(report.cases) == 1):
         report.add("filter", [Case("filter", "failed", f"no test matches '{wanted}'; the parts are {', '.join(PARTS)}")], 0)
     return report.finish()

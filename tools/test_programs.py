@@ -31,6 +31,7 @@ class Program:
     folder: str = "."
     timeout: float = 300
     is_gtest: bool = True
+    long: bool = False
     alone: bool = False  # starts its own processes or looks at the machine: nothing else runs at the same time
     environment: dict = dataclasses.field(default_factory=dict)
 
@@ -63,14 +64,30 @@ def run_limited(command, program):
                                        stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         except OSError as error:
             return 127, f"{command[0]}: {error}"
-        try:
-            status = process.wait(program.timeout)
-        except subprocess.TimeoutExpired:
-            status = None
+        status = watch(process, output.fileno(), program)
         end_group(process)
         process.wait()
         output.seek(0)
         return status, output.read().decode(errors="replace")
+
+
+def watch(process, output, program):
+    """Waits for the end and returns the exit status (None: ran out of time). Meanwhile shows each case that fails, so that
+    nobody waits for the end of a long program to see it."""
+    deadline, shown, rest = time.monotonic() + program.timeout, 0, ""
+    while True:
+        try:
+            return process.wait(min(1, max(0, deadline - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            piece = os.pread(output, 1 << 20, shown)
+            shown += len(piece)
+            *lines, rest = (rest + piece.decode(errors="replace")).split("\n")
+            for line in lines:
+                if line.startswith("[  FAILED  ]") and line.endswith("ms)"):
+                    print(f"FAILED  {program.name}: {line.removeprefix('[  FAILED  ] ')}; its words follow at the program's end",
+                          flush=True)
+            if time.monotonic() >= deadline:
+                return None
 
 
 def end_group(process):
