@@ -3,7 +3,7 @@
 // and of processes that map it may use one arena at once. Counters and clients' numbers change under a CountLock.
 //
 // Any of them may be killed between any two instructions: a stripe is then as it was before the update or as it is
-// after it, with its header, and whoever comes next sees to it (docs/store_protocol.md, "An update of a stripe").
+// after it, with its header, and whoever comes next sees to it (docs/store/arena.md).
 #pragma once
 
 #include <memory>

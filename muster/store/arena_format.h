@@ -1,6 +1,6 @@
 // The records inside an arena, byte for byte. Only fixed-size integers and a process-shared mutex: every process that
 // maps the arena sees the same thing, and so does the next process when one was killed between any two of its
-// instructions. Who may write what, under which lock, is said beside each; docs/store_protocol.md has the table.
+// instructions. Who may write what, under which lock, is said beside each; docs/store/arena.md has the table.
 #pragma once
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // What a direct worker says first on the unix socket of a ps (arena_port.h). One message there, one back: a byte, with
-// the descriptor of the arena's memory beside it. docs/store_protocol.md, "Direct apply".
+// the descriptor of the arena's memory beside it. docs/store/direct_apply.md.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // The rounds of the synchronous gate in one arena: who contributes to which, when a round's contributors are fixed, and
 // how their mean is applied stripe by stripe. The ps and the workers on its host do this side by side, each in its own
-// process, and any of them finishes what another has left (docs/store_protocol.md, "The synchronous gate" and "Divided
-// apply"). Nothing here waits, but for locks. The state is in the arena: any number of these may be on one.
+// process, and any of them finishes what another has left (docs/store/gates.md and docs/store/divided_apply.md).
+// Nothing here waits, but for locks. The state is in the arena: any number of these may be on one.
 #pragma once
 
 #include <cstdint>

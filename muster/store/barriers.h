@@ -1,5 +1,5 @@
-// Barriers by name: whoever arrives is answered when as many have arrived as it asked for (docs/store_protocol.md,
-// "Barriers"). In memory only. Lives on the store's event loop.
+// Barriers by name: whoever arrives is answered when as many have arrived as it asked for (docs/store/gates.md).
+// In memory only. Lives on the store's event loop.
 #pragma once
 
 #include <map>

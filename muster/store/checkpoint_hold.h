@@ -1,5 +1,5 @@
 // A ps's side of the cut of a checkpoint: keeps updates back while the chief finds out how far all ps have come, lets
-// in what has to be inside, sets the mark, and lets go (docs/store_protocol.md, "The cut of a checkpoint"). It lets go
+// in what has to be inside, sets the mark, and lets go (docs/store/checkpoints.md). It lets go
 // by its own clock, too: a chief that dies in between stops nobody for long. In memory only. Lives on the store's event
 // loop.
 #pragma once

@@ -1,4 +1,5 @@
-// The messages of the cut of a checkpoint at one step (docs/store_protocol.md); messages.h encodes them. Plain values.
+// The messages of the cut of a checkpoint at one step (docs/store/checkpoints.md); messages.h encodes them. Plain
+// values.
 #pragma once
 
 #include <cstdint>

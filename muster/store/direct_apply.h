@@ -1,5 +1,5 @@
 // A worker's way to the variables on ps of its own host: it applies its updates itself, in their arenas, and counts
-// them there. The same steps and numbers as through the ps (docs/store_protocol.md, "Direct apply"), without a message.
+// them there. The same steps and numbers as through the ps (docs/store/direct_apply.md), without a message.
 // Used by one thread.
 #pragma once
 

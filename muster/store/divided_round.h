@@ -1,6 +1,6 @@
 // A worker's part in one round of the synchronous gate on ps of its own host: it publishes its gradient in their
-// arenas, and when a round has its contributors applies its share of their mean (docs/store_protocol.md, "Divided
-// apply"). Nothing here waits for others: who does calls Advance again when the bell has rung. Used by one thread.
+// arenas, and when a round has its contributors applies its share of their mean (docs/store/divided_apply.md).
+// Nothing here waits for others: who does calls Advance again when the bell has rung. Used by one thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The control messages between the store and its clients, and how they are encoded (protocol buffers, written with
-// protozero; field numbers in docs/store_protocol.md). Bulk bytes travel beside them. Plain values.
+// protozero; field numbers in docs/store/messages.md). Bulk bytes travel beside them. Plain values.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace muster {
 // The numbers are written to the wire: never renumber.
 enum class GateKind : uint8_t { kNone = 0, kSynchronous = 1 };
 
-// Who waits for whom: see docs/store_protocol.md, "Gates". (TensorFlow's SyncReplicasOptimizer.)
+// Who waits for whom: see docs/store/gates.md. (TensorFlow's SyncReplicasOptimizer.)
 struct GateSpec {
   GateKind kind = GateKind::kNone;
   uint32_t replicas_to_aggregate = 0;  // gradients that make an update: N

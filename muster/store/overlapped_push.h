@@ -1,6 +1,6 @@
 // An update that goes out while it is still being computed: each gradient is pushed as soon as it is final, in parts of
 // about StoreClientOptions::part_bytes, and each part brings the new values of its own stripes back, so that sending,
-// applying and receiving go on at the same time, on both ends. Messages and steps: docs/store_protocol.md, "Overlap".
+// applying and receiving go on at the same time, on both ends. Messages and steps: docs/store/overlap.md.
 //
 // Exactly once as every push: all parts have the update's number, and the last one counts it when all are there. Not
 // for what needs all gradients first (see Possible): that goes by StoreClient::PushPull. Used by the client's thread.

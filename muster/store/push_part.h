@@ -1,4 +1,4 @@
-// An update that comes to a ps in parts, as the ps sees one of them (docs/store_protocol.md, "Overlap"): which stripes
+// An update that comes to a ps in parts, as the ps sees one of them (docs/store/overlap.md): which stripes
 // it brings, what its answer holds, and whether the update is whole with it. A request that is no part of anything is
 // the part that brings and pulls all. A view of a request and of the arena that it is for; used on the store's loop.
 #pragma once

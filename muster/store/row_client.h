@@ -4,7 +4,7 @@
 // and errors are that one's, and so is its thread.
 //
 // Where the client applies its updates itself, so does this: rows are read and updated in the ps's memory, without a
-// message (docs/store_protocol.md, "Direct apply").
+// message (docs/store/direct_apply.md).
 //
 // A push that is retried is applied once. It counts no global step: the StoreClient's PushPull of the same step does.
 #pragma once

@@ -1,5 +1,5 @@
 // Bounded staleness (Ho et al., NIPS 2013): each client's pushes are its clock, and who is more than the model's bound
-// ahead of the slowest waits for its answer (docs/store_protocol.md, "Bounded staleness"). The clocks are in the
+// ahead of the slowest waits for its answer (docs/store/gates.md). The clocks are in the
 // arena's client records. Lives on the store's event loop.
 #pragma once
 

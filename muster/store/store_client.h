@@ -1,5 +1,5 @@
 // A worker's end of the store: the same operations on every ps at once, retried under the same sequence number until
-// they are answered or patience runs out. Messages and steps: docs/store_protocol.md.
+// they are answered or patience runs out. Messages and steps: docs/store/steps.md.
 //
 // Lives on the transport's EventLoop and is used by the thread that drives it (TrafficStats: by any). Each operation
 // waits in EventLoop::RunUntil, where the caller's time is the network's.

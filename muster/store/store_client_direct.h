@@ -1,4 +1,4 @@
-// How a client comes to apply its updates itself, and does (docs/store_protocol.md, "Direct apply"). Part of
+// How a client comes to apply its updates itself, and does (docs/store/direct_apply.md). Part of
 // StoreClient: included by its own files only, and by operations that have a direct way too.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The parameter server as a state machine: requests in, answers out (docs/store_protocol.md has every message and
+// The parameter server as a state machine: requests in, answers out (docs/store/ has every message and
 // step). No thread, no clock and no waiting of its own: it runs on the handlers of its EventLoop, so a simulated world
 // can run it as well as a listener. Writing a part of a checkpoint is the one thing that takes long; `background` runs
 // it.

@@ -1,6 +1,6 @@
 // The workers' order: in an ordered model each worker asks for its turn before it pushes, and is answered when
 // everybody before it has pushed as often as it is about to, and everybody after it as often as it has; with a
-// synchronous gate, when everybody before it is in the round (docs/store_protocol.md, "The workers' order"). Nobody's
+// synchronous gate, when everybody before it is in the round (docs/store/gates.md). Nobody's
 // first turn comes before all have asked for theirs, so that all have pulled the same values. Who isn't there is waited
 // for; who is done or says that it leaves isn't, and who leaves is answered when all do. Clocks and rounds are in the
 // arena; questions in memory only. Lives on the store's event loop.

@@ -1,6 +1,6 @@
 // TensorFlow's SyncReplicasOptimizer (python/training/sync_replicas_optimizer.py) by its own words, over
 // SynchronousAlgorithm: the mean of `replicas_to_aggregate` workers' gradients makes an update, and all go on with it.
-// Its accumulators and its queue of tokens are the ps's gate here (docs/store_protocol.md), which needs no thread of
+// Its accumulators and its queue of tokens are the ps's gate here (docs/store/gates.md), which needs no thread of
 // the chief and lets nobody wait for a worker that has ended. Used by one thread.
 #pragma once
 

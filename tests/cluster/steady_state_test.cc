@@ -1,6 +1,6 @@
 // What a step that is like the one before costs beside computing, from the worker's gradients to the ps and back: no
-// allocation at all, on either side, and of a tensor's bytes each copy of docs/performance.md ("What a step copies and
-// allocates") once and no other. Worker and ps run in one process, on one loop, with the sockets or the shared memory
+// allocation at all, on either side, and of a tensor's bytes each copy of docs/performance/time.md
+// once and no other. Worker and ps run in one process, on one loop, with the sockets or the shared memory
 // of the machine between them, so that what is counted is theirs and all of it.
 #include <gtest/gtest.h>
 

@@ -30,7 +30,7 @@ bool HasPlanServer(const ExperimentFile& file, const TaskId& task) {
   return file.distributed.has_value() && task.job != kEvaluatorJob;
 }
 
-// As torchrun has them: docs/experiments.md says which. None without torchrun.
+// As torchrun has them: docs/experiments/tasks.md says which. None without torchrun.
 PlanVariables TorchrunVariables(const ExperimentFile& file, const ExperimentPlanRequest& request, int rank) {
   if (!file.torchrun.has_value()) return {};
   const TorchrunSpec& torchrun = *file.torchrun;

@@ -57,7 +57,7 @@ std::string OutputFolder(const ExperimentFile& file, const Home& home, const Exp
 
 // Every task's environment: its parameters in capitals, `env`, OUTPUT_DIR, EXPERIMENT_ID, JOB_NAME, PROJECT, TF_CONFIG
 // (with distributed), RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and what else torchrun sets, PATH and VIRTUAL_ENV:
-// docs/experiments.md, "What a task finds in its environment". Its command: the file's `run`, filled in, by one /bin/sh
+// docs/experiments/tasks.md. Its command: the file's `run`, filled in, by one /bin/sh
 // that hands SIGTERM on and stops at the first command that fails ("Commands" there); `muster ps` for a ps of framework
 // muster. InvalidArgument naming the file's key; of commands also its line, and a line for each mistake.
 absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const ExperimentPlanRequest& request);

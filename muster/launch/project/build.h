@@ -1,6 +1,6 @@
 // What an experiment needs before it runs: the framework's version in a virtual environment, and what `install` does to
 // the code; each once a content, shared by all experiments with the same. The build task 4.build runs the commands
-// planned here. docs/experiments.md, "Builds". Stateless but for the folders; thread-safe.
+// planned here. docs/experiments/code.md. Stateless but for the folders; thread-safe.
 //
 // Whoever builds plans, prepares, runs the commands and marks. PrepareBuild being Unavailable means: wait a little and
 // plan again, as somebody else is building or has built the same.

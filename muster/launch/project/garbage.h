@@ -1,4 +1,4 @@
-// What `muster gc` removes below MUSTER_HOME, and what it must not: docs/experiments.md, "Cleaning up". It may run
+// What `muster gc` removes below MUSTER_HOME, and what it must not: docs/experiments/code.md. It may run
 // beside any other command: whatever somebody has found or made in the last hour stays (`muster train` finds a tree
 // before the registry knows that it is used), and so does what somebody holds the lock of. Blocking; one at a time per
 // Registry.

@@ -1,5 +1,5 @@
 // A project's files, copied by content hash: what an experiment runs is what was there when it was started, whatever is
-// edited later. docs/experiments.md, "The code". Blocking; stateless but for the folders, and thread-safe: several
+// edited later. docs/experiments/code.md. Blocking; stateless but for the folders, and thread-safe: several
 // processes may store the same tree at once, one wins, all see the whole.
 #pragma once
 

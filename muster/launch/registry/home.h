@@ -1,5 +1,5 @@
-// Where experiments are kept: MUSTER_HOME, ~/.muster unless set. docs/experiments.md has the layout. Only paths here:
-// who needs a folder makes it. A plain value.
+// Where experiments are kept: MUSTER_HOME, ~/.muster unless set. docs/experiments/registry.md has the layout. Only
+// paths here: who needs a folder makes it. A plain value.
 #pragma once
 
 #include <string>

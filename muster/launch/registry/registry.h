@@ -1,7 +1,7 @@
 // What is known of every experiment: an SQLite database below MUSTER_HOME, in WAL mode, one transaction a call, so that
-// commands and supervisors use it at the same time and a kill -9 at any moment leaves it whole. docs/experiments.md has
-// the tables. Not thread-safe: one Registry a thread. A child that was forked while one was open uses none, unless it
-// has called exec.
+// commands and supervisors use it at the same time and a kill -9 at any moment leaves it whole.
+// docs/experiments/registry.md has the tables. Not thread-safe: one Registry a thread. A child that was forked while
+// one was open uses none, unless it has called exec.
 //
 // Who writes: `muster train` makes an experiment; from then on only its supervisor writes its states, and whoever finds
 // that the supervisor is gone (Reconcile).

@@ -1,4 +1,4 @@
-// How a task's log lies on disk (docs/experiments.md, "Logs"): the names of its files and its lines, for the one who
+// How a task's log lies on disk (docs/experiments/logs.md): the names of its files and its lines, for the one who
 // writes and those who read. No state but what LogLineFormat remembers; that one isn't thread-safe.
 #pragma once
 

@@ -3,7 +3,7 @@
 // woken, which costs both sides a trip through the scheduler and a virtual processor its caches (`./dev bench
 // transport`). A wait that turns out long ends this, and so does another thread that wants the core; each time twice as
 // many short waits have to precede the next try, so that neither an idle nor a crowded machine is kept busy. Why it is
-// longer than usual: docs/performance.md, "What was tried". Plain arithmetic on times in nanoseconds; not thread-safe.
+// longer than usual: docs/performance/tried.md. Plain arithmetic on times in nanoseconds; not thread-safe.
 #pragma once
 
 #include <algorithm>
