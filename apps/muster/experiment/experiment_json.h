@@ -1,4 +1,4 @@
-// Experiments, runs and tasks as JSON: docs/experiments.md, "JSON", has the fields. Pure.
+// Experiments, runs and tasks as JSON: docs/experiments/output.md has the fields. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>

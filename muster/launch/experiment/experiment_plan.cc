@@ -30,7 +30,7 @@ bool HasPlanServer(const ExperimentFile& file, const TaskId& task) {
   return file.distributed.has_value() && task.job != kEvaluatorJob;
 }
 
-// Returns torchrun's variables (docs/experiments.md lists them); none without torchrun.
+// Returns torchrun's variables (docs/experiments/tasks.md lists them); none without torchrun.
 PlanVariables TorchrunVariables(const ExperimentFile& file, const ExperimentPlanRequest& request, int rank) {
   if (!file.torchrun.has_value()) return {};
   const TorchrunSpec& torchrun = *file.torchrun;

@@ -57,7 +57,7 @@ std::string OutputFolder(const ExperimentFile& file, const Home& home, const Exp
 
 // Plans the processes. Every task's environment has its parameters in capitals, `env`, OUTPUT_DIR, EXPERIMENT_ID,
 // JOB_NAME, PROJECT, TF_CONFIG (with distributed), RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and what else torchrun
-// sets, PATH and VIRTUAL_ENV: docs/experiments.md, "What a task finds in its environment". Its command is the file's
+// sets, PATH and VIRTUAL_ENV: docs/experiments/tasks.md. Its command is the file's
 // `run`, filled in, run by one /bin/sh that passes SIGTERM on and stops at the first command that fails ("Commands"
 // there); for a ps of framework muster it is `muster ps`. InvalidArgument naming the file's key, and for commands also
 // the line, with one line per mistake.

@@ -1,6 +1,6 @@
 // Builds what an experiment needs before it runs: a virtual environment with the framework's version, and what
 // `install` does to the code. Each is stored by content, once, and shared by all experiments with the same. The build
-// task 4.build runs the commands planned here. docs/experiments.md, "Builds". Stateless but for the folders;
+// task 4.build runs the commands planned here. docs/experiments/code.md. Stateless but for the folders;
 // thread-safe.
 //
 // The order of calls: PlanBuild, PrepareBuild, run the commands, MarkBuilt. If PrepareBuild returns Unavailable,

@@ -1,4 +1,4 @@
-// Decides what `muster gc` removes below MUSTER_HOME: docs/experiments.md, "Cleaning up". It may run beside any other
+// Decides what `muster gc` removes below MUSTER_HOME: docs/experiments/code.md. It may run beside any other
 // command: it keeps what was found or made in the last hour (`muster train` finds a tree before the registry knows that
 // it is used) and whatever is locked. Blocking; one at a time per Registry.
 #pragma once

@@ -1,5 +1,5 @@
 // A project's files, copied and stored by content hash: an experiment runs the code as it was at its start, whatever is
-// edited later. docs/experiments.md, "The code". Blocking; stateless but for the folders, and thread-safe: several
+// edited later. docs/experiments/code.md. Blocking; stateless but for the folders, and thread-safe: several
 // processes may store the same tree at once; one wins, all see it complete.
 #pragma once
 

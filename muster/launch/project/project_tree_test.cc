@@ -180,7 +180,7 @@ TEST_F(ProjectTreeTest, LinksStayLinksAndLeadToTheSame) {
   }
 }
 
-// Computed with Python's hashlib from docs/experiments.md, "The code".
+// Computed with Python's hashlib from docs/experiments/code.md.
 TEST_F(ProjectTreeTest, HashIsTheDocumentedOne) {
   project_.Write("a.txt", "hello\n");
   project_.Write("bin/run.sh", "#!/bin/sh\n");

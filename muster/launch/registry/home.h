@@ -1,5 +1,5 @@
-// The folder of all experiments: MUSTER_HOME, ~/.muster unless set. docs/experiments.md describes the layout. This
-// class only knows the paths; its users make the folders they need. A plain value.
+// The folder of all experiments: MUSTER_HOME, ~/.muster unless set. docs/experiments/registry.md describes the layout.
+// This class only knows the paths; its users make the folders they need. A plain value.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // Stores what is known of every experiment in an SQLite database below MUSTER_HOME, in WAL mode, one transaction per
 // call, so that commands and supervisors use it at the same time and a kill -9 at any moment leaves it intact.
-// docs/experiments.md describes the tables. Not thread-safe: each thread needs a Registry of its own. A child that was
-// forked while one was open must not use any, unless it has called exec.
+// docs/experiments/registry.md describes the tables. Not thread-safe: each thread needs a Registry of its own. A child
+// that was forked while one was open must not use any, unless it has called exec.
 //
 // `muster train` creates an experiment. From then on only its supervisor writes its states, or Reconcile in a process
 // that finds that the supervisor is gone.

@@ -1,4 +1,4 @@
-// The tables of the registry (docs/experiments.md, "The registry"), and the queries whose speed must not depend on the
+// The tables of the registry (docs/experiments/registry.md), and the queries whose speed must not depend on the
 // number of past experiments. Stateless.
 #pragma once
 

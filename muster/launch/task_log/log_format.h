@@ -1,4 +1,4 @@
-// The format of a task's log on disk (docs/experiments.md, "Logs"): its files' names and its lines, for the writer and
+// The format of a task's log on disk (docs/experiments/logs.md): its files' names and its lines, for the writer and
 // the readers. The only state is a LogLineFormat's cache, which isn't thread-safe.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 //   2026-01-31T07:23:46.123456Z o text        (o: stdout, e: stderr, s: a state, e.g. "RUNNING", m: of muster itself)
 //
-// with the text as written, without its line end; binary stays binary. docs/experiments.md, "Logs". Not thread-safe;
+// with the text as written, without its line end; binary stays binary. docs/experiments/logs.md. Not thread-safe;
 // one writer per task, any number of readers in other processes.
 #pragma once
 

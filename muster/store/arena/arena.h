@@ -3,7 +3,7 @@
 // and of processes that map it may use one arena at once. Counters and clients' numbers change under a CountLock.
 //
 // A process may be killed between any two instructions: a stripe, with its header, is then restored to its state before
-// or after the update by the next process that locks it (docs/store_protocol.md, "An update of a stripe").
+// or after the update by the next process that locks it (docs/store/arena.md).
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // The records inside an arena, byte for byte. They hold only fixed-size integers and process-shared mutexes, so that
 // every process that maps the arena sees the same, also when another was killed between any two instructions. Each says
-// who may write it, and under which lock; docs/store_protocol.md has the table.
+// who may write it, and under which lock; docs/store/arena.md has the table.
 #pragma once
 
 #include <pthread.h>

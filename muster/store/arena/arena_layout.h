@@ -7,7 +7,7 @@
 //
 // A stripe is kStripeElements elements of one slice with their slots; it never spans slices. A writer is a client (or
 // the ps on its behalf), or the synchronous gate. `aside` mirrors values, slots and the stripes' step counters as they
-// were at a checkpoint's mark; its pages exist only while a checkpoint is written. docs/store_protocol.md has the
+// were at a checkpoint's mark; its pages exist only while a checkpoint is written. docs/store/arena.md has the
 // bytes.
 #pragma once
 

@@ -1,8 +1,8 @@
 // The rounds of the synchronous gate in one arena: which client contributes to which round, when a round's contributors
 // are fixed, and how their mean is applied stripe by stripe. The ps and the workers on its host do this side by side,
-// each in its own process, and each finishes what another has left (docs/store_protocol.md, "The synchronous gate" and
-// "Divided apply"). Nothing here waits, except for locks. The state is in the arena, which any number of these may
-// share.
+// each in its own process, and each finishes what another has left (docs/store/gates.md and
+// docs/store/divided_apply.md). Nothing here waits, except for locks. The state is in the arena, which any number of
+// these may share.
 #pragma once
 
 #include <cstdint>

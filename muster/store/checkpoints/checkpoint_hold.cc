@@ -33,7 +33,7 @@ CheckpointHold::~CheckpointHold() {
 
 void CheckpointHold::Recover(Arena& arena) {
   Publish<uint64_t>(arena.header().held, 0);
-  // Pushes of rows aren't waited for: see docs/store_protocol.md.
+  // Pushes of rows aren't waited for: see docs/store/checkpoints.md.
   recovered_ = arena.HighestSequences(/*of_tables=*/false);
   for (size_t i = 0; i < recovered_.size(); ++i) {
     const int client = static_cast<int>(i);

@@ -1,5 +1,5 @@
 // A ps's side of a checkpoint's cut: holds updates back while the chief finds out how far all ps have come, lets in
-// those that must be inside, sets the mark, and releases the rest (docs/store_protocol.md, "The cut of a checkpoint").
+// those that must be inside, sets the mark, and releases the rest (docs/store/checkpoints.md).
 // It also releases them after a time of its own, so that a chief that dies meanwhile stops nobody for long. In memory
 // only. Lives on the store's event loop.
 #pragma once

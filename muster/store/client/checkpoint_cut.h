@@ -1,5 +1,5 @@
-// The chief's side of the cut of a checkpoint: brings all ps to one step and has them mark it (docs/store_protocol.md,
-// "The cut of a checkpoint"). Blocks as the client's operations do: for a few round trips.
+// The chief's side of the cut of a checkpoint: brings all ps to one step and has them mark it
+// (docs/store/checkpoints.md). Blocks as the client's operations do: for a few round trips.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // An update that is sent while it is still being computed: each gradient is pushed as soon as it is final, in parts of
 // about StoreClientOptions::part_bytes, and each part brings back the new values of its stripes, so that both ends
-// send, apply and receive at the same time. Messages and steps: docs/store_protocol.md, "Overlap".
+// send, apply and receive at the same time. Messages and steps: docs/store/overlap.md.
 //
 // Exactly once like every push: all parts have the update's number, and the last one counts it when all have arrived.
 // An update that needs all gradients first (see Possible) goes through StoreClient::PushPull instead. Used by the

@@ -4,7 +4,7 @@
 // StoreClient.
 //
 // If the client applies its own updates, so does this: it reads and updates rows in the ps's memory, without a message
-// (docs/store_protocol.md, "Direct apply").
+// (docs/store/direct_apply.md).
 //
 // A retried push is applied once. It counts no global step: the StoreClient's PushPull of the same step does.
 #pragma once

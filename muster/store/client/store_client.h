@@ -1,5 +1,5 @@
 // A worker's client of the store: does the same operation on every ps at once, retried under the same sequence number
-// until it is answered or the patience runs out. Messages and steps: docs/store_protocol.md.
+// until it is answered or the patience runs out. Messages and steps: docs/store/steps.md.
 //
 // Lives on the transport's EventLoop and is used by the thread that drives it (TrafficStats: by any). Each operation
 // waits in EventLoop::RunUntil, which gives the caller's time to the network.

@@ -1,4 +1,4 @@
-// Lets a client apply its own updates (docs/store_protocol.md, "Direct apply"). Part of StoreClient: included only by
+// Lets a client apply its own updates (docs/store/direct_apply.md). Part of StoreClient: included only by
 // its own files, and by operations that can also be done directly.
 #pragma once
 

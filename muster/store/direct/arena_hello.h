@@ -1,5 +1,5 @@
 // The first message of a direct worker on a ps's unix socket (arena_port.h). The answer is one byte, with the
-// descriptor of the arena's memory. docs/store_protocol.md, "Direct apply".
+// descriptor of the arena's memory. docs/store/direct_apply.md.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // A worker's access to variables on ps of its own host: it applies its updates itself in their arenas, and counts them
-// there. Steps and numbers are the same as through the ps (docs/store_protocol.md, "Direct apply"), but without a
+// there. Steps and numbers are the same as through the ps (docs/store/direct_apply.md), but without a
 // message. Used by one thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // A worker's part in one round of the synchronous gate on ps of its own host: publishes its gradient in their arenas
-// and, when a round has its contributors, applies its share of their mean (docs/store_protocol.md, "Divided apply").
+// and, when a round has its contributors, applies its share of their mean (docs/store/divided_apply.md).
 // Never waits for others: the caller calls Advance again when the bell has rung. Used by one thread.
 #pragma once
 

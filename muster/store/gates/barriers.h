@@ -1,5 +1,5 @@
 // Barriers by name: a client that arrives is answered when as many clients have arrived as it asked for
-// (docs/store_protocol.md, "Barriers"). In memory only. Lives on the store's event loop.
+// (docs/store/gates.md). In memory only. Lives on the store's event loop.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // Bounded staleness (Ho et al., NIPS 2013): each client's pushes are its clock, and a client that is further ahead of
-// the slowest than the model's bound waits for its answer (docs/store_protocol.md, "Bounded staleness"). The clocks are
+// the slowest than the model's bound waits for its answer (docs/store/gates.md). The clocks are
 // in the arena's client records. Lives on the store's event loop.
 #pragma once
 

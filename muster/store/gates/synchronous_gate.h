@@ -1,5 +1,5 @@
 // The synchronous gate of one ps: collects gradients until N different workers have contributed, applies their mean as
-// one update, and only then answers them (docs/store_protocol.md, "Gates"). Keeps the semantics of TensorFlow's
+// one update, and only then answers them (docs/store/gates.md). Keeps the semantics of TensorFlow's
 // SyncReplicasOptimizer and ConditionalAccumulator: a gradient older than the round is dropped, the round's number is
 // the token. All state is in the arena; only the held answers are here. Lives on the store's event loop.
 #pragma once

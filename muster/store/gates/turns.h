@@ -1,6 +1,6 @@
 // The workers' order. In an ordered model each worker asks for its turn before it pushes. It is answered when every
 // worker before it has pushed as often as it is about to, and every worker after it as often as it has; with a
-// synchronous gate, when every worker before it is in the round (docs/store_protocol.md, "The workers' order"). No
+// synchronous gate, when every worker before it is in the round (docs/store/gates.md). No
 // first turn comes before all have asked for theirs, so that all have pulled the same values. Absent workers are waited
 // for, but not workers that are done or say that they leave; a leaving worker is answered when all leave. Clocks and
 // rounds are in the arena; questions in memory only. Lives on the store's event loop.

@@ -1,4 +1,4 @@
-// The messages of a checkpoint's cut at one step (docs/store_protocol.md); messages.h encodes them. Plain values.
+// The messages of a checkpoint's cut at one step (docs/store/checkpoints.md); messages.h encodes them. Plain values.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The messages by which a process on a ps's host gets its arena (docs/store_protocol.md, "Direct apply"); messages.h
+// The messages by which a process on a ps's host gets its arena (docs/store/direct_apply.md); messages.h
 // encodes them. Plain values.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The control messages between the store and its clients, and their encoding (protocol buffers, written with protozero;
-// field numbers in docs/store_protocol.md). Bulk bytes travel beside them. Plain values.
+// field numbers in docs/store/messages.md). Bulk bytes travel beside them. Plain values.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The messages about tables of rows (docs/store_protocol.md, "Tables of rows"); messages.h encodes them. Plain values.
+// The messages about tables of rows (docs/store/rows.md); messages.h encodes them. Plain values.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The request of a worker in an ordered model for its turn (docs/store_protocol.md, "The workers' order"). Encoded like
+// The request of a worker in an ordered model for its turn (docs/store/gates.md). Encoded like
 // all messages (messages.h).
 #pragma once
 

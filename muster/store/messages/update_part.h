@@ -1,4 +1,4 @@
-// How much of an update one request brings to its ps (docs/store_protocol.md, "Overlap"). The numbers are those of the
+// How much of an update one request brings to its ps (docs/store/overlap.md). The numbers are those of the
 // wire.
 #pragma once
 

@@ -18,7 +18,7 @@ namespace muster {
 // The numbers are written to the wire: never renumber.
 enum class GateKind : uint8_t { kNone = 0, kSynchronous = 1 };
 
-// Which workers wait for which: see docs/store_protocol.md, "Gates". (TensorFlow's SyncReplicasOptimizer.)
+// Which workers wait for which: see docs/store/gates.md. (TensorFlow's SyncReplicasOptimizer.)
 struct GateSpec {
   GateKind kind = GateKind::kNone;
   uint32_t replicas_to_aggregate = 0;  // N: gradients that make an update

@@ -1,4 +1,4 @@
-// One part of an update that comes to a ps in parts (docs/store_protocol.md, "Overlap"): which stripes it brings, what
+// One part of an update that comes to a ps in parts (docs/store/overlap.md): which stripes it brings, what
 // its answer holds, and whether it completes the update. A request for a whole update is the part that brings and pulls
 // everything. A view of a request and of its arena; used on the store's loop.
 #pragma once

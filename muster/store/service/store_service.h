@@ -1,4 +1,4 @@
-// The parameter server as a state machine: requests in, answers out (docs/store_protocol.md has every message and
+// The parameter server as a state machine: requests in, answers out (docs/store/ has every message and
 // step). It has no thread, clock or wait of its own: it runs on the handlers of its EventLoop, so that a simulated
 // world can run it as well as a listener. Only writing a part of a checkpoint takes long; `background` runs that.
 #pragma once

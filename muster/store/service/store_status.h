@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// One JSON object; keys in docs/store_protocol.md.
+// One JSON object; keys in docs/store/README.md.
 std::string StatusJson(const StoreService::View& view);
 
 // The same for people, from the JSON text. InvalidArgument: the text isn't such JSON.

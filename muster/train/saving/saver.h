@@ -1,6 +1,6 @@
 // Saves and restores checkpoints: the chief's side. Each ps writes its own part if it sees the directory; otherwise its
 // bytes are streamed here and written by this process. ps 0 commits the manifest last. Format:
-// docs/checkpoint_format.md, steps: docs/store_protocol.md. Used by the training thread; blocks for as long as disks
+// docs/checkpoint_format.md, steps: docs/store/checkpoints.md. Used by the training thread; blocks for as long as disks
 // do.
 #pragma once
 

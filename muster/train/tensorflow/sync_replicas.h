@@ -1,6 +1,6 @@
 // TensorFlow's SyncReplicasOptimizer (python/training/sync_replicas_optimizer.py) under its own names, on top of
 // SynchronousAlgorithm: the mean of `replicas_to_aggregate` workers' gradients makes an update, and all continue with
-// it. The ps's gate (docs/store_protocol.md) takes the place of its accumulators and its queue of tokens. It needs no
+// it. The ps's gate (docs/store/gates.md) takes the place of its accumulators and its queue of tokens. It needs no
 // thread of the chief, and no worker waits for one that has ended. Used by one thread.
 #pragma once
 

@@ -3,7 +3,7 @@
 // both sides a trip through the scheduler and a virtual processor its caches (`./dev bench transport`). A wait that
 // turns out long ends the polling, and so does another thread that wants the core; each time twice as many short waits
 // must precede the next attempt, so that neither an idle nor a crowded machine is kept busy. Why kLongest is longer
-// than usual: docs/performance.md, "What was tried". Plain arithmetic on times in nanoseconds; not thread-safe.
+// than usual: docs/performance/tried.md. Plain arithmetic on times in nanoseconds; not thread-safe.
 #pragma once
 
 #include <algorithm>
