@@ -52,6 +52,8 @@ RULES = [
          code_only=False),
     Rule(r"^\s*//+\s*([\w:.>-]+\([^ ]*\);|return [^.,]*;|(if|for|while) \(.*\)\s*\{|[\w:<>]+ \w+ = .*;|\})\s*$", "code that is commented out; delete it, git remembers",
          lambda p: is_code(p), code_only=False),
+    Rule(r"^\s*(//|#) (Of|…|Who|Whoever|Whom) ", "begin a comment with its subject or its verb: \"Returns …\", \"A worker that …\"",
+         lambda p: is_code(p) or p.suffix in (".py", ".cmake", ".sh", ".txt"), code_only=False),
     Rule(r"\bstd::(format|jthread)\b|#\s*include\s*<(format|ranges)>", "clang 14 with this library doesn't compile it",
          is_code),
     Rule(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", "an error silently ignored", is_code),

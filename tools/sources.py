@@ -11,6 +11,8 @@ CODE_FOLDERS = ("muster", "apps", "bench", "examples", "tests")
 # What due_files() returns: everything younger than this, and one in DUE_SHARE of the other files.
 RECENT_SECONDS = 4 * 3600
 DUE_SHARE = 16
+# ... and no more than so many files of code in all: a commit that touches everything is for `./dev check --all`.
+DUE_MOST = 160
 
 
 def git(root, *arguments):
@@ -50,8 +52,9 @@ def due_files(root=ROOT):
     head, when = (git(root, "show", "-s", "--format=%H %ct", "HEAD") or ["none 0"])[0].split()
     before = git(root, "rev-list", "-1", f"--before={int(when) - RECENT_SECONDS}", "HEAD")
     changed = git(root, "diff", "--name-only", *before) + git(root, "ls-files", "--others", "--exclude-standard")
-    share = {p for p in all_files(root) if hashlib.sha256(f"{head} {p}".encode()).digest()[0] % DUE_SHARE == 0}
-    return {pathlib.Path(name) for name in changed} | share
+    turn = {p: hashlib.sha256(f"{head} {p}".encode()).digest() for p in all_files(root)}
+    due = {pathlib.Path(name) for name in changed} | {p for p, number in turn.items() if number[0] % DUE_SHARE == 0}
+    return set(sorted(due & set(turn), key=turn.get)[:DUE_MOST])
 
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)

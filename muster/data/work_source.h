@@ -1,5 +1,5 @@
 // Decides, unit by unit, which rows of an epoch a reader takes next; Dataset::ShareBy asks it. The implementation that
-// shares an epoch among the workers of a job is store/work_queue_client.h; docs/work_queue.md has the protocol.
+// shares an epoch among the workers of a job is store/work/work_queue_client.h; docs/work_queue.md has the protocol.
 #pragma once
 
 #include <cstdint>

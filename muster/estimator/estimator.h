@@ -1,7 +1,7 @@
 // A model that is described once, and trained, evaluated, used for predictions and exported by the same few calls on a
 // laptop and on a cluster: TensorFlow's tf.estimator.Estimator, its arguments, order of hooks, log lines and model_dir.
-// docs/estimator.md describes it. Throws Error (train/error.h), like the other classes of the façade. Used by one
-// thread.
+// docs/estimator.md describes it. Throws Error (train/threads/error.h), like the other classes of the façade. Used by
+// one thread.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ using EvalResults = std::map<std::string, double>;
 class Estimator {
  public:
   // Resolves the config and throws its errors. Creates nothing yet. From here on the process's log is the task's, and
-  // an uncaught Error ends it in order (train/error.h).
+  // an uncaught Error ends it in order (train/threads/error.h).
   explicit Estimator(ModelFn model_fn, RunConfig config = {}, Params params = {},
                      std::optional<WarmStartSettings> warm_start_from = std::nullopt);
   virtual ~Estimator();

@@ -1,6 +1,7 @@
 // The summaries of one step: the program registers them while its loss is computed, until the code that writes
-// summaries takes them. A session has one of these. `muster::summary::Scalar` and the like (torch_bridge/summaries.h)
-// find that of the present step, so that a program's loss needs no object to report to, as in TensorFlow.
+// summaries takes them. A session has one of these. `muster::summary::Scalar` and the like
+// (torch_bridge/facade/summaries.h) find that of the present step, so that a program's loss needs no object to report
+// to, as in TensorFlow.
 //
 // They find it through muster's only variable that is neither a member nor a local: a pointer for each thread, set by
 // Scope for the duration of a step. It isn't one of the globals that the project avoids: nothing outlives the step, two

@@ -32,7 +32,7 @@ struct AlgorithmChoice {
 std::string AlgorithmFlagsHelp();
 
 // Returns every flag that FromCommandLine takes, once, without the dashes. A program uses them to suggest a flag for a
-// mistyped one (base/nearest_name.h).
+// mistyped one (base/text/nearest_name.h).
 std::vector<std::string> AlgorithmFlagNames();
 
 // The cluster that the algorithm is to train in.

@@ -2,7 +2,7 @@
 // pushes them at once; the ps applies its rule and returns the newest parameters in the same round trip. No worker
 // waits for another (Dean et al. 2012 with n_push = n_fetch = 1; TensorFlow's replicated training without
 // SyncReplicas). Gradients go out to a ps while others are still being computed, if the store can take them one by one
-// (store/overlapped_push.h).
+// (store/client/overlapped_push.h).
 #pragma once
 
 #include <optional>

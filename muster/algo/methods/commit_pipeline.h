@@ -1,6 +1,6 @@
 // The pipeline that implements every algorithm with a ps, each as a setting of CommitSpec (commit_spec.h;
 // docs/algorithms.md): a worker computes minibatches and moves its own values by its own rule; after every `window`
-// minibatches it commits the result and pulls. Each commit is applied exactly once (store/store_client.h).
+// minibatches it commits the result and pulls. Each commit is applied exactly once (store/client/store_client.h).
 //
 // Within a window nothing is sent except rows of tables: Step returns the global step and the staleness of the last
 // commit.

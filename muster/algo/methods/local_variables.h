@@ -5,7 +5,7 @@
 // similar algorithms are built from this.
 //
 // One step of the session is one run of the program's function; it may push and pull any number of times, or not at
-// all. Each push is applied exactly once (store/store_client.h). Used by the training thread.
+// all. Each push is applied exactly once (store/client/store_client.h). Used by the training thread.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Takes known flags out of a command line, as `--flag=value` or `--flag value`, and leaves the others to the program.
-// Shared by the flags of a task (task_flags.h) and those of the algorithms (algo/algorithm_choice.h). Pure functions,
-// thread-safe.
+// Shared by the flags of a task (task_flags.h) and those of the algorithms (algo/choice/algorithm_choice.h). Pure
+// functions, thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -36,7 +36,8 @@ absl::StatusOr<TaskFlags> TakeTaskFlags(int& argc, char** argv);
 // Returns one line per flag, for a program's --help.
 std::string TaskFlagsHelp();
 
-// Returns the flags' names without the dashes, for a program's message about an unknown flag (base/nearest_name.h).
+// Returns the flags' names without the dashes, for a program's message about an unknown flag
+// (base/text/nearest_name.h).
 std::vector<std::string> TaskFlagNames();
 
 }  // namespace muster

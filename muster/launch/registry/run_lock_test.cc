@@ -139,7 +139,7 @@ TEST_F(RunLockTest, LookingKeepsNobodyFromTakingIt) {
   EXPECT_FALSE(RunLock::IsHeld(path_));
 }
 
-// Of many that try, one gets it; none is refused while it is free.
+// One of many that try gets it; none is refused while it is free.
 TEST_F(RunLockTest, OneOfManyTakersGetsIt) {
   ASSERT_TRUE(RunLock::Take(path_).ok());
   for (int round = 0; round < 20; ++round) {

@@ -124,7 +124,7 @@ class StoreClient {
   [[nodiscard]] absl::Status Shutdown(const std::string& reason);
   absl::StatusOr<std::string> PsStatus(int ps);  // its status page, JSON
 
-  // Checkpoints; led by train/saver.h. `hold`: the cut that the part belongs to (checkpoint_cut.h).
+  // Checkpoints; led by train/saving/saver.h. `hold`: the cut that the part belongs to (checkpoint_cut.h).
   absl::StatusOr<SavePartReply> SavePart(int ps, const std::string& directory, const std::string& save_id,
                                          const std::string& file, uint64_t hold);
   absl::StatusOr<PartSnapshot> ExportPart(int ps, uint64_t hold);

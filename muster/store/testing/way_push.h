@@ -1,4 +1,4 @@
-// Pushes one update of a test's client by a way of store/way.h.
+// Pushes one update of a test's client by a way of store/testing/way.h.
 #pragma once
 
 #include "absl/functional/function_ref.h"

@@ -1,4 +1,4 @@
-// Makes the trainer of any algorithm by its name, for torch programs (algo/algorithm_table.h lists them,
+// Makes the trainer of any algorithm by its name, for torch programs (algo/choice/algorithm_table.h lists them,
 // docs/algorithms.md explains them). Used by one thread.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Shows the gradients of this process in TensorBoard: one of the first things to look at when training doesn't learn.
 // Both hooks look at the first run, then every so many global steps or so much time (exactly one), as SummarySaver
-// does; between these they cost nothing. They see what algo/gradient_tap.h shows: a worker's own gradients before any
-// clipping, or in all-reduce the mean of all workers'. The tags are those of TensorFlow's optimize_loss
+// does; between these they cost nothing. They see what algo/sources/gradient_tap.h shows: a worker's own gradients
+// before any clipping, or in all-reduce the mean of all workers'. The tags are those of TensorFlow's optimize_loss
 // (contrib/layers/python/layers/optimizers.py). On a task without summaries (a worker that isn't the chief) they do
 // nothing.
 #pragma once

@@ -44,7 +44,7 @@ struct NodeOptions {
   WireOptions wire = {};
   // On a ps: MUSTER_ARENA_FD of its environment. Empty: private memory, which is lost when the ps is killed.
   std::string arena_fd;
-  // On the thread that creates the node, numbers below 1.2e-38 count as zero (base/flush_denormals.h).
+  // On the thread that creates the node, numbers below 1.2e-38 count as zero (base/os/flush_denormals.h).
   bool flush_denormals = true;
   // How many threads torch uses in a process that computes; 0: by the cores and the cluster's tasks on this host.
   int threads = 0;

@@ -1,5 +1,5 @@
 // One worker of a simulated cluster, for tests: a quadratic model, its algorithm, its client, and what a session needs.
-// Its updates can take every route to the ps (store/way.h).
+// Its updates can take every route to the ps (store/testing/way.h).
 #pragma once
 
 #include <gtest/gtest.h>

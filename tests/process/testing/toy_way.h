@@ -1,4 +1,4 @@
-// The flags with which programs under test train by a way of store/way.h.
+// The flags with which programs under test train by a way of store/testing/way.h.
 #pragma once
 
 #include <string>
