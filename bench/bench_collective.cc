@@ -29,6 +29,7 @@
 #include "bench/support/process.h"
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/collective/group/join_group.h"
 #include "muster/collective/rank_sum.h"
 #include "muster/collective/share.h"
@@ -46,7 +47,7 @@ struct Options {
   int ranks = 2;
   int rounds = 5;
   double seconds = 1;
-  std::string python = std::filesystem::path(MUSTER_SOURCE_DIR) / ".venv/bin/python";
+  std::string python = SourceFolder() + "/.venv/bin/python";
   std::vector<std::string> ways = {"shm", "ring", "gloo", "exchange", "apart", "memcpy"};
   // For a process that this program starts itself.
   std::string role;
@@ -247,7 +248,7 @@ std::vector<double> MeasureWay(const Options& options, const std::string& folder
     outs.push_back(absl::StrCat(folder, "/", way, rank));
     const std::string sizes = absl::StrJoin(options.megabytes, ",");
     if (way == "gloo") {
-      const std::string script = std::filesystem::path(MUSTER_SOURCE_DIR) / "bench/gloo_all_reduce.py";
+      const std::string script = SourceFolder() + "/bench/gloo_all_reduce.py";
       children.push_back(Start(
           {options.python, script, "--rank", absl::StrCat(rank), "--ranks", absl::StrCat(ranks), "--port",
            addresses[0].substr(10), "--megabytes", sizes, "--calls", absl::StrJoin(calls, ","), "--out", outs.back()},

@@ -35,6 +35,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/monotonic.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/task_log/log_reader.h"
 
@@ -80,7 +81,7 @@ struct Options {
   int tasks = 8;
   int past = 10'000;
   int64_t lines = 1'000'000;
-  std::string torchrun = std::filesystem::path(MUSTER_SOURCE_DIR) / ".venv/bin/torchrun";
+  std::string torchrun = SourceFolder() + "/.venv/bin/torchrun";
   std::vector<std::string> cases;
 
   int64_t lines_of_task() const { return (lines + tasks - 1) / tasks; }

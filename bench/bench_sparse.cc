@@ -24,6 +24,7 @@
 #include "bench/support/median.h"
 #include "bench/support/process.h"
 #include "muster/base/check.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/optim/rule_options.h"
 #include "muster/store/client/row_client.h"
 #include "muster/transport/tcp/tcp_transport.h"
@@ -186,8 +187,8 @@ Rates MeasureTensorFlow(const Options& options, const std::string& folder, int w
   std::vector<std::string> addresses;
   for (int i = 0; i < workers; ++i) addresses.push_back(absl::StrCat("127.0.0.1:", FreePort()));
   const auto command = [&](const std::string& role, int task, const std::string& out) -> std::vector<std::string> {
-    return {std::filesystem::path(MUSTER_SOURCE_DIR) / "build/peers/bin/python",
-            std::filesystem::path(MUSTER_SOURCE_DIR) / "bench/tensorflow_sparse.py",
+    return {SourceFolder() + "/build/peers/bin/python",
+            SourceFolder() + "/bench/tensorflow_sparse.py",
             "--role",
             role,
             "--task",
@@ -224,7 +225,7 @@ Rates MeasureTensorFlow(const Options& options, const std::string& folder, int w
 // Returns true if there is a TensorFlow to compare with.
 bool InstallTensorFlow(const std::string& folder) {
   const std::string log = folder + "/install.log";
-  const std::string script = std::filesystem::path(MUSTER_SOURCE_DIR) / "bench/peers/environment.py";
+  const std::string script = SourceFolder() + "/bench/peers/environment.py";
   if (WaitFor(Start({"/usr/bin/env", "python3", script, "tensorflow"}, {}, log)) == 0) return true;
   ShowEnd(log);
   std::fprintf(stderr, "SKIPPED: TensorFlow, which can't be installed\n");

@@ -6,17 +6,18 @@
 #include <cstdlib>
 #include <string>
 
+#include "muster/base/testing/built_at.h"
 #include "muster/checkpoint/tensor_file.h"
 
 namespace muster::safetensors_test {
 namespace {
 
-constexpr char kPython[] = MUSTER_SOURCE_DIR "/.venv/bin/python";
+const std::string kPython = SourceFolder() + "/.venv/bin/python";
 
 class SafetensorsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (std::system((std::string(kPython) + " -c 'import safetensors.numpy, numpy' 2>/dev/null").c_str()) != 0)
+    if (std::system((kPython + " -c 'import safetensors.numpy, numpy' 2>/dev/null").c_str()) != 0)
       GTEST_SKIP() << kPython << " doesn't have safetensors and numpy: './dev setup' installs them";
     std::string pattern = ::testing::TempDir() + "muster_safetensors_XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);

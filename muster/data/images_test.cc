@@ -6,13 +6,15 @@
 #include <algorithm>
 #include <string>
 
+#include "muster/base/testing/built_at.h"
+
 namespace muster::images_test {
 namespace {
 
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-const std::string kDigits = MUSTER_SOURCE_DIR "/examples/data/digits.csv";
+const std::string kDigits = SourceFolder() + "/examples/data/digits.csv";
 
 class ImagesTest : public testing::Test {
  protected:

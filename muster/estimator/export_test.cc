@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/checkpoint/tensor_file.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/facade/training.h"
@@ -22,8 +23,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr char kPython[] = MUSTER_SOURCE_DIR "/.venv/bin/python";
-constexpr char kLoader[] = MUSTER_SOURCE_DIR "/tools/load_export.py";
+const std::string kPython = SourceFolder() + "/.venv/bin/python";
+const std::string kLoader = SourceFolder() + "/tools/load_export.py";
 constexpr int64_t kSeconds = 1700000000;
 
 // Convolution, batch normalisation and a dense layer: variables of every kind that a program can name.

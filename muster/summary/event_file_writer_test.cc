@@ -14,6 +14,7 @@
 #include "muster/base/crc32c.h"
 #include "muster/base/files/forwarding_file_system.h"
 #include "muster/base/files/memory_file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/base/wrong_configuration.h"
 
 namespace muster::event_file_writer_test {
@@ -228,7 +229,7 @@ TEST(EventFileWriterFlushTest, FlushesTheVersionAndThenWheneverTheIntervalHasPas
 }
 
 TEST(EventFileTensorBoardTest, TensorBoardReadsWhatWeWrite) {
-  const std::string python = MUSTER_SOURCE_DIR "/.venv/bin/python";
+  const std::string python = SourceFolder() + "/.venv/bin/python";
   if (std::system(absl::StrCat(python, " -c 'import tensorboard' 2>/dev/null").c_str()) != 0)
     GTEST_SKIP() << python << " doesn't have tensorboard: './dev setup' installs it";
   std::string directory = ::testing::TempDir() + "muster_events_XXXXXX";

@@ -19,6 +19,7 @@
 #include "muster/algo/choice/algorithm_table.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/log.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/data/csv.h"
 #include "muster/data/images.h"
 #include "tests/cluster/convergence_run.h"
@@ -35,7 +36,7 @@ constexpr double kTolerance = 0.02;
 bool WritesCurves() { return std::getenv("MUSTER_WRITE_CURVES") != nullptr; }
 
 std::string CurveFile(const std::string& name) {
-  return absl::StrCat(MUSTER_SOURCE_DIR "/tests/data/convergence/", name, ".csv");
+  return absl::StrCat(SourceFolder(), "/tests/data/convergence/", name, ".csv");
 }
 
 absl::Status WriteCurve(const std::string& name, const std::vector<ConvergencePoint>& curve) {
@@ -84,7 +85,7 @@ class ConvergenceTest : public ::testing::TestWithParam<ConvergenceSetting> {
   static void SetUpTestSuite() { SetUpLog("tasks"); }
 
   void SetUp() override {
-    auto digits = LoadDigits(MUSTER_SOURCE_DIR "/examples/data/digits.csv");
+    auto digits = LoadDigits(SourceFolder() + "/examples/data/digits.csv");
     ASSERT_TRUE(digits.ok()) << digits.status();
     digits_ = *std::move(digits);
   }

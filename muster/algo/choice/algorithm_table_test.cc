@@ -9,6 +9,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/testing/built_at.h"
 
 namespace muster::algorithm_table_test {
 namespace {
@@ -117,7 +118,7 @@ TEST(AlgorithmTable, TheNearestNameIsForTypingMistakes) {
 }
 
 TEST(AlgorithmTable, TheDocumentationHasARowForEach) {
-  std::ifstream file(MUSTER_SOURCE_DIR "/docs/algorithms.md");
+  std::ifstream file(SourceFolder() + "/docs/algorithms.md");
   const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   size_t at = 0;
   for (const AlgorithmInfo& info : AlgorithmTable()) {

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/cluster/device.h"
 #include "muster/cluster/identity/task_config.h"
 #include "muster/cluster/placement/device_scope.h"
@@ -26,7 +27,7 @@ namespace {
 using nlohmann::json;
 
 json Recorded(const std::string& name) {
-  std::ifstream file(absl::StrCat(MUSTER_SOURCE_DIR, "/tests/data/tensorflow/", name));
+  std::ifstream file(absl::StrCat(SourceFolder(), "/tests/data/tensorflow/", name));
   EXPECT_TRUE(file.good()) << name;
   return json::parse(file);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/estimator/canned/canned.h"
 #include "muster/estimator/distributed/train_and_evaluate.h"
 
@@ -19,7 +20,7 @@ using nlohmann::json;
 constexpr int64_t kSteps = 500;
 
 json Recorded(const std::string& name) {
-  std::ifstream file(MUSTER_SOURCE_DIR "/tests/data/canned_models/logistic_regression.json");
+  std::ifstream file(SourceFolder() + "/tests/data/canned_models/logistic_regression.json");
   const json recorded = json::parse(file);
   for (json test : recorded.at("cases")) {
     if (test.at("name") != name) continue;

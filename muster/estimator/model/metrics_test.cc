@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "muster/base/testing/built_at.h"
 #include "muster/train/threads/error.h"
 
 namespace muster::metrics_test {
@@ -70,7 +71,7 @@ Rows RowsOf(const json& recorded) {
 }
 
 TEST(MetricsTest, TensorFlowsFiguresInBatchesAndAtOnce) {
-  std::ifstream file(MUSTER_SOURCE_DIR "/tests/data/canned_models/metrics.json");
+  std::ifstream file(SourceFolder() + "/tests/data/canned_models/metrics.json");
   const json recorded = json::parse(file);
   const int64_t batch = recorded.at("batch");
   int compared = 0;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 
 namespace muster::key_table_test {
 namespace {
@@ -38,7 +39,7 @@ std::vector<std::string> PageLines(const KeySection& section) {
 }
 
 TEST(ExperimentKeys, ThePageListsThemAll) {
-  const auto page = PosixFileSystem().ReadFile(MUSTER_SOURCE_DIR "/docs/experiment_file.md");
+  const auto page = PosixFileSystem().ReadFile(SourceFolder() + "/docs/experiment_file.md");
   ASSERT_TRUE(page.ok()) << page.status();
   std::vector<std::string> wanted;
   for (const KeySection& section : ExperimentKeys()) {

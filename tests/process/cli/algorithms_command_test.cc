@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/algo/choice/algorithm_table.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/process.h"
 
 namespace muster::algorithms_command_test {
@@ -20,7 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 std::string Shown(const std::vector<std::string>& words) {
-  std::vector<std::string> line = {MUSTER_BIN_DIR "/muster", "algorithms"};
+  std::vector<std::string> line = {BinFolder() + "/muster", "algorithms"};
   line.insert(line.end(), words.begin(), words.end());
   Process process(line, {});
   EXPECT_EQ(process.Wait(), 0) << process.err;
@@ -29,7 +30,7 @@ std::string Shown(const std::vector<std::string>& words) {
 }
 
 std::string Mistake(const std::vector<std::string>& words) {
-  std::vector<std::string> line = {MUSTER_BIN_DIR "/muster", "algorithms"};
+  std::vector<std::string> line = {BinFolder() + "/muster", "algorithms"};
   line.insert(line.end(), words.begin(), words.end());
   Process process(line, {});
   EXPECT_EQ(process.Wait(), 2);

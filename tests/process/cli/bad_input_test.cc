@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/service/store_service.h"
 #include "muster/transport/tcp/tcp_transport.h"
@@ -27,8 +28,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kMuster = MUSTER_BIN_DIR "/muster";
-const std::string kToyWorker = MUSTER_BIN_DIR "/toy_worker";
+const std::string kMuster = BinFolder() + "/muster";
+const std::string kToyWorker = BinFolder() + "/toy_worker";
 
 // Expects exit code 2 before anything is started, and the reason in exactly one line.
 void ExpectUsageError(const std::vector<std::string>& words, const ProcessOptions& options,
@@ -103,7 +104,7 @@ TEST(BadInput, TfConfig) {
 }
 
 TEST(BadInput, FlagsOfTheSimulation) {
-  const std::string simulate = MUSTER_BIN_DIR "/muster_simulate";
+  const std::string simulate = BinFolder() + "/muster_simulate";
   ExpectUsageError({simulate, "--sed=1"}, {}, {"simulate: unknown argument \"--sed=1\"", "see ./dev simulate --help"});
   ExpectUsageError({simulate, "--seed=x"}, {}, {"simulate: ", "--seed", "x", "see ./dev simulate --help"});
   ExpectUsageError({simulate, "--ps=4"}, {}, {"simulate: --ps", "4", "1 to 3"});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/checkpoint/testing/checkpoint_test_data.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
@@ -38,7 +39,7 @@ class CheckpointCommandTest : public ::testing::Test {
   }
 
   static Outcome Muster(const std::vector<std::string>& words) {
-    Process process(Joined({MUSTER_BIN_DIR "/muster", "checkpoint"}, words));
+    Process process(Joined({BinFolder() + "/muster", "checkpoint"}, words));
     const int exit_code = process.Wait();
     return {exit_code, process.out, process.err};
   }

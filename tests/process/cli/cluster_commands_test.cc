@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/process.h"
 
 namespace muster::cluster_commands_test {
@@ -47,7 +48,7 @@ class ClusterCommands : public ::testing::Test {
   }
 
   Outcome Muster(std::vector<std::string> words, const std::string& tf_config = "") const {
-    words.insert(words.begin(), MUSTER_BIN_DIR "/muster");
+    words.insert(words.begin(), BinFolder() + "/muster");
     ProcessOptions options;
     if (!tf_config.empty()) options.environment = {{"TF_CONFIG", tf_config}};
     Process process(words, options);

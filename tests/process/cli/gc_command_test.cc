@@ -11,6 +11,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/registry.h"
 #include "tests/process/testing/experiments.h"
@@ -83,9 +84,8 @@ TEST_F(GcCommandTest, ForgetsAGridOfMoreRunsThanItMayHaveFilesOpenAtFirst) {
     record->state = RunState::kKilled;
     ASSERT_TRUE((*registry)->SetRun(*record).ok());
   }
-  Process gc(
-      {"/bin/sh", "-c", "ulimit -S -n 40 && exec \"$0\" gc --experiments-older-than 0", (MUSTER_BIN_DIR "/muster")},
-      {.environment = {{"MUSTER_HOME", home()}}});
+  Process gc({"/bin/sh", "-c", "ulimit -S -n 40 && exec \"$0\" gc --experiments-older-than 0", BinFolder() + "/muster"},
+             {.environment = {{"MUSTER_HOME", home()}}});
   EXPECT_EQ(gc.Wait(), 0) << gc.err;
   EXPECT_THAT(gc.out, HasSubstr("removed experiments/1 ("));
 }

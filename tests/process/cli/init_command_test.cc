@@ -9,6 +9,7 @@
 
 #include "muster/base/bytes.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/launch/spec/experiment_file.h"
 #include "muster/launch/spec/schema.h"
 #include "tests/process/testing/process.h"
@@ -32,7 +33,7 @@ class InitCommand : public ::testing::Test {
 
   // Runs it to its end; its output is then in out_ and err_.
   int Muster(std::vector<std::string> words) {
-    words.insert(words.begin(), MUSTER_BIN_DIR "/muster");
+    words.insert(words.begin(), BinFolder() + "/muster");
     Process process(words, {.directory = folder_});
     const int exit_code = process.Wait();
     out_ = process.out;
@@ -111,7 +112,7 @@ TEST_F(InitCommand, TheSchemaIsTheLibrarys) {
 }
 
 TEST_F(InitCommand, WhatCannotBeWrittenOutIsNoSuccess) {
-  Process process({"/bin/sh", "-c", "exec \"$0\" schema > /dev/full", (MUSTER_BIN_DIR "/muster")});
+  Process process({"/bin/sh", "-c", "exec \"$0\" schema > /dev/full", BinFolder() + "/muster"});
   EXPECT_EQ(process.Wait(), 1);
   EXPECT_THAT(process.err, HasSubstr("muster: could not write all of the output"));
 }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/registry/run_lock.h"
@@ -29,7 +30,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-constexpr char kMuster[] = MUSTER_BIN_DIR "/muster";
+const std::string kMuster = BinFolder() + "/muster";
 
 absl::Time At(int64_t seconds) { return absl::FromUnixSeconds(1'769'844'226 + seconds); }  // 2026-01-31T07:23:46Z
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/testing/built_at.h"
 #include "muster/launch/task/node_layout.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
@@ -26,7 +27,7 @@ constexpr char kWhoAmI[] =
     "index=${TF_CONFIG##*\\\"index\\\":}; task=$type:${index%%[,\\}]*}; ";
 
 std::vector<std::string> Words(const std::vector<std::string>& flags, const std::string& script) {
-  return Joined(Joined({(MUSTER_BIN_DIR "/muster"), "run", "--layout", "node"}, flags),
+  return Joined(Joined({BinFolder() + "/muster", "run", "--layout", "node"}, flags),
                 {"--", "sh", "-c", kWhoAmI + script});
 }
 
@@ -121,7 +122,7 @@ TEST(NodeLayoutCommand, WithoutTensorBoardTheRunSaysSo) {
 
 TEST(NodeLayoutCommand, RefusesWhatDoesNotGoTogether) {
   const auto refusal = [](const std::vector<std::string>& flags) {
-    Process run(Joined(Joined({(MUSTER_BIN_DIR "/muster"), "run"}, flags), {"--", "true"}));
+    Process run(Joined(Joined({BinFolder() + "/muster", "run"}, flags), {"--", "true"}));
     EXPECT_EQ(run.Wait(), 2) << run.err;
     return run.err;
   };

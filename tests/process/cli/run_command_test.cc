@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
 
@@ -33,7 +34,7 @@ constexpr char kWhoAmI[] =
 class MusterRun : public Process {
  public:
   explicit MusterRun(const std::vector<std::string>& words, const ProcessOptions& options = {})
-      : Process(Joined({MUSTER_BIN_DIR "/muster", "run"}, words), options) {}
+      : Process(Joined({BinFolder() + "/muster", "run"}, words), options) {}
   // Each task runs `script`.
   MusterRun(const std::vector<std::string>& flags, const std::string& script)
       : MusterRun(Joined(flags, {"--", "sh", "-c", kWhoAmI + script})) {}
@@ -51,7 +52,7 @@ TEST(RunCommand, ExitCodeIsTheChiefs) {
 
 TEST(RunCommand, AProgramSaysItsHelpOnceAndNotOnceATask) {
   for (const char* help : {"--help", "-h"}) {
-    MusterRun run({"--ps", "2", "--workers", "3", "--", (MUSTER_BIN_DIR "/muster"), help});
+    MusterRun run({"--ps", "2", "--workers", "3", "--", BinFolder() + "/muster", help});
     EXPECT_EQ(run.Wait(), 0);
     EXPECT_THAT(run.out, testing::StartsWith("Distributed training"));
     EXPECT_THAT(run.out, HasSubstr("\n  algorithms "));

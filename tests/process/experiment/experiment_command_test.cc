@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/launch/task/resources.h"
 #include "tests/process/testing/experiments.h"
 
@@ -361,9 +362,9 @@ TEST_F(ExperimentCommand, BashCompletesCommandsFlagsAndIds) {
   Out({"train"});
   std::ofstream(Aside("completion.bash")) << Out({"completion", "bash"});
   const auto completed = [this](const std::vector<std::string>& words) {
-    std::string script = "source " + Aside("completion.bash") + "; COMP_WORDS=(" MUSTER_BIN_DIR "/muster";
+    std::string script = "source " + Aside("completion.bash") + "; COMP_WORDS=(" + BinFolder() + "/muster";
     for (const std::string& word : words) script += " '" + word + "'";
-    absl::StrAppend(&script, "); COMP_CWORD=", words.size(), "; _muster ", MUSTER_BIN_DIR,
+    absl::StrAppend(&script, "); COMP_CWORD=", words.size(), "; _muster ", BinFolder(),
                     "/muster; printf '%s\\n' \"${COMPREPLY[@]}\"");
     Process bash({"/bin/bash", "-c", script}, {.environment = {{"MUSTER_HOME", home()}}});
     EXPECT_EQ(bash.Wait(), 0) << bash.err;

@@ -14,6 +14,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/experiments.h"
 
 namespace muster::experiment_framework_test {
@@ -80,7 +81,7 @@ bool CanImport(const std::string& python, const std::string& module) {
 // Returns the folder of a python that can import it, this project's own or that of `./dev bench peers`; "" if there is
 // none.
 std::string PythonFolderWith(const std::string& module) {
-  for (const std::string folder : {(MUSTER_SOURCE_DIR "/.venv/bin"), (MUSTER_SOURCE_DIR "/build/peers/bin")})
+  for (const std::string folder : {SourceFolder() + "/.venv/bin", SourceFolder() + "/build/peers/bin"})
     if (CanImport(folder + "/python", module)) return folder;
   return "";
 }
@@ -138,7 +139,7 @@ TEST_F(ExperimentFramework, AParameterServerScriptOfTensorFlowRunsAsItIs) {
   // One and a half gigabytes, half a minute; skipped if it is already installed.
   const char* const wanted = getenv("MUSTER_TEST_TENSORFLOW");
   if (wanted != nullptr && std::string_view(wanted) == "0") GTEST_SKIP() << "MUSTER_TEST_TENSORFLOW is 0";
-  Process install({"/usr/bin/env", "python3", (MUSTER_SOURCE_DIR "/bench/peers/environment.py"), "tensorflow"});
+  Process install({"/usr/bin/env", "python3", SourceFolder() + "/bench/peers/environment.py", "tensorflow"});
   if (install.Wait() != 0) GTEST_SKIP() << install.err;
   const std::string folder = PythonFolderWith("tensorflow.compat.v1");
   ASSERT_FALSE(folder.empty());

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/left_behind.h"
 #include "tests/process/testing/process.h"
@@ -27,9 +28,9 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-const std::vector<std::string> kProgram = {MUSTER_BIN_DIR "/experiment_iris",
-                                           "--csv=" MUSTER_SOURCE_DIR "/examples/experiment_iris/iris.csv"};
-const std::string kScript = MUSTER_SOURCE_DIR "/examples/experiment_iris/run.sh";
+const std::vector<std::string> kProgram = {BinFolder() + "/experiment_iris",
+                                           "--csv=" + SourceFolder() + "/examples/experiment_iris/iris.csv"};
+const std::string kScript = SourceFolder() + "/examples/experiment_iris/run.sh";
 
 class ExperimentIris : public testing::Test {
  protected:
@@ -167,7 +168,7 @@ TEST_F(ExperimentIris, AClusterByHandWithAMaster) {
 
 TEST_F(ExperimentIris, ByItsScript) {
   auto options = Options({{"EXPERIMENT_ID", "18"}});
-  options.environment.emplace_back("MUSTER_BIN_DIR", MUSTER_BIN_DIR);
+  options.environment.emplace_back("MUSTER_BIN_DIR", BinFolder());
   Process run({"/bin/bash", kScript, Root(), "--steps=200"}, options);
   EXPECT_EQ(run.Wait(), 0) << run.out << run.err;
   EXPECT_THAT(After(run.out, "[worker:0] Average loss "), SizeIs(1)) << run.out << run.err;

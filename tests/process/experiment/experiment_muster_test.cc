@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/experiments.h"
 
 namespace muster::experiment_muster_test {
@@ -38,9 +39,9 @@ TEST_F(ExperimentMuster, AnExampleTrainsIsWatchedAndGoesOnFromItsCheckpoint) {
   Write("muster.yml",
         "project: toy\ntrain:\n  framework: muster\n  muster: {distributed: {ps: 1, worker: 2}}\n"
         "  parameters: {steps: 100}\n"
-        "  run: >-\n    '" MUSTER_BIN_DIR "/train_and_evaluate' --csv='" MUSTER_SOURCE_DIR
-        "/examples/data/digits.csv'"
-        " --steps={{ steps }} --save_steps=50 --model_dir=$OUTPUT_DIR\n");
+        "  run: >-\n    '" +
+            BinFolder() + "/train_and_evaluate' --csv='" + SourceFolder() + "/examples/data/digits.csv'" +
+            " --steps={{ steps }} --save_steps=50 --model_dir=$OUTPUT_DIR\n");
   const std::string shown = Out({"train"});
   EXPECT_THAT(LinesOf(shown, "1.master"), Contains(StartsWith("Test accuracy ")));
   EXPECT_THAT(LinesOf(shown, "1.ps.1"), Contains(HasSubstr("serves at"))) << "the stand-alone ps, not the program";

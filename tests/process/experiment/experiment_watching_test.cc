@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/experiments.h"
 
 namespace muster::experiment_watching_test {
@@ -128,6 +129,7 @@ TEST_F(ExperimentWatching, MonitorOnATerminalDrawsInPlaceAndCtrlCEndsIt) {
   WriteExperiment("run: echo begun; read line < " + gate.path());
   const auto train = StartMuster({"train"});
   train->WaitForOut("begun");
+  const std::string muster = BinFolder() + "/muster";
   int terminal = -1;
   const winsize size = {.ws_row = 10, .ws_col = 30, .ws_xpixel = 0, .ws_ypixel = 0};
   const pid_t pid = forkpty(&terminal, nullptr, nullptr, &size);
@@ -135,7 +137,7 @@ TEST_F(ExperimentWatching, MonitorOnATerminalDrawsInPlaceAndCtrlCEndsIt) {
   if (pid == 0) {
     setenv("MUSTER_HOME", home().c_str(), 1);
     setenv("TERM", "xterm", 1);
-    execl((MUSTER_BIN_DIR "/muster"), "muster", "monitor", "1", "--interval", "0.1", nullptr);
+    execl(muster.c_str(), "muster", "monitor", "1", "--interval", "0.1", nullptr);
     _exit(127);
   }
   std::string shown;
@@ -180,7 +182,7 @@ TEST_F(ExperimentWatching, TensorboardTakesThePlaceOfTheCommand) {
 }
 
 TEST_F(ExperimentWatching, TheRealTensorboardBesideARun) {
-  const std::string bin = MUSTER_SOURCE_DIR "/.venv/bin";
+  const std::string bin = SourceFolder() + "/.venv/bin";
   if (!std::filesystem::exists(bin + "/tensorboard"))
     GTEST_SKIP() << bin << " doesn't have tensorboard: './dev setup --tests' installs it";
   const ScriptGate gate(Aside("gate"));

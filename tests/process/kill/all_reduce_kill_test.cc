@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "tests/process/testing/by_hand.h"
@@ -25,8 +26,8 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const std::string kMuster = MUSTER_BIN_DIR "/muster";
-const std::string kToy = MUSTER_BIN_DIR "/toy_worker";
+const std::string kMuster = BinFolder() + "/muster";
+const std::string kToy = BinFolder() + "/toy_worker";
 constexpr int kWorkers = 3;
 constexpr int64_t kSteps = 5000;
 constexpr int64_t kWidth = 40000;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/store/arena/arena_layout.h"
 #include "muster/store/client/row_client.h"
 #include "muster/transport/tcp/tcp_transport.h"
@@ -125,7 +126,7 @@ class DirectRowsKillTest : public ::testing::Test {
  protected:
   DirectRowsKillTest() {
     for (int i = 0; i < kPs; ++i) {
-      ps_.push_back(std::make_unique<Process>(Joined({MUSTER_BIN_DIR "/muster", "ps"}, hand_.Flags("ps", i))));
+      ps_.push_back(std::make_unique<Process>(Joined({BinFolder() + "/muster", "ps"}, hand_.Flags("ps", i))));
       addresses_.push_back(hand_.ps_address(i));
     }
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/left_behind.h"
@@ -22,8 +23,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string kMuster = MUSTER_BIN_DIR "/muster";
-const std::vector<std::string> kToy = {MUSTER_BIN_DIR "/toy_worker"};
+const std::string kMuster = BinFolder() + "/muster";
+const std::vector<std::string> kToy = {BinFolder() + "/toy_worker"};
 // For a worker whose log nothing reads.
 const std::string kQuiet = "--log_steps=1000000000";
 

@@ -14,6 +14,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/killed_run.h"
 #include "tests/process/testing/left_behind.h"
@@ -159,7 +160,7 @@ TEST_P(BoundedRunTest, KilledWorkersAndPsTogether) {
 }
 
 std::string StatusOfPs0(const ByHand& cluster) {
-  const std::string muster = MUSTER_BIN_DIR "/muster";
+  const std::string muster = BinFolder() + "/muster";
   Process ask({muster, "ps", "--status", cluster.ps_address(0), "--json"});
   EXPECT_EQ(ask.Wait(), 0) << ask.err;
   return ask.out;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/testing/built_at.h"
 #include "muster/store/messages/messages.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/killed_run.h"
@@ -59,7 +60,7 @@ TEST_F(WorkQueueKillTest, EachRowIsSeenOnceAnEpochWhicheverWorkersAreKilled) {
 TEST_F(WorkQueueKillTest, ARunEndsWithItsEpochsAndTheNextGoesOnBehindThem) {
   ScratchDirectory model;
   for (const int epochs : {2, 5}) {
-    Process run(Joined({(MUSTER_BIN_DIR "/muster"), "run", "--ps", "1", "--workers", "3", "--muster-ps", "--model_dir",
+    Process run(Joined({BinFolder() + "/muster", "run", "--ps", "1", "--workers", "3", "--muster-ps", "--model_dir",
                         model.path(), "--"},
                        Joined(ToyThatCounts(), Joined(kShare, {"--steps=1000000000", "--width=" + std::to_string(kRows),
                                                                "--share_epochs=" + std::to_string(epochs)}))));

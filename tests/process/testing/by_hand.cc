@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 
 namespace muster {
 
@@ -52,7 +53,7 @@ std::string ByHand::TfConfig(const std::string& job, int index, const std::strin
 }
 
 ServingPs::ServingPs(ByHand& cluster, int index, const std::vector<std::string>& flags, const ProcessOptions& options)
-    : Process(Joined({MUSTER_BIN_DIR "/muster", "ps"}, Joined(cluster.Flags("ps", index), flags)), options) {
+    : Process(Joined({BinFolder() + "/muster", "ps"}, Joined(cluster.Flags("ps", index), flags)), options) {
   WaitForErr("serves at");
 }
 

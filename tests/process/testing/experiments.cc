@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/registry/home.h"
 
@@ -92,7 +93,7 @@ nlohmann::json ExperimentsTest::Json(std::vector<std::string> arguments) {
 }
 
 std::unique_ptr<Process> ExperimentsTest::StartMuster(const std::vector<std::string>& arguments) {
-  return std::make_unique<Process>(Joined({(MUSTER_BIN_DIR "/muster")}, arguments), Options());
+  return std::make_unique<Process>(Joined({BinFolder() + "/muster"}, arguments), Options());
 }
 
 void ExperimentsTest::Write(const std::string& path, const std::string& text) {

@@ -7,19 +7,18 @@
 
 #include "absl/strings/escaping.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 
 namespace muster {
 namespace {
 
-const std::string kMuster = MUSTER_BIN_DIR "/muster";
+const std::string kMuster = BinFolder() + "/muster";
 
 }  // namespace
 
-std::vector<std::string> ToyThatCounts() {
-  return {MUSTER_BIN_DIR "/toy_worker", "--gradient=-1", "--learning_rate=1"};
-}
+std::vector<std::string> ToyThatCounts() { return {BinFolder() + "/toy_worker", "--gradient=-1", "--learning_rate=1"}; }
 
 FinalValues ReadFinal(const std::string& directory, int64_t width) {
   FinalValues final;

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <string>
 
+#include "muster/base/testing/built_at.h"
+
 namespace muster::demo_test {
 namespace {
 
@@ -16,7 +18,7 @@ struct Outcome {
 
 Outcome RunDemo(const std::string& arguments) {
   const std::string command =
-      "MUSTER_BIN_DIR=" MUSTER_BIN_DIR " python3 " MUSTER_SOURCE_DIR "/tools/demo.py " + arguments + " 2>/dev/null";
+      "MUSTER_BIN_DIR=" + BinFolder() + " python3 " + SourceFolder() + "/tools/demo.py " + arguments + " 2>/dev/null";
   FILE* pipe = popen(command.c_str(), "r");
   Outcome outcome;
   char line[4096];

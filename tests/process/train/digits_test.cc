@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
 #include "tests/process/testing/toy_way.h"
@@ -26,9 +27,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::string kMuster = MUSTER_BIN_DIR "/muster";
-const std::vector<std::string> kDigits = {MUSTER_BIN_DIR "/digits",
-                                          "--csv=" MUSTER_SOURCE_DIR "/examples/data/digits.csv"};
+const std::string kMuster = BinFolder() + "/muster";
+const std::vector<std::string> kDigits = {BinFolder() + "/digits",
+                                          "--csv=" + SourceFolder() + "/examples/data/digits.csv"};
 
 void Write(const std::string& path, const std::string& bytes) {
   ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), path, AsBytes(bytes.data(), bytes.size())).ok());

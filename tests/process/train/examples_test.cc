@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/left_behind.h"
 #include "tests/process/testing/process.h"
@@ -25,8 +26,8 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-const std::string kMuster = MUSTER_BIN_DIR "/muster";
-const std::string kExamples = MUSTER_SOURCE_DIR "/examples/";
+const std::string kMuster = BinFolder() + "/muster";
+const std::string kExamples = SourceFolder() + "/examples/";
 
 struct Example {
   std::string script;  // path below examples
@@ -63,7 +64,7 @@ class ExampleRun : public testing::Test {
     EXPECT_THAT(EntriesOf(scratch_.path()), IsEmpty());
   }
 
-  ProcessOptions Options(const std::string& programs = MUSTER_BIN_DIR) const {
+  ProcessOptions Options(const std::string& programs = BinFolder()) const {
     return {.environment = {mark_, {"MUSTER_BIN_DIR", programs}}, .directory = scratch_.path()};
   }
   static std::vector<std::string> Script(const std::string& script, const std::string& flags) {
@@ -158,10 +159,9 @@ TEST_F(ExampleRun, NamesItselfInWhatItSaysOfTheData) {
 }
 
 TEST_F(ExampleRun, RefusesAClusterThatDoesNotFit) {
-  ExpectUsageError({kMuster, "run", "--ps", "1", "--workers", "2", "--", (MUSTER_BIN_DIR "/all_reduce")},
+  ExpectUsageError({kMuster, "run", "--ps", "1", "--workers", "2", "--", BinFolder() + "/all_reduce"},
                    {"all_reduce", " ps"});
-  ExpectUsageError({kMuster, "run", "--ps", "0", "--workers", "2", "--", (MUSTER_BIN_DIR "/hogwild")},
-                   {"hogwild", " ps"});
+  ExpectUsageError({kMuster, "run", "--ps", "0", "--workers", "2", "--", BinFolder() + "/hogwild"}, {"hogwild", " ps"});
 }
 
 TEST(ExamplesList, HasEveryScript) {

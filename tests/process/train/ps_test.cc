@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/transport/frame.h"
 #include "muster/transport/handshake.h"
 #include "tests/process/testing/by_hand.h"
@@ -30,8 +31,8 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::vector<std::string> kPs = {MUSTER_BIN_DIR "/muster", "ps"};
-const std::vector<std::string> kToy = {MUSTER_BIN_DIR "/toy_worker"};
+const std::vector<std::string> kPs = {BinFolder() + "/muster", "ps"};
+const std::vector<std::string> kToy = {BinFolder() + "/toy_worker"};
 
 Json StatusOf(const std::string& address) {
   Process status(Joined(kPs, {"--status", address, "--json"}));

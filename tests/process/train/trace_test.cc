@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/net/free_ports.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/observe/trace_part.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
@@ -28,8 +29,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-const std::string kMuster = MUSTER_BIN_DIR "/muster";
-const std::string kToy = MUSTER_BIN_DIR "/toy_worker";
+const std::string kMuster = BinFolder() + "/muster";
+const std::string kToy = BinFolder() + "/toy_worker";
 
 std::string Read(const std::string& path) { return PosixFileSystem().ReadFile(path).value_or(""); }
 
@@ -208,7 +209,7 @@ std::string Get(const std::string& url, const std::string& path) {
 
 // Returns what Prometheus' own parser finds: the names of the families, one per line. Skips the test without it.
 std::string Parsed(const std::string& metrics, const ScratchDirectory& scratch) {
-  const std::string python = MUSTER_SOURCE_DIR "/.venv/bin/python";
+  const std::string python = SourceFolder() + "/.venv/bin/python";
   std::ofstream(scratch.File("metrics")) << metrics;
   Process parse({python, "-c",
                  "import sys\n"
@@ -222,7 +223,7 @@ std::string Parsed(const std::string& metrics, const ScratchDirectory& scratch) 
 }
 
 bool HasParser() {
-  const std::string python = MUSTER_SOURCE_DIR "/.venv/bin/python";
+  const std::string python = SourceFolder() + "/.venv/bin/python";
   if (!PosixFileSystem().Exists(python)) return false;
   Process look({python, "-c", "import prometheus_client.parser"});
   return look.Wait() == 0;

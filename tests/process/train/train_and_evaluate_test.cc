@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/left_behind.h"
 #include "tests/process/testing/process.h"
@@ -29,8 +30,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::string kMuster = MUSTER_BIN_DIR "/muster";
-const std::string kProgram = MUSTER_BIN_DIR "/train_and_evaluate";
+const std::string kMuster = BinFolder() + "/muster";
+const std::string kProgram = BinFolder() + "/train_and_evaluate";
 constexpr int kSteps = 300;
 
 // Processes by task.
@@ -47,7 +48,7 @@ class TrainAndEvaluateProcesses : public testing::Test {
   std::string model_dir() const { return scratch_.File("model"); }
   // Returns the program and its flags.
   std::vector<std::string> Program(int steps, const std::vector<std::string>& more = {"--throttle_secs=0.2"}) const {
-    return Joined({kProgram, ("--csv=" MUSTER_SOURCE_DIR "/examples/data/digits.csv"), absl::StrCat("--steps=", steps),
+    return Joined({kProgram, "--csv=" + SourceFolder() + "/examples/data/digits.csv", absl::StrCat("--steps=", steps),
                    "--save_steps=50", "--model_dir=" + model_dir()},
                   more);
   }
