@@ -9,8 +9,11 @@
 //     template <typename T> Numbers<T> At(const UpdateRule::Step&) const;     // for this update
 //   };
 //
-// From it ElementRule makes vectorised loops over floats and doubles (kernel.h); halves go through blocks of floats.
-// Stateless and thread-safe.
+// The formula that heads such a file: η is the learning rate of the step, g the gradient as UpdateRule::Step and weight
+// decay leave it, t the number of the update; slots start at 0 unless said otherwise.
+//
+// From the Formula ElementRule makes vectorised loops over floats and doubles (kernel.h); halves go through blocks of
+// floats. Stateless and thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // What a training program says about an update rule: which one, its hyperparameters, how the gradient is clipped and
-// how the learning rate moves. A plain value that the chief sends to the ps; rules.h has the formulas, rule_options.h
-// the ways to write one. No thread safety needed.
+// how the learning rate moves. A plain value that the chief sends to the ps; the files of rules/ have the formulas,
+// rule_options.h the ways to write one. No thread safety needed.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,16 @@
 #include "absl/status/statusor.h"
 #include "muster/base/dtype.h"
 #include "muster/optim/kernels/clip.h"
+#include "muster/optim/rule_table.h"
 #include "muster/optim/schedule.h"
 
 namespace muster {
 
-// The numbers are written to the wire and to the arena: never renumber.
+// rule_table.h has the names and the numbers.
 enum class RuleKind : uint8_t {
-  kSgd = 1,
-  kMomentum = 2,
-  kAdam = 3,
-  kAdagrad = 4,
-  kAdamW = 5,
-  kRmsProp = 6,
-  kAdadelta = 7,
-  kFtrl = 8,
-  kAdd = 9,
+#define RULE(Name, number) k##Name = number,
+  MUSTER_UPDATE_RULES(RULE)
+#undef RULE
 };
 
 // A rule and its hyperparameters; what the chief tells the ps. A rule judges only what it uses. The defaults here are
@@ -52,7 +47,7 @@ struct RuleSpec {
   bool operator==(const RuleSpec&) const = default;
 };
 
-// "sgd", "momentum", "adam", "adagrad", "adamw", "rmsprop", "adadelta", "ftrl", "add".
+// "sgd", "momentum", "adam" …
 std::string RuleName(RuleKind kind);
 absl::StatusOr<RuleKind> ParseRule(std::string_view name);
 

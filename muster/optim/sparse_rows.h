@@ -5,15 +5,18 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "absl/status/status.h"
 #include "muster/optim/update_rule.h"
 
 namespace muster {
 
-// Rules with a meaning for single rows: sgd, momentum, adam, adagrad, ftrl. For the others a row without a gradient
-// would move as well, or what it means was never said.
+// Whether the rule has a meaning for single rows. With some a row without a gradient would move as well; of others what
+// it means was never said.
 bool SupportsRows(RuleKind kind);
+// Those that have, for messages: "sgd, momentum, …".
+std::string RulesForRows();
 
 // Where the rows of a variable [rows, width] are updated.
 struct RowsOfVariable {
