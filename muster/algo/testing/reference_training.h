@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,8 @@ struct ReferenceSettings {
   int bound = -1;        // commits that a worker may be ahead of the slowest; -1: any number
   int total = 3;         // workers of the cluster
   bool mean = false;     // a commit is divided by the number of its minibatches
-  ReferenceRule worker_rule;
-  ReferenceRule server_rule;
+  std::optional<RuleSpec> worker_rule = {};
+  RuleSpec server_rule = {};
   std::vector<double> rates = {};                             // that workers multiply their commits by; empty: 1
   std::function<double(int64_t staleness)> factor = nullptr;  // by which the server's rule goes slower; null: 1
   double compensation = 0;
@@ -33,7 +34,7 @@ struct ReferenceSettings {
 };
 
 struct ReferenceWorker {
-  explicit ReferenceWorker(int number, const ReferenceRule& rule) : number(number), rule(rule) {}
+  explicit ReferenceWorker(int number, const std::optional<RuleSpec>& rule) : number(number), rule(rule) {}
 
   int number;
   ReferenceOptimizer rule;
