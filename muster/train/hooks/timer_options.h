@@ -1,14 +1,15 @@
-// What the hooks share: the timer made from an "every so many or so often" pair of options, and a run's value by name.
+// The timer that is made from a pair of options, "every so many steps" or "every so often", as most hooks have one.
+// Pure; thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <optional>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/train/hooks/hooks.h"
+#include "muster/train/hooks/second_or_step_timer.h"
 
 namespace muster {
 
@@ -30,15 +31,6 @@ inline absl::StatusOr<SecondOrStepTimer> MakeTimerOr(const char* hook, int64_t u
   if (!steps && !interval) return SecondOrStepTimer::EverySteps(usual);
   if (steps && interval) return WrongOptionError(absl::StrCat(hook, ": give one of ", names, ", not both"));
   return MakeTimer(hook, steps, interval, names);
-}
-
-// InvalidArgument, which names the hook and what the step has, if it has no such value.
-inline absl::StatusOr<double> FindTensor(const char* hook, const RunValues& values, const std::string& name) {
-  double value;
-  if (values.Find(name, &value)) return value;
-  return absl::InvalidArgumentError(
-      absl::StrCat(hook, ": the step has no '", name, "'; it has ", absl::StrJoin(values.Names(), ", "),
-                   "; add a scalar in the step with summary::Scalar or the session's AddScalar"));
 }
 
 }  // namespace muster

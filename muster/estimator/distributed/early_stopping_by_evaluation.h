@@ -1,8 +1,8 @@
 // Ends the training of the whole cluster when the evaluations say so
 // (tf.estimator.experimental.stop_if_no_decrease_hook and its kin, early_stopping.py). The chief reads the results that
 // an evaluator, or the same process, has written (model_dir/eval/metrics.jsonl); its stop is everybody's:
-// train/hooks/early_stopping.h, whose hooks look at the chief's own values instead. On a worker these hooks do nothing.
-// Used by the training thread.
+// train/hooks/early_stopping_by_run.h, whose hooks look at the chief's own values instead. On a worker these hooks do
+// nothing. Used by the training thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "muster/base/files/file_system.h"
 #include "muster/estimator/estimator.h"
-#include "muster/train/hooks/early_stopping.h"
+#include "muster/train/hooks/early_stopping_by_run.h"
 
 namespace muster {
 
