@@ -8,7 +8,7 @@
 #include "muster/cluster/placement/replica_device_setter.h"
 #include "muster/data/dataset/dataset.h"
 #include "muster/estimator/canned/canned.h"
-#include "muster/estimator/distributed/early_stopping.h"
+#include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 #include "muster/estimator/distributed/train_and_evaluate.h"
 #include "muster/estimator/estimator.h"
 #include "muster/estimator/output_dir.h"

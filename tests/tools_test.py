@@ -560,6 +560,20 @@ class NoThreadsTest(unittest.TestCase):
                     self.assertEqual(name in threaded, bool(threads.search(path.read_text())))
 
 
+class KernelFlagsTest(unittest.TestCase):
+    """Without these flags the loops of the update rules are four times slower, and every other test stays green."""
+
+    def test_every_rule_is_compiled_for_vectors(self):
+        commands = compile_commands.of_project()
+        rules = [path for path in (ROOT / "muster/optim/rules").glob("*.cc") if not path.stem.endswith("_test")]
+        self.assertGreater(len(rules), 5)
+        for path in rules:
+            with self.subTest(path=path):
+                arguments = commands[path.relative_to(ROOT)]
+                self.assertEqual([word for word in arguments if re.match(r"-O\d", word)][-1], "-O3")
+                self.assertIn("-fno-math-errno", arguments)
+
+
 class BenchmarksTest(Tree):
     def test_help_lists_them_before_anything_is_built(self):
         self.write("bench/bench_ps.cc", "")

@@ -1,4 +1,4 @@
-// The `muster` command: a table of subcommands, each in a file of its own.
+// The `muster` command: the subcommands of commands/command_table.h, each in a file of its own.
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -7,45 +7,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "apps/muster/commands/experiment/gc_command.h"
-#include "apps/muster/commands/experiment/init_command.h"
-#include "apps/muster/commands/experiment/kill_command.h"
-#include "apps/muster/commands/experiment/logs_command.h"
-#include "apps/muster/commands/experiment/ls_command.h"
-#include "apps/muster/commands/experiment/monitor_command.h"
-#include "apps/muster/commands/experiment/rerun_command.h"
-#include "apps/muster/commands/experiment/results_command.h"
-#include "apps/muster/commands/experiment/schema_command.h"
-#include "apps/muster/commands/experiment/show_command.h"
-#include "apps/muster/commands/experiment/status_command.h"
-#include "apps/muster/commands/experiment/supervise_command.h"
-#include "apps/muster/commands/experiment/tensorboard_command.h"
-#include "apps/muster/commands/experiment/train_command.h"
-#include "apps/muster/commands/job/algorithms_command.h"
-#include "apps/muster/commands/job/checkpoint_command.h"
-#include "apps/muster/commands/job/cluster_command.h"
-#include "apps/muster/commands/job/completion_command.h"
-#include "apps/muster/commands/job/device_command.h"
-#include "apps/muster/commands/job/place_command.h"
-#include "apps/muster/commands/job/ps_command.h"
-#include "apps/muster/commands/job/run_command.h"
-#include "apps/muster/commands/job/trace_command.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/cluster/quoted.h"
 
 namespace {
-
-// Each adds its subcommand, which sets the exit code when it has run. In the order of --help.
-constexpr void (*kCommands[])(CLI::App& app, int& exit_code) = {
-    muster::AddInitCommand,       muster::AddTrainCommand,       muster::AddStatusCommand,
-    muster::AddMonitorCommand,    muster::AddLogsCommand,        muster::AddKillCommand,
-    muster::AddLsCommand,         muster::AddShowCommand,        muster::AddResultsCommand,
-    muster::AddRerunCommand,      muster::AddTensorboardCommand, muster::AddGcCommand,
-    muster::AddSchemaCommand,     muster::AddRunCommand,         muster::AddPsCommand,
-    muster::AddClusterCommand,    muster::AddPlaceCommand,       muster::AddDeviceCommand,
-    muster::AddCheckpointCommand, muster::AddTraceCommand,       muster::AddAlgorithmsCommand,
-    muster::AddCompletionCommand, muster::AddSuperviseCommand,
-};
 
 constexpr char kDescription[] = "Distributed training with parameter servers: start, watch and inspect clusters.";
 
@@ -94,7 +60,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(kFooter);
   int exit_code = 0;
-  for (auto add : kCommands) add(app, exit_code);
+  for (auto add : muster::kCommands) add(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {  // --help: prints it

@@ -8,7 +8,7 @@
 #include "examples/digits/input.h"
 #include "examples/digits/net.h"
 #include "examples/train_and_evaluate/flags.h"
-#include "muster/estimator/distributed/early_stopping.h"
+#include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 #include "muster/estimator/distributed/train_and_evaluate.h"
 #include "muster/muster.h"
 

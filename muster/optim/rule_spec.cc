@@ -1,84 +1,35 @@
 #include "muster/optim/rule_spec.h"
 
-#include <array>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
+#include "muster/optim/rule_descriptor.h"
 
 namespace muster {
 namespace {
 
-constexpr std::array kRules = {RuleKind::kSgd,      RuleKind::kMomentum, RuleKind::kAdam,
-                               RuleKind::kAdagrad,  RuleKind::kAdamW,    RuleKind::kRmsProp,
-                               RuleKind::kAdadelta, RuleKind::kFtrl,     RuleKind::kAdd};
+bool Any(const RuleDescriptor&) { return true; }
 
-std::string RuleNames() {
-  return absl::StrJoin(kRules, ", ", [](std::string* out, RuleKind kind) { out->append(RuleName(kind)); });
-}
-
-// A rule's hyperparameters beside the learning rate and weight decay, in the order in which they are checked.
-enum class Accepts { kFraction, kPositive, kNotNegative, kNotPositive, kFlag };
-struct Hyperparameter {
-  const char* name;
-  double value;
-  Accepts accepts;
-};
-std::vector<Hyperparameter> HyperparametersOf(const RuleSpec& spec) {
-  const Hyperparameter momentum = {"momentum", spec.momentum, Accepts::kFraction};
-  const Hyperparameter epsilon = {"epsilon", spec.epsilon, Accepts::kPositive};
-  const Hyperparameter rho = {"rho", spec.rho, Accepts::kFraction};
-  const Hyperparameter accumulator = {"initial_accumulator", spec.initial_accumulator, Accepts::kNotNegative};
-  switch (spec.kind) {
-    case RuleKind::kMomentum:
-      return {momentum, {"nesterov", spec.nesterov ? 1.0 : 0.0, Accepts::kFlag}};
-    case RuleKind::kAdam:
-    case RuleKind::kAdamW:
-      return {{"beta1", spec.beta1, Accepts::kFraction}, {"beta2", spec.beta2, Accepts::kFraction}, epsilon};
-    case RuleKind::kAdagrad:
-      return {{"learning_rate_decay", spec.learning_rate_decay, Accepts::kNotNegative}, accumulator, epsilon};
-    case RuleKind::kRmsProp:
-      return {rho, momentum, epsilon, {"centered", spec.centered ? 1.0 : 0.0, Accepts::kFlag}};
-    case RuleKind::kAdadelta:
-      return {rho, epsilon};
-    case RuleKind::kFtrl:
-      return {{"learning_rate_power", spec.learning_rate_power, Accepts::kNotPositive},
-              accumulator,
-              {"l1", spec.l1, Accepts::kNotNegative},
-              {"l2", spec.l2, Accepts::kNotNegative}};
-    case RuleKind::kSgd:
-    case RuleKind::kAdd:
-      break;
-  }
-  return {};
-}
-
-absl::Status Refuse(RuleKind kind, const char* name, double value, const char* accepted) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("rule ", RuleName(kind), ": ", name, " is ", value, "; accepted: ", accepted));
-}
-
-absl::Status Check(RuleKind kind, const Hyperparameter& h) {
-  const bool finite = std::isfinite(h.value);
+absl::Status Check(RuleKind kind, const Hyperparameter& h, double value) {
+  const bool finite = std::isfinite(value);
   switch (h.accepts) {
-    case Accepts::kFraction:
-      if (h.value >= 0 && h.value < 1) break;
-      return Refuse(kind, h.name, h.value, "at least 0 and below 1");
-    case Accepts::kPositive:
-      // A smaller epsilon is 0 for float variables, and an element without gradient becomes 0 / 0.
-      if (finite && h.value >= std::numeric_limits<float>::min()) break;
-      return Refuse(kind, h.name, h.value, "a finite number, at least 1.2e-38");
-    case Accepts::kNotNegative:
-      if (finite && h.value >= 0) break;
-      return Refuse(kind, h.name, h.value, "a finite number, at least 0");
-    case Accepts::kNotPositive:
-      if (finite && h.value <= 0) break;
-      return Refuse(kind, h.name, h.value, "a finite number, at most 0");
-    case Accepts::kFlag:
+    case Hyperparameter::Accepts::kFraction:
+      if (value >= 0 && value < 1) break;
+      return RefuseHyperparameter(kind, h.name, value, "at least 0 and below 1");
+    case Hyperparameter::Accepts::kPositive:
+      // Below the smallest float an epsilon is 0 for float variables, and an element without gradient becomes 0 / 0.
+      if (finite && value >= std::numeric_limits<float>::min()) break;
+      return RefuseHyperparameter(kind, h.name, value, "a finite number, at least 1.2e-38");
+    case Hyperparameter::Accepts::kNotNegative:
+      if (finite && value >= 0) break;
+      return RefuseHyperparameter(kind, h.name, value, "a finite number, at least 0");
+    case Hyperparameter::Accepts::kNotPositive:
+      if (finite && value <= 0) break;
+      return RefuseHyperparameter(kind, h.name, value, "a finite number, at most 0");
+    case Hyperparameter::Accepts::kFlag:
       break;
   }
   return absl::OkStatus();
@@ -115,63 +66,45 @@ void AddSchedule(const ScheduleSpec& schedule, std::map<std::string, double>& in
 }  // namespace
 
 std::string RuleName(RuleKind kind) {
-  switch (kind) {
-    case RuleKind::kSgd:
-      return "sgd";
-    case RuleKind::kMomentum:
-      return "momentum";
-    case RuleKind::kAdam:
-      return "adam";
-    case RuleKind::kAdagrad:
-      return "adagrad";
-    case RuleKind::kAdamW:
-      return "adamw";
-    case RuleKind::kRmsProp:
-      return "rmsprop";
-    case RuleKind::kAdadelta:
-      return "adadelta";
-    case RuleKind::kFtrl:
-      return "ftrl";
-    case RuleKind::kAdd:
-      return "add";
-  }
-  return absl::StrCat("rule ", static_cast<int>(kind));
+  const RuleDescriptor* rule = FindRule(kind);
+  return rule != nullptr ? rule->name : absl::StrCat("rule ", static_cast<int>(kind));
 }
 
 absl::StatusOr<RuleKind> ParseRule(std::string_view name) {
-  for (const RuleKind kind : kRules)
-    if (RuleName(kind) == name) return kind;
+  for (const RuleDescriptor* rule : AllRules())
+    if (rule->name == name) return rule->kind;
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown update rule '", AbslView(name), "'; accepted: ", RuleNames()));
+      absl::StrCat("unknown update rule '", AbslView(name), "'; accepted: ", RuleNames(Any)));
 }
 
 absl::Status CheckRule(const RuleSpec& spec) {
-  if (spec.kind < RuleKind::kSgd || spec.kind > RuleKind::kAdd)
+  const RuleDescriptor* rule = FindRule(spec.kind);
+  if (rule == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("unknown update rule number ", static_cast<int>(spec.kind),
-                                                   "; accepted: 1 to ", kRules.size(), " (", RuleNames(), ")"));
+                                                   "; accepted: 1 to ", AllRules().size(), " (", RuleNames(Any), ")"));
+  const auto check = [&](const Hyperparameter& h) { return Check(spec.kind, h, h.ValueIn(spec)); };
   RETURN_IF_ERROR(ForRule(spec.kind, CheckClip(spec.clip)));
-  if (spec.kind == RuleKind::kAdd) return absl::OkStatus();
-  RETURN_IF_ERROR(Check(spec.kind, {"learning_rate", spec.learning_rate, Accepts::kNotNegative}));
-  RETURN_IF_ERROR(ForRule(spec.kind, CheckSchedule(spec.schedule)));
-  RETURN_IF_ERROR(Check(spec.kind, {"weight_decay", spec.weight_decay, Accepts::kNotNegative}));
-  for (const Hyperparameter& hyperparameter : HyperparametersOf(spec))
-    RETURN_IF_ERROR(Check(spec.kind, hyperparameter));
-  if (spec.kind == RuleKind::kMomentum && spec.nesterov && spec.momentum == 0)
-    return Refuse(spec.kind, "momentum", spec.momentum, "above 0 and below 1 where nesterov is on");
-  return absl::OkStatus();
+  if (rule->has_rate) {
+    RETURN_IF_ERROR(check(hyperparameters::kLearningRate));
+    RETURN_IF_ERROR(ForRule(spec.kind, CheckSchedule(spec.schedule)));
+    RETURN_IF_ERROR(check(hyperparameters::kWeightDecay));
+  }
+  for (const Hyperparameter& hyperparameter : rule->hyperparameters) RETURN_IF_ERROR(check(hyperparameter));
+  return rule->check == nullptr ? absl::OkStatus() : rule->check(spec);
 }
 
 absl::Status CheckRuleFor(const RuleSpec& spec, DType dtype) {
   if (IsFloatingPoint(dtype)) return absl::OkStatus();
-  const bool addable = spec.kind == RuleKind::kAdd && (dtype == DType::kInt64 || dtype == DType::kUInt8);
-  if (!addable)
-    return absl::InvalidArgumentError(absl::StrCat("rule ", RuleName(spec.kind), " can't update variables of type ",
-                                                   DTypeName(dtype),
-                                                   "; accepted: float32, float64, float16, bfloat16, and for rule add "
-                                                   "also int64, uint8"));
+  const RuleDescriptor* rule = FindRule(spec.kind);
+  const bool whole = dtype == DType::kInt64 || dtype == DType::kUInt8;
+  if (rule == nullptr || !rule->takes_whole_numbers || !whole)
+    return absl::InvalidArgumentError(
+        absl::StrCat("rule ", RuleName(spec.kind), " can't update variables of type ", DTypeName(dtype),
+                     "; accepted: float32, float64, float16, bfloat16, and for rule ",
+                     RuleNames([](const RuleDescriptor& r) { return r.takes_whole_numbers; }), " also int64, uint8"));
   if (spec.clip.kind != ClipKind::kNone)
-    return absl::InvalidArgumentError(absl::StrCat("rule add: what is added to variables of type ", DTypeName(dtype),
-                                                   " can't be clipped (by ", ClipName(spec.clip.kind),
+    return absl::InvalidArgumentError(absl::StrCat("rule ", rule->name, ": what is added to variables of type ",
+                                                   DTypeName(dtype), " can't be clipped (by ", ClipName(spec.clip.kind),
                                                    "); accepted: none"));
   return absl::OkStatus();
 }
@@ -179,11 +112,12 @@ absl::Status CheckRuleFor(const RuleSpec& spec, DType dtype) {
 std::map<std::string, double> Hyperparameters(const RuleSpec& spec) {
   std::map<std::string, double> result;
   AddClip(spec.clip, result);
-  if (spec.kind == RuleKind::kAdd) return result;
+  const RuleDescriptor* rule = FindRule(spec.kind);
+  if (rule == nullptr || !rule->has_rate) return result;
   result["learning_rate"] = spec.learning_rate;
   if (spec.weight_decay > 0) result["weight_decay"] = spec.weight_decay;
-  for (const Hyperparameter& hyperparameter : HyperparametersOf(spec))
-    result[hyperparameter.name] = hyperparameter.value;
+  for (const Hyperparameter& hyperparameter : rule->hyperparameters)
+    result[hyperparameter.name] = hyperparameter.ValueIn(spec);
   AddSchedule(spec.schedule, result);
   return result;
 }

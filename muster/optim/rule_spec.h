@@ -1,6 +1,6 @@
-// A training program's choice of update rule: the rule, its hyperparameters, how to clip the gradient and how the
-// learning rate changes. A plain value that the chief sends to the ps; rules.h has the formulas, rule_options.h the
-// ways to write one. No thread safety needed.
+// What a training program says about an update rule: which one, its hyperparameters, how the gradient is clipped and
+// how the learning rate moves. A plain value that the chief sends to the ps; the files of rules/ have the formulas,
+// rule_options.h the ways to write one. No thread safety needed.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,23 @@
 #include "absl/status/statusor.h"
 #include "muster/base/dtype.h"
 #include "muster/optim/kernels/clip.h"
+#include "muster/optim/rule_table.h"
 #include "muster/optim/schedule.h"
 
 namespace muster {
 
-// The numbers are part of the wire format and of the arena: never renumber.
+// rule_table.h has the names and the numbers.
 enum class RuleKind : uint8_t {
-  kSgd = 1,
-  kMomentum = 2,
-  kAdam = 3,
-  kAdagrad = 4,
-  kAdamW = 5,
-  kRmsProp = 6,
-  kAdadelta = 7,
-  kFtrl = 8,
-  kAdd = 9,
+#define RULE(Name, number) k##Name = number,
+  MUSTER_UPDATE_RULES(RULE)
+#undef RULE
 };
 
-// A rule and its hyperparameters. Only those that the rule uses are checked. The defaults here are the same for all
-// rules; rule_options.h has each rule's defaults from the library whose semantics it keeps.
+// A rule and its hyperparameters; what the chief tells the ps. A rule judges only what it uses. The defaults here are
+// one set for all rules; rule_options.h gives each rule those of the library whose semantics it keeps.
 struct RuleSpec {
   RuleKind kind = RuleKind::kSgd;
-  double learning_rate = 0.01;        // all but kAdd; the schedule's base
+  double learning_rate = 0.01;        // all but kAdd; what the schedule starts from
   double momentum = 0.9;              // kMomentum, kRmsProp
   bool nesterov = false;              // kMomentum
   double beta1 = 0.9;                 // kAdam, kAdamW
@@ -46,13 +41,13 @@ struct RuleSpec {
   double learning_rate_power = -0.5;  // kFtrl
   double l1 = 0;                      // kFtrl
   double l2 = 0;                      // kFtrl
-  ClipSpec clip = {};                 // applied before weight decay
+  ClipSpec clip = {};                 // before weight decay
   ScheduleSpec schedule = {};         // all but kAdd
 
   bool operator==(const RuleSpec&) const = default;
 };
 
-// Returns "sgd", "momentum", "adam", "adagrad", "adamw", "rmsprop", "adadelta", "ftrl" or "add".
+// "sgd", "momentum", "adam" …
 std::string RuleName(RuleKind kind);
 absl::StatusOr<RuleKind> ParseRule(std::string_view name);
 
@@ -63,8 +58,8 @@ absl::StatusOr<RuleKind> ParseRule(std::string_view name);
 // InvalidArgument if the rule can't update variables of this type: whole numbers are only added to, and not clipped.
 [[nodiscard]] absl::Status CheckRuleFor(const RuleSpec& spec, DType dtype);
 
-// Returns the values that the rule uses, by name, as a checkpoint's manifest records them: flags and kinds as numbers;
-// weight decay, clipping and schedule only if set.
+// What the rule uses of the specification, by name, as the manifest of a checkpoint records it: flags and kinds as
+// numbers, weight decay, clipping and schedule only where there are any.
 std::map<std::string, double> Hyperparameters(const RuleSpec& spec);
 
 }  // namespace muster

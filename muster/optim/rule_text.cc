@@ -14,76 +14,23 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
-#include "muster/optim/rule_options.h"
+#include "muster/optim/rule_descriptor.h"
 
 namespace muster {
 namespace {
 
-// A number or a flag; the other pointer is null.
-struct TextField {
-  const char* name;
-  double RuleSpec::*number;
-  bool RuleSpec::*flag;
-};
-
-// The fields of all rules together, in the order in which RuleText writes them.
-constexpr TextField kTextFields[] = {
-    {"learning_rate", &RuleSpec::learning_rate, nullptr},
-    {"momentum", &RuleSpec::momentum, nullptr},
-    {"nesterov", nullptr, &RuleSpec::nesterov},
-    {"beta1", &RuleSpec::beta1, nullptr},
-    {"beta2", &RuleSpec::beta2, nullptr},
-    {"rho", &RuleSpec::rho, nullptr},
-    {"epsilon", &RuleSpec::epsilon, nullptr},
-    {"centered", nullptr, &RuleSpec::centered},
-    {"initial_accumulator", &RuleSpec::initial_accumulator, nullptr},
-    {"learning_rate_decay", &RuleSpec::learning_rate_decay, nullptr},
-    {"learning_rate_power", &RuleSpec::learning_rate_power, nullptr},
-    {"l1", &RuleSpec::l1, nullptr},
-    {"l2", &RuleSpec::l2, nullptr},
-    {"weight_decay", &RuleSpec::weight_decay, nullptr},
-};
-
 RuleSpec StandardRule(RuleKind kind) {
-  switch (kind) {
-    case RuleKind::kSgd:
-      return Sgd();
-    case RuleKind::kMomentum:
-      return Momentum();
-    case RuleKind::kAdam:
-      return Adam();
-    case RuleKind::kAdamW:
-      return AdamW();
-    case RuleKind::kAdagrad:
-      return Adagrad();
-    case RuleKind::kRmsProp:
-      return RmsProp();
-    case RuleKind::kAdadelta:
-      return Adadelta();
-    case RuleKind::kFtrl:
-      return Ftrl();
-    case RuleKind::kAdd:
-      break;
-  }
-  return PlainAdd();
+  const RuleDescriptor* rule = FindRule(kind);
+  return rule != nullptr ? rule->standard() : RuleSpec{.kind = kind};
 }
 
-// Returns the names in the order of RuleKind's numbers, which have no gaps.
-std::vector<std::string> NamesOfRules() {
-  std::vector<std::string> names;
-  for (int kind = static_cast<int>(RuleKind::kSgd); kind <= static_cast<int>(RuleKind::kAdd); ++kind)
-    names.push_back(RuleName(static_cast<RuleKind>(kind)));
-  return names;
-}
-
-std::vector<TextField> FieldsOf(RuleKind kind) {
-  const auto used = Hyperparameters(StandardRule(kind));
-  std::vector<TextField> fields;
-  for (const TextField& field : kTextFields) {
-    // Every rule but add has weight decay, but Hyperparameters lists it only if it isn't 0.
-    const bool decays = field.number == &RuleSpec::weight_decay && kind != RuleKind::kAdd;
-    if (decays || used.find(field.name) != used.end()) fields.push_back(field);
-  }
+// In the order in which RuleText says them.
+std::vector<Hyperparameter> FieldsOf(RuleKind kind) {
+  const RuleDescriptor* rule = FindRule(kind);
+  if (rule == nullptr || !rule->has_rate) return {};
+  std::vector<Hyperparameter> fields = {hyperparameters::kLearningRate};
+  fields.insert(fields.end(), rule->hyperparameters.begin(), rule->hyperparameters.end());
+  fields.push_back(hyperparameters::kWeightDecay);
   return fields;
 }
 
@@ -109,19 +56,19 @@ RuleWords SplitRuleText(absl::string_view text) {
   return words;
 }
 
-// Quotes a word for a one-line message.
+// As it may stand in a message of one line.
 std::string InQuotes(const std::string& word) { return absl::StrCat("\"", absl::Utf8SafeCHexEscape(word), "\""); }
 
 absl::Status UnknownHyperparameter(const std::string& rule, const std::string& name,
-                                   const std::vector<TextField>& fields) {
+                                   const std::vector<Hyperparameter>& fields) {
   std::vector<std::string> names;
-  for (const TextField& field : fields) names.emplace_back(field.name);
+  for (const Hyperparameter& field : fields) names.emplace_back(field.name);
   return absl::InvalidArgumentError(absl::StrCat("rule ", rule, " has no hyperparameter ", InQuotes(name),
                                                  NearestHint(name, names),
                                                  "; accepted: ", names.empty() ? "none" : absl::StrJoin(names, ", ")));
 }
 
-absl::Status SetField(const std::string& rule, const TextField& field, const std::string& value, RuleSpec& spec) {
+absl::Status SetField(const std::string& rule, const Hyperparameter& field, const std::string& value, RuleSpec& spec) {
   if (field.flag != nullptr) {
     if (value != "0" && value != "1")
       return absl::InvalidArgumentError(
@@ -134,17 +81,17 @@ absl::Status SetField(const std::string& rule, const TextField& field, const std
   return absl::OkStatus();
 }
 
-// Returns the shortest decimal number that is read as the same double.
+// The shortest decimal number that is read as the same double.
 std::string ShortestNumber(double number) {
   char digits[32];
   return std::string(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
-// Writes the fields that differ from the rule's defaults, and the number named `always`.
+// What differs from the rule's own, and the number named `always`.
 std::string TextOf(const RuleSpec& rule, absl::string_view always) {
   const RuleSpec standard = StandardRule(rule.kind);
   std::vector<std::string> given;
-  for (const TextField& field : FieldsOf(rule.kind)) {
+  for (const Hyperparameter& field : FieldsOf(rule.kind)) {
     if (field.flag != nullptr) {
       if (rule.*field.flag != standard.*field.flag)
         given.push_back(absl::StrCat(field.name, "=", rule.*field.flag ? 1 : 0));
@@ -161,17 +108,19 @@ absl::StatusOr<RuleSpec> ParseRuleText(absl::string_view text) {
   const RuleWords words = SplitRuleText(text);
   const auto kind = ParseRule(words.rule);
   if (!kind.ok()) {
-    const std::vector<std::string> names = NamesOfRules();
+    std::vector<std::string> names;
+    for (const RuleDescriptor* rule : AllRules()) names.emplace_back(rule->name);
     return absl::InvalidArgumentError(absl::StrCat("unknown update rule ", InQuotes(words.rule),
                                                    NearestHint(words.rule, names),
                                                    "; accepted: ", absl::StrJoin(names, ", ")));
   }
   RuleSpec spec = StandardRule(*kind);
-  const std::vector<TextField> fields = FieldsOf(*kind);
+  const std::vector<Hyperparameter> fields = FieldsOf(*kind);
   std::vector<std::string> said;
   for (const auto& given : words.given) {
     const std::string& name = given.first;
-    const auto field = std::find_if(fields.begin(), fields.end(), [&](const TextField& f) { return name == f.name; });
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&](const Hyperparameter& f) { return name == f.name; });
     if (field == fields.end()) return UnknownHyperparameter(words.rule, name, fields);
     if (std::find(said.begin(), said.end(), name) != said.end())
       return absl::InvalidArgumentError(

@@ -9,6 +9,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/optim/kernels/half.h"
 #include "muster/optim/kernels/kernel.h"
+#include "muster/optim/rule_descriptor.h"
 
 namespace muster {
 namespace {
@@ -16,9 +17,8 @@ namespace {
 absl::Status Check(const UpdateRule& rule, const RowsOfVariable& variable, std::span<const int64_t> indices,
                    ByteSpan gradients) {
   if (!SupportsRows(rule.kind()))
-    return absl::InvalidArgumentError(absl::StrCat("rule ", RuleName(rule.kind()),
-                                                   " can't update single rows; accepted: sgd, momentum, adam, "
-                                                   "adagrad, ftrl"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("rule ", RuleName(rule.kind()), " can't update single rows; accepted: ", RulesForRows()));
   if (!IsFloatingPoint(variable.dtype))
     return absl::InvalidArgumentError(absl::StrCat("rows of type ", DTypeName(variable.dtype),
                                                    " can't be updated; accepted: float32, float64, float16, bfloat16"));
@@ -130,8 +130,12 @@ class SummedRows {
 }  // namespace
 
 bool SupportsRows(RuleKind kind) {
-  return kind == RuleKind::kSgd || kind == RuleKind::kMomentum || kind == RuleKind::kAdam ||
-         kind == RuleKind::kAdagrad || kind == RuleKind::kFtrl;
+  const RuleDescriptor* rule = FindRule(kind);
+  return rule != nullptr && rule->works_on_rows;
+}
+
+std::string RulesForRows() {
+  return RuleNames([](const RuleDescriptor& rule) { return rule.works_on_rows; });
 }
 
 absl::Status ApplyRows(const UpdateRule& rule, const RowsOfVariable& variable, std::span<const int64_t> indices,

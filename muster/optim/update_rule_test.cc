@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "muster/optim/kernels/half.h"
+#include "muster/optim/rule_descriptor.h"
 #include "muster/optim/rule_options.h"
 #include "muster/optim/testing/reference_rule.h"
 
@@ -115,7 +117,7 @@ void CompareWithReference(const RuleSpec& spec, DType dtype, size_t count, size_
     for (size_t i = 0; i < count; ++i) {
       const double g = RoundedTo(dtype, Gradient(i, t));
       Set(dtype, gradient.span(), i, g);
-      reference[i].Apply(spec, g, step);
+      ASSERT_TRUE(reference[i].Apply(spec, g, step)) << RuleName(spec.kind) << " has no reference";
       if (slot_type != dtype) reference[i].p = RoundedTo(dtype, reference[i].p);
     }
     const std::vector<std::byte> before = gradient.buffer();
@@ -204,6 +206,14 @@ TEST_P(RuleTest, NaNIsNotHidden) {
 
 INSTANTIATE_TEST_SUITE_P(All, RuleTest, ::testing::ValuesIn(Rules()),
                          [](const auto& info) { return RuleName(info.param.kind) + std::to_string(info.index); });
+
+TEST(UpdateRuleTest, EveryRuleOfTheTableIsAmongThoseComparedWithTheReference) {
+  for (const RuleDescriptor* rule : AllRules()) {
+    const std::vector<RuleSpec> rules = Rules();
+    EXPECT_TRUE(std::any_of(rules.begin(), rules.end(), [&](const RuleSpec& spec) { return spec.kind == rule->kind; }))
+        << rule->name;
+  }
+}
 
 TEST(UpdateRuleTest, ZeroGradientFromTheStartChangesNothing) {
   for (const RuleSpec& spec : Rules()) {

@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(Equations, LostMessagesTest, ::testing::ValuesIn(Mathem
 // The comparison does notice a mistake: the same run with another rate differs at once.
 TEST(MathematicsComparisonTest, AWrongRateIsSeen) {
   MathematicsCase one = MathematicsCases().front();
-  one.reference.server_rule.rate *= 1 + 1e-6;
+  one.reference.server_rule.learning_rate *= 1 + 1e-6;
   MathematicsComparison both(one, /*direct=*/false);
   ASSERT_EQ(both.JoinAll(), "");
   EXPECT_THAT(both.Run(1), ::testing::HasSubstr("global: element 0 is off"));

@@ -28,13 +28,20 @@ inline void PrintTo(const MathematicsCase& one, std::ostream* out) { *out << one
 
 namespace mathematics {
 
-inline constexpr ReferenceRule kAdd = {.kind = ReferenceRule::Kind::kAdd};
-inline constexpr ReferenceRule kSgd = {.kind = ReferenceRule::Kind::kSgd, .rate = 0.1};
-inline constexpr ReferenceRule kMomentum = {.kind = ReferenceRule::Kind::kMomentum, .rate = 0.1, .momentum = 0.5};
-inline constexpr ReferenceRule kNesterov = {.kind = ReferenceRule::Kind::kNesterov, .rate = 0.7, .momentum = 0.5};
-inline constexpr ReferenceRule kAdagrad = {.kind = ReferenceRule::Kind::kAdagrad, .rate = 0.2};
-inline constexpr ReferenceRule kAdam = {.kind = ReferenceRule::Kind::kAdam, .rate = 0.05};
-inline constexpr ReferenceRule kAdamW = {.kind = ReferenceRule::Kind::kAdamW, .rate = 0.02, .decay = 0.01};
+inline constexpr RuleSpec kAdd = {.kind = RuleKind::kAdd};
+inline constexpr RuleSpec kSgd = {.kind = RuleKind::kSgd, .learning_rate = 0.1};
+inline constexpr RuleSpec kMomentum = {.kind = RuleKind::kMomentum, .learning_rate = 0.1, .momentum = 0.5};
+inline constexpr RuleSpec kNesterov = {
+    .kind = RuleKind::kMomentum, .learning_rate = 0.7, .momentum = 0.5, .nesterov = true};
+inline constexpr RuleSpec kAdagrad = {.kind = RuleKind::kAdagrad, .learning_rate = 0.2, .epsilon = 1e-10};
+inline constexpr RuleSpec kAdam = {
+    .kind = RuleKind::kAdam, .learning_rate = 0.05, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+inline constexpr RuleSpec kAdamW = {.kind = RuleKind::kAdamW,
+                                    .learning_rate = 0.02,
+                                    .beta1 = 0.9,
+                                    .beta2 = 0.999,
+                                    .epsilon = 1e-8,
+                                    .weight_decay = 0.01};
 
 // The same rules as text.
 inline constexpr char kSgdText[] = "sgd:learning_rate=0.1";
@@ -160,7 +167,7 @@ inline std::vector<MathematicsCase> RoundCases() {
        .choice = {.name = "synchronous_different_rates",
                   .parameters = {{"rates", "0.1,0.2,0.3"}, {"server_rule", "sgd:learning_rate=1"}}},
        .reference = {.replicas = 3,
-                     .server_rule = {.kind = ReferenceRule::Kind::kSgd, .rate = 1},
+                     .server_rule = {.kind = RuleKind::kSgd, .learning_rate = 1},
                      .rates = {0.1, 0.2, 0.3}}},
       {.name = "sagn",
        .choice = {.name = "sagn",

@@ -87,7 +87,7 @@ class ReferenceElastic final : public ReferenceTraining {
     const ReferenceVector g = ComputeGradient(worker);
     worker.rule.Move(worker.own, g);
     for (size_t i = 0; i < force.size(); ++i) {
-      worker.velocity[i] -= settings_.worker_rule.rate * g[i];
+      worker.velocity[i] -= settings_.worker_rule->learning_rate * g[i];
       worker.own[i] -= force[i];
     }
     ++worker.since_commit;

@@ -1,73 +1,41 @@
-// Update rules on plain vectors of doubles, written from their papers for the simulation of reference_training.h.
-// Shares no code with the project. Test-only.
+// Update rules on plain vectors of doubles, for the simulation of reference_training.h: each element goes by
+// optim/testing/reference_rule.h, so no code is shared with the product. Test-only.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
+#include <optional>
 #include <vector>
+
+#include "muster/base/check.h"
+#include "muster/optim/testing/reference_rule.h"
 
 namespace muster {
 
 using ReferenceVector = std::vector<double>;
 
-struct ReferenceRule {
-  enum class Kind { kNone, kAdd, kSgd, kMomentum, kNesterov, kAdagrad, kAdam, kAdamW };
-  Kind kind = Kind::kNone;
-  double rate = 0;
-  double momentum = 0.9;
-  double decay = 0;  // kAdamW
-};
-
-// A rule and its state.
+// A rule and what it remembers; without a rule nothing moves.
 class ReferenceOptimizer {
  public:
-  explicit ReferenceOptimizer(const ReferenceRule& rule) : rule_(rule) {}
+  explicit ReferenceOptimizer(const std::optional<RuleSpec>& rule) : rule_(rule) {}
 
-  // Computes p ← rule(p, g) with `factor` times its rate; for kAdd, p ← p + factor · g.
+  // p ← rule(p, g), with `factor` times its rate; kAdd: p ← p + factor · g.
   void Move(ReferenceVector& p, const ReferenceVector& g, double factor = 1) {
-    first_.resize(p.size());
-    second_.resize(p.size());
-    ++t_;
-    for (size_t i = 0; i < p.size(); ++i) p[i] += Step(i, p[i], g[i], factor);
+    if (!rule_) return;
+    elements_.resize(p.size());
+    const UpdateRule::Step step = {.learning_rate = rule_->learning_rate * factor,
+                                   .t = ++t_,
+                                   .gradient_scale = rule_->kind == RuleKind::kAdd ? factor : 1};
+    for (size_t i = 0; i < p.size(); ++i) {
+      elements_[i].p = p[i];
+      MUSTER_CHECK(elements_[i].Apply(*rule_, g[i], step));
+      p[i] = elements_[i].p;
+    }
   }
 
  private:
-  double Step(size_t i, double p, double g, double factor) {
-    const double rate = rule_.rate * factor;
-    switch (rule_.kind) {
-      case ReferenceRule::Kind::kNone:
-        return 0;
-      case ReferenceRule::Kind::kAdd:
-        return factor * g;
-      case ReferenceRule::Kind::kSgd:
-        return -rate * g;
-      case ReferenceRule::Kind::kMomentum:
-        first_[i] = rule_.momentum * first_[i] + g;
-        return -rate * first_[i];
-      case ReferenceRule::Kind::kNesterov:
-        first_[i] = rule_.momentum * first_[i] + g;
-        return -rate * (rule_.momentum * first_[i] + g);
-      case ReferenceRule::Kind::kAdagrad:
-        first_[i] += g * g;
-        return -rate * g / (std::sqrt(first_[i]) + 1e-10);
-      case ReferenceRule::Kind::kAdam:
-        return AdamStep(i, g, rate);
-      case ReferenceRule::Kind::kAdamW:
-        return AdamStep(i, g, rate) - rate * rule_.decay * p;
-    }
-    return 0;
-  }
-  double AdamStep(size_t i, double g, double rate) {
-    first_[i] = 0.9 * first_[i] + (1 - 0.9) * g;
-    second_[i] = 0.999 * second_[i] + (1 - 0.999) * g * g;
-    const double mean = first_[i] / (1 - std::pow(0.9, t_));
-    const double square = second_[i] / (1 - std::pow(0.999, t_));
-    return -rate * mean / (std::sqrt(square) + 1e-8);
-  }
-
-  ReferenceRule rule_;
-  ReferenceVector first_, second_;
-  int t_ = 0;
+  std::optional<RuleSpec> rule_;
+  std::vector<ReferenceElement> elements_;
+  uint64_t t_ = 0;
 };
 
 }  // namespace muster

@@ -1,6 +1,6 @@
-// Simulates distributed training by a published algorithm, one minibatch after another, in plain doubles: the global
-// values, every worker's own values, which worker waits for which. This file has what all algorithms share; the
-// algorithms are in reference_algorithms.h. Obvious rather than fast; shares no code with the project. Test-only.
+// What distributed training by a published algorithm comes to, one minibatch after another in plain doubles: the global
+// values, every worker's own, who waits for whom. Here is what all algorithms have in common, in reference_algorithms.h
+// the algorithms. Obvious rather than fast; shares no code with the project. Test-only.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,53 +17,53 @@
 namespace muster {
 
 struct ReferenceSettings {
-  int window = 1;        // minibatches per commit
+  int window = 1;        // minibatches a commit
   int fetch_window = 0;  // minibatches between two fetches; 0: with each commit
-  int replicas = 0;      // commits per synchronous round, at most one per worker; 0: no rounds
+  int replicas = 0;      // of a synchronous round: so many commits, or as many as there are workers; 0: no rounds
   int bound = -1;        // commits that a worker may be ahead of the slowest; -1: any number
-  int total = 3;         // workers in the cluster
+  int total = 3;         // workers of the cluster
   bool mean = false;     // a commit is divided by the number of its minibatches
-  ReferenceRule worker_rule;
-  ReferenceRule server_rule;
-  std::vector<double> rates = {};                             // factors of the workers' commits; empty: 1
-  std::function<double(int64_t staleness)> factor = nullptr;  // factor of the server rule's rate; null: 1
+  std::optional<RuleSpec> worker_rule = {};
+  RuleSpec server_rule = {};
+  std::vector<double> rates = {};                             // that workers multiply their commits by; empty: 1
+  std::function<double(int64_t staleness)> factor = nullptr;  // by which the server's rule goes slower; null: 1
   double compensation = 0;
-  double gamma = 0;  // ADAG's; 0: none
+  double gamma = 0;  // of ADAG; 0: none
   double alpha = 0;
-  double momentum = 0;  // EAMSGD's
+  double momentum = 0;  // of EAMSGD
 };
 
 struct ReferenceWorker {
-  explicit ReferenceWorker(int number, const ReferenceRule& rule) : number(number), rule(rule) {}
+  explicit ReferenceWorker(int number, const std::optional<RuleSpec>& rule) : number(number), rule(rule) {}
 
   int number;
   ReferenceOptimizer rule;
   bool present = false;
   bool waiting = false;        // for a round, or for the slowest
-  std::function<void()> then;  // what it does after it has waited
+  std::function<void()> then;  // what it does when it has waited
   ReferenceVector own;         // θ
   ReferenceVector base;        // θ₀
-  ReferenceVector sum;         // gradients that haven't been committed
-  ReferenceVector carried;     // differences from before a fetch
+  ReferenceVector sum;         // of gradients that haven't been committed
+  ReferenceVector carried;     // of differences, from before a fetch
   ReferenceVector velocity;    // EAMSGD's
   int64_t minibatches = 0;     // in this life
   int since_commit = 0;
   int since_fetch = 0;
   int64_t clock = 0;       // commits, with a bound
-  int64_t version = 0;     // number of updates when it pulled
+  int64_t version = 0;     // updates when it pulled
   int64_t round = 0;       // the round that it computes for
-  int64_t known_step = 0;  // the global step that it heard last
+  int64_t known_step = 0;  // the global step as it heard last
   int64_t staleness = 0;   // of its last commit
 };
 
-// The global values, and the workers with their own values.
+// The global values, and the workers with their own.
 class ReferenceCluster {
  public:
-  // Returns the gradient of a worker's minibatch (numbered from 0 in each of its lives) at these values.
+  // Of a worker's minibatch (from 0, counted anew in each of its lives) at these values.
   using Gradient = std::function<ReferenceVector(int worker, int64_t minibatch, const ReferenceVector& at)>;
   using Worker = ReferenceWorker;
 
-  // Starts a new life of a worker.
+  // A new life of a worker.
   void Join(int number) {
     Worker fresh(number, settings_.worker_rule);
     const int64_t slowest = Slowest();
@@ -73,7 +74,7 @@ class ReferenceCluster {
     workers_[number] = std::move(fresh);
     BeginWindow(workers_[number]);
   }
-  // Replaces the values and the step. No worker may be waiting.
+  // Other values, at another step. Nobody is waiting.
   void Load(const ReferenceVector& values, int64_t step) {
     global_ = values;
     server_ = ReferenceOptimizer(settings_.server_rule);
@@ -118,7 +119,7 @@ class ReferenceCluster {
     worker.round = round_;
     worker.known_step = global_step_;
   }
-  // Returns the clock of the slowest present worker; the highest number if there is none.
+  // The clock of the slowest who is there; the highest number: nobody is.
   int64_t Slowest() const {
     int64_t slowest = kNobody;
     for (const Worker& worker : workers_)
@@ -138,7 +139,7 @@ class ReferenceCluster {
   int64_t round_ = 0;
 };
 
-// Adds the workers' commits.
+// … and their commits.
 class ReferenceTraining : public ReferenceCluster {
  public:
   ReferenceTraining(ReferenceSettings settings, Gradient gradient, ReferenceVector start)
@@ -147,7 +148,7 @@ class ReferenceTraining : public ReferenceCluster {
   ReferenceTraining(const ReferenceTraining&) = delete;
   ReferenceTraining& operator=(const ReferenceTraining&) = delete;
 
-  // Must not be called for a worker that is waiting.
+  // None of these is asked of a worker that is waiting.
   void Minibatch(int number) { Compute(workers_[number]); }
   void Finish(int number) {
     if (workers_[number].since_commit > 0) Flush(workers_[number]);
@@ -156,7 +157,7 @@ class ReferenceTraining : public ReferenceCluster {
     for (Worker& worker : workers_) Finish(worker.number);
     End();
   }
-  // Kills the worker.
+  // It dies.
   void Leave(int number) {
     workers_[number].present = false;
     LookAtRound();
@@ -164,19 +165,19 @@ class ReferenceTraining : public ReferenceCluster {
   }
 
  protected:
-  // Called when all have finished: a worker with a model of its own takes the one that all have trained.
+  // Once all have finished: who trains a model of his own has the one that all have trained now.
   virtual void End() {}
   void GiveAllTheGlobal() {
     for (Worker& worker : workers_) worker.own = global_;
   }
-  // Runs one minibatch.
+  // One minibatch.
   virtual void Compute(Worker& worker) = 0;
-  // Commits the last window, which has fewer minibatches than usual.
+  // The last window's commit, of fewer minibatches than usual.
   virtual void Flush(Worker& worker) = 0;
-  // Applies a commit, or a round's mean, to the global values. `worker` is the one that pulled for it.
+  // What a commit, or a round's mean, does to the global values. `worker` is who pulled for it.
   virtual void Apply(const Worker& worker, ReferenceVector change, double factor) = 0;
 
-  // Calls `then` as soon as the worker may go on.
+  // `then` follows when the worker may go on.
   void Commit(Worker& worker, ReferenceVector change, std::function<void()> then) {
     worker.since_commit = 0;
     worker.then = std::move(then);
@@ -226,7 +227,7 @@ class ReferenceTraining : public ReferenceCluster {
     for (const int number : std::exchange(contributors_, {})) GoOn(workers_[number]);
   }
 
-  std::vector<int> contributors_;  // to the round being collected
+  std::vector<int> contributors_;  // of the round that is being collected
   ReferenceVector total_;
 };
 

@@ -10,7 +10,7 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/cluster/quoted.h"
 #include "muster/estimator/distributed/checkpoint_evaluation.h"
-#include "muster/estimator/distributed/early_stopping.h"
+#include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 #include "muster/estimator/distributed/evaluator.h"
 #include "muster/estimator/training_end.h"
 #include "muster/torch_bridge/facade/training.h"

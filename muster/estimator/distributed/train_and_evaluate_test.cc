@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/estimator/distributed/early_stopping.h"
+#include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 #include "muster/estimator/testing/straight_line.h"
 #include "muster/estimator/training_end.h"
 #include "muster/train/hooks/hooks.h"

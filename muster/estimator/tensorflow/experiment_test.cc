@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
-#include "muster/estimator/distributed/early_stopping.h"
+#include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 #include "muster/estimator/model/metrics.h"
 #include "muster/optim/rule_options.h"
 #include "muster/train/threads/error.h"

@@ -1,12 +1,15 @@
+// Zeiler, arXiv 1212.5701, algorithm 1, with torch's learning rate: s ← ρ s + (1 − ρ) g²;  u = √(d + ε) / √(s + ε) · g;
+// d ← ρ d + (1 − ρ) u²;  p ← p − η u.
 #include <cmath>
 
 #include "muster/optim/element_rule.h"
-#include "muster/optim/rules.h"
+#include "muster/optim/rule_descriptor.h"
+#include "muster/optim/rule_options.h"
 
 namespace muster {
 namespace {
 
-struct Adadelta {
+struct AdadeltaFormula {
   static constexpr size_t kSlots = 2;
 
   template <typename T>
@@ -34,12 +37,22 @@ struct Adadelta {
   double epsilon;
 };
 
-}  // namespace
-
-std::unique_ptr<UpdateRule> MakeAdadelta(const RuleSpec& spec) {
-  return std::make_unique<ElementRule<Adadelta>>(
-      spec.kind, Adadelta{spec.rho, spec.epsilon},
+std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
+  return std::make_unique<ElementRule<AdadeltaFormula>>(
+      spec.kind, AdadeltaFormula{spec.rho, spec.epsilon},
       std::vector<SlotSpec>{{.name = "adadelta_square"}, {.name = "adadelta_delta"}}, spec.weight_decay);
 }
+
+constexpr Hyperparameter kHyperparameters[] = {hyperparameters::kRho, hyperparameters::kEpsilon};
+
+}  // namespace
+
+constinit const RuleDescriptor kAdadeltaRule = {
+    .kind = RuleKind::kAdadelta,
+    .name = "adadelta",
+    .standard = [] { return Adadelta(); },
+    .hyperparameters = kHyperparameters,
+    .make = Make,
+};
 
 }  // namespace muster

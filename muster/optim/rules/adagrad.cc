@@ -1,12 +1,15 @@
+// Duchi, Hazan and Singer, JMLR 12 (2011), as torch::optim::Adagrad: s ← s + g²;
+// p ← p − η / (1 + (t − 1) d) · g / (√s + ε), d being learning_rate_decay. s starts at initial_accumulator.
 #include <cmath>
 
 #include "muster/optim/element_rule.h"
-#include "muster/optim/rules.h"
+#include "muster/optim/rule_descriptor.h"
+#include "muster/optim/rule_options.h"
 
 namespace muster {
 namespace {
 
-struct Adagrad {
+struct AdagradFormula {
   static constexpr size_t kSlots = 1;
 
   template <typename T>
@@ -31,12 +34,24 @@ struct Adagrad {
   double epsilon;
 };
 
-}  // namespace
-
-std::unique_ptr<UpdateRule> MakeAdagrad(const RuleSpec& spec) {
-  return std::make_unique<ElementRule<Adagrad>>(
-      spec.kind, Adagrad{spec.learning_rate_decay, spec.epsilon},
+std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
+  return std::make_unique<ElementRule<AdagradFormula>>(
+      spec.kind, AdagradFormula{spec.learning_rate_decay, spec.epsilon},
       std::vector<SlotSpec>{{.name = "adagrad_sum", .initial_value = spec.initial_accumulator}}, spec.weight_decay);
 }
+
+constexpr Hyperparameter kHyperparameters[] = {hyperparameters::kEpsilon, hyperparameters::kInitialAccumulator,
+                                               hyperparameters::kLearningRateDecay};
+
+}  // namespace
+
+constinit const RuleDescriptor kAdagradRule = {
+    .kind = RuleKind::kAdagrad,
+    .name = "adagrad",
+    .standard = [] { return Adagrad(); },
+    .hyperparameters = kHyperparameters,
+    .works_on_rows = true,
+    .make = Make,
+};
 
 }  // namespace muster

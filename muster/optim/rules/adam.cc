@@ -1,12 +1,16 @@
+// Kingma and Ba, arXiv 1412.6980, algorithm 1, as torch::optim::Adam computes it: m ← β₁ m + (1 − β₁) g;
+// v ← β₂ v + (1 − β₂) g²;  p ← p − η / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε).
+// AdamW (Loshchilov and Hutter, arXiv 1711.05101, torch::optim::AdamW): p ← (1 − η λ) p first, and λ p isn't in g.
 #include <cmath>
 
 #include "muster/optim/element_rule.h"
-#include "muster/optim/rules.h"
+#include "muster/optim/rule_descriptor.h"
+#include "muster/optim/rule_options.h"
 
 namespace muster {
 namespace {
 
-struct Adam {
+struct AdamFormula {
   static constexpr size_t kSlots = 2;
 
   // Computed in double and rounded to the element type once: 1 − 0.999 computed in float is wrong in its 5th digit.
@@ -49,14 +53,34 @@ struct Adam {
   double decoupled_decay;
 };
 
+std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
+  const bool decoupled = spec.kind == RuleKind::kAdamW;
+  const AdamFormula formula = {spec.beta1, spec.beta2, spec.epsilon, decoupled ? spec.weight_decay : 0};
+  return std::make_unique<ElementRule<AdamFormula>>(spec.kind, formula,
+                                                    std::vector<SlotSpec>{{.name = "adam_m"}, {.name = "adam_v"}},
+                                                    decoupled ? 0 : spec.weight_decay);
+}
+
+constexpr Hyperparameter kHyperparameters[] = {hyperparameters::kBeta1, hyperparameters::kBeta2,
+                                               hyperparameters::kEpsilon};
+
 }  // namespace
 
-std::unique_ptr<UpdateRule> MakeAdam(const RuleSpec& spec) {
-  const bool decoupled = spec.kind == RuleKind::kAdamW;
-  const Adam formula = {spec.beta1, spec.beta2, spec.epsilon, decoupled ? spec.weight_decay : 0};
-  return std::make_unique<ElementRule<Adam>>(spec.kind, formula,
-                                             std::vector<SlotSpec>{{.name = "adam_m"}, {.name = "adam_v"}},
-                                             decoupled ? 0 : spec.weight_decay);
-}
+constinit const RuleDescriptor kAdamRule = {
+    .kind = RuleKind::kAdam,
+    .name = "adam",
+    .standard = [] { return Adam(); },
+    .hyperparameters = kHyperparameters,
+    .works_on_rows = true,
+    .make = Make,
+};
+
+constinit const RuleDescriptor kAdamWRule = {
+    .kind = RuleKind::kAdamW,
+    .name = "adamw",
+    .standard = [] { return AdamW(); },
+    .hyperparameters = kHyperparameters,
+    .make = Make,
+};
 
 }  // namespace muster

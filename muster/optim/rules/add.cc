@@ -1,10 +1,12 @@
+// p ← p + g: for deltas. Neither learning rate nor weight decay.
 #include "muster/optim/element_rule.h"
-#include "muster/optim/rules.h"
+#include "muster/optim/rule_descriptor.h"
+#include "muster/optim/rule_options.h"
 
 namespace muster {
 namespace {
 
-struct Add {
+struct AddFormula {
   static constexpr size_t kSlots = 0;
 
   template <typename T>
@@ -26,7 +28,7 @@ struct WholeNumbersLoop {
   }
 };
 
-class AddRule final : public ElementRule<Add> {
+class AddRule final : public ElementRule<AddFormula> {
  public:
   using ElementRule::ElementRule;
 
@@ -49,10 +51,19 @@ class AddRule final : public ElementRule<Add> {
   }
 };
 
+std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
+  return std::make_unique<AddRule>(spec.kind, AddFormula{}, std::vector<SlotSpec>{}, 0);
+}
+
 }  // namespace
 
-std::unique_ptr<UpdateRule> MakeAdd(const RuleSpec& spec) {
-  return std::make_unique<AddRule>(spec.kind, Add{}, std::vector<SlotSpec>{}, 0);
-}
+constinit const RuleDescriptor kAddRule = {
+    .kind = RuleKind::kAdd,
+    .name = "add",
+    .standard = [] { return PlainAdd(); },
+    .has_rate = false,
+    .takes_whole_numbers = true,
+    .make = Make,
+};
 
 }  // namespace muster

@@ -1,7 +1,12 @@
+// McMahan et al., KDD 2013, algorithm 1, as TensorFlow's ApplyFtrl: n' = n + g²;
+// z ← z + g − (n'^q − n^q) / η · p;  p ← 0 where |z| ≤ l1, else (sign(z) l1 − z) / (n'^q / η + 2 l2);  n ← n'.
+// q is −learning_rate_power. n starts at initial_accumulator. The first update forgets where p was initialised, as
+// TensorFlow's does. With η = 0 (a schedule's end) nothing changes.
 #include <cmath>
 
 #include "muster/optim/element_rule.h"
-#include "muster/optim/rules.h"
+#include "muster/optim/rule_descriptor.h"
+#include "muster/optim/rule_options.h"
 
 namespace muster {
 namespace {
@@ -9,7 +14,7 @@ namespace {
 // With the usual power −½ it takes the root of the accumulator, which is vectorised; with any other power it computes
 // one element at a time.
 template <bool kRoot>
-struct Ftrl {
+struct FtrlFormula {
   static constexpr size_t kSlots = 2;
 
   template <typename T>
@@ -50,9 +55,9 @@ struct Ftrl {
 // The formula divides by the rate, which a schedule may bring to 0 (and with which a warm-up starts): such a step
 // changes nothing.
 template <bool kRoot>
-class FtrlRule final : public ElementRule<Ftrl<kRoot>> {
+class FtrlRule final : public ElementRule<FtrlFormula<kRoot>> {
  public:
-  using Base = ElementRule<Ftrl<kRoot>>;
+  using Base = ElementRule<FtrlFormula<kRoot>>;
   using Base::Base;
 
   void Apply(DType dtype, MutableByteSpan value, std::span<const MutableByteSpan> slots, ByteSpan gradient,
@@ -69,16 +74,29 @@ class FtrlRule final : public ElementRule<Ftrl<kRoot>> {
 template <bool kRoot>
 std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
   return std::make_unique<FtrlRule<kRoot>>(
-      spec.kind, Ftrl<kRoot>{spec.learning_rate_power, spec.l1, spec.l2},
+      spec.kind, FtrlFormula<kRoot>{spec.learning_rate_power, spec.l1, spec.l2},
       std::vector<SlotSpec>{{.name = "ftrl_accumulator", .initial_value = spec.initial_accumulator},
                             {.name = "ftrl_linear"}},
       spec.weight_decay);
 }
 
-}  // namespace
-
-std::unique_ptr<UpdateRule> MakeFtrl(const RuleSpec& spec) {
+std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
   return spec.learning_rate_power == -0.5 ? Make<true>(spec) : Make<false>(spec);
 }
+
+constexpr Hyperparameter kHyperparameters[] = {hyperparameters::kInitialAccumulator,
+                                               hyperparameters::kLearningRatePower, hyperparameters::kL1,
+                                               hyperparameters::kL2};
+
+}  // namespace
+
+constinit const RuleDescriptor kFtrlRule = {
+    .kind = RuleKind::kFtrl,
+    .name = "ftrl",
+    .standard = [] { return Ftrl(); },
+    .hyperparameters = kHyperparameters,
+    .works_on_rows = true,
+    .make = Make,
+};
 
 }  // namespace muster

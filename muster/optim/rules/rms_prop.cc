@@ -1,13 +1,17 @@
+// Hinton's lecture 6e, as torch::optim::RMSprop: s ← ρ s + (1 − ρ) g²;  u = g / (√s + ε), if centered (Graves, arXiv
+// 1308.0850, equation 40) with √(s − m²) where m ← ρ m + (1 − ρ) g;  p ← p − η u, with momentum v ← μ v + u;
+// p ← p − η v. Where rounding brings s − m² below 0 it is taken as 0 (torch gets NaN).
 #include <cmath>
 
 #include "muster/optim/element_rule.h"
-#include "muster/optim/rules.h"
+#include "muster/optim/rule_descriptor.h"
+#include "muster/optim/rule_options.h"
 
 namespace muster {
 namespace {
 
 template <bool kCentered, bool kMomentum>
-struct RmsProp {
+struct RmsPropFormula {
   static constexpr size_t kSlots = 1 + kCentered + kMomentum;
 
   template <typename T>
@@ -52,7 +56,7 @@ struct RmsProp {
 
 template <bool kCentered, bool kMomentum>
 std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
-  using Formula = RmsProp<kCentered, kMomentum>;
+  using Formula = RmsPropFormula<kCentered, kMomentum>;
   std::vector<SlotSpec> slots = {{.name = "rmsprop_square"}};
   if (kCentered) slots.push_back({.name = "rmsprop_mean"});
   if (kMomentum) slots.push_back({.name = "rmsprop_momentum"});
@@ -60,11 +64,22 @@ std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
                                                 std::move(slots), spec.weight_decay);
 }
 
-}  // namespace
-
-std::unique_ptr<UpdateRule> MakeRmsProp(const RuleSpec& spec) {
+std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
   if (spec.centered) return spec.momentum > 0 ? Make<true, true>(spec) : Make<true, false>(spec);
   return spec.momentum > 0 ? Make<false, true>(spec) : Make<false, false>(spec);
 }
+
+constexpr Hyperparameter kHyperparameters[] = {hyperparameters::kMomentum, hyperparameters::kRho,
+                                               hyperparameters::kEpsilon, hyperparameters::kCentered};
+
+}  // namespace
+
+constinit const RuleDescriptor kRmsPropRule = {
+    .kind = RuleKind::kRmsProp,
+    .name = "rmsprop",
+    .standard = [] { return RmsProp(); },
+    .hyperparameters = kHyperparameters,
+    .make = Make,
+};
 
 }  // namespace muster

@@ -1,10 +1,12 @@
+// p ← p − η g
 #include "muster/optim/element_rule.h"
-#include "muster/optim/rules.h"
+#include "muster/optim/rule_descriptor.h"
+#include "muster/optim/rule_options.h"
 
 namespace muster {
 namespace {
 
-struct Sgd {
+struct SgdFormula {
   static constexpr size_t kSlots = 0;
 
   template <typename T>
@@ -20,10 +22,18 @@ struct Sgd {
   }
 };
 
+std::unique_ptr<UpdateRule> Make(const RuleSpec& spec) {
+  return std::make_unique<ElementRule<SgdFormula>>(spec.kind, SgdFormula{}, std::vector<SlotSpec>{}, spec.weight_decay);
+}
+
 }  // namespace
 
-std::unique_ptr<UpdateRule> MakeSgd(const RuleSpec& spec) {
-  return std::make_unique<ElementRule<Sgd>>(spec.kind, Sgd{}, std::vector<SlotSpec>{}, spec.weight_decay);
-}
+constinit const RuleDescriptor kSgdRule = {
+    .kind = RuleKind::kSgd,
+    .name = "sgd",
+    .standard = [] { return Sgd(); },
+    .works_on_rows = true,
+    .make = Make,
+};
 
 }  // namespace muster

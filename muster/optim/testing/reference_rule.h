@@ -14,7 +14,8 @@ struct ReferenceElement {
   double p = 0;
   std::array<double, 3> s = {};  // slots, in the order of UpdateRule::slots()
 
-  void Apply(const RuleSpec& rule, double g, const UpdateRule::Step& step) {
+  // False, and nothing has changed, if there is no reference of that rule.
+  [[nodiscard]] bool Apply(const RuleSpec& rule, double g, const UpdateRule::Step& step) {
     const double rate = step.learning_rate, t = static_cast<double>(step.t), eps = rule.epsilon, rho = rule.rho;
     g *= step.gradient_scale;
     if (!std::isnan(g)) g = std::clamp(g, -step.clip_value, step.clip_value);
@@ -33,8 +34,7 @@ struct ReferenceElement {
       case RuleKind::kAdam: {
         s[0] = rule.beta1 * s[0] + (1 - rule.beta1) * g;
         s[1] = rule.beta2 * s[1] + (1 - rule.beta2) * g * g;
-        const double m_hat = s[0] / (1 - std::pow(rule.beta1, t));
-        const double v_hat = s[1] / (1 - std::pow(rule.beta2, t));
+        const double m_hat = s[0] / (1 - std::pow(rule.beta1, t)), v_hat = s[1] / (1 - std::pow(rule.beta2, t));
         p -= rate * m_hat / (std::sqrt(v_hat) + eps);
         break;
       }
@@ -60,17 +60,20 @@ struct ReferenceElement {
         break;
       }
       case RuleKind::kFtrl: {
-        const double accumulator = s[0] + g * g, q = -rule.learning_rate_power;
-        s[1] += g - (std::pow(accumulator, q) - std::pow(s[0], q)) / rate * p;
-        s[0] = accumulator;
-        const double sign = s[1] < 0 ? -1 : 1;
-        p = std::abs(s[1]) <= rule.l1 ? 0 : (sign * rule.l1 - s[1]) / (std::pow(accumulator, q) / rate + 2 * rule.l2);
+        const double n = s[0] + g * g, q = -rule.learning_rate_power;
+        double& z = s[1];
+        z += g - (std::pow(n, q) - std::pow(s[0], q)) / rate * p;
+        s[0] = n;
+        p = std::abs(z) <= rule.l1 ? 0 : (std::copysign(rule.l1, z) - z) / (std::pow(n, q) / rate + 2 * rule.l2);
         break;
       }
       case RuleKind::kAdd:
         p += g;
         break;
+      default:
+        return false;
     }
+    return true;
   }
 };
 

@@ -46,8 +46,7 @@ absl::Status CheckTable(const VariableSpec& variable, const RuleSpec& rule) {
       !std::isfinite(initial.center) || !std::isfinite(initial.spread))
     return refuse("its partition or initializer is none; accepted: mod, div; zeros, uniform, normal of finite numbers");
   if (!SupportsRows(rule.kind))
-    return refuse("rule ", RuleName(rule.kind),
-                  " can't update single rows; accepted: sgd, momentum, adam, adagrad, ftrl");
+    return refuse("rule ", RuleName(rule.kind), " can't update single rows; accepted: ", RulesForRows());
   if (rule.clip.kind == ClipKind::kGlobalNorm)
     return refuse(
         "its rule clips by the global norm, which is known only when all gradients are there; accepted: "

@@ -1,8 +1,9 @@
+#include "muster/train/hooks/checkpoint_saver.h"
+
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/train/hooks/hooks.h"
-#include "muster/train/hooks/options.h"
+#include "muster/train/hooks/timer_options.h"
 #include "muster/train/saving/saver.h"
 
 namespace muster {

@@ -13,7 +13,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/checkpoint/element_values.h"
 #include "muster/summary/value_histogram.h"
-#include "muster/train/hooks/options.h"
+#include "muster/train/hooks/timer_options.h"
 
 namespace muster {
 namespace {

@@ -11,7 +11,7 @@
 #include "muster/base/log.h"
 #include "muster/optim/optimizer_spec.h"
 #include "muster/optim/schedule.h"
-#include "muster/train/hooks/options.h"
+#include "muster/train/hooks/timer_options.h"
 
 namespace muster {
 namespace {

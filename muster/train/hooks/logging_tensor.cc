@@ -1,11 +1,13 @@
+#include "muster/train/hooks/logging_tensor.h"
+
 #include <cmath>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/train/hooks/hooks.h"
-#include "muster/train/hooks/options.h"
+#include "muster/train/hook/find_tensor.h"
+#include "muster/train/hooks/timer_options.h"
 
 namespace muster {
 namespace {

@@ -1,10 +1,11 @@
+#include "muster/train/hooks/nan_tensor.h"
+
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/train/hooks/hooks.h"
-#include "muster/train/hooks/options.h"
+#include "muster/train/hook/find_tensor.h"
 
 namespace muster {
 namespace {

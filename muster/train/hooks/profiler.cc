@@ -8,7 +8,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/observe/tracer.h"
-#include "muster/train/hooks/options.h"
+#include "muster/train/hooks/timer_options.h"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/train/hooks/hooks.h"
+#include "muster/train/hooks/second_or_step_timer.h"
 
 namespace muster {
 

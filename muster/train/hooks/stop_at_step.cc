@@ -1,6 +1,7 @@
+#include "muster/train/hooks/stop_at_step.h"
+
 #include "muster/base/log.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/train/hooks/hooks.h"
 
 namespace muster {
 namespace {

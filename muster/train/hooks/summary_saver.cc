@@ -1,9 +1,10 @@
+#include "muster/train/hooks/summary_saver.h"
+
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/summary/summary_values.h"
-#include "muster/train/hooks/hooks.h"
-#include "muster/train/hooks/options.h"
 #include "muster/train/hooks/run_summary.h"
+#include "muster/train/hooks/timer_options.h"
 
 namespace muster {
 namespace {

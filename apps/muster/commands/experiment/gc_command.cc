@@ -1,5 +1,4 @@
-#include "apps/muster/commands/experiment/gc_command.h"
-
+// `muster gc`: removes what no experiment needs any more from MUSTER_HOME.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_json.h"
 #include "apps/muster/terminal/usage_error.h"

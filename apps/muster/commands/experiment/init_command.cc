@@ -1,5 +1,4 @@
-#include "apps/muster/commands/experiment/init_command.h"
-
+// `muster init`: writes a commented muster.yml to begin with.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/bytes.h"
 #include "muster/base/files/file_system.h"

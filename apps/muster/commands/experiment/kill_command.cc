@@ -1,5 +1,4 @@
-#include "apps/muster/commands/experiment/kill_command.h"
-
+// `muster kill ID…`: ends experiments that go on, or runs of grids, and waits until they have ended.
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_json.h"
 #include "apps/muster/experiment/shown_log.h"

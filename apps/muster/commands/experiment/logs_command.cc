@@ -1,5 +1,4 @@
-#include "apps/muster/commands/experiment/logs_command.h"
-
+// `muster logs [ID]`: what the tasks of an experiment have written, and on request what they go on to write.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/shown_log.h"
 #include "apps/muster/terminal/color_flag.h"

@@ -1,5 +1,4 @@
-#include "apps/muster/commands/experiment/ls_command.h"
-
+// `muster ls`: experiments with their parameters and how they ended.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_folder.h"
 #include "apps/muster/experiment/experiment_json.h"

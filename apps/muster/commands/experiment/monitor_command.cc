@@ -1,5 +1,4 @@
-#include "apps/muster/commands/experiment/monitor_command.h"
-
+// `muster monitor [ID]`: what the tasks of an experiment use of the machine, and how far they are, while they run.
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -20,6 +19,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/clock.h"

@@ -1,11 +1,11 @@
-#include "apps/muster/commands/experiment/rerun_command.h"
-
+// `muster rerun ID`: a new experiment with the file, the code and the parameters of another.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/check_experiment.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/submit_experiment.h"

@@ -1,5 +1,4 @@
-#include "apps/muster/commands/experiment/results_command.h"
-
+// `muster results [ID]`: what the runs of a grid came to, sorted by a metric; as a table, JSON or a page.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"

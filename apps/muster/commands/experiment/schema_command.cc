@@ -1,8 +1,8 @@
-#include "apps/muster/commands/experiment/schema_command.h"
-
+// `muster schema`: the keys of muster.yml, as JSON schema.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "apps/muster/commands/command_table.h"
 #include "muster/launch/spec/schema.h"
 
 namespace muster {

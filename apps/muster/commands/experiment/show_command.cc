@@ -1,5 +1,4 @@
-#include "apps/muster/commands/experiment/show_command.h"
-
+// `muster show [ID]`: all that is known of an experiment, its results included.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_json.h"
 #include "muster/base/status_macros.h"

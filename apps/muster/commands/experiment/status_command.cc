@@ -1,5 +1,4 @@
-#include "apps/muster/commands/experiment/status_command.h"
-
+// `muster status [ID]`: the experiments that go on and the last few, or the tasks of one.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_folder.h"
 #include "apps/muster/experiment/experiment_json.h"

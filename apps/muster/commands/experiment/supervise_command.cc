@@ -1,5 +1,5 @@
-#include "apps/muster/commands/experiment/supervise_command.h"
-
+// `muster supervise`: the process that sees to an experiment from its start to its end. Started by `muster train` and
+// by the supervisor of a grid, not by users: --help doesn't name it.
 #include <fcntl.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"

@@ -1,5 +1,5 @@
-#include "apps/muster/commands/experiment/tensorboard_command.h"
-
+// `muster tensorboard [ID]`: the real TensorBoard on what an experiment has written. It takes this process's place, so
+// parsing returns only if it couldn't be started.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/net/free_ports.h"

@@ -1,5 +1,4 @@
-#include "apps/muster/commands/experiment/train_command.h"
-
+// `muster train`: runs what muster.yml says, one experiment or a grid, and shows its logs; Ctrl-C leaves it to itself.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/check_experiment.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_folder.h"

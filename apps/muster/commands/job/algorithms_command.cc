@@ -1,5 +1,4 @@
-#include "apps/muster/commands/job/algorithms_command.h"
-
+// `muster algorithms [NAME]`: the ways to combine the workers' updates; of one its formula, parameters and sources.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/algo/choice/algorithm_table.h"
 #include "muster/base/check.h"

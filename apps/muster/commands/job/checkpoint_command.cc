@@ -1,5 +1,4 @@
-#include "apps/muster/commands/job/checkpoint_command.h"
-
+// `muster checkpoint`: ls, show, diff, verify and reshard, what is done with checkpoints without a cluster.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/commands/job/checkpoint_text.h"
 #include "apps/muster/commands/job/placement_flags.h"
 #include "apps/muster/terminal/usage_error.h"

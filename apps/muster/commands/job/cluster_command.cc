@@ -1,5 +1,4 @@
-#include "apps/muster/commands/job/cluster_command.h"
-
+// `muster cluster`: what TF_CONFIG and the task's flags mean to a program of ours, as JSON.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/cluster/identity/task_config.h"

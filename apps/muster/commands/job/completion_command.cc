@@ -1,5 +1,4 @@
-#include "apps/muster/commands/job/completion_command.h"
-
+// `muster completion SHELL`: what makes bash, zsh or fish complete this command's words, made from its own table.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -9,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/launch/system/shell_word.h"
 

@@ -1,5 +1,4 @@
-#include "apps/muster/commands/job/device_command.h"
-
+// `muster device`: the canonical form of device strings, merged from left (outer) to right (inner), as a JSON string.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -7,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/cluster/device.h"
 

@@ -1,5 +1,4 @@
-#include "apps/muster/commands/job/place_command.h"
-
+// `muster place`: which parameter server each variable of a file would go to, and the load of each, as JSON.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/commands/job/placement_flags.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/files/file_system.h"

@@ -1,11 +1,11 @@
-#include "apps/muster/commands/job/ps_command.h"
-
+// `muster ps`: a stand-alone parameter server without torch, and questions to running ones.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/log.h"
 #include "muster/cluster/address.h"

@@ -1,5 +1,4 @@
-#include "apps/muster/commands/job/run_command.h"
-
+// `muster run`: a cluster on this machine, in the foreground. Its exit code is the chief's.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/usage_error.h"

@@ -1,5 +1,4 @@
-#include "apps/muster/commands/job/trace_command.h"
-
+// `muster trace`: merge and summary, what is done with the traces that tasks have written.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/files/file_system.h"
 #include "muster/cluster/quoted.h"

@@ -1,4 +1,4 @@
-#include "muster/estimator/distributed/early_stopping.h"
+#include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

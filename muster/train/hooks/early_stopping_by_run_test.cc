@@ -1,4 +1,4 @@
-#include "muster/train/hooks/early_stopping.h"
+#include "muster/train/hooks/early_stopping_by_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "muster/train/testing/hook_driver.h"
 #include "muster/train/testing/training_process.h"
 
-namespace muster::early_stopping_test {
+namespace muster::early_stopping_by_run_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -140,4 +140,4 @@ TEST(EarlyStoppingTest, TheWholeClusterEndsWithALastCheckpoint) {
 }
 
 }  // namespace
-}  // namespace muster::early_stopping_test
+}  // namespace muster::early_stopping_by_run_test

@@ -1,20 +1,20 @@
-// What the hooks share: a timer made from a pair of options "every so many steps or so much time", and finding a run's
-// value by name.
+// The timer that is made from a pair of options, "every so many steps" or "every so often", as most hooks have one.
+// Pure; thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <optional>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/train/hooks/hooks.h"
+#include "muster/train/hooks/second_or_step_timer.h"
 
 namespace muster {
 
-// Makes a timer from the two options, which error texts call `names`. InvalidArgument, naming the hook, unless exactly
-// one is given and it is positive.
+// InvalidArgument, which names the hook, unless exactly one is given and it is positive; `names`: what the two are
+// called.
 inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const char* hook, const std::optional<int64_t>& steps,
                                                    const std::optional<absl::Duration>& interval, const char* names) {
   if (steps.has_value() == interval.has_value())
@@ -24,23 +24,13 @@ inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const char* hook, const std::
   return steps ? SecondOrStepTimer::EverySteps(*steps) : SecondOrStepTimer::Every(*interval);
 }
 
-// The same with a default: every `usual` steps if neither is given.
+// The same where there is a default: `usual` steps if neither is given.
 inline absl::StatusOr<SecondOrStepTimer> MakeTimerOr(const char* hook, int64_t usual,
                                                      const std::optional<int64_t>& steps,
                                                      const std::optional<absl::Duration>& interval, const char* names) {
   if (!steps && !interval) return SecondOrStepTimer::EverySteps(usual);
   if (steps && interval) return WrongOptionError(absl::StrCat(hook, ": give one of ", names, ", not both"));
   return MakeTimer(hook, steps, interval, names);
-}
-
-// Returns the run's value `name`. InvalidArgument, naming the hook and the values that the step has, if there is no
-// such value.
-inline absl::StatusOr<double> FindTensor(const char* hook, const RunValues& values, const std::string& name) {
-  double value;
-  if (values.Find(name, &value)) return value;
-  return absl::InvalidArgumentError(
-      absl::StrCat(hook, ": the step has no '", name, "'; it has ", absl::StrJoin(values.Names(), ", "),
-                   "; add a scalar in the step with summary::Scalar or the session's AddScalar"));
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "muster/train/hooks/early_stopping.h"
+#include "muster/train/hooks/early_stopping_by_run.h"
 
 #include <cmath>
 #include <set>
@@ -12,7 +12,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/store/client/store_client.h"
-#include "muster/train/hooks/options.h"
+#include "muster/train/hooks/timer_options.h"
 
 namespace muster {
 namespace {

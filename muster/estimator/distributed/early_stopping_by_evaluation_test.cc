@@ -1,4 +1,4 @@
-#include "muster/estimator/distributed/early_stopping.h"
+#include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "muster/train/testing/hook_driver.h"
 #include "muster/train/threads/error.h"
 
-namespace muster::early_stopping_test {
+namespace muster::early_stopping_by_evaluation_test {
 namespace {
 
 using ::testing::AllOf;
@@ -162,4 +162,4 @@ TEST_F(EvalStopTest, BadOptionsAreNamed) {
 }
 
 }  // namespace
-}  // namespace muster::early_stopping_test
+}  // namespace muster::early_stopping_by_evaluation_test

@@ -1,0 +1,100 @@
+#include "apps/muster/commands/command_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace muster::command_table_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+// "supervise_command" of the line Supervise.
+std::string FileOf(const std::string& name) {
+  std::string file;
+  for (const char c : name) {
+    if (c >= 'A' && c <= 'Z' && !file.empty()) file += '_';
+    file += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  }
+  return file + "_command";
+}
+
+TEST(CommandTableTest, EveryFileOfACommandHasALine) {
+  std::set<std::string> lines, files;
+#define COMMAND(Name) lines.insert(FileOf(#Name));
+  MUSTER_COMMANDS(COMMAND)
+#undef COMMAND
+  for (const auto& file : std::filesystem::recursive_directory_iterator(MUSTER_SOURCE_DIR "/apps/muster/commands"))
+    if (file.path().extension() == ".cc" && file.path().stem().string().ends_with("_command"))
+      files.insert(file.path().stem());
+  EXPECT_EQ(files, lines);
+}
+
+// README.md and the pages of docs/.
+std::string Pages() {
+  std::vector<std::filesystem::path> paths = {MUSTER_SOURCE_DIR "/README.md"};
+  for (const auto& file : std::filesystem::directory_iterator(MUSTER_SOURCE_DIR "/docs"))
+    if (file.path().extension() == ".md") paths.push_back(file.path());
+  std::string all;
+  for (const std::filesystem::path& path : paths) {
+    std::ifstream stream(path);
+    all.append(std::istreambuf_iterator<char>(stream), {});
+  }
+  return all;
+}
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  CommandsTest() : app_("", "muster") {
+    for (auto add : kCommands) add(app_, exit_code_);
+  }
+
+  std::vector<const CLI::App*> Visible() const {
+    std::vector<const CLI::App*> commands;
+    for (const CLI::App* command : static_cast<const CLI::App&>(app_).get_subcommands({}))
+      if (!command->get_group().empty()) commands.push_back(command);
+    return commands;
+  }
+  std::string Printed(const std::vector<std::string>& words) {
+    ::testing::internal::CaptureStdout();
+    app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    return ::testing::internal::GetCapturedStdout();
+  }
+
+  CLI::App app_;
+  int exit_code_ = -1;
+};
+
+TEST_F(CommandsTest, EachSaysWhatItDoesWithAnExampleOfItself) {
+  EXPECT_GT(Visible().size(), 20u);
+  for (const CLI::App* command : Visible()) {
+    EXPECT_FALSE(command->get_description().empty()) << command->get_name();
+    EXPECT_THAT(command->get_footer(), HasSubstr("muster " + command->get_name()));
+  }
+}
+
+TEST_F(CommandsTest, EachStandsInAPage) {
+  const std::string pages = Pages();
+  for (const CLI::App* command : Visible())
+    EXPECT_NE(pages.find("muster " + command->get_name()), std::string::npos)
+        << "no page has a word about muster " << command->get_name();
+}
+
+TEST_F(CommandsTest, EachIsCompletedInEveryShellAndTheHiddenOneInNone) {
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    const std::string script = Printed({"completion", shell});
+    EXPECT_EQ(exit_code_, 0);
+    for (const CLI::App* command : Visible()) EXPECT_THAT(script, HasSubstr("'" + command->get_name() + "'")) << shell;
+    EXPECT_THAT(script, ::testing::Not(HasSubstr("supervise"))) << shell;
+  }
+}
+
+}  // namespace
+}  // namespace muster::command_table_test
