@@ -1,5 +1,5 @@
-// What all rules have in common: the walk over elements, rows and types. A rule's own file says what happens to one
-// element, as a Formula:
+// What all rules share: the loops over elements, rows and types. A rule's own file defines what happens to one element,
+// as a Formula:
 //
 //   struct Formula {
 //     static constexpr size_t kSlots = 1;
@@ -28,8 +28,8 @@
 
 namespace muster {
 
-// The gradient as the formula sees it: scaled, limited, with weight decay. At their neutral values (1, ∞, 0) none of it
-// changes a bit of a result, nor, next to memory, the time.
+// The gradient as the formula sees it: scaled, limited, with weight decay. With neutral values (1, ∞, 0) it changes no
+// bit of a result and, compared with the memory accesses, costs no time.
 template <typename T>
 struct GradientFilter {
   T scale;
@@ -38,7 +38,7 @@ struct GradientFilter {
 
   [[gnu::always_inline]] T operator()(T g, T p) const {
     T seen = g * scale;
-    seen = seen > limit ? limit : seen;  // in this form a NaN stays
+    seen = seen > limit ? limit : seen;  // this form keeps a NaN
     seen = seen < -limit ? -limit : seen;
     return seen + decay * p;
   }
@@ -62,7 +62,7 @@ struct ElementLoop {
     Walk(p, g, count, filter, rule, slots[kSlot]...);
   }
 
-  // The pointers one by one, as only parameters can promise that they don't overlap.
+  // Takes the pointers one by one, because only parameters can promise that they don't overlap.
   template <typename T, typename Numbers, typename... Slots>
   [[gnu::always_inline]] static void Walk(Loose<T>* __restrict p, const Loose<T>* __restrict g, size_t count,
                                           GradientFilter<T> filter, Numbers rule, Slots* __restrict... slots) {
@@ -77,7 +77,7 @@ struct ElementLoop {
   }
 };
 
-// Rows lie anywhere in the variable. Asking for their cache lines this many rows ahead hides most of the wait.
+// Rows may lie anywhere in the variable. Prefetching their cache lines this many rows ahead hides most of the wait.
 constexpr size_t kRowsAhead = 8;
 
 [[gnu::always_inline]] inline void PrefetchForWriting(const std::byte* bytes, size_t size) {
@@ -209,7 +209,7 @@ class ElementRule : public UpdateRule {
     RunLoop<RowsLoop>(Elements<T>(value, count), Pointers<T>(slots, count), &updates, update.filter, update.numbers);
   }
 
-  // At most a block of halves.
+  // For at most one block of halves.
   static void ApplyToHalves(DType dtype, std::byte* halves, SlotPointers<float, kSlots> slots,
                             const Loose<float>* gradient, size_t count, const Update<float>& update) {
     HalfBlock floats;

@@ -23,11 +23,11 @@ enum class RuleKind : uint8_t {
 #undef RULE
 };
 
-// A rule and its hyperparameters; what the chief tells the ps. A rule judges only what it uses. The defaults here are
-// one set for all rules; rule_options.h gives each rule those of the library whose semantics it keeps.
+// A rule and its hyperparameters. Only those that the rule uses are checked. The defaults here are the same for all
+// rules; rule_options.h has each rule's defaults from the library whose semantics it keeps.
 struct RuleSpec {
   RuleKind kind = RuleKind::kSgd;
-  double learning_rate = 0.01;        // all but kAdd; what the schedule starts from
+  double learning_rate = 0.01;        // all but kAdd; the schedule's base
   double momentum = 0.9;              // kMomentum, kRmsProp
   bool nesterov = false;              // kMomentum
   double beta1 = 0.9;                 // kAdam, kAdamW
@@ -41,7 +41,7 @@ struct RuleSpec {
   double learning_rate_power = -0.5;  // kFtrl
   double l1 = 0;                      // kFtrl
   double l2 = 0;                      // kFtrl
-  ClipSpec clip = {};                 // before weight decay
+  ClipSpec clip = {};                 // applied before weight decay
   ScheduleSpec schedule = {};         // all but kAdd
 
   bool operator==(const RuleSpec&) const = default;
@@ -58,8 +58,8 @@ absl::StatusOr<RuleKind> ParseRule(std::string_view name);
 // InvalidArgument if the rule can't update variables of this type: whole numbers are only added to, and not clipped.
 [[nodiscard]] absl::Status CheckRuleFor(const RuleSpec& spec, DType dtype);
 
-// What the rule uses of the specification, by name, as the manifest of a checkpoint records it: flags and kinds as
-// numbers, weight decay, clipping and schedule only where there are any.
+// Returns the values that the rule uses, by name, as a checkpoint's manifest records them: flags and kinds as numbers;
+// weight decay, clipping and schedule only if set.
 std::map<std::string, double> Hyperparameters(const RuleSpec& spec);
 
 }  // namespace muster

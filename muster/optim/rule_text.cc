@@ -56,7 +56,7 @@ RuleWords SplitRuleText(absl::string_view text) {
   return words;
 }
 
-// As it may stand in a message of one line.
+// Quotes a word for a one-line message.
 std::string InQuotes(const std::string& word) { return absl::StrCat("\"", absl::Utf8SafeCHexEscape(word), "\""); }
 
 absl::Status UnknownHyperparameter(const std::string& rule, const std::string& name,
@@ -81,13 +81,13 @@ absl::Status SetField(const std::string& rule, const Hyperparameter& field, cons
   return absl::OkStatus();
 }
 
-// The shortest decimal number that is read as the same double.
+// Returns the shortest decimal number that is read as the same double.
 std::string ShortestNumber(double number) {
   char digits[32];
   return std::string(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
-// What differs from the rule's own, and the number named `always`.
+// Writes the fields that differ from the rule's defaults, and the number named `always`.
 std::string TextOf(const RuleSpec& rule, absl::string_view always) {
   const RuleSpec standard = StandardRule(rule.kind);
   std::vector<std::string> given;

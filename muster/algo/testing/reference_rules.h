@@ -18,7 +18,7 @@ class ReferenceOptimizer {
  public:
   explicit ReferenceOptimizer(const std::optional<RuleSpec>& rule) : rule_(rule) {}
 
-  // p ← rule(p, g), with `factor` times its rate; kAdd: p ← p + factor · g.
+  // Computes p ← rule(p, g) with `factor` times its rate; for kAdd, p ← p + factor · g.
   void Move(ReferenceVector& p, const ReferenceVector& g, double factor = 1) {
     if (!rule_) return;
     elements_.resize(p.size());

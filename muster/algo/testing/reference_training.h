@@ -1,6 +1,6 @@
-// What distributed training by a published algorithm comes to, one minibatch after another in plain doubles: the global
-// values, every worker's own, who waits for whom. Here is what all algorithms have in common, in reference_algorithms.h
-// the algorithms. Obvious rather than fast; shares no code with the project. Test-only.
+// Simulates distributed training by a published algorithm, one minibatch after another, in plain doubles: the global
+// values, every worker's own values, which worker waits for which. This file has what all algorithms share; the
+// algorithms are in reference_algorithms.h. Obvious rather than fast; shares no code with the project. Test-only.
 #pragma once
 
 #include <algorithm>
@@ -17,20 +17,20 @@
 namespace muster {
 
 struct ReferenceSettings {
-  int window = 1;        // minibatches a commit
+  int window = 1;        // minibatches per commit
   int fetch_window = 0;  // minibatches between two fetches; 0: with each commit
-  int replicas = 0;      // of a synchronous round: so many commits, or as many as there are workers; 0: no rounds
+  int replicas = 0;      // commits per synchronous round, at most one per worker; 0: no rounds
   int bound = -1;        // commits that a worker may be ahead of the slowest; -1: any number
-  int total = 3;         // workers of the cluster
+  int total = 3;         // workers in the cluster
   bool mean = false;     // a commit is divided by the number of its minibatches
   std::optional<RuleSpec> worker_rule = {};
   RuleSpec server_rule = {};
   std::vector<double> rates = {};                             // that workers multiply their commits by; empty: 1
   std::function<double(int64_t staleness)> factor = nullptr;  // by which the server's rule goes slower; null: 1
   double compensation = 0;
-  double gamma = 0;  // of ADAG; 0: none
+  double gamma = 0;  // ADAG's; 0: none
   double alpha = 0;
-  double momentum = 0;  // of EAMSGD
+  double momentum = 0;  // EAMSGD's
 };
 
 struct ReferenceWorker {
@@ -40,30 +40,30 @@ struct ReferenceWorker {
   ReferenceOptimizer rule;
   bool present = false;
   bool waiting = false;        // for a round, or for the slowest
-  std::function<void()> then;  // what it does when it has waited
+  std::function<void()> then;  // what it does after it has waited
   ReferenceVector own;         // θ
   ReferenceVector base;        // θ₀
-  ReferenceVector sum;         // of gradients that haven't been committed
-  ReferenceVector carried;     // of differences, from before a fetch
+  ReferenceVector sum;         // gradients that haven't been committed
+  ReferenceVector carried;     // differences from before a fetch
   ReferenceVector velocity;    // EAMSGD's
   int64_t minibatches = 0;     // in this life
   int since_commit = 0;
   int since_fetch = 0;
   int64_t clock = 0;       // commits, with a bound
-  int64_t version = 0;     // updates when it pulled
+  int64_t version = 0;     // number of updates when it pulled
   int64_t round = 0;       // the round that it computes for
-  int64_t known_step = 0;  // the global step as it heard last
+  int64_t known_step = 0;  // the global step that it heard last
   int64_t staleness = 0;   // of its last commit
 };
 
-// The global values, and the workers with their own.
+// The global values, and the workers with their own values.
 class ReferenceCluster {
  public:
-  // Of a worker's minibatch (from 0, counted anew in each of its lives) at these values.
+  // Returns the gradient of a worker's minibatch (numbered from 0 in each of its lives) at these values.
   using Gradient = std::function<ReferenceVector(int worker, int64_t minibatch, const ReferenceVector& at)>;
   using Worker = ReferenceWorker;
 
-  // A new life of a worker.
+  // Starts a new life of a worker.
   void Join(int number) {
     Worker fresh(number, settings_.worker_rule);
     const int64_t slowest = Slowest();
@@ -74,7 +74,7 @@ class ReferenceCluster {
     workers_[number] = std::move(fresh);
     BeginWindow(workers_[number]);
   }
-  // Other values, at another step. Nobody is waiting.
+  // Replaces the values and the step. No worker may be waiting.
   void Load(const ReferenceVector& values, int64_t step) {
     global_ = values;
     server_ = ReferenceOptimizer(settings_.server_rule);
@@ -119,7 +119,7 @@ class ReferenceCluster {
     worker.round = round_;
     worker.known_step = global_step_;
   }
-  // The clock of the slowest who is there; the highest number: nobody is.
+  // Returns the clock of the slowest present worker; the highest number if there is none.
   int64_t Slowest() const {
     int64_t slowest = kNobody;
     for (const Worker& worker : workers_)
@@ -139,7 +139,7 @@ class ReferenceCluster {
   int64_t round_ = 0;
 };
 
-// … and their commits.
+// Adds the workers' commits.
 class ReferenceTraining : public ReferenceCluster {
  public:
   ReferenceTraining(ReferenceSettings settings, Gradient gradient, ReferenceVector start)
@@ -148,7 +148,7 @@ class ReferenceTraining : public ReferenceCluster {
   ReferenceTraining(const ReferenceTraining&) = delete;
   ReferenceTraining& operator=(const ReferenceTraining&) = delete;
 
-  // None of these is asked of a worker that is waiting.
+  // Must not be called for a worker that is waiting.
   void Minibatch(int number) { Compute(workers_[number]); }
   void Finish(int number) {
     if (workers_[number].since_commit > 0) Flush(workers_[number]);
@@ -157,7 +157,7 @@ class ReferenceTraining : public ReferenceCluster {
     for (Worker& worker : workers_) Finish(worker.number);
     End();
   }
-  // It dies.
+  // Kills the worker.
   void Leave(int number) {
     workers_[number].present = false;
     LookAtRound();
@@ -165,19 +165,19 @@ class ReferenceTraining : public ReferenceCluster {
   }
 
  protected:
-  // Once all have finished: who trains a model of his own has the one that all have trained now.
+  // Called when all have finished: a worker with a model of its own takes the one that all have trained.
   virtual void End() {}
   void GiveAllTheGlobal() {
     for (Worker& worker : workers_) worker.own = global_;
   }
-  // One minibatch.
+  // Runs one minibatch.
   virtual void Compute(Worker& worker) = 0;
-  // The last window's commit, of fewer minibatches than usual.
+  // Commits the last window, which has fewer minibatches than usual.
   virtual void Flush(Worker& worker) = 0;
-  // What a commit, or a round's mean, does to the global values. `worker` is who pulled for it.
+  // Applies a commit, or a round's mean, to the global values. `worker` is the one that pulled for it.
   virtual void Apply(const Worker& worker, ReferenceVector change, double factor) = 0;
 
-  // `then` follows when the worker may go on.
+  // Calls `then` as soon as the worker may go on.
   void Commit(Worker& worker, ReferenceVector change, std::function<void()> then) {
     worker.since_commit = 0;
     worker.then = std::move(then);
@@ -227,7 +227,7 @@ class ReferenceTraining : public ReferenceCluster {
     for (const int number : std::exchange(contributors_, {})) GoOn(workers_[number]);
   }
 
-  std::vector<int> contributors_;  // of the round that is being collected
+  std::vector<int> contributors_;  // to the round being collected
   ReferenceVector total_;
 };
 

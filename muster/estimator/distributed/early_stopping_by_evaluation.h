@@ -18,23 +18,24 @@
 
 namespace muster {
 
-// All results of an evaluation's folder by global step (of one that was evaluated twice the later). A file that isn't
-// there is none; DataLoss: a line that isn't JSON, but for an unfinished last one. TensorFlow's read_eval_metrics.
+// Returns all results in an evaluation's folder by global step (the later ones if a step was evaluated twice). A
+// missing file gives no results. DataLoss: a line that isn't JSON, except for an unfinished last one. TensorFlow's
+// read_eval_metrics.
 absl::StatusOr<std::map<int64_t, EvalResults>> ReadEvalMetrics(FileSystem& files, const std::string& eval_dir);
 
-// The four throw Error (InvalidArgument, exit code 2): no steps, or no number.
+// The four functions throw Error (InvalidArgument, exit code 2): a number of steps below 1, or a NaN threshold.
 struct EvalStopOptions {
-  std::string metric = "loss";  // of the evaluation; evaluations without it don't count
+  std::string metric = "loss";  // a name in the results; evaluations without it don't count
   std::string eval_dir;         // empty: the estimator's, Estimator::EvalDir()
   int64_t min_steps = 0;        // results of earlier global steps don't count
   StopCheck check;
 };
-// … once the best value is so many steps old, at any of the steps, whatever came later.
+// Stops once the best value is so many steps old, at any of the steps, whatever came later.
 std::shared_ptr<SessionHook> StopIfEvalHasNoDecrease(const Estimator& estimator, int64_t max_steps_without_decrease,
                                                      const EvalStopOptions& options = {});
 std::shared_ptr<SessionHook> StopIfEvalHasNoIncrease(const Estimator& estimator, int64_t max_steps_without_increase,
                                                      const EvalStopOptions& options = {});
-// … once a value is above, or below, the threshold.
+// Stops once a value is above, or below, the threshold.
 std::shared_ptr<SessionHook> StopIfEvalIsHigher(const Estimator& estimator, double threshold,
                                                 const EvalStopOptions& options = {});
 std::shared_ptr<SessionHook> StopIfEvalIsLower(const Estimator& estimator, double threshold,

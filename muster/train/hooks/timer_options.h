@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// InvalidArgument, which names the hook, unless exactly one is given and it is positive; `names`: what the two are
-// called.
+// Makes a timer from the two options, which error texts call `names`. InvalidArgument, naming the hook, unless exactly
+// one is given and it is positive.
 inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const char* hook, const std::optional<int64_t>& steps,
                                                    const std::optional<absl::Duration>& interval, const char* names) {
   if (steps.has_value() == interval.has_value())
@@ -24,7 +24,7 @@ inline absl::StatusOr<SecondOrStepTimer> MakeTimer(const char* hook, const std::
   return steps ? SecondOrStepTimer::EverySteps(*steps) : SecondOrStepTimer::Every(*interval);
 }
 
-// The same where there is a default: `usual` steps if neither is given.
+// The same with a default: every `usual` steps if neither is given.
 inline absl::StatusOr<SecondOrStepTimer> MakeTimerOr(const char* hook, int64_t usual,
                                                      const std::optional<int64_t>& steps,
                                                      const std::optional<absl::Duration>& interval, const char* names) {
