@@ -332,8 +332,7 @@ TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsThatIsThereAndSlow) {
 
 // The answer to a push that comes piece by piece, and whatever is asked meanwhile waits behind it.
 TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsWhoseAnswerIsOnItsWay) {
-  LoopbackTransport loopback(store_.network, store_.loop);
-  FaultTransport faults(loopback, script_);
+  SimulatedTransport faults(store_.network, store_.loop, &script_);
   for (const bool moves : {true, false}) {
     SCOPED_TRACE(moves);
     stop_ = false;

@@ -29,7 +29,6 @@ struct OutgoingFrame {
   Extent extent;
   std::array<std::byte, kPlaceBytes> place;
   void PutBeside(Extent where);
-  bool cut = false;  // the connection is to be cut after the last byte, which isn't the message's
 };
 
 class OutgoingQueue {
