@@ -47,7 +47,7 @@ void OnAbort(int) {
 
 class Simulator {
  public:
-  Simulator(const Options& options, muster::SimulationPlant* plant) : options_(options), plant_(plant) {}
+  Simulator(const Options& options, muster::PlantedClusterBug* bug) : options_(options), bug_(bug) {}
 
   // Returns the exit code.
   int Run() {
@@ -84,7 +84,7 @@ class Simulator {
     const std::string words =
         absl::StrCat("\nsimulate: the program failed in: ", Command(schedule.seed, reduction), "\n");
     words.copy(dying_words, sizeof dying_words - 1);
-    const muster::SimulationOutcome outcome = muster::ClusterSimulation(reduction.Apply(schedule), plant_).Run();
+    const muster::SimulationOutcome outcome = muster::ClusterSimulation(reduction.Apply(schedule), bug_).Run();
     ++done_;
     events_ += outcome.events;
     pushes_ += outcome.pushes;
@@ -113,7 +113,7 @@ class Simulator {
     Say(schedule.ToString());
     if (options_.verbose) muster::SetUpLog("");
     const absl::Time started = absl::FromUnixSeconds(1000000000);
-    muster::ClusterSimulation simulation(schedule, plant_, [&](absl::Time when, const std::string& line) {
+    muster::ClusterSimulation simulation(schedule, bug_, [&](absl::Time when, const std::string& line) {
       Say(absl::StrFormat("%10.6f  %s", absl::ToDoubleSeconds(when - started), line));
     });
     const std::string violation = simulation.Run().violation.value_or("nothing, the second time: not deterministic");
@@ -128,7 +128,7 @@ class Simulator {
   }
 
   const Options& options_;
-  muster::SimulationPlant* const plant_;
+  muster::PlantedClusterBug* const bug_;
   std::string last_violation_;
   uint64_t done_ = 0;
   uint64_t found_ = 0;
@@ -181,9 +181,9 @@ int main(int argc, char** argv) {
     std::cerr << "simulate: --faults is '" << options.faults << "'; accepted: none, or numbers such as 0,3\n";
     return 2;
   }
-  std::unique_ptr<muster::SimulationPlant> plant;
+  std::unique_ptr<muster::PlantedClusterBug> plant;
   if (!options.plant.empty()) {
-    auto made = muster::MakePlant(options.plant);
+    auto made = muster::MakePlantedBug(options.plant);
     if (!made.ok()) {
       std::cerr << "simulate: " << made.status().message() << "\n";
       return 2;

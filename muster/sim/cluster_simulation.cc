@@ -8,10 +8,10 @@
 #include "muster/base/status_macros.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
-#include "muster/sim/simulated_transport.h"
 #include "muster/store/client/last_wait.h"
 #include "muster/store/client/lease_beat.h"
 #include "muster/train/hooks/hooks.h"
+#include "muster/transport/simulated/simulated_transport.h"
 
 namespace muster {
 namespace {
@@ -64,20 +64,20 @@ class NumberedChannel final : public Channel {
 // The channels of a worker's training thread, wrapped by the plant.
 class WorkerTransport final : public Transport {
  public:
-  WorkerTransport(SimulatedNetwork& network, SimulatedThread& thread, SimulationPlant* plant, PushLedger& ledger)
-      : inner_(network, thread), plant_(plant), ledger_(ledger) {}
+  WorkerTransport(SimulatedNetwork& network, SimulatedThread& thread, PlantedClusterBug* bug, PushLedger& ledger)
+      : inner_(network, thread), bug_(bug), ledger_(ledger) {}
   EventLoop& loop() override { return inner_.loop(); }
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) override {
     return inner_.Listen(address, handler);
   }
   std::unique_ptr<Channel> Connect(const std::string& address) override {
     std::unique_ptr<Channel> channel = std::make_unique<NumberedChannel>(inner_.Connect(address), ledger_);
-    return plant_ != nullptr ? plant_->WrapChannel(std::move(channel)) : std::move(channel);
+    return bug_ != nullptr ? bug_->WrapChannel(std::move(channel)) : std::move(channel);
   }
 
  private:
   SimulatedTransport inner_;
-  SimulationPlant* const plant_;
+  PlantedClusterBug* const bug_;
   PushLedger& ledger_;
 };
 
@@ -95,12 +95,12 @@ struct ClusterSimulation::PsLife {
   std::unique_ptr<Listener> listener;
 };
 
-ClusterSimulation::ClusterSimulation(const Schedule& schedule, SimulationPlant* plant,
+ClusterSimulation::ClusterSimulation(const Schedule& schedule, PlantedClusterBug* bug,
                                      std::function<void(absl::Time, const std::string&)> listener)
     : schedule_(schedule),
-      plant_(plant),
+      bug_(bug),
       world_(schedule.seed),
-      network_(world_, schedule.network),
+      network_(world_.loop(), schedule.network, schedule.seed),
       slow_disk_(world_, disk_, absl::Milliseconds(20)),
       slow_other_disk_(world_, other_disk_, absl::Milliseconds(20)),
       ledger_(schedule.num_ps, FormOf(schedule)),
@@ -140,7 +140,7 @@ void ClusterSimulation::StartPs(int ps) {
   SimulatedProcess& process = world_.NewProcess(absl::StrCat("ps:", ps));
   ps_[ps].process = &process;
   world_.Note([&] { return absl::StrCat(process.name(), " starts"); });
-  ps_[ps].probe = std::make_shared<DeadlyProbe>(process, plant_);
+  ps_[ps].probe = std::make_shared<DeadlyProbe>(process, bug_);
   process.Keep(ps_[ps].probe);
   ps_[ps].restart_after.reset();
   process.AtDeath([this, ps, &process] { PsDied(ps, process); });
@@ -178,7 +178,7 @@ void ClusterSimulation::RunPs(int ps, SimulatedThread& thread) {
   thread.process().Keep(life);
   if (const absl::Status recovered = life->service.Recover(); !recovered.ok())
     Violated(absl::StrCat(thread.name(), " could not recover: ", recovered.ToString()));
-  if (plant_ != nullptr) life->planted = plant_->WrapPs(life->service, thread.loop());
+  if (bug_ != nullptr) life->planted = bug_->WrapPs(life->service, thread.loop());
   RequestHandler& first = life->planted ? *life->planted : life->service;
   life->watch = std::make_unique<StoreWatch>(
       ps, life->service, first, StoreWatch::Peers{&ledger_, &truth_, [this](int other) -> StoreService* {
@@ -220,7 +220,7 @@ void ClusterSimulation::StartWorker(int worker) {
 
 absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, const bool& stop) {
   const bool first_life = !std::exchange(workers_[worker].has_lived, true);
-  WorkerTransport transport(network_, thread, plant_, ledger_);
+  WorkerTransport transport(network_, thread, bug_, ledger_);
   const uint64_t incarnation = ++incarnations_;
   StoreClient client(transport, addresses_,
                      {.task = thread.name(),

@@ -12,13 +12,13 @@
 #include "muster/base/files/memory_file_system.h"
 #include "muster/sim/deadly_probe.h"
 #include "muster/sim/ledger_source.h"
+#include "muster/sim/planted_bugs.h"
 #include "muster/sim/schedule.h"
-#include "muster/sim/simulated_network.h"
-#include "muster/sim/simulated_world.h"
-#include "muster/sim/simulation_plant.h"
 #include "muster/sim/slow_disk.h"
 #include "muster/sim/store_watch.h"
 #include "muster/train/session/session.h"
+#include "muster/transport/simulated/simulated_network.h"
+#include "muster/transport/simulated/simulated_world.h"
 
 namespace muster {
 
@@ -35,8 +35,8 @@ struct SimulationOutcome {
 
 class ClusterSimulation {
  public:
-  // `plant` may be null. `listener`, if given, is told what happens.
-  ClusterSimulation(const Schedule& schedule, SimulationPlant* plant,
+  // `bug` may be null. `listener`, if given, is told what happens.
+  ClusterSimulation(const Schedule& schedule, PlantedClusterBug* bug,
                     std::function<void(absl::Time, const std::string&)> listener = nullptr);
   ~ClusterSimulation();
 
@@ -85,7 +85,7 @@ class ClusterSimulation {
   PlacementResult Place() const;
 
   const Schedule schedule_;
-  SimulationPlant* const plant_;
+  PlantedClusterBug* const bug_;
   SimulatedWorld world_;
   SimulatedNetwork network_;
   MemoryFileSystem disk_;

@@ -6,16 +6,16 @@
 #include <functional>
 #include <utility>
 
-#include "muster/sim/simulated_process.h"
-#include "muster/sim/simulation_plant.h"
+#include "muster/sim/planted_bugs.h"
 #include "muster/store/arena/arena_probe.h"
+#include "muster/transport/simulated/simulated_process.h"
 
 namespace muster {
 
 class DeadlyProbe final : public ArenaProbe {
  public:
-  // `plant` may be null; both must outlive this.
-  DeadlyProbe(SimulatedProcess& process, const SimulationPlant* plant) : process_(process), plant_(plant) {}
+  // `bug` may be null; both must outlive this.
+  DeadlyProbe(SimulatedProcess& process, const PlantedClusterBug* bug) : process_(process), bug_(bug) {}
 
   // Kills the process at the `passes`-th point from now.
   void KillAfter(uint64_t passes) { left_ = passes; }
@@ -33,12 +33,12 @@ class DeadlyProbe final : public ArenaProbe {
     dying_ = true;
     process_.Die();
   }
-  bool Has(PlantedBug bug) const override { return plant_ != nullptr && plant_->Has(bug); }
+  bool Has(PlantedBug bug) const override { return bug_ != nullptr && bug_->Has(bug); }
   bool dying() const override { return dying_; }
 
  private:
   SimulatedProcess& process_;
-  const SimulationPlant* const plant_;
+  const PlantedClusterBug* const bug_;
   uint64_t left_ = 0;  // 0: not killed
   bool dying_ = false;
   std::function<void()> on_fired_;

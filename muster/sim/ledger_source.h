@@ -13,7 +13,7 @@
 #include "muster/algo/methods/synchronous.h"
 #include "muster/sim/push_ledger.h"
 #include "muster/sim/schedule.h"
-#include "muster/sim/simulated_process.h"
+#include "muster/transport/simulated/simulated_process.h"
 
 namespace muster {
 

@@ -12,10 +12,10 @@
 #include "muster/base/check.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/base/status_macros.h"
-#include "muster/sim/simulated_network.h"
-#include "muster/sim/simulated_transport.h"
 #include "muster/store/client/store_client.h"
 #include "muster/store/service/store_service.h"
+#include "muster/transport/simulated/simulated_network.h"
+#include "muster/transport/simulated/simulated_transport.h"
 
 namespace muster {
 namespace {
@@ -134,7 +134,7 @@ class ScaleSimulation {
   const absl::Duration simulated_;
   std::vector<std::string> addresses_;
   SimulatedWorld world_{1};
-  SimulatedNetwork network_{world_, {.shortest = costs_.one_way, .longest = costs_.one_way}};
+  SimulatedNetwork network_{world_.loop(), {.shortest = costs_.one_way, .longest = costs_.one_way}};
   MemoryFileSystem files_;
   const absl::Time started_ = world_.Now();
   absl::Status failure_;

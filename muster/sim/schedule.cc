@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "muster/sim/simulated_world.h"
+#include "muster/transport/simulated/simulated_world.h"
 
 namespace muster {
 namespace {

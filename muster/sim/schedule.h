@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "muster/sim/simulated_network.h"
+#include "muster/transport/simulated/simulated_network.h"
 
 namespace muster {
 

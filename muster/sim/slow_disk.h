@@ -6,7 +6,7 @@
 #include <string>
 
 #include "muster/base/files/forwarding_file_system.h"
-#include "muster/sim/simulated_process.h"
+#include "muster/transport/simulated/simulated_process.h"
 
 namespace muster {
 

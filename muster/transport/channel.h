@@ -1,11 +1,11 @@
-// Sends requests to one peer: a small control message and bulk bytes each way. Bulk is gathered from, and scattered
-// into, the caller's memory. Implementations: tcp/, loopback/ (in one process), fault/ (a decorator with scripted
-// faults). A channel lives on an EventLoop and is used on that loop's thread.
+// Requests to one peer: a small control message and bulk bytes each way. Bulk is gathered from and scattered into the
+// caller's memory. Implementations: tcp/ (which moves to shm/ within a host), loopback/ (in one process) and
+// simulated/, which is loopback/ over a network that takes time and fails. A channel lives on an EventLoop and is used
+// on that loop's thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
@@ -23,8 +23,6 @@ struct Request {
   Segments bulk;         // borrowed until the callback has been called
   MutableSegments into;  // receives the reply's bulk, in order; borrowed likewise. A longer reply is DataLoss
   absl::Time deadline = absl::InfiniteFuture();
-  // For fault/ only: cuts the connection after this many bytes of control and bulk, at the latest before the last byte.
-  std::optional<size_t> cut_after;
 };
 
 struct Reply {

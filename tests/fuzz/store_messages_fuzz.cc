@@ -20,7 +20,7 @@
 #include "muster/store/service/store_service.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
-#include "muster/transport/simulated_event_loop.h"
+#include "muster/transport/simulated/simulated_event_loop.h"
 
 namespace muster {
 namespace {

@@ -37,15 +37,13 @@ struct ScriptedTrainee {
   ScriptedTrainee(SimulatedStore& store, const ScriptedOptions& options, int number, StoreClientOptions of_client)
       : process(store.loop),
         script(options.faults),
-        transport(store.network, process),
-        faulty(transport, script),
+        transport(store.network, process, &script),
         source(options.problem, number, options.dtype, options.columns),
-        client(std::make_unique<StoreClient>(faulty, store.addresses(), std::move(of_client))) {}
+        client(std::make_unique<StoreClient>(transport, store.addresses(), std::move(of_client))) {}
 
   ScriptedProcess process;
   FaultScript script;
-  LoopbackTransport transport;
-  FaultTransport faulty;
+  SimulatedTransport transport;
   ScriptedSource source;
   std::unique_ptr<Algorithm> algorithm;
   std::unique_ptr<StoreClient> client;

@@ -1,7 +1,8 @@
 #include "muster/store/client/ask_ps.h"
 
 #include "absl/strings/str_cat.h"
-#include "muster/transport/tcp/tcp_transport.h"
+#include "muster/transport/choice/transport_choice.h"
+#include "muster/transport/io/tcp_event_loop.h"
 
 namespace muster {
 namespace {
@@ -20,8 +21,8 @@ absl::Status WithAdvice(const absl::Status& status) {
 absl::StatusOr<std::string> AskPs(const std::string& address, const JobToken& token, StoreMethod method,
                                   std::string control, absl::Duration patience) {
   TcpEventLoop loop;
-  TcpTransport transport(loop, token, {.shared_memory = {.enabled = false}});
-  const auto channel = transport.Connect(address);
+  const auto transport = MakeTransport(TransportChoice::kTcp, loop, token);
+  const auto channel = transport->Connect(address);
   absl::StatusOr<Reply> answer = absl::UnknownError("");
   bool answered = false;
   channel->Call(

@@ -93,15 +93,15 @@ class CheckpointCutTest : public ::testing::Test {
   ScriptedWorker::Pending Hold(int ps, uint64_t number) {
     return Ask(StoreMethod::kHold, ps, Encode(HoldRequest{chief().MakeStamp(ps, number), chief().chief_epoch(ps)}));
   }
-  LoopbackTransport& transport() {
-    if (transport_ == nullptr) transport_ = std::make_unique<LoopbackTransport>(store_->network, store_->loop);
+  SimulatedTransport& transport() {
+    if (transport_ == nullptr) transport_ = std::make_unique<SimulatedTransport>(store_->network, store_->loop);
     return *transport_;
   }
 
   std::unique_ptr<SimulatedStore> store_;
   std::unique_ptr<WorkerModel> model_;
   std::vector<std::unique_ptr<ScriptedWorker>> workers_;
-  std::unique_ptr<LoopbackTransport> transport_;
+  std::unique_ptr<SimulatedTransport> transport_;
   std::unique_ptr<Channel> channel_;
 };
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "muster/store/messages/messages.h"
-#include "muster/transport/tcp/tcp_transport.h"
+#include "muster/transport/choice/transport_choice.h"
 
 namespace muster {
 namespace {
@@ -16,7 +16,7 @@ constexpr absl::Duration kPause = absl::Seconds(5);
 
 ClockProbe::ClockProbe(JobToken token, const std::string& ps_address, Tracer& tracer)
     : tracer_(tracer),
-      transport_(std::make_unique<TcpTransport>(loop_, std::move(token))),
+      transport_(MakeTransport(TransportChoice::kAuto, loop_, std::move(token))),
       channel_(transport_->Connect(ps_address)),
       thread_([this] { Work(); }) {}
 

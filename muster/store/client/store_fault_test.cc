@@ -332,8 +332,7 @@ TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsThatIsThereAndSlow) {
 
 // The answer to a push comes piece by piece, and any question meanwhile waits behind it.
 TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsWhoseAnswerIsOnItsWay) {
-  LoopbackTransport loopback(store_.network, store_.loop);
-  FaultTransport faults(loopback, script_);
+  SimulatedTransport faults(store_.network, store_.loop, &script_);
   for (const bool moves : {true, false}) {
     SCOPED_TRACE(moves);
     stop_ = false;

@@ -363,7 +363,7 @@ TEST(DirectApply, AnElasticExchangeIsThePsBusiness) {
 TEST(DirectApply, TheChiefHearsThatACheckpointIsToBeLoaded) {
   SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);
   DirectWorker chief(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
-  LoopbackTransport transport(store.network, store.loop);
+  SimulatedTransport transport(store.network, store.loop);
   const auto channel = transport.Connect(store.addresses()[0]);
   absl::Status answer = absl::UnknownError("none");
   channel->Call({.method = static_cast<uint16_t>(StoreMethod::kLoadCheckpoint),

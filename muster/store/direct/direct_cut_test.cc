@@ -57,7 +57,7 @@ class DirectCutTest : public ::testing::Test {
   SimulatedStore store_{2, {"worker:0", "worker:1"}, {.lease = absl::Hours(1)}, nullptr, /*direct=*/true};
   DirectWorker chief_{store_, "worker:0", true, ApplyChoice::kAuto, kPlain};
   DirectWorker worker_{store_, "worker:1", false, ApplyChoice::kAuto, kPlain};
-  LoopbackTransport transport_{store_.network, store_.loop};
+  SimulatedTransport transport_{store_.network, store_.loop};
   std::vector<std::unique_ptr<Channel>> channels_;
 };
 

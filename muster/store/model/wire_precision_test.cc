@@ -243,7 +243,7 @@ TEST(WireTrainingTest, ARoundOfASynchronousGateAddsUpFloats) {
   model.binding.gate = {.kind = GateKind::kSynchronous, .replicas_to_aggregate = 2, .total_replicas = 2};
   ScriptedWorker chief(store, "chief:0", model, /*chief=*/true);
   ScriptedWorker worker(store, "worker:0", model);
-  LoopbackTransport transport(store.network, store.loop);
+  SimulatedTransport transport(store.network, store.loop);
   const auto channel = transport.Connect(store.addresses()[0]);
   struct Answer {
     std::vector<std::byte> values;

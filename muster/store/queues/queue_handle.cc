@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "muster/base/status_macros.h"
-#include "muster/transport/tcp/tcp_transport.h"
+#include "muster/transport/choice/transport_choice.h"
+#include "muster/transport/io/tcp_event_loop.h"
 
 namespace muster {
 namespace {
@@ -14,12 +15,12 @@ bool OwesNothing(const QueueClient& client) { return !client.owed(); }
 
 struct QueueHandle::Lane {
   explicit Lane(const QueueHandle& handle)
-      // An element is copied anyway, and each lane would cost both hosts a ring of shared memory.
-      : transport(loop, handle.token_, TcpOptions{.shared_memory = {.enabled = false}}),
-        client(transport, handle.address_, handle.spec_, handle.options_) {}
+      // An element is copied anyway, and each lane would cost both hosts a ring of memory.
+      : transport(MakeTransport(TransportChoice::kTcp, loop, handle.token_)),
+        client(*transport, handle.address_, handle.spec_, handle.options_) {}
 
   TcpEventLoop loop;
-  TcpTransport transport;
+  std::unique_ptr<Transport> transport;
   QueueClient client;
 };
 

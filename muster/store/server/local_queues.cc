@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "muster/base/status_macros.h"
-#include "muster/transport/tcp/tcp_transport.h"
+#include "muster/transport/choice/transport_choice.h"
 
 namespace muster {
 
 LocalQueues::LocalQueues(const JobToken& token, const std::string& task)
-    : transport_(std::make_unique<TcpTransport>(loop_, token, TcpOptions{.shared_memory = {.enabled = false}})),
+    : transport_(MakeTransport(TransportChoice::kTcp, loop_, token)),
       // Nobody joins it, and it is never abandoned.
       service_(loop_,
                StoreOptions{.task = task,

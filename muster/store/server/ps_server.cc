@@ -8,7 +8,6 @@
 #include "muster/store/server/ask_loop.h"
 #include "muster/store/server/store_metrics.h"
 #include "muster/store/service/store_status.h"
-#include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster {
 namespace {
@@ -37,9 +36,7 @@ StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaP
 PsServer::PsServer(PsServerOptions options, std::unique_ptr<ArenaPort> port)
     : task_(options.store.task),
       track_(options.tracer != nullptr ? options.tracer->AddTrack("service") : nullptr),
-      transport_(std::make_unique<TcpTransport>(
-          loop_, std::move(options.token),
-          TcpOptions{.shared_memory = {.enabled = options.transport == TransportChoice::kAuto}})),
+      transport_(MakeTransport(options.transport, loop_, std::move(options.token))),
       port_(std::move(port)),
       service_(loop_, Complete(std::move(options.store), background_, port_.get(), track_, options.tracer)) {}
 

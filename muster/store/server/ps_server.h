@@ -11,9 +11,9 @@
 #include "muster/observe/status_server.h"
 #include "muster/observe/tracer.h"
 #include "muster/store/service/store_service.h"
+#include "muster/transport/choice/transport_choice.h"
 #include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/transport.h"
-#include "muster/transport/transport_choice.h"
 
 namespace muster {
 

@@ -208,7 +208,7 @@ class HostileTest : public StoreServiceTest {
   }
 
   SimulatedStore store_{1, kTasks};
-  LoopbackTransport transport_{store_.network, store_.loop};
+  SimulatedTransport transport_{store_.network, store_.loop};
   std::unique_ptr<Channel> channel_ = transport_.Connect(store_.addresses()[0]);
 };
 
@@ -274,7 +274,7 @@ TEST_F(HostileTest, OnlyPsZeroCounts) {
   ASSERT_EQ(chief->Join(true), absl::OkStatus());
   chief->Bind(model.binding);
   ASSERT_EQ(chief->Initialize(0, 0, nullptr), absl::OkStatus());
-  LoopbackTransport transport(store.network, store.loop);
+  SimulatedTransport transport(store.network, store.loop);
   const auto channel = transport.Connect(store.addresses()[1]);
   std::optional<absl::Status> answer;
   channel->Call({.method = static_cast<uint16_t>(StoreMethod::kPushPull),

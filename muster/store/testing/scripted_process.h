@@ -13,7 +13,7 @@
 #include "absl/functional/any_invocable.h"
 #include "muster/base/check.h"
 #include "muster/base/mutex.h"
-#include "muster/transport/simulated_event_loop.h"
+#include "muster/transport/simulated/simulated_event_loop.h"
 
 namespace muster {
 

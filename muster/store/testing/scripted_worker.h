@@ -125,7 +125,7 @@ class ScriptedWorker {
     model.variable(slice).dtype == DType::kFloat64 ? add(gradient) : add(static_cast<float>(gradient));
   }
 
-  LoopbackTransport transport_;
+  SimulatedTransport transport_;
   std::unique_ptr<StoreClient> client_;
   std::vector<std::unique_ptr<Channel>> channels_;
 };

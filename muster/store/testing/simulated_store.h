@@ -1,5 +1,5 @@
-// Parameter servers for tests: store services on one simulated loop, with their own loopback network and a disk in
-// memory, and clients that may meet scripted faults. Nothing sleeps; the same test gives the same run.
+// Parameter servers for tests: store services on one simulated loop, over a simulated network of their own and a disk
+// in memory, with clients to them that may meet scripted faults. Nothing sleeps; the same test gives the same run.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,8 @@
 #include "muster/store/checkpoints/checkpoint_part.h"
 #include "muster/store/client/store_client.h"
 #include "muster/store/service/store_service.h"
-#include "muster/transport/fault/fault_transport.h"
-#include "muster/transport/loopback/loopback_transport.h"
-#include "muster/transport/simulated_event_loop.h"
+#include "muster/transport/simulated/simulated_event_loop.h"
+#include "muster/transport/simulated/simulated_transport.h"
 
 namespace muster {
 
@@ -135,7 +134,7 @@ class SimulatedStore {
   // Starts a new life under the old address. `files`: the disk that this ps sees, if not everybody's.
   void StartPs(int ps, FileSystem* files = nullptr) {
     Server& server = servers_[ps];
-    server.transport = std::make_unique<LoopbackTransport>(network, loop);
+    server.transport = std::make_unique<SimulatedTransport>(network, loop);
     if (direct_) server.port = *ArenaPort::Open();
     server.service = std::make_unique<StoreService>(
         loop, StoreOptions{.task = absl::StrCat("ps:", ps),
@@ -166,15 +165,14 @@ class SimulatedStore {
   }
   // Likewise, but its requests meet the faults of `script`, which must outlive the client.
   std::unique_ptr<StoreClient> Client(const std::string& task, FaultScript& script, StoreClientOptions options = {}) {
-    faulty_.push_back(std::make_unique<FaultTransport>(clients_, script));
-    return std::make_unique<StoreClient>(*faulty_.back(), addresses_, Complete(task, std::move(options)));
+    return std::make_unique<StoreClient>(client_transport(script), addresses_, Complete(task, std::move(options)));
   }
 
   // For other kinds of clients: the network as processes reach it, without faults or with those of `script`, which must
   // outlive the store.
   Transport& client_transport() { return clients_; }
   Transport& client_transport(FaultScript& script) {
-    faulty_.push_back(std::make_unique<FaultTransport>(clients_, script));
+    faulty_.push_back(std::make_unique<SimulatedTransport>(network, loop, &script));
     return *faulty_.back();
   }
 
@@ -186,12 +184,12 @@ class SimulatedStore {
 
   SimulatedClock clock;
   SimulatedEventLoop loop{clock};
-  LoopbackNetwork network;
+  SimulatedNetwork network{loop};
   MemoryFileSystem files;
 
  private:
   struct Server {
-    std::unique_ptr<LoopbackTransport> transport;
+    std::unique_ptr<SimulatedTransport> transport;
     std::unique_ptr<ArenaPort> port;
     std::unique_ptr<StoreService> service;
     std::unique_ptr<RequestHandler> wrapper;  // may be null
@@ -213,8 +211,8 @@ class SimulatedStore {
   std::vector<std::shared_ptr<ArenaMemory>> memories_;  // what the supervisor keeps of each ps
   std::vector<std::string> addresses_;
   std::vector<Server> servers_;
-  LoopbackTransport clients_{network, loop};
-  std::vector<std::unique_ptr<FaultTransport>> faulty_;
+  SimulatedTransport clients_{network, loop};
+  std::vector<std::unique_ptr<SimulatedTransport>> faulty_;
   uint64_t incarnations_ = 100;
 };
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "muster/store/model/apply_choice.h"
-#include "muster/transport/transport_choice.h"
+#include "muster/transport/choice/transport_choice.h"
 
 namespace muster {
 

@@ -10,7 +10,6 @@
 #include "muster/store/messages/incarnation.h"
 #include "muster/train/watch/training_status.h"
 #include "muster/transport/loopback/loopback_transport.h"
-#include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster {
 namespace {
@@ -43,9 +42,7 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const TaskConfig& task, NodeO
     RETURN_IF_ERROR(node->StartLocalStore());
     return node;
   }
-  node->transport_ = std::make_unique<TcpTransport>(
-      node->loop_, node->options_.token,
-      TcpOptions{.shared_memory = {.enabled = node->options_.transport == TransportChoice::kAuto}});
+  node->transport_ = MakeTransport(node->options_.transport, node->loop_, node->options_.token);
   node->StartClient(task.ps_addresses());
   return node;
 }

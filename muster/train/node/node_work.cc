@@ -8,7 +8,8 @@
 #include "muster/store/work/local_work.h"
 #include "muster/store/work/work_queue_client.h"
 #include "muster/train/node/node.h"
-#include "muster/transport/tcp/tcp_transport.h"
+#include "muster/transport/choice/transport_choice.h"
+#include "muster/transport/io/tcp_event_loop.h"
 
 namespace muster {
 namespace {
@@ -19,8 +20,8 @@ class RemoteWork final : public WorkSource {
   RemoteWork(const JobToken& token, const std::string& address, WorkSpec spec, std::shared_ptr<WorkTally> tally,
              WorkQueueClientOptions options)
       // The requests are so small that shared memory doesn't pay.
-      : transport_(loop_, token, TcpOptions{.shared_memory = {.enabled = false}}),
-        client_(transport_, address, std::move(spec), std::move(tally), std::move(options)) {}
+      : transport_(MakeTransport(TransportChoice::kTcp, loop_, token)),
+        client_(*transport_, address, std::move(spec), std::move(tally), std::move(options)) {}
 
   absl::StatusOr<std::optional<WorkUnit>> Take() override { return client_.Take(); }
   bool Begin() override { return client_.Begin(); }
@@ -29,7 +30,7 @@ class RemoteWork final : public WorkSource {
 
  private:
   TcpEventLoop loop_;
-  TcpTransport transport_;
+  std::unique_ptr<Transport> transport_;
   WorkQueueClient client_;
 };
 

@@ -19,7 +19,6 @@
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/testing/way.h"
 #include "muster/train/session/session.h"
-#include "muster/transport/loopback/loopback_transport.h"
 
 namespace muster {
 
@@ -119,7 +118,7 @@ class LoadCommand {
 
  private:
   std::optional<absl::StatusOr<LoadCheckpointReply>> answer_;
-  LoopbackTransport transport_;
+  SimulatedTransport transport_;
   std::unique_ptr<Channel> channel_;  // must be destroyed first, so that nothing calls back later
 };
 

@@ -9,14 +9,13 @@
 
 namespace muster {
 
-LoopbackChannel::LoopbackChannel(LoopbackNetwork& network, EventLoop& loop, std::string address,
-                                 HandshakeIdentity identity, const LoopbackOptions& options)
+LoopbackChannel::LoopbackChannel(LoopbackNetwork& network, EventLoop& loop, std::string address, LoopbackParty party,
+                                 const LoopbackOptions& options)
     : network_(network),
       loop_(loop),
       address_(std::move(address)),
-      identity_(std::move(identity)),
       options_(options),
-      self_(std::make_shared<LoopbackClient>(loop, *this)),
+      self_(std::make_shared<LoopbackClient>(loop, std::move(party), *this)),
       backoff_(options.backoff, options.seed),
       calls_(loop, [this](uint64_t id) { OnExpired(id); }) {
   calls_.set_peer(address_);
@@ -24,17 +23,12 @@ LoopbackChannel::LoopbackChannel(LoopbackNetwork& network, EventLoop& loop, std:
 
 LoopbackChannel::~LoopbackChannel() {
   self_->mailbox.Close();
-  self_->channel = nullptr;
+  self_->end = nullptr;
   if (retry_pending_) loop_.CancelTimer(retry_);
-  for (auto& [id, memory] : memory_) {
-    MutexLock lock(memory->mutex);
-    memory->live = false;
-  }
-  if (link_) {
-    link_->server->mailbox.Post([link = link_] {
-      if (link->server->listener) link->server->listener->OnClose(link.get());
-    });
-  }
+  for (auto& [id, message] : sent_) message->End();
+  if (!link_) return;
+  link_->client_open = false;
+  if (link_->server) network_.ToServer(link_, [link = link_](LoopbackListener& listener) { listener.OnClose(*link); });
 }
 
 Channel::CallId LoopbackChannel::Call(const Request& request, ReplyCallback done) {
@@ -50,9 +44,9 @@ Channel::CallId LoopbackChannel::Call(const Request& request, ReplyCallback done
                                absl::StrCat(address_, ": ", calls_.size() - 1, " calls are in flight already")));
   } else {
     waiting_.push_back(id);
-    if (link_) {
+    if (connected_) {
       SendWaiting();
-    } else if (!retry_pending_) {
+    } else if (!link_ && !retry_pending_) {
       Connect();
     }
   }
@@ -60,45 +54,27 @@ Channel::CallId LoopbackChannel::Call(const Request& request, ReplyCallback done
 }
 
 void LoopbackChannel::Connect() {
-  std::shared_ptr<LoopbackServer> server = network_.Find(address_);
-  if (server == nullptr) {
-    trouble_ = "connection refused";
-    retry_pending_ = true;
-    retry_ = loop_.CallAt(loop_.Now() + backoff_.Next(), [this] {
-      retry_pending_ = false;
-      if (calls_.size() > 0) Connect();
-    });
-    return;
-  }
-  absl::Status refused = CheckLoopbackPeer(identity_, server->identity);
-  if (!refused.ok()) {
-    server->mailbox.Post([server] {
-      if (server->listener) server->listener->OnRefused();
-    });
-    waiting_.clear();
-    for (uint64_t id : calls_.Ids()) {
-      calls_.FinishLater(id, absl::Status(refused.code(), absl::StrCat(address_, ": ", refused.message())));
-    }
-    return;
-  }
+  link_ = network_.MakeLink();
+  link_->client = self_;
+  network_.Open(link_, address_);
+}
+
+void LoopbackChannel::OnConnected() {
+  connected_ = true;
   backoff_.Reset();
   counts_.AddConnect();
   counts_.SetLink("loopback");
-  link_ = std::make_shared<LoopbackLink>();
-  link_->server = std::move(server);
-  link_->client = self_;
-  link_->server->mailbox.Post([link = link_] {
-    if (link->server->listener) {
-      link->server->listener->OnOpen(link);
-    } else {
-      LoopbackListener::TellBroken(link);
-    }
-  });
   SendWaiting();
 }
 
+void LoopbackChannel::OnRefused(const absl::Status& status) {
+  LeaveLink();
+  waiting_.clear();
+  calls_.FinishAll(calls_.Ids(), absl::Status(status.code(), absl::StrCat(address_, ": ", status.message())));
+}
+
 void LoopbackChannel::SendWaiting() {
-  while (link_ && !waiting_.empty()) {
+  while (connected_ && !waiting_.empty()) {
     const uint64_t id = waiting_.front();
     waiting_.pop_front();
     if (CallTable::Call* call = calls_.Find(id)) Send(id, *call);
@@ -108,24 +84,20 @@ void LoopbackChannel::SendWaiting() {
 void LoopbackChannel::Send(uint64_t id, CallTable::Call& call) {
   call.sent = true;
   counts_.AddCall();
-  LoopbackMessage message;
-  message.id = id;
-  message.method = call.request.method;
-  message.control = call.request.control;
-  message.bulk_bytes = TotalBytes(call.request.bulk);
-  message.time_left = call.request.deadline - loop_.Now();
-  message.cut_after = call.request.cut_after;
-  message.memory = std::make_shared<LoopbackMemory>();
-  counts_.AddSent(kFrameHeaderBytes + message.control.size() + message.bulk_bytes);
+  auto message = std::make_shared<LoopbackMessage>();
+  message->id = id;
+  message->request.method = call.request.method;
+  message->request.control = call.request.control;
+  message->request.bulk_bytes = TotalBytes(call.request.bulk);
+  message->time_left = call.request.deadline - loop_.Now();
+  counts_.AddSent(kFrameHeaderBytes + message->request.control.size() + message->request.bulk_bytes);
   {
-    MutexLock lock(message.memory->mutex);
-    message.memory->bulk = call.request.bulk;
-    message.memory->into = call.request.into;
+    MutexLock lock(message->mutex);
+    message->bulk = call.request.bulk;
+    message->into = call.request.into;
   }
-  memory_.emplace(id, message.memory);
-  link_->server->mailbox.Post([link = link_, message = std::move(message)]() mutable {
-    if (link->server->listener) link->server->listener->OnRequest(link.get(), std::move(message));
-  });
+  sent_.emplace(id, message);
+  network_.SendRequest(link_, message);
 }
 
 void LoopbackChannel::Cancel(CallId call) {
@@ -134,12 +106,7 @@ void LoopbackChannel::Cancel(CallId call) {
 
 void LoopbackChannel::Abandon(uint64_t id, absl::Status status) {
   if (calls_.Find(id) == nullptr) return;
-  auto it = memory_.find(id);
-  if (it != memory_.end()) {
-    MutexLock lock(it->second->mutex);
-    it->second->live = false;
-  }
-  memory_.erase(id);
+  EndMessage(id);
   calls_.FinishLater(id, std::move(status));
 }
 
@@ -151,10 +118,9 @@ void LoopbackChannel::OnExpired(uint64_t id) {
                         : UnreachableError(address_, waited, trouble_));
 }
 
-void LoopbackChannel::OnReply(const LoopbackLink* link, uint64_t id, absl::StatusOr<Reply> reply) {
-  // A call that was given up is no longer in the table. Ids are never reused, so `link` matters only after a break.
-  if (link != link_.get() || calls_.Find(id) == nullptr) return;
-  memory_.erase(id);
+void LoopbackChannel::OnReply(uint64_t id, absl::StatusOr<Reply> reply) {
+  if (calls_.Find(id) == nullptr) return;  // it was given up
+  EndMessage(id);
   if (reply.ok()) {
     counts_.AddReceived(kFrameHeaderBytes + reply->control.size() + reply->bulk_bytes);
   } else {
@@ -163,18 +129,39 @@ void LoopbackChannel::OnReply(const LoopbackLink* link, uint64_t id, absl::Statu
   calls_.Finish(id, std::move(reply));
 }
 
-void LoopbackChannel::OnBroken(const LoopbackLink* link) {
-  if (link != link_.get()) return;
+void LoopbackChannel::EndMessage(uint64_t id) {
+  const auto it = sent_.find(id);
+  if (it == sent_.end()) return;
+  it->second->End();
+  sent_.erase(it);
+}
+
+void LoopbackChannel::LeaveLink() {
+  link_->client_open = false;
   link_ = nullptr;
+  connected_ = false;
   counts_.SetLink("");
+}
+
+void LoopbackChannel::OnBroken() {
+  const bool was_connected = connected_;
+  LeaveLink();
+  if (!was_connected) {
+    trouble_ = "connection refused";
+    retry_pending_ = true;
+    retry_ = loop_.CallAt(loop_.Now() + backoff_.Next(), [this] {
+      retry_pending_ = false;
+      if (calls_.size() > 0 && !link_) Connect();
+    });
+    return;
+  }
   trouble_ = "the connection broke";
   std::vector<uint64_t> broken;
-  for (const auto& [id, memory] : memory_) {
+  for (const auto& [id, message] : sent_) {
     broken.push_back(id);
-    MutexLock lock(memory->mutex);
-    memory->live = false;
+    message->End();
   }
-  memory_.clear();
+  sent_.clear();
   std::sort(broken.begin(), broken.end());
   calls_.FinishAll(broken, absl::UnavailableError(absl::StrCat(address_, ": the connection broke")));
 }

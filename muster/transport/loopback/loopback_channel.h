@@ -16,9 +16,9 @@
 
 namespace muster {
 
-class LoopbackChannel final : public Channel {
+class LoopbackChannel : public Channel {
  public:
-  LoopbackChannel(LoopbackNetwork& network, EventLoop& loop, std::string address, HandshakeIdentity identity,
+  LoopbackChannel(LoopbackNetwork& network, EventLoop& loop, std::string address, LoopbackParty party,
                   const LoopbackOptions& options);
   ~LoopbackChannel() override;
 
@@ -27,9 +27,11 @@ class LoopbackChannel final : public Channel {
   const std::string& peer() const override { return address_; }
   Stats stats() const override { return counts_.Read(); }
 
-  // Called by the server, on this channel's loop.
-  void OnReply(const LoopbackLink* link, uint64_t id, absl::StatusOr<Reply> reply);
-  void OnBroken(const LoopbackLink* link);
+  // From the network, on this channel's loop, about the connection that it has.
+  void OnConnected();
+  void OnRefused(const absl::Status& status);  // who is there won't have this process
+  void OnReply(uint64_t id, absl::StatusOr<Reply> reply);
+  void OnBroken();  // also: nobody is there
 
  private:
   void Connect();
@@ -37,21 +39,23 @@ class LoopbackChannel final : public Channel {
   void Send(uint64_t id, CallTable::Call& call);
   void Abandon(uint64_t id, absl::Status status);
   void OnExpired(uint64_t id);
+  void EndMessage(uint64_t id);
+  void LeaveLink();
 
   LoopbackNetwork& network_;
   EventLoop& loop_;
   const std::string address_;
-  const HandshakeIdentity identity_;
   const LoopbackOptions options_;
   const std::shared_ptr<LoopbackClient> self_;
 
-  std::shared_ptr<LoopbackLink> link_;  // null while not connected
+  std::shared_ptr<LoopbackLink> link_;  // null while no connection was asked for
+  bool connected_ = false;
   Backoff backoff_;
   bool retry_pending_ = false;
   EventLoop::TimerId retry_{};
   std::string trouble_ = "no attempt was made yet";  // why there is no connection
-  std::deque<uint64_t> waiting_;                     // calls that wait for a connection; some may have ended
-  absl::flat_hash_map<uint64_t, std::shared_ptr<LoopbackMemory>> memory_;  // of the sent calls
+  std::deque<uint64_t> waiting_;                     // for a connection; may hold calls that have ended
+  absl::flat_hash_map<uint64_t, std::shared_ptr<LoopbackMessage>> sent_;
   TrafficCounts counts_;
   CallTable calls_;  // last: its destructor calls back
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -13,40 +14,35 @@
 
 namespace muster {
 
-// Makes the checks of the TCP handshake, without its bytes.
-absl::Status CheckLoopbackPeer(const HandshakeIdentity& client, const HandshakeIdentity& server);
-
 class LoopbackListener final : public Listener {
  public:
-  LoopbackListener(LoopbackNetwork& network, EventLoop& loop, RequestHandler& handler, HandshakeIdentity identity);
+  LoopbackListener(LoopbackNetwork& network, EventLoop& loop, RequestHandler& handler, LoopbackParty party);
   ~LoopbackListener() override;
   absl::Status Start(const std::string& address);  // once, before anything else
 
   const std::string& address() const override { return address_; }
   Stats stats() const override { return stats_; }
 
-  // Called by the clients, on this listener's loop.
-  void OnOpen(const std::shared_ptr<LoopbackLink>& link);
-  void OnClose(const LoopbackLink* link);
-  void OnRefused() { ++stats_.dropped_handshake; }
-  void OnRequest(const LoopbackLink* link, LoopbackMessage message);
+  // From the network, on this listener's loop.
+  void OnOpen(const LoopbackNetwork::Link& link);
+  void OnClose(LoopbackLink& link);
+  // A request arrives: its control part, then the first `bytes` of its bulk; whole, it is handled.
+  void OnControl(const LoopbackNetwork::Link& link, const std::shared_ptr<LoopbackMessage>& message);
+  void OnBulk(const LoopbackNetwork::Link& link, const std::shared_ptr<LoopbackMessage>& message, size_t bytes);
 
-  // Called by the responders, on this listener's loop: copies the bulk into the caller's memory and tells its channel.
-  void Answer(const std::shared_ptr<LoopbackLink>& link, uint64_t id, LoopbackMemory& memory, absl::Status status,
+  // From the responders, on this listener's loop.
+  void Answer(const LoopbackNetwork::Link& link, const std::shared_ptr<LoopbackMessage>& message, absl::Status status,
               absl::string_view control, absl::Span<const ByteSpan> bulk);
-
-  // Tells the client of `link` that the connection has ended.
-  static void TellBroken(const std::shared_ptr<LoopbackLink>& link);
 
  private:
   struct Connection {
     ConnectionId id{};
-    std::shared_ptr<LoopbackLink> link;
+    LoopbackNetwork::Link link;
+    std::map<uint64_t, std::unique_ptr<BulkTarget>> targets;  // of requests whose bulk is on its way
   };
 
-  absl::StatusOr<std::unique_ptr<BulkTarget>> ReceiveBulk(const IncomingRequest& request,
-                                                          const LoopbackMessage& message);
-  void Cut(const LoopbackLink* link, const IncomingRequest& request, const LoopbackMessage& message);
+  void HandOn(const LoopbackNetwork::Link& link, const std::shared_ptr<LoopbackMessage>& message,
+              std::unique_ptr<BulkTarget> target);
 
   LoopbackNetwork& network_;
   EventLoop& loop_;

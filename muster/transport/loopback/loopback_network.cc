@@ -1,7 +1,11 @@
 #include "muster/transport/loopback/loopback_network.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "muster/transport/loopback/loopback_channel.h"
+#include "muster/transport/loopback/loopback_listener.h"
 
 namespace muster {
 
@@ -24,15 +28,65 @@ absl::StatusOr<std::string> LoopbackNetwork::Add(const std::string& address,
   return name;
 }
 
-void LoopbackNetwork::Remove(const std::string& address) {
+void LoopbackNetwork::RemoveIf(absl::FunctionRef<bool(const LoopbackServer&)> gone) {
   MutexLock lock(mutex_);
-  servers_.erase(address);
+  absl::erase_if(servers_, [&](const auto& entry) { return gone(*entry.second); });
 }
 
 std::shared_ptr<LoopbackServer> LoopbackNetwork::Find(const std::string& address) {
   MutexLock lock(mutex_);
   auto it = servers_.find(address);
   return it == servers_.end() ? nullptr : it->second;
+}
+
+void LoopbackNetwork::Open(const Link& link, const std::string& address) {
+  link->server = Find(address);
+  if (link->server == nullptr) {
+    ToClient(link, [](LoopbackChannel& channel) { channel.OnBroken(); });
+  } else {
+    ToServer(link, [link](LoopbackListener& listener) { listener.OnOpen(link); });
+  }
+}
+
+void LoopbackNetwork::SendRequest(const Link& link, const std::shared_ptr<LoopbackMessage>& message) {
+  ToServer(link, [link, message](LoopbackListener& listener) {
+    const size_t bulk_bytes = message->request.bulk_bytes;
+    listener.OnControl(link, message);
+    if (bulk_bytes > 0) listener.OnBulk(link, message, bulk_bytes);
+  });
+}
+
+void LoopbackNetwork::SendReply(const Link& link, const std::shared_ptr<LoopbackMessage>& request, absl::Status status,
+                                absl::string_view control, absl::Span<const ByteSpan> bulk) {
+  std::optional<absl::StatusOr<Reply>> reply = request->Take(std::move(status), control, bulk);
+  if (!reply) return;
+  ToClient(link, [id = request->id, reply = *std::move(reply)](LoopbackChannel& channel) mutable {
+    channel.OnReply(id, std::move(reply));
+  });
+}
+
+void LoopbackNetwork::ToServer(const Link& link, AtServer action) {
+  link->server->mailbox.Post(Guard(link, std::move(action)));
+}
+
+void LoopbackNetwork::ToClient(const Link& link, AtClient action) {
+  link->client->mailbox.Post(Guard(link, std::move(action)));
+}
+
+EventLoop::Handler LoopbackNetwork::Guard(const Link& link, AtServer action) {
+  return [this, link, action = std::move(action)]() mutable {
+    if (link->server->end == nullptr) {
+      ToClient(link, [](LoopbackChannel& channel) { channel.OnBroken(); });
+    } else if (link->server_open) {
+      action(*link->server->end);
+    }
+  };
+}
+
+EventLoop::Handler LoopbackNetwork::Guard(const Link& link, AtClient action) {
+  return [link, action = std::move(action)]() mutable {
+    if (link->client->end != nullptr && link->client_open) action(*link->client->end);
+  };
 }
 
 }  // namespace muster

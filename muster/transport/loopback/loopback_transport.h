@@ -1,6 +1,6 @@
-// Channels and listeners within one process: the same contract as TCP without its bytes. The serving thread copies bulk
-// once, straight from the sender's memory into the receiver's. Works on any EventLoop: all ends on one loop (simulated
-// or real), or each on a loop and thread of its own.
+// Channels and listeners within one process: the same contract as TCP without its bytes. Bulk is copied once, straight
+// from the sender's memory into the receiver's, by the serving thread. Works on any EventLoop: all ends on one
+// (simulated or real), or each on a loop and thread of its own. The network between them may be a simulated one.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,21 @@ struct LoopbackOptions {
   uint64_t seed = 1;                  // of the back-off's jitter
 };
 
-class LoopbackTransport final : public Transport {
+class LoopbackTransport : public Transport {
  public:
-  // `network` and `loop` must outlive the transport and everything it makes.
-  LoopbackTransport(LoopbackNetwork& network, EventLoop& loop, JobToken token = {},
-                    const LoopbackOptions& options = {});
+  // `network` and `loop` must outlive the transport and what it makes.
+  LoopbackTransport(LoopbackNetwork& network, EventLoop& loop, JobToken token = {}, const LoopbackOptions& options = {},
+                    std::shared_ptr<LoopbackHost> host = nullptr);
 
   EventLoop& loop() override { return loop_; }
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) override;
   std::unique_ptr<Channel> Connect(const std::string& address) override;
 
  private:
-  HandshakeIdentity identity() const;
-
   LoopbackNetwork& network_;
   EventLoop& loop_;
-  const JobToken token_;
-  const LoopbackOptions options_;
-  uint64_t channels_ = 0;
+  LoopbackOptions options_;  // the seed is the last channel's
+  const LoopbackParty party_;
 };
 
 }  // namespace muster

@@ -463,7 +463,32 @@ TEST_F(RawClientTest, AHalfFrameIsNoRequestWhenItsSenderIsGone) {
   EXPECT_EQ(handler_.Count("handle 1"), 0);
 }
 
-// The server's end of a connection, alone: it sees nothing but the contents of the memory.
+// Likewise through the ring, wherever it ends.
+TEST_F(RawClientTest, APieceOfAFrameIsNoRequestWhenItsSenderIsGone) {
+  FrameHeader header;
+  header.method = Method::kEcho;
+  header.request_id = 1;
+  header.control_bytes = 4;
+  header.bulk_bytes = 600;
+  FrameHeaderBytes encoded;
+  EncodeFrameHeader(header, encoded);
+  std::string frame(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+  frame += "four" + std::string(600, 'b');
+  size_t gone = 0;
+  for (const size_t after : {0, 3, 4, 300, 603}) {
+    std::unique_ptr<ByteStream> stream = Move();
+    Send(*stream, frame.substr(0, encoded.size() + after));
+    EXPECT_TRUE(Await([&] { return handler_.targets == (after < 4 ? 0 : 1); })) << after;
+    stream = nullptr;
+    ++gone;
+    EXPECT_TRUE(Await([&] { return handler_.Count("disconnect") == gone; })) << after;
+    EXPECT_EQ(handler_.targets, 0) << after;
+  }
+  EXPECT_EQ(handler_.Count("handle 1"), 0);
+  EXPECT_EQ(handler_.Count("prepare 600"), 3);
+}
+
+// A connection's server end on its own: what stands in the memory is all that it sees.
 class StreamEndTest : public ShmTest, private Poller::Watched {
  protected:
   StreamEndTest() {

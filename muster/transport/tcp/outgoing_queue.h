@@ -30,7 +30,6 @@ struct OutgoingFrame {
   Extent extent;
   std::array<std::byte, kPlaceBytes> place;
   void PutBeside(Extent where);
-  bool cut = false;  // cut the connection after the last byte, which isn't the message's last
 };
 
 class OutgoingQueue {

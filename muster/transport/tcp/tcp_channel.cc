@@ -15,20 +15,6 @@ bool TryingAgainIsInVain(const absl::Status& status) {
          status.code() == absl::StatusCode::kFailedPrecondition || status.code() == absl::StatusCode::kInvalidArgument;
 }
 
-// Truncates a message that must be cut after `limit` bytes of control and bulk.
-void Truncate(OutgoingFrame& frame, size_t limit) {
-  frame.cut = true;
-  const size_t whole = frame.control.size() + TotalBytes(frame.bulk);
-  frame.bare = whole == 0;  // not even the header, which would be the whole message
-  limit = std::min(limit, whole > 0 ? whole - 1 : 0);
-  frame.control.resize(std::min(frame.control.size(), limit));
-  limit -= frame.control.size();
-  for (ByteSpan& segment : frame.bulk) {
-    segment = segment.first(std::min(segment.size(), limit));
-    limit -= segment.size();
-  }
-}
-
 }  // namespace
 
 TcpChannel::TcpChannel(TcpEventLoop& loop, std::string address, HandshakeIdentity identity, const TcpOptions& options,
@@ -162,7 +148,6 @@ void TcpChannel::SendCall(uint64_t id, CallTable::Call& call) {
   header.bulk_bytes = TotalBytes(frame.bulk);
   if (call.request.deadline != absl::InfiniteFuture()) header.time_left = call.request.deadline - loop_.Now();
   EncodeFrameHeader(header, frame.header);
-  if (call.request.cut_after) Truncate(frame, *call.request.cut_after);
   connection_->Send(std::move(frame));
   WatchSilence();
 }

@@ -84,9 +84,7 @@ void TcpConnection::Fail(absl::Status why, Fault fault) {
 void TcpConnection::Send(OutgoingFrame frame) {
   if (owner_ == nullptr) return;
   const BulkAreas* areas = this->areas();
-  if (areas != nullptr && !frame.bare && !frame.cut && TotalBytes(frame.bulk) >= areas->least_beside) {
-    frame.beside = true;
-  }
+  if (areas != nullptr && !frame.bare && TotalBytes(frame.bulk) >= areas->least_beside) frame.beside = true;
   outgoing_.Push(std::move(frame));
   if (!write_waiting_) Flush();
 }
@@ -119,7 +117,6 @@ void TcpConnection::Flush() {
     owner_->OnMoved(n, 0);
     turn += n;
     outgoing_.Advance(n, done);
-    if (!done.empty() && done.back().cut) Fail(absl::UnavailableError("the connection was cut by a scripted fault"));
     if (open() && (n < wanted || (turn > kTurnBytes && !outgoing_.empty()))) {
       SetWriteWaiting(true);
       break;

@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <optional>
@@ -39,7 +40,12 @@ class RawPeer {
   void Send(const std::string& bytes) {
     EXPECT_EQ(send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  // Receives at most `most` available bytes; false once the other side has closed.
+  // As much as the kernel takes at once; how much that was.
+  size_t SendSome(const std::string& bytes) {
+    return static_cast<size_t>(
+        std::max(send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT), ssize_t{0}));
+  }
+  // Takes what has come, at most `most` bytes; false once the other side has closed.
   bool Receive(size_t most = 1 << 20) {
     std::string piece(most, '\0');
     const ssize_t n = recv(socket_.fd(), piece.data(), piece.size(), MSG_DONTWAIT);
@@ -211,6 +217,39 @@ TEST_F(TcpTransportTest, AMessageThatDoesntGetOnIsDropped) {
   EXPECT_TRUE(Works());
   EXPECT_TRUE(idle.Receive()) << "who has begun nothing may be idle for ever";
   EXPECT_EQ(listener_->stats().connections, 2);
+}
+
+// Nothing is handled, memory is given back, the next call works.
+TEST_F(TcpTransportTest, AConnectionThatBreaksInMidMessage) {
+  Start();
+  constexpr size_t kBulkBytes = 5000000;
+  FrameHeader header;
+  header.method = Method::kEcho;
+  header.request_id = 1;
+  header.control_bytes = 4;
+  header.bulk_bytes = kBulkBytes;
+  const std::string message = Frame(header, "four") + std::string(kBulkBytes, '\0');
+  size_t prepared = 0;
+  size_t gone = 0;
+  for (const size_t after : {size_t{0}, size_t{3}, size_t{4}, size_t{2000000}, kBulkBytes + 3}) {
+    {
+      RawPeer peer(listener_->address());
+      ASSERT_NO_FATAL_FAILURE(PassHandshake(peer));
+      for (size_t sent = 0; sent < kFrameHeaderBytes + after;) {
+        sent += peer.SendSome(message.substr(sent, kFrameHeaderBytes + after - sent));
+        loop_.RunUntil([] { return false; }, loop_.Now());
+      }
+      if (after >= 4) {
+        EXPECT_TRUE(Await([&] { return handler_.Count("prepare 5000000") == prepared + 1; })) << after;
+        ++prepared;
+      }
+    }
+    ++gone;
+    EXPECT_TRUE(Await([&] { return handler_.Count("disconnect") == gone; })) << after;
+    EXPECT_EQ(handler_.targets, 0) << after;
+    EXPECT_TRUE(Works()) << after;
+  }
+  EXPECT_EQ(handler_.Count("handle 1"), gone) << "only the calls in between";
 }
 
 TEST_F(TcpTransportTest, ASlowReaderIsHeldBackAndGetsEverythingInTheEnd) {

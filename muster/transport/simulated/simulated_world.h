@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -53,6 +54,8 @@ class SimulatedWorld {
 
   // Schedules an event of the world itself, not of a process: it can't be killed and must not wait.
   void At(absl::Time when, EventLoop::Handler handler);
+  // For such things: nobody can wait on it.
+  EventLoop& loop() { return loop_; }
 
   enum class Ending {
     kOver,    // `over` returned true
@@ -102,6 +105,21 @@ class SimulatedWorld {
     }
   };
 
+  class Loop final : public EventLoop {
+   public:
+    explicit Loop(SimulatedWorld& world) : world_(world) {}
+    absl::Time Now() const override { return world_.Now(); }
+    void Post(Handler handler) override { CallAt(Now(), std::move(handler)); }
+    TimerId CallAt(absl::Time when, Handler handler) override {
+      return TimerId{world_.Add(when, {.handler = std::move(handler)})};
+    }
+    void CancelTimer(TimerId timer) override { world_.Cancel(static_cast<uint64_t>(timer)); }
+    bool RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) override;
+
+   private:
+    SimulatedWorld& world_;
+  };
+
   uint64_t Add(absl::Time when, Event event);
   void Enqueue(uint64_t id, absl::Time when, Event event);
   void Cancel(uint64_t id) { live_.erase(id); }
@@ -116,6 +134,7 @@ class SimulatedWorld {
 
   const uint64_t seed_;
   SimulatedClock clock_;
+  Loop loop_{*this};
   std::vector<std::unique_ptr<SimulatedProcess>> processes_;
   uint64_t next_id_ = 1;
   std::vector<Key> queue_;  // a heap

@@ -1,4 +1,4 @@
-#include "muster/sim/simulation_plant.h"
+#include "muster/sim/planted_bugs.h"
 
 #include <algorithm>
 #include <map>
@@ -52,7 +52,7 @@ class AcknowledgeEarly final : public PassingHandler {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-class AcknowledgeEarlyPlant final : public SimulationPlant {
+class AcknowledgeEarlyBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop& loop) override {
     return std::make_unique<AcknowledgeEarly>(service, loop);
@@ -74,7 +74,7 @@ class CountRetries final : public PassingHandler {
   }
 };
 
-class CountRetriesPlant final : public SimulationPlant {
+class CountRetriesBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
     return std::make_unique<CountRetries>(service);
@@ -113,7 +113,7 @@ class ExportStale final : public PassingHandler {
   const std::shared_ptr<std::vector<std::byte>> first_ = std::make_shared<std::vector<std::byte>>();
 };
 
-class ExportStalePlant final : public SimulationPlant {
+class ExportStaleBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
     return std::make_unique<ExportStale>(service);
@@ -139,7 +139,7 @@ class ForgetWaiters final : public PassingHandler {
   std::vector<Responder> forgotten_;
 };
 
-class ForgetWaitersPlant final : public SimulationPlant {
+class ForgetWaitersBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
     return std::make_unique<ForgetWaiters>(service);
@@ -205,21 +205,21 @@ class ForgetScales final : public ChangedPushChannel {
   }
 };
 
-class ForgetScalesPlant final : public SimulationPlant {
+class ForgetScalesBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
     return std::make_unique<ForgetScales>(std::move(channel));
   }
 };
 
-class CountOnePlant final : public SimulationPlant {
+class CountOneBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
     return std::make_unique<CountOne>(std::move(channel));
   }
 };
 
-class RenumberRetriesPlant final : public SimulationPlant {
+class RenumberRetriesBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
     return std::make_unique<RenumberRetries>(std::move(channel));
@@ -243,7 +243,7 @@ class CountEarly final : public PassingHandler {
   }
 };
 
-class CountEarlyPlant final : public SimulationPlant {
+class CountEarlyBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
     return std::make_unique<CountEarly>(service);
@@ -251,7 +251,7 @@ class CountEarlyPlant final : public SimulationPlant {
 };
 
 // A restarted ps forgets who contributed to the round being collected.
-class ForgetContributorsPlant final : public SimulationPlant {
+class ForgetContributorsBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
     const StoreService::View view = service.MakeView();
@@ -285,7 +285,7 @@ class ForgetClocks final : public PassingHandler {
   }
 };
 
-class ForgetClocksPlant final : public SimulationPlant {
+class ForgetClocksBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
     return std::make_unique<ForgetClocks>(service);
@@ -305,7 +305,7 @@ class AnswerTurns final : public PassingHandler {
   }
 };
 
-class AnswerTurnsPlant final : public SimulationPlant {
+class AnswerTurnsBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
     return std::make_unique<AnswerTurns>(service);
@@ -326,7 +326,7 @@ class OpenBarriers final : public PassingHandler {
   }
 };
 
-class OpenBarriersPlant final : public SimulationPlant {
+class OpenBarriersBug final : public PlantedClusterBug {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
     return std::make_unique<OpenBarriers>(service);
@@ -335,43 +335,43 @@ class OpenBarriersPlant final : public SimulationPlant {
 
 // A bug that the store itself can commit.
 template <PlantedBug bug>
-class InsidePlant final : public SimulationPlant {
+class InsideBug final : public PlantedClusterBug {
  public:
   bool Has(PlantedBug asked) const override { return asked == bug; }
 };
 
 template <typename Plant>
-std::unique_ptr<SimulationPlant> Make() {
+std::unique_ptr<PlantedClusterBug> Make() {
   return std::make_unique<Plant>();
 }
 
-const std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>& Plants() {
-  static const auto& plants = *new std::map<std::string, std::unique_ptr<SimulationPlant> (*)()>{
-      {"acknowledge-early", &Make<AcknowledgeEarlyPlant>},
-      {"answer-turns", &Make<AnswerTurnsPlant>},
-      {"count-early", &Make<CountEarlyPlant>},
-      {"count-one", &Make<CountOnePlant>},
-      {"count-retries", &Make<CountRetriesPlant>},
-      {"export-stale", &Make<ExportStalePlant>},
-      {"forget-clocks", &Make<ForgetClocksPlant>},
-      {"forget-contributors", &Make<ForgetContributorsPlant>},
-      {"forget-scales", &Make<ForgetScalesPlant>},
-      {"forget-waiters", &Make<ForgetWaitersPlant>},
-      {"inside-mark-without-hold", &Make<InsidePlant<PlantedBug::kMarkWithoutHold>>},
-      {"open-barriers", &Make<OpenBarriersPlant>},
-      {"renumber-retries", &Make<RenumberRetriesPlant>},
-      {"inside-commit-before-header", &Make<InsidePlant<PlantedBug::kCommitBeforeHeader>>},
-      {"inside-count-contributor-twice", &Make<InsidePlant<PlantedBug::kCountContributorTwice>>},
-      {"inside-count-twice", &Make<InsidePlant<PlantedBug::kCountTwice>>},
-      {"inside-fire-early", &Make<InsidePlant<PlantedBug::kFireEarly>>},
-      {"inside-forget-clients", &Make<InsidePlant<PlantedBug::kForgetClients>>},
-      {"inside-ignore-sequence", &Make<InsidePlant<PlantedBug::kIgnoreSequence>>}};
+const std::map<std::string, std::unique_ptr<PlantedClusterBug> (*)()>& Plants() {
+  static const auto& plants = *new std::map<std::string, std::unique_ptr<PlantedClusterBug> (*)()>{
+      {"acknowledge-early", &Make<AcknowledgeEarlyBug>},
+      {"answer-turns", &Make<AnswerTurnsBug>},
+      {"count-early", &Make<CountEarlyBug>},
+      {"count-one", &Make<CountOneBug>},
+      {"count-retries", &Make<CountRetriesBug>},
+      {"export-stale", &Make<ExportStaleBug>},
+      {"forget-clocks", &Make<ForgetClocksBug>},
+      {"forget-contributors", &Make<ForgetContributorsBug>},
+      {"forget-scales", &Make<ForgetScalesBug>},
+      {"forget-waiters", &Make<ForgetWaitersBug>},
+      {"inside-mark-without-hold", &Make<InsideBug<PlantedBug::kMarkWithoutHold>>},
+      {"open-barriers", &Make<OpenBarriersBug>},
+      {"renumber-retries", &Make<RenumberRetriesBug>},
+      {"inside-commit-before-header", &Make<InsideBug<PlantedBug::kCommitBeforeHeader>>},
+      {"inside-count-contributor-twice", &Make<InsideBug<PlantedBug::kCountContributorTwice>>},
+      {"inside-count-twice", &Make<InsideBug<PlantedBug::kCountTwice>>},
+      {"inside-fire-early", &Make<InsideBug<PlantedBug::kFireEarly>>},
+      {"inside-forget-clients", &Make<InsideBug<PlantedBug::kForgetClients>>},
+      {"inside-ignore-sequence", &Make<InsideBug<PlantedBug::kIgnoreSequence>>}};
   return plants;
 }
 
 }  // namespace
 
-const std::vector<std::string>& PlantNames() {
+const std::vector<std::string>& PlantedBugNames() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
     for (const auto& [name, make] : Plants()) all.push_back(name);
@@ -380,11 +380,11 @@ const std::vector<std::string>& PlantNames() {
   return names;
 }
 
-absl::StatusOr<std::unique_ptr<SimulationPlant>> MakePlant(const std::string& name) {
+absl::StatusOr<std::unique_ptr<PlantedClusterBug>> MakePlantedBug(const std::string& name) {
   const auto found = Plants().find(name);
   if (found == Plants().end())
     return absl::InvalidArgumentError(
-        absl::StrCat("there is no plant '", name, "'; there are ", absl::StrJoin(PlantNames(), ", ")));
+        absl::StrCat("there is no plant '", name, "'; there are ", absl::StrJoin(PlantedBugNames(), ", ")));
   return found->second();
 }
 

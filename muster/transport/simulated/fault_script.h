@@ -1,8 +1,8 @@
-// Which requests meet which fault: by count, not by chance, so that a test determines exactly what happens. Not
-// thread-safe.
+// Faults by count: the third request of a kind is dropped, the next ten are late. Which requests of a process meet them
+// is written in the script that its SimulatedTransport was given; nothing is left to chance (what comes by chance or at
+// a time is in simulated_network.h). One thread.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,15 +12,15 @@
 
 namespace muster {
 
-enum class FaultKind {
-  kDropRequest,       // the request never arrives; the caller waits until its deadline
-  kDropReply,         // the request is carried out, but the caller waits until its deadline
-  kDelayRequest,      // the request is sent later by `delay`
-  kDelayReply,        // the reply arrives later by `delay`
-  kDuplicateRequest,  // the request arrives twice; the caller sees the first answer
-  kCutRequest,        // the connection breaks after `bytes` of the request's control and bulk
-  kCutReply,          // the request is carried out, but the connection breaks before the reply arrives
-  kRefuse,            // connections are refused for `delay`
+enum class FaultKind : uint8_t {
+  kDropRequest,       // it never arrives; the call waits until its deadline
+  kDropReply,         // it is carried out, but its answer never arrives
+  kDelayRequest,      // it leaves later by `delay`
+  kDelayReply,        // its answer leaves later by `delay`
+  kDuplicateRequest,  // it arrives twice; the caller sees the first answer
+  kCutRequest,        // the connection breaks after `bytes` of its control and bulk, before the last at the latest
+  kCutReply,          // it is carried out, but the connection breaks before the answer arrives
+  kRefuse,            // the connection breaks before it, and others of the process are refused for `delay`
 };
 
 struct Fault {

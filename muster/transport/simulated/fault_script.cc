@@ -1,4 +1,4 @@
-#include "muster/transport/fault/fault_script.h"
+#include "muster/transport/simulated/fault_script.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "muster/sim/simulated_process.h"
+#include "muster/transport/simulated/simulated_process.h"
 
 #include <algorithm>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "muster/sim/simulated_world.h"
+#include "muster/transport/simulated/simulated_world.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/sim/simulated_process.h"
+#include "muster/transport/simulated/simulated_process.h"
 
 namespace muster::simulated_world_test {
 namespace {

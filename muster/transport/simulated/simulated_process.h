@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
-#include "muster/sim/simulated_world.h"
+#include "muster/transport/simulated/simulated_world.h"
 
 namespace muster {
 

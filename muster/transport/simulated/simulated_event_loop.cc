@@ -1,4 +1,4 @@
-#include "muster/transport/simulated_event_loop.h"
+#include "muster/transport/simulated/simulated_event_loop.h"
 
 #include <algorithm>
 #include <utility>

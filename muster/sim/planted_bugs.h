@@ -13,9 +13,9 @@
 
 namespace muster {
 
-class SimulationPlant {
+class PlantedClusterBug {
  public:
-  virtual ~SimulationPlant() = default;
+  virtual ~PlantedClusterBug() = default;
 
   // Returns a handler to put between the network and a ps; null: none.
   virtual std::unique_ptr<RequestHandler> WrapPs(StoreService&, EventLoop&) { return nullptr; }
@@ -26,7 +26,7 @@ class SimulationPlant {
 };
 
 // InvalidArgument lists the existing names.
-absl::StatusOr<std::unique_ptr<SimulationPlant>> MakePlant(const std::string& name);
-const std::vector<std::string>& PlantNames();
+absl::StatusOr<std::unique_ptr<PlantedClusterBug>> MakePlantedBug(const std::string& name);
+const std::vector<std::string>& PlantedBugNames();
 
 }  // namespace muster

@@ -1,10 +1,10 @@
-#include "muster/sim/simulated_world.h"
+#include "muster/transport/simulated/simulated_world.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "muster/base/check.h"
-#include "muster/sim/simulated_process.h"
+#include "muster/transport/simulated/simulated_process.h"
 
 namespace muster {
 
@@ -56,6 +56,11 @@ SimulatedProcess& SimulatedWorld::NewProcess(std::string name) {
 }
 
 void SimulatedWorld::At(absl::Time when, EventLoop::Handler handler) { Add(when, {.handler = std::move(handler)}); }
+
+bool SimulatedWorld::Loop::RunUntil(absl::FunctionRef<bool()>, absl::Time) {
+  MUSTER_CHECK(false);
+  return false;
+}
 
 void SimulatedWorld::Note(const std::function<std::string()>& line) {
   if (listener_) listener_(Now(), line());

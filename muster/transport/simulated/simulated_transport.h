@@ -1,0 +1,63 @@
+// Channels and listeners of a process of a simulated world. See simulated_network.h.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "muster/transport/loopback/loopback_transport.h"
+#include "muster/transport/simulated/simulated_network.h"
+
+namespace muster {
+
+class SimulatedTransport final : public LoopbackTransport {
+ public:
+  // Of one thread of a process.
+  SimulatedTransport(SimulatedNetwork& network, SimulatedThread& thread)
+      // Seeded by the process, so that two don't retry in step.
+      : LoopbackTransport(network, thread.loop(), {}, {.seed = 1 + thread.process().number() * 100},
+                          HostOf(&thread.process(), nullptr)),
+        process_(&thread.process()) {}
+  // Of somebody on a loop that others use, too. The requests meet the faults of `faults`, if there are any; it must
+  // outlive the channels.
+  SimulatedTransport(SimulatedNetwork& network, EventLoop& loop, FaultScript* faults = nullptr, JobToken token = {},
+                     const LoopbackOptions& options = {})
+      : LoopbackTransport(network, loop, std::move(token), options, HostOf(nullptr, faults)) {}
+
+  std::unique_ptr<Channel> Connect(const std::string& address) override {
+    std::unique_ptr<Channel> channel = LoopbackTransport::Connect(address);
+    if (process_ == nullptr) return channel;
+    return std::make_unique<MortalChannel>(std::move(channel), *process_);
+  }
+
+ private:
+  // A killed process is unwound: what its callbacks refer to may be gone, and they would never have been called.
+  class MortalChannel final : public Channel {
+   public:
+    MortalChannel(std::unique_ptr<Channel> inner, const SimulatedProcess& process)
+        : inner_(std::move(inner)), process_(process) {}
+    CallId Call(const Request& request, ReplyCallback done) override {
+      return inner_->Call(request, [&process = process_, done = std::move(done)](absl::StatusOr<Reply>& reply) mutable {
+        if (process.alive()) done(reply);
+      });
+    }
+    void Cancel(CallId call) override { inner_->Cancel(call); }
+    const std::string& peer() const override { return inner_->peer(); }
+    Stats stats() const override { return inner_->stats(); }
+
+   private:
+    const std::unique_ptr<Channel> inner_;
+    const SimulatedProcess& process_;
+  };
+
+  static std::shared_ptr<SimulatedHost> HostOf(SimulatedProcess* process, FaultScript* faults) {
+    auto host = std::make_shared<SimulatedHost>();
+    host->process = process;
+    host->faults = faults;
+    return host;
+  }
+
+  SimulatedProcess* const process_ = nullptr;
+};
+
+}  // namespace muster
