@@ -53,7 +53,7 @@ struct LoopbackHost {
   virtual ~LoopbackHost() = default;
 };
 
-// Who is at an end.
+// The process at an end.
 struct LoopbackParty {
   HandshakeIdentity identity;
   std::shared_ptr<LoopbackHost> host;  // null: the network knows nothing of it

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Of the second of two equal requests: no call has that number, so nobody hears its answer.
+// The number of the second of two equal requests: no call has it, so its answer reaches nothing.
 constexpr uint64_t kDuplicate = uint64_t{1} << 63;
 
 struct SimulatedLink final : LoopbackLink {

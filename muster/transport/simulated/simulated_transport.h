@@ -12,13 +12,13 @@ namespace muster {
 
 class SimulatedTransport final : public LoopbackTransport {
  public:
-  // Of one thread of a process.
+  // For one thread of a process.
   SimulatedTransport(SimulatedNetwork& network, SimulatedThread& thread)
       // Seeded by the process, so that two don't retry in step.
       : LoopbackTransport(network, thread.loop(), {}, {.seed = 1 + thread.process().number() * 100},
                           HostOf(&thread.process(), nullptr)),
         process_(&thread.process()) {}
-  // Of somebody on a loop that others use, too. The requests meet the faults of `faults`, if there are any; it must
+  // For a client on a loop that it shares with others. Its requests meet the faults of `faults`, if given, which must
   // outlive the channels.
   SimulatedTransport(SimulatedNetwork& network, EventLoop& loop, FaultScript* faults = nullptr, JobToken token = {},
                      const LoopbackOptions& options = {})
