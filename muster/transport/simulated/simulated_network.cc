@@ -71,6 +71,7 @@ absl::Duration SimulatedNetwork::Delay(uint64_t connection, uint64_t message) co
 }
 
 absl::Time SimulatedNetwork::PartedUntil(const LoopbackLink& link) const {
+  if (parted_.empty()) return absl::InfinitePast();
   const auto found = parted_.find(NamesOf(link));
   return found == parted_.end() ? absl::InfinitePast() : found->second;
 }
