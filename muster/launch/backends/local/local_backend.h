@@ -8,7 +8,6 @@
 // had is said once.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,23 +25,10 @@
 
 namespace muster {
 
-struct LocalBackendOptions {
-  // In the environment of every process as MUSTER_RUN_ID, put there by who makes the ProcessSpec.
-  std::string run_id;
-  // "NAME=VALUE": what all processes have, mostly this one's own environment.
-  std::vector<std::string> environment;
-  // For limits without control groups. Empty: such limits aren't kept.
-  MemoryWatch::Reader resident_bytes = nullptr;
-  // Takes a line for the user about what can't be had here. Empty: nobody is told.
-  std::function<void(const std::string& line)> note = nullptr;
-  bool control_groups = true;         // use them if that is permitted
-  const Clock* clock = &RealClock();  // borrowed; when to look at memory
-};
-
 class LocalBackend final : public Backend {
  public:
   // Borrows `loop` and `events`, which must outlive it.
-  LocalBackend(const LocalBackendOptions& options, FdLoop& loop, BackendEvents& events);
+  LocalBackend(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
   ~LocalBackend() override;
 
   absl::Status Start() override;
@@ -50,16 +36,9 @@ class LocalBackend final : public Backend {
   absl::Status Launch(const ProcessSpec& process) override;
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
-
-  // When OnTime has something to do; InfiniteFuture if never: as long as no task has limits, for one.
-  absl::Time deadline() const { return memory_watch_.deadline(); }
-  // To be called at deadline(), and whenever.
-  void OnTime();
-
-  // 0 if it doesn't run.
-  pid_t Pid(const TaskId& task) const;
-  // The folder of its control group; empty if it has none or doesn't run.
-  std::string CgroupOf(const TaskId& task) const;
+  absl::Time deadline() const override { return memory_watch_.deadline(); }
+  void OnTime() override;
+  LocalProcess ProcessOf(const TaskId& task) const override;
 
  private:
   // A task that runs.
@@ -98,7 +77,7 @@ class LocalBackend final : public Backend {
   bool IsTask(pid_t pid) const;
 
   // Constant after construction.
-  const LocalBackendOptions options_;
+  const BackendOptions options_;
   FdLoop& loop_;
   BackendEvents& events_;
 
