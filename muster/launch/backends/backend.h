@@ -3,7 +3,11 @@
 // FdLoop with which the backend watches its descriptors makes every call, and every call of BackendEvents.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +15,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "muster/base/clock.h"
 #include "muster/cluster/task_id.h"
 #include "muster/launch/task/exit_status.h"
 
@@ -58,6 +64,29 @@ class BackendEvents {
   virtual void OnExit(const TaskId& task, const ExitStatus& status) = 0;
 };
 
+// What a run tells its backend, whichever that is. A backend leaves out what it has no use for.
+struct BackendOptions {
+  // In the environment of every process as MUSTER_RUN_ID, put there by who makes the ProcessSpec.
+  std::string run_id;
+  // "NAME=VALUE": what all processes have, mostly this one's own environment.
+  std::vector<std::string> environment;
+  // For limits of processes of this machine without control groups: for each of the pids the bytes of all processes of
+  // the group that it leads; for all at once, since that is one pass over /proc. One that isn't there has none. Empty:
+  // such limits aren't kept.
+  std::function<std::map<pid_t, int64_t>(const std::vector<pid_t>& pids)> resident_bytes = nullptr;
+  // Takes a line for the user about what can't be had here. Empty: nobody is told.
+  std::function<void(const std::string& line)> note = nullptr;
+  bool control_groups = true;         // use them if that is permitted
+  const Clock* clock = &RealClock();  // borrowed; when to look at memory
+};
+
+// A task's process as this machine's kernel knows it: for the registry, which finds processes again when their
+// supervisor is gone, and for lines to the user.
+struct LocalProcess {
+  pid_t pid = 0;       // 0: it doesn't run, or not on this machine
+  std::string cgroup;  // the folder of its control group; empty if it has none
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -77,6 +106,13 @@ class Backend {
   // While paused, output stays in the pipes and writing processes block, so that memory stays bounded when nobody reads
   // our own output.
   virtual void PauseOutput(bool paused) = 0;
+
+  // When OnTime has something to do that no descriptor tells, as limits of memory that are looked at now and then;
+  // InfiniteFuture if never. Who runs the loop waits no longer than until then.
+  virtual absl::Time deadline() const = 0;
+  // To be called at deadline(), and whenever.
+  virtual void OnTime() = 0;
+  virtual LocalProcess ProcessOf(const TaskId& task) const = 0;
 };
 
 }  // namespace muster

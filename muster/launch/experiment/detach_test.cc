@@ -29,7 +29,7 @@ constexpr int kOpenFd = 77;  // of this process; the supervisor must not inherit
 class DetachTest : public testing::Test {
  protected:
   DetachTest() : home_(testing::TempDir() + "detach_test") {
-    prctl(PR_SET_CHILD_SUBREAPER, 0);  // undoes what a LocalBackend may have set
+    prctl(PR_SET_CHILD_SUBREAPER, 0);  // which a Backend may have made of the process
     FileSystem& files = PosixFileSystem();
     EXPECT_TRUE(files.RemoveTree(home_.path()).ok());
     EXPECT_TRUE(files.CreateDirectory(home_.folder(kId)).ok());

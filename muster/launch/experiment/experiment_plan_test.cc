@@ -77,7 +77,7 @@ std::string ErrorOf(const ExperimentFile& file, const ExperimentPlanRequest& req
 }
 std::string ErrorOf(const ExperimentFile& file) { return ErrorOf(file, RequestFor(file)); }
 
-// Reads the variables as LocalBackend does: later ones win.
+// As a Backend reads it: later ones win.
 std::map<std::string, std::string> Variables(const PlannedTask& task) {
   std::map<std::string, std::string> variables;
   for (const auto& [name, value] : task.process.environment) variables[name] = value;

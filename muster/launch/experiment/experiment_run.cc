@@ -14,6 +14,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/backends/choice/make_backend.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/system/find_program.h"
@@ -106,11 +107,12 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
                   if (!tasks.empty()) RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
                   return registry_.SetRun(run);
                 }),
-      backend_({.run_id = run_id_,
-                .environment = OutsideVariables(order_.environment),
-                .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
-                .note = [this](const std::string& line) { logs_.Say(line); }},
-               loop_, *this) {}
+      backend_(*MakeBackend(kThisMachine,
+                            {.run_id = run_id_,
+                             .environment = OutsideVariables(order_.environment),
+                             .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
+                             .note = [this](const std::string& line) { logs_.Say(line); }},
+                            loop_, *this)) {}
 
 int ExperimentRun::Run() {
   loop_.Watch(signals_.fd(), POLLIN, [this](short) {
@@ -121,11 +123,11 @@ int ExperimentRun::Run() {
   });
   progress_.run().supervisor = getpid();
   logs_.AddState(RunState::kCreated);
-  absl::Status went = backend_.Start();
+  absl::Status went = backend_->Start();
   if (went.ok()) went = Go();
   logs_.Flush();  // makes the tasks' last output readable while the rest is ended
   if (companion_.has_value()) companion_->End(loop_);
-  const int strays = backend_.Stop();
+  const int strays = backend_->Stop();
   if (strays > 0) logs_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
   End(went);
   loop_.Forget(signals_.fd());
@@ -178,7 +180,7 @@ absl::Status ExperimentRun::RunBuild() {
   process.directory = build_.directory;
   for (const auto& variable : order_.file.env) process.environment.push_back(variable);
   process.environment.emplace_back(kRunIdVariable, run_id_);
-  const absl::Status launched = backend_.Launch(process);
+  const absl::Status launched = backend_->Launch(process);
   if (!launched.ok()) return absl::InternalError(absl::StrCat("the build failed: ", std::string(launched.message())));
   NoteLaunched(kBuildTask);
   progress_.Commit();
@@ -274,7 +276,7 @@ absl::Status ExperimentRun::Launch(size_t index) {
   // Released at the last moment, so that the task can listen there.
   if (!planned.process.address.empty()) ports_->Release(servers_before);
   if (status_ports_.has_value()) status_ports_->Release(index);
-  const absl::Status launched = backend_.Launch(planned.process);
+  const absl::Status launched = backend_->Launch(planned.process);
   TaskRecord& record = progress_.task(task);
   if (!launched.ok()) {
     record.reason = std::string(launched.message());
@@ -291,8 +293,9 @@ absl::Status ExperimentRun::Launch(size_t index) {
 
 void ExperimentRun::NoteLaunched(const TaskId& task) {
   TaskRecord& record = progress_.task(task);
-  record.pid = backend_.Pid(task);
-  record.cgroup = backend_.CgroupOf(task);
+  const LocalProcess process = backend_->ProcessOf(task);
+  record.pid = process.pid;
+  record.cgroup = process.cgroup;
 }
 
 // Starts TensorBoard beside the tasks, with their virtual environment but without their GPUs. A grid has none, because
@@ -316,7 +319,7 @@ void ExperimentRun::LaunchTensorBoard() {
   const std::string& folder = order_.run.output_dir;
   const std::string number = absl::StrCat(board_port_->port(0));
   board.arguments = {"tensorboard", "--logdir", folder, "--host", "127.0.0.1", "--port", number};
-  companion_.emplace(std::move(board), backend_, [this](const std::string& line) { logs_.Say(line); });
+  companion_.emplace(std::move(board), *backend_, [this](const std::string& line) { logs_.Say(line); });
   companion_->Launch();
   logs_.Say(absl::StrCat("TensorBoard on ", folder, ": http://127.0.0.1:", number, "/"));
 }
@@ -334,12 +337,12 @@ absl::Status ExperimentRun::Supervise(const std::vector<TaskId>& running, const 
     const auto found = planned(task);
     return found == plan_.tasks.end() ? RestartPolicy{.when = RestartWhen::kNever} : found->restart;
   };
-  options.relaunch = [this, planned](const TaskId& task) { return backend_.Launch(planned(task)->process); };
+  options.relaunch = [this, planned](const TaskId& task) { return backend_->Launch(planned(task)->process); };
   options.changed = [this](const TaskId& task, TaskChange change, const ExitStatus& status) {
     OnChange(task, change, status);
   };
   options.name = LabelOf;
-  supervisor_.emplace(running, options, backend_, RealClock(), [this](const std::string& line) { logs_.Say(line); });
+  supervisor_.emplace(running, options, *backend_, RealClock(), [this](const std::string& line) { logs_.Say(line); });
   for (int i = 0; i < interrupts_; ++i) supervisor_->OnInterrupt();
   while (!supervisor_->done()) Wait(absl::InfiniteFuture());
   if (supervisor_->succeeded()) return absl::OkStatus();
@@ -429,8 +432,8 @@ void ExperimentRun::Wait(absl::Time deadline) {
   changed_ = false;
   logs_.Flush();
   if (supervisor_.has_value()) deadline = std::min(deadline, supervisor_->deadline());
-  loop_.RunOnce(std::min({deadline, progress_.deadline(), backend_.deadline()}));
-  backend_.OnTime();
+  loop_.RunOnce(std::min({deadline, progress_.deadline(), backend_->deadline()}));
+  backend_->OnTime();
   if (supervisor_.has_value()) supervisor_->OnTime();
   progress_.OnTime();
 }

@@ -3,6 +3,7 @@
 // have no other threads, since it forks.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/base/net/free_ports.h"
-#include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/backends/backend.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/run_progress.h"
 #include "muster/launch/experiment/task_logs.h"
@@ -80,7 +81,7 @@ class ExperimentRun final : public BackendEvents {
   FdLoop loop_;
   TaskLogs logs_;
   RunProgress progress_;
-  LocalBackend backend_;
+  const std::unique_ptr<Backend> backend_;
   int interrupts_ = 0;
   bool changed_ = false;  // since the last Commit
 

@@ -5,13 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/backends/choice/make_backend.h"
 #include "muster/launch/output/output_queue.h"
 #include "muster/launch/supervise/companion.h"
 #include "muster/launch/supervise/ending_signals.h"
@@ -75,16 +76,17 @@ class ForegroundRun final : public BackendEvents {
         stdout_(loop_, STDOUT_FILENO),
         stderr_(loop_, STDERR_FILENO),
         log_(options.log, PosixFileSystem(), [this](OutputStream to, std::string_view text) { Put(to, text); }),
-        backend_({.run_id = options.run_id, .environment = options.environment}, loop_, *this) {}
+        backend_(
+            *MakeBackend(kThisMachine, {.run_id = options.run_id, .environment = options.environment}, loop_, *this)) {}
 
   absl::StatusOr<int> Run() {
     for (const ProcessSpec& process : plan_.processes) RETURN_IF_ERROR(AddToLog(process.task, log_));
     if (options_.companion.has_value()) RETURN_IF_ERROR(AddToLog(options_.companion->task, log_));
-    RETURN_IF_ERROR(backend_.Start());
+    RETURN_IF_ERROR(backend_->Start());
     const absl::Status launched = LaunchAll();
     if (launched.ok()) Supervise();
     companion_.End(loop_);
-    const int strays = backend_.Stop();
+    const int strays = backend_->Stop();
     if (launched.ok()) ReportEnd(strays);
     Flush();
     loop_.Forget(signals_.fd());
@@ -108,13 +110,10 @@ class ForegroundRun final : public BackendEvents {
     for (size_t i = 0; i < plan_.processes.size(); ++i) {
       const ProcessSpec& process = plan_.processes[i];
       if (!process.address.empty()) ports_.Release(i);
-      const absl::Status launched = backend_.Launch(process);
-      if (!launched.ok()) {
-        if (running.empty()) return launched;
-        return StartedHalfWay(process.task, launched);
-      }
+      const absl::Status launched = backend_->Launch(process);
+      if (!launched.ok()) return running.empty() ? launched : StartedHalfWay(process.task, launched);
       running.push_back(process.task);
-      log_.Say(StartedLine(process, process.task == plan_.chief, backend_.Pid(process.task)));
+      log_.Say(StartedLine(process, process.task == plan_.chief, backend_->ProcessOf(process.task).pid));
     }
     TaskSupervisorOptions options{
         .chief = plan_.chief,
@@ -122,7 +121,7 @@ class ForegroundRun final : public BackendEvents {
         .restart_policy = [limit = options_.max_restarts](const TaskId&) { return RestartPolicy{.limit = limit}; },
         .retryable = IsRetryableInForeground,
         .relaunch = [this](const TaskId& task) { return LaunchAgain(task); }};
-    supervisor_.emplace(running, std::move(options), backend_, RealClock(),
+    supervisor_.emplace(running, std::move(options), *backend_, RealClock(),
                         [this](const std::string& line) { log_.Say(line); });
     for (const std::string& note : options_.notes) log_.Say(note);
     companion_.Launch();
@@ -134,16 +133,17 @@ class ForegroundRun final : public BackendEvents {
 
   absl::Status LaunchAgain(const TaskId& task) {
     if (options_.trace != nullptr) options_.trace->NewLife(task);
-    RETURN_IF_ERROR(backend_.Launch(SpecOf(plan_, task)));
-    log_.Say(absl::StrCat(task.ToString(), " is process ", backend_.Pid(task), " now"));
+    RETURN_IF_ERROR(backend_->Launch(SpecOf(plan_, task)));
+    log_.Say(absl::StrCat(task.ToString(), " is process ", backend_->ProcessOf(task).pid, " now"));
     return absl::OkStatus();
   }
 
   void Supervise() {
     while (!supervisor_->done()) {
-      loop_.RunOnce(supervisor_->deadline());
+      loop_.RunOnce(std::min(supervisor_->deadline(), backend_->deadline()));
+      backend_->OnTime();
       supervisor_->OnTime();
-      backend_.PauseOutput(waiting_bytes() > kMostWaitingBytes);
+      backend_->PauseOutput(waiting_bytes() > kMostWaitingBytes);
     }
   }
 
@@ -181,9 +181,9 @@ class ForegroundRun final : public BackendEvents {
   OutputQueue stdout_;
   OutputQueue stderr_;
   LogMux log_;
-  LocalBackend backend_;
-  Companion companion_{options_.companion, backend_, [this](const std::string& line) { log_.Say(line); }};
-  std::optional<TaskSupervisor> supervisor_;  // once all tasks are started
+  const std::unique_ptr<Backend> backend_;
+  Companion companion_{options_.companion, *backend_, [this](const std::string& line) { log_.Say(line); }};
+  std::optional<TaskSupervisor> supervisor_;  // once all are started
 };
 
 }  // namespace

@@ -19,6 +19,9 @@ class NotingBackend final : public Backend {
     ended_.push_back(task.ToString() + (mode == EndMode::kGently ? " gently" : " at once"));
   }
   void PauseOutput(bool) override {}
+  absl::Time deadline() const override { return absl::InfiniteFuture(); }
+  void OnTime() override {}
+  LocalProcess ProcessOf(const TaskId&) const override { return {}; }
 
   // Returns what was noted since the last call: "chief:0 gently", "chief:0 at once".
   std::vector<std::string> Take() { return std::exchange(ended_, {}); }

@@ -55,7 +55,7 @@ ExitStatus WaitFor(int pid_fd) {
 
 }  // namespace
 
-LocalBackend::LocalBackend(const LocalBackendOptions& options, FdLoop& loop, BackendEvents& events)
+LocalBackend::LocalBackend(const BackendOptions& options, FdLoop& loop, BackendEvents& events)
     : options_(options), loop_(loop), events_(events), memory_watch_(*options.clock, options.resident_bytes) {}
 
 LocalBackend::~LocalBackend() { MUSTER_CHECK(guard_ == nullptr); }
@@ -240,14 +240,10 @@ void LocalBackend::PauseOutput(bool paused) {
   }
 }
 
-pid_t LocalBackend::Pid(const TaskId& task) const {
-  const auto running = running_.find(task);
-  return running == running_.end() ? 0 : running->second.child.pid;
-}
-
-std::string LocalBackend::CgroupOf(const TaskId& task) const {
-  const auto running = running_.find(task);
-  return running == running_.end() ? "" : running->second.cgroup;
+LocalProcess LocalBackend::ProcessOf(const TaskId& task) const {
+  const auto found = running_.find(task);
+  if (found == running_.end()) return {};
+  return {.pid = found->second.child.pid, .cgroup = found->second.cgroup};
 }
 
 int& LocalBackend::OutputFd(const TaskId& task, OutputStream stream) {

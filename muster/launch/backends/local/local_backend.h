@@ -8,7 +8,6 @@
 // isn't possible here is reported once.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,23 +25,10 @@
 
 namespace muster {
 
-struct LocalBackendOptions {
-  // The run's MUSTER_RUN_ID, which the maker of each ProcessSpec has put into its environment.
-  std::string run_id;
-  // "NAME=VALUE": the environment of all processes, mostly this one's own.
-  std::vector<std::string> environment;
-  // Used for memory limits without control groups. Empty: such limits aren't enforced.
-  MemoryWatch::Reader resident_bytes = nullptr;
-  // Takes a line for the user about what isn't possible here. Empty: not reported.
-  std::function<void(const std::string& line)> note = nullptr;
-  bool control_groups = true;         // use them if permitted
-  const Clock* clock = &RealClock();  // borrowed; when to look at memory
-};
-
 class LocalBackend final : public Backend {
  public:
   // Borrows `loop` and `events`, which must outlive it.
-  LocalBackend(const LocalBackendOptions& options, FdLoop& loop, BackendEvents& events);
+  LocalBackend(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
   ~LocalBackend() override;
 
   absl::Status Start() override;
@@ -50,16 +36,9 @@ class LocalBackend final : public Backend {
   absl::Status Launch(const ProcessSpec& process) override;
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
-
-  // Returns when OnTime has something to do; InfiniteFuture if never, for example while no task has limits.
-  absl::Time deadline() const { return memory_watch_.deadline(); }
-  // Must be called at deadline(), and may be called at any time.
-  void OnTime();
-
-  // Returns 0 if the task doesn't run.
-  pid_t Pid(const TaskId& task) const;
-  // Returns the folder of the task's control group; empty if it has none or doesn't run.
-  std::string CgroupOf(const TaskId& task) const;
+  absl::Time deadline() const override { return memory_watch_.deadline(); }
+  void OnTime() override;
+  LocalProcess ProcessOf(const TaskId& task) const override;
 
  private:
   // A running task.
@@ -98,7 +77,7 @@ class LocalBackend final : public Backend {
   bool IsTask(pid_t pid) const;
 
   // Constant after construction.
-  const LocalBackendOptions options_;
+  const BackendOptions options_;
   FdLoop& loop_;
   BackendEvents& events_;
 

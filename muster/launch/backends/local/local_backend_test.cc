@@ -90,12 +90,12 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
   // Waits until the task has stopped itself.
   void WaitUntilStopped(const TaskId& task) {
     siginfo_t stopped;
-    EXPECT_EQ(waitid(P_PID, backend_.Pid(task), &stopped, WSTOPPED | WNOWAIT), 0);
+    EXPECT_EQ(waitid(P_PID, backend_.ProcessOf(task).pid, &stopped, WSTOPPED | WNOWAIT), 0);
   }
   // Runs until the task's first process has ended and the backend has seen it.
   void RunUntilShellHasEnded(const TaskId& task) {
     siginfo_t ended;
-    EXPECT_EQ(waitid(P_PID, backend_.Pid(task), &ended, WEXITED | WNOWAIT), 0);
+    EXPECT_EQ(waitid(P_PID, backend_.ProcessOf(task).pid, &ended, WEXITED | WNOWAIT), 0);
     loop_.RunOnce(RealClock().Now());
   }
   // Returns the process whose number the task wrote as its first line.
@@ -139,7 +139,7 @@ TEST_F(LocalBackendTest, AProgramThatCannotRunIsAnErrorNotAnExit) {
   EXPECT_EQ(backend_.Launch({.task = kTask, .arguments = {broken}}).code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(PosixFileSystem().Remove(broken).ok());
   EXPECT_TRUE(exits_.empty());
-  EXPECT_EQ(backend_.Pid(kTask), 0);
+  EXPECT_EQ(backend_.ProcessOf(kTask).pid, 0);
 }
 
 TEST_F(LocalBackendTest, EndReachesAllThatTheTaskHasStarted) {
@@ -170,7 +170,7 @@ TEST_F(LocalBackendTest, WhatATaskLeavesBehindIsKilledWhenItEnds) {
   ASSERT_TRUE(Shell(kTask, "sleep 1000 & echo $!; kill -STOP $$").ok());
   const Watched child = StartedBy(kTask);
   WaitUntilStopped(kTask);
-  kill(backend_.Pid(kTask), SIGCONT);
+  kill(backend_.ProcessOf(kTask).pid, SIGCONT);
   RunUntilExit(kTask);
   EXPECT_EQ(exits_[kTask], ExitStatus{.code = 0});
   child.WaitForEnd();
@@ -185,8 +185,8 @@ TEST_F(LocalBackendTest, WhoLosesItsParentDoesNotStayAsAZombie) {
   while (kill(orphan, 0) == 0 && RealClock().Now() < give_up) loop_.RunOnce(give_up);
   EXPECT_EQ(kill(orphan, 0), -1) << "nobody has waited for it";
   EXPECT_THAT(exits_, IsEmpty());
-  // The backend still reports the end of a task itself.
-  kill(backend_.Pid(kTask), SIGKILL);
+  // The end of a task is still the task's.
+  kill(backend_.ProcessOf(kTask).pid, SIGKILL);
   RunUntilExit(kTask);
   EXPECT_EQ(exits_[kTask], ExitStatus{.signal = 9});
 }
@@ -326,7 +326,7 @@ TEST_F(SurroundingsTest, ADirectoryThatIsNotThereIsNamed) {
   const absl::Status launched = backend_.Launch(process);
   EXPECT_EQ(launched.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(launched.message()), HasSubstr("cannot run in the directory '" + folder_ + "/none'"));
-  EXPECT_EQ(backend_.Pid(kTask), 0);
+  EXPECT_EQ(backend_.ProcessOf(kTask).pid, 0);
 }
 
 TEST_F(SurroundingsTest, MountsAreSeenElsewhereAndReadOnlyByTheTaskAlone) {
@@ -351,14 +351,14 @@ TEST_F(SurroundingsTest, LimitsAreThoseOfAControlGroupThatIsGoneAfterwards) {
   ProcessSpec process = ShellSpec(kTask, "exec sleep 1000");
   process.limits = {.cpus = 0.5, .mem_bytes = 64 << 20};
   ASSERT_TRUE(backend_.Launch(process).ok());
-  const std::string group = backend_.CgroupOf(kTask);
+  const std::string group = backend_.ProcessOf(kTask).cgroup;
   if (group.empty()) GTEST_SKIP() << notes_.at(0);
   EXPECT_EQ(backend_.deadline(), absl::InfiniteFuture()) << "no need to look at memory";
   std::string memory, members;
   std::getline(std::ifstream(group + "/memory.max"), memory);
   EXPECT_EQ(memory, "67108864");
   std::getline(std::ifstream(group + "/cgroup.procs"), members);
-  EXPECT_EQ(members, std::to_string(backend_.Pid(kTask)));
+  EXPECT_EQ(members, std::to_string(backend_.ProcessOf(kTask).pid));
   backend_.Stop();
   EXPECT_NE(access(group.c_str(), F_OK), 0);
 }
@@ -367,7 +367,7 @@ TEST_F(SurroundingsTest, WhoUsesMoreMemoryThanItsControlGroupHasIsReportedAsSuch
   ProcessSpec process = ShellSpec(kTask, "test -n \"$(head -c 300000000 /dev/zero | tail | head -c 1)\"; exit 1");
   process.limits = {.mem_bytes = 64 << 20};
   ASSERT_TRUE(backend_.Launch(process).ok());
-  if (backend_.CgroupOf(kTask).empty()) GTEST_SKIP() << notes_.at(0);
+  if (backend_.ProcessOf(kTask).cgroup.empty()) GTEST_SKIP() << notes_.at(0);
   RunUntilExit(kTask);
   EXPECT_EQ(exits_[kTask], (ExitStatus{.signal = 9, .over_memory = 64 << 20}));
 }

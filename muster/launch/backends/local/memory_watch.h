@@ -14,15 +14,14 @@
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
 #include "muster/cluster/task_id.h"
+#include "muster/launch/backends/backend.h"
 
 namespace muster {
 
 class MemoryWatch {
  public:
   static constexpr absl::Duration kEvery = absl::Seconds(1);
-  // Returns, for each of `pids`, the bytes of all processes of the group that it leads; for all at once, since that is
-  // one pass over /proc. A process that is gone counts 0 or is missing.
-  using Reader = std::function<std::map<pid_t, int64_t>(const std::vector<pid_t>& pids)>;
+  using Reader = decltype(BackendOptions::resident_bytes);
 
   // Borrows `clock`, which must outlive it.
   MemoryWatch(const Clock& clock, Reader read) : clock_(clock), read_(std::move(read)) {}

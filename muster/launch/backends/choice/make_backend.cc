@@ -1,0 +1,41 @@
+#include "muster/launch/backends/choice/make_backend.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/text/nearest_name.h"
+#include "muster/launch/backends/local/local_backend.h"
+
+namespace muster {
+namespace {
+
+template <typename Engine>
+std::unique_ptr<Backend> Make(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
+  return std::make_unique<Engine>(options, loop, events);
+}
+
+constexpr struct {
+  const char* name;
+  std::unique_ptr<Backend> (*make)(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
+} kEngines[] = {
+    {kThisMachine, Make<LocalBackend>},
+};
+
+}  // namespace
+
+std::vector<std::string> BackendNames() {
+  std::vector<std::string> names;
+  for (const auto& engine : kEngines) names.emplace_back(engine.name);
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name, const BackendOptions& options,
+                                                     FdLoop& loop, BackendEvents& events) {
+  for (const auto& engine : kEngines)
+    if (engine.name == name) return engine.make(options, loop, events);
+  const std::string given(name);
+  return absl::InvalidArgumentError(absl::StrCat("unknown launch engine '", given, "'",
+                                                 NearestHint(given, BackendNames()),
+                                                 "; accepted: ", absl::StrJoin(BackendNames(), ", ")));
+}
+
+}  // namespace muster
