@@ -13,13 +13,20 @@ target_link_libraries(muster_all INTERFACE ${layers})
 muster_folder_targets(${PROJECT_SOURCE_DIR}/muster targets)
 muster_targets_of_type(EXECUTABLE executables ${targets})
 muster_targets_of_type(UTILITY utilities ${targets})
-list(REMOVE_ITEM targets "" ${executables} ${utilities})
+list(REMOVE_ITEM targets "" muster_test_header ${executables} ${utilities})
 install(TARGETS muster_options muster_all ${targets} EXPORT musterTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         OBJECTS DESTINATION ${CMAKE_INSTALL_LIBDIR}/muster)
 install(TARGETS muster_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/muster DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-        PATTERN "testing" EXCLUDE)
+# The headers of muster/PUBLIC and those that they include, as they are when the installation runs.
+install(CODE "
+  execute_process(COMMAND ${PROJECT_SOURCE_DIR}/tools/check_public.py --closure OUTPUT_VARIABLE headers
+                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE \"\\n\" \";\" headers \"\${headers}\")
+  foreach(header IN LISTS headers)
+    cmake_path(GET header PARENT_PATH folder)
+    file(INSTALL \"${PROJECT_SOURCE_DIR}/\${header}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/\${folder}\")
+  endforeach()")
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
 install(EXPORT musterTargets NAMESPACE muster:: DESTINATION ${package_folder})

@@ -20,6 +20,7 @@ import check_forbidden  # noqa: E402
 import check_headers  # noqa: E402
 import check_layers  # noqa: E402
 import check_names  # noqa: E402
+import check_public  # noqa: E402
 import check_sizes  # noqa: E402
 import check_tidy  # noqa: E402
 import compile_commands  # noqa: E402
@@ -233,6 +234,45 @@ class NamesTest(Tree):
         for program in ("bench/c.cc", "bench/d.cc"):  # each has its own main
             self.write(program, "namespace muster {\nstruct C {};\n}\nint main() {}\n")
         self.assertEqual(list(self.check()), [])
+
+
+class PublicTest(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write("muster/PUBLIC", "# Words.\nmuster/base/a.h: the one\n")
+        self.write("muster/base/a.h", '#include "muster/base/inner.h"\n')
+        self.write("muster/base/inner.h", "#include <string>\n")
+
+    def check(self):
+        return check_public.problems(self.root)
+
+    def test_what_stands_in_the_list(self):
+        for line, *words in (("muster/base/gone.h: it was", "there is no file muster/base/gone.h"),
+                             ("muster/base/inner.h", "muster/PUBLIC:3", "has no words"),
+                             ("muster/base/a.h: again", "muster/PUBLIC:3", "twice")):
+            with self.subTest(line):
+                self.write("muster/PUBLIC", f"# Words.\nmuster/base/a.h: the one\n{line}\n")
+                self.assert_one(self.check(), *words)
+
+    def test_what_is_for_tests_comes_through_another_header(self):
+        self.write("muster/base/testing/t.h", "#pragma once\n")
+        self.write("muster/base/inner.h", '#include "muster/base/testing/t.h"\n')
+        self.assert_one(self.check(), "muster/base/inner.h: a public header brings muster/base/testing/t.h")
+
+    def test_what_users_are_shown(self):
+        line = "#include <muster/base/inner.h>\n"
+        for path, text, number in (("examples/e/main.cc", line, 1), ("tests/install/outside/main.cc", line, 1),
+                                   ("muster/muster.h", "#pragma once\n" + line, 2),
+                                   ("docs/d.md", f"Words.\n\n```cpp\n{line}```\n", 4)):
+            with self.subTest(path):
+                self.write(path, text)
+                self.assert_one(self.check(), f"{path}:{number}: includes muster/base/inner.h", "muster/PUBLIC")
+                self.write(path, text.replace("inner", "a"))
+                self.assertEqual(list(self.check()), [])
+
+    def test_the_closure_is_what_the_list_needs(self):
+        self.write("muster/base/other.h", "#pragma once\n")
+        self.assertEqual(sorted(check_public.closure(self.root)), ["muster/base/a.h", "muster/base/inner.h"])
 
 
 class ForbiddenTest(Tree):

@@ -53,6 +53,7 @@ def parts(how_much):
         Part("layers", "includes and links follow muster/LAYERS", tool("check_layers.py")),
         Part("sizes", "headers, sources, classes, functions", tool("check_sizes.py")),
         Part("names", "no two types of one name in one program", tool("check_names.py")),
+        Part("public", "users include what muster/PUBLIC lists", tool("check_public.py")),
         Part("forbidden", "forbidden words and calls", tool("check_forbidden.py")),
         Part("docs", "snippets and links", tool("check_docs.py")),
         Part("headers", "each compiles by itself", tool("check_headers.py", *how_much)),

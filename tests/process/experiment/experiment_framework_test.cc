@@ -81,7 +81,7 @@ bool CanImport(const std::string& python, const std::string& module) {
 // Returns the folder of a python that can import it, this project's own or that of `./dev bench peers`; "" if there is
 // none.
 std::string PythonFolderWith(const std::string& module) {
-  for (const std::string folder : {SourceFolder() + "/.venv/bin", SourceFolder() + "/build/peers/bin"})
+  for (const std::string& folder : {SourceFolder() + "/.venv/bin", SourceFolder() + "/build/peers/bin"})
     if (CanImport(folder + "/python", module)) return folder;
   return "";
 }
