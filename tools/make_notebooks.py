@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Makes a Jupyter notebook of each page of docs/tutorial, and of docs/from_tensorflow.md: make_notebooks.py [--check].
+"""Makes a Jupyter notebook of each page of docs/tutorial, and of docs/from_tensorflow.md: make_notebooks.py [FOLDER].
+FOLDER is build/notebooks if it isn't given. `./dev notebooks` calls it.
 
 Text and snippets become text; a command that the page runs becomes a cell that runs it, with the page's output. The
-notebooks run in the project's folder and use the programs of the release build. --check writes nothing, and exits 1 if
-a notebook isn't what its page makes. Needs the packages of tools/requirements.txt, so run it with .venv/bin/python."""
+notebooks run in the project's folder and use the programs of the release build. Needs the packages of
+tools/requirements.txt, so run it with .venv/bin/python."""
 
+import os
 import pathlib
 import re
 import sys
@@ -15,11 +17,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import page_blocks  # noqa: E402
 import run_pages  # noqa: E402
 
-FIND_PROJECT = """import os, pathlib
-here = pathlib.Path.cwd()
-os.chdir(next(folder for folder in (here, *here.parents) if (folder / "dev").is_file()))  # the project's"""
+FOLDER = run_pages.ROOT / "build/notebooks"
+GO_TO_PROJECT = f"import os\nos.chdir({str(run_pages.ROOT)!r})"
 COMMENT = re.compile(r"<!--.*?-->\n*", re.DOTALL)
-LINK = re.compile(r"\]\(([\w./]+)\.md\)")
+# Code is matched too, and has no target: a lambda there looks like a link.
+LINK = re.compile(r"```.*?```|`[^`\n]+`|\]\((?!\w+:|#)([^)#\s]+)", re.DOTALL)
 
 
 def output_of(text):
@@ -41,29 +43,39 @@ def run_cells(run):
     return code_cell(f"{magic}\nexec 2>&1\n{run.command}", run.output), None
 
 
-def text_cell(text, folder):
-    """Returns no cell or one; links to pages that have a notebook lead there."""
+def notebook_file(page, folder):
+    """Returns where the page's notebook lies: in `folder` as the page in docs/."""
+    return (folder / page.relative_to(run_pages.ROOT / "docs")).with_suffix(".ipynb")
+
+
+def text_cell(text, page, folder):
+    """Returns no cell or one; links to pages that have a notebook lead there, other links to the page's own files."""
     def linked(match):
-        has_notebook = (folder / f"{match[1]}.md").resolve() in run_pages.default_pages()
-        return f"]({match[1]}.ipynb)" if has_notebook else match[0]
+        if not match[1]:
+            return match[0]
+        target = (page.parent / match[1]).resolve()
+        if target in run_pages.default_pages():
+            target = notebook_file(target, folder)
+        return "](" + os.path.relpath(target, notebook_file(page, folder).parent)
 
     text = COMMENT.sub("", text).strip()
     return [nbformat.v4.new_markdown_cell(LINK.sub(linked, text))] if text else []
 
 
-def notebook(text, folder):
-    """Returns the notebook of a page's text; `folder` is the page's folder."""
+def notebook(page, folder=FOLDER):
+    """Returns the notebook of a page, whose links lead to the other notebooks in `folder`."""
+    text = page.read_text(encoding="utf-8")
     runs = page_blocks.runs(text)
     cells, closing, at = [], [], 0
     if runs:
-        cells.append(code_cell(FIND_PROJECT))
+        cells.append(code_cell(GO_TO_PROJECT))
     for run in runs:
-        cells += text_cell(text[at:run.start], folder)
+        cells += text_cell(text[at:run.start], page, folder)
         cell, closes = run_cells(run)
         cells.append(cell)
         closing += [nbformat.v4.new_markdown_cell(f"What `{run.terminal}` has said:"), closes] if closes else []
         at = run.end
-    cells += text_cell(text[at:], folder) + closing
+    cells += text_cell(text[at:], page, folder) + closing
     made = nbformat.v4.new_notebook(cells=cells, metadata={
         "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
         "language_info": {"name": "python"}})
@@ -73,25 +85,14 @@ def notebook(text, folder):
     return made
 
 
-def notebook_text(page):
-    return nbformat.writes(notebook(page.read_text(encoding="utf-8"), page.parent)) + "\n"
-
-
 def main(arguments):
-    wrong = []
+    folder = pathlib.Path(arguments[0] if arguments else FOLDER).resolve()
     for page in run_pages.default_pages():
-        file = page.with_suffix(".ipynb")
-        made = notebook_text(page)
-        if file.is_file() and file.read_text(encoding="utf-8") == made:
-            continue
-        if "--check" in arguments:
-            wrong.append(f"{file.relative_to(run_pages.ROOT)} isn't what its page makes; "
-                         ".venv/bin/python tools/make_notebooks.py fixes it")
-        else:
-            file.write_text(made, encoding="utf-8")
-    print("\n".join(wrong), end="\n" if wrong else "")
-    return 1 if wrong else 0
+        file = notebook_file(page, folder)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook(page, folder), file)
+    print(f"notebooks: {folder}/tutorial/README.ipynb leads to the others; open it with Jupyter after ./dev build")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

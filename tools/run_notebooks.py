@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Executes the tutorial's notebooks, as a reader does, and compares what their cells print with what they show:
-run_notebooks.py [NOTEBOOK...]. Notebooks of pages that run at the same time are executed at the same time, one kernel
+"""Executes the notebooks of the tutorial's pages, as a reader does, and compares what their cells print with the pages:
+run_notebooks.py [PAGE...]. Notebooks of pages that run at the same time are executed at the same time, one kernel
 each. Ports and the folder are replaced as in run_pages.py. Exits 1 if a cell fails or prints something else. Needs the
 packages of tools/requirements.txt, so run it with .venv/bin/python."""
 
@@ -9,9 +9,9 @@ import pathlib
 import sys
 
 import nbclient
-import nbformat
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import make_notebooks  # noqa: E402
 import page_blocks  # noqa: E402
 import run_pages  # noqa: E402
 
@@ -32,9 +32,8 @@ def runs_by_cell(notebook, page_text):
 
 def execute(page, scene):
     """Returns what is wrong."""
-    file = page.with_suffix(".ipynb")
-    name = file.relative_to(run_pages.ROOT)
-    notebook = nbformat.read(file, as_version=4)
+    name = f"notebook of {page.relative_to(run_pages.ROOT)}"
+    notebook = make_notebooks.notebook(page)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.source = scene.to_real(cell.source)
@@ -60,7 +59,7 @@ def execute_group(pages):
 
 
 def main(arguments):
-    pages = [pathlib.Path(a).resolve().with_suffix(".md") for a in arguments] or run_pages.default_pages()
+    pages = [pathlib.Path(a).resolve() for a in arguments] or run_pages.default_pages()
     wrong = []
     for group in run_pages.groups(pages):
         wrong += execute_group(group)
