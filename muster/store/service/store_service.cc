@@ -121,7 +121,7 @@ absl::Status StoreService::NeedTraining() const {
 }
 
 absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const IncomingRequest& request) {
-  std::unique_ptr<DecodedBulk> target = bulks_.Take();
+  std::unique_ptr<DecodedRequest> target = bulks_.Take();
   RETURN_IF_ERROR(target->Decode(request));
   switch (static_cast<StoreMethod>(request.method)) {
     case StoreMethod::kPushPull:
@@ -159,9 +159,9 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
 void StoreService::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
   if (hold_.Keeps(request)) return hold_.Keep(std::move(request), std::move(bulk), std::move(responder));
   ++requests_[request.method < kStoreMethods ? request.method : 0];
-  auto* decoded = static_cast<DecodedBulk*>(bulk.get());
+  auto* decoded = static_cast<DecodedRequest*>(bulk.get());
   if (decoded == nullptr) {
-    std::unique_ptr<DecodedBulk> none = bulks_.Take();
+    std::unique_ptr<DecodedRequest> none = bulks_.Take();
     decoded = none.get();
     bulk = std::move(none);
     if (absl::Status status = decoded->Decode(request); !status.ok()) return responder.Fail(std::move(status));
@@ -170,7 +170,7 @@ void StoreService::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> 
   bulks_.Reuse(std::move(bulk));
 }
 
-void StoreService::Dispatch(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder) {
+void StoreService::Dispatch(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder) {
   switch (static_cast<StoreMethod>(request.method)) {
     case StoreMethod::kPushPull:
       return OnPushPull(request.connection, decoded.push_pull, decoded.bytes(), std::move(responder));

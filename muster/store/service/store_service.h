@@ -22,7 +22,7 @@
 #include "muster/store/messages/messages.h"
 #include "muster/store/queues/queue_requests.h"
 #include "muster/store/service/buffer_pool.h"
-#include "muster/store/service/decoded_bulk.h"
+#include "muster/store/service/decoded_request.h"
 #include "muster/store/service/row_requests.h"
 #include "muster/store/service/work_requests.h"
 #include "muster/transport/event_loop.h"
@@ -107,7 +107,7 @@ class StoreService final : public RequestHandler {
     AwaitReadyRequest request;
     Responder responder;
   };
-  void Dispatch(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder);
+  void Dispatch(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder);
   void OnJoin(const IncomingRequest& request, Responder responder);
   void OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk);
@@ -127,7 +127,7 @@ class StoreService final : public RequestHandler {
   void OnStamped(const IncomingRequest& request, Responder responder);
   void OnBarrier(const IncomingRequest& request, Responder responder);
   void OnAwaitTurn(const IncomingRequest& request, Responder responder);
-  void OnQueue(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder);
+  void OnQueue(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder);
   void OnTakeWork(const IncomingRequest& request, Responder responder);
   void OnGiveUpWork(const IncomingRequest& request, Responder responder);
   void OnShutdown(const IncomingRequest& request, Responder responder);
@@ -157,7 +157,7 @@ class StoreService final : public RequestHandler {
   const absl::Time started_;
   ClientTable clients_;
   BufferPool buffers_;
-  DecodedBulks bulks_;
+  DecodedRequests bulks_;
   std::string reply_;  // of the last push, for its memory
   std::shared_ptr<ArenaMemory> memory_;
   std::shared_ptr<Arena> arena_;  // shared with what runs in the background

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-void StoreService::OnQueue(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder) {
+void StoreService::OnQueue(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder) {
   if (absl::Status status = NeedTraining(); !status.ok()) return responder.Fail(std::move(status));
   queues_.Handle(request, decoded.queue, decoded.bytes(), std::move(responder));
 }

@@ -1,8 +1,8 @@
-#include "muster/store/service/decoded_bulk.h"
+#include "muster/store/service/decoded_request.h"
 
 namespace muster {
 
-absl::Status DecodedBulk::Decode(const IncomingRequest& request) {
+absl::Status DecodedRequest::Decode(const IncomingRequest& request) {
   switch (static_cast<StoreMethod>(request.method)) {
     case StoreMethod::kPushPull:
       return muster::Decode(request.control, push_pull);
@@ -21,17 +21,17 @@ absl::Status DecodedBulk::Decode(const IncomingRequest& request) {
   }
 }
 
-std::unique_ptr<DecodedBulk> DecodedBulks::Take() {
-  if (spare_.empty()) return std::make_unique<DecodedBulk>();
-  std::unique_ptr<DecodedBulk> used = std::move(spare_.back());
+std::unique_ptr<DecodedRequest> DecodedRequests::Take() {
+  if (spare_.empty()) return std::make_unique<DecodedRequest>();
+  std::unique_ptr<DecodedRequest> used = std::move(spare_.back());
   spare_.pop_back();
   return used;
 }
 
-void DecodedBulks::Reuse(std::unique_ptr<BulkTarget> used) {
+void DecodedRequests::Reuse(std::unique_ptr<BulkTarget> used) {
   // As many as pushes mostly come in at once.
   constexpr size_t kMostSpare = 16;
-  std::unique_ptr<DecodedBulk> bulk(static_cast<DecodedBulk*>(used.release()));
+  std::unique_ptr<DecodedRequest> bulk(static_cast<DecodedRequest*>(used.release()));
   bulk->Drop();
   if (spare_.size() < kMostSpare) spare_.push_back(std::move(bulk));
 }

@@ -14,7 +14,7 @@
 
 namespace muster {
 
-class DecodedBulk final : public BulkTarget {
+class DecodedRequest final : public BulkTarget {
  public:
   [[nodiscard]] absl::Status Decode(const IncomingRequest& request);
   void Receive(BufferPool::Handle buffer, size_t bytes) {
@@ -51,15 +51,15 @@ class DecodedBulk final : public BulkTarget {
   LentBytes lent_;
 };
 
-class DecodedBulks {
+class DecodedRequests {
  public:
   // A new one, or one that was given back and Dropped.
-  std::unique_ptr<DecodedBulk> Take();
-  // A DecodedBulk.
+  std::unique_ptr<DecodedRequest> Take();
+  // A DecodedRequest.
   void Reuse(std::unique_ptr<BulkTarget> used);
 
  private:
-  std::vector<std::unique_ptr<DecodedBulk>> spare_;
+  std::vector<std::unique_ptr<DecodedRequest>> spare_;
 };
 
 }  // namespace muster
