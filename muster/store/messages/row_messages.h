@@ -1,8 +1,9 @@
-// The messages about tables of rows (docs/store_protocol.md, "Tables of rows"); messages.h encodes them. Plain values.
+// The messages about tables of rows (docs/store_protocol.md, "Tables of rows"). Plain values.
 #pragma once
 
 #include <cstdint>
 
+#include "muster/store/messages/fields.h"
 #include "muster/store/messages/stamp.h"
 
 namespace muster {
@@ -19,6 +20,11 @@ struct RowsRequest {
   int64_t global_step = 0;  // that the sender knows of: as in PushPullRequest
   double scale = 1;         // what the gradients are multiplied by
   bool last = false;        // of the requests of one push under one number: it alone may have rows of the first stripe
+
+  using Fields =
+      FieldList<Field<1, &RowsRequest::stamp>, Field<2, &RowsRequest::slice>, Field<3, &RowsRequest::generation>,
+                Field<4, &RowsRequest::rows>, Field<5, &RowsRequest::global_step>, Field<6, &RowsRequest::scale>,
+                Field<7, &RowsRequest::last>>;
 };
 
 }  // namespace muster

@@ -1,9 +1,9 @@
-// The question of a worker of an ordered model for its turn (docs/store_protocol.md, "The workers' order"). Encoded as
-// all messages are (messages.h).
+// The question of a worker of an ordered model for its turn (docs/store_protocol.md, "The workers' order").
 #pragma once
 
 #include <cstdint>
 
+#include "muster/store/messages/fields.h"
 #include "muster/store/messages/stamp.h"
 
 namespace muster {
@@ -15,10 +15,15 @@ struct AwaitTurnRequest {
   uint64_t clock = 0;       // of its pushes that some ps has, the last
   uint64_t local_step = 0;  // the round, as ps 0 answered it last
   bool leaves = false;      // it pushes no more: answered when nobody does
+
+  using Fields = FieldList<Field<1, &AwaitTurnRequest::stamp>, Field<2, &AwaitTurnRequest::generation>,
+                           Field<3, &AwaitTurnRequest::clock>, Field<4, &AwaitTurnRequest::local_step>,
+                           Field<5, &AwaitTurnRequest::leaves>>;
 };
 
 struct AwaitTurnReply {
   uint64_t clock = 0;  // of the sender's pushes that this ps has, the last
+  using Fields = FieldList<Field<1, &AwaitTurnReply::clock>>;
 };
 
 }  // namespace muster

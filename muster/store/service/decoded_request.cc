@@ -4,21 +4,13 @@ namespace muster {
 
 absl::Status DecodedRequest::Decode(const IncomingRequest& request) {
   switch (static_cast<StoreMethod>(request.method)) {
-    case StoreMethod::kPushPull:
-      return muster::Decode(request.control, push_pull);
-    case StoreMethod::kInitialize:
-      return muster::Decode(request.control, initialize);
-    case StoreMethod::kGatherRows:
-    case StoreMethod::kPushRows:
-      return muster::Decode(request.control, rows);
-    case StoreMethod::kEnqueue:
-    case StoreMethod::kDequeue:
-    case StoreMethod::kCloseQueue:
-    case StoreMethod::kQueueSize:
-      return muster::Decode(request.control, queue);
-    default:
-      return absl::OkStatus();
+#define MUSTER_DECODE(number, method, name, Request, Reply) \
+  case StoreMethod::method:                                 \
+    return DecodeAs<Request>(request.control);
+    MUSTER_STORE_METHODS(MUSTER_DECODE)
+#undef MUSTER_DECODE
   }
+  return absl::OkStatus();
 }
 
 std::unique_ptr<DecodedRequest> DecodedRequests::Take() {

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,10 +24,10 @@ class DecodedRequest final : public BulkTarget {
     buffer_ = std::move(buffer);
     segments_.assign(1, buffer_->first(bytes));
   }
-  // No bulk, and nothing of an Initialize, which may be large. `push_pull`, `rows` and `queue` keep their content, and
-  // its memory, until Decode overwrites it.
+  // No bulk, and nothing of an Initialize, which may be large. The other messages keep their content, and its memory,
+  // until Decode overwrites it.
   void Drop() {
-    initialize = {};
+    std::get<InitializeRequest>(messages_) = {};
     buffer_ = nullptr;
     segments_.clear();
     takes_lent_ = false;
@@ -39,12 +42,23 @@ class DecodedRequest final : public BulkTarget {
     return takes_lent_ ? lent_.bytes() : segments_.empty() ? ByteSpan() : ByteSpan(segments_[0]);
   }
 
-  PushPullRequest push_pull;
-  InitializeRequest initialize;
-  RowsRequest rows;
-  QueueRequest queue;  // of all methods about queues but kOpenQueue
+  // Whether such messages may have bulk, so that they are decoded into here.
+  template <typename Message>
+  static constexpr bool kHas = std::is_same_v<Message, PushPullRequest> || std::is_same_v<Message, InitializeRequest> ||
+                               std::is_same_v<Message, RowsRequest> || std::is_same_v<Message, QueueRequest>;
+  template <typename Message>
+  const Message& Get() const {
+    return std::get<Message>(messages_);
+  }
 
  private:
+  template <typename Message>
+  absl::Status DecodeAs(const std::string& control) {
+    if constexpr (kHas<Message>) return muster::Decode(control, std::get<Message>(messages_));
+    return absl::OkStatus();
+  }
+
+  std::tuple<PushPullRequest, InitializeRequest, RowsRequest, QueueRequest> messages_;
   BufferPool::Handle buffer_;
   MutableSegments segments_;
   bool takes_lent_ = false;

@@ -25,6 +25,11 @@ absl::Status NeedChief(const Arena* arena, const ClientTable& clients) {
   return absl::CancelledError("training has ended: the chief was done before there was a model");
 }
 
+absl::Status UnknownMethod(StoreMethod method) {
+  return absl::UnimplementedError(absl::StrCat("this ps knows no method ", static_cast<int>(method),
+                                               "; client and ps must be of the same version"));
+}
+
 std::string HowAllEnded(const ClientTable& clients) {
   const std::vector<std::string> others = clients.NotDone();
   return absl::StrCat("every task is done", others.empty() ? "" : ", but for ", absl::StrJoin(others, ", "));
@@ -125,14 +130,13 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
   RETURN_IF_ERROR(target->Decode(request));
   switch (static_cast<StoreMethod>(request.method)) {
     case StoreMethod::kPushPull:
-      RETURN_IF_ERROR(CheckPushPull(request.connection, target->push_pull, request.bulk_bytes));
+      RETURN_IF_ERROR(CheckPushPull(request.connection, target->Get<PushPullRequest>(), request.bulk_bytes));
       if (!request.in_shared_memory) break;
       target->StaysInSharedMemory();
       return target;
     case StoreMethod::kInitialize: {
-      const InitializeRequest& message = target->initialize;
-      RETURN_IF_ERROR(clients_.Hear(message.stamp, request.connection, loop_.Now()));
-      RETURN_IF_ERROR(clients_.CheckChief(message.stamp, message.chief_epoch));
+      const InitializeRequest& message = target->Get<InitializeRequest>();
+      RETURN_IF_ERROR(HearChief(request.connection, message.stamp, message.chief_epoch));
       RETURN_IF_ERROR(ValidateModel(message.model));
       const uint64_t expected =
           ValueBytes(message.model, message.with_rows) + (message.with_slots ? SlotBytes(message.model) : 0);
@@ -143,10 +147,11 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
     }
     case StoreMethod::kGatherRows:
     case StoreMethod::kPushRows:
-      RETURN_IF_ERROR(CheckRows(request, target->rows, request.bulk_bytes));
+      RETURN_IF_ERROR(CheckRows(static_cast<StoreMethod>(request.method), request.connection,
+                                target->Get<RowsRequest>(), request.bulk_bytes));
       break;
     case StoreMethod::kEnqueue:
-      RETURN_IF_ERROR(queues_.CheckElement(target->queue, request.bulk_bytes));
+      RETURN_IF_ERROR(queues_.CheckElement(target->Get<QueueRequest>(), request.bulk_bytes));
       break;
     default:
       return absl::InvalidArgumentError(absl::StrCat("method ", StoreMethodName(request.method), " takes no bulk, but ",
@@ -171,98 +176,77 @@ void StoreService::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> 
 }
 
 void StoreService::Dispatch(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder) {
-  switch (static_cast<StoreMethod>(request.method)) {
-    case StoreMethod::kPushPull:
-      return OnPushPull(request.connection, decoded.push_pull, decoded.bytes(), std::move(responder));
-    case StoreMethod::kInitialize:
-      return OnInitialize(request.connection, decoded.initialize, decoded.bytes(), std::move(responder));
-    case StoreMethod::kGatherRows:
-    case StoreMethod::kPushRows:
-      return OnRows(request, decoded.rows, decoded.bytes(), std::move(responder));
-    case StoreMethod::kJoin:
-      return OnJoin(request, std::move(responder));
-    case StoreMethod::kAwaitReady:
-      return OnAwaitReady(request, std::move(responder));
-    case StoreMethod::kHeartbeat:
-    case StoreMethod::kDone:
-      return OnStamped(request, std::move(responder));
-    case StoreMethod::kShutdown:
-      return OnShutdown(request, std::move(responder));
-    case StoreMethod::kStatus:
-      return responder.Send(StatusJson(MakeView()));
-    case StoreMethod::kClock:
-      if (options_.track == nullptr) break;
-      return responder.Send(Encode(ClockReply{options_.track->Nanos()}));
-    case StoreMethod::kSavePart:
-      return OnSavePart(request, std::move(responder));
-    case StoreMethod::kExportPart:
-      return OnExportPart(request, std::move(responder));
-    case StoreMethod::kHold:
-    case StoreMethod::kMark:
-      return OnCut(request, std::move(responder));
-    case StoreMethod::kCommitCheckpoint:
-      return OnCommitCheckpoint(request, std::move(responder));
-    case StoreMethod::kBarrier:
-      return OnBarrier(request, std::move(responder));
-    case StoreMethod::kAwaitTurn:
-      return OnAwaitTurn(request, std::move(responder));
-    case StoreMethod::kOpenQueue:
-    case StoreMethod::kEnqueue:
-    case StoreMethod::kDequeue:
-    case StoreMethod::kCloseQueue:
-    case StoreMethod::kQueueSize:
-      return OnQueue(request, decoded, std::move(responder));
-    case StoreMethod::kTakeWork:
-      return OnTakeWork(request, std::move(responder));
-    case StoreMethod::kGiveUpWork:
-      return OnGiveUpWork(request, std::move(responder));
-    case StoreMethod::kOpenDirect:
-    case StoreMethod::kEnterDirect:
-      return OnDirect(request, std::move(responder));
-    case StoreMethod::kLoadCheckpoint:
-      return OnLoadCheckpoint(request, std::move(responder));
-    case StoreMethod::kReportLoad:
-      return OnReportLoad(request, std::move(responder));
+  IncomingCall call{static_cast<StoreMethod>(request.method), request.connection, decoded.bytes(),
+                    std::move(responder)};
+  switch (call.method) {
+#define MUSTER_ANSWER(number, method, name, Request, Reply) \
+  case StoreMethod::method:                                 \
+    return Answer<Request>(request, decoded, std::move(call));
+    MUSTER_STORE_METHODS(MUSTER_ANSWER)
+#undef MUSTER_ANSWER
   }
-  responder.Fail(absl::UnimplementedError(
-      absl::StrCat("this ps knows no method ", request.method, "; client and ps must be of the same version")));
+  call.responder.Fail(UnknownMethod(call.method));
 }
 
-void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
-  JoinRequest message;
-  if (absl::Status status = Decode(request.control, message); !status.ok()) return responder.Fail(std::move(status));
+template <typename Message>
+void StoreService::Answer(const IncomingRequest& request, const DecodedRequest& decoded, IncomingCall call) {
+  absl::Status status;
+  if constexpr (DecodedRequest::kHas<Message>) {
+    status = On(decoded.Get<Message>(), call);
+  } else {
+    Message message;
+    status = Decode(request.control, message);
+    if (status.ok()) status = On(std::move(message), call);
+  }
+  if (!status.ok()) call.responder.Fail(std::move(status));
+}
+
+absl::Status StoreService::On(const StatusRequest&, IncomingCall& call) {
+  call.responder.Send(StatusJson(MakeView()));
+  return absl::OkStatus();
+}
+
+absl::Status StoreService::On(const ClockRequest&, IncomingCall& call) {
+  if (options_.track == nullptr) return UnknownMethod(call.method);
+  call.responder.Send(Encode(ClockReply{options_.track->Nanos()}));
+  return absl::OkStatus();
+}
+
+absl::Status StoreService::On(const JoinRequest& message, IncomingCall& call) {
   JoinReply reply{.ready = arena_ != nullptr,
                   .ended = !ending_.empty(),
                   .ps_incarnation = options_.incarnation,
                   .generation = arena_ ? arena_->header().generation : 0};
-  if (reply.ended) return responder.Send(Encode(reply));
+  if (reply.ended) {
+    call.responder.Send(Encode(reply));
+    return absl::OkStatus();
+  }
   const absl::Time now = loop_.Now();
-  const auto client = clients_.Join(message, request.connection, now);
-  if (!client.ok()) return responder.Fail(client.status());
-  reply.client = *client;
-  gates_.Replace(*client, message.incarnation);
+  ASSIGN_OR_RETURN(const int client, clients_.Join(message, call.connection, now));
+  reply.client = client;
+  gates_.Replace(client, message.incarnation);
   if (message.chief) {
-    const auto epoch = clients_.ClaimChief(*client, now);
-    if (!epoch.ok()) return responder.Fail(epoch.status());
-    reply.chief_epoch = *epoch;
+    ASSIGN_OR_RETURN(reply.chief_epoch, clients_.ClaimChief(client, now));
   }
   if (arena_) {
-    const bool new_life = arena_->client(*client).incarnation != message.incarnation;
-    if (absl::Status vacated = new_life ? door_.Vacate(*arena_, *client) : absl::OkStatus(); !vacated.ok())
-      return responder.Fail(std::move(vacated));
-    if (new_life) gates_.Join(*client);
+    const bool new_life = arena_->client(client).incarnation != message.incarnation;
+    if (new_life) {
+      RETURN_IF_ERROR(door_.Vacate(*arena_, client));
+      gates_.Join(client);
+    }
     // Of an unfinished push too: a new life that used its number again would find stripes that skip it.
-    reply.last_sequence = arena_->HighestSequences()[*client];
-    if (new_life) hold_.Settle(*arena_, *client, reply.last_sequence);
+    reply.last_sequence = arena_->HighestSequences()[client];
+    if (new_life) hold_.Settle(*arena_, client, reply.last_sequence);
     // Last: a ps that dies before it finds a new life when this one joins again.
-    RecordClient(*client);
+    RecordClient(client);
     if (message.chief) RecordChief();
     reply.global_step = Observe(arena_->header().counters.global_step);
   }
   if (!options_.one_process)
     LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
-  responder.Send(Encode(reply));
+  call.responder.Send(Encode(reply));
   LookAtEnd();
+  return absl::OkStatus();
 }
 
 void StoreService::RecordClient(int index) {
@@ -283,8 +267,7 @@ void StoreService::RecordChief() {
 }
 
 absl::Status StoreService::Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk) {
-  RETURN_IF_ERROR(clients_.Hear(message.stamp, connection, loop_.Now()));
-  RETURN_IF_ERROR(clients_.CheckChief(message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(HearChief(connection, message.stamp, message.chief_epoch));
   RETURN_IF_ERROR(NeedTraining());
   if (message.generation == 0) return absl::InvalidArgumentError("an initialisation has a generation from 1 on");
   if (arena_) {
@@ -326,16 +309,14 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
   return absl::OkStatus();
 }
 
-void StoreService::OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk,
-                                Responder responder) {
-  if (absl::Status status = Initialize(connection, message, bulk); !status.ok())
-    return responder.Fail(std::move(status));
+absl::Status StoreService::On(const InitializeRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(Initialize(call.connection, message, call.bulk));
   const std::string& by = clients_.client(message.stamp.client).task;
   LogInfo(options_.one_process ? "the model is in this process" : absl::StrCat("initialised by ", by), ": ",
           arena_->layout().value_bytes(), " bytes in ", message.model.slices.size(),
           message.model.slices.size() == 1 ? " slice" : " slices",
           options_.lead ? absl::StrCat(", global step ", message.global_step) : "");
-  responder.Send({});
+  call.responder.Send({});
   for (Waiter& waiter : std::exchange(waiters_, {})) {
     if (ReadyFor(waiter.request)) {
       AnswerReady(waiter.client, waiter.request, std::move(waiter.responder));
@@ -343,20 +324,22 @@ void StoreService::OnInitialize(ConnectionId connection, const InitializeRequest
       waiters_.push_back(std::move(waiter));
     }
   }
+  return absl::OkStatus();
 }
 
-void StoreService::OnAwaitReady(const IncomingRequest& request, Responder responder) {
-  AwaitReadyRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = ValidateModel(message.model);
-  if (status.ok()) status = NeedTraining();
-  if (!status.ok()) return responder.Fail(std::move(status));
+absl::Status StoreService::On(AwaitReadyRequest message, IncomingCall& call) {
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
+  RETURN_IF_ERROR(ValidateModel(message.model));
+  RETURN_IF_ERROR(NeedTraining());
   const int client = message.stamp.client;
-  if (ReadyFor(message)) return AnswerReady(client, message, std::move(responder));
-  if (status = NeedChief(arena_.get(), clients_); !status.ok()) return responder.Fail(std::move(status));
+  if (ReadyFor(message)) {
+    AnswerReady(client, message, std::move(call.responder));
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(NeedChief(arena_.get(), clients_));
   clients_.client(client).waiting_for = arena_ ? "the chief to load a checkpoint" : "the chief to initialise the model";
-  waiters_.push_back({request.connection, client, std::move(message), std::move(responder)});
+  waiters_.push_back({call.connection, client, std::move(message), std::move(call.responder)});
+  return absl::OkStatus();
 }
 
 bool StoreService::ReadyFor(const AwaitReadyRequest& request) const {
@@ -370,138 +353,136 @@ void StoreService::AnswerReady(int client, const AwaitReadyRequest& request, Res
   responder.Send(Encode(AwaitReadyReply{Observe(arena_->header().counters.global_step), arena_->header().generation}));
 }
 
-void StoreService::OnStamped(const IncomingRequest& request, Responder responder) {
-  HeartbeatRequest message;  // DoneRequest has the same fields
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (!status.ok()) return responder.Fail(std::move(status));
-  const bool done = static_cast<StoreMethod>(request.method) == StoreMethod::kDone;
-  if (done) {
-    clients_.SetDone(message.stamp.client, loop_.Now());
-    if (arena_) RecordClient(static_cast<int>(message.stamp.client));
-    if (arena_) DirectDoor::Leave(*arena_, static_cast<int>(message.stamp.client));
-  }
-  responder.Send({});
-  if (!done) return gates_.Look();  // who was lost may be there again
+absl::Status StoreService::On(const HeartbeatRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
+  call.responder.Send({});
+  gates_.Look();  // who was lost may be there again
+  return absl::OkStatus();
+}
+
+absl::Status StoreService::On(const DoneRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
+  clients_.SetDone(message.stamp.client, loop_.Now());
+  if (arena_) RecordClient(static_cast<int>(message.stamp.client));
+  if (arena_) DirectDoor::Leave(*arena_, static_cast<int>(message.stamp.client));
+  call.responder.Send({});
   LogInfo(clients_.client(message.stamp.client).task, " is done");
   if (const absl::Status left = NeedChief(arena_.get(), clients_); !left.ok())
     for (Waiter& waiter : std::exchange(waiters_, {})) waiter.responder.Fail(left);
   const auto waited_for = clients_.WaitedFor(loop_.Now());
   if (clients_.chief_done() && !waited_for.empty()) LogInfo("the end waits for ", absl::StrJoin(waited_for, ", "));
   LookAtEnd();
+  return absl::OkStatus();
 }
 
-void StoreService::OnBarrier(const IncomingRequest& request, Responder responder) {
-  BarrierRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = NeedTraining();
-  if (!status.ok()) return responder.Fail(std::move(status));
-  gates_.OnBarrier(request.connection, message, std::move(responder));
+absl::Status StoreService::On(const BarrierRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
+  RETURN_IF_ERROR(NeedTraining());
+  gates_.OnBarrier(call.connection, message, std::move(call.responder));
+  return absl::OkStatus();
 }
 
-void StoreService::OnShutdown(const IncomingRequest& request, Responder responder) {
-  ShutdownRequest message;
-  if (absl::Status status = Decode(request.control, message); !status.ok()) return responder.Fail(std::move(status));
-  responder.Send({});
+absl::Status StoreService::On(const ShutdownRequest& message, IncomingCall& call) {
+  call.responder.Send({});
   Shutdown(message.reason);
+  return absl::OkStatus();
 }
 
-void StoreService::OnDirect(const IncomingRequest& request, Responder responder) {
-  const bool enters = static_cast<StoreMethod>(request.method) == StoreMethod::kEnterDirect;
-  EnterDirectRequest message;  // an OpenDirectRequest is one without a ticket
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = NeedModel();
-  if (status.ok() && enters) status = NeedTraining();
-  if (!status.ok()) return responder.Fail(std::move(status));
+absl::Status StoreService::On(const OpenDirectRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
+  RETURN_IF_ERROR(NeedModel());
   const int client = static_cast<int>(message.stamp.client);
-  if (enters) {
-    status = door_.Enter(*arena_, client, message.ticket);
-    gates_.Look();
-    return status.ok() ? responder.Send({}) : responder.Fail(std::move(status));
-  }
-  const auto reply = door_.Open(*arena_, client, clients_.client(client).incarnation);
-  reply.ok() ? responder.Send(Encode(*reply)) : responder.Fail(reply.status());
+  ASSIGN_OR_RETURN(const OpenDirectReply reply, door_.Open(*arena_, client, clients_.client(client).incarnation));
+  call.responder.Send(Encode(reply));
+  return absl::OkStatus();
 }
 
-void StoreService::OnSavePart(const IncomingRequest& request, Responder responder) {
-  SavePartRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = clients_.CheckChief(message.stamp, message.chief_epoch);
-  if (status.ok()) status = NeedModel();
-  if (status.ok() && !SeesSave(*options_.files, message.directory, message.save_id))
-    status = absl::NotFoundError(
+absl::Status StoreService::On(const EnterDirectRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
+  RETURN_IF_ERROR(NeedModel());
+  RETURN_IF_ERROR(NeedTraining());
+  const absl::Status entered = door_.Enter(*arena_, static_cast<int>(message.stamp.client), message.ticket);
+  gates_.Look();
+  if (entered.ok()) call.responder.Send({});
+  return entered;
+}
+
+absl::Status StoreService::HearChief(ConnectionId connection, const Stamp& stamp, uint64_t chief_epoch) {
+  RETURN_IF_ERROR(clients_.Hear(stamp, connection, loop_.Now()));
+  return clients_.CheckChief(stamp, chief_epoch);
+}
+
+absl::Status StoreService::On(const SavePartRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(HearChief(call.connection, message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(NeedModel());
+  if (!SeesSave(*options_.files, message.directory, message.save_id))
+    return absl::NotFoundError(
         absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
-  if (!status.ok()) return responder.Fail(std::move(status));
   part_saver_.Save(JoinPath(message.directory, TemporaryName(message.file)), hold_.Marked(message.stamp, message.hold),
-                   std::move(responder));
+                   std::move(call.responder));
+  return absl::OkStatus();
 }
 
-void StoreService::OnExportPart(const IncomingRequest& request, Responder responder) {
-  ExportPartRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = NeedModel();
-  if (!status.ok()) return responder.Fail(std::move(status));
-  part_saver_.Export(hold_.Marked(message.stamp, message.hold), std::move(responder));
+absl::Status StoreService::On(const ExportPartRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
+  RETURN_IF_ERROR(NeedModel());
+  part_saver_.Export(hold_.Marked(message.stamp, message.hold), std::move(call.responder));
+  return absl::OkStatus();
 }
 
-void StoreService::OnCut(const IncomingRequest& request, Responder responder) {
-  HoldRequest hold;
-  MarkRequest mark;
-  const bool holds = static_cast<StoreMethod>(request.method) == StoreMethod::kHold;
-  absl::Status status = holds ? Decode(request.control, hold) : Decode(request.control, mark);
-  const Stamp& stamp = holds ? hold.stamp : mark.stamp;
-  if (status.ok()) status = clients_.Hear(stamp, request.connection, loop_.Now());
-  if (status.ok()) status = clients_.CheckChief(stamp, holds ? hold.chief_epoch : mark.chief_epoch);
-  if (status.ok()) status = NeedModel();
-  if (!status.ok()) return responder.Fail(std::move(status));
-  holds ? hold_.Hold(hold, arena_, std::move(responder)) : hold_.Mark(mark, std::move(responder));
+absl::Status StoreService::On(const HoldRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(HearChief(call.connection, message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(NeedModel());
+  hold_.Hold(message, arena_, std::move(call.responder));
+  return absl::OkStatus();
 }
 
-void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder responder) {
-  CommitCheckpointRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = clients_.CheckChief(message.stamp, message.chief_epoch);
-  if (status.ok() && !options_.lead) status = absl::InvalidArgumentError("only ps 0 commits checkpoints");
-  if (!status.ok()) return responder.Fail(std::move(status));
-  if (message.directory.empty()) return responder.Send({});
+absl::Status StoreService::On(const MarkRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(HearChief(call.connection, message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(NeedModel());
+  hold_.Mark(message, std::move(call.responder));
+  return absl::OkStatus();
+}
+
+absl::Status StoreService::On(const CommitCheckpointRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(HearChief(call.connection, message.stamp, message.chief_epoch));
+  if (!options_.lead) return absl::InvalidArgumentError("only ps 0 commits checkpoints");
+  if (message.directory.empty()) {
+    call.responder.Send({});
+    return absl::OkStatus();
+  }
   const Retention retention{static_cast<int>(message.keep), message.preserve_every_hours > 0
                                                                 ? absl::Hours(message.preserve_every_hours)
                                                                 : absl::InfiniteDuration()};
-  part_saver_.Commit(message.directory, message.manifest, retention, std::move(responder));
+  part_saver_.Commit(message.directory, message.manifest, retention, std::move(call.responder));
+  return absl::OkStatus();
 }
 
-void StoreService::OnLoadCheckpoint(const IncomingRequest& request, Responder responder) {
-  LoadCheckpointRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok() && !options_.lead)
-    status = absl::InvalidArgumentError(absl::StrCat(options_.task, " does not lead; ask ps:0"));
-  if (status.ok()) status = NeedTraining();
-  if (status.ok()) status = NeedModel();
-  if (status.ok() && load_) status = absl::AlreadyExistsError(absl::StrCat("the chief is to load ", load_->path));
+absl::Status StoreService::On(LoadCheckpointRequest message, IncomingCall& call) {
+  RETURN_IF_ERROR(NeedLead());
+  RETURN_IF_ERROR(NeedTraining());
+  RETURN_IF_ERROR(NeedModel());
+  if (load_) return absl::AlreadyExistsError(absl::StrCat("the chief is to load ", load_->path));
   const int chief = clients_.chief();
-  if (status.ok() && (chief < 0 || clients_.client(chief).done || !clients_.Alive(clients_.client(chief), loop_.Now())))
-    status = absl::UnavailableError("no chief is alive that could load a checkpoint; start it, and ask again");
-  if (!status.ok()) return responder.Fail(std::move(status));
-  load_ = {std::move(message.path), std::move(responder)};
+  if (chief < 0 || clients_.client(chief).done || !clients_.Alive(clients_.client(chief), loop_.Now()))
+    return absl::UnavailableError("no chief is alive that could load a checkpoint; start it, and ask again");
+  load_ = {std::move(message.path), std::move(call.responder)};
   arena_->header().load_requested = 1;
+  return absl::OkStatus();
 }
 
-void StoreService::OnReportLoad(const IncomingRequest& request, Responder responder) {
-  ReportLoadRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (!status.ok()) return responder.Fail(std::move(status));
-  responder.Send({});
-  if (!load_) return;  // who asked has heard already
+absl::Status StoreService::On(const ReportLoadRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
+  call.responder.Send({});
+  if (!load_) return absl::OkStatus();  // who asked has heard already
   Load load = *std::exchange(load_, std::nullopt);
   if (arena_) arena_->header().load_requested = 0;
-  if (!message.error.empty()) return load.responder.Fail(absl::FailedPreconditionError(message.error));
-  load.responder.Send(Encode(LoadCheckpointReply{message.global_step}));
+  if (message.error.empty()) {
+    load.responder.Send(Encode(LoadCheckpointReply{message.global_step}));
+  } else {
+    load.responder.Fail(absl::FailedPreconditionError(message.error));
+  }
+  return absl::OkStatus();
 }
 
 void StoreService::LookAgainAt(absl::Time when) {

@@ -72,6 +72,14 @@ struct StoreView {
   Listener::Stats listener;
 };
 
+// A request on its way to its handler, and where its answer goes.
+struct IncomingCall {
+  StoreMethod method;
+  ConnectionId connection;
+  ByteSpan bulk;
+  Responder responder;
+};
+
 class StoreService final : public RequestHandler {
  public:
   // `loop` must outlive the service, and so must what `background` runs.
@@ -108,34 +116,48 @@ class StoreService final : public RequestHandler {
     Responder responder;
   };
   void Dispatch(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder);
-  void OnJoin(const IncomingRequest& request, Responder responder);
-  void OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk, Responder responder);
+  template <typename Message>
+  void Answer(const IncomingRequest& request, const DecodedRequest& decoded, IncomingCall call);
+  // One for each message. OK: the call is answered, or will be; an error is its answer.
+  absl::Status On(const StatusRequest&, IncomingCall& call);
+  absl::Status On(const ClockRequest&, IncomingCall& call);
+  absl::Status On(const JoinRequest& message, IncomingCall& call);
+  absl::Status On(const InitializeRequest& message, IncomingCall& call);
+  absl::Status On(AwaitReadyRequest message, IncomingCall& call);
+  absl::Status On(const PushPullRequest& message, IncomingCall& call);
+  absl::Status On(const RowsRequest& message, IncomingCall& call);
+  absl::Status On(const HeartbeatRequest& message, IncomingCall& call);
+  absl::Status On(const DoneRequest& message, IncomingCall& call);
+  absl::Status On(const BarrierRequest& message, IncomingCall& call);
+  absl::Status On(const AwaitTurnRequest& message, IncomingCall& call);
+  absl::Status On(const OpenQueueRequest& message, IncomingCall& call);
+  absl::Status On(const QueueRequest& message, IncomingCall& call);
+  absl::Status On(const TakeWorkRequest& message, IncomingCall& call);
+  absl::Status On(const GiveUpWorkRequest& message, IncomingCall& call);
+  absl::Status On(const ShutdownRequest& message, IncomingCall& call);
+  absl::Status On(const OpenDirectRequest& message, IncomingCall& call);
+  absl::Status On(const EnterDirectRequest& message, IncomingCall& call);
+  absl::Status On(const SavePartRequest& message, IncomingCall& call);
+  absl::Status On(const ExportPartRequest& message, IncomingCall& call);
+  absl::Status On(const HoldRequest& message, IncomingCall& call);
+  absl::Status On(const MarkRequest& message, IncomingCall& call);
+  absl::Status On(const CommitCheckpointRequest& message, IncomingCall& call);
+  absl::Status On(LoadCheckpointRequest message, IncomingCall& call);
+  absl::Status On(const ReportLoadRequest& message, IncomingCall& call);
+  [[nodiscard]] absl::Status HearChief(ConnectionId connection, const Stamp& stamp, uint64_t chief_epoch);
   [[nodiscard]] absl::Status Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk);
-  void OnAwaitReady(const IncomingRequest& request, Responder responder);
   bool ReadyFor(const AwaitReadyRequest& request) const;
   void AnswerReady(int client, const AwaitReadyRequest& request, Responder responder);
-  void OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
   [[nodiscard]] absl::Status CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes);
+  void PushAndAnswer(const PushPullRequest& message, IncomingCall& call);
   void CountNonFinite(const PushPullRequest& message);
   uint64_t CountPush(const PushPullRequest& message, bool new_update);  // returns the updates counted before it
-  [[nodiscard]] absl::Status CheckRows(const IncomingRequest& request, const RowsRequest& message, size_t bulk_bytes);
-  void OnRows(const IncomingRequest& request, const RowsRequest& message, ByteSpan bulk, Responder responder);
+  [[nodiscard]] absl::Status CheckRows(StoreMethod method, ConnectionId connection, const RowsRequest& message,
+                                       size_t bulk_bytes);
   void AnswerPush(const HeldPull& pull, const PushPullReply& pushed, Responder responder);
   // With what every answer says; to be sent before the next one is made.
   absl::string_view CompleteReply(const Stamp& stamp, PushPullReply reply);
   PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
-  void OnStamped(const IncomingRequest& request, Responder responder);
-  void OnBarrier(const IncomingRequest& request, Responder responder);
-  void OnAwaitTurn(const IncomingRequest& request, Responder responder);
-  void OnQueue(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder);
-  void OnTakeWork(const IncomingRequest& request, Responder responder);
-  void OnGiveUpWork(const IncomingRequest& request, Responder responder);
-  void OnShutdown(const IncomingRequest& request, Responder responder);
-  void OnDirect(const IncomingRequest& request, Responder responder);
-  void OnSavePart(const IncomingRequest& request, Responder responder);
-  void OnExportPart(const IncomingRequest& request, Responder responder);
-  void OnCut(const IncomingRequest& request, Responder responder);
-  void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
   [[nodiscard]] absl::Status NeedModel() const;  // Aborted without one
   [[nodiscard]] absl::Status NeedLead() const;   // InvalidArgument: this isn't ps 0
   // Aborted: the arena's values are of another one.
@@ -144,8 +166,6 @@ class StoreService final : public RequestHandler {
   void RecordClient(int client);
   std::vector<uint64_t> AllStaleness() const;  // of pushes, and of direct updates
   void RecordChief();
-  void OnLoadCheckpoint(const IncomingRequest& request, Responder responder);
-  void OnReportLoad(const IncomingRequest& request, Responder responder);
   void LookAtEnd();
   void LookAtLeaving();
   void LookAgainAt(absl::Time when);

@@ -160,18 +160,22 @@ absl::Status StoreService::CheckGeneration(uint64_t generation) const {
                                          "): they have to be pulled again"));
 }
 
-void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk,
-                              Responder responder) {
+absl::Status StoreService::On(const PushPullRequest& message, IncomingCall& call) {
   // Looked at again although PrepareBulk did: while the bulk came in, a restarted chief may have brought another model,
   // or the sender may have been replaced.
-  if (absl::Status status = CheckPushPull(connection, message, bulk.size()); !status.ok())
-    return responder.Fail(std::move(status));
+  RETURN_IF_ERROR(CheckPushPull(call.connection, message, call.bulk.size()));
   const Track::StepScope step(options_.track, Observe(arena_->header().counters.global_step));
   CountNonFinite(message);
+  PushAndAnswer(message, call);
+  return absl::OkStatus();
+}
+
+void StoreService::PushAndAnswer(const PushPullRequest& message, IncomingCall& call) {
+  const ByteSpan bulk = call.bulk;
   if (message.contributes) {
     const Track::Span apply(options_.track, Activity::kApply, {bulk.size(), FlowOf(message.stamp)});
     ++clients_.client(message.stamp.client).pushes;
-    gates_.Contribute(connection, message, bulk, std::move(responder));
+    gates_.Contribute(call.connection, message, bulk, std::move(call.responder));
     return hold_.Applied(message);
   }
   if (message.exchange > 0) {
@@ -179,20 +183,18 @@ void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& me
     Segments moved;
     for (const uint32_t slice : message.pushed)
       moved.push_back(ExchangeAnswer(*arena_, static_cast<int>(message.stamp.client), static_cast<int>(slice)));
-    responder.Send(CompleteReply(message.stamp, reply), moved, arena_);
+    call.responder.Send(CompleteReply(message.stamp, reply), moved, arena_);
     return gates_.LookAtTurns();
   }
   // An answer that may be kept back is filled when it is sent.
-  if (message.clock > 0) {
-    PushPullReply reply = ApplyPush(message, bulk, {});
-    return gates_.AnswerApplied(connection, message, reply, std::move(responder));
-  }
+  if (message.clock > 0)
+    return gates_.AnswerApplied(call.connection, message, ApplyPush(message, bulk, {}), std::move(call.responder));
   const size_t pull_bytes = PushPart(*arena_, message).PullBytes();
-  if (pull_bytes == 0) return responder.Send(CompleteReply(message.stamp, ApplyPush(message, bulk, {})));
-  const AnswerMemory pulled(responder, buffers_, pull_bytes);
+  if (pull_bytes == 0) return call.responder.Send(CompleteReply(message.stamp, ApplyPush(message, bulk, {})));
+  const AnswerMemory pulled(call.responder, buffers_, pull_bytes);
   const PushPullReply reply = ApplyPush(message, bulk, pulled.bytes);
   const Track::Span answer(options_.track, Activity::kAnswer, {pull_bytes});
-  responder.Send(CompleteReply(message.stamp, reply), {pulled.bytes}, pulled.buffer);
+  call.responder.Send(CompleteReply(message.stamp, reply), {pulled.bytes}, pulled.buffer);
 }
 
 // Of what was never pushed nothing survives a restart of the ps, nor does this number. A retry isn't counted again.
@@ -260,17 +262,15 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
   return reply;
 }
 
-void StoreService::OnAwaitTurn(const IncomingRequest& request, Responder responder) {
-  AwaitTurnRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = NeedTraining();
-  if (status.ok()) status = NeedModel();
-  if (status.ok()) status = CheckGeneration(message.generation);
-  if (status.ok() && !arena_->model().ordered)
-    status = absl::InvalidArgumentError("the model takes pushes as they come: nobody has a turn");
-  if (!status.ok()) return responder.Fail(std::move(status));
-  gates_.OnAwaitTurn(request.connection, message, std::move(responder));
+absl::Status StoreService::On(const AwaitTurnRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
+  RETURN_IF_ERROR(NeedTraining());
+  RETURN_IF_ERROR(NeedModel());
+  RETURN_IF_ERROR(CheckGeneration(message.generation));
+  if (!arena_->model().ordered)
+    return absl::InvalidArgumentError("the model takes pushes as they come: nobody has a turn");
+  gates_.OnAwaitTurn(call.connection, message, std::move(call.responder));
+  return absl::OkStatus();
 }
 
 // The generation can't have changed: it is this process that loads, on this loop.

@@ -2,13 +2,21 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/status_macros.h"
 #include "muster/store/service/store_service.h"
 
 namespace muster {
 
-void StoreService::OnQueue(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder) {
-  if (absl::Status status = NeedTraining(); !status.ok()) return responder.Fail(std::move(status));
-  queues_.Handle(request, decoded.queue, decoded.bytes(), std::move(responder));
+absl::Status StoreService::On(const OpenQueueRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(NeedTraining());
+  queues_.Open(call.connection, message, std::move(call.responder));
+  return absl::OkStatus();
+}
+
+absl::Status StoreService::On(const QueueRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(NeedTraining());
+  queues_.Handle(call.method, call.connection, message, call.bulk, std::move(call.responder));
+  return absl::OkStatus();
 }
 
 absl::Status StoreService::NeedLead() const {
@@ -16,26 +24,22 @@ absl::Status StoreService::NeedLead() const {
   return absl::InvalidArgumentError(absl::StrCat(options_.task, " does not lead: ask ps:0"));
 }
 
-void StoreService::OnTakeWork(const IncomingRequest& request, Responder responder) {
-  TakeWorkRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = NeedLead();
-  if (status.ok()) status = NeedTraining();
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (!status.ok()) return responder.Fail(std::move(status));
-  const auto reply = work_.Take(message, arena_.get(), loop_.Now());
-  reply.ok() ? responder.Send(Encode(*reply)) : responder.Fail(reply.status());
+absl::Status StoreService::On(const TakeWorkRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(NeedLead());
+  RETURN_IF_ERROR(NeedTraining());
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
+  ASSIGN_OR_RETURN(const TakeWorkReply reply, work_.Take(message, arena_.get(), loop_.Now()));
+  call.responder.Send(Encode(reply));
+  return absl::OkStatus();
 }
 
-void StoreService::OnGiveUpWork(const IncomingRequest& request, Responder responder) {
-  GiveUpWorkRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = NeedLead();
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (!status.ok()) return responder.Fail(std::move(status));
+absl::Status StoreService::On(const GiveUpWorkRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(NeedLead());
+  RETURN_IF_ERROR(clients_.Hear(message.stamp, call.connection, loop_.Now()));
   // Without a model nobody has anything.
   if (arena_) work_.GiveUp(message, *arena_);
-  responder.Send({});
+  call.responder.Send({});
+  return absl::OkStatus();
 }
 
 }  // namespace muster

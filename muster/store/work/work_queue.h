@@ -27,9 +27,6 @@ std::string DescribeWork(const WorkSpec& spec);
 
 class WorkQueue {
  public:
-  // That one client may have: of each a ps keeps some bytes.
-  static constexpr size_t kMostInHand = 256;
-
   explicit WorkQueue(size_t clients) : holders_(clients) {}
 
   // Tickets of a client, each the last of those for which it holds; the arena has them.

@@ -21,8 +21,8 @@
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/backends/local/run_processes.h"
-#include "muster/launch/task/task_environment.h"
 #include "muster/launch/system/find_program.h"
+#include "muster/launch/task/task_environment.h"
 
 namespace muster {
 namespace {

@@ -18,8 +18,8 @@
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/backends/local/run_processes.h"
-#include "muster/launch/task/task_environment.h"
 #include "muster/launch/system/random_hex.h"
+#include "muster/launch/task/task_environment.h"
 
 namespace muster::local_backend_test {
 namespace {
