@@ -26,7 +26,6 @@ CheckpointHold::CheckpointHold(EventLoop& loop, const ClientTable& clients, Gate
       uncounted_(clients.clients().size()) {}
 
 CheckpointHold::~CheckpointHold() {
-  *self_ = nullptr;
   if (timer_) loop_.CancelTimer(*timer_);
   if (look_timer_) loop_.CancelTimer(*look_timer_);
 }
@@ -158,9 +157,7 @@ MarkReply CheckpointHold::MakeReply() const {
 }
 
 void CheckpointHold::LookLater() {
-  loop_.Post([self = self_] {
-    if (*self != nullptr) (*self)->Look();
-  });
+  loop_.Post(lifetime_.Guard([this] { Look(); }));
 }
 
 bool CheckpointHold::GoesOn() const {
@@ -244,9 +241,7 @@ void CheckpointHold::Release() {
     std::exchange(marking_, std::nullopt)->Fail(absl::OutOfRangeError("the hold has run out before the mark"));
   if (gated) gates_.GoOn();
   // Later: whoever releases may be in the middle of a request.
-  loop_.Post([self = self_] {
-    if (*self != nullptr) (*self)->HandOn();
-  });
+  loop_.Post(lifetime_.Guard([this] { HandOn(); }));
 }
 
 void CheckpointHold::HandOn() {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/base/lifetime.h"
 #include "muster/store/arena/arena.h"
 #include "muster/store/checkpoints/part_saver.h"
 #include "muster/store/gates/client_table.h"
@@ -120,8 +121,7 @@ class CheckpointHold {
   std::vector<Kept> kept_;            // or about to be handed on
   std::optional<EventLoop::TimerId> timer_;
   std::optional<EventLoop::TimerId> look_timer_;
-  // Handed to what is posted, so that it finds out if this has gone.
-  const std::shared_ptr<CheckpointHold*> self_ = std::make_shared<CheckpointHold*>(this);
+  Lifetime lifetime_;  // what is posted may outlive this
 };
 
 }  // namespace muster
