@@ -122,7 +122,7 @@ struct ClientRecord {
   uint64_t direct_pushes;
   uint64_t settled;  // numbers up to here are of an earlier life, or of values that are gone: nothing comes of them
   uint64_t direct_begun;   // number of the newest update that `process` has begun
-  uint64_t held_through;   // … and those up to here it may finish while this ps is held (CheckpointHold)
+  uint64_t held_through;   // … and those up to here it may finish while this ps is held (CutFollower)
   uint64_t share_fired;    // number of the newest firing whose share of the stripes `process` has finished
   uint64_t work_returned;  // tickets up to here that weren't counted are others' now. Under count_mutex
 };

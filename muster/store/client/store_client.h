@@ -124,7 +124,7 @@ class StoreClient {
   [[nodiscard]] absl::Status Shutdown(const std::string& reason);
   absl::StatusOr<std::string> PsStatus(int ps);  // its status page, JSON
 
-  // Checkpoints; see train/saver.h, which leads them. `hold`: the cut that the part is of (checkpoint_cut.h).
+  // Checkpoints; see train/saver.h, which leads them. `hold`: the cut that the part is of (cut_leader.h).
   absl::StatusOr<SavePartReply> SavePart(int ps, const std::string& directory, const std::string& save_id,
                                          const std::string& file, uint64_t hold);
   absl::StatusOr<PartSnapshot> ExportPart(int ps, uint64_t hold);

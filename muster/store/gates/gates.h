@@ -43,7 +43,7 @@ class Gates {
   void LookAtTurns() { turns_.Look(); }
 
   // Of the synchronous gate: rounds from `round` on, or from the one that is being collected on, don't begin to fire
-  // until GoOn; see CheckpointHold.
+  // until GoOn; see CutFollower.
   void HoldFrom(uint64_t round);
   void HoldHere();
   void GoOn();

@@ -14,7 +14,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/observe/track.h"
 #include "muster/store/arena/arena.h"
-#include "muster/store/checkpoints/checkpoint_hold.h"
+#include "muster/store/checkpoints/cut_follower.h"
 #include "muster/store/checkpoints/part_saver.h"
 #include "muster/store/direct/direct_door.h"
 #include "muster/store/gates/client_table.h"
@@ -186,7 +186,7 @@ class StoreService final : public RequestHandler {
   WorkRequests work_;
   DirectDoor door_;
   PartSaver part_saver_;
-  CheckpointHold hold_;
+  CutFollower hold_;
   int64_t known_step_ = 0;  // not ps 0: the highest global step that a sender knew of
   std::vector<Waiter> waiters_;
   // A checkpoint that somebody wants loaded, until the chief has reported.

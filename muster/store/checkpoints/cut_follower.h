@@ -23,7 +23,7 @@
 
 namespace muster {
 
-class CheckpointHold {
+class CutFollower {
  public:
   // How long a hold lasts without its mark. Two round trips and the rest of a push take much less; nobody should notice
   // a chief that dies.
@@ -43,9 +43,9 @@ class CheckpointHold {
     std::function<std::string(Arena&)> save_work = [](Arena&) { return std::string(); };
   };
   // All must outlive it. `handle` takes what was kept back.
-  CheckpointHold(EventLoop& loop, const ClientTable& clients, Gates& gates, PartSaver& saver, const Options& options,
-                 Handle handle);
-  ~CheckpointHold();
+  CutFollower(EventLoop& loop, const ClientTable& clients, Gates& gates, PartSaver& saver, const Options& options,
+              Handle handle);
+  ~CutFollower();
 
   // There is the memory of an earlier life of this ps.
   void Recover(Arena& arena);
