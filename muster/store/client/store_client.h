@@ -138,7 +138,7 @@ class StoreClient {
   const std::vector<std::string>& addresses() const { return addresses_; }
   Channel::Stats TrafficStats(int ps) const { return servers_[ps].channel->stats(); }
   Track* track() const { return options_.track; }
-  bool applies_itself() const { return direct_ != nullptr; }
+  bool applies_own_updates() const { return direct_ != nullptr; }
   class Direct;  // store_client_direct.h
   class Work;    // store_client_work.h
  private:
