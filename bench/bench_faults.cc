@@ -25,7 +25,7 @@
 #include "muster/base/check.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/optim/rule_options.h"
-#include "muster/store/client/checkpoint_cut.h"
+#include "muster/store/client/cut_leader.h"
 #include "muster/store/client/store_client.h"
 #include "muster/transport/tcp/tcp_transport.h"
 

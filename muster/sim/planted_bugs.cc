@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/lifetime.h"
 #include "muster/store/service/passing_handler.h"
 
 namespace muster {
@@ -27,7 +28,6 @@ bool IsPush(const IncomingRequest& request, PushPullRequest& message) {
 class AcknowledgeEarly final : public PassingHandler {
  public:
   AcknowledgeEarly(StoreService& inner, EventLoop& loop) : PassingHandler(inner), loop_(loop) {}
-  ~AcknowledgeEarly() override { *alive_ = false; }
 
   void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     PushPullRequest message;
@@ -41,15 +41,15 @@ class AcknowledgeEarly final : public PassingHandler {
     pull.bulk_bytes = 0;
     inner_.Handle(pull, nullptr, std::move(responder));
     loop_.CallAt(loop_.Now() + absl::Milliseconds(1),
-                 [this, alive = alive_, request = std::move(request), bulk = std::move(bulk)]() mutable {
-                   if (!*alive) return;
+                 [this, token = lifetime_.token(), request = std::move(request), bulk = std::move(bulk)]() mutable {
+                   if (!token.alive()) return;
                    inner_.Handle(request, std::move(bulk), Responder(std::make_unique<NobodyListens>()));
                  });
   }
 
  private:
   EventLoop& loop_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;  // the ps may be gone before the push is applied
 };
 
 class AcknowledgeEarlyBug final : public PlantedClusterBug {

@@ -10,7 +10,7 @@ CallTable::CallTable(EventLoop& loop, absl::AnyInvocable<void(uint64_t)> expired
     : loop_(loop), expired_(std::move(expired)) {}
 
 CallTable::~CallTable() {
-  *alive_ = false;
+  lifetime_.End();
   loop_.CancelTimer(watch_);
   // Takes the endings out first: a callback that looks at its channel must not find a call that is about to end.
   std::deque<Ending> endings = std::move(endings_);
@@ -61,15 +61,13 @@ void CallTable::FinishLater(uint64_t id, absl::StatusOr<Reply> result) {
   endings_.push_back({TakeOut(id), std::move(result)});
   if (endings_posted_) return;
   endings_posted_ = true;
-  loop_.Post([this, alive = alive_] {
-    if (*alive) RunEndings();
-  });
+  loop_.Post(lifetime_.Guard([this] { RunEndings(); }));
 }
 
 void CallTable::FinishAll(const std::vector<uint64_t>& ids, const absl::Status& status) {
-  const std::shared_ptr<bool> alive = alive_;
+  const Lifetime::Token token = lifetime_.token();
   for (uint64_t id : ids) {
-    if (!*alive) return;  // the destructor has ended the others
+    if (!token.alive()) return;  // the destructor has ended the rest
     if (calls_.contains(id)) Finish(id, status);
   }
 }
@@ -110,18 +108,18 @@ void CallTable::OnDeadline() {
   }
   WatchDeadline(next);
   std::sort(expired.begin(), expired.end());
-  const std::shared_ptr<bool> alive = alive_;
+  const Lifetime::Token token = lifetime_.token();
   for (uint64_t id : expired) {
-    if (!*alive) return;
+    if (!token.alive()) return;
     if (calls_.contains(id)) expired_(id);
   }
 }
 
 void CallTable::RunEndings() {
   endings_posted_ = false;
-  // Takes them one at a time: a callback may destroy the table, whose destructor then calls the rest.
-  const std::shared_ptr<bool> alive = alive_;
-  while (*alive && !endings_.empty()) {
+  // One at a time: a callback may destroy the table, whose destructor then calls the rest.
+  const Lifetime::Token token = lifetime_.token();
+  while (token.alive() && !endings_.empty()) {
     Ending ending = std::move(endings_.front());
     endings_.pop_front();
     ending.done(ending.result);

@@ -13,6 +13,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/base/lifetime.h"
 #include "muster/transport/channel.h"
 #include "muster/transport/event_loop.h"
 
@@ -73,7 +74,7 @@ class CallTable {
   // the next call's deadline is usually later, so that a call costs no timer.
   absl::Time watched_ = absl::InfiniteFuture();
   EventLoop::TimerId watch_{};
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;  // callbacks may destroy this
 };
 
 // The error for calls that waited for a connection until their deadline.

@@ -121,10 +121,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const auto method = static_cast<muster::StoreMethod>(data[0] % (muster::kStoreMethods + 1));
   const std::string control(reinterpret_cast<const char*>(data) + 2, size - 2);
-#define MUSTER_FUZZ_MESSAGE(Message) muster::FuzzMessage<muster::Message>(control);
-  MUSTER_STORE_MESSAGES(MUSTER_FUZZ_MESSAGE)
-#undef MUSTER_FUZZ_MESSAGE
-  // A process that visits the ps needs a thread there: one serves all inputs.
+  muster::ForEachStoreMessage([&]<typename Message>() { muster::FuzzMessage<Message>(control); });
+  // Who visits the ps needs a thread there: one for all inputs.
   static const auto port = muster::ArenaPort::Open().value();
   muster::FuzzedStore store(port.get());
   const int before = store.answers();

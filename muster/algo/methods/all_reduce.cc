@@ -10,7 +10,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/compute_threads.h"
-#include "muster/store/client/checkpoint_cut.h"
+#include "muster/store/client/cut_leader.h"
 
 namespace muster {
 namespace {

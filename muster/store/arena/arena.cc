@@ -14,7 +14,8 @@
 #include "muster/store/arena/count_lock.h"
 #include "muster/store/arena/shared_memory_order.h"
 #include "muster/store/arena/stripe_lock.h"
-#include "muster/store/messages/messages.h"
+#include "muster/store/messages/codec.h"
+#include "muster/store/messages/model_fields.h"
 #include "muster/store/model/row_initializer.h"
 
 namespace muster {

@@ -6,7 +6,7 @@
 #include "muster/base/fnv1a.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/arena/arena_format.h"
-#include "muster/store/work/work_queue.h"
+#include "muster/store/messages/work_messages.h"
 
 namespace muster {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 // Room for the work queue's state: returned units from more workers than there are, and what each client may have.
 constexpr uint64_t kWorkBytes = 64 << 10;
-constexpr uint64_t kWorkBytesOfClient = 64 * WorkQueue::kMostInHand + 128;
+constexpr uint64_t kWorkBytesOfClient = 64 * kMostWorkInHand + 128;
 
 uint64_t Align(uint64_t offset, uint64_t to) { return (offset + to - 1) / to * to; }
 

@@ -18,8 +18,6 @@ absl::Status MarkIsGone() { return absl::OutOfRangeError("the mark of this part 
 PartSaver::PartSaver(EventLoop& loop, FileSystem& files, Background background)
     : loop_(loop), files_(files), background_(std::move(background)) {}
 
-PartSaver::~PartSaver() { *self_ = nullptr; }
-
 void PartSaver::Send(absl::StatusOr<Answer> answer, Responder responder) {
   if (!answer.ok()) return responder.Fail(answer.status());
   responder.Send(answer->control, answer->bulk, std::move(answer->keep_alive));
@@ -63,12 +61,12 @@ void PartSaver::Export(bool of_mark, Responder responder) {
 void PartSaver::Begin(Responder responder, Work work) {
   marked_->under_way = true;
   waiting_.push_back(std::move(responder));
-  background_([&loop = loop_, self = self_, marked = *marked_, work = std::move(work)]() mutable {
+  background_([this, &loop = loop_, token = lifetime_.token(), marked = *marked_, work = std::move(work)]() mutable {
     absl::StatusOr<Answer> answer = absl::FailedPreconditionError("other values were loaded meanwhile");
     if (marked.arena->FinishMark(marked.mark)) answer = work(*marked.arena);
     marked.arena->DiscardAside();
-    loop.Post([self = std::move(self), answer = std::move(answer)]() {
-      if (*self != nullptr) (*self)->Finish(answer);
+    loop.Post([this, token = std::move(token), answer = std::move(answer)] {
+      if (token.alive()) Finish(answer);
     });
   });
 }
@@ -94,10 +92,10 @@ void PartSaver::Commit(const std::string& directory, const std::string& text, co
       LogWarning("old checkpoints could not be removed: ", tidied.ToString());
     return Answer{};
   };
-  background_([&loop = loop_, self = self_, commit, number]() mutable {
-    loop.Post([self = std::move(self), answer = commit(), number]() mutable {
-      if (*self == nullptr) return;
-      auto waiting = (*self)->commits_.extract(number);
+  background_([this, &loop = loop_, token = lifetime_.token(), commit, number]() mutable {
+    loop.Post([this, token = std::move(token), answer = commit(), number]() mutable {
+      if (!token.alive()) return;
+      auto waiting = commits_.extract(number);
       if (!waiting.empty()) Send(std::move(answer), std::move(waiting.mapped()));
     });
   });

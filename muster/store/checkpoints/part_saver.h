@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "muster/base/bytes.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/lifetime.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/arena/arena.h"
 #include "muster/transport/event_loop.h"
@@ -28,7 +29,6 @@ class PartSaver {
 
   // Borrows all of them for its life; what `background` runs may outlive it.
   PartSaver(EventLoop& loop, FileSystem& files, Background background);
-  ~PartSaver();
 
   // Sets the mark of the next part. Only when idle.
   void Prepare(std::shared_ptr<Arena> arena);
@@ -78,9 +78,8 @@ class PartSaver {
   std::map<uint64_t, Responder> commits_;  // under way
   uint64_t last_commit_ = 0;
   std::string last_path_;
-  std::optional<absl::StatusOr<Answer>> last_answer_;  // for last_path_; none: the file is being written
-  // Given to background work, so that it finds out whether this object is gone.
-  std::shared_ptr<PartSaver*> self_ = std::make_shared<PartSaver*>(this);
+  std::optional<absl::StatusOr<Answer>> last_answer_;  // to its request; none: the file is being written
+  Lifetime lifetime_;                                  // what runs in the background may outlive this
 };
 
 }  // namespace muster

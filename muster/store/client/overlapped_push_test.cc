@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/store/client/checkpoint_cut.h"
+#include "muster/store/client/cut_leader.h"
 #include "muster/store/service/passing_handler.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/joining.h"
@@ -257,7 +257,7 @@ TEST_P(OverlappedPushTest, ACutBetweenPartsLetsTheUpdateInWholly) {
 }
 
 TEST_P(OverlappedPushTest, ACutWaitsForABackwardPassThatTakesLong) {
-  ExpectTheCutToWait(GetParam(), 3 * CheckpointHold::kLimit);
+  ExpectTheCutToWait(GetParam(), 3 * CutFollower::kLimit);
 }
 
 TEST_P(OverlappedPushTest, AnUpdateThatIsGivenUpCountsNothing) {

@@ -19,7 +19,7 @@
 #include "muster/optim/sparse_rows.h"
 #include "muster/store/checkpoints/checkpoint_part.h"
 #include "muster/store/checkpoints/reshard.h"
-#include "muster/store/client/checkpoint_cut.h"
+#include "muster/store/client/cut_leader.h"
 #include "muster/store/model/row_initializer.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/joining.h"

@@ -124,7 +124,7 @@ class StoreClient {
   [[nodiscard]] absl::Status Shutdown(const std::string& reason);
   absl::StatusOr<std::string> PsStatus(int ps);  // its status page, JSON
 
-  // Checkpoints; led by train/saving/saver.h. `hold`: the cut that the part belongs to (checkpoint_cut.h).
+  // Checkpoints; see train/saver.h, which leads them. `hold`: the cut that the part is of (cut_leader.h).
   absl::StatusOr<SavePartReply> SavePart(int ps, const std::string& directory, const std::string& save_id,
                                          const std::string& file, uint64_t hold);
   absl::StatusOr<PartSnapshot> ExportPart(int ps, uint64_t hold);
@@ -138,7 +138,7 @@ class StoreClient {
   const std::vector<std::string>& addresses() const { return addresses_; }
   Channel::Stats TrafficStats(int ps) const { return servers_[ps].channel->stats(); }
   Track* track() const { return options_.track; }
-  bool applies_itself() const { return direct_ != nullptr; }
+  bool applies_own_updates() const { return direct_ != nullptr; }
   class Direct;  // store_client_direct.h
   class Work;    // store_client_work.h
  private:

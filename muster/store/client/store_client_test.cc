@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/store/client/checkpoint_cut.h"
+#include "muster/store/client/cut_leader.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/joining.h"
 #include "muster/store/testing/simulated_store.h"

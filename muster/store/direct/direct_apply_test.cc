@@ -93,7 +93,7 @@ TEST_P(DirectApplyTest, UnderABoundOfStalenessThePsApplyAndTheLogSaysSo) {
   ASSERT_TRUE(client->AwaitReady(absl::InfiniteFuture()).ok());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("the ps apply the updates of worker:0: by a bound of staleness they make workers wait\n"));
-  EXPECT_FALSE(client->applies_itself());
+  EXPECT_FALSE(client->applies_own_updates());
 }
 
 TEST_P(DirectApplyTest, APsThatLostItsMemoryIsNoticed) {

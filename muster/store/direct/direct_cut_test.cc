@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/store/client/checkpoint_cut.h"
+#include "muster/store/client/cut_leader.h"
 #include "muster/store/testing/direct_worker.h"
 
 namespace muster::direct_cut_test {

@@ -42,8 +42,8 @@ class Gates {
   // Call it after a push that may have been its sender's turn was applied and answered.
   void LookAtTurns() { turns_.Look(); }
 
-  // The synchronous gate: rounds from `round` on, or from the one now being collected, don't begin to fire until GoOn;
-  // see CheckpointHold.
+  // Of the synchronous gate: rounds from `round` on, or from the one that is being collected on, don't begin to fire
+  // until GoOn; see CutFollower.
   void HoldFrom(uint64_t round);
   void HoldHere();
   void GoOn();

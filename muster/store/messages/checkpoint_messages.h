@@ -1,11 +1,11 @@
-// The messages that have the parts of a checkpoint written and its manifest committed; messages.h encodes them. Plain
-// values.
+// The messages by which the parts of a checkpoint are written and its manifest committed. Plain values.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "muster/store/messages/fields.h"
 #include "muster/store/messages/stamp.h"
 
 namespace muster {
@@ -19,22 +19,31 @@ struct SavePartRequest {
   std::string directory;
   std::string save_id;
   std::string file;
-  uint64_t hold = 0;  // the hold whose mark the part shows
+  uint64_t hold = 0;  // whose mark it is of
+
+  using Fields = FieldList<Field<1, &SavePartRequest::stamp>, Field<2, &SavePartRequest::chief_epoch>,
+                           Field<3, &SavePartRequest::directory>, Field<4, &SavePartRequest::save_id>,
+                           Field<5, &SavePartRequest::file>, Field<6, &SavePartRequest::hold>>;
 };
 
 struct SavePartReply {
   uint64_t bytes = 0;
   uint32_t crc32c = 0;
+
+  using Fields = FieldList<Field<1, &SavePartReply::bytes>, Field<2, &SavePartReply::crc32c>>;
 };
 
 struct ExportPartRequest {
   Stamp stamp;
   uint64_t hold = 0;  // as above
+
+  using Fields = FieldList<Field<1, &ExportPartRequest::stamp>, Field<2, &ExportPartRequest::hold>>;
 };
 
 // The reply's bulk: as in InitializeRequest with slots.
 struct ExportPartReply {
   std::vector<uint64_t> steps;
+  using Fields = FieldList<Field<1, &ExportPartReply::steps>>;
 };
 
 // ps 0 commits the manifest (JSON) in `directory`, unless another client has the lease by now. With an empty directory
@@ -44,8 +53,13 @@ struct CommitCheckpointRequest {
   uint64_t chief_epoch = 0;
   std::string directory;
   std::string manifest;
-  int64_t keep = 0;                 // afterwards removes all but this many of the newest (Retention); 0: keeps all
-  double preserve_every_hours = 0;  // but preserves one per this many hours for ever; 0: none
+  int64_t keep = 0;                 // then removes all but the newest so many (Retention); 0: keeps all
+  double preserve_every_hours = 0;  // … but one every so often for ever; 0: none
+
+  using Fields =
+      FieldList<Field<1, &CommitCheckpointRequest::stamp>, Field<2, &CommitCheckpointRequest::chief_epoch>,
+                Field<3, &CommitCheckpointRequest::directory>, Field<4, &CommitCheckpointRequest::manifest>,
+                Field<5, &CommitCheckpointRequest::keep>, Field<6, &CommitCheckpointRequest::preserve_every_hours>>;
 };
 
 }  // namespace muster

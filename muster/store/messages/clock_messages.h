@@ -1,14 +1,19 @@
-// The request for a ps's clock, which puts the traces of tasks on several hosts on one time line (docs/observe.md).
-// Encoded like all messages (messages.h).
+// The question for a ps's clock, by which the traces of tasks on several hosts are put on one (docs/observe.md).
 #pragma once
 
 #include <cstdint>
 
+#include "muster/store/messages/fields.h"
+
 namespace muster {
 
-// The answer to kClock, whose request is empty.
+struct ClockRequest {
+  using Fields = FieldList<>;
+};
+
 struct ClockReply {
-  int64_t nanos = 0;  // the clock of the ps's trace when it answers
+  int64_t nanos = 0;  // of the clock of the ps's trace, as it answers
+  using Fields = FieldList<Field<1, &ClockReply::nanos>>;
 };
 
 }  // namespace muster

@@ -316,9 +316,7 @@ void DecodeAny(const std::string& bytes) {
 }
 
 void DecodeAsEverything(const std::string& bytes) {
-#define MUSTER_DECODE(Message) DecodeAny<Message>(bytes);
-  MUSTER_STORE_MESSAGES(MUSTER_DECODE)
-#undef MUSTER_DECODE
+  ForEachStoreMessage([&]<typename Message>() { DecodeAny<Message>(bytes); });
 }
 
 TEST(MessagesTest, EveryTruncationAndEveryFlippedBitIsSurvived) {

@@ -1,8 +1,9 @@
-// The messages about tables of rows (docs/store/rows.md); messages.h encodes them. Plain values.
+// The messages about tables of rows (docs/store_protocol.md, "Tables of rows"). Plain values.
 #pragma once
 
 #include <cstdint>
 
+#include "muster/store/messages/fields.h"
 #include "muster/store/messages/stamp.h"
 
 namespace muster {
@@ -15,10 +16,15 @@ struct RowsRequest {
   uint32_t slice = 0;
   uint64_t generation = 0;  // of the values; another one is answered with Aborted
   uint64_t rows = 0;
-  // The other fields are for pushes.
-  int64_t global_step = 0;  // that the sender knows of, as in PushPullRequest
-  double scale = 1;         // the gradients' factor
-  bool last = false;        // the last request of a push under one number: only it may have rows of the first stripe
+  // The rest is for pushes.
+  int64_t global_step = 0;  // that the sender knows of: as in PushPullRequest
+  double scale = 1;         // what the gradients are multiplied by
+  bool last = false;        // of the requests of one push under one number: it alone may have rows of the first stripe
+
+  using Fields =
+      FieldList<Field<1, &RowsRequest::stamp>, Field<2, &RowsRequest::slice>, Field<3, &RowsRequest::generation>,
+                Field<4, &RowsRequest::rows>, Field<5, &RowsRequest::global_step>, Field<6, &RowsRequest::scale>,
+                Field<7, &RowsRequest::last>>;
 };
 
 }  // namespace muster

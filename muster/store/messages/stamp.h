@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "muster/store/messages/fields.h"
+
 namespace muster {
 
 // Identifies a request: which client of the table sent it, which life of that client, and the request's number within
@@ -13,6 +15,8 @@ struct Stamp {
   uint64_t sequence = 0;
 
   bool operator==(const Stamp&) const = default;
+
+  using Fields = FieldList<Field<1, &Stamp::client>, Field<2, &Stamp::incarnation>, Field<3, &Stamp::sequence>>;
 };
 
 }  // namespace muster

@@ -1,32 +1,23 @@
 #include "muster/store/queues/queue_requests.h"
 
-#include <utility>
-
-#include "muster/store/messages/messages.h"
-
 namespace muster {
 
 QueueRequests::~QueueRequests() {
   if (timer_) loop_.CancelTimer(*timer_);
 }
 
-void QueueRequests::Handle(const IncomingRequest& request, const QueueRequest& message, ByteSpan bulk,
+void QueueRequests::Handle(StoreMethod method, ConnectionId connection, const QueueRequest& message, ByteSpan bulk,
                            Responder responder) {
   const absl::Time now = loop_.Now();
-  switch (static_cast<StoreMethod>(request.method)) {
-    case StoreMethod::kOpenQueue: {
-      OpenQueueRequest open;
-      if (absl::Status status = Decode(request.control, open); !status.ok()) return responder.Fail(std::move(status));
-      return queues_.Open(request.connection, open, now, std::move(responder));
-    }
+  switch (method) {
     case StoreMethod::kEnqueue:
-      queues_.Enqueue(request.connection, message, bulk, now, std::move(responder));
+      queues_.Enqueue(connection, message, bulk, now, std::move(responder));
       break;
     case StoreMethod::kDequeue:
-      queues_.Dequeue(request.connection, message, now, std::move(responder));
+      queues_.Dequeue(connection, message, now, std::move(responder));
       break;
     case StoreMethod::kCloseQueue:
-      queues_.Close(request.connection, message, now, std::move(responder));
+      queues_.Close(connection, message, now, std::move(responder));
       break;
     default:
       return queues_.Size(message, now, std::move(responder));

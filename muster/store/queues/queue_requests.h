@@ -3,10 +3,12 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "muster/store/gates/client_table.h"
 #include "muster/store/gates/held_answer.h"
+#include "muster/store/messages/store_methods.h"
 #include "muster/store/queues/fifo_queues.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
@@ -24,8 +26,11 @@ class QueueRequests {
   [[nodiscard]] absl::Status CheckElement(const QueueRequest& message, size_t bytes) const {
     return queues_.CheckElement(message, bytes);
   }
-  // `message` is decoded, and of any method except kOpenQueue.
-  void Handle(const IncomingRequest& request, const QueueRequest& message, ByteSpan bulk, Responder responder);
+  void Open(ConnectionId connection, const OpenQueueRequest& message, Responder responder) {
+    queues_.Open(connection, message, loop_.Now(), std::move(responder));
+  }
+  void Handle(StoreMethod method, ConnectionId connection, const QueueRequest& message, ByteSpan bulk,
+              Responder responder);
   void Disconnect(ConnectionId connection);
   void FailAll(const absl::Status& status);
 

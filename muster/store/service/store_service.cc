@@ -10,7 +10,6 @@
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/arena/count_lock.h"
 #include "muster/store/arena/shared_memory_order.h"
 #include "muster/store/checkpoints/checkpoint_part.h"
@@ -25,6 +24,11 @@ absl::Status NeedChief(const Arena* arena, const ClientTable& clients) {
   return absl::CancelledError("training has ended: the chief was done before there was a model");
 }
 
+absl::Status UnknownMethod(StoreMethod method) {
+  return absl::UnimplementedError(absl::StrCat("this ps knows no method ", static_cast<int>(method),
+                                               "; client and ps must be of the same version"));
+}
+
 std::string HowAllEnded(const ClientTable& clients) {
   const std::vector<std::string> others = clients.NotDone();
   return absl::StrCat("every task is done", others.empty() ? "" : ", but for ", absl::StrJoin(others, ", "));
@@ -33,60 +37,59 @@ std::string HowAllEnded(const ClientTable& clients) {
 }  // namespace
 
 StoreService::StoreService(EventLoop& loop, StoreOptions options)
-    : loop_(loop),
-      options_(std::move(options)),
+    : ps_(loop, std::move(options)),
       started_(loop.Now()),
-      clients_(options_.workers, options_.lease),
-      memory_(options_.memory),
-      gates_(loop, clients_, options_.lead, options_.probe,
+      memory_(ps_.options.memory),
+      gates_(loop, ps_.clients, ps_.options.lead, ps_.options.probe,
              [this](const HeldPull& pull, const PushPullReply& reply, Responder responder) {
-               AnswerPush(pull, reply, std::move(responder));
+               pushes_.Answer(pull, reply, std::move(responder));
              }),
-      queues_(loop, {options_.task, options_.queue_bytes}),
-      work_(options_.work, clients_),
-      door_(options_.port),
-      part_saver_(loop, *options_.files, options_.background),
-      hold_(loop, clients_, gates_, part_saver_,
-            {options_.lead, options_.probe, [this](Arena& arena) { return work_.Save(arena); }},
-            [this](IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
-              Handle(request, std::move(bulk), std::move(responder));
-            }),
-      staleness_(kStalenessCounts),
+      queues_(loop, {ps_.options.task, ps_.options.queue_bytes}),
+      work_(ps_.options.work, ps_.clients),
+      door_(ps_.options.port),
+      part_saver_(loop, *ps_.options.files, ps_.options.background),
+      cut_(loop, ps_.clients, gates_, part_saver_,
+           {ps_.options.lead, ps_.options.probe, [this](Arena& arena) { return work_.Save(arena); }},
+           [this](IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+             Handle(request, std::move(bulk), std::move(responder));
+           }),
+      checkpoints_(ps_, cut_, part_saver_),
+      pushes_(ps_, gates_, cut_, checkpoints_, buffers_),
       listener_stats_([] { return Listener::Stats(); }) {}
 
 StoreService::~StoreService() {
-  if (end_timer_) loop_.CancelTimer(*end_timer_);
+  if (end_timer_) ps_.loop.CancelTimer(*end_timer_);
 }
 
 absl::Status StoreService::Recover() {
   if (memory_ == nullptr || memory_->size() == 0) return absl::OkStatus();
-  const int num_clients = static_cast<int>(clients_.clients().size());
-  auto attached = Arena::Attach(memory_, num_clients, options_.probe);
+  const int num_clients = static_cast<int>(ps_.clients.clients().size());
+  auto attached = Arena::Attach(memory_, num_clients, ps_.options.probe);
   if (absl::IsNotFound(attached.status())) return absl::OkStatus();
   RETURN_IF_ERROR(attached.status());
-  arena_ = *std::move(attached);
-  { const Arena::CountLock finishes_what_was_begun(*arena_); }
-  const bool forget = options_.probe != nullptr && options_.probe->Has(PlantedBug::kForgetClients);
-  for (int i = 0; i < arena_->layout().num_writers(); ++i) arena_->RecoverWriter(i);
+  ps_.arena = *std::move(attached);
+  { const Arena::CountLock finishes_what_was_begun(*ps_.arena); }
+  const bool forget = ps_.options.probe != nullptr && ps_.options.probe->Has(PlantedBug::kForgetClients);
+  for (int i = 0; i < ps_.arena->layout().num_writers(); ++i) ps_.arena->RecoverWriter(i);
   for (int i = 0; i < num_clients; ++i) {
-    ClientRecord& record = arena_->client(i);
-    if (record.task != clients_.client(i).task)
-      return absl::FailedPreconditionError(absl::StrCat("the memory that ", options_.task,
-                                                        " was given belongs to another job, with a worker ",
-                                                        record.task, " where this one has ", clients_.client(i).task));
+    ClientRecord& record = ps_.arena->client(i);
+    if (record.task != ps_.clients.client(i).task)
+      return absl::FailedPreconditionError(
+          absl::StrCat("the memory that ", ps_.options.task, " was given belongs to another job, with a worker ",
+                       record.task, " where this one has ", ps_.clients.client(i).task));
     if (forget) record.numbers.last_applied = record.numbers.last_counted = 0;
-    if (record.incarnation != 0) clients_.Restore(i, record.incarnation, record.where, record.done != 0, started_);
+    if (record.incarnation != 0) ps_.clients.Restore(i, record.incarnation, record.where, record.done != 0, started_);
   }
-  const ChiefLease& chief = arena_->header().chief;
-  if (chief.client >= 0) clients_.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
-  gates_.Attach(*arena_);
-  arena_->header().load_requested = 0;  // who asked has lost his connection
-  hold_.Recover(*arena_);
-  work_.Recover(*arena_);
-  LogInfo("found the model of an earlier life: ", arena_->layout().value_bytes(), " bytes, version ",
-          arena_->header().counters.updates,
-          options_.lead ? absl::StrCat(", global step ", arena_->header().counters.global_step) : "");
-  if (arena_->header().ended != 0) {
+  const ChiefLease& chief = ps_.arena->header().chief;
+  if (chief.client >= 0) ps_.clients.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
+  gates_.Attach(*ps_.arena);
+  ps_.arena->header().load_requested = 0;  // who asked has lost his connection
+  cut_.Recover(*ps_.arena);
+  work_.Recover(*ps_.arena);
+  LogInfo("found the model of an earlier life: ", ps_.arena->layout().value_bytes(), " bytes, version ",
+          ps_.arena->header().counters.updates,
+          ps_.options.lead ? absl::StrCat(", global step ", ps_.arena->header().counters.global_step) : "");
+  if (ps_.arena->header().ended != 0) {
     End(absl::OkStatus(), "it had ended before this ps was restarted");
   } else {
     LookAtEnd();
@@ -97,42 +100,31 @@ absl::Status StoreService::Recover() {
 void StoreService::OnConnect(ConnectionId, const std::string&) {}
 
 void StoreService::OnDisconnect(ConnectionId connection) {
-  clients_.Disconnect(connection, loop_.Now());
+  ps_.clients.Disconnect(connection, ps_.loop.Now());
   // Who waited on it asks again when it is back.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     if (waiter.connection != connection) return false;
-    clients_.client(waiter.client).waiting_for.clear();
+    ps_.clients.client(waiter.client).waiting_for.clear();
     return true;
   });
   gates_.Disconnect(connection);
   queues_.Disconnect(connection);
-  hold_.Disconnect(connection);
+  cut_.Disconnect(connection);
   LookAtEnd();
 }
 
-absl::Status StoreService::NeedModel() const {
-  if (arena_) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat(
-      options_.task, " has no model: the chief has not initialised it, or it was restarted and has lost it"));
-}
-
-absl::Status StoreService::NeedTraining() const {
-  return ending_.empty() ? absl::OkStatus() : absl::CancelledError(absl::StrCat("training has ended: ", ending_));
-}
-
 absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const IncomingRequest& request) {
-  std::unique_ptr<DecodedBulk> target = bulks_.Take();
+  std::unique_ptr<DecodedRequest> target = bulks_.Take();
   RETURN_IF_ERROR(target->Decode(request));
   switch (static_cast<StoreMethod>(request.method)) {
     case StoreMethod::kPushPull:
-      RETURN_IF_ERROR(CheckPushPull(request.connection, target->push_pull, request.bulk_bytes));
+      RETURN_IF_ERROR(pushes_.Check(request.connection, target->Get<PushPullRequest>(), request.bulk_bytes));
       if (!request.in_shared_memory) break;
       target->StaysInSharedMemory();
       return target;
     case StoreMethod::kInitialize: {
-      const InitializeRequest& message = target->initialize;
-      RETURN_IF_ERROR(clients_.Hear(message.stamp, request.connection, loop_.Now()));
-      RETURN_IF_ERROR(clients_.CheckChief(message.stamp, message.chief_epoch));
+      const InitializeRequest& message = target->Get<InitializeRequest>();
+      RETURN_IF_ERROR(ps_.HearChief(request.connection, message.stamp, message.chief_epoch));
       RETURN_IF_ERROR(ValidateModel(message.model));
       const uint64_t expected =
           ValueBytes(message.model, message.with_rows) + (message.with_slots ? SlotBytes(message.model) : 0);
@@ -143,10 +135,11 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
     }
     case StoreMethod::kGatherRows:
     case StoreMethod::kPushRows:
-      RETURN_IF_ERROR(CheckRows(request, target->rows, request.bulk_bytes));
+      RETURN_IF_ERROR(pushes_.Check(static_cast<StoreMethod>(request.method), request.connection,
+                                    target->Get<RowsRequest>(), request.bulk_bytes));
       break;
     case StoreMethod::kEnqueue:
-      RETURN_IF_ERROR(queues_.CheckElement(target->queue, request.bulk_bytes));
+      RETURN_IF_ERROR(queues_.CheckElement(target->Get<QueueRequest>(), request.bulk_bytes));
       break;
     default:
       return absl::InvalidArgumentError(absl::StrCat("method ", StoreMethodName(request.method), " takes no bulk, but ",
@@ -157,11 +150,11 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
 }
 
 void StoreService::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
-  if (hold_.Keeps(request)) return hold_.Keep(std::move(request), std::move(bulk), std::move(responder));
+  if (cut_.Keeps(request)) return cut_.Keep(std::move(request), std::move(bulk), std::move(responder));
   ++requests_[request.method < kStoreMethods ? request.method : 0];
-  auto* decoded = static_cast<DecodedBulk*>(bulk.get());
+  auto* decoded = static_cast<DecodedRequest*>(bulk.get());
   if (decoded == nullptr) {
-    std::unique_ptr<DecodedBulk> none = bulks_.Take();
+    std::unique_ptr<DecodedRequest> none = bulks_.Take();
     decoded = none.get();
     bulk = std::move(none);
     if (absl::Status status = decoded->Decode(request); !status.ok()) return responder.Fail(std::move(status));
@@ -170,104 +163,94 @@ void StoreService::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> 
   bulks_.Reuse(std::move(bulk));
 }
 
-void StoreService::Dispatch(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder) {
-  switch (static_cast<StoreMethod>(request.method)) {
-    case StoreMethod::kPushPull:
-      return OnPushPull(request.connection, decoded.push_pull, decoded.bytes(), std::move(responder));
-    case StoreMethod::kInitialize:
-      return OnInitialize(request.connection, decoded.initialize, decoded.bytes(), std::move(responder));
-    case StoreMethod::kGatherRows:
-    case StoreMethod::kPushRows:
-      return OnRows(request, decoded.rows, decoded.bytes(), std::move(responder));
-    case StoreMethod::kJoin:
-      return OnJoin(request, std::move(responder));
-    case StoreMethod::kAwaitReady:
-      return OnAwaitReady(request, std::move(responder));
-    case StoreMethod::kHeartbeat:
-    case StoreMethod::kDone:
-      return OnStamped(request, std::move(responder));
-    case StoreMethod::kShutdown:
-      return OnShutdown(request, std::move(responder));
-    case StoreMethod::kStatus:
-      return responder.Send(StatusJson(MakeView()));
-    case StoreMethod::kClock:
-      if (options_.track == nullptr) break;
-      return responder.Send(Encode(ClockReply{options_.track->Nanos()}));
-    case StoreMethod::kSavePart:
-      return OnSavePart(request, std::move(responder));
-    case StoreMethod::kExportPart:
-      return OnExportPart(request, std::move(responder));
-    case StoreMethod::kHold:
-    case StoreMethod::kMark:
-      return OnCut(request, std::move(responder));
-    case StoreMethod::kCommitCheckpoint:
-      return OnCommitCheckpoint(request, std::move(responder));
-    case StoreMethod::kBarrier:
-      return OnBarrier(request, std::move(responder));
-    case StoreMethod::kAwaitTurn:
-      return OnAwaitTurn(request, std::move(responder));
-    case StoreMethod::kOpenQueue:
-    case StoreMethod::kEnqueue:
-    case StoreMethod::kDequeue:
-    case StoreMethod::kCloseQueue:
-    case StoreMethod::kQueueSize:
-      return OnQueue(request, decoded, std::move(responder));
-    case StoreMethod::kTakeWork:
-      return OnTakeWork(request, std::move(responder));
-    case StoreMethod::kGiveUpWork:
-      return OnGiveUpWork(request, std::move(responder));
-    case StoreMethod::kOpenDirect:
-    case StoreMethod::kEnterDirect:
-      return OnDirect(request, std::move(responder));
-    case StoreMethod::kLoadCheckpoint:
-      return OnLoadCheckpoint(request, std::move(responder));
-    case StoreMethod::kReportLoad:
-      return OnReportLoad(request, std::move(responder));
+template <typename Message>
+auto& StoreService::HandlerOf() {
+  if constexpr (requires(Message message, IncomingCall call) { pushes_.On(message, call); }) {
+    return pushes_;
+  } else if constexpr (requires(Message message, IncomingCall call) { checkpoints_.On(message, call); }) {
+    return checkpoints_;
+  } else {
+    return *this;
   }
-  responder.Fail(absl::UnimplementedError(
-      absl::StrCat("this ps knows no method ", request.method, "; client and ps must be of the same version")));
 }
 
-void StoreService::OnJoin(const IncomingRequest& request, Responder responder) {
-  JoinRequest message;
-  if (absl::Status status = Decode(request.control, message); !status.ok()) return responder.Fail(std::move(status));
-  JoinReply reply{.ready = arena_ != nullptr,
-                  .ended = !ending_.empty(),
-                  .ps_incarnation = options_.incarnation,
-                  .generation = arena_ ? arena_->header().generation : 0};
-  if (reply.ended) return responder.Send(Encode(reply));
-  const absl::Time now = loop_.Now();
-  const auto client = clients_.Join(message, request.connection, now);
-  if (!client.ok()) return responder.Fail(client.status());
-  reply.client = *client;
-  gates_.Replace(*client, message.incarnation);
+template <typename Message>
+void StoreService::Answer(const IncomingRequest& request, const DecodedRequest& decoded, IncomingCall call) {
+  absl::Status status;
+  if constexpr (DecodedRequest::kHas<Message>) {
+    status = HandlerOf<Message>().On(decoded.Get<Message>(), call);
+  } else {
+    Message message;
+    status = Decode(request.control, message);
+    if (status.ok()) status = HandlerOf<Message>().On(std::move(message), call);
+  }
+  if (!status.ok()) call.responder.Fail(std::move(status));
+}
+
+void StoreService::Dispatch(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder) {
+  IncomingCall call{static_cast<StoreMethod>(request.method), request.connection, decoded.bytes(),
+                    std::move(responder)};
+  switch (call.method) {
+#define MUSTER_ANSWER(number, method, name, Request, Reply) \
+  case StoreMethod::method:                                 \
+    return Answer<Request>(request, decoded, std::move(call));
+    MUSTER_STORE_METHODS(MUSTER_ANSWER)
+#undef MUSTER_ANSWER
+  }
+  call.responder.Fail(UnknownMethod(call.method));
+}
+
+absl::Status StoreService::On(const StatusRequest&, IncomingCall& call) {
+  call.responder.Send(StatusJson(MakeView()));
+  return absl::OkStatus();
+}
+
+absl::Status StoreService::On(const ClockRequest&, IncomingCall& call) {
+  if (ps_.options.track == nullptr) return UnknownMethod(call.method);
+  call.responder.Send(Encode(ClockReply{ps_.options.track->Nanos()}));
+  return absl::OkStatus();
+}
+
+absl::Status StoreService::On(const JoinRequest& message, IncomingCall& call) {
+  JoinReply reply{.ready = ps_.arena != nullptr,
+                  .ended = !ps_.ending.empty(),
+                  .ps_incarnation = ps_.options.incarnation,
+                  .generation = ps_.arena ? ps_.arena->header().generation : 0};
+  if (reply.ended) {
+    call.responder.Send(Encode(reply));
+    return absl::OkStatus();
+  }
+  const absl::Time now = ps_.loop.Now();
+  ASSIGN_OR_RETURN(const int client, ps_.clients.Join(message, call.connection, now));
+  reply.client = client;
+  gates_.Replace(client, message.incarnation);
   if (message.chief) {
-    const auto epoch = clients_.ClaimChief(*client, now);
-    if (!epoch.ok()) return responder.Fail(epoch.status());
-    reply.chief_epoch = *epoch;
+    ASSIGN_OR_RETURN(reply.chief_epoch, ps_.clients.ClaimChief(client, now));
   }
-  if (arena_) {
-    const bool new_life = arena_->client(*client).incarnation != message.incarnation;
-    if (absl::Status vacated = new_life ? door_.Vacate(*arena_, *client) : absl::OkStatus(); !vacated.ok())
-      return responder.Fail(std::move(vacated));
-    if (new_life) gates_.Join(*client);
+  if (ps_.arena) {
+    const bool new_life = ps_.arena->client(client).incarnation != message.incarnation;
+    if (new_life) {
+      RETURN_IF_ERROR(door_.Vacate(*ps_.arena, client));
+      gates_.Join(client);
+    }
     // Of an unfinished push too: a new life that used its number again would find stripes that skip it.
-    reply.last_sequence = arena_->HighestSequences()[*client];
-    if (new_life) hold_.Settle(*arena_, *client, reply.last_sequence);
+    reply.last_sequence = ps_.arena->HighestSequences()[client];
+    if (new_life) cut_.Settle(*ps_.arena, client, reply.last_sequence);
     // Last: a ps that dies before it finds a new life when this one joins again.
-    RecordClient(*client);
+    RecordClient(client);
     if (message.chief) RecordChief();
-    reply.global_step = Observe(arena_->header().counters.global_step);
+    reply.global_step = Observe(ps_.arena->header().counters.global_step);
   }
-  if (!options_.one_process)
+  if (!ps_.options.one_process)
     LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
-  responder.Send(Encode(reply));
+  call.responder.Send(Encode(reply));
   LookAtEnd();
+  return absl::OkStatus();
 }
 
 void StoreService::RecordClient(int index) {
-  const ClientTable::Client& client = clients_.client(index);
-  ClientRecord& record = arena_->client(index);
+  const ClientTable::Client& client = ps_.clients.client(index);
+  ClientRecord& record = ps_.arena->client(index);
   std::strncpy(record.task, client.task.c_str(), sizeof record.task - 1);
   std::strncpy(record.where, client.where.c_str(), sizeof record.where - 1);
   record.done = client.done ? 1 : 0;
@@ -275,26 +258,25 @@ void StoreService::RecordClient(int index) {
 }
 
 void StoreService::RecordChief() {
-  ChiefLease& lease = arena_->header().chief;
+  ChiefLease& lease = ps_.arena->header().chief;
   std::atomic_ref(lease.client).store(-1, std::memory_order_release);
-  lease.epoch = clients_.chief_epoch();
-  lease.incarnation = clients_.chief_incarnation();
-  std::atomic_ref(lease.client).store(clients_.chief(), std::memory_order_release);
+  lease.epoch = ps_.clients.chief_epoch();
+  lease.incarnation = ps_.clients.chief_incarnation();
+  std::atomic_ref(lease.client).store(ps_.clients.chief(), std::memory_order_release);
 }
 
 absl::Status StoreService::Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk) {
-  RETURN_IF_ERROR(clients_.Hear(message.stamp, connection, loop_.Now()));
-  RETURN_IF_ERROR(clients_.CheckChief(message.stamp, message.chief_epoch));
-  RETURN_IF_ERROR(NeedTraining());
+  RETURN_IF_ERROR(ps_.HearChief(connection, message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(ps_.NeedTraining());
   if (message.generation == 0) return absl::InvalidArgumentError("an initialisation has a generation from 1 on");
-  if (arena_) {
+  if (ps_.arena) {
     // The answer to the first was lost; training may have begun meanwhile.
-    if (message.generation == arena_->header().generation) return absl::OkStatus();
-    if (message.generation < arena_->header().generation)
-      return absl::FailedPreconditionError(absl::StrCat(options_.task, " holds values of generation ",
-                                                        arena_->header().generation, ", which are newer than ",
+    if (message.generation == ps_.arena->header().generation) return absl::OkStatus();
+    if (message.generation < ps_.arena->header().generation)
+      return absl::FailedPreconditionError(absl::StrCat(ps_.options.task, " holds values of generation ",
+                                                        ps_.arena->header().generation, ", which are newer than ",
                                                         message.generation));
-    RETURN_IF_ERROR(CompareModels(arena_->model(), message.model, clients_.client(message.stamp.client).task));
+    RETURN_IF_ERROR(CompareModels(ps_.arena->model(), message.model, ps_.clients.client(message.stamp.client).task));
   }
   RETURN_IF_ERROR(ValidateModel(message.model));
   const uint64_t value_bytes = ValueBytes(message.model, message.with_rows);
@@ -302,40 +284,38 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
     return absl::InvalidArgumentError("the initialisation's values do not fit its model");
   if (message.with_slots && message.steps.size() != static_cast<size_t>(NumStripes(message.model)))
     return absl::InvalidArgumentError("the initialisation's step counters do not fit its model");
-  const int num_clients = static_cast<int>(clients_.clients().size());
-  if (!arena_) {
-    ASSIGN_OR_RETURN(arena_, Arena::Create(message.model, num_clients, memory_, options_.probe));
-    arena_->header().one_process = options_.one_process ? 1 : 0;
+  const int num_clients = static_cast<int>(ps_.clients.clients().size());
+  if (!ps_.arena) {
+    ASSIGN_OR_RETURN(ps_.arena, Arena::Create(message.model, num_clients, memory_, ps_.options.probe));
+    ps_.arena->header().one_process = ps_.options.one_process ? 1 : 0;
   }
   for (int i = 0; i < num_clients; ++i) RecordClient(i);
   RecordChief();
-  ASSIGN_OR_RETURN(const std::string work, work_.Load(*arena_, message.work));
-  known_step_ = message.global_step;
-  hold_.Release();
-  const std::vector<uint64_t> highest = arena_->HighestSequences();
-  for (int i = 0; i < num_clients; ++i) hold_.Settle(*arena_, i, highest[i]);
-  arena_->Load({.generation = message.generation,
-                .global_step = message.global_step,
-                .minibatches = message.minibatches,
-                .values = bulk.first(value_bytes),
-                .slots = bulk.subspan(value_bytes),
-                .steps = message.with_slots ? std::span<const uint64_t>(message.steps) : std::span<const uint64_t>(),
-                .with_rows = message.with_rows,
-                .work = work});
-  gates_.Attach(*arena_);
+  ASSIGN_OR_RETURN(const std::string work, work_.Load(*ps_.arena, message.work));
+  pushes_.SetKnownStep(message.global_step);
+  cut_.Release();
+  const std::vector<uint64_t> highest = ps_.arena->HighestSequences();
+  for (int i = 0; i < num_clients; ++i) cut_.Settle(*ps_.arena, i, highest[i]);
+  ps_.arena->Load({.generation = message.generation,
+                   .global_step = message.global_step,
+                   .minibatches = message.minibatches,
+                   .values = bulk.first(value_bytes),
+                   .slots = bulk.subspan(value_bytes),
+                   .steps = message.with_slots ? std::span<const uint64_t>(message.steps) : std::span<const uint64_t>(),
+                   .with_rows = message.with_rows,
+                   .work = work});
+  gates_.Attach(*ps_.arena);
   return absl::OkStatus();
 }
 
-void StoreService::OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk,
-                                Responder responder) {
-  if (absl::Status status = Initialize(connection, message, bulk); !status.ok())
-    return responder.Fail(std::move(status));
-  const std::string& by = clients_.client(message.stamp.client).task;
-  LogInfo(options_.one_process ? "the model is in this process" : absl::StrCat("initialised by ", by), ": ",
-          arena_->layout().value_bytes(), " bytes in ", message.model.slices.size(),
+absl::Status StoreService::On(const InitializeRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(Initialize(call.connection, message, call.bulk));
+  const std::string& by = ps_.clients.client(message.stamp.client).task;
+  LogInfo(ps_.options.one_process ? "the model is in this process" : absl::StrCat("initialised by ", by), ": ",
+          ps_.arena->layout().value_bytes(), " bytes in ", message.model.slices.size(),
           message.model.slices.size() == 1 ? " slice" : " slices",
-          options_.lead ? absl::StrCat(", global step ", message.global_step) : "");
-  responder.Send({});
+          ps_.options.lead ? absl::StrCat(", global step ", message.global_step) : "");
+  call.responder.Send({});
   for (Waiter& waiter : std::exchange(waiters_, {})) {
     if (ReadyFor(waiter.request)) {
       AnswerReady(waiter.client, waiter.request, std::move(waiter.responder));
@@ -343,202 +323,168 @@ void StoreService::OnInitialize(ConnectionId connection, const InitializeRequest
       waiters_.push_back(std::move(waiter));
     }
   }
+  return absl::OkStatus();
 }
 
-void StoreService::OnAwaitReady(const IncomingRequest& request, Responder responder) {
-  AwaitReadyRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = ValidateModel(message.model);
-  if (status.ok()) status = NeedTraining();
-  if (!status.ok()) return responder.Fail(std::move(status));
+absl::Status StoreService::On(AwaitReadyRequest message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  RETURN_IF_ERROR(ValidateModel(message.model));
+  RETURN_IF_ERROR(ps_.NeedTraining());
   const int client = message.stamp.client;
-  if (ReadyFor(message)) return AnswerReady(client, message, std::move(responder));
-  if (status = NeedChief(arena_.get(), clients_); !status.ok()) return responder.Fail(std::move(status));
-  clients_.client(client).waiting_for = arena_ ? "the chief to load a checkpoint" : "the chief to initialise the model";
-  waiters_.push_back({request.connection, client, std::move(message), std::move(responder)});
+  if (ReadyFor(message)) {
+    AnswerReady(client, message, std::move(call.responder));
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(NeedChief(ps_.arena.get(), ps_.clients));
+  ps_.clients.client(client).waiting_for =
+      ps_.arena ? "the chief to load a checkpoint" : "the chief to initialise the model";
+  waiters_.push_back({call.connection, client, std::move(message), std::move(call.responder)});
+  return absl::OkStatus();
 }
 
 bool StoreService::ReadyFor(const AwaitReadyRequest& request) const {
-  return arena_ && arena_->header().generation >= request.generation;
+  return ps_.arena && ps_.arena->header().generation >= request.generation;
 }
 
 void StoreService::AnswerReady(int client, const AwaitReadyRequest& request, Responder responder) {
-  clients_.client(client).waiting_for.clear();
-  if (absl::Status status = CompareModels(arena_->model(), request.model, clients_.client(client).task); !status.ok())
+  ps_.clients.client(client).waiting_for.clear();
+  if (absl::Status status = CompareModels(ps_.arena->model(), request.model, ps_.clients.client(client).task);
+      !status.ok())
     return responder.Fail(std::move(status));
-  responder.Send(Encode(AwaitReadyReply{Observe(arena_->header().counters.global_step), arena_->header().generation}));
+  responder.Send(
+      Encode(AwaitReadyReply{Observe(ps_.arena->header().counters.global_step), ps_.arena->header().generation}));
 }
 
-void StoreService::OnStamped(const IncomingRequest& request, Responder responder) {
-  HeartbeatRequest message;  // DoneRequest has the same fields
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (!status.ok()) return responder.Fail(std::move(status));
-  const bool done = static_cast<StoreMethod>(request.method) == StoreMethod::kDone;
-  if (done) {
-    clients_.SetDone(message.stamp.client, loop_.Now());
-    if (arena_) RecordClient(static_cast<int>(message.stamp.client));
-    if (arena_) DirectDoor::Leave(*arena_, static_cast<int>(message.stamp.client));
-  }
-  responder.Send({});
-  if (!done) return gates_.Look();  // who was lost may be there again
-  LogInfo(clients_.client(message.stamp.client).task, " is done");
-  if (const absl::Status left = NeedChief(arena_.get(), clients_); !left.ok())
+absl::Status StoreService::On(const HeartbeatRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  call.responder.Send({});
+  gates_.Look();  // who was lost may be there again
+  return absl::OkStatus();
+}
+
+absl::Status StoreService::On(const DoneRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  ps_.clients.SetDone(message.stamp.client, ps_.loop.Now());
+  if (ps_.arena) RecordClient(static_cast<int>(message.stamp.client));
+  if (ps_.arena) DirectDoor::Leave(*ps_.arena, static_cast<int>(message.stamp.client));
+  call.responder.Send({});
+  LogInfo(ps_.clients.client(message.stamp.client).task, " is done");
+  if (const absl::Status left = NeedChief(ps_.arena.get(), ps_.clients); !left.ok())
     for (Waiter& waiter : std::exchange(waiters_, {})) waiter.responder.Fail(left);
-  const auto waited_for = clients_.WaitedFor(loop_.Now());
-  if (clients_.chief_done() && !waited_for.empty()) LogInfo("the end waits for ", absl::StrJoin(waited_for, ", "));
+  const auto waited_for = ps_.clients.WaitedFor(ps_.loop.Now());
+  if (ps_.clients.chief_done() && !waited_for.empty()) LogInfo("the end waits for ", absl::StrJoin(waited_for, ", "));
   LookAtEnd();
+  return absl::OkStatus();
 }
 
-void StoreService::OnBarrier(const IncomingRequest& request, Responder responder) {
-  BarrierRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = NeedTraining();
-  if (!status.ok()) return responder.Fail(std::move(status));
-  gates_.OnBarrier(request.connection, message, std::move(responder));
+absl::Status StoreService::On(const BarrierRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  RETURN_IF_ERROR(ps_.NeedTraining());
+  gates_.OnBarrier(call.connection, message, std::move(call.responder));
+  return absl::OkStatus();
 }
 
-void StoreService::OnShutdown(const IncomingRequest& request, Responder responder) {
-  ShutdownRequest message;
-  if (absl::Status status = Decode(request.control, message); !status.ok()) return responder.Fail(std::move(status));
-  responder.Send({});
+absl::Status StoreService::On(const ShutdownRequest& message, IncomingCall& call) {
+  call.responder.Send({});
   Shutdown(message.reason);
+  return absl::OkStatus();
 }
 
-void StoreService::OnDirect(const IncomingRequest& request, Responder responder) {
-  const bool enters = static_cast<StoreMethod>(request.method) == StoreMethod::kEnterDirect;
-  EnterDirectRequest message;  // an OpenDirectRequest is one without a ticket
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = NeedModel();
-  if (status.ok() && enters) status = NeedTraining();
-  if (!status.ok()) return responder.Fail(std::move(status));
+absl::Status StoreService::On(const OpenDirectRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  RETURN_IF_ERROR(ps_.NeedModel());
   const int client = static_cast<int>(message.stamp.client);
-  if (enters) {
-    status = door_.Enter(*arena_, client, message.ticket);
-    gates_.Look();
-    return status.ok() ? responder.Send({}) : responder.Fail(std::move(status));
-  }
-  const auto reply = door_.Open(*arena_, client, clients_.client(client).incarnation);
-  reply.ok() ? responder.Send(Encode(*reply)) : responder.Fail(reply.status());
+  ASSIGN_OR_RETURN(const OpenDirectReply reply, door_.Open(*ps_.arena, client, ps_.clients.client(client).incarnation));
+  call.responder.Send(Encode(reply));
+  return absl::OkStatus();
 }
 
-void StoreService::OnSavePart(const IncomingRequest& request, Responder responder) {
-  SavePartRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = clients_.CheckChief(message.stamp, message.chief_epoch);
-  if (status.ok()) status = NeedModel();
-  if (status.ok() && !SeesSave(*options_.files, message.directory, message.save_id))
-    status = absl::NotFoundError(
-        absl::StrCat(options_.task, " does not see ", message.directory, ": its part goes through the chief"));
-  if (!status.ok()) return responder.Fail(std::move(status));
-  part_saver_.Save(JoinPath(message.directory, TemporaryName(message.file)), hold_.Marked(message.stamp, message.hold),
-                   std::move(responder));
+absl::Status StoreService::On(const EnterDirectRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  RETURN_IF_ERROR(ps_.NeedModel());
+  RETURN_IF_ERROR(ps_.NeedTraining());
+  const absl::Status entered = door_.Enter(*ps_.arena, static_cast<int>(message.stamp.client), message.ticket);
+  gates_.Look();
+  if (entered.ok()) call.responder.Send({});
+  return entered;
 }
 
-void StoreService::OnExportPart(const IncomingRequest& request, Responder responder) {
-  ExportPartRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = NeedModel();
-  if (!status.ok()) return responder.Fail(std::move(status));
-  part_saver_.Export(hold_.Marked(message.stamp, message.hold), std::move(responder));
+absl::Status StoreService::On(const AwaitTurnRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  RETURN_IF_ERROR(ps_.NeedTraining());
+  RETURN_IF_ERROR(ps_.NeedModel());
+  RETURN_IF_ERROR(ps_.CheckGeneration(message.generation));
+  if (!ps_.arena->model().ordered)
+    return absl::InvalidArgumentError("the model takes pushes as they come: nobody has a turn");
+  gates_.OnAwaitTurn(call.connection, message, std::move(call.responder));
+  return absl::OkStatus();
 }
 
-void StoreService::OnCut(const IncomingRequest& request, Responder responder) {
-  HoldRequest hold;
-  MarkRequest mark;
-  const bool holds = static_cast<StoreMethod>(request.method) == StoreMethod::kHold;
-  absl::Status status = holds ? Decode(request.control, hold) : Decode(request.control, mark);
-  const Stamp& stamp = holds ? hold.stamp : mark.stamp;
-  if (status.ok()) status = clients_.Hear(stamp, request.connection, loop_.Now());
-  if (status.ok()) status = clients_.CheckChief(stamp, holds ? hold.chief_epoch : mark.chief_epoch);
-  if (status.ok()) status = NeedModel();
-  if (!status.ok()) return responder.Fail(std::move(status));
-  holds ? hold_.Hold(hold, arena_, std::move(responder)) : hold_.Mark(mark, std::move(responder));
+absl::Status StoreService::On(const OpenQueueRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.NeedTraining());
+  queues_.Open(call.connection, message, std::move(call.responder));
+  return absl::OkStatus();
 }
 
-void StoreService::OnCommitCheckpoint(const IncomingRequest& request, Responder responder) {
-  CommitCheckpointRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = clients_.CheckChief(message.stamp, message.chief_epoch);
-  if (status.ok() && !options_.lead) status = absl::InvalidArgumentError("only ps 0 commits checkpoints");
-  if (!status.ok()) return responder.Fail(std::move(status));
-  if (message.directory.empty()) return responder.Send({});
-  const Retention retention{static_cast<int>(message.keep), message.preserve_every_hours > 0
-                                                                ? absl::Hours(message.preserve_every_hours)
-                                                                : absl::InfiniteDuration()};
-  part_saver_.Commit(message.directory, message.manifest, retention, std::move(responder));
+absl::Status StoreService::On(const QueueRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.NeedTraining());
+  queues_.Handle(call.method, call.connection, message, call.bulk, std::move(call.responder));
+  return absl::OkStatus();
 }
 
-void StoreService::OnLoadCheckpoint(const IncomingRequest& request, Responder responder) {
-  LoadCheckpointRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok() && !options_.lead)
-    status = absl::InvalidArgumentError(absl::StrCat(options_.task, " does not lead; ask ps:0"));
-  if (status.ok()) status = NeedTraining();
-  if (status.ok()) status = NeedModel();
-  if (status.ok() && load_) status = absl::AlreadyExistsError(absl::StrCat("the chief is to load ", load_->path));
-  const int chief = clients_.chief();
-  if (status.ok() && (chief < 0 || clients_.client(chief).done || !clients_.Alive(clients_.client(chief), loop_.Now())))
-    status = absl::UnavailableError("no chief is alive that could load a checkpoint; start it, and ask again");
-  if (!status.ok()) return responder.Fail(std::move(status));
-  load_ = {std::move(message.path), std::move(responder)};
-  arena_->header().load_requested = 1;
+absl::Status StoreService::On(const TakeWorkRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.NeedLead());
+  RETURN_IF_ERROR(ps_.NeedTraining());
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  ASSIGN_OR_RETURN(const TakeWorkReply reply, work_.Take(message, ps_.arena.get(), ps_.loop.Now()));
+  call.responder.Send(Encode(reply));
+  return absl::OkStatus();
 }
 
-void StoreService::OnReportLoad(const IncomingRequest& request, Responder responder) {
-  ReportLoadRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (!status.ok()) return responder.Fail(std::move(status));
-  responder.Send({});
-  if (!load_) return;  // who asked has heard already
-  Load load = *std::exchange(load_, std::nullopt);
-  if (arena_) arena_->header().load_requested = 0;
-  if (!message.error.empty()) return load.responder.Fail(absl::FailedPreconditionError(message.error));
-  load.responder.Send(Encode(LoadCheckpointReply{message.global_step}));
+absl::Status StoreService::On(const GiveUpWorkRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.NeedLead());
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  // Without a model nobody has anything.
+  if (ps_.arena) work_.GiveUp(message, *ps_.arena);
+  call.responder.Send({});
+  return absl::OkStatus();
 }
 
 void StoreService::LookAgainAt(absl::Time when) {
-  if (end_timer_) loop_.CancelTimer(*end_timer_);
+  if (end_timer_) ps_.loop.CancelTimer(*end_timer_);
   end_timer_.reset();
   if (when == absl::InfiniteFuture()) return;
-  end_timer_ = loop_.CallAt(when, [this] {
+  end_timer_ = ps_.loop.CallAt(when, [this] {
     end_timer_.reset();
     LookAtEnd();
   });
 }
 
 void StoreService::LookAtEnd() {
-  if (!ending_.empty()) return LookAtLeaving();
+  if (!ps_.ending.empty()) return LookAtLeaving();
   gates_.Look();
-  const absl::Time now = loop_.Now();
-  switch (clients_.Look(now)) {
+  const absl::Time now = ps_.loop.Now();
+  switch (ps_.clients.Look(now)) {
     case ClientTable::Phase::kEnded:
-      return End(absl::OkStatus(), HowAllEnded(clients_));
+      return End(absl::OkStatus(), HowAllEnded(ps_.clients));
     case ClientTable::Phase::kAbandoned:
       return End(absl::UnavailableError("every worker has left without finishing"), "abandoned");
     case ClientTable::Phase::kTraining:
       break;
   }
-  LookAgainAt(clients_.NextLook(now));
+  LookAgainAt(ps_.clients.NextLook(now));
 }
 
 // Training has ended: when the last has left, or the grace is over, the linger begins.
 void StoreService::LookAtLeaving() {
   if (lingering_) return;
-  const absl::Time now = loop_.Now();
-  const absl::Time give_up = ended_at_ + options_.shutdown_grace;
-  const absl::Time last_leaves = clients_.LastLeaves(now);
+  const absl::Time now = ps_.loop.Now();
+  const absl::Time give_up = ended_at_ + ps_.options.shutdown_grace;
+  const absl::Time last_leaves = ps_.clients.LastLeaves(now);
   if (last_leaves > now && now < give_up) return LookAgainAt(std::min(last_leaves, give_up));
   lingering_ = true;
-  if (end_timer_) loop_.CancelTimer(*end_timer_);
-  end_timer_ = loop_.CallAt(now + options_.linger, [this] {
+  if (end_timer_) ps_.loop.CancelTimer(*end_timer_);
+  end_timer_ = ps_.loop.CallAt(now + ps_.options.linger, [this] {
     end_timer_.reset();
     AnswerKept();
     part_saver_.FailAll(absl::UnavailableError("this ps has ended: it waits for nobody any longer"));
@@ -547,50 +493,44 @@ void StoreService::LookAtLeaving() {
 }
 
 void StoreService::AnswerKept() {
-  const absl::Status ended = absl::CancelledError(absl::StrCat("training has ended: ", ending_));
+  const absl::Status ended = absl::CancelledError(absl::StrCat("training has ended: ", ps_.ending));
   for (Waiter& waiter : std::exchange(waiters_, {})) waiter.responder.Fail(ended);
   gates_.FailAll(ended);
   queues_.FailAll(ended);
-  if (load_) std::exchange(load_, std::nullopt)->responder.Fail(ended);
+  checkpoints_.FailLoad(ended);
 }
 
 void StoreService::Shutdown(const std::string& reason) {
-  if (ending_.empty()) End(absl::OkStatus(), absl::StrCat("shut down: ", reason));
+  if (ps_.ending.empty()) End(absl::OkStatus(), absl::StrCat("shut down: ", reason));
 }
 
 void StoreService::End(absl::Status outcome, const std::string& why) {
   LogInfo("training has ended: ", why);
-  ending_ = why;
-  if (arena_) arena_->header().ended = 1;
+  ps_.ending = why;
+  if (ps_.arena) ps_.arena->header().ended = 1;
   outcome_ = std::move(outcome);
   // First: a round that fires only now that no cut holds it is answered with what it made.
-  hold_.End();
+  cut_.End();
   AnswerKept();
-  ended_at_ = loop_.Now();
+  ended_at_ = ps_.loop.Now();
   LookAtLeaving();
-}
-
-std::vector<uint64_t> StoreService::AllStaleness() const {
-  std::vector<uint64_t> all = staleness_;
-  for (size_t i = 0; arena_ && i < all.size(); ++i) all[i] += arena_->header().staleness[i];
-  return all;
 }
 
 StoreService::View StoreService::MakeView() const {
   std::vector<WaitingFor> waiting = gates_.Describe();
-  queues_.Describe(clients_, waiting);
-  return {.options = &options_,
-          .now = loop_.Now(),
+  queues_.Describe(ps_.clients, waiting);
+  return {.options = &ps_.options,
+          .now = ps_.loop.Now(),
           .started = started_,
-          .arena = arena_.get(),
-          .clients = &clients_,
+          .arena = ps_.arena.get(),
+          .clients = &ps_.clients,
           .waiting = std::move(waiting),
           .queues = queues_.Describe(),
           .work = work_.Describe(),
-          .ending = ending_,
+          .ending = ps_.ending,
           .requests = requests_,
-          .staleness = AllStaleness(),
-          .rows = rows_,
+          .staleness = pushes_.Staleness(),
+          .rows = pushes_.rows(),
           .listener = listener_stats_()};
 }
 

@@ -13,7 +13,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/observe/track.h"
 #include "muster/store/arena/arena.h"
-#include "muster/store/checkpoints/checkpoint_hold.h"
+#include "muster/store/checkpoints/cut_follower.h"
 #include "muster/store/checkpoints/part_saver.h"
 #include "muster/store/direct/direct_door.h"
 #include "muster/store/gates/client_table.h"
@@ -21,38 +21,18 @@
 #include "muster/store/messages/messages.h"
 #include "muster/store/queues/queue_requests.h"
 #include "muster/store/service/buffer_pool.h"
-#include "muster/store/service/decoded_bulk.h"
+#include "muster/store/service/checkpoint_requests.h"
+#include "muster/store/service/decoded_request.h"
+#include "muster/store/service/incoming_call.h"
+#include "muster/store/service/ps_state.h"
+#include "muster/store/service/push_requests.h"
 #include "muster/store/service/row_requests.h"
+#include "muster/store/service/store_options.h"
 #include "muster/store/service/work_requests.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
 
 namespace muster {
-
-struct StoreOptions {
-  std::string task = "ps:0";         // for messages and the status page
-  bool lead = true;                  // ps 0: counts the global step and commits checkpoints
-  std::vector<std::string> workers;  // the tasks that may join, including the chief: "chief:0", "worker:0", …
-  LeaseOptions lease;
-  uint64_t incarnation = 1;  // of this process
-  // How long the store answers late requests after the end.
-  absl::Duration linger = absl::Milliseconds(300);
-  // How long a shutdown waits, before that, for the clients that train: they learn of it with their next push, and the
-  // chief then saves its last checkpoint.
-  absl::Duration shutdown_grace = absl::Seconds(20);
-  FileSystem* files = nullptr;  // borrowed for the service's life
-  PartSaver::Background background;
-  // Where the model is kept. A process that keeps its descriptor can, after this service was killed, start another one
-  // on it, which continues where this one stopped. Null: memory of its own, which ends with it.
-  std::shared_ptr<ArenaMemory> memory;
-  // All clients that train are threads of this process: their model ends with them, so no update need survive a death.
-  bool one_process = false;
-  ArenaPort* port = nullptr;    // borrowed: gives workers on this host the arena; null: none get it
-  ArenaProbe* probe = nullptr;  // for tests
-  Track* track = nullptr;       // borrowed: the loop's thread's; null: nothing is recorded
-  uint64_t queue_bytes = FifoQueuesOptions().bytes;  // limit for all queues here when they are full
-  std::shared_ptr<WorkQueue> work;  // of ps 0, shared with whatever takes from it without messages; or null
-};
 
 // Everything that the status page shows; see store_status.h.
 struct StoreView {
@@ -106,79 +86,55 @@ class StoreService final : public RequestHandler {
     AwaitReadyRequest request;
     Responder responder;
   };
-  void Dispatch(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder);
-  void OnJoin(const IncomingRequest& request, Responder responder);
-  void OnInitialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk, Responder responder);
+  void Dispatch(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder);
+  template <typename Message>
+  auto& HandlerOf();  // who has an On() for it
+  template <typename Message>
+  void Answer(const IncomingRequest& request, const DecodedRequest& decoded, IncomingCall call);
+  // One for each message. OK: the call is answered, or will be; an error is its answer.
+  absl::Status On(const StatusRequest&, IncomingCall& call);
+  absl::Status On(const ClockRequest&, IncomingCall& call);
+  absl::Status On(const JoinRequest& message, IncomingCall& call);
+  absl::Status On(const InitializeRequest& message, IncomingCall& call);
+  absl::Status On(AwaitReadyRequest message, IncomingCall& call);
+  absl::Status On(const HeartbeatRequest& message, IncomingCall& call);
+  absl::Status On(const DoneRequest& message, IncomingCall& call);
+  absl::Status On(const BarrierRequest& message, IncomingCall& call);
+  absl::Status On(const AwaitTurnRequest& message, IncomingCall& call);
+  absl::Status On(const OpenQueueRequest& message, IncomingCall& call);
+  absl::Status On(const QueueRequest& message, IncomingCall& call);
+  absl::Status On(const TakeWorkRequest& message, IncomingCall& call);
+  absl::Status On(const GiveUpWorkRequest& message, IncomingCall& call);
+  absl::Status On(const ShutdownRequest& message, IncomingCall& call);
+  absl::Status On(const OpenDirectRequest& message, IncomingCall& call);
+  absl::Status On(const EnterDirectRequest& message, IncomingCall& call);
   [[nodiscard]] absl::Status Initialize(ConnectionId connection, const InitializeRequest& message, ByteSpan bulk);
-  void OnAwaitReady(const IncomingRequest& request, Responder responder);
   bool ReadyFor(const AwaitReadyRequest& request) const;
   void AnswerReady(int client, const AwaitReadyRequest& request, Responder responder);
-  void OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder);
-  [[nodiscard]] absl::Status CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes);
-  void CountNonFinite(const PushPullRequest& message);
-  uint64_t CountPush(const PushPullRequest& message, bool new_update);  // returns the updates counted before it
-  [[nodiscard]] absl::Status CheckRows(const IncomingRequest& request, const RowsRequest& message, size_t bulk_bytes);
-  void OnRows(const IncomingRequest& request, const RowsRequest& message, ByteSpan bulk, Responder responder);
-  void AnswerPush(const HeldPull& pull, const PushPullReply& pushed, Responder responder);
-  // Completes a reply with what every answer says, and encodes it. Send it before the next one is made.
-  absl::string_view CompleteReply(const Stamp& stamp, PushPullReply reply);
-  PushPullReply ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled);
-  void OnStamped(const IncomingRequest& request, Responder responder);
-  void OnBarrier(const IncomingRequest& request, Responder responder);
-  void OnAwaitTurn(const IncomingRequest& request, Responder responder);
-  void OnQueue(const IncomingRequest& request, const DecodedBulk& decoded, Responder responder);
-  void OnTakeWork(const IncomingRequest& request, Responder responder);
-  void OnGiveUpWork(const IncomingRequest& request, Responder responder);
-  void OnShutdown(const IncomingRequest& request, Responder responder);
-  void OnDirect(const IncomingRequest& request, Responder responder);
-  void OnSavePart(const IncomingRequest& request, Responder responder);
-  void OnExportPart(const IncomingRequest& request, Responder responder);
-  void OnCut(const IncomingRequest& request, Responder responder);
-  void OnCommitCheckpoint(const IncomingRequest& request, Responder responder);
-  [[nodiscard]] absl::Status NeedModel() const;  // Aborted without one
-  [[nodiscard]] absl::Status NeedLead() const;   // InvalidArgument: this isn't ps 0
-  // Aborted: the arena's values are of another generation.
-  [[nodiscard]] absl::Status CheckGeneration(uint64_t generation) const;
-  [[nodiscard]] absl::Status NeedTraining() const;  // Cancelled once it has ended
   void RecordClient(int client);
-  std::vector<uint64_t> AllStaleness() const;  // of pushes, and of direct updates
   void RecordChief();
-  void OnLoadCheckpoint(const IncomingRequest& request, Responder responder);
-  void OnReportLoad(const IncomingRequest& request, Responder responder);
   void LookAtEnd();
   void LookAtLeaving();
   void LookAgainAt(absl::Time when);
   void AnswerKept();  // fails every open request when training, and then the ps, has ended
   void End(absl::Status outcome, const std::string& why);
 
-  EventLoop& loop_;
-  const StoreOptions options_;
+  PsState ps_;
   const absl::Time started_;
-  ClientTable clients_;
   BufferPool buffers_;
-  DecodedBulks bulks_;
-  std::string reply_;  // for the last push; kept for its memory
+  DecodedRequests bulks_;
   std::shared_ptr<ArenaMemory> memory_;
-  std::shared_ptr<Arena> arena_;  // shared with background work
   Gates gates_;
   QueueRequests queues_;
   WorkRequests work_;
   DirectDoor door_;
   PartSaver part_saver_;
-  CheckpointHold hold_;
-  int64_t known_step_ = 0;  // except on ps 0: the highest global step known to a sender
+  CutFollower cut_;
+  CheckpointRequests checkpoints_;
+  PushRequests pushes_;
   std::vector<Waiter> waiters_;
-  // A checkpoint that must be loaded, until the chief has reported.
-  struct Load {
-    std::string path;
-    Responder responder;
-  };
-  std::optional<Load> load_;
   std::array<uint64_t, kStoreMethods> requests_{};
-  std::vector<uint64_t> staleness_;
-  RowCounts rows_;
   std::function<Listener::Stats()> listener_stats_;
-  std::string ending_;
   absl::Time ended_at_;
   bool lingering_ = false;
   bool finished_ = false;

@@ -225,8 +225,8 @@ absl::StatusOr<TakeWorkReply> WorkQueue::Take(const TakeWorkRequest& request) {
   Free(holder, [&](uint64_t ticket) { return ticket > request.after; });
   holder.newest = number;
   holder.given = 0;
-  if (holder.units.size() >= kMostInHand)
-    return absl::ResourceExhaustedError(absl::StrCat("a worker may have ", kMostInHand,
+  if (holder.units.size() >= kMostWorkInHand)
+    return absl::ResourceExhaustedError(absl::StrCat("a worker may have ", kMostWorkInHand,
                                                      " units of work whose updates aren't counted; prefetch less, push "
                                                      "more often, or share larger units"));
   if (HasItsShare(holder)) return TakeWorkReply{.answer = WorkAnswer::kWait};

@@ -27,9 +27,6 @@ std::string DescribeWork(const WorkSpec& spec);
 
 class WorkQueue {
  public:
-  // Units that one client may have: a ps keeps some bytes for each.
-  static constexpr size_t kMostInHand = 256;
-
   explicit WorkQueue(size_t clients) : holders_(clients) {}
 
   // Tickets of a client, each the last for which this holds; kept in the arena.

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "muster/base/status_macros.h"
-#include "muster/store/client/checkpoint_cut.h"
+#include "muster/store/client/cut_leader.h"
 #include "muster/store/client/store_client_work.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"

@@ -322,7 +322,7 @@ TEST_F(WorkQueueTest, BadRequestsAreRefused) {
 
 TEST_F(WorkQueueTest, WhatOneWorkerMayHaveIsBounded) {
   spec_ = {"train", 1000, 1, 1};
-  for (size_t i = 0; i < WorkQueue::kMostInHand; ++i) Take(first_);
+  for (size_t i = 0; i < kMostWorkInHand; ++i) Take(first_);
   EXPECT_TRUE(absl::IsResourceExhausted(Ask(first_, ++first_.requests).status()));
   Count(first_, 1);
   EXPECT_EQ(Take(first_).answer, WorkAnswer::kUnit);

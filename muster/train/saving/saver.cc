@@ -8,7 +8,7 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
-#include "muster/store/client/checkpoint_cut.h"
+#include "muster/store/client/cut_leader.h"
 
 namespace muster {
 namespace {

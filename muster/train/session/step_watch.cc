@@ -23,7 +23,7 @@ void StepWatch::Is(TrainingState state) {
 
 void StepWatch::LookAtLinks() {
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
-    const char* const link = client_.applies_itself() ? kDirectLink : client_.TrafficStats(ps).link;
+    const char* const link = client_.applies_own_updates() ? kDirectLink : client_.TrafficStats(ps).link;
     metrics_->links.Set(static_cast<size_t>(ps), link);
     notice_.Look(static_cast<size_t>(ps), link);
   }
@@ -57,7 +57,7 @@ void StepWatch::Publish(const std::string& checkpoint) {
   checkpoint_ = checkpoint;
   LookAtTraffic();
   LookAtLinks();
-  metrics_->applies_itself.Set(client_.applies_itself() ? 1 : 0);
+  metrics_->applies_own_updates.Set(client_.applies_own_updates() ? 1 : 0);
   if (now - rate_since_ < kRateOver) return;
   const uint64_t steps = metrics_->steps.value();
   metrics_->steps_per_second.Set(static_cast<double>(steps - rate_steps_) / absl::ToDoubleSeconds(now - rate_since_));

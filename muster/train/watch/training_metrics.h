@@ -15,8 +15,8 @@ struct TrainingMetrics {
   Histogram staleness{{0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}};
   Counter bytes_sent;
   Counter bytes_received;
-  Gauge applies_itself;       // 1: this task applies its updates in the memory of the ps
-  Gauge checkpoint_saved_at;  // on the chief: Unix seconds; 0: not yet
+  Gauge applies_own_updates;  // 1: this task applies its updates in the memory of the ps
+  Gauge checkpoint_saved_at;  // of the chief: Unix seconds; 0: not yet
   Gauge state;                // a TrainingState
   PsLinks links;
 };

@@ -76,7 +76,7 @@ std::string TrainingStatusJson(const TrainingView& view) {
   status["steps_per_second"] = metrics.steps_per_second.value();
   status["loss"] = metrics.loss.value();  // null where it isn't a number
   status["staleness"] = {{"median", staleness.Quantile(0.5)}, {"p99", staleness.Quantile(0.99)}};
-  status["applied_by"] = metrics.applies_itself.value() != 0 ? "this task" : "the ps";
+  status["applied_by"] = metrics.applies_own_updates.value() != 0 ? "this task" : "the ps";
   status["transport"] = metrics.links.Get();
   status["bytes_sent"] = metrics.bytes_sent.value();
   status["bytes_received"] = metrics.bytes_received.value();
@@ -116,7 +116,7 @@ std::string TrainingMetricsText(const TrainingView& view) {
   text.Counter("muster_received_bytes_total", "Bytes received from the ps.",
                static_cast<double>(metrics.bytes_received.value()));
   text.Gauge("muster_applies_itself", "1: this task applies its updates in the memory of the ps.",
-             metrics.applies_itself.value());
+             metrics.applies_own_updates.value());
   AddStepTimes(*view.track, text);
   if (const double saved_at = metrics.checkpoint_saved_at.value(); saved_at > 0)
     text.Gauge("muster_checkpoint_age_seconds", "Seconds since this task, the chief, saved a checkpoint.",

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/base/lifetime.h"
 #include "muster/store/arena/arena.h"
 #include "muster/store/checkpoints/part_saver.h"
 #include "muster/store/gates/client_table.h"
@@ -22,7 +23,7 @@
 
 namespace muster {
 
-class CheckpointHold {
+class CutFollower {
  public:
   // How long a hold lasts without its mark. Two round trips and the rest of a push take much less, and nobody should
   // notice a chief's death.
@@ -41,10 +42,10 @@ class CheckpointHold {
     // ps 0: returns the work queue's state of an arena whose CountLock is held.
     std::function<std::string(Arena&)> save_work = [](Arena&) { return std::string(); };
   };
-  // All must outlive this. `handle` takes the requests that were held back.
-  CheckpointHold(EventLoop& loop, const ClientTable& clients, Gates& gates, PartSaver& saver, const Options& options,
-                 Handle handle);
-  ~CheckpointHold();
+  // All must outlive it. `handle` takes what was kept back.
+  CutFollower(EventLoop& loop, const ClientTable& clients, Gates& gates, PartSaver& saver, const Options& options,
+              Handle handle);
+  ~CutFollower();
 
   // Takes over the memory of an earlier life of this ps.
   void Recover(Arena& arena);
@@ -120,8 +121,7 @@ class CheckpointHold {
   std::vector<Kept> kept_;            // held back, or about to be handed on
   std::optional<EventLoop::TimerId> timer_;
   std::optional<EventLoop::TimerId> look_timer_;
-  // Given to posted callbacks, so that they find out whether this object is gone.
-  const std::shared_ptr<CheckpointHold*> self_ = std::make_shared<CheckpointHold*>(this);
+  Lifetime lifetime_;  // what is posted may outlive this
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "muster/store/client/checkpoint_cut.h"
+#include "muster/store/client/cut_leader.h"
 
 #include <algorithm>
 #include <set>

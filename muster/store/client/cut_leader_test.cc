@@ -1,5 +1,6 @@
-// A checkpoint's cut: every ps marks the same updates whatever is under way, and nobody is held for long.
-#include "muster/store/client/checkpoint_cut.h"
+// The cut of a checkpoint: that every ps marks the same updates whatever is under way, and that nobody is held for
+// long.
+#include "muster/store/client/cut_leader.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/scripted_worker.h"
 
-namespace muster::checkpoint_cut_test {
+namespace muster::cut_leader_test {
 namespace {
 
 const std::vector<VariableSpec> kVariables = {{.name = "a", .shape = {3}}, {.name = "b", .shape = {2}}};
@@ -31,9 +32,9 @@ class WatchingProbe final : public ArenaProbe {
   std::function<void()> look;
 };
 
-class CheckpointCutTest : public ::testing::Test {
+class CutLeaderTest : public ::testing::Test {
  protected:
-  CheckpointCutTest() { Start({}); }
+  CutLeaderTest() { Start({}); }
   void Start(const GateSpec& gate, ArenaProbe* probe = nullptr) {
     workers_.clear();
     store_ = std::make_unique<SimulatedStore>(2, kTasks, kLease, probe);
@@ -105,7 +106,7 @@ class CheckpointCutTest : public ::testing::Test {
   std::unique_ptr<Channel> channel_;
 };
 
-TEST_F(CheckpointCutTest, APushThatOnePsHasIsWaitedForByTheOther) {
+TEST_F(CutLeaderTest, APushThatOnePsHasIsWaitedForByTheOther) {
   Push(1, 1);
   // The other half of the push comes while the ps are held.
   store_->loop.CallAt(store_->loop.Now() + absl::Milliseconds(50), [&] {
@@ -124,7 +125,7 @@ TEST_F(CheckpointCutTest, APushThatOnePsHasIsWaitedForByTheOther) {
   EXPECT_EQ(Part(1, *cut), Initial(1) - 1);
 }
 
-TEST_F(CheckpointCutTest, WhatIsCountedLaterIsCountedOnce) {
+TEST_F(CutLeaderTest, WhatIsCountedLaterIsCountedOnce) {
   Push(1, 0);
   Push(1, 1);
   const auto cut = CutCheckpoint(chief());
@@ -138,7 +139,7 @@ TEST_F(CheckpointCutTest, WhatIsCountedLaterIsCountedOnce) {
   EXPECT_EQ(again->global_step, 1);
 }
 
-TEST_F(CheckpointCutTest, WhatHasBeenCountedIsNotCountedForALateRetry) {
+TEST_F(CutLeaderTest, WhatHasBeenCountedIsNotCountedForALateRetry) {
   Push(1, 0);
   Push(1, 1);
   ASSERT_TRUE(Count(1)->ok());
@@ -148,7 +149,7 @@ TEST_F(CheckpointCutTest, WhatHasBeenCountedIsNotCountedForALateRetry) {
   EXPECT_EQ(cut->global_step, 1);
 }
 
-TEST_F(CheckpointCutTest, AHeldPsKeepsNewUpdatesBackAndLetsPullsThrough) {
+TEST_F(CutLeaderTest, AHeldPsKeepsNewUpdatesBackAndLetsPullsThrough) {
   Push(1, 0);
   Push(1, 1);
   ASSERT_TRUE(Hold(0, 100)->ok());
@@ -158,11 +159,11 @@ TEST_F(CheckpointCutTest, AHeldPsKeepsNewUpdatesBackAndLetsPullsThrough) {
   const auto next = Push(2, 0);
   EXPECT_FALSE(next->there);
   EXPECT_TRUE(chief().Pull(PullWhat::kTrainable).ok());
-  store_->Pass(CheckpointHold::kLimit);
+  store_->Pass(CutFollower::kLimit);
   EXPECT_TRUE(next->ok()) << "a chief that dies holds nobody";
 }
 
-TEST_F(CheckpointCutTest, AConnectionThatBreaksTakesWhatWasKeptBackAlong) {
+TEST_F(CutLeaderTest, AConnectionThatBreaksTakesWhatWasKeptBackAlong) {
   ASSERT_TRUE(Hold(0, 100)->ok());
   ASSERT_FALSE(Push(2, 0)->there);
   const auto connections = [&] {
@@ -180,15 +181,15 @@ TEST_F(CheckpointCutTest, AConnectionThatBreaksTakesWhatWasKeptBackAlong) {
   EXPECT_EQ(connections(), before.get<int>() - 1);
 }
 
-TEST_F(CheckpointCutTest, AMarkThatTheChiefGivesUpIsNotInTheWayOfTheNextOne) {
+TEST_F(CutLeaderTest, AMarkThatTheChiefGivesUpIsNotInTheWayOfTheNextOne) {
   const auto cut = CutCheckpoint(chief());
   ASSERT_TRUE(cut.ok()) << cut.status();
   ASSERT_TRUE(CutCheckpoint(chief()).ok());
 }
 
-TEST_F(CheckpointCutTest, AHoldThatHasRunOutIsNoneAndTheNextOneWorks) {
+TEST_F(CutLeaderTest, AHoldThatHasRunOutIsNoneAndTheNextOneWorks) {
   ASSERT_TRUE(Hold(0, 100)->ok());
-  store_->Pass(CheckpointHold::kLimit);
+  store_->Pass(CutFollower::kLimit);
   const auto late =
       Ask(StoreMethod::kMark, 0, Encode(MarkRequest{chief().MakeStamp(0, 100), chief().chief_epoch(0), 100, {0, 0}}));
   ASSERT_TRUE(late->lost());
@@ -198,7 +199,7 @@ TEST_F(CheckpointCutTest, AHoldThatHasRunOutIsNoneAndTheNextOneWorks) {
   EXPECT_TRUE(other->ok());
 }
 
-TEST_F(CheckpointCutTest, NobodyWaitsForThePushOfTheDead) {
+TEST_F(CutLeaderTest, NobodyWaitsForThePushOfTheDead) {
   Push(1, 1);
   workers_[1].reset();
   store_->Pass(absl::Seconds(2));
@@ -207,7 +208,7 @@ TEST_F(CheckpointCutTest, NobodyWaitsForThePushOfTheDead) {
   EXPECT_EQ(cut->global_step, 0);
 }
 
-TEST_F(CheckpointCutTest, NobodyWaitsForThePushOfAnEarlierLife) {
+TEST_F(CutLeaderTest, NobodyWaitsForThePushOfAnEarlierLife) {
   Push(1, 1);
   workers_[1].reset();
   Settle();
@@ -221,9 +222,9 @@ TEST_F(CheckpointCutTest, NobodyWaitsForThePushOfAnEarlierLife) {
   EXPECT_TRUE(CutCheckpoint(chief()).ok());
 }
 
-// ps 0 has its half whole, marks at once, and counts the push as inside; the other half isn't complete, and ps 1 marks
-// when the next life has joined it.
-TEST_F(CheckpointCutTest, HalfAPushOfAnEarlierLifeIsNotInsideWhereThatIsFoundOnlyAtTheMark) {
+// Where the first half is whole, ps 0 marks at once, and counts it as inside; the other half isn't, and ps 1 marks when
+// the next life has joined it.
+TEST_F(CutLeaderTest, HalfAPushOfAnEarlierLifeIsNotInsideWhereThatIsFoundOnlyAtTheMark) {
   Push(1, 0);
   PushPullRequest half = worker().Message(1);
   half.stamp.sequence = 1;
@@ -252,9 +253,8 @@ TEST_F(CheckpointCutTest, HalfAPushOfAnEarlierLifeIsNotInsideWhereThatIsFoundOnl
   EXPECT_EQ(cut->global_step, 0);
 }
 
-// If a ps dies while a new life joins, it must find after its restart that the life is new or that nothing is under
-// way.
-TEST_F(CheckpointCutTest, WhatAnEarlierLifeHadBegunIsSettledBeforeTheNextOneIsRecorded) {
+// A ps that dies while a new life joins must find, restarted, that it is new, or that nothing is under way any more.
+TEST_F(CutLeaderTest, WhatAnEarlierLifeHadBegunIsSettledBeforeTheNextOneIsRecorded) {
   WatchingProbe probe;
   Start({}, &probe);
   Push(1, 1);
@@ -273,7 +273,7 @@ TEST_F(CheckpointCutTest, WhatAnEarlierLifeHadBegunIsSettledBeforeTheNextOneIsRe
   probe.look = nullptr;
 }
 
-TEST_F(CheckpointCutTest, WhatBelongsToValuesThatAreGoneIsNotCounted) {
+TEST_F(CutLeaderTest, WhatBelongsToValuesThatAreGoneIsNotCounted) {
   Push(1, 0);
   Push(1, 1);
   ASSERT_TRUE(chief().Initialize(7, 7, nullptr).ok());
@@ -282,7 +282,7 @@ TEST_F(CheckpointCutTest, WhatBelongsToValuesThatAreGoneIsNotCounted) {
   EXPECT_EQ(cut->global_step, 7);
 }
 
-TEST_F(CheckpointCutTest, APartWithoutItsMarkIsRefused) {
+TEST_F(CutLeaderTest, APartWithoutItsMarkIsRefused) {
   const auto cut = CutCheckpoint(chief());
   ASSERT_TRUE(cut.ok()) << cut.status();
   store_->KillPs(1);
@@ -294,7 +294,7 @@ TEST_F(CheckpointCutTest, APartWithoutItsMarkIsRefused) {
   EXPECT_TRUE(CutCheckpoint(chief()).ok());
 }
 
-TEST_F(CheckpointCutTest, AHeldGateDoesNotFireAndAllPsMarkTheSameRound) {
+TEST_F(CutLeaderTest, AHeldGateDoesNotFireAndAllPsMarkTheSameRound) {
   Start({GateKind::kSynchronous, 2, 2, false});
   const auto contribute = [&](int i, uint64_t round, int ps) {
     auto answer = workers_[i]->Contribute(1, round, ps);
@@ -317,11 +317,11 @@ TEST_F(CheckpointCutTest, AHeldGateDoesNotFireAndAllPsMarkTheSameRound) {
   contribute(0, 1, 0);
   const auto last = contribute(1, 1, 0);
   EXPECT_FALSE(last->there);
-  store_->Pass(CheckpointHold::kLimit);
+  store_->Pass(CutFollower::kLimit);
   EXPECT_TRUE(last->ok());
 }
 
-TEST_F(CheckpointCutTest, OnceTrainingHasEndedNobodyIsKeptAndNobodyWaitsForARound) {
+TEST_F(CutLeaderTest, OnceTrainingHasEndedNobodyIsKeptAndNobodyWaitsForARound) {
   Start({GateKind::kSynchronous, 1, 2, false});
   store_->service(0).Shutdown("a test");
   worker().sequence = 0;
@@ -338,7 +338,7 @@ TEST_F(CheckpointCutTest, OnceTrainingHasEndedNobodyIsKeptAndNobodyWaitsForARoun
   EXPECT_EQ(Part(1, *cut), Initial(1) - 1) << "a round that ps 0 never gets to";
 }
 
-TEST_F(CheckpointCutTest, AHeldPsRefusesUpdatesOnceTrainingHasEnded) {
+TEST_F(CutLeaderTest, AHeldPsRefusesUpdatesOnceTrainingHasEnded) {
   ASSERT_TRUE(Hold(0, 100)->ok());
   const auto kept = Push(1, 0);
   EXPECT_FALSE(kept->there);
@@ -355,7 +355,7 @@ TEST_F(CheckpointCutTest, AHeldPsRefusesUpdatesOnceTrainingHasEnded) {
   EXPECT_TRUE(absl::IsCancelled(late->status)) << late->status;
 }
 
-TEST_F(CheckpointCutTest, AShareWithoutASliceIsRefusedOnceTrainingHasEnded) {
+TEST_F(CutLeaderTest, AShareWithoutASliceIsRefusedOnceTrainingHasEnded) {
   Start({GateKind::kSynchronous, 2, 2, false});
   store_->service(1).Shutdown("a test");
   PushPullRequest message = worker().Message(1);
@@ -367,4 +367,4 @@ TEST_F(CheckpointCutTest, AShareWithoutASliceIsRefusedOnceTrainingHasEnded) {
 }
 
 }  // namespace
-}  // namespace muster::checkpoint_cut_test
+}  // namespace muster::cut_leader_test

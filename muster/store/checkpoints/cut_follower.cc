@@ -1,4 +1,4 @@
-#include "muster/store/checkpoints/checkpoint_hold.h"
+#include "muster/store/checkpoints/cut_follower.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace muster {
 
-CheckpointHold::CheckpointHold(EventLoop& loop, const ClientTable& clients, Gates& gates, PartSaver& saver,
-                               const Options& options, Handle handle)
+CutFollower::CutFollower(EventLoop& loop, const ClientTable& clients, Gates& gates, PartSaver& saver,
+                         const Options& options, Handle handle)
     : loop_(loop),
       clients_(clients),
       gates_(gates),
@@ -25,13 +25,12 @@ CheckpointHold::CheckpointHold(EventLoop& loop, const ClientTable& clients, Gate
       settled_(clients.clients().size()),
       uncounted_(clients.clients().size()) {}
 
-CheckpointHold::~CheckpointHold() {
-  *self_ = nullptr;
+CutFollower::~CutFollower() {
   if (timer_) loop_.CancelTimer(*timer_);
   if (look_timer_) loop_.CancelTimer(*look_timer_);
 }
 
-void CheckpointHold::Recover(Arena& arena) {
+void CutFollower::Recover(Arena& arena) {
   Publish<uint64_t>(arena.header().held, 0);
   // Pushes of rows aren't waited for: see docs/store/checkpoints.md.
   recovered_ = arena.HighestSequences(/*of_tables=*/false);
@@ -43,29 +42,29 @@ void CheckpointHold::Recover(Arena& arena) {
   }
 }
 
-void CheckpointHold::Settle(Arena& arena, int client, uint64_t highest) {
+void CutFollower::Settle(Arena& arena, int client, uint64_t highest) {
   settled_[client] = highest;
   arena.client(client).settled = settled_[client];
   Publish<uint64_t>(arena.client(client).direct_begun, 0);
 }
 
-uint64_t CheckpointHold::Begun(int client) const {
+uint64_t CutFollower::Begun(int client) const {
   const uint64_t begun = Newest(client);
   return begun > settled_[client] ? begun : 0;
 }
 
-uint64_t CheckpointHold::Newest(int client) const {
+uint64_t CutFollower::Newest(int client) const {
   ClientRecord& record = arena_->client(client);
   return std::max(
       {recovered_[client], begun_[client], Observe(record.numbers.last_applied), Observe(record.direct_begun)});
 }
 
-void CheckpointHold::LetIn(int client, uint64_t through) {
+void CutFollower::LetIn(int client, uint64_t through) {
   through_[client] = through;
   Publish(arena_->client(client).held_through, through);
 }
 
-void CheckpointHold::Hold(const HoldRequest& request, std::shared_ptr<Arena> arena, Responder responder) {
+void CutFollower::Hold(const HoldRequest& request, std::shared_ptr<Arena> arena, Responder responder) {
   const HoldId id{request.stamp.incarnation, request.stamp.sequence};
   const bool again = arena_ != nullptr && id == newest_;
   if (id.first == newest_.first && id.second <= newest_.second && !again)
@@ -96,7 +95,7 @@ void CheckpointHold::Hold(const HoldRequest& request, std::shared_ptr<Arena> are
   responder.Send(Encode(reply));
 }
 
-void CheckpointHold::Mark(const MarkRequest& request, Responder responder) {
+void CutFollower::Mark(const MarkRequest& request, Responder responder) {
   const HoldId id{request.stamp.incarnation, request.hold};
   if (request.release) {
     if (id == newest_) Release();
@@ -118,7 +117,7 @@ void CheckpointHold::Mark(const MarkRequest& request, Responder responder) {
   Look();
 }
 
-bool CheckpointHold::WaitsForParts() const {
+bool CutFollower::WaitsForParts() const {
   if (!marking_ || !patient_ || loop_.Now() >= held_since_ + kLongestWait) return false;
   if (!clients_.Present(clients_.clients()[holder_], loop_.Now())) return false;
   for (size_t i = 0; i < through_.size(); ++i)
@@ -126,7 +125,7 @@ bool CheckpointHold::WaitsForParts() const {
   return false;
 }
 
-void CheckpointHold::RunOut() {
+void CutFollower::RunOut() {
   if (WaitsForParts()) {
     timer_ = loop_.CallAt(loop_.Now() + kLimit, [this] { RunOut(); });
     return;
@@ -136,13 +135,13 @@ void CheckpointHold::RunOut() {
   Release();
 }
 
-bool CheckpointHold::Reached(int client) const {
+bool CutFollower::Reached(int client) const {
   const uint64_t through = through_[client];
   if (ended_ || through <= settled_[client] || !clients_.Present(clients_.clients()[client], loop_.Now())) return true;
   return Observe(arena_->client(client).numbers.last_applied) >= through;
 }
 
-MarkReply CheckpointHold::MakeReply() const {
+MarkReply CutFollower::MakeReply() const {
   MarkReply reply{.global_step = Observe(arena_->header().counters.global_step)};
   if (options_.lead) reply.work = options_.save_work(*arena_);
   if (arena_->model().gated()) return reply;
@@ -157,17 +156,15 @@ MarkReply CheckpointHold::MakeReply() const {
   return reply;
 }
 
-void CheckpointHold::LookLater() {
-  loop_.Post([self = self_] {
-    if (*self != nullptr) (*self)->Look();
-  });
+void CutFollower::LookLater() {
+  loop_.Post(lifetime_.Guard([this] { Look(); }));
 }
 
-bool CheckpointHold::GoesOn() const {
+bool CutFollower::GoesOn() const {
   return options_.probe != nullptr && options_.probe->Has(PlantedBug::kMarkWithoutHold);
 }
 
-void CheckpointHold::Look() {
+void CutFollower::Look() {
   if (arena_ == nullptr || !marking_) return;
   const bool gated = arena_->model().gated();
   {
@@ -196,7 +193,7 @@ void CheckpointHold::Look() {
   }
 }
 
-bool CheckpointHold::Keeps(const IncomingRequest& request) const {
+bool CutFollower::Keeps(const IncomingRequest& request) const {
   PushPullRequest message;
   // Once training has ended, updates are refused, held or not.
   if (arena_ == nullptr || ended_ || static_cast<StoreMethod>(request.method) != StoreMethod::kPushPull ||
@@ -205,11 +202,11 @@ bool CheckpointHold::Keeps(const IncomingRequest& request) const {
   return message.Trains() && message.stamp.sequence > through_[message.stamp.client];
 }
 
-void CheckpointHold::Keep(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+void CutFollower::Keep(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
   kept_.push_back({std::move(request), std::move(bulk), std::move(responder)});
 }
 
-void CheckpointHold::Applied(const PushPullRequest& request, bool whole) {
+void CutFollower::Applied(const PushPullRequest& request, bool whole) {
   if (!whole) {
     begun_[request.stamp.client] = std::max(begun_[request.stamp.client], request.stamp.sequence);
     return;
@@ -223,16 +220,16 @@ void CheckpointHold::Applied(const PushPullRequest& request, bool whole) {
   if (marking_) LookLater();
 }
 
-void CheckpointHold::Disconnect(ConnectionId connection) {
+void CutFollower::Disconnect(ConnectionId connection) {
   std::erase_if(kept_, [&](const Kept& kept) { return kept.request.connection == connection; });
 }
 
-void CheckpointHold::End() {
+void CutFollower::End() {
   ended_ = true;
   Release();
 }
 
-void CheckpointHold::Release() {
+void CutFollower::Release() {
   if (arena_ == nullptr) return;
   if (timer_) loop_.CancelTimer(*timer_);
   timer_.reset();
@@ -243,13 +240,11 @@ void CheckpointHold::Release() {
   if (marking_)
     std::exchange(marking_, std::nullopt)->Fail(absl::OutOfRangeError("the hold has run out before the mark"));
   if (gated) gates_.GoOn();
-  // Later, because the caller may be in the middle of a request.
-  loop_.Post([self = self_] {
-    if (*self != nullptr) (*self)->HandOn();
-  });
+  // Later: whoever releases may be in the middle of a request.
+  loop_.Post(lifetime_.Guard([this] { HandOn(); }));
 }
 
-void CheckpointHold::HandOn() {
+void CutFollower::HandOn() {
   for (Kept& kept : std::exchange(kept_, {}))
     handle_(std::move(kept.request), std::move(kept.bulk), std::move(kept.responder));
 }

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,17 +16,17 @@
 
 namespace muster {
 
-class DecodedBulk final : public BulkTarget {
+class DecodedRequest final : public BulkTarget {
  public:
   [[nodiscard]] absl::Status Decode(const IncomingRequest& request);
   void Receive(BufferPool::Handle buffer, size_t bytes) {
     buffer_ = std::move(buffer);
     segments_.assign(1, buffer_->first(bytes));
   }
-  // Drops the bulk, and the content of an Initialize, which may be large. `push_pull`, `rows` and `queue` keep their
-  // content, and its memory, until Decode overwrites it.
+  // No bulk, and nothing of an Initialize, which may be large. The other messages keep their content, and its memory,
+  // until Decode overwrites it.
   void Drop() {
-    initialize = {};
+    std::get<InitializeRequest>(messages_) = {};
     buffer_ = nullptr;
     segments_.clear();
     takes_lent_ = false;
@@ -39,27 +42,38 @@ class DecodedBulk final : public BulkTarget {
     return takes_lent_ ? lent_.bytes() : segments_.empty() ? ByteSpan() : ByteSpan(segments_[0]);
   }
 
-  PushPullRequest push_pull;
-  InitializeRequest initialize;
-  RowsRequest rows;
-  QueueRequest queue;  // for all queue methods except kOpenQueue
+  // Whether such messages may have bulk, so that they are decoded into here.
+  template <typename Message>
+  static constexpr bool kHas = std::is_same_v<Message, PushPullRequest> || std::is_same_v<Message, InitializeRequest> ||
+                               std::is_same_v<Message, RowsRequest> || std::is_same_v<Message, QueueRequest>;
+  template <typename Message>
+  const Message& Get() const {
+    return std::get<Message>(messages_);
+  }
 
  private:
+  template <typename Message>
+  absl::Status DecodeAs(const std::string& control) {
+    if constexpr (kHas<Message>) return muster::Decode(control, std::get<Message>(messages_));
+    return absl::OkStatus();
+  }
+
+  std::tuple<PushPullRequest, InitializeRequest, RowsRequest, QueueRequest> messages_;
   BufferPool::Handle buffer_;
   MutableSegments segments_;
   bool takes_lent_ = false;
   LentBytes lent_;
 };
 
-class DecodedBulks {
+class DecodedRequests {
  public:
-  // Returns a new one, or one that was given back and Dropped.
-  std::unique_ptr<DecodedBulk> Take();
-  // Takes back a DecodedBulk.
+  // A new one, or one that was given back and Dropped.
+  std::unique_ptr<DecodedRequest> Take();
+  // A DecodedRequest.
   void Reuse(std::unique_ptr<BulkTarget> used);
 
  private:
-  std::vector<std::unique_ptr<DecodedBulk>> spare_;
+  std::vector<std::unique_ptr<DecodedRequest>> spare_;
 };
 
 }  // namespace muster

@@ -1,4 +1,5 @@
-// Pushes and pulls: what is checked, applied, counted and answered. The rest of the ps is in store_service.cc.
+#include "muster/store/service/push_requests.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -10,11 +11,12 @@
 #include "muster/base/status_macros.h"
 #include "muster/store/arena/count_lock.h"
 #include "muster/store/arena/shared_memory_order.h"
+#include "muster/store/messages/codec.h"
 #include "muster/store/service/answer_memory.h"
 #include "muster/store/service/elastic_force.h"
 #include "muster/store/service/push_part.h"
 #include "muster/store/service/pushed_slices.h"
-#include "muster/store/service/store_service.h"
+#include "muster/store/service/work_requests.h"
 
 namespace muster {
 namespace {
@@ -107,15 +109,16 @@ size_t PullBytes(const StoreModel& model, const HeldPull& pull) {
 
 }  // namespace
 
-absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes) {
+absl::Status PushRequests::Check(ConnectionId connection, const PushPullRequest& message, size_t bulk_bytes) {
   // With or without a slice of this ps.
-  if (message.Trains()) RETURN_IF_ERROR(NeedTraining());
-  RETURN_IF_ERROR(NeedModel());
-  RETURN_IF_ERROR(clients_.Hear(message.stamp, connection, loop_.Now()));
+  if (message.Trains()) RETURN_IF_ERROR(ps_.NeedTraining());
+  RETURN_IF_ERROR(ps_.NeedModel());
+  RETURN_IF_ERROR(ps_.Hear(connection, message.stamp));
   if (message.pull > PullWhat::kEverything)
     return absl::InvalidArgumentError(absl::StrCat("unknown kind of pull ", static_cast<int>(message.pull)));
-  if (message.minibatches > 0 && !options_.lead) return absl::InvalidArgumentError("only ps 0 counts the global step");
-  const StoreModel& model = arena_->model();
+  if (message.minibatches > 0 && !ps_.options.lead)
+    return absl::InvalidArgumentError("only ps 0 counts the global step");
+  const StoreModel& model = ps_.arena->model();
   uint64_t expected = 0;
   int64_t previous = -1;
   for (uint32_t index : message.pushed) {
@@ -130,8 +133,8 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
                                                          ? "frozen and takes no push"
                                                          : "a table of rows and takes no push as a whole"));
   }
-  RETURN_IF_ERROR(PushPart::Check(*arena_, message));
-  const PushPart part(*arena_, message);
+  RETURN_IF_ERROR(PushPart::Check(*ps_.arena, message));
+  const PushPart part(*ps_.arena, message);
   for (size_t i = 0; i < message.pushed.size(); ++i) {
     const PlacedSlice& slice = model.slices[message.pushed[i]];
     expected += part.bytes(i);
@@ -147,104 +150,99 @@ absl::Status StoreService::CheckPushPull(ConnectionId connection, const PushPull
   RETURN_IF_ERROR(CheckExchange(model, message));
   RETURN_IF_ERROR(CheckStalenessScale(model, message));
   RETURN_IF_ERROR(Gates::Check(model, message));
-  RETURN_IF_ERROR(WorkRequests::Check(message, clients_.client(message.stamp.client).task, *arena_));
+  RETURN_IF_ERROR(WorkRequests::Check(message, ps_.clients.client(message.stamp.client).task, *ps_.arena));
   // A question about the global step alone has no values to do with.
   const bool touches_values = !message.pushed.empty() || message.minibatches > 0 || message.pull != PullWhat::kNothing;
-  return touches_values ? CheckGeneration(message.generation) : absl::OkStatus();
+  return touches_values ? ps_.CheckGeneration(message.generation) : absl::OkStatus();
 }
 
-absl::Status StoreService::CheckGeneration(uint64_t generation) const {
-  if (generation == arena_->header().generation) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat("the values of ", options_.task, " were loaded anew (generation ",
-                                         arena_->header().generation, ", not ", generation,
-                                         "): they have to be pulled again"));
-}
-
-void StoreService::OnPushPull(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk,
-                              Responder responder) {
+absl::Status PushRequests::On(const PushPullRequest& message, IncomingCall& call) {
   // Looked at again although PrepareBulk did: while the bulk came in, a restarted chief may have brought another model,
   // or the sender may have been replaced.
-  if (absl::Status status = CheckPushPull(connection, message, bulk.size()); !status.ok())
-    return responder.Fail(std::move(status));
-  const Track::StepScope step(options_.track, Observe(arena_->header().counters.global_step));
+  RETURN_IF_ERROR(Check(call.connection, message, call.bulk.size()));
+  const Track::StepScope step(ps_.options.track, Observe(ps_.arena->header().counters.global_step));
   CountNonFinite(message);
+  PushAndAnswer(message, call);
+  return absl::OkStatus();
+}
+
+void PushRequests::PushAndAnswer(const PushPullRequest& message, IncomingCall& call) {
+  const ByteSpan bulk = call.bulk;
   if (message.contributes) {
-    const Track::Span apply(options_.track, Activity::kApply, {bulk.size(), FlowOf(message.stamp)});
-    ++clients_.client(message.stamp.client).pushes;
-    gates_.Contribute(connection, message, bulk, std::move(responder));
-    return hold_.Applied(message);
+    const Track::Span apply(ps_.options.track, Activity::kApply, {bulk.size(), FlowOf(message.stamp)});
+    ++ps_.clients.client(message.stamp.client).pushes;
+    gates_.Contribute(call.connection, message, bulk, std::move(call.responder));
+    return cut_.Applied(message);
   }
   if (message.exchange > 0) {
     const PushPullReply reply = ApplyPush(message, bulk, {});
     Segments moved;
     for (const uint32_t slice : message.pushed)
-      moved.push_back(ExchangeAnswer(*arena_, static_cast<int>(message.stamp.client), static_cast<int>(slice)));
-    responder.Send(CompleteReply(message.stamp, reply), moved, arena_);
+      moved.push_back(ExchangeAnswer(*ps_.arena, static_cast<int>(message.stamp.client), static_cast<int>(slice)));
+    call.responder.Send(CompleteReply(message.stamp, reply), moved, ps_.arena);
     return gates_.LookAtTurns();
   }
   // An answer that may be kept back is filled when it is sent.
-  if (message.clock > 0) {
-    PushPullReply reply = ApplyPush(message, bulk, {});
-    return gates_.AnswerApplied(connection, message, reply, std::move(responder));
-  }
-  const size_t pull_bytes = PushPart(*arena_, message).PullBytes();
-  if (pull_bytes == 0) return responder.Send(CompleteReply(message.stamp, ApplyPush(message, bulk, {})));
-  const AnswerMemory pulled(responder, buffers_, pull_bytes);
+  if (message.clock > 0)
+    return gates_.AnswerApplied(call.connection, message, ApplyPush(message, bulk, {}), std::move(call.responder));
+  const size_t pull_bytes = PushPart(*ps_.arena, message).PullBytes();
+  if (pull_bytes == 0) return call.responder.Send(CompleteReply(message.stamp, ApplyPush(message, bulk, {})));
+  const AnswerMemory pulled(call.responder, buffers_, pull_bytes);
   const PushPullReply reply = ApplyPush(message, bulk, pulled.bytes);
-  const Track::Span answer(options_.track, Activity::kAnswer, {pull_bytes});
-  responder.Send(CompleteReply(message.stamp, reply), {pulled.bytes}, pulled.buffer);
+  const Track::Span answer(ps_.options.track, Activity::kAnswer, {pull_bytes});
+  call.responder.Send(CompleteReply(message.stamp, reply), {pulled.bytes}, pulled.buffer);
 }
 
 // Of what was never pushed nothing survives a restart of the ps, nor does this number. A retry isn't counted again.
-void StoreService::CountNonFinite(const PushPullRequest& message) {
-  ClientTable::Client& client = clients_.client(message.stamp.client);
+void PushRequests::CountNonFinite(const PushPullRequest& message) {
+  ClientTable::Client& client = ps_.clients.client(message.stamp.client);
   if (!message.non_finite || message.stamp.sequence <= client.last_non_finite) return;
   client.last_non_finite = message.stamp.sequence;
   ++client.non_finite;
 }
 
-void StoreService::AnswerPush(const HeldPull& pull, const PushPullReply& pushed, Responder responder) {
-  const size_t pull_bytes = PullBytes(arena_->model(), pull);
+void PushRequests::Answer(const HeldPull& pull, const PushPullReply& pushed, Responder responder) {
+  const size_t pull_bytes = PullBytes(ps_.arena->model(), pull);
   PushPullReply reply = pushed;
-  NameValues(*arena_, reply);  // the push itself has been counted long ago
+  NameValues(*ps_.arena, reply);  // the push itself has been counted long ago
   if (pull_bytes == 0) return responder.Send(CompleteReply(pull.stamp, reply));
   const AnswerMemory pulled(responder, buffers_, pull_bytes);
   MutableByteSpan rest = pulled.bytes;
-  const StoreModel& model = arena_->model();
+  const StoreModel& model = ps_.arena->model();
   for (size_t i = 0; i < model.slices.size(); ++i) {
     const VariableSpec& variable = model.variable(model.slices[i]);
     if (!Pulls(pull.what, variable.kind)) continue;
     const size_t bytes = WireForm(pull.as, variable).bytes(model.slices[i].bytes);
-    arena_->Read(static_cast<int>(i), rest.first(bytes), pull.as);
+    ps_.arena->Read(static_cast<int>(i), rest.first(bytes), pull.as);
     rest = rest.subspan(bytes);
   }
   responder.Send(CompleteReply(pull.stamp, reply), {pulled.bytes}, pulled.buffer);
 }
 
-absl::string_view StoreService::CompleteReply(const Stamp& stamp, PushPullReply reply) {
-  reply.global_step = Observe(arena_->header().counters.global_step);
-  reply.clock = arena_->client(static_cast<int>(stamp.client)).numbers.clock;
-  if (load_ && clients_.chief() == static_cast<int>(stamp.client)) reply.load = load_->path;
+absl::string_view PushRequests::CompleteReply(const Stamp& stamp, PushPullReply reply) {
+  reply.global_step = Observe(ps_.arena->header().counters.global_step);
+  reply.clock = ps_.arena->client(static_cast<int>(stamp.client)).numbers.clock;
+  reply.load = checkpoints_.LoadFor(static_cast<int>(stamp.client));
   EncodeTo(reply_, reply);
   return reply_;
 }
 
-PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled) {
-  const Track::Span apply(options_.track, message.Trains() ? Activity::kApply : Activity::kPull,
+PushPullReply PushRequests::ApplyPush(const PushPullRequest& message, ByteSpan bulk, MutableByteSpan pulled) {
+  const Track::Span apply(ps_.options.track, message.Trains() ? Activity::kApply : Activity::kPull,
                           {bulk.size() + pulled.size(), message.pushed.empty() ? 0 : FlowOf(message.stamp)});
   PushPullReply reply;
-  NameValues(*arena_, reply);
+  NameValues(*ps_.arena, reply);
   const uint64_t staleness = reply.version - std::min(reply.version, message.pulled_version);
   // Schedules go by the global step: ps 0 counts it, the others know what the senders have heard from it.
-  if (!options_.lead) known_step_ = std::max(known_step_, message.global_step);
-  const int64_t global_step = options_.lead ? Observe(arena_->header().counters.global_step) : known_step_;
-  PushedSlices(*arena_, message, bulk, pulled).Apply(global_step, staleness);
-  const PushPart part(*arena_, message);
+  if (!ps_.options.lead) known_step_ = std::max(known_step_, message.global_step);
+  const int64_t global_step = ps_.options.lead ? Observe(ps_.arena->header().counters.global_step) : known_step_;
+  PushedSlices(*ps_.arena, message, bulk, pulled).Apply(global_step, staleness);
+  const PushPart part(*ps_.arena, message);
   const bool whole = part.CompletesUpdate();
   reply.incomplete = message.part == UpdatePart::kClosing && !whole;
   if (whole) {
     // Buffers alone are no update: they have no staleness, and nobody's gradients get older by them.
-    const uint64_t last_applied = arena_->client(message.stamp.client).numbers.last_applied;
+    const uint64_t last_applied = ps_.arena->client(message.stamp.client).numbers.last_applied;
     const bool new_update = part.UpdatesSomething() && last_applied < message.stamp.sequence;
     const uint64_t before = CountPush(message, new_update);
     if (new_update) {
@@ -253,33 +251,20 @@ PushPullReply StoreService::ApplyPush(const PushPullRequest& message, ByteSpan b
       // By what it was scaled: workers that apply themselves may have counted since.
       if (message.staleness_scale != StalenessScale::kNone) reply.staleness = staleness;
       ++staleness_[std::min<size_t>(reply.staleness, staleness_.size() - 1)];
-      ++clients_.client(message.stamp.client).pushes;
+      ++ps_.clients.client(message.stamp.client).pushes;
     }
   }
-  hold_.Applied(message, whole);
+  cut_.Applied(message, whole);
   return reply;
 }
 
-void StoreService::OnAwaitTurn(const IncomingRequest& request, Responder responder) {
-  AwaitTurnRequest message;
-  absl::Status status = Decode(request.control, message);
-  if (status.ok()) status = clients_.Hear(message.stamp, request.connection, loop_.Now());
-  if (status.ok()) status = NeedTraining();
-  if (status.ok()) status = NeedModel();
-  if (status.ok()) status = CheckGeneration(message.generation);
-  if (status.ok() && !arena_->model().ordered)
-    status = absl::InvalidArgumentError("the model takes pushes as they come: nobody has a turn");
-  if (!status.ok()) return responder.Fail(std::move(status));
-  gates_.OnAwaitTurn(request.connection, message, std::move(responder));
-}
-
 // The generation can't have changed: it is this process that loads, on this loop.
-uint64_t StoreService::CountPush(const PushPullRequest& message, bool new_update) {
-  Arena::CountLock lock(*arena_);
-  const uint64_t before = arena_->header().counters.updates;
+uint64_t PushRequests::CountPush(const PushPullRequest& message, bool new_update) {
+  Arena::CountLock lock(*ps_.arena);
+  const uint64_t before = ps_.arena->header().counters.updates;
   MUSTER_CHECK(lock.Add({.client = static_cast<int>(message.stamp.client),
                          .sequence = message.stamp.sequence,
-                         .generation = arena_->header().generation,
+                         .generation = ps_.arena->header().generation,
                          .update = new_update,
                          .applied = !message.pushed.empty() || message.clock > 0 || message.update,
                          .minibatches = message.minibatches,
@@ -287,6 +272,42 @@ uint64_t StoreService::CountPush(const PushPullRequest& message, bool new_update
                          .work = message.work,
                          .spent = message.non_finite}));
   return before;
+}
+
+absl::Status PushRequests::Check(StoreMethod method, ConnectionId connection, const RowsRequest& message,
+                                 size_t bulk_bytes) {
+  if (method == StoreMethod::kPushRows) RETURN_IF_ERROR(ps_.NeedTraining());
+  RETURN_IF_ERROR(ps_.NeedModel());
+  RETURN_IF_ERROR(ps_.Hear(connection, message.stamp));
+  RETURN_IF_ERROR(CheckRowsRequest(ps_.arena->model(), method, message, bulk_bytes));
+  return ps_.CheckGeneration(message.generation);
+}
+
+absl::Status PushRequests::On(const RowsRequest& message, IncomingCall& call) {
+  // Looked at again although PrepareBulk did: see above.
+  RETURN_IF_ERROR(Check(call.method, call.connection, message, call.bulk.size()));
+  if (call.method == StoreMethod::kPushRows) {
+    if (!ps_.options.lead) known_step_ = std::max(known_step_, message.global_step);
+    const RuleSpec& rule = ps_.arena->model().rule(ps_.arena->model().slices[message.slice]);
+    const int64_t global_step = ps_.options.lead ? Observe(ps_.arena->header().counters.global_step) : known_step_;
+    RETURN_IF_ERROR(
+        PushRows(*ps_.arena, message, LearningRateAt(rule.schedule, rule.learning_rate, global_step), call.bulk));
+    rows_.pushed += message.rows;
+    call.responder.Send({});
+    return absl::OkStatus();
+  }
+  const size_t bytes = GatheredBytes(ps_.arena->model(), message);
+  const AnswerMemory gathered(call.responder, buffers_, bytes);
+  RETURN_IF_ERROR(GatherRows(*ps_.arena, message, call.bulk, gathered.bytes));
+  rows_.gathered += message.rows;
+  bytes == 0 ? call.responder.Send({}) : call.responder.Send({}, {gathered.bytes}, gathered.buffer);
+  return absl::OkStatus();
+}
+
+std::vector<uint64_t> PushRequests::Staleness() const {
+  std::vector<uint64_t> all = staleness_;
+  for (size_t i = 0; ps_.arena && i < all.size(); ++i) all[i] += ps_.arena->header().staleness[i];
+  return all;
 }
 
 }  // namespace muster

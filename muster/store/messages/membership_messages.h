@@ -1,0 +1,59 @@
+// The messages by which a process joins a ps, stays known to it and leaves, and by which training is ended. Plain
+// values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "muster/store/messages/fields.h"
+#include "muster/store/messages/stamp.h"
+
+namespace muster {
+
+struct JoinRequest {
+  std::string task;  // "worker:1"
+  uint64_t incarnation = 0;
+  bool chief = false;  // asks for the chief's lease
+  std::string where;   // "host, pid 123": for messages
+
+  using Fields = FieldList<Field<1, &JoinRequest::task>, Field<2, &JoinRequest::incarnation>,
+                           Field<3, &JoinRequest::chief>, Field<4, &JoinRequest::where>>;
+};
+
+struct JoinReply {
+  uint32_t client = 0;
+  uint64_t last_sequence = 0;  // the highest of the task's earlier lives: go on from there
+  bool ready = false;          // the model is initialised
+  bool ended = false;          // training has ended: nothing to do
+  uint64_t ps_incarnation = 0;
+  uint64_t chief_epoch = 0;  // of the lease, for the chief
+  int64_t global_step = 0;
+  uint64_t generation = 0;  // of the values, ready or not
+
+  using Fields =
+      FieldList<Field<1, &JoinReply::client>, Field<2, &JoinReply::last_sequence>, Field<3, &JoinReply::ready>,
+                Field<4, &JoinReply::ended>, Field<5, &JoinReply::ps_incarnation>, Field<6, &JoinReply::chief_epoch>,
+                Field<7, &JoinReply::global_step>, Field<8, &JoinReply::generation>>;
+};
+
+struct HeartbeatRequest {
+  Stamp stamp;
+  using Fields = FieldList<Field<1, &HeartbeatRequest::stamp>>;
+};
+
+struct DoneRequest {
+  Stamp stamp;
+  using Fields = FieldList<Field<1, &DoneRequest::stamp>>;
+};
+
+// Answered with JSON: see store_status.h.
+struct StatusRequest {
+  using Fields = FieldList<>;
+};
+
+struct ShutdownRequest {
+  std::string reason;
+  using Fields = FieldList<Field<1, &ShutdownRequest::reason>>;
+};
+
+}  // namespace muster

@@ -1,0 +1,89 @@
+#include "muster/store/service/checkpoint_requests.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/status_macros.h"
+#include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/store/messages/codec.h"
+
+namespace muster {
+
+absl::Status CheckpointRequests::On(const HoldRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.HearChief(call.connection, message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(ps_.NeedModel());
+  cut_.Hold(message, ps_.arena, std::move(call.responder));
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointRequests::On(const MarkRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.HearChief(call.connection, message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(ps_.NeedModel());
+  cut_.Mark(message, std::move(call.responder));
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointRequests::On(const SavePartRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.HearChief(call.connection, message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(ps_.NeedModel());
+  if (!SeesSave(*ps_.options.files, message.directory, message.save_id))
+    return absl::NotFoundError(
+        absl::StrCat(ps_.options.task, " does not see ", message.directory, ": its part goes through the chief"));
+  saver_.Save(JoinPath(message.directory, TemporaryName(message.file)), cut_.Marked(message.stamp, message.hold),
+              std::move(call.responder));
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointRequests::On(const ExportPartRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  RETURN_IF_ERROR(ps_.NeedModel());
+  saver_.Export(cut_.Marked(message.stamp, message.hold), std::move(call.responder));
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointRequests::On(const CommitCheckpointRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.HearChief(call.connection, message.stamp, message.chief_epoch));
+  if (!ps_.options.lead) return absl::InvalidArgumentError("only ps 0 commits checkpoints");
+  if (message.directory.empty()) {
+    call.responder.Send({});
+    return absl::OkStatus();
+  }
+  const Retention retention{static_cast<int>(message.keep), message.preserve_every_hours > 0
+                                                                ? absl::Hours(message.preserve_every_hours)
+                                                                : absl::InfiniteDuration()};
+  saver_.Commit(message.directory, message.manifest, retention, std::move(call.responder));
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointRequests::On(LoadCheckpointRequest message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.NeedLead());
+  RETURN_IF_ERROR(ps_.NeedTraining());
+  RETURN_IF_ERROR(ps_.NeedModel());
+  if (load_) return absl::AlreadyExistsError(absl::StrCat("the chief is to load ", load_->path));
+  const int chief = ps_.clients.chief();
+  if (chief < 0 || ps_.clients.client(chief).done || !ps_.clients.Alive(ps_.clients.client(chief), ps_.loop.Now()))
+    return absl::UnavailableError("no chief is alive that could load a checkpoint; start it, and ask again");
+  load_ = {std::move(message.path), std::move(call.responder)};
+  ps_.arena->header().load_requested = 1;
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointRequests::On(const ReportLoadRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  call.responder.Send({});
+  if (!load_) return absl::OkStatus();  // who asked has heard already
+  Load load = *std::exchange(load_, std::nullopt);
+  if (ps_.arena) ps_.arena->header().load_requested = 0;
+  if (message.error.empty()) {
+    load.responder.Send(Encode(LoadCheckpointReply{message.global_step}));
+  } else {
+    load.responder.Fail(absl::FailedPreconditionError(message.error));
+  }
+  return absl::OkStatus();
+}
+
+void CheckpointRequests::FailLoad(const absl::Status& status) {
+  if (load_) std::exchange(load_, std::nullopt)->responder.Fail(status);
+}
+
+}  // namespace muster

@@ -1,0 +1,46 @@
+// What a ps is told when it is started. A plain value.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/base/files/file_system.h"
+#include "muster/observe/track.h"
+#include "muster/store/arena/arena.h"
+#include "muster/store/checkpoints/part_saver.h"
+#include "muster/store/direct/arena_port.h"
+#include "muster/store/gates/client_table.h"
+#include "muster/store/queues/fifo_queues.h"
+#include "muster/store/work/work_queue.h"
+
+namespace muster {
+
+struct StoreOptions {
+  std::string task = "ps:0";         // for messages and the status page
+  bool lead = true;                  // ps 0: counts the global step and commits checkpoints
+  std::vector<std::string> workers;  // the tasks that may join, the chief among them: "chief:0", "worker:0", …
+  LeaseOptions lease;
+  uint64_t incarnation = 1;  // of this process
+  // How long the store answers late questions after the end.
+  absl::Duration linger = absl::Milliseconds(300);
+  // How long a shutdown waits, before that, for those who are training: they learn of it with their next push, and the
+  // chief then saves its last checkpoint.
+  absl::Duration shutdown_grace = absl::Seconds(20);
+  FileSystem* files = nullptr;  // borrowed for the service's life
+  PartSaver::Background background;
+  // Where the model is kept. Who holds on to its descriptor can start another service on it after this one was killed,
+  // which goes on where this one was. Null: memory of its own, gone with it.
+  std::shared_ptr<ArenaMemory> memory;
+  // All who train are threads of this process: their model ends with them, and no update need survive a death.
+  bool one_process = false;
+  ArenaPort* port = nullptr;    // borrowed: where workers on this host get the arena; null: nobody does
+  ArenaProbe* probe = nullptr;  // of tests
+  Track* track = nullptr;       // borrowed: of the loop's thread; null: nothing is recorded
+  uint64_t queue_bytes = FifoQueuesOptions().bytes;  // that all queues here may hold when they are full
+  std::shared_ptr<WorkQueue> work;                   // of ps 0, shared with who takes from it without messages; or null
+};
+
+}  // namespace muster
