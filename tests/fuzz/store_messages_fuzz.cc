@@ -122,7 +122,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto method = static_cast<muster::StoreMethod>(data[0] % (muster::kStoreMethods + 1));
   const std::string control(reinterpret_cast<const char*>(data) + 2, size - 2);
   muster::ForEachStoreMessage([&]<typename Message>() { muster::FuzzMessage<Message>(control); });
-  // Who visits the ps needs a thread there: one for all inputs.
+  // A client that attaches to the arena needs a thread in the ps: one serves all inputs.
   static const auto port = muster::ArenaPort::Open().value();
   muster::FuzzedStore store(port.get());
   const int before = store.answers();

@@ -20,7 +20,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kDonePatience = absl::Seconds(10);
-// Of a process that is asked to stop while it joins: the ps answer at once, if they are there.
+// How long a process that is asked to stop waits while it joins: reachable ps answer at once.
 constexpr absl::Duration kLastJoinPatience = absl::Seconds(1);
 // After the first line in the log about a silence.
 constexpr absl::Duration kSilenceBetweenNotices = absl::Seconds(30);
@@ -47,7 +47,7 @@ std::string StoreClient::Named(int ps, absl::string_view message) const {
 
 absl::Status StoreClient::Annotate(int ps, const absl::Status& status) const {
   if (status.ok()) return status;
-  // Who waited long enough gets the code that says "worth trying again", whichever way the silence ended.
+  // A caller that waited long enough gets the code for "worth trying again", however the silence ended.
   const absl::StatusCode code =
       status.code() == absl::StatusCode::kDeadlineExceeded ? absl::StatusCode::kUnavailable : status.code();
   return absl::Status(code, Named(ps, status.message()));
@@ -515,7 +515,7 @@ absl::StatusOr<int64_t> StoreClient::ReadGlobalStep() {
 }
 
 absl::Status StoreClient::Done() {
-  // Who is done writes no more, and may be replaced without being killed.
+  // A client that is done writes no more, so a newer one may replace it without killing it.
   Direct::Close(*this);
   std::vector<StoreCall> calls;
   for (int ps = 0; ps < num_ps(); ++ps)

@@ -57,9 +57,9 @@ absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps, bool& el
 
 absl::Status StoreClient::Direct::Try(StoreClient& client, bool& elsewhere) {
   if (const char* what = PsBusiness(client.binding_))
-    return absl::NotFoundError(absl::StrCat(what, " is the business of the ps alone"));
+    return absl::NotFoundError(absl::StrCat(what, " needs updates that a ps applies"));
   if (client.binding_.through_ps)
-    return absl::NotFoundError("pipelined training hides the way to the ps, which who applies himself hasn't");
+    return absl::NotFoundError("pipelined training hides the time to send to the ps, and direct apply sends nothing");
   auto direct = std::make_unique<Direct>();
   elsewhere = false;
   for (int ps = 0; ps < client.num_ps(); ++ps) RETURN_IF_ERROR(direct->VisitOne(client, ps, elsewhere));
@@ -78,7 +78,7 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   const bool again = client.direct_ != nullptr;
   bool elsewhere = false;
   absl::Status opened = Try(client, elsewhere);
-  // Whoever can do without doesn't wait to begin with.
+  // Only a client that can't do without direct apply waits for it.
   const bool insists = again || options.apply == ApplyChoice::kDirect;
   int visits = 1;
   for (; insists && elsewhere && visits < kVisits && !options.stop_requested(); ++visits) {
@@ -97,7 +97,7 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   const bool out_of_reach = absl::IsUnavailable(opened) && !elsewhere;
   if (opened.ok() || absl::IsAborted(opened) || absl::IsCancelled(opened) || out_of_reach) return opened;
   if (options.apply == ApplyChoice::kDirect) {
-    const std::string why = absl::StrCat("direct apply is asked for, but can't be had: ", opened.message(),
+    const std::string why = absl::StrCat("direct apply was asked for, but isn't possible: ", opened.message(),
                                          "; accepted then: server, auto");
     // What the model forbids, or a living ps: it never will be had. Anything else may be had another time.
     const bool never = absl::IsNotFound(opened) || (elsewhere && visits == kVisits);

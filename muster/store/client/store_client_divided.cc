@@ -11,8 +11,8 @@
 namespace muster {
 namespace {
 
-// Who has waited for so long is behind a slow worker and looks less often: it is woken by the bell anyway, and only
-// looks for what doesn't ring, a death, the end. Every 5 ms took 2 % of a core (`./dev bench ps`).
+// After so long a wait the client is behind a slow worker and looks less often: the bell wakes it anyway, and it only
+// looks for what doesn't ring: a death, the end. Looking every 5 ms took 2 % of a core (`./dev bench ps`).
 constexpr absl::Duration kLong = absl::Milliseconds(100);
 constexpr int kLongerSleep = 10;
 

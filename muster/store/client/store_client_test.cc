@@ -116,7 +116,7 @@ TEST(StoreClientTest, AChiefThatIsStoppedWhileItJoinsEndsTrainingForAll) {
     const absl::Status ended = worker.client->AwaitReady(begin + absl::Hours(1)).status();
     EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
     EXPECT_THAT(Message(ended), HasSubstr("the chief was done before there was a model"));
-    // Who comes later hears it, too.
+    // A client that comes later hears it, too.
     EXPECT_TRUE(absl::IsCancelled(worker.client->AwaitReady(begin + absl::Hours(1)).status()));
     EXPECT_EQ(worker.client->Done(), absl::OkStatus());
     store.Pass(absl::Seconds(1));

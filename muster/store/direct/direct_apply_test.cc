@@ -284,7 +284,7 @@ TEST_P(NoWayInTest, DirectIsAnErrorThatSaysSo) {
   }
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("direct apply is asked for, but can't be had: ps:1 (ps1:2222)"));
+              HasSubstr("direct apply was asked for, but isn't possible: ps:1 (ps1:2222)"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NoWayInTest,

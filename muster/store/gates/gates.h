@@ -42,7 +42,7 @@ class Gates {
   // Call it after a push that may have been its sender's turn was applied and answered.
   void LookAtTurns() { turns_.Look(); }
 
-  // Of the synchronous gate: rounds from `round` on, or from the one that is being collected on, don't begin to fire
+  // Holds the synchronous gate: rounds from `round` on, or from the round now being collected, don't begin to fire
   // until GoOn; see CutFollower.
   void HoldFrom(uint64_t round);
   void HoldHere();

@@ -1,4 +1,4 @@
-// The messages of the cut of a checkpoint at one step (docs/store_protocol.md). Plain values.
+// The messages of the cut of a checkpoint at one step (docs/store/checkpoints.md). Plain values.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The messages with which a process on a ps's host comes to its arena (docs/store_protocol.md, "Direct apply"). Plain
+// The messages with which a process on a ps's host comes to its arena (docs/store/direct_apply.md). Plain
 // values.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The messages about tables of rows (docs/store_protocol.md, "Tables of rows"). Plain values.
+// The messages about tables of rows (docs/store/rows.md). Plain values.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The question of a worker of an ordered model for its turn (docs/store_protocol.md, "The workers' order").
+// The question of a worker of an ordered model for its turn (docs/store/gates.md).
 #pragma once
 
 #include <cstdint>

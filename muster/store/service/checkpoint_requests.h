@@ -32,7 +32,7 @@ class CheckpointRequests {
 
   // The checkpoint that this client has to load: somebody asks for one, and it is the chief. Else empty.
   std::string LoadFor(int client) const { return load_ && ps_.clients.chief() == client ? load_->path : std::string(); }
-  // Whoever has asked for a load is told so.
+  // Reports the failure to the client that asked for the load.
   void FailLoad(const absl::Status& status);
 
  private:

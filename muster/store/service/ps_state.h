@@ -25,7 +25,7 @@ struct PsState {
   [[nodiscard]] absl::Status Hear(ConnectionId connection, const Stamp& stamp) {
     return clients.Hear(stamp, connection, loop.Now());
   }
-  // … and it holds the chief's lease of that epoch.
+  // Does the same, and checks that the sender holds the chief's lease of that epoch.
   [[nodiscard]] absl::Status HearChief(ConnectionId connection, const Stamp& stamp, uint64_t chief_epoch);
   [[nodiscard]] absl::Status NeedModel() const;     // Aborted without one
   [[nodiscard]] absl::Status NeedLead() const;      // InvalidArgument: this isn't ps 0

@@ -193,7 +193,8 @@ void PushRequests::PushAndAnswer(const PushPullRequest& message, IncomingCall& c
   call.responder.Send(CompleteReply(message.stamp, reply), {pulled.bytes}, pulled.buffer);
 }
 
-// Of what was never pushed nothing survives a restart of the ps, nor does this number. A retry isn't counted again.
+// Counts a push that wasn't sent because it wasn't finite. The count doesn't survive a restart of the ps; a retry isn't
+// counted again.
 void PushRequests::CountNonFinite(const PushPullRequest& message) {
   ClientTable::Client& client = ps_.clients.client(message.stamp.client);
   if (!message.non_finite || message.stamp.sequence <= client.last_non_finite) return;

@@ -101,7 +101,7 @@ void StoreService::OnConnect(ConnectionId, const std::string&) {}
 
 void StoreService::OnDisconnect(ConnectionId connection) {
   ps_.clients.Disconnect(connection, ps_.loop.Now());
-  // Who waited on it asks again when it is back.
+  // A client that waited on this connection asks again when it is back.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     if (waiter.connection != connection) return false;
     ps_.clients.client(waiter.client).waiting_for.clear();
@@ -233,7 +233,7 @@ absl::Status StoreService::On(const JoinRequest& message, IncomingCall& call) {
       RETURN_IF_ERROR(door_.Vacate(*ps_.arena, client));
       gates_.Join(client);
     }
-    // Of an unfinished push too: a new life that used its number again would find stripes that skip it.
+    // The number of an unfinished push counts: a new life that used it again would find stripes that skip it.
     reply.last_sequence = ps_.arena->HighestSequences()[client];
     if (new_life) cut_.Settle(*ps_.arena, client, reply.last_sequence);
     // Last: a ps that dies before it finds a new life when this one joins again.

@@ -134,7 +134,7 @@ TEST_F(FailureByOneWayTest, APsThatKeepsItsMemoryToItselfAppliesAllUpdates) {
   EXPECT_EQ(insisting.Wait(), 2);
   const std::vector<std::string> errors = After(insisting.err, "error: ");
   ASSERT_EQ(errors.size(), 1) << insisting.err;
-  EXPECT_THAT(errors[0], HasSubstr("direct apply is asked for, but can't be had: ps:0 ("));
+  EXPECT_THAT(errors[0], HasSubstr("direct apply was asked for, but isn't possible: ps:0 ("));
   Process willing(Joined(chief_words, {"--apply=auto"}));
   EXPECT_EQ(willing.Wait(), 0) << willing.err;
   EXPECT_THAT(willing.err, HasSubstr("the ps apply the updates of worker:0: ps:0 ("));
