@@ -5,6 +5,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -29,6 +32,20 @@ using ::testing::IsEmpty;
 
 const absl::Time kStart = Driver::StartTime();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Which hooks there are is what hooks.h includes.
+TEST(HooksTest, EveryHookIsInHooksH) {
+  std::ifstream stream(MUSTER_SOURCE_DIR "/muster/train/hooks/hooks.h");
+  const std::string included{std::istreambuf_iterator<char>(stream), {}};
+  int hooks = 0;
+  for (const auto& file : std::filesystem::directory_iterator(MUSTER_SOURCE_DIR "/muster/train/hooks")) {
+    const std::string name = file.path().filename();
+    if (!name.ends_with(".h") || name == "hooks.h" || name == "run_summary.h" || name == "timer_options.h") continue;
+    EXPECT_THAT(included, HasSubstr("\"muster/train/hooks/" + name + "\""));
+    ++hooks;
+  }
+  EXPECT_GT(hooks, 15);
+}
 
 TEST(SecondOrStepTimerTest, ByStepsAsInTensorFlow) {
   SecondOrStepTimer timer = SecondOrStepTimer::EverySteps(3);

@@ -78,8 +78,8 @@ TEST(NodeLayoutCommand, ThePlanOfSeveralNodesIsShown) {
 TEST(NodeLayoutCommand, TensorBoardRunsOnTheRootUntilTheTasksHaveEnded) {
   const ScratchDirectory root, tools;
   const ProcessOptions options =
-      WithTensorBoard(tools, "echo with $*; trap 'echo bye; exit 0' TERM; while :; do sleep 1000 & wait; done");
-  // The master ends when the test tells it that the page exists.
+      WithTensorBoard(tools, "trap 'echo bye; exit 0' TERM; echo with $*; while :; do sleep 1000 & wait; done");
+  // The master ends when the test tells it that the page is there.
   Process run(
       Words({"--devices", "1", "--output_root", root.path()},
             "[ $task = master:0 ] || exit 0; trap 'exit 0' USR1; echo pid $$; while :; do sleep 1000 & wait; done"),
