@@ -371,6 +371,8 @@ class DocsTest(Tree):
     def setUp(self):
         super().setUp()
         self.write("examples/e.cc", "int a;\n// [part]\n  int b;\n// [/part]\n")
+        self.write("muster/base/version.h", 'inline constexpr char kMusterVersion[] = "0.2.0";\n')
+        self.write("CHANGELOG.md", "## [Unreleased]\n\n## [0.2.0] - 2026-11-24\n\n## [0.1.0] - 2026-10-01\n")
         self.text = "# D\n<!-- cut from examples/e.cc#part -->\n```cpp\n%s\n```\n"
 
     def test_the_same_words(self):
@@ -410,6 +412,12 @@ class DocsTest(Tree):
         self.assert_one(self.check(), "shows none of its lines `a`")
         self.write("docs/tutorial/a.md", "<!-- run -->\nwords\n")
         self.assert_one(self.check(), "without a console block")
+
+    def test_a_changelog_that_stops_at_another_version(self):
+        self.write("CHANGELOG.md", "## [Unreleased]\n\n## [0.1.0] - 2026-10-01\n")
+        self.assert_one(self.check(), "newest version is 0.1.0", "says 0.2.0")
+        self.write("CHANGELOG.md", "## [Unreleased]\n")
+        self.assert_one(self.check(), "newest version is missing")
 
     def test_a_dead_link(self):
         self.write("README.md", "[here](docs/x.md), [there](https://example.org), [e](examples/e.cc)\n")

@@ -3,7 +3,8 @@
 
 A code block under `<!-- cut from PATH -->` or `<!-- cut from PATH#REGION -->` must equal the file; a region lies
 between the lines `[REGION]` and `[/REGION]`, in comments of the file. --write copies the file's text into the block.
-Also reports links to missing files and, in the tutorial, output without a recorded command (page_blocks.py)."""
+Also reports links to missing files, in the tutorial output without a recorded command (page_blocks.py), and a changelog
+whose newest version isn't that of muster/base/version.h."""
 
 import pathlib
 import re
@@ -49,7 +50,16 @@ def run_problems(path, text):
             yield f"{path}: `{run.command}` shows none of its lines `{run.only}`; tools/run_pages.py --write records them"
 
 
+def version_problems(root):
+    header, changelog = root / "muster/base/version.h", root / "CHANGELOG.md"
+    version = re.search(r'kMusterVersion\[\] = "([^"]+)"', header.read_text(encoding="utf-8"))[1]
+    newest = re.search(r"^## \[(\d[^\]]*)\]", changelog.read_text(encoding="utf-8"), re.MULTILINE)
+    if not newest or newest[1] != version:
+        yield f"CHANGELOG.md: its newest version is {newest[1] if newest else 'missing'}, muster/base/version.h says {version}"
+
+
 def problems(root, write=False):
+    yield from version_problems(root)
     for path in (p for p in sources.all_files(root) if p.suffix == ".md"):
         text = (root / path).read_text(encoding="utf-8")
         found = list(CUT.finditer(text))

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
+#include "muster/base/version.h"
 #include "muster/cluster/quoted.h"
 
 namespace {
@@ -59,11 +60,12 @@ int main(int argc, char** argv) {
   CLI::App app(kDescription, "muster");
   app.require_subcommand(1);
   app.footer(kFooter);
+  app.set_version_flag("--version", std::string("muster ") + muster::kMusterVersion, "Print the version and exit");
   int exit_code = 0;
   for (auto add : muster::kCommands) add(app, exit_code);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& help) {  // --help: prints it
+  } catch (const CLI::Success& help) {  // --help or --version: prints it
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     return Complain(app, error);

@@ -1,8 +1,9 @@
-// The version of muster in messages, handshakes and checkpoints. CMakeLists.txt has the same number.
+// The version of muster in handshakes, checkpoints and `muster --version`. CMakeLists.txt reads it from here, and
+// tools/check_docs.py compares the changelog with it.
 #pragma once
 
 namespace muster {
 
-inline constexpr char kMusterVersion[] = "0.1.0";
+inline constexpr char kMusterVersion[] = "0.2.0";
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/version.h"
 #include "tests/process/testing/process.h"
 
 namespace muster::cluster_commands_test {
@@ -156,6 +157,12 @@ TEST_F(ClusterCommands, HelpTeachesWithExamples) {
     EXPECT_THAT(outcome.out, AllOf(HasSubstr("Examples:"), HasSubstr(absl::StrCat("muster ", command, " "))));
     EXPECT_THAT(Muster({"--help"}).out, HasSubstr(command));
   }
+}
+
+TEST_F(ClusterCommands, TheCommandSaysItsVersion) {
+  const Outcome outcome = Muster({"--version"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.out, absl::StrCat("muster ", kMusterVersion, "\n"));
 }
 
 TEST_F(ClusterCommands, AnUnknownCommandIsNamedAndTheKnownOnesToo) {
