@@ -1,5 +1,5 @@
-// A ps's part in look-ups and updates of single rows: the checks of a RowsRequest before its bulk is read, and its
-// execution on the arena. The service (store_service_rows.cc) knows who asks and when; this knows the bytes.
+// A ps's part in look-ups and updates of single rows: what of a RowsRequest is checked before its bulk is read, and how
+// it is carried out on the arena. The service (push_requests.cc) knows who asks and when; this knows the bytes.
 #pragma once
 
 #include <cstddef>
