@@ -77,13 +77,13 @@ TEST(NodeLayoutCommand, ThePlanOfSeveralNodesIsShown) {
 
 TEST(NodeLayoutCommand, TensorBoardRunsOnTheRootUntilTheTasksHaveEnded) {
   const ScratchDirectory root, tools;
-  const ProcessOptions options =
-      WithTensorBoard(tools, "trap 'kill $!; echo bye; exit 0' TERM; echo with $*; while :; do sleep 1000 & wait; done");
+  const ProcessOptions options = WithTensorBoard(
+      tools, "trap 'kill $!; echo bye; exit 0' TERM; echo with $*; while :; do sleep 1000 & wait; done");
   // The master ends when the test tells it that the page is there.
-  Process run(
-      Words({"--devices", "1", "--output_root", root.path()},
-            "[ $task = master:0 ] || exit 0; trap 'kill $!; exit 0' USR1; echo pid $$; while :; do sleep 1000 & wait; done"),
-      options);
+  Process run(Words({"--devices", "1", "--output_root", root.path()},
+                    "[ $task = master:0 ] || exit 0; trap 'kill $!; exit 0' USR1; echo pid $$; while :; do sleep 1000 "
+                    "& wait; done"),
+              options);
   run.WaitForErr("TensorBoard on " + root.path() + ": http://127.0.0.1:");
   run.WaitForOut("[tensorboard:0] with --logdir " + root.path() + " --host 127.0.0.1 --port ");
   run.WaitForOut("[master:0] pid ");
