@@ -14,7 +14,7 @@
 #include "muster/store/gates/presence.h"
 #include "muster/store/gates/staleness_clock.h"
 #include "muster/store/gates/synchronous_gate.h"
-#include "muster/store/gates/turns.h"
+#include "muster/store/gates/worker_order.h"
 #include "muster/transport/event_loop.h"
 
 namespace muster {
@@ -40,7 +40,7 @@ class Gates {
   // The model is ordered.
   void OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder);
   // A push was applied and answered that may have been its sender's turn.
-  void LookAtTurns() { turns_.Look(); }
+  void LookAtOrder() { order_.Look(); }
 
   // Of the synchronous gate: rounds from `round` on, or from the one that is being collected on, don't begin to fire
   // until GoOn; see CutFollower.
@@ -67,7 +67,7 @@ class Gates {
   const ClientTable& clients_;
   const AnswerPush answer_;
   SynchronousGate synchronous_;
-  Turns turns_;
+  WorkerOrder order_;
   StalenessClock clock_;
   Barriers barriers_;
   Presence presence_;

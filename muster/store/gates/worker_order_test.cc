@@ -1,6 +1,6 @@
 // The workers' order: nobody has its turn before those before it have pushed, whatever order they ask in, and whoever
 // dies, loses messages or asks again.
-#include "muster/store/gates/turns.h"
+#include "muster/store/gates/worker_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "muster/store/testing/joining.h"
 #include "muster/store/testing/scripted_worker.h"
 
-namespace muster::turns_test {
+namespace muster::worker_order_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -560,4 +560,4 @@ TEST(OrderedRunTest, AfterAPsHasLostItsMemoryTheOrderBeginsAnew) {
 }
 
 }  // namespace
-}  // namespace muster::turns_test
+}  // namespace muster::worker_order_test
