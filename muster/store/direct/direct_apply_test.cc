@@ -18,7 +18,7 @@
 #include "muster/store/direct/arena_port.h"
 #include "muster/store/service/passing_handler.h"
 #include "muster/store/testing/direct_worker.h"
-#include "muster/store/testing/in_between.h"
+#include "muster/store/testing/scripted_moment.h"
 
 namespace muster::direct_apply_test {
 namespace {
@@ -416,7 +416,7 @@ TEST(DirectApply, InPlaceUpdatesOfOthersAreSeenAtOnceUntilOneIsDone) {
 
 // If a worker on the ps's host counts an update while the ps copies values for another, the copy may lack it.
 TEST(DirectApply, AVersionIsNeverNewerThanTheValuesThatThePsSendsWithIt) {
-  InBetween probe;
+  ScriptedMoment probe;
   SimulatedStore store(1, {"worker:0", "worker:1"}, {}, &probe, /*direct=*/true);
   DirectWorker beside(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
   DirectWorker through(store, "worker:1", false, ApplyChoice::kServer, kPlain);

@@ -19,8 +19,8 @@ Gates::Gates(EventLoop& loop, const ClientTable& clients, bool lead, ArenaProbe*
       clients_(clients),
       answer_(std::move(answer)),
       synchronous_(clients, lead, probe, answer_),
-      turns_(clients),
-      clock_(clients, turns_, answer_),
+      order_(clients),
+      clock_(clients, order_, answer_),
       barriers_(clients),
       presence_(clients) {}
 
@@ -32,12 +32,12 @@ void Gates::Attach(Arena& arena) {
   const absl::Status loaded = absl::AbortedError("other values were loaded: they have to be pulled again");
   synchronous_.FailAll(loaded);
   clock_.FailAll(loaded);
-  turns_.FailAll(loaded);
+  order_.FailAll(loaded);
   if (arena.model().gated()) synchronous_.Attach(arena);
   // Workers that fire their rounds themselves use what the ps last announced.
   synchronous_.Look(loop_.Now());
   if (arena.model().clock_limit > 0) clock_.Attach(arena);
-  if (arena.model().ordered) turns_.Attach(arena);
+  if (arena.model().ordered) order_.Attach(arena);
 }
 
 absl::Status Gates::Check(const StoreModel& model, const PushPullRequest& message) {
@@ -53,7 +53,7 @@ absl::Status Gates::Check(const StoreModel& model, const PushPullRequest& messag
 
 void Gates::Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder) {
   synchronous_.Contribute(connection, message, bulk, loop_.Now(), std::move(responder));
-  turns_.Look();
+  order_.Look();
   LookAgain();
 }
 
@@ -65,7 +65,7 @@ void Gates::AnswerApplied(ConnectionId connection, const PushPullRequest& messag
     clock_.Answer(connection, message, reply, loop_.Now(), std::move(responder));
     LookAgain();
   }
-  turns_.Look();
+  order_.Look();
 }
 
 void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder) {
@@ -75,15 +75,15 @@ void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Re
 
 void Gates::OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder) {
   if (synchronous_.attached()) synchronous_.CatchUp(message.local_step, loop_.Now());
-  turns_.Ask(connection, message, loop_.Now(), std::move(responder));
-  clock_.Look(loop_.Now());  // a leaving worker's clock isn't waited for
+  order_.Ask(connection, message, loop_.Now(), std::move(responder));
+  clock_.Look(loop_.Now());  // nobody waits for the clock of who leaves
   LookAgain();
 }
 
 void Gates::HoldFrom(uint64_t round) {
   synchronous_.HoldFrom(round);
   synchronous_.Look(loop_.Now());
-  turns_.Look();
+  order_.Look();
 }
 
 void Gates::HoldHere() { synchronous_.HoldHere(); }
@@ -91,11 +91,11 @@ void Gates::HoldHere() { synchronous_.HoldHere(); }
 void Gates::GoOn() {
   synchronous_.GoOn();
   synchronous_.Look(loop_.Now());
-  turns_.Look();
+  order_.Look();
 }
 
 void Gates::Replace(int client, uint64_t incarnation) {
-  turns_.Replace(static_cast<uint32_t>(client), incarnation);
+  order_.Replace(static_cast<uint32_t>(client), incarnation);
   barriers_.Replace(static_cast<uint32_t>(client), incarnation);
 }
 
@@ -106,7 +106,7 @@ void Gates::Join(int client) {
 void Gates::Disconnect(ConnectionId connection) {
   synchronous_.Disconnect(connection);
   clock_.Disconnect(connection);
-  turns_.Disconnect(connection);
+  order_.Disconnect(connection);
   barriers_.Disconnect(connection);
 }
 
@@ -114,7 +114,7 @@ void Gates::Look() {
   const absl::Time now = loop_.Now();
   synchronous_.Look(now);
   clock_.Look(now);
-  turns_.Look();
+  order_.Look();
   barriers_.Look(now);
   presence_.Look(now, [&] { return synchronous_.Effect(now); });
   LookAgain();
@@ -137,7 +137,7 @@ void Gates::LookAgain() {
 void Gates::FailAll(const absl::Status& status) {
   synchronous_.FailAll(status);
   clock_.FailAll(status);
-  turns_.FailAll(status);
+  order_.FailAll(status);
   barriers_.FailAll(status);
   presence_.End();
 }
@@ -147,7 +147,7 @@ std::vector<WaitingFor> Gates::Describe() const {
   const absl::Time now = loop_.Now();
   synchronous_.Describe(now, waiting);
   clock_.Describe(now, waiting);
-  turns_.Describe(waiting);
+  order_.Describe(waiting);
   barriers_.Describe(waiting);
   return waiting;
 }

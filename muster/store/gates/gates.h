@@ -14,7 +14,7 @@
 #include "muster/store/gates/presence.h"
 #include "muster/store/gates/staleness_clock.h"
 #include "muster/store/gates/synchronous_gate.h"
-#include "muster/store/gates/turns.h"
+#include "muster/store/gates/worker_order.h"
 #include "muster/transport/event_loop.h"
 
 namespace muster {
@@ -39,8 +39,8 @@ class Gates {
   void OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder);
   // The model must be ordered.
   void OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder);
-  // Call it after a push that may have been its sender's turn was applied and answered.
-  void LookAtTurns() { turns_.Look(); }
+  // A push was applied and answered that may have been its sender's turn.
+  void LookAtOrder() { order_.Look(); }
 
   // Holds the synchronous gate: rounds from `round` on, or from the round now being collected, don't begin to fire
   // until GoOn; see CutFollower.
@@ -67,7 +67,7 @@ class Gates {
   const ClientTable& clients_;
   const AnswerPush answer_;
   SynchronousGate synchronous_;
-  Turns turns_;
+  WorkerOrder order_;
   StalenessClock clock_;
   Barriers barriers_;
   Presence presence_;

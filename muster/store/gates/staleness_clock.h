@@ -10,15 +10,15 @@
 #include "muster/store/arena/arena.h"
 #include "muster/store/gates/client_table.h"
 #include "muster/store/gates/held_answer.h"
-#include "muster/store/gates/turns.h"
+#include "muster/store/gates/worker_order.h"
 
 namespace muster {
 
 class StalenessClock {
  public:
   // `clients` and `turns` must outlive it.
-  StalenessClock(const ClientTable& clients, const Turns& turns, AnswerPush answer)
-      : clients_(clients), turns_(turns), answer_(std::move(answer)) {}
+  StalenessClock(const ClientTable& clients, const WorkerOrder& turns, AnswerPush answer)
+      : clients_(clients), order_(turns), answer_(std::move(answer)) {}
 
   // `arena` must outlive it, and its model must have a bound.
   void Attach(Arena& arena) { arena_ = &arena; }
@@ -45,7 +45,7 @@ class StalenessClock {
   uint64_t ClockOf(int client) const { return arena_->client(client).numbers.clock; }
   // Present, and not about to leave the workers' order, because then its clock stands still for good.
   bool IsWaitedFor(size_t client, absl::Time now) const {
-    return clients_.Present(clients_.clients()[client], now) && !turns_.Leaves(static_cast<int>(client));
+    return clients_.Present(clients_.clients()[client], now) && !order_.Leaves(static_cast<int>(client));
   }
   // Returns the lowest clock of the clients that are waited for, except `but`; the highest number if there are none.
   uint64_t Slowest(absl::Time now, int but = -1) const;
@@ -53,7 +53,7 @@ class StalenessClock {
   uint64_t NeededFor(uint64_t clock) const;
 
   const ClientTable& clients_;
-  const Turns& turns_;
+  const WorkerOrder& order_;
   const AnswerPush answer_;
   Arena* arena_ = nullptr;
   std::vector<Ahead> held_;

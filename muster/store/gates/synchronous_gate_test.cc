@@ -15,8 +15,8 @@
 
 #include "muster/base/testing/sanitizer_stride.h"
 #include "muster/store/service/store_status.h"
-#include "muster/store/testing/in_between.h"
 #include "muster/store/testing/scripted_death.h"
+#include "muster/store/testing/scripted_moment.h"
 #include "muster/store/testing/scripted_worker.h"
 
 namespace muster::synchronous_gate_test {
@@ -107,7 +107,7 @@ TEST_F(SynchronousGateTest, TheMeanIsOfTheContributorsAndALateGradientIsDropped)
 
 // Workers on the ps's host fire rounds in its memory while it copies values for another client.
 TEST_F(SynchronousGateTest, NeitherTokenNorVersionIsNewerThanTheValuesThatComeWithIt) {
-  InBetween probe;
+  ScriptedMoment probe;
   Start(Gate(2, 3), 1, &probe);
   Contribute(0, 1, 0);
   ASSERT_TRUE(Contribute(1, 3, 0)->ok());

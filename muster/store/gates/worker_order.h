@@ -18,10 +18,10 @@
 
 namespace muster {
 
-class Turns {
+class WorkerOrder {
  public:
   // `clients` must outlive it.
-  explicit Turns(const ClientTable& clients) : clients_(clients) {}
+  explicit WorkerOrder(const ClientTable& clients) : clients_(clients) {}
 
   // `arena` must outlive it, and its model must be ordered.
   void Attach(Arena& arena) { arena_ = &arena; }

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-class InBetween final : public ArenaProbe {
+class ScriptedMoment final : public ArenaProbe {
  public:
   void At(ArenaPoint point) override {
     if (point == ArenaPoint::kBeforeLock && does && stripes-- == 0) std::exchange(does, nullptr)();

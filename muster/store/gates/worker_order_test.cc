@@ -1,6 +1,6 @@
-// The workers' order: no worker has its turn before those before it have pushed, in whatever order they ask, and even
-// if workers die, lose messages or ask again.
-#include "muster/store/gates/turns.h"
+// The workers' order: nobody has its turn before those before it have pushed, whatever order they ask in, and whoever
+// dies, loses messages or asks again.
+#include "muster/store/gates/worker_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "muster/store/testing/joining.h"
 #include "muster/store/testing/scripted_worker.h"
 
-namespace muster::turns_test {
+namespace muster::worker_order_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -561,4 +561,4 @@ TEST(OrderedRunTest, AfterAPsHasLostItsMemoryTheOrderBeginsAnew) {
 }
 
 }  // namespace
-}  // namespace muster::turns_test
+}  // namespace muster::worker_order_test

@@ -1,4 +1,4 @@
-#include "muster/store/gates/turns.h"
+#include "muster/store/gates/worker_order.h"
 
 #include <algorithm>
 #include <string>
@@ -9,21 +9,21 @@
 
 namespace muster {
 
-bool Turns::InRound(int client) const {
+bool WorkerOrder::InRound(int client) const {
   return arena_->client(client).numbers.contributed == arena_->header().gate.round + 1;
 }
 
-bool Turns::Asks(int client) const {
+bool WorkerOrder::Asks(int client) const {
   return std::any_of(questions_.begin(), questions_.end(),
                      [client](const Question& question) { return question.client() == client; });
 }
 
-bool Turns::Leaves(int client) const {
+bool WorkerOrder::Leaves(int client) const {
   return std::any_of(questions_.begin(), questions_.end(),
                      [client](const Question& question) { return question.leaves && question.client() == client; });
 }
 
-bool Turns::IsBefore(int other, const Question& question) const {
+bool WorkerOrder::IsBefore(int other, const Question& question) const {
   const int client = question.client();
   if (other == client || clients_.clients()[other].done || Leaves(other)) return false;
   if (question.leaves) return true;
@@ -36,13 +36,13 @@ bool Turns::IsBefore(int other, const Question& question) const {
   return other < client && !InRound(other) && !InRound(client);
 }
 
-bool Turns::IsAnswerable(const Question& question) const {
+bool WorkerOrder::IsAnswerable(const Question& question) const {
   for (int other = 0; other < static_cast<int>(clients_.clients().size()); ++other)
     if (IsBefore(other, question)) return false;
   return true;
 }
 
-void Turns::Ask(ConnectionId connection, const AwaitTurnRequest& message, absl::Time now, Responder responder) {
+void WorkerOrder::Ask(ConnectionId connection, const AwaitTurnRequest& message, absl::Time now, Responder responder) {
   const int client = static_cast<int>(message.stamp.client);
   // Its earlier life died when some ps had its push and this one hadn't: nobody sends that push again, so it is over,
   // and the others' turns go on as on those ps.
@@ -55,8 +55,8 @@ void Turns::Ask(ConnectionId connection, const AwaitTurnRequest& message, absl::
   Look();
 }
 
-// Judges all questions before it removes any: the questions show which clients leave and which have asked at all.
-void Turns::Look() {
+// All are judged before any is taken out: who leaves, and who asks at all, is seen by their questions.
+void WorkerOrder::Look() {
   std::vector<bool> answerable;
   for (const Question& question : questions_) answerable.push_back(IsAnswerable(question));
   std::vector<Question> all;
@@ -70,7 +70,7 @@ void Turns::Look() {
   }
 }
 
-void Turns::Replace(uint32_t client, uint64_t incarnation) {
+void WorkerOrder::Replace(uint32_t client, uint64_t incarnation) {
   std::erase_if(questions_, [&](Question& question) {
     if (question.stamp.client != client || question.stamp.incarnation == incarnation) return false;
     question.responder.Fail(absl::FailedPreconditionError(
@@ -79,15 +79,15 @@ void Turns::Replace(uint32_t client, uint64_t incarnation) {
   });
 }
 
-void Turns::Disconnect(ConnectionId connection) {
+void WorkerOrder::Disconnect(ConnectionId connection) {
   std::erase_if(questions_, [connection](const Question& question) { return question.connection == connection; });
 }
 
-void Turns::FailAll(const absl::Status& status) {
+void WorkerOrder::FailAll(const absl::Status& status) {
   for (Question& question : std::exchange(questions_, {})) question.responder.Fail(status);
 }
 
-void Turns::Describe(std::vector<WaitingFor>& waiting) const {
+void WorkerOrder::Describe(std::vector<WaitingFor>& waiting) const {
   for (const Question& question : questions_) {
     std::vector<std::string> before;
     for (int other = 0; other < static_cast<int>(clients_.clients().size()); ++other)
