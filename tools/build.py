@@ -6,6 +6,7 @@ examples), libraries, tests, benchmarks. Without a target: programs and librarie
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 GIB = 1 << 30
 # What one compiler may need at its worst: a file that includes torch/torch.h takes 1.1 GB.
 MEMORY_PER_JOB = 3 * GIB // 2
+# A file of the preset release (eight sources at once), on one processor of a cloud machine.
+SECONDS_PER_FILE = 7
 
 
 def plain():
@@ -67,11 +70,24 @@ def build(preset, targets, quiet=False):
         if plain():
             return run_plain(command, environment)
         return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL).returncode
-    # Quiet means quiet where nothing is to do, not ten silent minutes.
+    # With nothing to do it is silent; otherwise the build shows its steps.
     probe = subprocess.run(command[:5] + ["-n"] + targets, capture_output=True, text=True, cwd=ROOT)
     if probe.returncode == 0 and "no work to do" in probe.stdout:
         return 0
+    announce(preset, targets)
     return build(preset, targets)
+
+
+def announce(preset, targets):
+    """Says how long a first build takes; nothing where most of it is done."""
+    folder = ROOT / "build" / preset
+    commands = subprocess.run(["ninja", "-C", str(folder), "-t", "commands"] + targets, capture_output=True, text=True)
+    outputs = set(re.findall(r" -o (\S+) -c ", commands.stdout))
+    missing = sum(not (folder / output).exists() for output in outputs)
+    if missing >= 10:
+        minutes = max(1, round(missing * SECONDS_PER_FILE / jobs() / 60))
+        print(f"build: the first build of {', '.join(targets)} compiles {missing} files, which takes about {minutes} "
+              f"minute{'s' * (minutes > 1)} on {jobs()} processor{'s' * (jobs() > 1)}; [done/all] counts them", flush=True)
 
 
 def run_plain(command, environment):

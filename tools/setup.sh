@@ -1,50 +1,71 @@
 #!/usr/bin/env bash
 # Installs what this project needs and this machine lacks. `./dev setup` and every other command of ./dev call it.
-#   setup.sh [--quiet] [--torch | --no-torch] [--tests]
-# --torch (the default) also sees to libtorch, --tests to the Python packages that only tests and checks use. When nothing is
-# missing it only asks dpkg and the file system, which takes a tenth of a second; --quiet then prints nothing.
+#   setup.sh [--quiet] [--no-torch] [--for user|build|check|test]
+# What each needs: `build` what compiles and runs the programs; `user` (the default) TensorBoard besides, for `muster
+# tensorboard` and `muster run --tensorboard`; `check` clang and the Python packages of tools/requirements.txt; `test` a
+# browser, too. libtorch is installed where there is none, except with --no-torch. When nothing is missing this only asks
+# dpkg and the file system, which takes a tenth of a second; --quiet then prints nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 TORCH_REQUIREMENT='torch==2.13.0'
 
-quiet=no torch=yes tests=no
-for argument in "$@"; do
-  case $argument in
+quiet=no torch=yes for=user
+while [ $# -gt 0 ]; do
+  case $1 in
     --quiet) quiet=yes ;;
-    --torch) torch=yes ;;
     --no-torch) torch=no ;;
-    --tests) tests=yes ;;
-    *) echo "setup: unknown flag '$argument'; accepted: --quiet, --torch, --no-torch, --tests" >&2 && exit 2 ;;
+    --for) for=${2:-} && shift ;;
+    *) echo "setup: unknown flag '$1'; accepted: --quiet, --no-torch, --for" >&2 && exit 2 ;;
   esac
+  shift || break
 done
+case $for in
+  build | user) groups="build" ;;
+  check) groups="build clang" ;;
+  test) groups="build clang test" ;;
+  *) echo "setup: --for '$for': accepted: user, build, check, test" >&2 && exit 2 ;;
+esac
 
 say() { echo "setup: $*" >&2; }
 say_ok() { [ $quiet = yes ] || say "$@"; }
 
+# The packages of the groups that are named.
+packages_of() {
+  awk -v groups=" $* " '/^# group: / { wanted = index(groups, " " $3 " ") } wanted { sub(/#.*/, ""); print }' \
+    tools/packages.txt | tr -s ' \t' '\n' | grep . | sort -u
+}
+
 missing_packages() {
   local wanted installed
-  wanted=$(sed 's/#.*//' tools/packages.txt | tr -s ' \t' '\n' | grep . | sort -u)
+  # shellcheck disable=SC2086
+  wanted=$(packages_of $groups)
   # dpkg-query exits 1 when it doesn't know one of the names; those are what is looked for.
   # shellcheck disable=SC2086
   installed=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' $wanted 2>/dev/null | sed -n 's/^ii *//p' | sort -u) || true
   comm -23 <(echo "$wanted") <(echo "$installed") | tr '\n' ' ' | sed 's/ $//'
 }
 
-# Reads apt-get's output: one line a package that is ready, or one line in place on a terminal.
+# Reads apt-get's output: how many packages are downloaded and ready, a line for every twentieth, or one line in place on
+# a terminal.
 show_progress() {
   local plain=yes
   [ -t 2 ] && [ "${CI:-}" != true ] && plain=no
   awk -v plain=$plain '
-    / newly installed/ { for (i = 1; i < NF; i++) if ($(i + 1) == "newly") total = $i }
-    /^(Get:|Err:|E:|W:)/ && plain == "yes" && !/^Get:/ { print "  " $0 }
-    /^Need to get/ { print "  " $0 }
-    /^Setting up/ {
-      done++
-      if (plain == "yes") { if (done % 20 == 0 || done == total) printf "  %d of %d packages are ready\n", done, total }
-      else printf "\r  %d of %d packages are ready%s", done, total, (done == total ? "\n" : "")
+    function show(count, what) {
+      if (plain == "no") printf "\r  %d of %d packages are %s%s", count, total, what, (count == total ? "\n" : "")
+      else if (count % 20 == 0 || count == total) printf "  %d of %d packages are %s\n", count, total, what
       fflush()
-    }' >&2
+    }
+    / newly installed/ { for (i = 1; i < NF; i++) if ($(i + 1) == "newly") total = $i }
+    /^(Err:|E:|W:)/ && plain == "yes" { print "  " $0 }
+    /^(Need to get|After this operation)/ { print "  " $0; fflush() }
+    /^Get:/ {
+      size = $(NF - 1); sub(/\[/, "", size)
+      megabytes += size * ($NF ~ /^MB/ ? 1 : $NF ~ /^kB/ ? 1e-3 : 1e-6)
+      show(++got, sprintf("downloaded (%.0f MB)", megabytes))
+    }
+    /^Setting up/ { show(++done, "ready") }' >&2
 }
 
 install_packages() {
@@ -95,10 +116,22 @@ make_environment() {
 }
 
 pip_install() {
-  # The bar only where someone watches; a file gets pip's own lines.
-  local bar=on
-  { [ -t 2 ] && [ "${CI:-}" != true ]; } || bar=off
-  .venv/bin/pip install --disable-pip-version-check --no-input --progress-bar $bar "$@" >&2
+  if [ -t 2 ] && [ "${CI:-}" != true ]; then
+    .venv/bin/pip install --disable-pip-version-check --no-input "$@" >&2
+    return
+  fi
+  # Its bar is for terminals; elsewhere a line now and then says how much it has written, downloads and files together.
+  .venv/bin/pip install --disable-pip-version-check --no-input --progress-bar off "$@" >&2 &
+  local pip=$! seconds=0 written
+  # shellcheck disable=SC2064
+  trap "kill $pip 2>/dev/null" EXIT  # Ctrl-C doesn't reach what runs in the background
+  while sleep 1 && [ -e /proc/$pip/io ]; do
+    seconds=$((seconds + 1))
+    written=$(awk '/^wchar/ { print int($2 / 1e6) }' /proc/$pip/io 2>/dev/null) || continue
+    [ $((seconds % 5)) != 0 ] || echo "  pip: $written MB downloaded and unpacked after $seconds s" >&2
+  done
+  trap - EXIT
+  wait $pip
 }
 
 see_to_torch() {
@@ -107,7 +140,7 @@ see_to_torch() {
     say_ok "[2/3] libtorch: $found"
     return
   fi
-  say "[2/3] installing libtorch ($TORCH_REQUIREMENT, about 200 MB to download) into .venv"
+  say "[2/3] installing libtorch ($TORCH_REQUIREMENT, about 200 MB to download, 700 MB unpacked) into .venv"
   make_environment
   # Without its dependencies: they serve the Python half, which nothing here runs.
   if ! pip_install --no-deps "$TORCH_REQUIREMENT"; then
@@ -123,8 +156,12 @@ see_to_torch() {
   fi
 }
 
+have_test_requirements() {
+  [ -x .venv/bin/python ] && .venv/bin/python tools/check_requirements.py tools/requirements.txt
+}
+
 see_to_test_requirements() {
-  if [ -x .venv/bin/python ] && .venv/bin/python tools/check_requirements.py tools/requirements.txt; then
+  if have_test_requirements; then
     say_ok "[3/3] Python packages for tests: nothing is missing"
     return
   fi
@@ -133,6 +170,43 @@ see_to_test_requirements() {
   pip_install -r tools/requirements.txt
 }
 
+# `muster tensorboard` and `muster run --tensorboard` look for the program on PATH.
+see_to_tensorboard() {
+  if command -v tensorboard >/dev/null; then
+    say_ok "[3/3] TensorBoard: $(command -v tensorboard)"
+    return
+  fi
+  if [ ! -x .venv/bin/tensorboard ]; then
+    say "[3/3] installing TensorBoard into .venv"
+    make_environment
+    pip_install "$(grep '^tensorboard==' tools/requirements.txt)"
+  fi
+  local folder
+  for folder in "$HOME/.local/bin" /usr/local/bin; do
+    if [[ :$PATH: == *:$folder:* ]] && [ -w "$folder" ]; then
+      ln -sf "$PWD/.venv/bin/tensorboard" "$folder/tensorboard"
+      say "[3/3] TensorBoard: $folder/tensorboard, a link to .venv/bin/tensorboard"
+      return
+    fi
+  done
+  say "[3/3] TensorBoard is in .venv/bin; for 'muster tensorboard' and 'muster run --tensorboard':" \
+    "export PATH=\$PATH:$PWD/.venv/bin"
+}
+
+# True if pip has something to install.
+needs_pip() {
+  { [ $torch = yes ] && ! tools/find_torch.py >/dev/null 2>&1; } && return
+  case $for in
+    user) ! command -v tensorboard >/dev/null && [ ! -x .venv/bin/tensorboard ] ;;
+    check | test) ! have_test_requirements ;;
+    *) return 1 ;;
+  esac
+}
+
+if ! [ -x .venv/bin/pip ] && needs_pip && ! python3 -c 'import ensurepip' 2>/dev/null; then groups="$groups venv"; fi
 see_to_packages
 if [ $torch = yes ]; then see_to_torch; else say_ok "[2/3] libtorch: not asked for"; fi
-if [ $tests = yes ]; then see_to_test_requirements; else say_ok "[3/3] Python packages for tests: ./dev test and ./dev check see to them"; fi
+case $for in
+  user) see_to_tensorboard ;;
+  check | test) see_to_test_requirements ;;
+esac
