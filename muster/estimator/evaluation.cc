@@ -15,7 +15,7 @@
 #include "muster/cluster/quoted.h"
 #include "muster/summary/step_summaries.h"
 #include "muster/torch_bridge/module/torch_status.h"
-#include "muster/train/hook/hook_call.h"
+#include "muster/train/hook_api/hook_call.h"
 #include "muster/train/threads/error.h"
 
 namespace muster {

@@ -20,10 +20,10 @@
 #include "muster/optim/rule_options.h"
 #include "muster/store/client/overlapped_push.h"
 #include "muster/store/client/store_client.h"
-#include "muster/store/direct/arena_port.h"
+#include "muster/store/direct/arena_listener.h"
 #include "muster/store/service/store_service.h"
 #include "muster/store/testing/joining.h"
-#include "muster/store/testing/way.h"
+#include "muster/store/testing/update_way.h"
 #include "muster/transport/tcp/tcp_transport.h"
 #include "tests/cluster/counted_copies.h"
 #include "tests/cluster/counted_memory.h"
@@ -88,7 +88,7 @@ class Cluster {
   explicit Cluster(const Mode& mode)
       : mode_(mode),
         transport_(loop_, {}, {.shared_memory = {.enabled = mode.shared_memory}}),
-        port_(*ArenaPort::Open()) {
+        port_(*ArenaListener::Open()) {
     std::vector<std::string> addresses;
     for (int i = 0; i < mode.num_ps; ++i) {
       services_.push_back(std::make_unique<StoreService>(
@@ -162,7 +162,7 @@ class Cluster {
   PlainSource source_;
   TcpEventLoop loop_;
   TcpTransport transport_;
-  std::unique_ptr<ArenaPort> port_;
+  std::unique_ptr<ArenaListener> port_;
   std::vector<std::unique_ptr<StoreService>> services_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<StoreClient> client_;

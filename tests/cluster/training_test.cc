@@ -25,7 +25,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/store/service/store_service.h"
-#include "muster/store/testing/way.h"
+#include "muster/store/testing/update_way.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/train/session/session.h"
 #include "muster/transport/loopback/loopback_transport.h"
@@ -46,7 +46,7 @@ const LeaseOptions kLease = {.lease = absl::InfiniteDuration(),
 
 // How a cluster's updates are sent.
 struct Link {
-  Way way;
+  UpdateWay way;
   bool loopback = false;  // instead of the way's transport
 };
 
@@ -69,7 +69,7 @@ class Cluster {
     return std::make_unique<TcpTransport>(
         loop, JobToken{}, TcpOptions{.shared_memory = {.enabled = link_.way.transport == TransportChoice::kAuto}});
   }
-  const Way& way() const { return link_.way; }
+  const UpdateWay& way() const { return link_.way; }
   const std::vector<std::string>& addresses() const { return addresses_; }
   void JoinPs() {
     for (std::thread& ps : ps_)
@@ -86,7 +86,7 @@ class Cluster {
   void Serve(int ps, std::promise<std::string> address) {
     TcpEventLoop loop;
     const auto transport = MakeTransport(loop);
-    const auto port = way().direct() ? *ArenaPort::Open() : nullptr;
+    const auto port = way().direct() ? *ArenaListener::Open() : nullptr;
     StoreService service(loop, {.task = "ps:" + std::to_string(ps),
                                 .lead = ps == 0,
                                 .workers = kTasks,
@@ -168,7 +168,7 @@ class Worker {
   }
 
  private:
-  std::unique_ptr<Algorithm> MakeAlgorithm(const Way& way) {
+  std::unique_ptr<Algorithm> MakeAlgorithm(const UpdateWay& way) {
     PlacementResult placement = *PlaceVariables(kVariables, kNumPs, Placement::kRoundRobin, kInTwo);
     const RuleSpec rule = {.learning_rate = 0.1};
     if (way.pipelined()) return std::make_unique<PipelinedAlgorithm>(source_, std::move(placement), rule);
@@ -311,7 +311,7 @@ TEST_P(TrainingTest, AShutdownEndsEveryoneInOrder) {
 
 std::vector<Link> Links() {
   std::vector<Link> links = {{.way = {.name = "Loopback"}, .loopback = true}};
-  for (const Way& way : kWays) links.push_back({way});
+  for (const UpdateWay& way : kWays) links.push_back({way});
   return links;
 }
 

@@ -15,7 +15,7 @@
 #include "muster/store/testing/half_reference.h"
 #include "muster/store/testing/joining.h"
 #include "muster/store/testing/simulated_store.h"
-#include "muster/store/testing/way.h"
+#include "muster/store/testing/update_way.h"
 #include "muster/store/testing/way_push.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
@@ -30,7 +30,7 @@ const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40001}},
                                               {.name = "d", .dtype = DType::kFloat64, .shape = {7}},
                                               {.name = "mean", .shape = {9}, .kind = VariableKind::kBuffer}};
 
-class WireOverConnectionsTest : public ::testing::TestWithParam<Way> {
+class WireOverConnectionsTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
   // One ps, and a worker whose messages have those precisions.
   struct Run {

@@ -16,7 +16,7 @@
 #include "muster/base/files/memory_file_system.h"
 #include "muster/base/log.h"
 #include "muster/store/checkpoints/checkpoint_part.h"
-#include "muster/store/direct/arena_port.h"
+#include "muster/store/direct/arena_listener.h"
 #include "muster/store/service/store_service.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
@@ -51,7 +51,7 @@ class Sink final : public Responder::Sink {
 class FuzzedStore {
  public:
   // `port` must outlive it.
-  explicit FuzzedStore(ArenaPort* port)
+  explicit FuzzedStore(ArenaListener* port)
       : service_(loop_, {.workers = {"worker:0", "worker:1"},
                          .files = &files_,
                          .background = [this](absl::AnyInvocable<void()> task) { loop_.Post(std::move(task)); },
@@ -123,7 +123,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string control(reinterpret_cast<const char*>(data) + 2, size - 2);
   muster::ForEachStoreMessage([&]<typename Message>() { muster::FuzzMessage<Message>(control); });
   // A client that attaches to the arena needs a thread in the ps: one serves all inputs.
-  static const auto port = muster::ArenaPort::Open().value();
+  static const auto port = muster::ArenaListener::Open().value();
   muster::FuzzedStore store(port.get());
   const int before = store.answers();
   store.Request(method, control, data[1]);

@@ -9,7 +9,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/collective/rendezvous/rendezvous_messages.h"
-#include "muster/collective/shm/shm_group_door.h"
+#include "muster/collective/shm/shm_group_listener.h"
 
 namespace muster {
 namespace {
@@ -201,9 +201,9 @@ absl::StatusOr<Agreement> MeetOnce(TcpEventLoop& loop, Channel& channel, const G
                        Encode(EnterRequest{rank, size, static_cast<uint32_t>(options.choice)}), deadline));
   EnterReply welcome;
   if (!Decode(entered.control, welcome)) return absl::InternalError("rank 0 sent a malformed answer");
-  std::unique_ptr<ShmGroupVisit> visit;
+  std::unique_ptr<ShmGroupConnector> visit;
   if (!welcome.door.empty()) {
-    auto knocked = ShmGroupVisit::Knock(welcome.door, welcome.ticket, options.rank);
+    auto knocked = ShmGroupConnector::Connect(welcome.door, welcome.ticket, options.rank);
     if (knocked.ok()) visit = *std::move(knocked);
   }
   ASSIGN_OR_RETURN(const Reply agreed, Ask(loop, channel, options, RendezvousMethod::kAgree,
@@ -221,9 +221,9 @@ absl::StatusOr<Agreement> MeetOnce(TcpEventLoop& loop, Channel& channel, const G
 
 absl::StatusOr<Agreement> MeetAtOwnDesk(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline) {
   const int size = static_cast<int>(options.names.size());
-  std::unique_ptr<ShmGroupDoor> door;
+  std::unique_ptr<ShmGroupListener> door;
   if (options.choice != CollectiveChoice::kRing && size <= kMostShmRanks) {
-    auto opened = ShmGroupDoor::Open(size);
+    auto opened = ShmGroupListener::Open(size);
     if (opened.ok()) door = *std::move(opened);
   }
   TcpTransport transport(loop, options.token, Plain());

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "muster/collective/shm/shm_group_door.h"
+#include "muster/collective/shm/shm_group_listener.h"
 #include "muster/transport/little_endian.h"
 
 namespace muster {

@@ -16,7 +16,7 @@
 #include "muster/estimator/model/minibatch.h"
 #include "muster/estimator/model/run_config.h"
 #include "muster/optim/optimizer_spec.h"
-#include "muster/train/hook/session_hook.h"
+#include "muster/train/hook_api/session_hook.h"
 #include "muster/train/session/scaffold.h"
 
 namespace muster {

@@ -150,7 +150,7 @@ void ArenaRounds::HoldFrom(uint64_t limit) {
   header().rounds.held_from = limit + 1;
 }
 
-void ArenaRounds::GoOn() {
+void ArenaRounds::Resume() {
   Arena::CountLock lock(arena_);
   header().rounds.held_from = 0;
 }

@@ -56,7 +56,7 @@ class ArenaRounds {
   // Holds from the round now being collected (see HoldFrom), once a firing that is under way is over.
   void HoldHere();
   // Ends the hold.
-  void GoOn();
+  void Resume();
   // The ps process has just started, and so isn't in the middle of anything.
   void Attach();
 

@@ -193,7 +193,7 @@ void CutFollower::Look() {
   }
 }
 
-bool CutFollower::Keeps(const IncomingRequest& request) const {
+bool CutFollower::IsHeld(const IncomingRequest& request) const {
   PushPullRequest message;
   // Once training has ended, updates are refused, held or not.
   if (arena_ == nullptr || ended_ || static_cast<StoreMethod>(request.method) != StoreMethod::kPushPull ||
@@ -202,7 +202,7 @@ bool CutFollower::Keeps(const IncomingRequest& request) const {
   return message.Trains() && message.stamp.sequence > through_[message.stamp.client];
 }
 
-void CutFollower::Keep(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+void CutFollower::KeepBack(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
   kept_.push_back({std::move(request), std::move(bulk), std::move(responder)});
 }
 
@@ -239,7 +239,7 @@ void CutFollower::Release() {
   round_.reset();
   if (marking_)
     std::exchange(marking_, std::nullopt)->Fail(absl::OutOfRangeError("the hold has run out before the mark"));
-  if (gated) gates_.GoOn();
+  if (gated) gates_.Resume();
   // Later: whoever releases may be in the middle of a request.
   loop_.Post(lifetime_.Guard([this] { HandOn(); }));
 }

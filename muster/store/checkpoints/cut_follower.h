@@ -60,8 +60,8 @@ class CutFollower {
   bool Marked(const Stamp& chief, uint64_t hold) const { return HoldId{chief.incarnation, hold} == marked_; }
 
   // Whether a request must wait; if so, give it to Keep.
-  bool Keeps(const IncomingRequest& request) const;
-  void Keep(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder);
+  bool IsHeld(const IncomingRequest& request) const;
+  void KeepBack(IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder);
   // A push was applied, counted or contributed; not `whole`: a part of one that doesn't complete it.
   void Applied(const PushPullRequest& request, bool whole = true);
   void Disconnect(ConnectionId connection);

@@ -34,24 +34,24 @@ const char* WhyThePsAlone(const StoreModel& model) {
 
 }  // namespace
 
-absl::Status StoreClient::Direct::VisitOne(StoreClient& client, int ps, bool& elsewhere) {
+absl::Status StoreClient::Direct::AttachTo(StoreClient& client, int ps, bool& elsewhere) {
   StoreCall open{
       .ps = ps, .method = StoreMethod::kOpenDirect, .control = Encode(OpenDirectRequest{client.MakeStamp(ps, 0)})};
   RETURN_IF_ERROR(client.ExchangeOne(open, client.options_.patience));
   OpenDirectReply reply;
   RETURN_IF_ERROR(client.Annotate(ps, Decode(open.answer->control, reply)));
-  auto guest = ArenaGuest::Visit(reply.socket, reply.ticket);
-  elsewhere = absl::IsUnavailable(guest.status());
-  RETURN_IF_ERROR(client.Annotate(ps, guest.status()));
+  auto attachment = ArenaAttachment::Connect(reply.socket, reply.ticket);
+  elsewhere = absl::IsUnavailable(attachment.status());
+  RETURN_IF_ERROR(client.Annotate(ps, attachment.status()));
   StoreCall enter{.ps = ps,
                   .method = StoreMethod::kEnterDirect,
                   .control = Encode(EnterDirectRequest{client.MakeStamp(ps, 0), reply.ticket})};
   RETURN_IF_ERROR(client.ExchangeOne(enter, client.options_.patience));
-  ArenaGuest* const before = client.direct_ != nullptr ? &client.direct_->apply_.guest(ps) : nullptr;
+  ArenaAttachment* const before = client.direct_ != nullptr ? &client.direct_->apply_.attachment(ps) : nullptr;
   const auto num_clients = static_cast<int>(reply.clients);
-  RETURN_IF_ERROR(client.Annotate(ps, (*guest)->Attach(before, num_clients, client.options_.probe)));
+  RETURN_IF_ERROR(client.Annotate(ps, (*attachment)->Attach(before, num_clients, client.options_.probe)));
   const Server& server = client.servers_[ps];
-  apply_.Add(*std::move(guest), static_cast<int>(server.joined.client), server.slices);
+  apply_.Add(*std::move(attachment), static_cast<int>(server.joined.client), server.slices);
   return absl::OkStatus();
 }
 
@@ -62,7 +62,7 @@ absl::Status StoreClient::Direct::Try(StoreClient& client, bool& elsewhere) {
     return absl::NotFoundError("pipelined training hides the time to send to the ps, and direct apply sends nothing");
   auto direct = std::make_unique<Direct>();
   elsewhere = false;
-  for (int ps = 0; ps < client.num_ps(); ++ps) RETURN_IF_ERROR(direct->VisitOne(client, ps, elsewhere));
+  for (int ps = 0; ps < client.num_ps(); ++ps) RETURN_IF_ERROR(direct->AttachTo(client, ps, elsewhere));
   client.direct_ = std::move(direct);
   return absl::OkStatus();
 }
@@ -87,7 +87,7 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   }
   if (opened.ok() && !again) {
     // A store in the client's own process is no ps, and there was nothing to choose.
-    const bool own = client.direct_->apply_.guest(0).arena().header().one_process != 0;
+    const bool own = client.direct_->apply_.attachment(0).arena().header().one_process != 0;
     if (!own)
       LogInfo(options.task, " applies its updates itself, in the memory of ", client.num_ps(), " ps",
               options.tcp_asked_for ? ": nothing is sent, over TCP or otherwise" : "");
@@ -104,12 +104,12 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
     return never && !again ? WrongConfigurationError(why) : absl::FailedPreconditionError(why);
   }
   LogInfo("the ps apply the updates of ", options.task, ": ", opened.message());
-  if (again) StepBack(client);
+  if (again) FallBack(client);
   return absl::OkStatus();
 }
 
 // Nothing is under way under a number that has been announced; and the ps have to know how old the values are.
-void StoreClient::Direct::StepBack(StoreClient& client) {
+void StoreClient::Direct::FallBack(StoreClient& client) {
   DirectApply& apply = client.direct_->apply_;
   apply.Begin(0);
   for (int ps = 0; ps < client.num_ps(); ++ps) client.servers_[ps].pulled_version = apply.pulled_version(ps);
@@ -129,7 +129,7 @@ InPlaceMemory StoreClient::Direct::InPlace(const StoreClient& client, size_t var
   // Where nobody else writes, in place and a copy are the same; so they are where nothing is written without this
   // worker's gradient. (An elastic gate may fire without a worker whose lease ran out while it was stopped: that one's
   // gradient may have seen values change under it, and is dropped as late.)
-  const bool alone = client.direct_->apply_.guest(0).arena().layout().num_clients() == 1;
+  const bool alone = client.direct_->apply_.attachment(0).arena().layout().num_clients() == 1;
   const GateSpec& gate = client.binding_.gate;
   const bool in_step = gate.kind == GateKind::kSynchronous && gate.replicas_to_aggregate >= gate.total_replicas;
   if (client.options_.apply != ApplyChoice::kDirect && !alone && !in_step) return {};

@@ -27,17 +27,17 @@ class StoreClient::Direct {
   // `elsewhere`: a ps answers, but isn't found on this host.
   [[nodiscard]] static absl::Status Try(StoreClient& client, bool& elsewhere);
   // From now on the ps apply.
-  static void StepBack(StoreClient& client);
+  static void FallBack(StoreClient& client);
   // Announces the update, and waits while a ps is held for a checkpoint's cut. client.direct_ may be null afterwards.
   // Unavailable: a ps is held for longer than the patience allows.
   [[nodiscard]] static absl::Status BeginUpdate(StoreClient& client, uint64_t sequence);
   [[nodiscard]] static absl::Status AwaitCut(StoreClient& client, uint64_t sequence);
-  [[nodiscard]] absl::Status VisitOne(StoreClient& client, int ps, bool& elsewhere);
+  [[nodiscard]] absl::Status AttachTo(StoreClient& client, int ps, bool& elsewhere);
   // Contributes to one round of the synchronous gate: store_client_divided.cc.
   static absl::StatusOr<StorePushResult> Contribute(StoreClient& client, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                     const std::vector<double>& scales, const StorePushOptions& options);
   // Returns an error if the wait must end. client.direct_ may be null afterwards.
-  [[nodiscard]] static absl::Status LookAround(StoreClient& client, absl::Time give_up, LongWait& wait);
+  [[nodiscard]] static absl::Status CheckPatience(StoreClient& client, absl::Time give_up, LongWait& wait);
 
   DirectApply apply_;
 };

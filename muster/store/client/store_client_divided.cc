@@ -18,7 +18,7 @@ constexpr int kLongerSleep = 10;
 
 }  // namespace
 
-absl::Status StoreClient::Direct::LookAround(StoreClient& client, absl::Time give_up, LongWait& wait) {
+absl::Status StoreClient::Direct::CheckPatience(StoreClient& client, absl::Time give_up, LongWait& wait) {
   wait.Look(client.loop_.Now());
   if (client.options_.stop_requested()) return absl::CancelledError("a stop was requested");
   if (client.loop_.Now() >= give_up)
@@ -61,7 +61,7 @@ absl::StatusOr<StorePushResult> StoreClient::Direct::Contribute(StoreClient& cli
     if (round.Wait(rings, longer * client.options_.round_sleep)) continue;
     // Really the time has passed; in a simulated world the others go on here.
     client.loop_.RunUntil([] { return false; }, slept);
-    RETURN_IF_ERROR(LookAround(client, give_up, wait));
+    RETURN_IF_ERROR(CheckPatience(client, give_up, wait));
     if (client.direct_ == nullptr) {
       // Under the number of this contribution: what has arrived of it isn't added again.
       --client.sequence_;

@@ -14,7 +14,7 @@
 #include "muster/store/client/last_wait.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
-#include "muster/store/testing/way.h"
+#include "muster/store/testing/update_way.h"
 #include "muster/store/testing/way_push.h"
 
 namespace muster::store_fault_test {
@@ -48,9 +48,10 @@ struct Outcome {
 
 constexpr int kSteps = 4;
 
-StoreClientOptions OptionsOf(const Way& way) { return {.apply = way.apply, .part_bytes = way.part_bytes()}; }
+StoreClientOptions OptionsOf(const UpdateWay& way) { return {.apply = way.apply, .part_bytes = way.part_bytes()}; }
 
-absl::Status Train(const Way& way, StoreClient& chief, StoreClient& worker, WorkerModel& model, WorkerModel& copy) {
+absl::Status Train(const UpdateWay& way, StoreClient& chief, StoreClient& worker, WorkerModel& model,
+                   WorkerModel& copy) {
   WorkerModel gradients(kVariables, kAdam, 2, kInThree);
   absl::Status status = chief.Join(true);
   chief.Bind(model.binding);
@@ -68,7 +69,7 @@ absl::Status Train(const Way& way, StoreClient& chief, StoreClient& worker, Work
   return status.ok() ? chief.Pull(PullWhat::kTrainable) : status;
 }
 
-Outcome TrainWith(const Way& way, const std::vector<Fault>& faults) {
+Outcome TrainWith(const UpdateWay& way, const std::vector<Fault>& faults) {
   FaultScript script(faults);
   SimulatedStore store(2, kTasks, {}, nullptr, way.direct());
   WorkerModel model(kVariables, kAdam, 2, kInThree);
@@ -106,9 +107,9 @@ void ExpectSame(const Outcome& outcome, const Outcome& undisturbed) {
 }
 
 // By the fault, and the way that updates go.
-class RetryTest : public ::testing::TestWithParam<std::tuple<Fault, Way>> {
+class RetryTest : public ::testing::TestWithParam<std::tuple<Fault, UpdateWay>> {
  protected:
-  static const Way& way() { return std::get<Way>(GetParam()); }
+  static const UpdateWay& way() { return std::get<UpdateWay>(GetParam()); }
   static const Outcome& Undisturbed() {
     static auto* const kOutcomes = new std::map<std::string, Outcome>;
     auto at = kOutcomes->find(way().name);
@@ -157,7 +158,7 @@ TEST_P(RetryTest, AndThreeTimesInARow) {
 // The result of a run is the same whichever way its updates went.
 TEST(WaysTest, LeaveTheSameBits) {
   const Outcome first = TrainWith(kStoreWays[0], {});
-  for (const Way& way : kStoreWays) {
+  for (const UpdateWay& way : kStoreWays) {
     SCOPED_TRACE(way.name);
     ExpectSame(TrainWith(way, {}), first);
   }
@@ -179,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          Fault{.kind = FaultKind::kDelayReply, .delay = absl::Seconds(2)},
                                          Fault{.kind = FaultKind::kRefuse, .delay = absl::Seconds(2)}),
                        ::testing::ValuesIn(kStoreWays)),
-    [](const auto& info) { return NameOf(std::get<Fault>(info.param)) + "By" + std::get<Way>(info.param).name; });
+    [](const auto& info) { return NameOf(std::get<Fault>(info.param)) + "By" + std::get<UpdateWay>(info.param).name; });
 
 // Another transport's channels, which receive that many bytes per second all the time.
 class TricklingTransport final : public Transport {
@@ -219,7 +220,7 @@ class TricklingTransport final : public Transport {
 };
 
 // Faults that last longer than a retry's patience.
-class FaultTest : public ::testing::TestWithParam<Way> {
+class FaultTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
   void Start() {
     ASSERT_EQ(chief_->Join(true), absl::OkStatus());

@@ -19,43 +19,44 @@ absl::Status WorkReturned() {
 
 }  // namespace
 
-void DirectApply::Add(std::unique_ptr<ArenaGuest> guest, int client, std::vector<SlicePiece> slices) {
-  ArenaRows rows(guest->arena());
-  Place place{.guest = std::move(guest), .client = client, .slices = std::move(slices), .rows = std::move(rows)};
-  const StoreModel& model = place.guest->arena().model();
+void DirectApply::Add(std::unique_ptr<ArenaAttachment> attachment, int client, std::vector<SlicePiece> slices) {
+  ArenaRows rows(attachment->arena());
+  Place place{
+      .attachment = std::move(attachment), .client = client, .slices = std::move(slices), .rows = std::move(rows)};
+  const StoreModel& model = place.attachment->arena().model();
   for (const PlacedSlice& slice : model.slices)
     place.rules.push_back(model.variable(slice).kind == VariableKind::kTrainable ? &model.rule(slice) : nullptr);
   places_.push_back(std::move(place));
 }
 
 bool DirectApply::hosts_alive() const {
-  return std::all_of(places_.begin(), places_.end(), [](const Place& place) { return place.guest->host_alive(); });
+  return std::all_of(places_.begin(), places_.end(), [](const Place& place) { return place.attachment->host_alive(); });
 }
 
 bool DirectApply::ended() {
   return std::any_of(places_.begin(), places_.end(),
-                     [](Place& place) { return Observe(place.guest->arena().header().ended) != 0; });
+                     [](Place& place) { return Observe(place.attachment->arena().header().ended) != 0; });
 }
 
-uint64_t DirectApply::round() { return Observe(places_[0].guest->arena().header().gate.round); }
+uint64_t DirectApply::round() { return Observe(places_[0].attachment->arena().header().gate.round); }
 
 DividedRound DirectApply::MakeRound(const DividedRound::Numbers& numbers) {
   std::vector<DividedRound::Place> places;
-  for (Place& place : places_) places.push_back({&place.guest->arena(), place.client});
+  for (Place& place : places_) places.push_back({&place.attachment->arena(), place.client});
   return {places, numbers};
 }
 
-bool DirectApply::load_requested() { return Observe(places_[0].guest->arena().header().load_requested) != 0; }
+bool DirectApply::load_requested() { return Observe(places_[0].attachment->arena().header().load_requested) != 0; }
 
 // Either the ps that begins a hold sees the number, or this process sees the hold: each writes first, then reads.
 void DirectApply::Begin(uint64_t sequence) {
-  for (Place& place : places_) Publish(place.guest->arena().client(place.client).direct_begun, sequence);
+  for (Place& place : places_) Publish(place.attachment->arena().client(place.client).direct_begun, sequence);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 std::optional<int> DirectApply::HeldBackBy(uint64_t sequence) {
   for (size_t ps = 0; ps < places_.size(); ++ps) {
-    Arena& arena = places_[ps].guest->arena();
+    Arena& arena = places_[ps].attachment->arena();
     if (Observe(arena.header().held) != 0 && Observe(arena.client(places_[ps].client).held_through) < sequence)
       return static_cast<int>(ps);
   }
@@ -65,7 +66,7 @@ std::optional<int> DirectApply::HeldBackBy(uint64_t sequence) {
 absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& binding,
                                                       absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                       const StorePushOptions& options, const Push& push) {
-  const int64_t global_step = Observe(places_[0].guest->arena().header().counters.global_step);
+  const int64_t global_step = Observe(places_[0].attachment->arena().header().counters.global_step);
   bool same = push.work.from == 0 || !WorkReturnedTo(push.work.from);
   for (Place& place : places_) same = same && Apply(place, binding, gradient, options, push, global_step);
   // Every ps has the update: only now may ps 0 count it.
@@ -80,13 +81,13 @@ absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& bindin
 }
 
 bool DirectApply::WorkReturnedTo(uint64_t ticket) {
-  Arena& arena = places_[0].guest->arena();
+  Arena& arena = places_[0].attachment->arena();
   return ticket <= Observe(arena.client(places_[0].client).work_returned);
 }
 
 bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
                         const StorePushOptions& options, const Push& push, int64_t global_step) {
-  Arena& arena = place.guest->arena();
+  Arena& arena = place.attachment->arena();
   place.pushed = place.updated = false;
   place.started_at = Observe(arena.header().counters.updates);
   for (size_t i = 0; i < place.slices.size(); ++i) {
@@ -97,7 +98,7 @@ bool DirectApply::Apply(Place& place, const ModelBinding& binding, absl::Functio
     if (slice.kind == VariableKind::kBuffer && options.publish_buffers) change = binding.values[slice.variable];
     MutableByteSpan into;
     if (Pulls(options.pull, slice.kind)) into = binding.values[slice.variable].subspan(slice.offset, slice.bytes);
-    if (into.data() == place.guest->value(static_cast<int>(i)).data()) into = {};  // trained in place
+    if (into.data() == place.attachment->value(static_cast<int>(i)).data()) into = {};  // trained in place
     if (change.empty()) {
       if (!into.empty()) arena.Read(static_cast<int>(i), into);
       continue;
@@ -119,8 +120,8 @@ absl::Status DirectApply::GatherRows(int ps, int slice, const RowReads& reads, M
 
 absl::Status DirectApply::PushRows(int ps, int slice, const RowsPush& push, const RowGradients& gradients) {
   Place& place = places_[ps];
-  const RuleSpec& rule = place.guest->arena().rule(slice);
-  const int64_t global_step = Observe(places_[0].guest->arena().header().counters.global_step);
+  const RuleSpec& rule = place.attachment->arena().rule(slice);
+  const int64_t global_step = Observe(places_[0].attachment->arena().header().counters.global_step);
   const ArenaPush update = {.client = place.client,
                             .sequence = push.sequence,
                             .generation = push.generation,
@@ -131,22 +132,22 @@ absl::Status DirectApply::PushRows(int ps, int slice, const RowsPush& push, cons
 
 InPlaceMemory DirectApply::InPlace(size_t variable) {
   for (Place& place : places_) {
-    const StoreModel& model = place.guest->arena().model();
+    const StoreModel& model = place.attachment->arena().model();
     for (size_t i = 0; i < place.slices.size(); ++i)
       if (place.slices[i].variable == static_cast<int>(variable) && place.rules[i] != nullptr &&
           model.slices[i].num_shards == 1)
-        return {place.guest->GiveOut(static_cast<int>(i)), place.guest->arena().shared_memory()};
+        return {place.attachment->GiveOut(static_cast<int>(i)), place.attachment->arena().shared_memory()};
   }
   return {};
 }
 
 void DirectApply::TakeAlong() {
-  for (Place& place : places_) place.guest->TakeAlong();
+  for (Place& place : places_) place.attachment->TakeAlong();
 }
 
 bool DirectApply::Count(Place& place, const StorePushOptions& options, const Push& push, bool lead,
                         StorePushResult& result) {
-  Arena& arena = place.guest->arena();
+  Arena& arena = place.attachment->arena();
   const ArenaCounters& counters = arena.header().counters;
   Arena::CountLock lock(arena);
   const uint64_t before = counters.updates;

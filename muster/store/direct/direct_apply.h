@@ -10,7 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "muster/store/arena/arena_rows.h"
-#include "muster/store/direct/arena_guest.h"
+#include "muster/store/direct/arena_attachment.h"
 #include "muster/store/direct/divided_round.h"
 #include "muster/store/messages/store_push.h"
 #include "muster/store/messages/work_range.h"
@@ -21,8 +21,8 @@ namespace muster {
 class DirectApply {
  public:
   // Adds the arena of the next ps, in order. `slices` as in the arena.
-  void Add(std::unique_ptr<ArenaGuest> guest, int client, std::vector<SlicePiece> slices);
-  ArenaGuest& guest(int ps) { return *places_[ps].guest; }
+  void Add(std::unique_ptr<ArenaAttachment> attachment, int client, std::vector<SlicePiece> slices);
+  ArenaAttachment& attachment(int ps) { return *places_[ps].attachment; }
   // Version of that ps's values that this worker has.
   uint64_t pulled_version(int ps) const { return places_[ps].pulled_version; }
 
@@ -71,7 +71,7 @@ class DirectApply {
 
  private:
   struct Place {
-    std::unique_ptr<ArenaGuest> guest;
+    std::unique_ptr<ArenaAttachment> attachment;
     int client = 0;
     std::vector<SlicePiece> slices;
     ArenaRows rows;

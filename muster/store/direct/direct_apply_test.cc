@@ -15,7 +15,7 @@
 
 #include "muster/base/log.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/store/direct/arena_port.h"
+#include "muster/store/direct/arena_listener.h"
 #include "muster/store/service/passing_handler.h"
 #include "muster/store/testing/direct_worker.h"
 #include "muster/store/testing/scripted_moment.h"
@@ -186,7 +186,7 @@ TEST(DirectApply, OnlyWhatWillNeverBeHadIsAWrongConfiguration) {
   EXPECT_EQ(StartedDirectly({"muster-of-the-dead", ticket, 1}, 1), absl::OkStatus());
   const absl::Status elsewhere = StartedDirectly({"muster-on-another-host", ticket, 1}, 1000);
   EXPECT_TRUE(IsWrongConfiguration(elsewhere)) << elsewhere;
-  const auto port = *ArenaPort::Open();
+  const auto port = *ArenaListener::Open();
   const absl::Status refused = StartedDirectly({port->name(), ticket, 1}, 1000);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_FALSE(IsWrongConfiguration(refused)) << refused;

@@ -299,7 +299,7 @@ TEST_F(DividedRoundTest, AHeldRoundDoesNotBegin) {
   EXPECT_TRUE(worker(1).Advance());
   worker(0).Contribute(1, 1);
   EXPECT_FALSE(worker(1).Contribute(3, 1));
-  rounds_[0].GoOn();
+  rounds_[0].Resume();
   EXPECT_TRUE(SetNeeded(2));
   EXPECT_TRUE(worker(1).Advance());
   EXPECT_EQ(W(), -4.0f);

@@ -88,8 +88,8 @@ void Gates::HoldFrom(uint64_t round) {
 
 void Gates::HoldHere() { synchronous_.HoldHere(); }
 
-void Gates::GoOn() {
-  synchronous_.GoOn();
+void Gates::Resume() {
+  synchronous_.Resume();
   synchronous_.Look(loop_.Now());
   order_.Look();
 }

@@ -43,10 +43,10 @@ class Gates {
   void LookAtOrder() { order_.Look(); }
 
   // Holds the synchronous gate: rounds from `round` on, or from the round now being collected, don't begin to fire
-  // until GoOn; see CutFollower.
+  // until Resume; see CutFollower.
   void HoldFrom(uint64_t round);
   void HoldHere();
-  void GoOn();
+  void Resume();
 
   // A client has joined: makes `incarnation` its process.
   void Replace(int client, uint64_t incarnation);

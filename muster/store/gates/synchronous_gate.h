@@ -38,7 +38,7 @@ class SynchronousGate {
   void HoldFrom(uint64_t limit) { rounds_->HoldFrom(limit); }
   // Holds from the round now being collected (see HoldFrom).
   void HoldHere() { rounds_->HoldHere(); }
-  void GoOn() { rounds_->GoOn(); }
+  void Resume() { rounds_->Resume(); }
   // Fires if the round is complete, possibly because a client has left.
   void Look(absl::Time now);
   void Disconnect(ConnectionId connection);

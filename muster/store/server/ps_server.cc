@@ -15,7 +15,7 @@ namespace {
 // A page that takes longer is useless to its reader.
 constexpr absl::Duration kStatusPatience = absl::Seconds(3);
 
-StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaPort* port, Track* track,
+StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaListener* port, Track* track,
                       Tracer* tracer) {
   options.incarnation = NewIncarnation();
   options.files = &PosixFileSystem();
@@ -33,7 +33,7 @@ StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaP
 
 }  // namespace
 
-PsServer::PsServer(PsServerOptions options, std::unique_ptr<ArenaPort> port)
+PsServer::PsServer(PsServerOptions options, std::unique_ptr<ArenaListener> port)
     : task_(options.store.task),
       track_(options.tracer != nullptr ? options.tracer->AddTrack("service") : nullptr),
       transport_(MakeTransport(options.transport, loop_, std::move(options.token))),
@@ -45,7 +45,7 @@ PsServer::~PsServer() = default;
 absl::StatusOr<std::unique_ptr<PsServer>> PsServer::Start(PsServerOptions options) {
   const std::string address = options.address;
   const std::optional<StatusAddress> status_address = options.status_address;
-  auto port = options.direct ? ArenaPort::OpenOrWarn() : nullptr;
+  auto port = options.direct ? ArenaListener::OpenOrWarn() : nullptr;
   auto server = std::unique_ptr<PsServer>(new PsServer(std::move(options), std::move(port)));
   RETURN_IF_ERROR(server->service_.Recover());
   ASSIGN_OR_RETURN(server->listener_, server->transport_->Listen(address, server->service_));

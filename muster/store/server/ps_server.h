@@ -41,7 +41,7 @@ class PsServer {
   const std::string& address() const { return listener_->address(); }
 
  private:
-  PsServer(PsServerOptions options, std::unique_ptr<ArenaPort> port);
+  PsServer(PsServerOptions options, std::unique_ptr<ArenaListener> port);
   [[nodiscard]] absl::Status ShowStatus(const StatusAddress& address);
 
   const std::string task_;
@@ -52,7 +52,7 @@ class PsServer {
   TcpEventLoop loop_;
   BackgroundThread background_;
   const std::unique_ptr<Transport> transport_;
-  const std::unique_ptr<ArenaPort> port_;  // null: no process gets the arena
+  const std::unique_ptr<ArenaListener> port_;  // null: no process gets the arena
   StoreService service_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<StatusServer> status_server_;  // may be null

@@ -13,7 +13,7 @@
 #include "muster/store/client/lease_keeper.h"
 #include "muster/store/testing/joining.h"
 #include "muster/store/testing/simulated_store.h"
-#include "muster/store/testing/way.h"
+#include "muster/store/testing/update_way.h"
 #include "muster/store/testing/way_push.h"
 #include "muster/transport/loopback/loopback_transport.h"
 #include "muster/transport/simulated/fault_script.h"
@@ -39,7 +39,7 @@ std::unique_ptr<PsServer> Start(LeaseOptions lease = {}, TransportChoice transpo
 }
 
 // A worker in the test's thread, while the server serves in another, with a real connection between them.
-class PsServerTest : public ::testing::TestWithParam<Way> {
+class PsServerTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
   void Serve(LeaseOptions lease = {}) {
     server_ = Start(lease, GetParam().transport);

@@ -11,7 +11,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
-#include "muster/store/testing/way.h"
+#include "muster/store/testing/update_way.h"
 #include "muster/store/testing/way_push.h"
 
 namespace muster::store_survival_test {
@@ -42,7 +42,7 @@ struct Outcome {
 
 class Training {
  public:
-  Training(const Way& way, const Kill& kill) : way_(way), kill_(kill) { model_.Fill(7); }
+  Training(const UpdateWay& way, const Kill& kill) : way_(way), kill_(kill) { model_.Fill(7); }
 
   Outcome Train() {
     Outcome outcome;
@@ -83,7 +83,7 @@ class Training {
     return chief_->Pull(PullWhat::kTrainable);
   }
 
-  const Way way_;
+  const UpdateWay way_;
   const Kill kill_;
   const StoreClientOptions options_ = {.apply = way_.apply, .part_bytes = way_.part_bytes()};
   SimulatedStore store_{2, kTasks, {}, nullptr, way_.direct()};
@@ -95,7 +95,7 @@ class Training {
   uint64_t operations_ = 0;
 };
 
-class StoreSurvivalTest : public ::testing::TestWithParam<Way> {};
+class StoreSurvivalTest : public ::testing::TestWithParam<UpdateWay> {};
 
 INSTANTIATE_TEST_SUITE_P(Ways, StoreSurvivalTest, ::testing::ValuesIn(kStoreWays), NameOfWay);
 

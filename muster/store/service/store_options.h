@@ -11,7 +11,7 @@
 #include "muster/observe/track.h"
 #include "muster/store/arena/arena.h"
 #include "muster/store/checkpoints/part_saver.h"
-#include "muster/store/direct/arena_port.h"
+#include "muster/store/direct/arena_listener.h"
 #include "muster/store/gates/client_table.h"
 #include "muster/store/queues/fifo_queues.h"
 #include "muster/store/work/work_queue.h"
@@ -36,9 +36,9 @@ struct StoreOptions {
   std::shared_ptr<ArenaMemory> memory;
   // All who train are threads of this process: their model ends with them, and no update need survive a death.
   bool one_process = false;
-  ArenaPort* port = nullptr;    // borrowed: where workers on this host get the arena; null: nobody does
-  ArenaProbe* probe = nullptr;  // of tests
-  Track* track = nullptr;       // borrowed: of the loop's thread; null: nothing is recorded
+  ArenaListener* port = nullptr;  // borrowed: where workers on this host get the arena; null: nobody does
+  ArenaProbe* probe = nullptr;    // of tests
+  Track* track = nullptr;         // borrowed: of the loop's thread; null: nothing is recorded
   uint64_t queue_bytes = FifoQueuesOptions().bytes;  // that all queues here may hold when they are full
   std::shared_ptr<WorkQueue> work;                   // of ps 0, shared with who takes from it without messages; or null
 };

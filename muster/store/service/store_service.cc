@@ -46,7 +46,7 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
              }),
       queues_(loop, {ps_.options.task, ps_.options.queue_bytes}),
       work_(ps_.options.work, ps_.clients),
-      door_(ps_.options.port),
+      access_(ps_.options.port),
       part_saver_(loop, *ps_.options.files, ps_.options.background),
       cut_(loop, ps_.clients, gates_, part_saver_,
            {ps_.options.lead, ps_.options.probe, [this](Arena& arena) { return work_.Save(arena); }},
@@ -150,7 +150,7 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
 }
 
 void StoreService::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
-  if (cut_.Keeps(request)) return cut_.Keep(std::move(request), std::move(bulk), std::move(responder));
+  if (cut_.IsHeld(request)) return cut_.KeepBack(std::move(request), std::move(bulk), std::move(responder));
   ++requests_[request.method < kStoreMethods ? request.method : 0];
   auto* decoded = static_cast<DecodedRequest*>(bulk.get());
   if (decoded == nullptr) {
@@ -230,7 +230,7 @@ absl::Status StoreService::On(const JoinRequest& message, IncomingCall& call) {
   if (ps_.arena) {
     const bool new_life = ps_.arena->client(client).incarnation != message.incarnation;
     if (new_life) {
-      RETURN_IF_ERROR(door_.Vacate(*ps_.arena, client));
+      RETURN_IF_ERROR(access_.Evict(*ps_.arena, client));
       gates_.Join(client);
     }
     // The number of an unfinished push counts: a new life that used it again would find stripes that skip it.
@@ -366,7 +366,7 @@ absl::Status StoreService::On(const DoneRequest& message, IncomingCall& call) {
   RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
   ps_.clients.SetDone(message.stamp.client, ps_.loop.Now());
   if (ps_.arena) RecordClient(static_cast<int>(message.stamp.client));
-  if (ps_.arena) DirectDoor::Leave(*ps_.arena, static_cast<int>(message.stamp.client));
+  if (ps_.arena) DirectAccess::Leave(*ps_.arena, static_cast<int>(message.stamp.client));
   call.responder.Send({});
   LogInfo(ps_.clients.client(message.stamp.client).task, " is done");
   if (const absl::Status left = NeedChief(ps_.arena.get(), ps_.clients); !left.ok())
@@ -394,7 +394,8 @@ absl::Status StoreService::On(const OpenDirectRequest& message, IncomingCall& ca
   RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
   RETURN_IF_ERROR(ps_.NeedModel());
   const int client = static_cast<int>(message.stamp.client);
-  ASSIGN_OR_RETURN(const OpenDirectReply reply, door_.Open(*ps_.arena, client, ps_.clients.client(client).incarnation));
+  ASSIGN_OR_RETURN(const OpenDirectReply reply,
+                   access_.Open(*ps_.arena, client, ps_.clients.client(client).incarnation));
   call.responder.Send(Encode(reply));
   return absl::OkStatus();
 }
@@ -403,7 +404,7 @@ absl::Status StoreService::On(const EnterDirectRequest& message, IncomingCall& c
   RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
   RETURN_IF_ERROR(ps_.NeedModel());
   RETURN_IF_ERROR(ps_.NeedTraining());
-  const absl::Status entered = door_.Enter(*ps_.arena, static_cast<int>(message.stamp.client), message.ticket);
+  const absl::Status entered = access_.Enter(*ps_.arena, static_cast<int>(message.stamp.client), message.ticket);
   gates_.Look();
   if (entered.ok()) call.responder.Send({});
   return entered;

@@ -15,7 +15,7 @@
 #include "muster/store/arena/arena.h"
 #include "muster/store/checkpoints/cut_follower.h"
 #include "muster/store/checkpoints/part_saver.h"
-#include "muster/store/direct/direct_door.h"
+#include "muster/store/direct/direct_access.h"
 #include "muster/store/gates/client_table.h"
 #include "muster/store/gates/gates.h"
 #include "muster/store/messages/messages.h"
@@ -127,7 +127,7 @@ class StoreService final : public RequestHandler {
   Gates gates_;
   QueueRequests queues_;
   WorkRequests work_;
-  DirectDoor door_;
+  DirectAccess access_;
   PartSaver part_saver_;
   CutFollower cut_;
   CheckpointRequests checkpoints_;

@@ -135,7 +135,7 @@ class SimulatedStore {
   void StartPs(int ps, FileSystem* files = nullptr) {
     Server& server = servers_[ps];
     server.transport = std::make_unique<SimulatedTransport>(network, loop);
-    if (direct_) server.port = *ArenaPort::Open();
+    if (direct_) server.port = *ArenaListener::Open();
     server.service = std::make_unique<StoreService>(
         loop, StoreOptions{.task = absl::StrCat("ps:", ps),
                            .lead = ps == 0,
@@ -190,7 +190,7 @@ class SimulatedStore {
  private:
   struct Server {
     std::unique_ptr<SimulatedTransport> transport;
-    std::unique_ptr<ArenaPort> port;
+    std::unique_ptr<ArenaListener> port;
     std::unique_ptr<StoreService> service;
     std::unique_ptr<RequestHandler> wrapper;  // may be null
     std::unique_ptr<Listener> listener;

@@ -1,17 +1,17 @@
-// Pushes one update of a test's client by a way of store/testing/way.h.
+// Pushes one update of a test's client by a way of store/testing/update_way.h.
 #pragma once
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "muster/store/client/overlapped_push.h"
 #include "muster/store/client/store_client.h"
-#include "muster/store/testing/way.h"
+#include "muster/store/testing/update_way.h"
 
 namespace muster {
 
 // `client` must be made for `way` (apply, part_bytes). `gradient(i)` must not lie in the bound memory: in parts, new
 // values come while gradients are still being sent. Pipelining is up to an algorithm.
-inline absl::StatusOr<StorePushResult> PushBy(const Way& way, StoreClient& client,
+inline absl::StatusOr<StorePushResult> PushBy(const UpdateWay& way, StoreClient& client,
                                               absl::FunctionRef<ByteSpan(size_t)> gradient, bool publish_buffers) {
   if (way.sending == Sending::kWhole) return client.PushPull(gradient, {.publish_buffers = publish_buffers});
   OverlappedPush push(client);

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
-#include "muster/train/hook/session_hook.h"
+#include "muster/train/hook_api/session_hook.h"
 
 namespace muster {
 

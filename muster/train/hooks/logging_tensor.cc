@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/train/hook/find_tensor.h"
+#include "muster/train/hook_api/find_tensor.h"
 #include "muster/train/hooks/timer_options.h"
 
 namespace muster {

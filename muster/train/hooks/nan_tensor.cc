@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/train/hook/find_tensor.h"
+#include "muster/train/hook_api/find_tensor.h"
 
 namespace muster {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "muster/train/hook/session_hook.h"
+#include "muster/train/hook_api/session_hook.h"
 
 namespace muster {
 

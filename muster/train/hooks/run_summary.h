@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "muster/summary/event_file_writer.h"
 #include "muster/summary/step_summaries.h"
-#include "muster/train/hook/session_hook.h"
+#include "muster/train/hook_api/session_hook.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "muster/train/hook/session_hook.h"
+#include "muster/train/hook_api/session_hook.h"
 
 namespace muster {
 

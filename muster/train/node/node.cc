@@ -105,7 +105,7 @@ absl::Status Node::StartLocalStore() {
     LogWarning(
         "the options for who applies updates and for the precision on the wire have no effect without ps: each worker "
         "updates its own copy of the model, in fp32");
-  if (ApplyOfClient() != ApplyChoice::kServer) port_ = ArenaPort::OpenOrWarn();
+  if (ApplyOfClient() != ApplyChoice::kServer) port_ = ArenaListener::OpenOrWarn();
   // This process is the store's only client: it is alive, however long it takes between two steps.
   const LeaseOptions never_lost = {.lease = absl::InfiniteDuration(), .abandoned_after = absl::InfiniteDuration()};
   work_ = std::make_shared<WorkQueue>(/*clients=*/1);

@@ -158,7 +158,7 @@ class Node {
   TcpEventLoop loop_;
   std::unique_ptr<StopSignal> stop_signal_;
   std::unique_ptr<BackgroundThread> background_;  // the local store's
-  std::unique_ptr<ArenaPort> port_;               // likewise
+  std::unique_ptr<ArenaListener> port_;           // likewise
   LoopbackNetwork network_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<StoreService> local_store_;

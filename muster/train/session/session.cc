@@ -9,7 +9,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/store/client/last_wait.h"
-#include "muster/train/hook/hook_call.h"
+#include "muster/train/hook_api/hook_call.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/train/saving/lost_steps.h"
 

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/summary/event_file_reader.h"
-#include "muster/train/hook/hook_call.h"
+#include "muster/train/hook_api/hook_call.h"
 #include "muster/train/hooks/early_stopping_by_run.h"
 #include "muster/train/hooks/feed_fn.h"
 #include "muster/train/hooks/final_ops.h"

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "muster/train/hook/session_environment.h"
+#include "muster/train/hook_api/session_environment.h"
 #include "muster/train/saving/saver.h"
 #include "muster/train/session/scaffold.h"
 

@@ -31,7 +31,7 @@ class CreationCounter final : public SessionHook {
   int created = 0;
 };
 
-class RecoveryTest : public ::testing::TestWithParam<Way> {
+class RecoveryTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
   RecoveryTest()
       : chief_session_(chief_.MakeSession({.checkpoint_dir = "model", .save_checkpoint_steps = 2}, {chief_hook_})),

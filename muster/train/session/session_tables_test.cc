@@ -54,13 +54,13 @@ class TableSource final : public GradientSource {
   LookUp look_up_;
 };
 
-enum class Way { kThroughThePs, kDirect, kBoundedStaleness };
+enum class UpdateWay { kThroughThePs, kDirect, kBoundedStaleness };
 
-class SessionTablesTest : public ::testing::TestWithParam<Way> {
+class SessionTablesTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
   SessionTablesTest() {
     PlacementResult placement = *PlaceVariables(source_.variables(), 2, Placement::kRoundRobin, {});
-    if (GetParam() == Way::kBoundedStaleness)
+    if (GetParam() == UpdateWay::kBoundedStaleness)
       algorithm_ = std::make_unique<BoundedStalenessAlgorithm>(source_, std::move(placement), kSgd, 3);
     else
       algorithm_ = std::make_unique<AsynchronousAlgorithm>(source_, std::move(placement), kSgd);
@@ -88,7 +88,7 @@ class SessionTablesTest : public ::testing::TestWithParam<Way> {
     EXPECT_EQ(values, expected);
   }
 
-  SimulatedStore store_{2, {"chief:0"}, {}, nullptr, /*direct=*/GetParam() == Way::kDirect};
+  SimulatedStore store_{2, {"chief:0"}, {}, nullptr, /*direct=*/GetParam() == UpdateWay::kDirect};
   TableSource source_;
   std::unique_ptr<Algorithm> algorithm_;
   std::unique_ptr<StoreClient> client_ = store_.Client("chief:0", {.apply = ApplyChoice::kAuto});
@@ -112,7 +112,7 @@ TEST_P(SessionTablesTest, AnEmptyPsGoesOnFromTheLastCheckpointTableIncluded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, SessionTablesTest,
-                         ::testing::Values(Way::kThroughThePs, Way::kDirect, Way::kBoundedStaleness));
+                         ::testing::Values(UpdateWay::kThroughThePs, UpdateWay::kDirect, UpdateWay::kBoundedStaleness));
 
 TEST(SessionTables, ASynchronousGateIsRefused) {
   SimulatedStore store(1, {"chief:0"});

@@ -65,7 +65,7 @@ class Recorder final : public SessionHook {
   std::vector<std::string>& story_;
 };
 
-class SessionTest : public ::testing::TestWithParam<Way> {
+class SessionTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
   std::shared_ptr<Recorder> NewHook(const std::string& name) { return std::make_shared<Recorder>(name, story_); }
   std::vector<std::string> TakeStory() { return std::exchange(story_, {}); }
@@ -289,7 +289,7 @@ TEST_P(SessionTest, AStopWhileWaitingForTheChiefIsACleanEndWithoutASession) {
   EXPECT_TRUE(store_.service(0).MakeView().clients->clients()[1].done);
 }
 
-class SessionStopTest : public ::testing::TestWithParam<Way> {};
+class SessionStopTest : public ::testing::TestWithParam<UpdateWay> {};
 
 TEST_P(SessionStopTest, AChiefThatIsStoppedWhileItJoinsLeavesNobodyWaiting) {
   SimulatedStore store(1, kTasks, {}, nullptr, GetParam().direct());

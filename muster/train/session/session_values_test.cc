@@ -37,7 +37,7 @@ class Looker final : public SessionHook {
   QuadraticSource& source_;
 };
 
-class SessionValuesTest : public ::testing::TestWithParam<Way> {
+class SessionValuesTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
   SimulatedStore store_{2, {"chief:0", "worker:0"}, {.lease = absl::Hours(100)}, nullptr, GetParam().direct()};
   TrainingProcess chief_{store_, "chief:0", {.way = GetParam()}};

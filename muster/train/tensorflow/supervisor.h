@@ -20,7 +20,7 @@
 #include "muster/base/turn_lock.h"
 #include "muster/summary/event_file_writer.h"
 #include "muster/summary/step_summaries.h"
-#include "muster/train/hook/session_environment.h"
+#include "muster/train/hook_api/session_environment.h"
 #include "muster/train/hooks/run_summary.h"
 #include "muster/train/session/session_config.h"
 #include "muster/train/session/session_manager.h"

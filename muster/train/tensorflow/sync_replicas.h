@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "muster/algo/methods/synchronous.h"
-#include "muster/train/hook/session_hook.h"
+#include "muster/train/hook_api/session_hook.h"
 
 namespace muster {
 

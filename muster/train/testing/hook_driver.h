@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "muster/base/log.h"
-#include "muster/train/hook/session_hook.h"
+#include "muster/train/hook_api/session_hook.h"
 
 namespace muster {
 

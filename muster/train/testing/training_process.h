@@ -1,5 +1,5 @@
 // One worker of a simulated cluster, for tests: a quadratic model, its algorithm, its client, and what a session needs.
-// Its updates can take every route to the ps (store/testing/way.h).
+// Its updates can take every route to the ps (store/testing/update_way.h).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "muster/store/messages/load_messages.h"
 #include "muster/store/messages/messages.h"
 #include "muster/store/testing/simulated_store.h"
-#include "muster/store/testing/way.h"
+#include "muster/store/testing/update_way.h"
 #include "muster/train/session/session.h"
 
 namespace muster {
@@ -29,7 +29,7 @@ struct TrainingOptions {
   Partitioning partitioning;
   FileSystem* files = nullptr;    // this process's disk; null: the store's
   FaultScript* faults = nullptr;  // for its requests; must outlive the process
-  Way way = {};                   // kDirectly requires that the store shares its memory
+  UpdateWay way = {};             // kDirectly requires that the store shares its memory
 };
 
 // Pipelined pushes are made within the step: a simulated loop can't have another thread.
@@ -89,7 +89,7 @@ class TrainingProcess {
   int joined = 0;     // how often on_joined was called
 
  private:
-  StoreClientOptions ClientOptions(const Way& way) {
+  StoreClientOptions ClientOptions(const UpdateWay& way) {
     return {.stop_requested = [this] { return stop; }, .apply = way.apply, .part_bytes = way.part_bytes()};
   }
 

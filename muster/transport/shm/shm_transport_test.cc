@@ -24,10 +24,10 @@
 #include "muster/transport/io/socket.h"
 #include "muster/transport/io/tcp_address.h"
 #include "muster/transport/little_endian.h"
+#include "muster/transport/shm/shm_acceptor.h"
+#include "muster/transport/shm/shm_connector.h"
 #include "muster/transport/shm/shm_hello.h"
-#include "muster/transport/shm/shm_port.h"
 #include "muster/transport/shm/shm_stream.h"
-#include "muster/transport/shm/shm_visit.h"
 #include "muster/transport/tcp/tcp_transport.h"
 #include "muster/transport/testing/scripted_handler.h"
 
@@ -46,14 +46,14 @@ class ShmTest : public ::testing::Test {
 
   Visited Visit(const ShmDoor& door, absl::Duration patience = absl::Seconds(20)) {
     std::optional<Visited> result;
-    ShmVisit visit(loop_, door, kSmall, patience, [&](Visited stream) { result = std::move(stream); });
+    ShmConnector visit(loop_, door, kSmall, patience, [&](Visited stream) { result = std::move(stream); });
     EXPECT_FALSE(result.has_value()) << "called back from inside";
     if (!Await([&] { return result.has_value(); })) return absl::InternalError("the test has waited in vain");
     return *std::move(result);
   }
 
   // Connects a visitor by hand.
-  static Socket Connected(const ShmPort& port) {
+  static Socket Connected(const ShmAcceptor& port) {
     const AbstractAddress address(port.name());
     Socket visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
     EXPECT_EQ(connect(visitor.fd(), address.get(), address.length), 0);
@@ -77,7 +77,7 @@ class ShmPortTest : public ShmTest {
     return visitor;
   }
 
-  const std::unique_ptr<ShmPort> port_ = *ShmPort::Open(loop_, kSmall, absl::Seconds(20));
+  const std::unique_ptr<ShmAcceptor> port_ = *ShmAcceptor::Open(loop_, kSmall, absl::Seconds(20));
   std::unique_ptr<ByteStream> moved_;
 };
 
@@ -149,7 +149,7 @@ TEST_F(ShmPortTest, AStrangerIsSentAwayAndOthersAreServed) {
 }
 
 TEST_F(ShmPortTest, WhoTakesTooLongIsSentAway) {
-  const auto impatient = *ShmPort::Open(loop_, kSmall, absl::Milliseconds(20));
+  const auto impatient = *ShmAcceptor::Open(loop_, kSmall, absl::Milliseconds(20));
   const Socket stranger = Connected(*impatient);
   char byte = 0;
   EXPECT_TRUE(Await([&] { return recv(stranger.fd(), &byte, 1, 0) == 0; }));
@@ -188,7 +188,7 @@ class LyingServerTest : public ShmTest {
   // Returns what a visitor makes of the descriptor that it receives. `fd` -1: it receives none.
   Visited VisitAndGet(int fd, absl::Duration patience = absl::Seconds(20)) {
     std::optional<Visited> result;
-    ShmVisit visit(loop_, door_, kSmall, patience, [&](Visited stream) { result = std::move(stream); });
+    ShmConnector visit(loop_, door_, kSmall, patience, [&](Visited stream) { result = std::move(stream); });
     const Socket visitor(accept(listening_.fd(), nullptr, nullptr));
     if (fd >= 0) {
       EXPECT_TRUE(SendDescriptor(visitor.fd(), fd));

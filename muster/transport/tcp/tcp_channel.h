@@ -13,7 +13,7 @@
 #include "muster/transport/call_table.h"
 #include "muster/transport/channel.h"
 #include "muster/transport/io/tcp_event_loop.h"
-#include "muster/transport/shm/shm_visit.h"
+#include "muster/transport/shm/shm_connector.h"
 #include "muster/transport/tcp/tcp_connection.h"
 #include "muster/transport/tcp/tcp_dialer.h"
 #include "muster/transport/tcp/tcp_options.h"
@@ -71,7 +71,7 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   // True while the connection may move to shared memory; nothing is sent until that is settled.
   bool at_door_ = false;
   EventLoop::TimerId door_timer_{};
-  std::unique_ptr<ShmVisit> visit_;
+  std::unique_ptr<ShmConnector> visit_;
   bool proven_ = false;  // this connection has brought a reply
   std::string trouble_ = "no attempt was made yet";
 

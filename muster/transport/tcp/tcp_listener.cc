@@ -37,8 +37,8 @@ absl::Status TcpListener::Start(const std::string& address) {
   address_ = numeric ? bound.ToString() : absl::StrCat(target.host, ":", bound.port());
   acceptor_.emplace(loop_, socket_.fd(), [this](Socket connection) { OnAccepted(std::move(connection)); });
   if ((identity_.offers & kOfferSharedMemory) == 0) return absl::OkStatus();
-  absl::StatusOr<std::unique_ptr<ShmPort>> port =
-      ShmPort::Open(loop_, options_.shared_memory, options_.handshake_timeout);
+  absl::StatusOr<std::unique_ptr<ShmAcceptor>> port =
+      ShmAcceptor::Open(loop_, options_.shared_memory, options_.handshake_timeout);
   if (port.ok()) {
     port_ = *std::move(port);
   } else {

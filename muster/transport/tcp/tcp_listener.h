@@ -14,7 +14,7 @@
 #include "muster/transport/io/tcp_address.h"
 #include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/listener.h"
-#include "muster/transport/shm/shm_port.h"
+#include "muster/transport/shm/shm_acceptor.h"
 #include "muster/transport/tcp/tcp_options.h"
 #include "muster/transport/tcp/tcp_server_connection.h"
 
@@ -47,7 +47,7 @@ class TcpListener final : public Listener, private TcpServerConnection::Host {
 
   Socket socket_;
   std::optional<Acceptor> acceptor_;
-  std::unique_ptr<ShmPort> port_;  // null: all clients stay on TCP
+  std::unique_ptr<ShmAcceptor> port_;  // null: all clients stay on TCP
   uint64_t next_id_ = 1;
   absl::flat_hash_map<uint64_t, std::shared_ptr<TcpServerConnection>> connections_;
   Stats stats_;  // without the counts of the open connections

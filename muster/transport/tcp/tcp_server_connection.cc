@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "muster/transport/shm/shm_visit.h"
+#include "muster/transport/shm/shm_connector.h"
 
 namespace muster {
 namespace {
@@ -41,7 +41,7 @@ class TcpSink final : public Responder::Sink {
 }  // namespace
 
 TcpServerConnection::TcpServerConnection(TcpEventLoop& loop, const TcpOptions& options, RequestHandler& handler,
-                                         Host& host, ShmPort* port, ConnectionId id, std::string peer)
+                                         Host& host, ShmAcceptor* port, ConnectionId id, std::string peer)
     : loop_(loop), options_(options), handler_(handler), host_(host), port_(port), id_(id), peer_(std::move(peer)) {}
 
 void TcpServerConnection::Start(Socket socket, std::unique_ptr<Handshake> handshake) {

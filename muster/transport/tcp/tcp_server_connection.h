@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/listener.h"
-#include "muster/transport/shm/shm_port.h"
+#include "muster/transport/shm/shm_acceptor.h"
 #include "muster/transport/tcp/tcp_connection.h"
 #include "muster/transport/tcp/tcp_options.h"
 
@@ -30,8 +30,8 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
 
   // `host`, `handler` and `port` must outlive it or call Close; `options` must outlive it. `port` gives clients on this
   // host shared memory; null: there is none.
-  TcpServerConnection(TcpEventLoop& loop, const TcpOptions& options, RequestHandler& handler, Host& host, ShmPort* port,
-                      ConnectionId id, std::string peer);
+  TcpServerConnection(TcpEventLoop& loop, const TcpOptions& options, RequestHandler& handler, Host& host,
+                      ShmAcceptor* port, ConnectionId id, std::string peer);
 
   void Start(Socket socket, std::unique_ptr<Handshake> handshake);
   // Ends it silently.
@@ -72,7 +72,7 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   const TcpOptions& options_;
   RequestHandler& handler_;
   Host& host_;
-  ShmPort* port_;
+  ShmAcceptor* port_;
   std::optional<HandshakeNonce> door_nonce_;  // while the client may still ask for memory
   const ConnectionId id_;
   const std::string peer_;

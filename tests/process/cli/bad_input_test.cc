@@ -169,7 +169,7 @@ TEST(BadInput, APsThatCannotBeReached) {
 }
 
 // Runs with every way of sending an update.
-class BadInputByWay : public ::testing::TestWithParam<Way> {
+class BadInputByWay : public ::testing::TestWithParam<UpdateWay> {
  protected:
   static std::vector<std::string> Toy(const std::vector<std::string>& flags) {
     return Joined({kToyWorker}, Joined(FlagsOf(GetParam()), flags));

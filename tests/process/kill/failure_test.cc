@@ -33,7 +33,7 @@ std::string LatestIn(const std::string& directory) {
   return latest.ok() && *latest ? **latest : std::string(latest.status().message());
 }
 
-class FailureTest : public ::testing::TestWithParam<Way> {
+class FailureTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
   static std::vector<std::string> Toy(const std::vector<std::string>& flags) {
     return Joined(kToy, Joined(FlagsOf(GetParam()), flags));

@@ -46,10 +46,10 @@ void PrintTo(const Gate& gate, std::ostream* out) { *out << gate.name; }
 
 const std::vector<Gate> kGates = {{"Exact", 3, false}, {"BackupWorker", 2, false}, {"Elastic", 3, true}};
 
-class SynchronousRunTest : public ::testing::TestWithParam<std::tuple<Gate, Way>> {
+class SynchronousRunTest : public ::testing::TestWithParam<std::tuple<Gate, UpdateWay>> {
  protected:
   static const Gate& gate() { return std::get<0>(GetParam()); }
-  static const Way& way() { return std::get<1>(GetParam()); }
+  static const UpdateWay& way() { return std::get<1>(GetParam()); }
   static std::vector<std::string> Flags() {
     std::vector<std::string> flags = Joined(FlagsOf(way()), {"--aggregate=" + std::to_string(gate().aggregate)});
     if (gate().elastic) flags.emplace_back("--elastic");
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(Gates, SynchronousRunTest,
                          });
 
 // Tests of bounded staleness.
-class BoundedRunTest : public ::testing::TestWithParam<Way> {
+class BoundedRunTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
   static std::vector<std::string> Flags() { return Joined(FlagsOf(GetParam()), {"--staleness=2"}); }
 

@@ -26,7 +26,7 @@ constexpr int64_t kWidth = 40000;  // three stripes
 constexpr int64_t kDirectWidth = 500000;
 constexpr int64_t kStripe = 16 << 10;
 
-class KilledRunTest : public ::testing::TestWithParam<Way> {
+class KilledRunTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
   static bool direct() { return GetParam().direct(); }
   static int64_t width() { return direct() ? kDirectWidth : kWidth; }

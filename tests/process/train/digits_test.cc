@@ -144,7 +144,7 @@ TEST_F(Digits, TrainsByTheAlgorithmAndTheRuleThatAreNamed) {
 }
 
 // Instances differ by the way of an update.
-class DigitsByWay : public Digits, public ::testing::WithParamInterface<Way> {
+class DigitsByWay : public Digits, public ::testing::WithParamInterface<UpdateWay> {
  protected:
   std::vector<std::string> TrainByWay(int steps) const { return Joined(Train(steps), WholeFlagsOf(GetParam())); }
 };

@@ -176,7 +176,7 @@ TEST(Ps, StatusShowsATraining) {
   EXPECT_EQ(ps1.Wait(), 0) << ps1.err;
 }
 
-class PsTest : public ::testing::TestWithParam<Way> {};
+class PsTest : public ::testing::TestWithParam<UpdateWay> {};
 
 INSTANTIATE_TEST_SUITE_P(Ways, PsTest, ::testing::ValuesIn(kWholeWays), NameOfWay);
 

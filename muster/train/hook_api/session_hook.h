@@ -16,7 +16,7 @@
 #include "muster/algo/sources/gradient_tap.h"
 #include "muster/summary/event_file_writer.h"
 #include "muster/summary/step_summaries.h"
-#include "muster/train/hook/feeds.h"
+#include "muster/train/hook_api/feeds.h"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "muster/store/direct/arena_port.h"
+#include "muster/store/direct/arena_listener.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 #include "muster/base/net/accept_again.h"
 #include "muster/base/net/descriptor_passing.h"
 #include "muster/base/os/uninterrupted.h"
-#include "muster/store/direct/arena_hello.h"
+#include "muster/store/direct/attach_message.h"
 
 namespace muster {
 namespace {
@@ -39,7 +39,7 @@ std::string RandomText(size_t digits) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ArenaPort>> ArenaPort::Open() {
+absl::StatusOr<std::unique_ptr<ArenaListener>> ArenaListener::Open() {
   std::string name = absl::StrCat("muster-", RandomText(32));
   const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int stop = eventfd(0, EFD_CLOEXEC);
@@ -50,20 +50,20 @@ absl::StatusOr<std::unique_ptr<ArenaPort>> ArenaPort::Open() {
     if (stop >= 0) close(stop);
     return absl::UnavailableError(absl::StrCat("no unix socket for direct apply: ", std::strerror(error)));
   }
-  return std::unique_ptr<ArenaPort>(new ArenaPort(std::move(name), listener, stop));
+  return std::unique_ptr<ArenaListener>(new ArenaListener(std::move(name), listener, stop));
 }
 
-std::unique_ptr<ArenaPort> ArenaPort::OpenOrWarn() {
+std::unique_ptr<ArenaListener> ArenaListener::OpenOrWarn() {
   auto port = Open();
   if (port.ok()) return *std::move(port);
   LogWarning(port.status().message());
   return nullptr;
 }
 
-ArenaPort::ArenaPort(std::string name, int listener, int stop)
+ArenaListener::ArenaListener(std::string name, int listener, int stop)
     : name_(std::move(name)), listener_(listener), stop_(stop), thread_([this] { Serve(); }) {}
 
-ArenaPort::~ArenaPort() {
+ArenaListener::~ArenaListener() {
   eventfd_write(stop_, 1);
   thread_.join();
   for (const int fd : visitors_) close(fd);
@@ -74,7 +74,7 @@ ArenaPort::~ArenaPort() {
   close(stop_);
 }
 
-std::string ArenaPort::Admit(int number, uint64_t incarnation, int memory_fd) {
+std::string ArenaListener::Admit(int number, uint64_t incarnation, int memory_fd) {
   const int copy = fcntl(memory_fd, F_DUPFD_CLOEXEC, 3);
   if (copy < 0) return "";
   const MutexLock lock(mutex_);
@@ -86,21 +86,21 @@ std::string ArenaPort::Admit(int number, uint64_t incarnation, int memory_fd) {
   return client.ticket;
 }
 
-std::optional<ProcessIdentity> ArenaPort::Visitor(int number, const std::string& ticket) const {
+std::optional<ProcessIdentity> ArenaListener::Visitor(int number, const std::string& ticket) const {
   const MutexLock lock(mutex_);
   const auto client = clients_.find(number);
   if (client == clients_.end() || ticket.empty() || client->second.used_ticket != ticket) return std::nullopt;
   return client->second.bearer;
 }
 
-bool ArenaPort::HasLeft(int number, const ProcessIdentity& process) const {
+bool ArenaListener::HasLeft(int number, const ProcessIdentity& process) const {
   const MutexLock lock(mutex_);
   const auto client = clients_.find(number);
   return client != clients_.end() && !client->second.used_ticket.empty() && client->second.bearer == process &&
          client->second.connection < 0;
 }
 
-void ArenaPort::Serve() {
+void ArenaListener::Serve() {
   for (;;) {
     // poll ignores descriptor -1.
     std::vector<pollfd> watched = {{stop_, POLLIN, 0}, {accepts_later_ ? -1 : listener_, POLLIN, 0}};
@@ -121,7 +121,7 @@ void ArenaPort::Serve() {
   }
 }
 
-void ArenaPort::Accept() {
+void ArenaListener::Accept() {
   const int visitor = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   if (visitor < 0) {
     accepts_later_ = ShouldAcceptLater(errno);
@@ -134,20 +134,20 @@ void ArenaPort::Accept() {
   }
 }
 
-void ArenaPort::Close(int visitor) {
+void ArenaListener::Close(int visitor) {
   const MutexLock lock(mutex_);
   for (auto& [number, client] : clients_)
     if (client.connection == visitor) client.connection = -1;
   close(visitor);
 }
 
-bool ArenaPort::Receive(int visitor) {
+bool ArenaListener::Receive(int visitor) {
   ucred peer{};
   socklen_t length = sizeof peer;
   if (getsockopt(visitor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != geteuid()) return false;
   setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &kHelloPatience, sizeof kHelloPatience);
-  ArenaHello hello;
-  const ArenaHello expected;
+  AttachMessage hello;
+  const AttachMessage expected;
   if (Uninterrupted([&] { return recv(visitor, &hello, sizeof hello, 0); }) != sizeof hello) return false;
   if (std::memcmp(hello.magic, expected.magic, sizeof hello.magic) != 0) return false;
   if (hello.pid_namespace != PidNamespace()) return false;
@@ -160,7 +160,7 @@ bool ArenaPort::Receive(int visitor) {
   return sent;
 }
 
-int ArenaPort::Redeem(const std::string& ticket, const ProcessIdentity& bearer, int connection) {
+int ArenaListener::Redeem(const std::string& ticket, const ProcessIdentity& bearer, int connection) {
   const MutexLock lock(mutex_);
   for (auto& [number, client] : clients_) {
     if (client.memory_fd < 0 || client.ticket != ticket) continue;

@@ -1,4 +1,4 @@
-#include "muster/train/hook/hook_call.h"
+#include "muster/train/hook_api/hook_call.h"
 
 #include <exception>
 

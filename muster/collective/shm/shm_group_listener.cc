@@ -1,4 +1,4 @@
-#include "muster/collective/shm/shm_group_door.h"
+#include "muster/collective/shm/shm_group_listener.h"
 
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -43,20 +43,20 @@ bool IsOfThisUser(int socket) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ShmGroupDoor>> ShmGroupDoor::Open(int size) {
+absl::StatusOr<std::unique_ptr<ShmGroupListener>> ShmGroupListener::Open(int size) {
   std::string name = absl::StrCat("muster-", RandomText());
   Socket listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const AbstractAddress address(name);
   if (!listener.valid() || bind(listener.fd(), address.get(), address.length) != 0 ||
       listen(listener.fd(), 2 * size) != 0)
     return absl::UnavailableError(absl::StrCat("no unix socket for the ranks of this host: ", std::strerror(errno)));
-  return std::unique_ptr<ShmGroupDoor>(new ShmGroupDoor(std::move(name), std::move(listener), size));
+  return std::unique_ptr<ShmGroupListener>(new ShmGroupListener(std::move(name), std::move(listener), size));
 }
 
-ShmGroupDoor::ShmGroupDoor(std::string name, Socket listener, int size)
+ShmGroupListener::ShmGroupListener(std::string name, Socket listener, int size)
     : name_(std::move(name)), ticket_(RandomText()), listener_(std::move(listener)), visitors_(size) {}
 
-bool ShmGroupDoor::AllHaveCome() {
+bool ShmGroupListener::AllHaveCome() {
   for (;;) {
     Socket visitor(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!visitor.valid()) break;
@@ -65,7 +65,7 @@ bool ShmGroupDoor::AllHaveCome() {
   return std::all_of(visitors_.begin() + 1, visitors_.end(), [](const Socket& one) { return one.valid(); });
 }
 
-void ShmGroupDoor::Admit(Socket visitor) {
+void ShmGroupListener::Admit(Socket visitor) {
   Knocking said;
   const Knocking expected;
   if (!IsOfThisUser(visitor.fd())) return;
@@ -77,7 +77,7 @@ void ShmGroupDoor::Admit(Socket visitor) {
   visitors_[said.rank] = std::move(visitor);
 }
 
-absl::StatusOr<std::unique_ptr<ShmMember>> ShmGroupDoor::GiveOut() {
+absl::StatusOr<std::unique_ptr<ShmMember>> ShmGroupListener::GiveOut() {
   ASSIGN_OR_RETURN(auto members, ShmMember::CreateAll(static_cast<int>(visitors_.size())));
   for (size_t rank = 1; rank < visitors_.size(); ++rank) {
     RETURN_IF_ERROR(members[rank]->SendThrough(visitors_[rank].fd()));
@@ -86,8 +86,8 @@ absl::StatusOr<std::unique_ptr<ShmMember>> ShmGroupDoor::GiveOut() {
   return std::move(members[0]);
 }
 
-absl::StatusOr<std::unique_ptr<ShmGroupVisit>> ShmGroupVisit::Knock(const std::string& name, const std::string& ticket,
-                                                                    int rank) {
+absl::StatusOr<std::unique_ptr<ShmGroupConnector>> ShmGroupConnector::Connect(const std::string& name,
+                                                                              const std::string& ticket, int rank) {
   Socket connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const AbstractAddress address(name);
   if (!connection.valid() || connect(connection.fd(), address.get(), address.length) != 0)
@@ -98,10 +98,10 @@ absl::StatusOr<std::unique_ptr<ShmGroupVisit>> ShmGroupVisit::Knock(const std::s
   // Another process might have taken that name: only this user's rank 0 is trusted.
   if (!IsOfThisUser(connection.fd()) || send(connection.fd(), &said, sizeof said, MSG_NOSIGNAL) != sizeof said)
     return absl::PermissionDeniedError("rank 0 is another user's process: all ranks of a host must be one user's");
-  return std::unique_ptr<ShmGroupVisit>(new ShmGroupVisit(std::move(connection)));
+  return std::unique_ptr<ShmGroupConnector>(new ShmGroupConnector(std::move(connection)));
 }
 
-absl::StatusOr<std::unique_ptr<ShmMember>> ShmGroupVisit::Receive(int rank, int size) {
+absl::StatusOr<std::unique_ptr<ShmMember>> ShmGroupConnector::Receive(int rank, int size) {
   return ShmMember::ReceiveFrom(connection_.fd(), rank, size);
 }
 

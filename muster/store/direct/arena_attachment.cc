@@ -1,4 +1,4 @@
-#include "muster/store/direct/arena_guest.h"
+#include "muster/store/direct/arena_attachment.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@
 #include "muster/base/os/process_identity.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/direct/arena_hello.h"
+#include "muster/store/direct/attach_message.h"
 
 namespace muster {
 namespace {
@@ -32,8 +32,8 @@ bool SameFile(int one, int other) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ArenaGuest>> ArenaGuest::Visit(const std::string& socket_name,
-                                                              const std::string& ticket) {
+absl::StatusOr<std::unique_ptr<ArenaAttachment>> ArenaAttachment::Connect(const std::string& socket_name,
+                                                                          const std::string& ticket) {
   const int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (connection < 0)
     return absl::ResourceExhaustedError(absl::StrCat("no socket to fetch its memory by: ", std::strerror(errno)));
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<ArenaGuest>> ArenaGuest::Visit(const std::string&
     return absl::UnavailableError(absl::StrCat("it is not on this host (", std::strerror(error), ")"));
   }
   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kAnswerPatience, sizeof kAnswerPatience);
-  ArenaHello hello{.pid_namespace = PidNamespace()};
+  AttachMessage hello{.pid_namespace = PidNamespace()};
   std::memcpy(hello.ticket, ticket.data(), std::min(ticket.size(), sizeof hello.ticket));
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -64,15 +64,15 @@ absl::StatusOr<std::unique_ptr<ArenaGuest>> ArenaGuest::Visit(const std::string&
     close(connection);
     return memory.status();
   }
-  return std::unique_ptr<ArenaGuest>(new ArenaGuest(connection, *std::move(memory)));
+  return std::unique_ptr<ArenaAttachment>(new ArenaAttachment(connection, *std::move(memory)));
 }
 
-ArenaGuest::ArenaGuest(int connection, std::shared_ptr<ArenaMemory> memory)
+ArenaAttachment::ArenaAttachment(int connection, std::shared_ptr<ArenaMemory> memory)
     : connection_(connection), memory_(std::move(memory)) {}
 
-ArenaGuest::~ArenaGuest() { close(connection_); }
+ArenaAttachment::~ArenaAttachment() { close(connection_); }
 
-absl::Status ArenaGuest::Attach(ArenaGuest* before, int num_clients, ArenaProbe* probe) {
+absl::Status ArenaAttachment::Attach(ArenaAttachment* before, int num_clients, ArenaProbe* probe) {
   if (before != nullptr && before->arena_ && SameFile(before->arena_->memory().fd(), memory_->fd())) {
     arena_ = before->arena_;
     given_out_ = before->given_out_;
@@ -82,17 +82,17 @@ absl::Status ArenaGuest::Attach(ArenaGuest* before, int num_clients, ArenaProbe*
   return absl::OkStatus();
 }
 
-MutableByteSpan ArenaGuest::value(int slice) const {
+MutableByteSpan ArenaAttachment::value(int slice) const {
   const ArenaLayout::Slice& layout = arena_->layout().slices()[slice];
   return {arena_->memory().data() + layout.value_offset, layout.bytes};
 }
 
-MutableByteSpan ArenaGuest::GiveOut(int slice) {
+MutableByteSpan ArenaAttachment::GiveOut(int slice) {
   given_out_.insert(slice);
   return value(slice);
 }
 
-void ArenaGuest::TakeAlong() {
+void ArenaAttachment::TakeAlong() {
   constexpr uint64_t kPage = 4096;
   uint64_t begin = 0, end = 0;  // consecutive pages
   const auto take = [&] {
@@ -110,7 +110,7 @@ void ArenaGuest::TakeAlong() {
   take();
 }
 
-bool ArenaGuest::host_alive() const {
+bool ArenaAttachment::host_alive() const {
   char byte = 0;
   const ssize_t got = recv(connection_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return got < 0 && (errno == EAGAIN || errno == EINTR);

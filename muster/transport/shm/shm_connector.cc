@@ -1,4 +1,4 @@
-#include "muster/transport/shm/shm_visit.h"
+#include "muster/transport/shm/shm_connector.h"
 
 #include <sys/socket.h>
 
@@ -33,8 +33,8 @@ std::optional<ShmDoor> ShmDoor::Decode(const std::string& control) {
   return door;
 }
 
-ShmVisit::ShmVisit(TcpEventLoop& loop, const ShmDoor& door, const SharedMemoryOptions& options, absl::Duration patience,
-                   Callback done)
+ShmConnector::ShmConnector(TcpEventLoop& loop, const ShmDoor& door, const SharedMemoryOptions& options,
+                           absl::Duration patience, Callback done)
     : loop_(loop), nonce_(door.nonce), options_(options), done_(std::move(done)) {
   const absl::Status knocked = Knock(door.socket);
   const absl::Time until = knocked.ok() ? loop_.Now() + patience : absl::InfinitePast();
@@ -43,12 +43,12 @@ ShmVisit::ShmVisit(TcpEventLoop& loop, const ShmDoor& door, const SharedMemoryOp
   });
 }
 
-ShmVisit::~ShmVisit() {
+ShmConnector::~ShmConnector() {
   loop_.CancelTimer(timer_);
   if (watch_) loop_.poller().Remove(*watch_);
 }
 
-absl::Status ShmVisit::Knock(const std::string& socket_name) {
+absl::Status ShmConnector::Knock(const std::string& socket_name) {
   socket_ = Socket(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const AbstractAddress address(socket_name);
   if (!socket_.valid() || connect(socket_.fd(), address.get(), address.length) != 0) {
@@ -64,9 +64,9 @@ absl::Status ShmVisit::Knock(const std::string& socket_name) {
   return absl::OkStatus();
 }
 
-void ShmVisit::OnReady(bool, bool, bool) { End(Enter()); }
+void ShmConnector::OnReady(bool, bool, bool) { End(Enter()); }
 
-absl::StatusOr<std::unique_ptr<ByteStream>> ShmVisit::Enter() {
+absl::StatusOr<std::unique_ptr<ByteStream>> ShmConnector::Enter() {
   const Socket fd(ReceiveDescriptor(socket_.fd()));
   if (!fd.valid()) return absl::UnavailableError("it provides no shared memory");
   ASSIGN_OR_RETURN(std::shared_ptr<SharedMemory> memory, SharedMemory::Open(fd.fd(), nonce_));
@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<ByteStream>> ShmVisit::Enter() {
 }
 
 // The callback may destroy this.
-void ShmVisit::End(absl::StatusOr<std::unique_ptr<ByteStream>> result) {
+void ShmConnector::End(absl::StatusOr<std::unique_ptr<ByteStream>> result) {
   loop_.CancelTimer(timer_);
   if (watch_) loop_.poller().Remove(*std::exchange(watch_, std::nullopt));
   Callback done = std::move(done_);

@@ -22,16 +22,16 @@
 
 namespace muster {
 
-class ArenaPort {
+class ArenaListener {
  public:
   // Unavailable: the system gives no socket.
-  static absl::StatusOr<std::unique_ptr<ArenaPort>> Open();
+  static absl::StatusOr<std::unique_ptr<ArenaListener>> Open();
   // As Open, but on an error logs a warning and returns null.
-  static std::unique_ptr<ArenaPort> OpenOrWarn();
+  static std::unique_ptr<ArenaListener> OpenOrWarn();
   // Closes every visitor's connection, so that they see at once that the ps is gone.
-  ~ArenaPort();
-  ArenaPort(const ArenaPort&) = delete;
-  ArenaPort& operator=(const ArenaPort&) = delete;
+  ~ArenaListener();
+  ArenaListener(const ArenaListener&) = delete;
+  ArenaListener& operator=(const ArenaListener&) = delete;
 
   // The name of the socket.
   const std::string& name() const { return name_; }
@@ -58,7 +58,7 @@ class ArenaPort {
     int connection = -1;  // -1: closed
   };
 
-  ArenaPort(std::string name, int listener, int stop);
+  ArenaListener(std::string name, int listener, int stop);
   void Serve();
   void Accept();
   // True: `visitor` has received the descriptor, and stays connected as long as it lives.

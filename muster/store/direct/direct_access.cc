@@ -1,4 +1,4 @@
-#include "muster/store/direct/direct_door.h"
+#include "muster/store/direct/direct_access.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-absl::StatusOr<OpenDirectReply> DirectDoor::Open(Arena& arena, int client, uint64_t incarnation) {
+absl::StatusOr<OpenDirectReply> DirectAccess::Open(Arena& arena, int client, uint64_t incarnation) {
   if (port_ == nullptr) return absl::NotFoundError("this ps applies all updates itself");
   if (arena.model().applied_by_ps_alone())
     return absl::NotFoundError(
@@ -20,7 +20,7 @@ absl::StatusOr<OpenDirectReply> DirectDoor::Open(Arena& arena, int client, uint6
   return OpenDirectReply{port_->name(), ticket, static_cast<uint32_t>(arena.layout().num_clients())};
 }
 
-absl::Status DirectDoor::Enter(Arena& arena, int client, const std::string& ticket) {
+absl::Status DirectAccess::Enter(Arena& arena, int client, const std::string& ticket) {
   const auto visitor = port_ != nullptr ? port_->Visitor(client, ticket) : std::nullopt;
   if (!visitor) return absl::PermissionDeniedError("nobody has fetched this ps's memory with that ticket");
   arena.RecoverWriter(client);
@@ -34,9 +34,9 @@ absl::Status DirectDoor::Enter(Arena& arena, int client, const std::string& tick
   return absl::OkStatus();
 }
 
-void DirectDoor::Leave(Arena& arena, int client) { Publish<int64_t>(arena.client(client).process, 0); }
+void DirectAccess::Leave(Arena& arena, int client) { Publish<int64_t>(arena.client(client).process, 0); }
 
-absl::Status DirectDoor::Vacate(Arena& arena, int client) const {
+absl::Status DirectAccess::Evict(Arena& arena, int client) const {
   ClientRecord& record = arena.client(client);
   if (record.process == 0) return absl::OkStatus();
   const ProcessIdentity process{record.process, record.process_start};

@@ -1,4 +1,4 @@
-#include "muster/train/hook/session_place.h"
+#include "muster/train/hook_api/session_place.h"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "muster/train/hook/session_hook.h"
+#include "muster/train/hook_api/session_hook.h"
 
 namespace muster {
 

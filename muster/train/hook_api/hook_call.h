@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "muster/train/hook/session_hook.h"
+#include "muster/train/hook_api/session_hook.h"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "muster/store/direct/arena_port.h"
+#include "muster/store/direct/arena_listener.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,12 +20,12 @@
 #include "muster/base/os/process_identity.h"
 #include "muster/base/testing/no_free_descriptors.h"
 #include "muster/store/arena/robust_lock.h"
-#include "muster/store/direct/arena_guest.h"
-#include "muster/store/direct/arena_hello.h"
-#include "muster/store/direct/direct_door.h"
+#include "muster/store/direct/arena_attachment.h"
+#include "muster/store/direct/attach_message.h"
+#include "muster/store/direct/direct_access.h"
 #include "muster/store/testing/simulated_store.h"
 
-namespace muster::arena_port_test {
+namespace muster::arena_listener_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -38,7 +38,7 @@ class ArenaPortTest : public ::testing::Test {
     const std::vector<std::byte> zeros(arena_->layout().value_bytes());
     arena_->Load({.generation = 1, .values = zeros});
   }
-  OpenDirectReply Open(int client, uint64_t incarnation = 1) { return *door_.Open(*arena_, client, incarnation); }
+  OpenDirectReply Open(int client, uint64_t incarnation = 1) { return *access_.Open(*arena_, client, incarnation); }
 
   // Starts a process that visits, says so and waits to be killed; it stops itself if told so. `at`: it dies in an
   // update.
@@ -47,12 +47,12 @@ class ArenaPortTest : public ::testing::Test {
     EXPECT_EQ(pipe(ready), 0);
     const pid_t child = fork();
     if (child == 0) {
-      auto guest = ArenaGuest::Visit(invitation.socket, invitation.ticket);
-      const char answer = guest.ok() && (*guest)->Attach(nullptr, kClients, nullptr).ok() ? 'y' : 'n';
+      auto attachment = ArenaAttachment::Connect(invitation.socket, invitation.ticket);
+      const char answer = attachment.ok() && (*attachment)->Attach(nullptr, kClients, nullptr).ok() ? 'y' : 'n';
       // Holds a stripe's lock, as in the middle of an update.
       if (answer == 'y')
-        pthread_mutex_lock(&reinterpret_cast<StripeHeader*>((*guest)->arena().memory().data() +
-                                                            (*guest)->arena().layout().stripe_offset(0))
+        pthread_mutex_lock(&reinterpret_cast<StripeHeader*>((*attachment)->arena().memory().data() +
+                                                            (*attachment)->arena().layout().stripe_offset(0))
                                 ->mutex);
       if (write(ready[1], &answer, 1) != 1) _exit(1);
       for (;;) pause();
@@ -67,56 +67,56 @@ class ArenaPortTest : public ::testing::Test {
 
   std::unique_ptr<Arena> arena_ =
       *Arena::Create(ModelOn({{.name = "w", .shape = {5}}}, {.kind = RuleKind::kSgd}), kClients);
-  std::unique_ptr<ArenaPort> port_ = *ArenaPort::Open();
-  DirectDoor door_{port_.get()};
+  std::unique_ptr<ArenaListener> port_ = *ArenaListener::Open();
+  DirectAccess access_{port_.get()};
 };
 
 TEST_F(ArenaPortTest, ABearerOfATicketGetsTheVeryMemory) {
   const OpenDirectReply invitation = Open(1);
-  EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 1, invitation.ticket))) << "nobody has come";
-  const auto guest = ArenaGuest::Visit(invitation.socket, invitation.ticket);
-  ASSERT_TRUE(guest.ok()) << guest.status();
-  ASSERT_EQ((*guest)->Attach(nullptr, kClients, nullptr), absl::OkStatus());
-  EXPECT_EQ(door_.Enter(*arena_, 1, invitation.ticket), absl::OkStatus());
-  (*guest)->arena().header().mark = 77;
+  EXPECT_TRUE(absl::IsPermissionDenied(access_.Enter(*arena_, 1, invitation.ticket))) << "nobody has come";
+  const auto attachment = ArenaAttachment::Connect(invitation.socket, invitation.ticket);
+  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  ASSERT_EQ((*attachment)->Attach(nullptr, kClients, nullptr), absl::OkStatus());
+  EXPECT_EQ(access_.Enter(*arena_, 1, invitation.ticket), absl::OkStatus());
+  (*attachment)->arena().header().mark = 77;
   EXPECT_EQ(arena_->header().mark, 77u);
   EXPECT_EQ(arena_->client(1).process, 0) << "this process is the ps itself";
-  EXPECT_TRUE((*guest)->host_alive());
+  EXPECT_TRUE((*attachment)->host_alive());
   port_.reset();
-  EXPECT_FALSE((*guest)->host_alive());
-  EXPECT_EQ((*guest)->arena().header().mark, 77u) << "what is mapped stays";
+  EXPECT_FALSE((*attachment)->host_alive());
+  EXPECT_EQ((*attachment)->arena().header().mark, 77u) << "what is mapped stays";
 }
 
 TEST_F(ArenaPortTest, ATicketIsGoodForOneVisit) {
   const OpenDirectReply old = Open(1, 1), newer = Open(1, 2);
   const auto refused = [](const OpenDirectReply& reply) {
-    return absl::IsPermissionDenied(ArenaGuest::Visit(reply.socket, reply.ticket).status());
+    return absl::IsPermissionDenied(ArenaAttachment::Connect(reply.socket, reply.ticket).status());
   };
   EXPECT_TRUE(refused(old)) << "another incarnation's";
   EXPECT_TRUE(refused({newer.socket, std::string(32, '0')}));
   EXPECT_TRUE(refused({newer.socket, ""}));
   EXPECT_FALSE(refused(newer));
   EXPECT_TRUE(refused(newer)) << "it was used";
-  EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 0, newer.ticket))) << "another client's";
+  EXPECT_TRUE(absl::IsPermissionDenied(access_.Enter(*arena_, 0, newer.ticket))) << "another client's";
 }
 
 // The answer may have been lost, or the request been duplicated and the second copy come late.
 TEST_F(ArenaPortTest, AskingTwiceDoesNotMakeATicketWorthless) {
   const OpenDirectReply first = Open(1);
   EXPECT_EQ(Open(1).ticket, first.ticket);
-  const auto guest = ArenaGuest::Visit(first.socket, first.ticket);
-  ASSERT_TRUE(guest.ok()) << guest.status();
+  const auto attachment = ArenaAttachment::Connect(first.socket, first.ticket);
+  ASSERT_TRUE(attachment.ok()) << attachment.status();
   const OpenDirectReply later = Open(1);
   EXPECT_NE(later.ticket, first.ticket);
-  EXPECT_EQ(door_.Enter(*arena_, 1, first.ticket), absl::OkStatus());
-  EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 1, later.ticket)));
-  ASSERT_TRUE(ArenaGuest::Visit(later.socket, later.ticket).ok());
-  EXPECT_TRUE(absl::IsPermissionDenied(door_.Enter(*arena_, 1, first.ticket))) << "somebody came after that";
-  EXPECT_EQ(door_.Enter(*arena_, 1, later.ticket), absl::OkStatus());
+  EXPECT_EQ(access_.Enter(*arena_, 1, first.ticket), absl::OkStatus());
+  EXPECT_TRUE(absl::IsPermissionDenied(access_.Enter(*arena_, 1, later.ticket)));
+  ASSERT_TRUE(ArenaAttachment::Connect(later.socket, later.ticket).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(access_.Enter(*arena_, 1, first.ticket))) << "somebody came after that";
+  EXPECT_EQ(access_.Enter(*arena_, 1, later.ticket), absl::OkStatus());
 }
 
 TEST_F(ArenaPortTest, WhoIsOnAnotherHostFindsNoSocket) {
-  const absl::Status status = ArenaGuest::Visit("muster-of-another-host", std::string(32, '0')).status();
+  const absl::Status status = ArenaAttachment::Connect("muster-of-another-host", std::string(32, '0')).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("not on this host"));
 }
@@ -126,7 +126,7 @@ TEST_F(ArenaPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheThreadDoesNotTurnW
   const int visitor = socket(AF_UNIX, SOCK_SEQPACKET, 0);
   const timeval patience = absl::ToTimeval(3 * kAcceptAgainAfter / 2);
   setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  ArenaHello hello{.pid_namespace = PidNamespace()};
+  AttachMessage hello{.pid_namespace = PidNamespace()};
   std::memcpy(hello.ticket, invitation.ticket.data(), sizeof hello.ticket);
   const AbstractAddress address(invitation.socket);
   char byte = 0;
@@ -147,18 +147,18 @@ TEST_F(ArenaPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheThreadDoesNotTurnW
 TEST_F(ArenaPortTest, AStoppedWriterIsKilledBeforeAnotherTakesItsRow) {
   const OpenDirectReply invitation = Open(1);
   const pid_t child = StartVisitor(invitation);
-  ASSERT_EQ(door_.Enter(*arena_, 1, invitation.ticket), absl::OkStatus());
+  ASSERT_EQ(access_.Enter(*arena_, 1, invitation.ticket), absl::OkStatus());
   EXPECT_EQ(arena_->client(1).process, child);
   kill(child, SIGSTOP);
   // A restarted ps, which knows the process only from the arena, can do it too.
-  DirectDoor successor(nullptr);
-  absl::Status vacated = successor.Vacate(*arena_, 1);
+  DirectAccess successor(nullptr);
+  absl::Status vacated = successor.Evict(*arena_, 1);
   siginfo_t info = {};
   ASSERT_EQ(waitid(P_PID, child, &info, WEXITED | WNOWAIT), 0);
   EXPECT_EQ(info.si_status, SIGKILL);
   if (!vacated.ok()) {
     EXPECT_TRUE(absl::IsAlreadyExists(vacated)) << vacated;
-    vacated = successor.Vacate(*arena_, 1);
+    vacated = successor.Evict(*arena_, 1);
   }
   EXPECT_EQ(vacated, absl::OkStatus());
   EXPECT_EQ(arena_->client(1).process, 0);
@@ -185,13 +185,13 @@ TEST(RobustLock, AStoppedHolderCostsNobodyTheLease) { EXPECT_LE(3 * kStoppedHold
 TEST_F(ArenaPortTest, WhoHasSaidDoneOrClosedItsConnectionIsNotKilled) {
   const OpenDirectReply invitation = Open(0);
   const pid_t child = StartVisitor(invitation);
-  ASSERT_EQ(door_.Enter(*arena_, 0, invitation.ticket), absl::OkStatus());
-  DirectDoor::Leave(*arena_, 0);
-  EXPECT_EQ(door_.Vacate(*arena_, 0), absl::OkStatus());
+  ASSERT_EQ(access_.Enter(*arena_, 0, invitation.ticket), absl::OkStatus());
+  DirectAccess::Leave(*arena_, 0);
+  EXPECT_EQ(access_.Evict(*arena_, 0), absl::OkStatus());
   EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "it lives";
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
 }
 
 }  // namespace
-}  // namespace muster::arena_port_test
+}  // namespace muster::arena_listener_test

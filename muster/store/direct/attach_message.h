@@ -1,4 +1,4 @@
-// The first message of a direct worker on a ps's unix socket (arena_port.h). The answer is one byte, with the
+// The first message of a direct worker on a ps's unix socket (arena_listener.h). The answer is one byte, with the
 // descriptor of the arena's memory. docs/store/direct_apply.md.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace muster {
 
 constexpr size_t kTicketBytes = 32;
 
-struct ArenaHello {
+struct AttachMessage {
   char magic[8] = {'m', 'u', 's', 't', 'e', 'r', 'd', '1'};
   char ticket[kTicketBytes] = {};  // agreed on by ps and worker over their channel, which checks the job token
   // The worker's: robust locks know their owner by a number that must mean the same to both.

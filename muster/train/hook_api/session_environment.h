@@ -12,7 +12,7 @@
 #include "muster/base/wait_clock.h"
 #include "muster/observe/tracer.h"
 #include "muster/store/client/store_client.h"
-#include "muster/train/hook/session_place.h"
+#include "muster/train/hook_api/session_place.h"
 #include "muster/train/saving/saver.h"
 #include "muster/train/watch/training_metrics.h"
 #include "muster/transport/event_loop.h"

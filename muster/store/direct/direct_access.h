@@ -6,15 +6,15 @@
 
 #include "absl/status/statusor.h"
 #include "muster/store/arena/arena.h"
-#include "muster/store/direct/arena_port.h"
+#include "muster/store/direct/arena_listener.h"
 #include "muster/store/messages/messages.h"
 
 namespace muster {
 
-class DirectDoor {
+class DirectAccess {
  public:
   // `port` must outlive this; if it is null, no process is let in.
-  explicit DirectDoor(ArenaPort* port) : port_(port) {}
+  explicit DirectAccess(ArenaListener* port) : port_(port) {}
 
   // Opens the arena to this incarnation of the client. NotFound: this ps shares its arena with nobody, or must apply
   // the updates of its model itself. ResourceExhausted: it has no descriptors left.
@@ -26,10 +26,10 @@ class DirectDoor {
   // Called before another process takes the row: kills the process that writes there, which is gone by its lease or its
   // connections (it may be stopped in the middle of an update), and undoes what it left half done. AlreadyExists: it
   // isn't dead yet; ask again.
-  [[nodiscard]] absl::Status Vacate(Arena& arena, int client) const;
+  [[nodiscard]] absl::Status Evict(Arena& arena, int client) const;
 
  private:
-  ArenaPort* const port_;
+  ArenaListener* const port_;
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "muster/transport/shm/shm_port.h"
+#include "muster/transport/shm/shm_acceptor.h"
 
 #include <sys/socket.h>
 
@@ -24,9 +24,9 @@ constexpr size_t kMostVisits = 256;
 }  // namespace
 
 // One client, from its arrival until its frames go through the memory.
-class ShmPort::Visit final : private Poller::Watched {
+class ShmAcceptor::Visit final : private Poller::Watched {
  public:
-  Visit(ShmPort& port, Socket socket) : port_(port), socket_(std::move(socket)) {
+  Visit(ShmAcceptor& port, Socket socket) : port_(port), socket_(std::move(socket)) {
     watch_ = port_.loop_.poller().Add(socket_.fd(), {.read = true}, this);
     timer_ = port_.loop_.CallAt(port_.loop_.Now() + port_.patience_, [this] { port_.End(this); });
   }
@@ -69,7 +69,7 @@ class ShmPort::Visit final : private Poller::Watched {
     return false;
   }
 
-  ShmPort& port_;
+  ShmAcceptor& port_;
   Socket socket_;
   std::optional<Poller::Id> watch_;
   EventLoop::TimerId timer_{};
@@ -77,8 +77,8 @@ class ShmPort::Visit final : private Poller::Watched {
   std::shared_ptr<SharedMemory> memory_;  // null until it was passed
 };
 
-absl::StatusOr<std::unique_ptr<ShmPort>> ShmPort::Open(TcpEventLoop& loop, const SharedMemoryOptions& options,
-                                                       absl::Duration patience) {
+absl::StatusOr<std::unique_ptr<ShmAcceptor>> ShmAcceptor::Open(TcpEventLoop& loop, const SharedMemoryOptions& options,
+                                                               absl::Duration patience) {
   const HandshakeNonce random = RandomNonce();
   const std::string name = absl::StrCat(
       "muster-shm-",
@@ -88,11 +88,11 @@ absl::StatusOr<std::unique_ptr<ShmPort>> ShmPort::Open(TcpEventLoop& loop, const
   if (!socket.valid() || bind(socket.fd(), address.get(), address.length) != 0 || listen(socket.fd(), SOMAXCONN) != 0) {
     return absl::UnavailableError(absl::StrCat("no unix socket for shared memory: ", std::strerror(errno)));
   }
-  return std::unique_ptr<ShmPort>(new ShmPort(loop, options, patience, name, std::move(socket)));
+  return std::unique_ptr<ShmAcceptor>(new ShmAcceptor(loop, options, patience, name, std::move(socket)));
 }
 
-ShmPort::ShmPort(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::Duration patience, std::string name,
-                 Socket socket)
+ShmAcceptor::ShmAcceptor(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::Duration patience,
+                         std::string name, Socket socket)
     : loop_(loop),
       options_(options),
       patience_(patience),
@@ -100,22 +100,22 @@ ShmPort::ShmPort(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::D
       socket_(std::move(socket)),
       acceptor_(loop, socket_.fd(), [this](Socket visitor) { OnAccepted(std::move(visitor)); }) {}
 
-ShmPort::~ShmPort() = default;
+ShmAcceptor::~ShmAcceptor() = default;
 
-HandshakeNonce ShmPort::Expect(Callback moved) {
+HandshakeNonce ShmAcceptor::Expect(Callback moved) {
   const HandshakeNonce nonce = RandomNonce();
   expected_[nonce].moved = std::move(moved);
   return nonce;
 }
 
-void ShmPort::OnAccepted(Socket visitor) {
+void ShmAcceptor::OnAccepted(Socket visitor) {
   if (visits_.size() >= kMostVisits || !IsSameUser(visitor.fd())) return;
   auto visit = std::make_unique<Visit>(*this, std::move(visitor));
   Visit* const key = visit.get();
   visits_[key] = std::move(visit);
 }
 
-void ShmPort::End(Visit* visit) {
+void ShmAcceptor::End(Visit* visit) {
   const auto found = visits_.find(visit);
   const std::unique_ptr<Visit> ended = std::move(found->second);
   visits_.erase(found);

@@ -17,10 +17,10 @@ namespace muster {
 constexpr size_t kShmTicketBytes = 32;
 
 // Rank 0's side.
-class ShmGroupDoor {
+class ShmGroupListener {
  public:
   // Unavailable: the system provides no socket.
-  static absl::StatusOr<std::unique_ptr<ShmGroupDoor>> Open(int size);
+  static absl::StatusOr<std::unique_ptr<ShmGroupListener>> Open(int size);
 
   const std::string& name() const { return name_; }
   const std::string& ticket() const { return ticket_; }
@@ -31,7 +31,7 @@ class ShmGroupDoor {
   absl::StatusOr<std::unique_ptr<ShmMember>> GiveOut();
 
  private:
-  ShmGroupDoor(std::string name, Socket listener, int size);
+  ShmGroupListener(std::string name, Socket listener, int size);
   void Admit(Socket visitor);
 
   const std::string name_;
@@ -41,16 +41,16 @@ class ShmGroupDoor {
 };
 
 // Another rank's side.
-class ShmGroupVisit {
+class ShmGroupConnector {
  public:
   // Doesn't block. Unavailable: this host has no such door. PermissionDenied: it is another user's.
-  static absl::StatusOr<std::unique_ptr<ShmGroupVisit>> Knock(const std::string& name, const std::string& ticket,
-                                                              int rank);
+  static absl::StatusOr<std::unique_ptr<ShmGroupConnector>> Connect(const std::string& name, const std::string& ticket,
+                                                                    int rank);
   // Call when rank 0 has announced the members. Blocks for a few seconds at most.
   absl::StatusOr<std::unique_ptr<ShmMember>> Receive(int rank, int size);
 
  private:
-  explicit ShmGroupVisit(Socket connection) : connection_(std::move(connection)) {}
+  explicit ShmGroupConnector(Socket connection) : connection_(std::move(connection)) {}
   const Socket connection_;
 };
 

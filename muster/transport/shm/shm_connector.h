@@ -1,4 +1,4 @@
-// A client's request for the memory that its connection's server offers: the counterpart of ShmPort
+// A client's request for the memory that its connection's server offers: the counterpart of ShmAcceptor
 // (docs/shared_memory.md, section 1). Lives on its loop; not thread-safe. Internal to the transport.
 #pragma once
 
@@ -27,7 +27,7 @@ struct ShmDoor {
   static std::optional<ShmDoor> Decode(const std::string& control);
 };
 
-class ShmVisit final : private Poller::Watched {
+class ShmConnector final : private Poller::Watched {
  public:
   // Receives the stream that carries this side's frames from now on, or the reason why not. Unavailable: the server
   // isn't on this host, or takes too long. PermissionDenied: it runs as another user. FailedPrecondition: what it
@@ -35,9 +35,9 @@ class ShmVisit final : private Poller::Watched {
   using Callback = absl::AnyInvocable<void(absl::StatusOr<std::unique_ptr<ByteStream>>)>;
 
   // Calls `done` once, from the loop, never from inside the constructor. `loop` must outlive it.
-  ShmVisit(TcpEventLoop& loop, const ShmDoor& door, const SharedMemoryOptions& options, absl::Duration patience,
-           Callback done);
-  ~ShmVisit() override;  // gives up; doesn't call the callback any more
+  ShmConnector(TcpEventLoop& loop, const ShmDoor& door, const SharedMemoryOptions& options, absl::Duration patience,
+               Callback done);
+  ~ShmConnector() override;  // gives up; doesn't call the callback any more
 
  private:
   void OnReady(bool readable, bool writable, bool broken) override;

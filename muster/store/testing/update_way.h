@@ -25,7 +25,7 @@ enum class Sending : uint8_t {
   kPipelined,  // stripe by stripe, while the next minibatch is computed
 };
 
-struct Way {
+struct UpdateWay {
   const char* name = "";
   ApplyChoice apply = ApplyChoice::kServer;
   // For real connections; a simulated world has none.
@@ -38,13 +38,13 @@ struct Way {
   size_t part_bytes() const { return sending == Sending::kWhole ? 0 : 1; }
 };
 
-inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+inline void PrintTo(const UpdateWay& way, std::ostream* out) { *out << way.name; }
 
 // A worker that applies its own updates sends nothing, so it has neither a transport nor parts.
-inline constexpr Way kDirectly = {.name = "Direct", .apply = ApplyChoice::kDirect};
+inline constexpr UpdateWay kDirectly = {.name = "Direct", .apply = ApplyChoice::kDirect};
 
 // Ways between processes, or threads with sockets between them.
-inline const std::vector<Way> kWays = {
+inline const std::vector<UpdateWay> kWays = {
     kDirectly,
     {.name = "SharedMemory"},
     {.name = "Tcp", .transport = TransportChoice::kTcp},
@@ -55,10 +55,10 @@ inline const std::vector<Way> kWays = {
 };
 
 // The same, for what doesn't depend on when an update leaves.
-inline const std::vector<Way> kWholeWays = {kWays[0], kWays[1], kWays[2]};
+inline const std::vector<UpdateWay> kWholeWays = {kWays[0], kWays[1], kWays[2]};
 
 // Ways on one simulated loop, where messages are handed over directly.
-inline const std::vector<Way> kSimulatedWays = {
+inline const std::vector<UpdateWay> kSimulatedWays = {
     kDirectly,
     {.name = "Server"},
     {.name = "ServerInParts", .sending = Sending::kInParts},
@@ -66,11 +66,11 @@ inline const std::vector<Way> kSimulatedWays = {
 };
 
 // The same, without an algorithm and so without pipelining.
-inline const std::vector<Way> kStoreWays(kSimulatedWays.begin(), kSimulatedWays.begin() + 3);
+inline const std::vector<UpdateWay> kStoreWays(kSimulatedWays.begin(), kSimulatedWays.begin() + 3);
 
-inline std::vector<Way> Without(const std::vector<Way>& ways, std::initializer_list<const char*> names) {
-  std::vector<Way> rest;
-  for (const Way& way : ways) {
+inline std::vector<UpdateWay> Without(const std::vector<UpdateWay>& ways, std::initializer_list<const char*> names) {
+  std::vector<UpdateWay> rest;
+  for (const UpdateWay& way : ways) {
     bool left_out = false;
     for (const char* name : names) left_out = left_out || std::string(name) == way.name;
     if (!left_out) rest.push_back(way);
@@ -78,6 +78,6 @@ inline std::vector<Way> Without(const std::vector<Way>& ways, std::initializer_l
   return rest;
 }
 
-inline std::string NameOfWay(const ::testing::TestParamInfo<Way>& info) { return info.param.name; }
+inline std::string NameOfWay(const ::testing::TestParamInfo<UpdateWay>& info) { return info.param.name; }
 
 }  // namespace muster

@@ -21,13 +21,13 @@
 
 namespace muster {
 
-class ShmPort final {
+class ShmAcceptor final {
  public:
   // `loop` must outlive it. Unavailable: the system provides no socket. A visitor that takes longer than `patience` is
   // disconnected.
-  static absl::StatusOr<std::unique_ptr<ShmPort>> Open(TcpEventLoop& loop, const SharedMemoryOptions& options,
-                                                       absl::Duration patience);
-  ~ShmPort();
+  static absl::StatusOr<std::unique_ptr<ShmAcceptor>> Open(TcpEventLoop& loop, const SharedMemoryOptions& options,
+                                                           absl::Duration patience);
+  ~ShmAcceptor();
 
   // The socket's name.
   const std::string& name() const { return name_; }
@@ -46,8 +46,8 @@ class ShmPort final {
     bool visited = false;  // a visitor has shown the nonce: no other visitor gets memory for it
   };
 
-  ShmPort(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::Duration patience, std::string name,
-          Socket socket);
+  ShmAcceptor(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::Duration patience, std::string name,
+              Socket socket);
   void OnAccepted(Socket visitor);
   void End(Visit* visit);
 
