@@ -66,7 +66,7 @@ TEST_F(ExperimentBadInput, MoreGpusTogetherThanTheMachineHas) {
 
 TEST_F(ExperimentBadInput, AVolumeThatIsNotThere) {
   EXPECT_THAT(WrongTrain("volumes: [/no/such/folder]\nrun: echo hello"),
-              HasSubstr("muster.yml: train.volumes: /no/such/folder isn't there"));
+              HasSubstr("muster.yml: train.volumes: /no/such/folder doesn't exist"));
 }
 
 TEST_F(ExperimentBadInput, GridsOfNothing) {
