@@ -17,9 +17,10 @@
 #include "bench/steps/steps_lines.h"
 #include "bench/steps/steps_measurement.h"
 #include "bench/steps/steps_process.h"
-#include "bench/support/median.h"
+#include "bench/support/goal.h"
 #include "bench/support/pipeline_cost.h"
 #include "bench/support/processor.h"
+#include "bench/support/rounds.h"
 #include "muster/algo/choice/algorithm_choice.h"
 #include "muster/algo/choice/algorithm_table.h"
 #include "muster/base/log.h"
@@ -53,9 +54,6 @@ Examples:
   ./dev bench algorithms --no_speed                       the first table alone, half a minute
   ./dev bench algorithms --algorithms downpour,easgd --rounds 3
 )";
-
-// Approximate seconds for starting and ending a measurement's processes, including warm-up.
-constexpr double kStart = 1;
 
 struct Options {
   std::vector<std::string> algorithms;  // empty: all
@@ -121,12 +119,12 @@ void PrintCost(const CostLine& line) {
     row["bytes_received"] = line.bytes_received;
     std::fprintf(stderr, "%-28s %10.0f %10.0f", line.name.c_str(), line.bytes_sent, line.bytes_received);
     if (line.told_apart) {
-      const auto [least, most] = std::minmax_element(line.own.begin(), line.own.end());
-      row["own_us"] = Median(line.own);
-      row["least"] = *least;
-      row["most"] = *most;
+      const auto [own, least, most] = SpreadOf(line.own);
+      row["own_us"] = own;
+      row["least"] = least;
+      row["most"] = most;
       row["own_us_few_values"] = Median(line.own_few);
-      std::fprintf(stderr, " %8.2f %8.2f %8.2f %8.2f", Median(line.own), *least, *most, Median(line.own_few));
+      std::fprintf(stderr, " %8.2f %8.2f %8.2f %8.2f", own, least, most, Median(line.own_few));
     }
     std::fprintf(stderr, "\n");
   }
@@ -145,12 +143,9 @@ std::vector<CostLine> MeasureCosts(const Options& options) {
     plans.push_back(plan.ok() ? *std::move(plan) : AlgorithmPlan());
     lines.back().told_apart = plans.back().way == AlgorithmWay::kPipeline;
   }
-  for (int round = 0; round < options.rounds; ++round) {
-    for (size_t place = 0; place < lines.size(); ++place) {
-      const size_t i = round % 2 == 0 ? place : lines.size() - 1 - place;
+  for (int round = 0; round < options.rounds; ++round)
+    for (const size_t i : Turns(lines.size(), round))
       if (!lines[i].failed) MeasureCost(plans[i], options.cost_steps, lines[i]);
-    }
-  }
   std::fprintf(stderr, "%-28s %10s %10s %8s %8s %8s %8s\n", "algorithm", "sent", "received", "own us", "least", "most",
                "few");
   for (const CostLine& line : lines) PrintCost(line);
@@ -202,30 +197,12 @@ bool MeasureSpeed(const Options& options, const std::string& folder) {
   const std::vector<StepsWay> ways = Ways(options);
   const size_t measurements = ways.size() * static_cast<size_t>(options.rounds);
   std::fprintf(stderr, "\n%zu measurements, about %.0f minutes\n", measurements,
-               static_cast<double>(measurements) * (options.settings.seconds + kStart) / 60);
-  const auto rates = MeasureInTurns(ways, options.rounds, options.settings, folder);
-  std::vector<StepsLine> lines;
-  for (size_t i = 0; i < ways.size(); ++i) lines.push_back({ways[i], rates[i]});
+               MinutesFor(measurements, options.settings));
+  const std::vector<StepsLine> lines = MeasureInTurns(ways, options.rounds, options.settings, folder);
   std::fprintf(stderr, "%-28s %7s %9s %9s %9s %8s %8s\n", "algorithm", "workers", "steps/s", "least", "most", "/ local",
                "/ two");
   for (const StepsLine& line : lines) PrintSpeed(lines, line);
   return std::none_of(lines.begin(), lines.end(), [](const StepsLine& line) { return line.failed(); });
-}
-
-void PrintGoal(const std::string& what, std::optional<double> reached) {
-  nlohmann::ordered_json row = {{"bench", "algorithms"}, {"goal", what}, {"at_most", kGoalMicroseconds}};
-  if (reached) {
-    const bool met = *reached <= kGoalMicroseconds;
-    row["reached"] = *reached;
-    row["met"] = met;
-    std::fprintf(stderr, "  %-12s %6.2f of %.0f us  %s\n", met ? "met" : "NOT MET", *reached, kGoalMicroseconds,
-                 what.c_str());
-  } else {
-    row["met"] = nullptr;
-    row["why"] = "not among what was asked for, or it failed";
-    std::fprintf(stderr, "  %-12s        %.0f us  %s\n", "NOT MEASURED", kGoalMicroseconds, what.c_str());
-  }
-  std::printf("%s\n", row.dump().c_str());
 }
 
 void PrintGoals(const std::vector<CostLine>& lines) {
@@ -233,15 +210,16 @@ void PrintGoals(const std::vector<CostLine>& lines) {
   std::string worst;
   for (const CostLine& line : lines) {
     if (!line.told_apart || line.failed) continue;
-    const double cost = Median(line.own);
-    if (own.empty() || cost > *std::max_element(own.begin(), own.end())) worst = line.name;
-    own.push_back(cost);
+    own.push_back(Median(line.own));
+    if (own.back() >= SpreadOf(own).most) worst = absl::StrCat(", ", line.name);
   }
   std::fprintf(stderr, "\ngoals, of what a step costs beside computing and the store:\n");
-  const bool any = !own.empty();
-  PrintGoal("the middle of the algorithms", any ? std::optional(Median(own)) : std::nullopt);
-  PrintGoal(absl::StrCat("the worst", any ? ", " : "", worst),
-            any ? std::optional(*std::max_element(own.begin(), own.end())) : std::nullopt);
+  const auto print = [&own](const std::string& what, double reached) {
+    PrintGoal({.bench = "algorithms", .what = what, .bound = kGoalMicroseconds, .at_most = true, .unit = " us"},
+              own.empty() ? std::nullopt : std::optional(reached), "not among what was asked for, or it failed");
+  };
+  print("the middle of the algorithms", SpreadOf(own).median);
+  print("the worst" + worst, SpreadOf(own).most);
 }
 
 int MeasureAll(const Options& options, const std::string& folder) {

@@ -19,14 +19,16 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "bench/support/median.h"
+#include "bench/support/goal.h"
 #include "bench/support/process.h"
+#include "bench/support/rounds.h"
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
 #include "muster/base/testing/built_at.h"
@@ -56,10 +58,6 @@ struct Options {
   std::vector<std::string> addresses;
 };
 
-double Seconds(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
-}
-
 void Must(const absl::Status& status) {
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
   MUSTER_CHECK(status.ok());
@@ -76,6 +74,22 @@ void Rewrite(std::vector<float>& data, int call) {
   for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>((i + call) % 17);
 }
 
+// Times `work` on data that is rewritten before every call, once `prepare` has returned; `check` then looks at the
+// result. Returns the seconds of the median call.
+double MedianCall(
+    const Options& options, double megabytes, std::vector<float>& data, const std::function<void()>& work,
+    const std::function<void(int rewritten)>& check, const std::function<void()>& prepare = [] {}) {
+  std::vector<double> seconds;
+  for (int call = 0; call < kWarmUp + CallsFor(options, megabytes); ++call) {
+    Rewrite(data, call);
+    prepare();
+    const double taken = SecondsOf(work);
+    if (call >= kWarmUp) seconds.push_back(taken);
+    check(call);
+  }
+  return Median(seconds);
+}
+
 // Returns the seconds of the median call, for every size.
 std::vector<double> MeasureRank(const Options& options, Collective& group) {
   std::vector<double> medians;
@@ -83,17 +97,14 @@ std::vector<double> MeasureRank(const Options& options, Collective& group) {
     std::vector<float> data(FloatsOf(megabytes));
     const Segments in = {AsBytes(data.data(), data.size())};
     const MutableSegments out = {AsMutableBytes(data.data(), data.size())};
-    std::vector<double> seconds;
-    for (int call = -kWarmUp; call < CallsFor(options, megabytes); ++call) {
-      Rewrite(data, call + kWarmUp);
-      Must(group.Barrier(absl::InfiniteFuture()));
-      const auto start = std::chrono::steady_clock::now();
-      Must(group.AllReduce(in, out, DType::kFloat32, Reduction::kSum, absl::InfiniteFuture()));
-      if (call >= 0) seconds.push_back(Seconds(start));
+    const auto check = [&](int rewritten) {
       for (size_t i = 0; i < data.size(); i += 997)
-        MUSTER_CHECK(data[i] == static_cast<float>(group.size() * ((i + call + kWarmUp) % 17)));
-    }
-    medians.push_back(Median(seconds));
+        MUSTER_CHECK(data[i] == static_cast<float>(group.size() * ((i + rewritten) % 17)));
+    };
+    medians.push_back(MedianCall(
+        options, megabytes, data,
+        [&] { Must(group.AllReduce(in, out, DType::kFloat32, Reduction::kSum, absl::InfiniteFuture())); }, check,
+        [&] { Must(group.Barrier(absl::InfiniteFuture())); }));
   }
   return medians;
 }
@@ -102,15 +113,9 @@ std::vector<double> MeasureMemcpy(const Options& options) {
   std::vector<double> medians;
   for (const double megabytes : options.megabytes) {
     std::vector<float> data(FloatsOf(megabytes)), copy(data.size());
-    std::vector<double> seconds;
-    for (int call = -kWarmUp; call < CallsFor(options, megabytes); ++call) {
-      Rewrite(data, call + kWarmUp);
-      const auto start = std::chrono::steady_clock::now();
-      std::memcpy(copy.data(), data.data(), data.size() * sizeof(float));
-      if (call >= 0) seconds.push_back(Seconds(start));
-      MUSTER_CHECK(copy.back() == data.back());
-    }
-    medians.push_back(Median(seconds));
+    medians.push_back(MedianCall(
+        options, megabytes, data, [&] { std::memcpy(copy.data(), data.data(), data.size() * sizeof(float)); },
+        [&](int) { MUSTER_CHECK(copy.back() == data.back()); }));
   }
   return medians;
 }
@@ -146,15 +151,9 @@ std::vector<double> MeasureApart(const Options& options) {
   for (const double megabytes : options.megabytes) {
     std::vector<float> data(FloatsOf(megabytes));
     std::vector<float> lent(kSlots * kChunkBytes / sizeof(float)), others(lent.size(), 1.0f);
-    std::vector<double> seconds;
-    for (int call = -kWarmUp; call < CallsFor(options, megabytes); ++call) {
-      Rewrite(data, call + kWarmUp);
-      const auto start = std::chrono::steady_clock::now();
-      ReduceApart(data, options.ranks, lent, others);
-      if (call >= 0) seconds.push_back(Seconds(start));
-      MUSTER_CHECK(data[0] == static_cast<float>((call + kWarmUp) % 17 + options.ranks - 1));
-    }
-    medians.push_back(Median(seconds));
+    medians.push_back(MedianCall(
+        options, megabytes, data, [&] { ReduceApart(data, options.ranks, lent, others); },
+        [&](int rewritten) { MUSTER_CHECK(data[0] == static_cast<float>(rewritten % 17 + options.ranks - 1)); }));
   }
   return medians;
 }
@@ -199,7 +198,7 @@ std::vector<double> MeasureExchange(const Options& options) {
         for (int other = 0; other < options.ranks; ++other)
           if (other != rank) get(other, other);
         meeting.Meet(++met);
-        if (rank == 0 && call >= 0) seconds.push_back(Seconds(start));
+        if (rank == 0 && call >= 0) seconds.push_back(SecondsSince(start));
       }
     };
     std::vector<std::thread> threads;
@@ -292,19 +291,12 @@ void PrintGoals(const Options& options, const std::function<double(const std::st
     const auto goal = goals.find(options.megabytes[size]);
     if (goal == goals.end() || options.ranks != 2) continue;
     const double ours = median("shm", size), gloo = median("gloo", size);
-    const std::string what = absl::StrCat("all-reduce of 2 ranks, ", goal->first, " MB, over Gloo");
-    nlohmann::ordered_json row = {{"bench", "collective"}, {"goal", what}, {"at_least", goal->second}};
-    if (ours > 0 && gloo > 0) {
-      row["reached"] = ours / gloo;
-      row["met"] = ours / gloo >= goal->second;
-      std::fprintf(stderr, "%-12s %6.2f x of %g x   %s\n", row["met"].get<bool>() ? "met" : "NOT MET", ours / gloo,
-                   goal->second, what.c_str());
-    } else {
-      row["met"] = nullptr;
-      row["why"] = absl::StrCat(ours > 0 ? "Gloo" : "shm", " wasn't measured, or failed");
-      std::fprintf(stderr, "%-12s %s: %s\n", "NOT MEASURED", what.c_str(), row["why"].get<std::string>().c_str());
-    }
-    std::printf("%s\n", row.dump().c_str());
+    PrintGoal({.bench = "collective",
+               .what = absl::StrCat("all-reduce of 2 ranks, ", goal->first, " MB, over Gloo"),
+               .bound = goal->second,
+               .unit = " x"},
+              ours > 0 && gloo > 0 ? std::optional(ours / gloo) : std::nullopt,
+              absl::StrCat(ours > 0 ? "Gloo" : "shm", " wasn't measured, or failed"));
   }
 }
 
@@ -313,30 +305,23 @@ int Report(Options options) {
   std::filesystem::create_directories(folder);
   if (!HasPyTorch(options, folder)) std::erase(options.ways, "gloo");
   std::map<std::string, std::vector<std::vector<double>>> measured;  // by way: each round's rates
-  // Every other round goes backwards, so that no way gains by its place.
-  std::vector<std::string> order = options.ways;
-  for (int round = 0; round < options.rounds; ++round) {
-    for (const std::string& way : order) measured[way].push_back(MeasureWay(options, folder, way));
-    std::reverse(order.begin(), order.end());
-  }
+  for (int round = 0; round < options.rounds; ++round)
+    for (const size_t i : Turns(options.ways.size(), round))
+      measured[options.ways[i]].push_back(MeasureWay(options, folder, options.ways[i]));
   std::filesystem::remove_all(folder);
-  const auto all = [&](const std::string& way, size_t size) {
+  const auto spread = [&](const std::string& way, size_t size) {
     std::vector<double> values;
     for (const std::vector<double>& rates : measured[way]) values.push_back(rates[size]);
-    std::sort(values.begin(), values.end());
-    return values;
+    return SpreadOf(values);
   };
-  const auto median = [&](const std::string& way, size_t size) {
-    const std::vector<double> values = all(way, size);
-    return values.empty() ? 0 : Median(values);
-  };
+  const auto median = [&](const std::string& way, size_t size) { return spread(way, size).median; };
   std::fprintf(stderr, "%-8s %6s %6s %9s %8s %8s %8s %8s %8s %10s\n", "way", "ranks", "MB", "us", "GB/s", "least",
                "most", "x Gloo", "x memcpy", "x exchange");
   bool good = true;
   for (size_t size = 0; size < options.megabytes.size(); ++size)
     for (const std::string& way : options.ways) {
-      const double rate = median(way, size), gloo = median("gloo", size), memcpy = median("memcpy", size),
-                   exchange = median("exchange", size);
+      const auto [rate, least, most] = spread(way, size);
+      const double gloo = median("gloo", size), memcpy = median("memcpy", size), exchange = median("exchange", size);
       good = good && rate > 0;
       nlohmann::ordered_json row = {{"bench", "collective"},
                                     {"operation", "all_reduce"},
@@ -345,16 +330,15 @@ int Report(Options options) {
                                     {"megabytes", options.megabytes[size]},
                                     {"us", rate > 0 ? options.megabytes[size] * 1e3 / rate : 0},
                                     {"gb_per_s", rate},
-                                    {"least", all(way, size).front()},
-                                    {"most", all(way, size).back()}};
+                                    {"least", least},
+                                    {"most", most}};
       if (gloo > 0) row["ratio_to_gloo"] = rate / gloo;
       if (exchange > 0) row["ratio_to_exchange"] = rate / exchange;
       if (memcpy > 0) row["ratio_to_memcpy"] = rate / memcpy;
       std::printf("%s\n", row.dump().c_str());
       std::fprintf(stderr, "%-8s %6d %6.3g %9.0f %8.2f %8.2f %8.2f %8.2f %8.2f %10.2f\n", way.c_str(),
-                   row["ranks"].get<int>(), options.megabytes[size], row["us"].get<double>(), rate,
-                   row["least"].get<double>(), row["most"].get<double>(), gloo > 0 ? rate / gloo : 0,
-                   memcpy > 0 ? rate / memcpy : 0, exchange > 0 ? rate / exchange : 0);
+                   row["ranks"].get<int>(), options.megabytes[size], row["us"].get<double>(), rate, least, most,
+                   gloo > 0 ? rate / gloo : 0, memcpy > 0 ? rate / memcpy : 0, exchange > 0 ? rate / exchange : 0);
     }
   PrintGoals(options, median);
   return good ? 0 : 1;

@@ -27,10 +27,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "bench/support/lines_of_process.h"
-#include "bench/support/median.h"
 #include "bench/support/numbered_lines.h"
 #include "bench/support/past_experiments.h"
 #include "bench/support/process.h"
+#include "bench/support/rounds.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/clock.h"
 #include "muster/base/monotonic.h"
@@ -211,14 +211,12 @@ std::vector<ExperimentsBench::Contender> ExperimentsBench::Contenders() {
 
 absl::Status ExperimentsBench::Measure() {
   std::vector<Contender> contenders = Contenders();
-  for (int round = 0; round < options_.rounds; ++round) {
-    for (const Contender& one : contenders) {
-      const std::vector<std::string>& wanted = options_.cases;
-      if (wanted.empty() || std::find(wanted.begin(), wanted.end(), one.of_case) != wanted.end())
-        RETURN_IF_ERROR(one.measure());
-    }
-    std::reverse(contenders.begin(), contenders.end());
-  }
+  const std::vector<std::string>& wanted = options_.cases;
+  std::erase_if(contenders, [&wanted](const Contender& one) {
+    return !wanted.empty() && std::find(wanted.begin(), wanted.end(), one.of_case) == wanted.end();
+  });
+  for (int round = 0; round < options_.rounds; ++round)
+    for (const size_t i : Turns(contenders.size(), round)) RETURN_IF_ERROR(contenders[i].measure());
   return absl::OkStatus();
 }
 
@@ -383,14 +381,13 @@ bool ExperimentsBench::Report() const {
     const auto found = values_.find(figure.name);
     if (found == values_.end()) continue;
     const std::vector<double>& values = found->second;
-    const double median = Median(values);
-    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    const auto [median, least, most] = SpreadOf(values);
     nlohmann::json row = {{"bench", "experiments"}, {"what", figure.name}, {"median", median},
-                          {"least", *least},        {"most", *most},       {"runs", values.size()}};
+                          {"least", least},         {"most", most},        {"runs", values.size()}};
     std::string goal;
     if (figure.kind != Goal::kNone) {
       const bool at_most = figure.kind == Goal::kAtMost;
-      const double judged = figure.goal == 0 ? *most : median;
+      const double judged = figure.goal == 0 ? most : median;
       const bool met = at_most ? judged <= figure.goal : judged >= figure.goal;
       all_met = all_met && met;
       row["goal"] = figure.goal;
@@ -399,8 +396,8 @@ bool ExperimentsBench::Report() const {
     }
     std::printf("%s\n", row.dump().c_str());
     const int digits = median >= 1000 ? 0 : 2;
-    std::fprintf(stderr, "%-22s %14.*f %14.*f %14.*f %14s  %s\n", figure.name, digits, median, digits, *least, digits,
-                 *most, goal.c_str(), figure.what);
+    std::fprintf(stderr, "%-22s %14.*f %14.*f %14.*f %14s  %s\n", figure.name, digits, median, digits, least, digits,
+                 most, goal.c_str(), figure.what);
   }
   return all_met;
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -20,8 +19,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "bench/support/median.h"
 #include "bench/support/process.h"
+#include "bench/support/rounds.h"
 #include "muster/base/check.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/optim/rule_options.h"
@@ -34,9 +33,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-double MillisecondsSince(SteadyClock::time_point start) {
-  return std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count();
-}
+double MillisecondsSince(SteadyClock::time_point start) { return 1e3 * SecondsSince(start); }
 
 // A model with a large variable that is never pushed and a small one that is.
 struct Model {
@@ -169,8 +166,7 @@ class Job {
 };
 
 void Report(const std::string& what, int64_t megabytes, const std::vector<double>& samples, const char* of) {
-  const double median = Median(samples);
-  const double worst = *std::max_element(samples.begin(), samples.end());
+  const auto [median, least, worst] = SpreadOf(samples);
   const nlohmann::json row = {{"bench", "faults"},   {"what", what},      {"megabytes", megabytes},
                               {"median_ms", median}, {"worst_ms", worst}, {"samples", samples.size()}};
   std::printf("%s\n", row.dump().c_str());

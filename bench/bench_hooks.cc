@@ -4,7 +4,6 @@
 // compared with no hook is the hook's. Intervals are the defaults, so the figures include a summary every 100 steps,
 // but not the checkpoint every 600 seconds. JSON lines on stdout, a table on stderr; exit code 1 if the goal is missed.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -12,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/support/median.h"
+#include "bench/support/rounds.h"
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/log.h"
 #include "muster/observe/tracer.h"
@@ -123,13 +122,12 @@ absl::StatusOr<double> Measure(const Case& with, int steps, size_t width) {
   return taken.count() / steps;
 }
 
-void Report(const std::string& name, const char* kind, std::vector<double> figures) {
-  std::sort(figures.begin(), figures.end());
-  const double middle = bench::Median(figures);
+void Report(const std::string& name, const char* kind, const std::vector<double>& figures) {
+  const auto [middle, least, most] = bench::SpreadOf(figures);
   std::printf("{\"bench\":\"hooks\",\"hook\":\"%s\",\"%s\":%.0f,\"least\":%.0f,\"most\":%.0f}\n", name.c_str(), kind,
-              middle, figures.front(), figures.back());
+              middle, least, most);
   std::fflush(stdout);
-  std::fprintf(stderr, "%-28s %10.0f %10.0f %10.0f\n", name.c_str(), middle, figures.front(), figures.back());
+  std::fprintf(stderr, "%-28s %10.0f %10.0f %10.0f\n", name.c_str(), middle, least, most);
 }
 
 int Main(int argc, char** argv) {

@@ -3,7 +3,6 @@
 // loop that trains 784-100-10 on minibatches of 100). In turns in one process; the median of the rounds counts. JSON
 // lines on stdout, a table on stderr; exit code 1 if the goal is missed.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/support/local_loop.h"
-#include "bench/support/median.h"
+#include "bench/support/rounds.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/data/dataset/dataset.h"
@@ -143,33 +142,25 @@ absl::Status Measure(Contender& contender, double seconds) {
   constexpr int kWarmUp = 5;
   for (int i = 0; i < kWarmUp; ++i) RETURN_IF_ERROR(contender.step());
   const auto begin = std::chrono::steady_clock::now();
-  std::chrono::duration<double> taken{};
+  double taken = 0;
   int64_t steps = 0;
-  for (; taken.count() < seconds; ++steps) {
+  for (; taken < seconds; ++steps) {
     RETURN_IF_ERROR(contender.step());
-    taken = std::chrono::steady_clock::now() - begin;
+    taken = bench::SecondsSince(begin);
   }
-  contender.rates.push_back(static_cast<double>(steps) / taken.count());
+  contender.rates.push_back(static_cast<double>(steps) / taken);
   return absl::OkStatus();
 }
 
-// Returns the median of the rounds' ratios: a slow minute of the machine affects both sides.
-double RatioOf(const Contender& contender, const Contender& against) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < contender.rates.size(); ++i) ratios.push_back(contender.rates[i] / against.rates[i]);
-  return bench::Median(ratios);
-}
-
 void Report(const Contender& contender, const Contender& copying, const Contender& training) {
-  const auto [least, most] = std::minmax_element(contender.rates.begin(), contender.rates.end());
-  const double rate = bench::Median(contender.rates);
-  const double of_copying = RatioOf(contender, copying);
-  const double of_training = RatioOf(contender, training);
+  const auto [rate, least, most] = bench::SpreadOf(contender.rates);
+  const double of_copying = bench::MedianRatio(contender.rates, copying.rates);
+  const double of_training = bench::MedianRatio(contender.rates, training.rates);
   std::printf(
       "{\"bench\":\"input\",\"what\":\"%s\",\"per_second\":%.0f,\"least\":%.0f,\"most\":%.0f,"
       "\"of_memcpy\":%.3f,\"of_work_a\":%.2f}\n",
-      contender.name.c_str(), rate, *least, *most, of_copying, of_training);
-  std::fprintf(stderr, "%-32s %10.0f %10.0f %10.0f %10.3f %10.2f\n", contender.name.c_str(), rate, *least, *most,
+      contender.name.c_str(), rate, least, most, of_copying, of_training);
+  std::fprintf(stderr, "%-32s %10.0f %10.0f %10.0f %10.3f %10.2f\n", contender.name.c_str(), rate, least, most,
                of_copying, of_training);
 }
 
@@ -177,11 +168,11 @@ absl::StatusOr<bool> Run(int rounds, double seconds) {
   MemoryFileSystem files;
   ASSIGN_OR_RETURN(std::vector<Contender> contenders, Contenders(files));
   for (int round = 0; round < rounds; ++round)
-    for (Contender& contender : contenders) RETURN_IF_ERROR(Measure(contender, seconds));
+    for (const size_t i : bench::Turns(contenders.size(), round)) RETURN_IF_ERROR(Measure(contenders[i], seconds));
   std::fprintf(stderr, "%-32s %10s %10s %10s %10s %10s\n", "minibatches of 100 a second", "median", "least", "most",
                "of memcpy", "of work A");
   for (const Contender& contender : contenders) Report(contender, contenders[0], contenders[1]);
-  const double reached = RatioOf(contenders[2], contenders[1]);
+  const double reached = bench::MedianRatio(contenders[2].rates, contenders[1].rates);
   const bool met = reached >= kGoal;
   std::fprintf(stderr, "%s makes %.1f times the minibatches that work A learns from; goal: at least %.0f: %s\n",
                contenders[2].name.c_str(), reached, kGoal, met ? "met" : "MISSED");

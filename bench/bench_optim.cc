@@ -5,15 +5,13 @@
 // beside copying the same rows in the same order out and back without prefetching. JSON lines on stdout, tables on
 // stderr.
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "bench/support/median.h"
+#include "bench/support/rounds.h"
 #include "muster/optim/kernels/kernel.h"
 #include "muster/optim/rule_options.h"
 #include "muster/optim/sparse_rows.h"
@@ -27,13 +25,6 @@ struct TriadLoop {
     for (size_t i = 0; i < count; ++i) a[i].value = b[i].value + scale * c[i].value;
   }
 };
-
-template <typename Work>
-double SecondsOf(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 struct Result {
   double rule_gbytes_per_s = 0;
@@ -64,11 +55,11 @@ Result Measure(const UpdateRule& rule, DType dtype, size_t count, int repeats) {
 
   std::vector<double> rule_seconds, triad_seconds;
   for (int i = 0; i <= repeats; ++i) {
-    const double r = SecondsOf([&] {
+    const double r = bench::SecondsOf([&] {
       rule.Apply(dtype, variable.value, variable.spans, variable.gradient,
                  {.learning_rate = 1e-6, .t = static_cast<uint64_t>(i) + 1});
     });
-    const double t = SecondsOf([&] {
+    const double t = bench::SecondsOf([&] {
       RunLoop<TriadLoop>(Elements<float>(AsMutableBytes(a.data(), triad_count), triad_count),
                          Elements<float>(AsBytes(b.data(), triad_count), triad_count),
                          Elements<float>(AsBytes(c.data(), triad_count), triad_count), triad_count, 0.5f);
@@ -137,12 +128,12 @@ bool MeasureRows(const NamedRule& named, const UpdateRule& rule, int repeats) {
   for (int i = 0; i <= 10 * repeats; ++i) {
     for (int64_t& index : indices) index = static_cast<int64_t>(random() % kRows);
     absl::Status applied;
-    const double r = SecondsOf([&] {
+    const double r = bench::SecondsOf([&] {
       applied = ApplyRows(rule, {DType::kFloat32, kWidth, variable.value, variable.spans}, indices, gradients,
                           {.learning_rate = 1e-6, .t = static_cast<uint64_t>(i) + 1});
     });
     for (int64_t& index : indices) index = static_cast<int64_t>(random() % kRows);
-    const double c = SecondsOf([&] {
+    const double c = bench::SecondsOf([&] {
       CopyRows(indices, variable.value, rows, false);
       CopyRows(indices, variable.value, rows, true);
     });

@@ -15,8 +15,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/support/median.h"
 #include "bench/support/process.h"
+#include "bench/support/rounds.h"
 #include "bench/support/waiting_worker.h"
 #include "muster/store/messages/messages.h"
 #include "muster/transport/tcp/tcp_transport.h"

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/support/process.h"
+#include "bench/support/rounds.h"
 #include "muster/algo/methods/asynchronous.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
@@ -53,8 +54,6 @@ struct Options {
   std::vector<int> ps = {1, 2, 3, 4};
   std::vector<int> predict = {16, 64, 256};
 };
-
-double Seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
 
 double CpuSeconds() {
   timespec used = {};
@@ -102,8 +101,8 @@ absl::Status Work(const TaskConfig& task, const Options& options) {
   const auto start = Clock::now();
   const double cpu = CpuSeconds();
   int64_t steps = 0;
-  for (; Seconds(start) < options.seconds; ++steps) RETURN_IF_ERROR(session.Run());
-  std::ofstream(options.out) << static_cast<double>(steps) / Seconds(start) << " "
+  for (; SecondsSince(start) < options.seconds; ++steps) RETURN_IF_ERROR(session.Run());
+  std::ofstream(options.out) << static_cast<double>(steps) / SecondsSince(start) << " "
                              << (CpuSeconds() - cpu) / static_cast<double>(steps) << " " << steps << "\n";
   return session.Close();
 }
@@ -113,8 +112,8 @@ double MeasureWait(const Options& options) {
   WaitingSource source(1024, options.step_ms);
   const auto start = Clock::now();
   int64_t steps = 0;
-  for (; Seconds(start) < options.seconds; ++steps) source.ComputeGradients().IgnoreError();
-  return Seconds(start) / static_cast<double>(steps);
+  for (; SecondsSince(start) < options.seconds; ++steps) source.ComputeGradients().IgnoreError();
+  return SecondsSince(start) / static_cast<double>(steps);
 }
 
 struct Sample {
@@ -217,16 +216,15 @@ class ScaleBench {
     for (const int ps : options_.ps)
       for (const int workers : options_.workers) lines.push_back({.workers = workers, .ps = ps});
     for (int round = 0; round < options_.rounds; ++round) {
-      for (Line& line : lines) {
+      for (const size_t i : Turns(lines.size(), round)) {
+        Line& line = lines[i];
         if (isatty(STDERR_FILENO) != 0)
           std::fprintf(stderr, "\rround %d of %d: %d workers, %d ps ", round + 1, options_.rounds, line.workers,
                        line.ps);
         line.samples.push_back(
             MeasureCluster(options_, folder_, line.workers, line.ps, options_.step_ms, options_.seconds));
       }
-      std::reverse(lines.begin(), lines.end());
     }
-    if (options_.rounds % 2 != 0) std::reverse(lines.begin(), lines.end());
     std::fprintf(stderr, "\n%8s %4s %10s %8s %8s %11s %10s %6s %14s %9s\n", "workers", "ps", "steps/s", "least", "most",
                  "efficiency", "foretold", "off", "worker cores", "ps cores");
     bool good = true;

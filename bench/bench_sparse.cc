@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -21,8 +20,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "bench/support/median.h"
 #include "bench/support/process.h"
+#include "bench/support/rounds.h"
 #include "muster/base/check.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/optim/rule_options.h"
@@ -60,10 +59,6 @@ constexpr const char* kTensorFlow = "tensorflow";
 
 using Rates = std::array<double, kModes.size()>;
 
-double Seconds(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
-}
-
 // A worker: a client of the store like a trainer's.
 class Worker {
  public:
@@ -99,8 +94,8 @@ class Worker {
       Must(client_.Barrier(kModes[mode], static_cast<uint32_t>(options_.workers)));
       const auto start = std::chrono::steady_clock::now();
       int64_t steps = 0;
-      for (; Seconds(start) < options_.seconds; ++steps) Step(mode);
-      rates[mode] = static_cast<double>(steps * options_.batch) / Seconds(start);
+      for (; SecondsSince(start) < options_.seconds; ++steps) Step(mode);
+      rates[mode] = static_cast<double>(steps * options_.batch) / SecondsSince(start);
     }
     Must(client_.Barrier("done", static_cast<uint32_t>(options_.workers)));
     Must(client_.Done());
@@ -243,25 +238,23 @@ Measured MeasureRounds(const Options& options, const std::string& folder, bool t
   }
   Measured measured;
   for (int round = 0; round < options.rounds; ++round) {
-    for (const auto& [workers, way] : order) {
+    for (const size_t i : Turns(order.size(), round)) {
+      const auto& [workers, way] = order[i];
       const Rates rates = way == kTensorFlow ? MeasureTensorFlow(options, folder, workers)
                                              : MeasureMuster(options, folder, way, workers);
       measured[{workers, way}].push_back(rates);
       std::fprintf(stderr, "round %d of %d, %d workers, %s: %.2f %.2f million rows/s\n", round + 1, options.rounds,
                    workers, way.c_str(), rates[0] / 1e6, rates[1] / 1e6);
     }
-    // Every other round goes backwards, so that no way gains by its place.
-    std::reverse(order.begin(), order.end());
   }
   return measured;
 }
 
-// Returns one value per round, sorted.
-std::vector<double> ValuesOf(const Measured& measured, int workers, const std::string& way, size_t mode) {
+// Returns the values of all rounds.
+Spread SpreadOf(const Measured& measured, int workers, const std::string& way, size_t mode) {
   std::vector<double> values;
   for (const Rates& rates : measured.at({workers, way})) values.push_back(rates[mode]);
-  std::sort(values.begin(), values.end());
-  return values;
+  return bench::SpreadOf(std::move(values));
 }
 
 int Report(const Options& options) {
@@ -276,21 +269,20 @@ int Report(const Options& options) {
   for (const int workers : {1, 2})
     for (size_t mode = 0; mode < kModes.size(); ++mode)
       for (const char* apply : kApplies) {
-        const std::vector<double> rates = ValuesOf(measured, workers, apply, mode);
-        const double rate = Median(rates);
-        const double peer = tensorflow ? Median(ValuesOf(measured, workers, kTensorFlow, mode)) : 0;
+        const auto [rate, least, most] = SpreadOf(measured, workers, apply, mode);
+        const double peer = tensorflow ? SpreadOf(measured, workers, kTensorFlow, mode).median : 0;
         good = good && rate > 0 && (peer > 0 || !tensorflow);
         nlohmann::ordered_json row = {{"bench", "sparse"},      {"mode", kModes[mode]}, {"apply", apply},
                                       {"workers", workers},     {"rows", options.rows}, {"width", options.width},
                                       {"batch", options.batch}, {"rule", "sgd"},        {"rows_per_s", rate},
-                                      {"least", rates.front()}, {"most", rates.back()}};
+                                      {"least", least},         {"most", most}};
         if (tensorflow) {
           row["tensorflow_rows_per_s"] = peer;
           row["ratio"] = rate / peer;
         }
         std::printf("%s\n", row.dump().c_str());
         std::fprintf(stderr, "%-10s %-10s %8d %16.2f %8.2f %8.2f %16.2f %7.2f\n", kModes[mode], apply, workers,
-                     rate / 1e6, rates.front() / 1e6, rates.back() / 1e6, peer / 1e6, tensorflow ? rate / peer : 0);
+                     rate / 1e6, least / 1e6, most / 1e6, peer / 1e6, tensorflow ? rate / peer : 0);
       }
   return good ? 0 : 1;
 }

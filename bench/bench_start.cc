@@ -20,9 +20,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/support/median.h"
 #include "bench/support/mlp.h"
 #include "bench/support/process.h"
+#include "bench/support/rounds.h"
 #include "bench/support/whole_file.h"
 #include "muster/base/monotonic.h"
 #include "muster/cluster/identity/environment.h"
@@ -152,11 +152,9 @@ bool Report(const Case& one, const std::vector<Milestones>& runs) {
     for (const Milestones& run : runs) values.push_back(run.*milestone);
     return values;
   };
-  const std::vector<double> firsts = of(&Milestones::first_step);
-  const double median = Median(firsts);
-  const auto [least, most] = std::minmax_element(firsts.begin(), firsts.end());
-  nlohmann::json row = {{"bench", "start"}, {"what", one.name},    {"first_step_s", median}, {"least_s", *least},
-                        {"most_s", *most},  {"runs", runs.size()}, {"goal_s", kGoalSeconds}};
+  const auto [median, least, most] = SpreadOf(of(&Milestones::first_step));
+  nlohmann::json row = {{"bench", "start"}, {"what", one.name},    {"first_step_s", median}, {"least_s", least},
+                        {"most_s", most},   {"runs", runs.size()}, {"goal_s", kGoalSeconds}};
   std::string parts;
   // Points before the chief's launch mean nothing if that launch counts.
   if (one.order != Order::kLateChief) {
@@ -169,7 +167,7 @@ bool Report(const Case& one, const std::vector<Milestones>& runs) {
   std::printf("%s\n", row.dump().c_str());
   const bool met = median <= kGoalSeconds;
   std::fprintf(stderr, "%-10s  first step after %.2f s (%.2f–%.2f), goal %.1f: %s\n            %s%s\n", one.name,
-               median, *least, *most, kGoalSeconds, met ? "met" : "MISSED", one.what, parts.c_str());
+               median, least, most, kGoalSeconds, met ? "met" : "MISSED", one.what, parts.c_str());
   return met;
 }
 

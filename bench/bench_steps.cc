@@ -35,9 +35,6 @@ Examples:
   ./dev bench steps --table --applies server --modes async --models mlp2048
 )";
 
-// Approximate seconds for starting and ending a measurement's processes, including warm-up.
-constexpr double kStart = 1;
-
 struct Options {
   std::vector<std::string> models = {"mlp100", "mlp2048"};
   std::vector<std::string> rules = {"sgd", "adam"};
@@ -156,12 +153,10 @@ int MeasureAll(const Options& options, const std::string& folder) {
   }
   const Processor processor = ThisProcessor();
   std::fprintf(stderr, "%s, %d cores; %zu measurements, about %.0f minutes\n", processor.name.c_str(), processor.cores,
-               measurements, measurements * (options.settings.seconds + kStart) / 60);
+               measurements, MinutesFor(measurements, options.settings));
   std::vector<StepsLine> all;
   for (const std::vector<StepsWay>& ways : groups) {
-    const auto rates = MeasureInTurns(ways, options.rounds, options.settings, folder);
-    std::vector<StepsLine> lines;
-    for (size_t i = 0; i < ways.size(); ++i) lines.push_back({ways[i], rates[i]});
+    const std::vector<StepsLine> lines = MeasureInTurns(ways, options.rounds, options.settings, folder);
     PrintHeadings();
     PrintRows(lines);
     all.insert(all.end(), lines.begin(), lines.end());

@@ -15,7 +15,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/support/median.h"
+#include "bench/support/rounds.h"
 #include "muster/base/check.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
@@ -200,13 +199,6 @@ class PlainClient {
 
 // --- measuring ------------------------------------------------------------------------------------------------------
 
-template <typename Work>
-double SecondsOf(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // Puts clients on one processor and servers on another, if there are two: the scheduler may take seconds to separate a
 // pair that it has put on one, which would hit only one of the two compared.
 void RunOn(int processor) {
@@ -302,11 +294,11 @@ void Measure(const Case& c, double seconds_per_case, std::vector<Contender> cont
     for (size_t i = 0; i < contenders.size(); ++i) {
       Contender& contender = contenders[(turn + i) % contenders.size()];
       for (int k = 0; k < run; ++k) {
-        contender.seconds.push_back(SecondsOf([&] { contender.exchange(c.op, buffer); }));
+        contender.seconds.push_back(bench::SecondsOf([&] { contender.exchange(c.op, buffer); }));
         spent += contender.seconds.back();
       }
     }
-    copy_seconds.push_back(SecondsOf([&] { std::memcpy(copy.data(), buffer.data(), c.bytes); }));
+    copy_seconds.push_back(bench::SecondsOf([&] { std::memcpy(copy.data(), buffer.data(), c.bytes); }));
   }
   const double plain_seconds = bench::Median(contenders.back().seconds);
   for (size_t i = 0; i + 1 < contenders.size(); ++i)

@@ -1,11 +1,11 @@
 #include "bench/steps/steps_goals.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bench/support/goal.h"
 
 namespace muster::bench {
 namespace {
@@ -76,20 +76,8 @@ void PrintGoals(const std::vector<StepsLine>& lines, bool switch_matters) {
         absl::StrFormat("%s %s %s, %d worker%s, against %s", goal.way.model, goal.way.rule, NameOf(goal.way),
                         goal.way.workers, goal.way.workers > 1 ? "s" : "", NameOf(goal.against));
     const std::optional<double> reached = RatioOf(lines, goal.way, goal.against);
-    nlohmann::ordered_json row = {{"bench", "steps"}, {"goal", what}, {"at_least", goal.at_least}};
-    if (reached) {
-      const bool met = *reached >= goal.at_least;
-      row["reached"] = *reached;
-      row["met"] = met;
-      std::fprintf(stderr, "  %-12s %6.3f of %.2f  %s\n", met ? "met" : "NOT MET", *reached, goal.at_least,
-                   what.c_str());
-    } else {
-      row["met"] = nullptr;
-      row["why"] = WhyNot(lines, goal, switch_matters);
-      std::fprintf(stderr, "  %-12s           %.2f  %s: %s\n", "NOT MEASURED", goal.at_least, what.c_str(),
-                   row["why"].get<std::string>().c_str());
-    }
-    std::printf("%s\n", row.dump().c_str());
+    PrintGoal({.bench = "steps", .what = what, .bound = goal.at_least}, reached,
+              reached ? "" : WhyNot(lines, goal, switch_matters));
   }
 }
 

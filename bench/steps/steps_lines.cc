@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/support/median.h"
+#include "bench/support/rounds.h"
 
 namespace muster::bench {
 namespace {
@@ -44,9 +44,9 @@ std::string Column(const nlohmann::ordered_json& row, Against against) {
 
 }  // namespace
 
-double StepsLine::median() const { return rates.empty() ? 0 : Median(rates); }
-double StepsLine::least() const { return rates.empty() ? 0 : *std::min_element(rates.begin(), rates.end()); }
-double StepsLine::most() const { return rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end()); }
+double StepsLine::median() const { return SpreadOf(rates).median; }
+double StepsLine::least() const { return SpreadOf(rates).least; }
+double StepsLine::most() const { return SpreadOf(rates).most; }
 
 const char* NameOf(Against against) {
   switch (against) {
@@ -71,10 +71,7 @@ std::optional<double> RatioOf(const std::vector<StepsLine>& lines, const StepsWa
   const StepsLine* const line = Find(lines, way);
   const StepsLine* const reference = Find(lines, Reference(way, against));
   if (line == nullptr || reference == nullptr || line->failed() || reference->failed()) return std::nullopt;
-  std::vector<double> ratios;
-  for (size_t round = 0; round < line->rates.size(); ++round)
-    ratios.push_back(line->rates[round] / reference->rates.at(round));
-  return Median(ratios);
+  return MedianRatio(line->rates, reference->rates);
 }
 
 void PrintHeadings() {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/steps/steps_process.h"
+#include "bench/support/rounds.h"
 #include "muster/cluster/identity/task_config.h"
 
 namespace muster::bench {
@@ -93,23 +94,28 @@ std::string TracePart(const StepsWay& way, const std::string& folder, const std:
   return way.is_cluster() ? TracePartOf(folder + "/trace", {job, index}) : folder + "/trace";
 }
 
-std::vector<std::vector<double>> MeasureInTurns(const std::vector<StepsWay>& ways, int rounds,
-                                                const StepsSettings& settings, const std::string& folder) {
-  std::vector<std::vector<double>> rates(ways.size());
+double MinutesFor(size_t measurements, const StepsSettings& settings) {
+  constexpr double kStart = 1;  // seconds
+  return static_cast<double>(measurements) * (settings.seconds + kStart) / 60;
+}
+
+std::vector<StepsLine> MeasureInTurns(const std::vector<StepsWay>& ways, int rounds, const StepsSettings& settings,
+                                      const std::string& folder) {
+  std::vector<StepsLine> lines;
+  for (const StepsWay& way : ways) lines.push_back({way, {}});
   const auto start = std::chrono::steady_clock::now();
   for (int round = 0; round < rounds; ++round) {
-    for (size_t place = 0; place < ways.size(); ++place) {
-      const size_t i = round % 2 == 0 ? place : ways.size() - 1 - place;
+    size_t place = 0;
+    for (const size_t i : Turns(ways.size(), round)) {
       if (isatty(STDERR_FILENO) != 0)
-        std::fprintf(stderr, "\r\033[Kround %d of %d, %zu of %zu: %s, %d workers", round + 1, rounds, place + 1,
+        std::fprintf(stderr, "\r\033[Kround %d of %d, %zu of %zu: %s, %d workers", round + 1, rounds, ++place,
                      ways.size(), NameOf(ways[i]).c_str(), ways[i].workers);
-      rates[i].push_back(MeasureSteps(ways[i], settings, folder).rate());
+      lines[i].rates.push_back(MeasureSteps(ways[i], settings, folder).rate());
     }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::fprintf(stderr, "%s%s %s: round %d of %d after %.0f s\n", isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "",
-                 ways[0].model.c_str(), ways[0].rule.c_str(), round + 1, rounds, seconds);
+                 ways[0].model.c_str(), ways[0].rule.c_str(), round + 1, rounds, SecondsSince(start));
   }
-  return rates;
+  return lines;
 }
 
 }  // namespace muster::bench

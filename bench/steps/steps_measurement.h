@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/steps/steps_lines.h"
 #include "bench/steps/steps_way.h"
 #include "bench/support/process.h"
 
@@ -32,9 +33,12 @@ StepsSample MeasureSteps(const StepsWay& way, const StepsSettings& settings, con
 // Returns the trace part that a task ("worker" or "ps") of a traced way has written there.
 std::string TracePart(const StepsWay& way, const std::string& folder, const std::string& job, int index);
 
+// Approximate minutes for so many measurements, with starting, warming up and ending their processes.
+double MinutesFor(size_t measurements, const StepsSettings& settings);
+
 // Measures the ways in turns, every other round backwards: on a machine that is slower after a pause, or gets slower
-// within a round, no way gains by its place. Returns, for each way, the rates of the rounds; 0: it failed.
-std::vector<std::vector<double>> MeasureInTurns(const std::vector<StepsWay>& ways, int rounds,
-                                                const StepsSettings& settings, const std::string& folder);
+// within a round, no way gains by its place. Returns a line for each way.
+std::vector<StepsLine> MeasureInTurns(const std::vector<StepsWay>& ways, int rounds, const StepsSettings& settings,
+                                      const std::string& folder);
 
 }  // namespace muster::bench

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/support/process.h"
+#include "bench/support/rounds.h"
 #include "bench/support/whole_file.h"
 #include "muster/base/monotonic.h"
 #include "muster/train/threads/error.h"
@@ -22,10 +23,6 @@ constexpr int kWarmUpSteps = 20;
 constexpr int64_t kStepsBetweenMeetings = 10;
 // TensorFlow's processes take long to start.
 constexpr std::chrono::seconds kMeetingLimit(120);
-
-double Seconds(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
-}
 
 void AwaitOther(const std::string& path) {
   if (!AwaitFile(path, kMeetingLimit))
@@ -55,18 +52,18 @@ nlohmann::json Timed(const MeterOptions& options, const MeteredStep& step) {
   const auto warm = std::chrono::steady_clock::now();
   for (int i = 0; i < kWarmUpSteps / 2; ++i) step(false);
   constexpr int kCounted = kWarmUpSteps / 2;
-  const double seconds_a_step = Seconds(warm) / kCounted;
+  const double seconds_a_step = SecondsSince(warm) / kCounted;
   Meet(options, "warm");
   const int64_t planned = options.in_step ? AgreeOnSteps(options, seconds_a_step) : 0;
   const CpuTime cpu = CpuTimeOf(getpid()), ps_cpu = CpuTimeOf(options.ps);
   const int64_t begin = MonotonicNanos();
   const auto start = std::chrono::steady_clock::now();
   int64_t steps = 0;
-  while (options.in_step ? steps < planned : Seconds(start) < options.seconds) {
+  while (options.in_step ? steps < planned : SecondsSince(start) < options.seconds) {
     step(false);
     ++steps;
   }
-  const double seconds = Seconds(start);
+  const double seconds = SecondsSince(start);
   return {{"steps", steps},
           {"seconds", seconds},
           {"begin_ns", begin},

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
 #include "muster/launch/spec/parameters.h"
+#include "muster/launch/testing/toaster_file.h"
 
 namespace muster::experiment_file_test {
 namespace {
@@ -22,20 +23,6 @@ using ::testing::SizeIs;
 
 constexpr int64_t kMb = 1 << 20;
 constexpr int64_t kGb = 1 << 30;
-
-// A file as RiseML's users write it.
-constexpr char kToaster[] = R"(project: ai-toaster
-train:
-  framework: tensorflow
-  resources: {cpus: 2, mem: 16384, gpus: 4}
-  tensorflow:
-    version: 1.2.1-gpu
-    distributed:
-      worker: 3
-      ps: {count: 2, resources: {cpus: 2, mem: 16384, gpus: 0}}
-  run: >-
-    python train_model.py --num-layers {{ num-layers }} --learning-rate {{ learning-rate }} --training-data /data/my-project
-)";
 
 ExperimentFile Parsed(const std::string& text) {
   auto file = ParseExperimentFile(text, "muster.yml");
@@ -67,7 +54,7 @@ std::string Mistake(const std::string& train) {
 // --- what is read ---
 
 TEST(ExperimentFile, RisemlsFileIsReadAsItIs) {
-  const ExperimentFile file = Parsed(kToaster);
+  const ExperimentFile file = Parsed(kToasterFile);
   EXPECT_EQ(file.name, "muster.yml");
   EXPECT_EQ(file.project, "ai-toaster");
   EXPECT_EQ(file.framework, Framework::kTensorflow);

@@ -15,6 +15,7 @@
 #include "muster/launch/spec/file_template.h"
 #include "muster/launch/spec/key_check.h"
 #include "muster/launch/spec/yaml_tree.h"
+#include "muster/launch/testing/toaster_file.h"
 
 namespace muster::schema_test {
 namespace {
@@ -135,20 +136,7 @@ TEST(ExperimentFileJsonSchema, IsOneAndIsClosedEverywhere) {
   }
 }
 
-TEST(ExperimentFileJsonSchema, AcceptsRisemlsFile) {
-  EXPECT_TRUE(SchemaAccepts(R"(project: ai-toaster
-train:
-  framework: tensorflow
-  resources: {cpus: 2, mem: 16384, gpus: 4}
-  tensorflow:
-    version: 1.2.1-gpu
-    distributed:
-      worker: 3
-      ps: {count: 2, resources: {cpus: 2, mem: 16384, gpus: 0}}
-  run: >-
-    python train_model.py --num-layers {{ num-layers }} --learning-rate {{ learning-rate }} --training-data /data/my-project
-)"));
-}
+TEST(ExperimentFileJsonSchema, AcceptsRisemlsFile) { EXPECT_TRUE(SchemaAccepts(kToasterFile)); }
 
 TEST(ExperimentFileJsonSchema, AcceptsTheFilesOfInit) {
   for (const Framework framework : {Framework::kMuster, Framework::kTensorflow, Framework::kPytorch, Framework::kAny})

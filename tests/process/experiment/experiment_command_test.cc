@@ -2,12 +2,10 @@
 // scripts as tasks. The tests wait for events (a line, a FIFO, a lock), never for time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -19,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/launch/task/resources.h"
+#include "muster/launch/testing/toaster_file.h"
 #include "tests/process/testing/experiments.h"
 
 namespace muster::experiment_command_test {
@@ -36,29 +35,11 @@ using ::testing::StartsWith;
 
 class ExperimentCommand : public ExperimentsTest {
  protected:
-  static std::string FileText(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return std::string((std::istreambuf_iterator<char>(file)), {});
-  }
-  static size_t LinesIn(const std::string& path) {
-    const std::string text = FileText(path);
+  size_t LinesIn(const std::string& path) const {
+    const std::string text = Read(path);
     return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
   }
 };
-
-// The file of the project's requirements, which must run unchanged.
-constexpr char kToaster[] = R"(project: ai-toaster
-train:
-  framework: tensorflow
-  resources: {cpus: 2, mem: 16384, gpus: 4}
-  tensorflow:
-    version: 1.2.1-gpu
-    distributed:
-      worker: 3
-      ps: {count: 2, resources: {cpus: 2, mem: 16384, gpus: 0}}
-  run: >-
-    python train_model.py --num-layers {{ num-layers }} --learning-rate {{ learning-rate }} --training-data /data/my-project
-)";
 
 // Prints what it sees; a ps never ends, like one that calls server.join().
 constexpr char kTrainModel[] = R"(import json, os, signal, sys
@@ -72,7 +53,7 @@ if config["task"]["type"] == "ps":
 )";
 
 TEST_F(ExperimentCommand, TheFileOfTheRequirementsRunsAsItIs) {
-  std::string file = kToaster;
+  std::string file = kToasterFile;
   // If the machine is smaller than that, use what it has.
   const Machine machine = ThisMachine();
   if (machine.mem_bytes < int64_t{16384} << 20)
@@ -80,10 +61,7 @@ TEST_F(ExperimentCommand, TheFileOfTheRequirementsRunsAsItIs) {
   if (machine.cores < 2) file = absl::StrReplaceAll(file, {{"cpus: 2", "cpus: 1"}});
   Write("muster.yml", file);
   Write("train_model.py", kTrainModel);
-  std::filesystem::create_directory(Aside("bin"));
-  std::ofstream(Aside("bin/python")) << "#!/bin/sh\nexec python3 \"$@\"\n";
-  chmod(Aside("bin/python").c_str(), 0755);
-  environment_ = {absl::StrCat("PATH=", Aside("bin"), ":", getenv("PATH"))};
+  environment_ = {absl::StrCat("PATH=", WriteProgram("python", "exec python3 \"$@\""), ":", getenv("PATH"))};
 
   const std::string shown =
       Out({"train", "--no-gpus", "--no-venv", "--param", "num-layers=4", "--param", "learning-rate=0.1"});
@@ -122,7 +100,7 @@ TEST_F(ExperimentCommand, TheFileOfTheRequirementsRunsAsItIs) {
   }
   EXPECT_EQ(outputs.size(), 1) << "all share one";
   EXPECT_EQ(addresses.size(), 5);
-  EXPECT_EQ(Json({"status", "1"})["state"], "FINISHED");
+  EXPECT_EQ(StateOf("1"), "FINISHED");
 }
 
 TEST_F(ExperimentCommand, ATaskFindsItsEnvironmentAndItsProject) {
@@ -249,7 +227,7 @@ TEST_F(ExperimentCommand, AGridRunsSoManyAtATimeAndShowsItsResults) {
   EXPECT_THAT(LinesOf(train->out, "1.6.master"), AllOf(Contains("begun 3b 1.6"), Contains("--> FINISHED")));
   int running = 0;
   int most = 0;
-  for (const char c : FileText(log)) {
+  for (const char c : Read(log)) {
     if (c != '\n') running += c == '+' ? 1 : -1;
     most = std::max(most, running);
   }
@@ -308,7 +286,7 @@ TEST_F(ExperimentCommand, TwoAtOnceHaveIdsOfTheirOwn) {
   for (const std::string id : {"1", "2"}) {
     const json shown = Json({"show", id});
     EXPECT_EQ(shown["state"], "FINISHED");
-    EXPECT_EQ(FileText(shown["output_dir"].get<std::string>() + "/id"), id + "\n");
+    EXPECT_EQ(Read(shown["output_dir"].get<std::string>() + "/id"), id + "\n");
   }
 }
 

@@ -44,13 +44,6 @@ class ExperimentLife : public ExperimentsTest {
       absl::StrAppend(&text, "    ", line, "\n");
     Write("muster.yml", text);
   }
-  json TasksOf(const std::string& id) {
-    const json status = Json({"status", id});
-    json by_id = json::object();
-    for (const json& task : status.at("tasks")) by_id[task["id"].get<std::string>()] = task;
-    return by_id;
-  }
-  std::string StateOf(const std::string& id) { return Json({"status", id})["state"].get<std::string>(); }
 };
 
 TEST_F(ExperimentLife, CtrlCOnlyDetaches) {
@@ -219,7 +212,7 @@ TEST_F(ExperimentLife, ARunOfAGridThatLosesItsSupervisorWhileItWaitsHasFailed) {
       testing::Value(LinesOf(train->out, "1.1"), Contains("another experiment is building the same: waiting for it"));
   const std::string waits = first_waits ? "1.1" : "1.2";
   ASSERT_EQ(StateOf(waits), "PENDING");
-  ASSERT_EQ(kill(Json({"status", waits})["supervisor"].get<pid_t>(), SIGKILL), 0);
+  KillSupervisor(waits);
   train->WaitForOut("run " + waits + ": FAILED");
   const json status = Json({"status", waits});
   EXPECT_EQ(status["state"], "FAILED");
@@ -378,8 +371,7 @@ TEST_F(ExperimentLife, WithoutItsSupervisorItIsFailedAndNoTaskIsLeft) {
     AwaitLines(*train, task, 6);
     tasks.Add(std::stoi(LinesOf(train->out, task)[4].substr(4)));
   }
-  const pid_t supervisor = Json({"status", "1"})["supervisor"].get<pid_t>();
-  ASSERT_EQ(kill(supervisor, SIGKILL), 0);
+  KillSupervisor("1");
   EXPECT_NE(train->Wait(), 0);
   tasks.WaitForEnds();
   const json status = Json({"status", "1"});

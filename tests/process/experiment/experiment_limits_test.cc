@@ -148,7 +148,7 @@ TEST_F(ExperimentLimits, AFullDiskStopsNobodyAndWhatIsMissingIsCounted) {
   struct statvfs disk = {};
   ASSERT_EQ(statvfs(home().c_str(), &disk), 0);
   EXPECT_EQ(disk.f_bavail, 0) << "the test has to fill it";
-  EXPECT_EQ(Json({"status", "1"})["state"], "RUNNING");
+  EXPECT_EQ(StateOf("1"), "RUNNING");
   Write("more", "which has to be copied");
   const Said other = Muster({"train"});
   EXPECT_EQ(other.exit_code, 1) << other.out;

@@ -2,7 +2,6 @@
 // looks for them), and nothing later is blocked. The tests wait for events (a line, a FIFO, a lock), never for time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,12 +26,6 @@ constexpr char kStubborn[] = "trap '' TERM INT HUP; echo ready; while :; do slee
 
 class ExperimentLost : public ExperimentsTest {
  protected:
-  // Kills the supervisor of a running experiment, or of a run of a grid.
-  void KillSupervisor(const std::string& id) {
-    const json supervisor = Json({"status", id})["supervisor"];
-    ASSERT_TRUE(supervisor.is_number()) << id;
-    ASSERT_EQ(kill(supervisor.get<pid_t>(), SIGKILL), 0);
-  }
   void ExpectLost(const json& run) {
     EXPECT_EQ(run["state"], "FAILED") << run;
     EXPECT_EQ(run["reason"], kLost) << run;

@@ -9,8 +9,6 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -39,20 +37,8 @@ class ExperimentWatching : public ExperimentsTest {
         "run: printf '{\"test_accuracy\":%s,\"loss\":1}' $RATE > $OUTPUT_DIR/metrics.json");
     EXPECT_EQ(Muster({"train"}).exit_code, 0);
   }
-  void ExpectMistake(const std::vector<std::string>& arguments, const std::string& text) {
-    const Said said = Muster(arguments);
-    EXPECT_EQ(said.exit_code, 2) << said.err;
-    EXPECT_THAT(said.err, HasSubstr(text));
-    EXPECT_EQ(said.out, "");
-  }
   // Makes a program named tensorboard that prints its arguments and exits with 3. Returns its folder.
-  std::string FakeTensorboard() const {
-    const std::string folder = Aside("bin");
-    std::filesystem::create_directory(folder);
-    std::ofstream(folder + "/tensorboard") << "#!/bin/sh\necho \"started $*\"\nexit 3\n";
-    std::filesystem::permissions(folder + "/tensorboard", std::filesystem::perms::owner_all);
-    return folder;
-  }
+  std::string FakeTensorboard() const { return WriteProgram("tensorboard", "echo \"started $*\"\nexit 3"); }
 };
 
 TEST_F(ExperimentWatching, ResultsOfAGridSortedByAMetric) {
@@ -79,18 +65,16 @@ TEST_F(ExperimentWatching, ResultsAsAPage) {
   TrainGrid();
   const Said said = Muster({"results", "1", "--html", Aside("page.html")});
   EXPECT_EQ(said.exit_code, 0) << said.err;
-  std::ifstream file(Aside("page.html"));
-  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("test_accuracy against rate"),
-                          HasSubstr("Experiment 1 of toy")));
+  EXPECT_THAT(Read(Aside("page.html")), AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("test_accuracy against rate"),
+                                              HasSubstr("Experiment 1 of toy")));
   EXPECT_EQ(Muster({"results", "1", "--html", "/nonexistent/page.html"}).exit_code, 2);
 }
 
 TEST_F(ExperimentWatching, ResultsThatThereAreNot) {
   TrainGrid();
-  ExpectMistake({"results", "7"}, "7");
-  ExpectMistake({"results", "1.2.master"}, "here 1.2");
-  ExpectMistake({"results", "1", "--metric", "acuracy"}, "accepted: loss, test_accuracy");
+  EXPECT_THAT(Mistake({"results", "7"}), HasSubstr("7"));
+  EXPECT_THAT(Mistake({"results", "1.2.master"}), HasSubstr("here 1.2"));
+  EXPECT_THAT(Mistake({"results", "1", "--metric", "acuracy"}), HasSubstr("accepted: loss, test_accuracy"));
   WriteExperiment("run: echo nothing");
   ASSERT_EQ(Muster({"train"}).exit_code, 0);
   const Said said = Muster({"results", "2"});
@@ -162,11 +146,11 @@ TEST_F(ExperimentWatching, MonitorOnATerminalDrawsInPlaceAndCtrlCEndsIt) {
 }
 
 TEST_F(ExperimentWatching, MonitorOfWhatThereIsNot) {
-  ExpectMistake({"monitor", "7"}, "7");
-  ExpectMistake({"monitor", "7", "--interval", "0"}, "--interval '0': accepted are seconds");
+  EXPECT_THAT(Mistake({"monitor", "7"}), HasSubstr("7"));
+  EXPECT_THAT(Mistake({"monitor", "7", "--interval", "0"}), HasSubstr("--interval '0': accepted are seconds"));
   WriteExperiment("run: echo nothing");
   ASSERT_EQ(Muster({"train"}).exit_code, 0);
-  ExpectMistake({"monitor", "1.worker.4"}, "no such task");
+  EXPECT_THAT(Mistake({"monitor", "1.worker.4"}), HasSubstr("no such task"));
 }
 
 TEST_F(ExperimentWatching, TensorboardTakesThePlaceOfTheCommand) {
@@ -212,9 +196,8 @@ TEST_F(ExperimentWatching, TheRealTensorboardBesideARun) {
 }
 
 TEST_F(ExperimentWatching, TensorboardOfTheFileRunsUntilTheTasksHaveEnded) {
-  const std::string folder = FakeTensorboard();
-  std::ofstream(folder + "/tensorboard")
-      << "#!/bin/sh\ntrap 'echo bye; exit 0' TERM\necho \"started $*\"\nwhile :; do sleep 1000 & wait; done\n";
+  const std::string folder = WriteProgram(
+      "tensorboard", "trap 'echo bye; exit 0' TERM\necho \"started $*\"\nwhile :; do sleep 1000 & wait; done");
   environment_ = {absl::StrCat("PATH=", folder, ":/usr/bin:/bin")};
   const ScriptGate gate(Aside("gate"));
   Write("muster.yml",
@@ -247,9 +230,9 @@ TEST_F(ExperimentWatching, WithoutTensorboardItSaysHowToInstallIt) {
   environment_ = {"PATH=/usr/bin:/bin"};
   TrainGrid();
   environment_ = {"PATH=/nonexistent"};
-  ExpectMistake({"tensorboard", "1"}, "pip install tensorboard");
-  ExpectMistake({"tensorboard", "1.2.master"}, "here 1.2");
-  ExpectMistake({"tensorboard", "9"}, "9");
+  EXPECT_THAT(Mistake({"tensorboard", "1"}), HasSubstr("pip install tensorboard"));
+  EXPECT_THAT(Mistake({"tensorboard", "1.2.master"}), HasSubstr("here 1.2"));
+  EXPECT_THAT(Mistake({"tensorboard", "9"}), HasSubstr("9"));
 }
 
 }  // namespace

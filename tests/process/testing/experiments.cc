@@ -92,6 +92,29 @@ nlohmann::json ExperimentsTest::Json(std::vector<std::string> arguments) {
   return json;
 }
 
+std::string ExperimentsTest::Mistake(const std::vector<std::string>& arguments) {
+  const Said said = Muster(arguments);
+  EXPECT_EQ(said.exit_code, 2) << arguments[0] << "\n" << said.out << said.err;
+  EXPECT_EQ(said.out, "");
+  EXPECT_TRUE(absl::StartsWith(said.err, "muster " + arguments[0] + ": ")) << said.err;
+  return said.err;
+}
+
+std::string ExperimentsTest::StateOf(const std::string& id) { return Json({"status", id})["state"].get<std::string>(); }
+
+nlohmann::json ExperimentsTest::TasksOf(const std::string& id) {
+  const nlohmann::json status = Json({"status", id});
+  nlohmann::json by_id = nlohmann::json::object();
+  for (const nlohmann::json& task : status.at("tasks")) by_id[task["id"].get<std::string>()] = task;
+  return by_id;
+}
+
+void ExperimentsTest::KillSupervisor(const std::string& id) {
+  const nlohmann::json supervisor = Json({"status", id})["supervisor"];
+  ASSERT_TRUE(supervisor.is_number()) << id;
+  ASSERT_EQ(kill(supervisor.get<pid_t>(), SIGKILL), 0);
+}
+
 std::unique_ptr<Process> ExperimentsTest::StartMuster(const std::vector<std::string>& arguments) {
   return std::make_unique<Process>(Joined({BinFolder() + "/muster"}, arguments), Options());
 }
@@ -109,6 +132,14 @@ void ExperimentsTest::WriteExperiment(const std::string& train) {
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(train, "\n"), '\n'))
     absl::StrAppend(&text, "  ", line, "\n");
   Write("muster.yml", text);
+}
+
+std::string ExperimentsTest::WriteProgram(const std::string& name, const std::string& script) const {
+  const std::filesystem::path folder = Aside("bin");
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / name) << "#!/bin/sh\n" << script << "\n";
+  std::filesystem::permissions(folder / name, std::filesystem::perms::owner_all);
+  return folder;
 }
 
 std::string ExperimentsTest::Read(const std::string& path) const {

@@ -30,13 +30,22 @@ class ExperimentsTest : public ::testing::Test {
   std::string Out(const std::vector<std::string>& arguments);
   // Returns what `--json` prints.
   nlohmann::json Json(std::vector<std::string> arguments);
-  // The same without waiting for its end: for Ctrl-C, and for two commands at once.
+  // Expects that `muster ARGUMENTS` ends with 2 and prints nothing but a message under its name. Returns the message.
+  std::string Mistake(const std::vector<std::string>& arguments);
+  // Returns the state of an experiment or run ("FINISHED"), and its tasks as `status --json` shows them, by id.
+  std::string StateOf(const std::string& id);
+  nlohmann::json TasksOf(const std::string& id);
+  // Kills the supervisor of a running experiment, or of a run of a grid.
+  void KillSupervisor(const std::string& id);
+  // `muster ARGUMENTS` without waiting for its end: for Ctrl-C, and for two commands at once.
   std::unique_ptr<Process> StartMuster(const std::vector<std::string>& arguments);
   // Writes a file of the project.
   void Write(const std::string& path, const std::string& text);
   // Writes muster.yml: project toy, framework any, and these lines of its section `train`.
   void WriteExperiment(const std::string& train);
-  std::string Read(const std::string& path) const;  // a file of MUSTER_HOME; "" if there is none
+  // Writes a shell script into a folder beside the project, and returns the folder: for PATH.
+  std::string WriteProgram(const std::string& name, const std::string& script) const;
+  std::string Read(const std::string& path) const;  // a file (below MUSTER_HOME if relative); "" if there is none
   // Waits until the experiment has ended, by watching its lock; fails after a minute.
   void AwaitEnd(const std::string& id);
   // Allows experiments that still run at the end.
