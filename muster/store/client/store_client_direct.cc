@@ -13,8 +13,8 @@ namespace {
 
 // A ps may be gone when it is visited, though it has just answered. One that answers every time and is never found on
 // this host is on another.
-constexpr absl::Duration kVisitAgainAfter = absl::Milliseconds(100);
-constexpr int kVisits = 20;
+constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
+constexpr int kAttempts = 20;
 // A hold ends without a message.
 constexpr absl::Duration kLookAtHoldAfter = absl::Milliseconds(1);
 
@@ -80,9 +80,9 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
   absl::Status opened = Try(client, elsewhere);
   // Only a client that can't do without direct apply waits for it.
   const bool insists = again || options.apply == ApplyChoice::kDirect;
-  int visits = 1;
-  for (; insists && elsewhere && visits < kVisits && !options.stop_requested(); ++visits) {
-    client.loop_.RunUntil(options.stop_requested, client.loop_.Now() + kVisitAgainAfter);
+  int attempts = 1;
+  for (; insists && elsewhere && attempts < kAttempts && !options.stop_requested(); ++attempts) {
+    client.loop_.RunUntil(options.stop_requested, client.loop_.Now() + kRetryAfter);
     opened = Try(client, elsewhere);
   }
   if (opened.ok() && !again) {
@@ -100,7 +100,7 @@ absl::Status StoreClient::Direct::Open(StoreClient& client) {
     const std::string why = absl::StrCat("direct apply was asked for, but isn't possible: ", opened.message(),
                                          "; accepted then: server, auto");
     // What the model forbids, or a living ps: it never will be had. Anything else may be had another time.
-    const bool never = absl::IsNotFound(opened) || (elsewhere && visits == kVisits);
+    const bool never = absl::IsNotFound(opened) || (elsewhere && attempts == kAttempts);
     return never && !again ? WrongConfigurationError(why) : absl::FailedPreconditionError(why);
   }
   LogInfo("the ps apply the updates of ", options.task, ": ", opened.message());

@@ -17,7 +17,7 @@ class ArenaAttachment {
   // Fetches the arena; blocks for a few seconds at most. Unavailable: no such socket on this host: the ps is on
   // another, or has died. ResourceExhausted: this process has no descriptors left. PermissionDenied: the ps refuses
   // (another user, another pid namespace, an invalid ticket).
-  static absl::StatusOr<std::unique_ptr<ArenaAttachment>> Visit(const std::string& socket, const std::string& ticket);
+  static absl::StatusOr<std::unique_ptr<ArenaAttachment>> Connect(const std::string& socket, const std::string& ticket);
   ~ArenaAttachment();
   ArenaAttachment(const ArenaAttachment&) = delete;
   ArenaAttachment& operator=(const ArenaAttachment&) = delete;

@@ -32,9 +32,9 @@ using ::testing::HasSubstr;
 
 constexpr int kClients = 2;
 
-class ArenaPortTest : public ::testing::Test {
+class ArenaListenerTest : public ::testing::Test {
  protected:
-  ArenaPortTest() {
+  ArenaListenerTest() {
     const std::vector<std::byte> zeros(arena_->layout().value_bytes());
     arena_->Load({.generation = 1, .values = zeros});
   }
@@ -71,7 +71,7 @@ class ArenaPortTest : public ::testing::Test {
   DirectAccess access_{port_.get()};
 };
 
-TEST_F(ArenaPortTest, ABearerOfATicketGetsTheVeryMemory) {
+TEST_F(ArenaListenerTest, ABearerOfATicketGetsTheVeryMemory) {
   const OpenDirectReply invitation = Open(1);
   EXPECT_TRUE(absl::IsPermissionDenied(access_.Enter(*arena_, 1, invitation.ticket))) << "nobody has come";
   const auto attachment = ArenaAttachment::Connect(invitation.socket, invitation.ticket);
@@ -87,7 +87,7 @@ TEST_F(ArenaPortTest, ABearerOfATicketGetsTheVeryMemory) {
   EXPECT_EQ((*attachment)->arena().header().mark, 77u) << "what is mapped stays";
 }
 
-TEST_F(ArenaPortTest, ATicketIsGoodForOneVisit) {
+TEST_F(ArenaListenerTest, ATicketIsGoodForOneVisit) {
   const OpenDirectReply old = Open(1, 1), newer = Open(1, 2);
   const auto refused = [](const OpenDirectReply& reply) {
     return absl::IsPermissionDenied(ArenaAttachment::Connect(reply.socket, reply.ticket).status());
@@ -101,7 +101,7 @@ TEST_F(ArenaPortTest, ATicketIsGoodForOneVisit) {
 }
 
 // The answer may have been lost, or the request been duplicated and the second copy come late.
-TEST_F(ArenaPortTest, AskingTwiceDoesNotMakeATicketWorthless) {
+TEST_F(ArenaListenerTest, AskingTwiceDoesNotMakeATicketWorthless) {
   const OpenDirectReply first = Open(1);
   EXPECT_EQ(Open(1).ticket, first.ticket);
   const auto attachment = ArenaAttachment::Connect(first.socket, first.ticket);
@@ -115,13 +115,13 @@ TEST_F(ArenaPortTest, AskingTwiceDoesNotMakeATicketWorthless) {
   EXPECT_EQ(access_.Enter(*arena_, 1, later.ticket), absl::OkStatus());
 }
 
-TEST_F(ArenaPortTest, WhoIsOnAnotherHostFindsNoSocket) {
+TEST_F(ArenaListenerTest, WhoIsOnAnotherHostFindsNoSocket) {
   const absl::Status status = ArenaAttachment::Connect("muster-of-another-host", std::string(32, '0')).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("not on this host"));
 }
 
-TEST_F(ArenaPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheThreadDoesNotTurnWithoutEnd) {
+TEST_F(ArenaListenerTest, WithoutFreeDescriptorsVisitorsWaitAndTheThreadDoesNotTurnWithoutEnd) {
   const OpenDirectReply invitation = Open(1);
   const int visitor = socket(AF_UNIX, SOCK_SEQPACKET, 0);
   const timeval patience = absl::ToTimeval(3 * kAcceptAgainAfter / 2);
@@ -144,7 +144,7 @@ TEST_F(ArenaPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheThreadDoesNotTurnW
   close(visitor);
 }
 
-TEST_F(ArenaPortTest, AStoppedWriterIsKilledBeforeAnotherTakesItsRow) {
+TEST_F(ArenaListenerTest, AStoppedWriterIsKilledBeforeAnotherTakesItsRow) {
   const OpenDirectReply invitation = Open(1);
   const pid_t child = StartVisitor(invitation);
   ASSERT_EQ(access_.Enter(*arena_, 1, invitation.ticket), absl::OkStatus());
@@ -167,7 +167,7 @@ TEST_F(ArenaPortTest, AStoppedWriterIsKilledBeforeAnotherTakesItsRow) {
   waitpid(child, nullptr, 0);
 }
 
-TEST_F(ArenaPortTest, AStoppedProcessThatKeepsALockIsKilledByWhoWaits) {
+TEST_F(ArenaListenerTest, AStoppedProcessThatKeepsALockIsKilledByWhoWaits) {
   const pid_t child = StartVisitor(Open(1));
   kill(child, SIGSTOP);
   auto* head = reinterpret_cast<StripeHeader*>(arena_->memory().data() + arena_->layout().stripe_offset(0));
@@ -182,7 +182,7 @@ TEST_F(ArenaPortTest, AStoppedProcessThatKeepsALockIsKilledByWhoWaits) {
 // A waiting ps hears nobody.
 TEST(RobustLock, AStoppedHolderCostsNobodyTheLease) { EXPECT_LE(3 * kStoppedHolderPatience, LeaseOptions{}.lease); }
 
-TEST_F(ArenaPortTest, WhoHasSaidDoneOrClosedItsConnectionIsNotKilled) {
+TEST_F(ArenaListenerTest, WhoHasSaidDoneOrClosedItsConnectionIsNotKilled) {
   const OpenDirectReply invitation = Open(0);
   const pid_t child = StartVisitor(invitation);
   ASSERT_EQ(access_.Enter(*arena_, 0, invitation.ticket), absl::OkStatus());

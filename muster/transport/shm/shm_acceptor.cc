@@ -24,13 +24,13 @@ constexpr size_t kMostVisits = 256;
 }  // namespace
 
 // One client, from its arrival until its frames go through the memory.
-class ShmAcceptor::Visit final : private Poller::Watched {
+class ShmAcceptor::Handover final : private Poller::Watched {
  public:
-  Visit(ShmAcceptor& port, Socket socket) : port_(port), socket_(std::move(socket)) {
+  Handover(ShmAcceptor& port, Socket socket) : port_(port), socket_(std::move(socket)) {
     watch_ = port_.loop_.poller().Add(socket_.fd(), {.read = true}, this);
     timer_ = port_.loop_.CallAt(port_.loop_.Now() + port_.patience_, [this] { port_.End(this); });
   }
-  ~Visit() override {
+  ~Handover() override {
     port_.loop_.CancelTimer(timer_);
     if (watch_) port_.loop_.poller().Remove(*watch_);
   }
@@ -109,16 +109,16 @@ HandshakeNonce ShmAcceptor::Expect(Callback moved) {
 }
 
 void ShmAcceptor::OnAccepted(Socket visitor) {
-  if (visits_.size() >= kMostVisits || !IsSameUser(visitor.fd())) return;
-  auto visit = std::make_unique<Visit>(*this, std::move(visitor));
-  Visit* const key = visit.get();
-  visits_[key] = std::move(visit);
+  if (handovers_.size() >= kMostVisits || !IsSameUser(visitor.fd())) return;
+  auto visit = std::make_unique<Handover>(*this, std::move(visitor));
+  Handover* const key = visit.get();
+  handovers_[key] = std::move(visit);
 }
 
-void ShmAcceptor::End(Visit* visit) {
-  const auto found = visits_.find(visit);
-  const std::unique_ptr<Visit> ended = std::move(found->second);
-  visits_.erase(found);
+void ShmAcceptor::End(Handover* visit) {
+  const auto found = handovers_.find(visit);
+  const std::unique_ptr<Handover> ended = std::move(found->second);
+  handovers_.erase(found);
 }
 
 }  // namespace muster

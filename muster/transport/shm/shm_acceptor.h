@@ -40,7 +40,7 @@ class ShmAcceptor final {
   void Forget(const HandshakeNonce& nonce) { expected_.erase(nonce); }
 
  private:
-  class Visit;
+  class Handover;
   struct Expected {
     Callback moved;
     bool visited = false;  // a visitor has shown the nonce: no other visitor gets memory for it
@@ -49,7 +49,7 @@ class ShmAcceptor final {
   ShmAcceptor(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::Duration patience, std::string name,
               Socket socket);
   void OnAccepted(Socket visitor);
-  void End(Visit* visit);
+  void End(Handover* visit);
 
   TcpEventLoop& loop_;
   const SharedMemoryOptions options_;
@@ -58,7 +58,7 @@ class ShmAcceptor final {
   const Socket socket_;
   Acceptor acceptor_;
   absl::flat_hash_map<HandshakeNonce, Expected> expected_;
-  absl::flat_hash_map<Visit*, std::unique_ptr<Visit>> visits_;
+  absl::flat_hash_map<Handover*, std::unique_ptr<Handover>> handovers_;
 };
 
 }  // namespace muster

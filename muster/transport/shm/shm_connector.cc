@@ -21,19 +21,19 @@ constexpr size_t kMostNameBytes = 100;
 
 }  // namespace
 
-std::string ShmDoor::Encode() const {
+std::string ShmAddress::Encode() const {
   return std::string(reinterpret_cast<const char*>(nonce.data()), nonce.size()) + socket;
 }
 
-std::optional<ShmDoor> ShmDoor::Decode(const std::string& control) {
-  ShmDoor door;
+std::optional<ShmAddress> ShmAddress::Decode(const std::string& control) {
+  ShmAddress door;
   if (control.size() <= door.nonce.size() || control.size() > door.nonce.size() + kMostNameBytes) return std::nullopt;
   std::memcpy(door.nonce.data(), control.data(), door.nonce.size());
   door.socket = control.substr(door.nonce.size());
   return door;
 }
 
-ShmConnector::ShmConnector(TcpEventLoop& loop, const ShmDoor& door, const SharedMemoryOptions& options,
+ShmConnector::ShmConnector(TcpEventLoop& loop, const ShmAddress& door, const SharedMemoryOptions& options,
                            absl::Duration patience, Callback done)
     : loop_(loop), nonce_(door.nonce), options_(options), done_(std::move(done)) {
   const absl::Status knocked = Knock(door.socket);

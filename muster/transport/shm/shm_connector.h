@@ -19,12 +19,12 @@
 namespace muster {
 
 // Where the server offers the memory: the control part of a door frame.
-struct ShmDoor {
+struct ShmAddress {
   HandshakeNonce nonce{};
   std::string socket;
 
   std::string Encode() const;
-  static std::optional<ShmDoor> Decode(const std::string& control);
+  static std::optional<ShmAddress> Decode(const std::string& control);
 };
 
 class ShmConnector final : private Poller::Watched {
@@ -35,7 +35,7 @@ class ShmConnector final : private Poller::Watched {
   using Callback = absl::AnyInvocable<void(absl::StatusOr<std::unique_ptr<ByteStream>>)>;
 
   // Calls `done` once, from the loop, never from inside the constructor. `loop` must outlive it.
-  ShmConnector(TcpEventLoop& loop, const ShmDoor& door, const SharedMemoryOptions& options, absl::Duration patience,
+  ShmConnector(TcpEventLoop& loop, const ShmAddress& door, const SharedMemoryOptions& options, absl::Duration patience,
                Callback done);
   ~ShmConnector() override;  // gives up; doesn't call the callback any more
 

@@ -44,7 +44,7 @@ class ShmTest : public ::testing::Test {
  protected:
   bool Await(absl::FunctionRef<bool()> done) { return loop_.RunUntil(done, loop_.Now() + absl::Seconds(20)); }
 
-  Visited Visit(const ShmDoor& door, absl::Duration patience = absl::Seconds(20)) {
+  Visited Visit(const ShmAddress& door, absl::Duration patience = absl::Seconds(20)) {
     std::optional<Visited> result;
     ShmConnector visit(loop_, door, kSmall, patience, [&](Visited stream) { result = std::move(stream); });
     EXPECT_FALSE(result.has_value()) << "called back from inside";
@@ -63,9 +63,9 @@ class ShmTest : public ::testing::Test {
   TcpEventLoop loop_;
 };
 
-class ShmPortTest : public ShmTest {
+class ShmAcceptorTest : public ShmTest {
  protected:
-  ShmDoor Expect() {
+  ShmAddress Expect() {
     return {port_->Expect([this](std::unique_ptr<ByteStream> stream) { moved_ = std::move(stream); }), port_->name()};
   }
   // Connects a visitor by hand and shows its nonce.
@@ -81,7 +81,7 @@ class ShmPortTest : public ShmTest {
   std::unique_ptr<ByteStream> moved_;
 };
 
-TEST_F(ShmPortTest, WhoBringsTheNonceGetsTheMemory) {
+TEST_F(ShmAcceptorTest, WhoBringsTheNonceGetsTheMemory) {
   const Visited visited = Visit(Expect());
   ASSERT_TRUE(visited.ok()) << visited.status();
   EXPECT_TRUE(Await([&] { return moved_ != nullptr; }));
@@ -94,16 +94,16 @@ TEST_F(ShmPortTest, WhoBringsTheNonceGetsTheMemory) {
   EXPECT_EQ(errno, EAGAIN);
 }
 
-TEST_F(ShmPortTest, ANonceIsGoodForOneVisit) {
-  const ShmDoor door = Expect();
+TEST_F(ShmAcceptorTest, ANonceIsGoodForOneVisit) {
+  const ShmAddress door = Expect();
   ASSERT_TRUE(Visit(door).ok());
   ASSERT_TRUE(Await([&] { return moved_ != nullptr; }));
   EXPECT_EQ(Visit(door).status().code(), absl::StatusCode::kUnavailable);
 }
 
 // A visitor has received the memory and hasn't confirmed it yet.
-TEST_F(ShmPortTest, ANonceIsGoodForOneVisitAlsoBeforeItIsOver) {
-  const ShmDoor door = Expect();
+TEST_F(ShmAcceptorTest, ANonceIsGoodForOneVisitAlsoBeforeItIsOver) {
+  const ShmAddress door = Expect();
   const Socket first = ConnectedWith(door.nonce);
   Socket memory;
   ASSERT_TRUE(Await([&] {
@@ -117,8 +117,8 @@ TEST_F(ShmPortTest, ANonceIsGoodForOneVisitAlsoBeforeItIsOver) {
 }
 
 // The client has stayed on TCP after all.
-TEST_F(ShmPortTest, ANonceCanBeForgottenWhileItIsVisited) {
-  const ShmDoor door = Expect();
+TEST_F(ShmAcceptorTest, ANonceCanBeForgottenWhileItIsVisited) {
+  const ShmAddress door = Expect();
   const Socket visitor = ConnectedWith(door.nonce);
   char byte = 0;
   ASSERT_TRUE(Await([&] { return recv(visitor.fd(), &byte, 1, 0) == 1; }));
@@ -128,8 +128,8 @@ TEST_F(ShmPortTest, ANonceCanBeForgottenWhileItIsVisited) {
   EXPECT_EQ(moved_, nullptr);
 }
 
-TEST_F(ShmPortTest, AnotherNonceGetsNothing) {
-  ShmDoor door = Expect();
+TEST_F(ShmAcceptorTest, AnotherNonceGetsNothing) {
+  ShmAddress door = Expect();
   door.nonce[31] ^= std::byte{1};
   EXPECT_EQ(Visit(door).status().code(), absl::StatusCode::kUnavailable);
   door = Expect();
@@ -138,7 +138,7 @@ TEST_F(ShmPortTest, AnotherNonceGetsNothing) {
   EXPECT_EQ(moved_, nullptr);
 }
 
-TEST_F(ShmPortTest, AStrangerIsSentAwayAndOthersAreServed) {
+TEST_F(ShmAcceptorTest, AStrangerIsSentAwayAndOthersAreServed) {
   for (const std::string& hello : {std::string("x"), std::string(40, 'x'), std::string(100, '\0')}) {
     const Socket stranger = Connected(*port_);
     ASSERT_EQ(send(stranger.fd(), hello.data(), hello.size(), 0), static_cast<ssize_t>(hello.size()));
@@ -148,14 +148,14 @@ TEST_F(ShmPortTest, AStrangerIsSentAwayAndOthersAreServed) {
   EXPECT_TRUE(Visit(Expect()).ok());
 }
 
-TEST_F(ShmPortTest, WhoTakesTooLongIsSentAway) {
+TEST_F(ShmAcceptorTest, WhoTakesTooLongIsSentAway) {
   const auto impatient = *ShmAcceptor::Open(loop_, kSmall, absl::Milliseconds(20));
   const Socket stranger = Connected(*impatient);
   char byte = 0;
   EXPECT_TRUE(Await([&] { return recv(stranger.fd(), &byte, 1, 0) == 0; }));
 }
 
-TEST_F(ShmPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheLoopDoesNotTurnWithoutEnd) {
+TEST_F(ShmAcceptorTest, WithoutFreeDescriptorsVisitorsWaitAndTheLoopDoesNotTurnWithoutEnd) {
   const Socket stranger = Connected(*port_);
   {
     // UBSan checks an object's type by means of a pipe, once.
@@ -168,8 +168,8 @@ TEST_F(ShmPortTest, WithoutFreeDescriptorsVisitorsWaitAndTheLoopDoesNotTurnWitho
   EXPECT_TRUE(Visit(Expect()).ok());
 }
 
-TEST_F(ShmPortTest, NobodyThereIsAnotherHost) {
-  ShmDoor door = Expect();
+TEST_F(ShmAcceptorTest, NobodyThereIsAnotherHost) {
+  ShmAddress door = Expect();
   door.socket = "muster-shm-nobody-has-this-name";
   const absl::Status status = Visit(door).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
@@ -197,7 +197,7 @@ class LyingServerTest : public ShmTest {
     return *std::move(result);
   }
 
-  const ShmDoor door_{RandomNonce(), "muster-shm-test-" + std::to_string(getpid())};
+  const ShmAddress door_{RandomNonce(), "muster-shm-test-" + std::to_string(getpid())};
   const Socket listening_{socket(AF_UNIX, SOCK_SEQPACKET, 0)};
 };
 
@@ -238,14 +238,14 @@ TEST_F(LyingServerTest, SilenceIsGivenUp) {
 }
 
 TEST(ShmDoorTest, LooksAsWritten) {
-  ShmDoor door{RandomNonce(), "name"};
-  const std::optional<ShmDoor> decoded = ShmDoor::Decode(door.Encode());
+  ShmAddress door{RandomNonce(), "name"};
+  const std::optional<ShmAddress> decoded = ShmAddress::Decode(door.Encode());
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->nonce, door.nonce);
   EXPECT_EQ(decoded->socket, "name");
-  EXPECT_FALSE(ShmDoor::Decode(""));
-  EXPECT_FALSE(ShmDoor::Decode(std::string(32, 'n')));
-  EXPECT_FALSE(ShmDoor::Decode(std::string(133, 'n')));
+  EXPECT_FALSE(ShmAddress::Decode(""));
+  EXPECT_FALSE(ShmAddress::Decode(std::string(32, 'n')));
+  EXPECT_FALSE(ShmAddress::Decode(std::string(133, 'n')));
 }
 
 // Keeps bulk in place, and answers from reserved memory.
@@ -387,7 +387,7 @@ class RawClientTest : public ShmTest {
       }
     }
     EXPECT_TRUE(Await([&] { return received.size() > kFrameHeaderBytes || !Receive(received); }));
-    Visited visited = Visit(*ShmDoor::Decode(received.substr(kFrameHeaderBytes)));
+    Visited visited = Visit(*ShmAddress::Decode(received.substr(kFrameHeaderBytes)));
     EXPECT_TRUE(visited.ok()) << visited.status();
     return *std::move(visited);
   }

@@ -112,7 +112,7 @@ void TcpChannel::OnReady() {
 }
 
 void TcpChannel::GoToDoor(const std::string& control) {
-  const std::optional<ShmDoor> door = ShmDoor::Decode(control);
+  const std::optional<ShmAddress> door = ShmAddress::Decode(control);
   if (!at_door_ || visit_ != nullptr || !door) return;
   visit_ = std::make_unique<ShmConnector>(loop_, *door, options_.shared_memory, options_.handshake_timeout,
                                           [this](absl::StatusOr<std::unique_ptr<ByteStream>> stream) {

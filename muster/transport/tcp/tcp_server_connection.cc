@@ -68,7 +68,7 @@ void TcpServerConnection::OnReady() {
     connection_->MoveTo(std::move(stream));
   });
   OutgoingFrame frame;
-  frame.control = ShmDoor{.nonce = *door_nonce_, .socket = port_->name()}.Encode();
+  frame.control = ShmAddress{.nonce = *door_nonce_, .socket = port_->name()}.Encode();
   FrameHeader door;
   door.type = FrameType::kDoor;
   door.control_bytes = static_cast<uint32_t>(frame.control.size());
