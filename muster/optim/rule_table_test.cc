@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/testing/built_at.h"
 #include "muster/optim/rule_descriptor.h"
 #include "muster/optim/testing/reference_rule.h"
 
@@ -54,7 +55,7 @@ TEST(RuleTableTest, EveryFileOfRulesDefinesWhatTheTableNames) {
   std::set<std::string> named, defined;
   for (const Line& line : kLines) named.insert(line.name);
   const std::regex definition("const RuleDescriptor k(\\w+)Rule = ");
-  for (const auto& file : std::filesystem::directory_iterator(MUSTER_SOURCE_DIR "/muster/optim/rules")) {
+  for (const auto& file : std::filesystem::directory_iterator(SourceFolder() + "/muster/optim/rules")) {
     if (file.path().extension() != ".cc" || file.path().stem().string().ends_with("_test")) continue;
     std::ifstream stream(file.path());
     const std::string text{std::istreambuf_iterator<char>(stream), {}};

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/testing/built_at.h"
+
 namespace muster::command_table_test {
 namespace {
 
@@ -31,7 +33,7 @@ TEST(CommandTableTest, EveryFileOfACommandHasALine) {
 #define COMMAND(Name) lines.insert(FileOf(#Name));
   MUSTER_COMMANDS(COMMAND)
 #undef COMMAND
-  for (const auto& file : std::filesystem::recursive_directory_iterator(MUSTER_SOURCE_DIR "/apps/muster/commands"))
+  for (const auto& file : std::filesystem::recursive_directory_iterator(SourceFolder() + "/apps/muster/commands"))
     if (file.path().extension() == ".cc" && file.path().stem().string().ends_with("_command"))
       files.insert(file.path().stem());
   EXPECT_EQ(files, lines);
@@ -39,8 +41,8 @@ TEST(CommandTableTest, EveryFileOfACommandHasALine) {
 
 // README.md and the pages of docs/.
 std::string Pages() {
-  std::vector<std::filesystem::path> paths = {MUSTER_SOURCE_DIR "/README.md"};
-  for (const auto& file : std::filesystem::directory_iterator(MUSTER_SOURCE_DIR "/docs"))
+  std::vector<std::filesystem::path> paths = {SourceFolder() + "/README.md"};
+  for (const auto& file : std::filesystem::directory_iterator(SourceFolder() + "/docs"))
     if (file.path().extension() == ".md") paths.push_back(file.path());
   std::string all;
   for (const std::filesystem::path& path : paths) {

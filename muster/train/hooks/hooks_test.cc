@@ -18,6 +18,7 @@
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/memory_file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/optim/rule_options.h"
 #include "muster/summary/event_file_reader.h"
@@ -35,10 +36,10 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Which hooks there are is what hooks.h includes.
 TEST(HooksTest, EveryHookIsInHooksH) {
-  std::ifstream stream(MUSTER_SOURCE_DIR "/muster/train/hooks/hooks.h");
+  std::ifstream stream(SourceFolder() + "/muster/train/hooks/hooks.h");
   const std::string included{std::istreambuf_iterator<char>(stream), {}};
   int hooks = 0;
-  for (const auto& file : std::filesystem::directory_iterator(MUSTER_SOURCE_DIR "/muster/train/hooks")) {
+  for (const auto& file : std::filesystem::directory_iterator(SourceFolder() + "/muster/train/hooks")) {
     const std::string name = file.path().filename();
     if (!name.ends_with(".h") || name == "hooks.h" || name == "run_summary.h" || name == "timer_options.h") continue;
     EXPECT_THAT(included, HasSubstr("\"muster/train/hooks/" + name + "\""));
