@@ -42,7 +42,7 @@ TEST(CommandTableTest, EveryFileOfACommandHasALine) {
 // README.md and the pages of docs/.
 std::string Pages() {
   std::vector<std::filesystem::path> paths = {SourceFolder() + "/README.md"};
-  for (const auto& file : std::filesystem::directory_iterator(SourceFolder() + "/docs"))
+  for (const auto& file : std::filesystem::recursive_directory_iterator(SourceFolder() + "/docs"))
     if (file.path().extension() == ".md") paths.push_back(file.path());
   std::string all;
   for (const std::filesystem::path& path : paths) {
