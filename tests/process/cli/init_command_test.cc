@@ -75,7 +75,7 @@ TEST_F(InitCommand, LeavesWhatIsThere) {
   Write("muster.yml", "mine\n");
   EXPECT_EQ(Muster({"init"}), 2);
   EXPECT_THAT(out_, IsEmpty());
-  EXPECT_THAT(err_, AllOf(HasSubstr("muster init: "), HasSubstr("/muster.yml is there"), HasSubstr("--force")));
+  EXPECT_THAT(err_, AllOf(HasSubstr("muster init: "), HasSubstr("/muster.yml exists"), HasSubstr("--force")));
   EXPECT_EQ(Written(), "mine\n");
   EXPECT_EQ(Muster({"init", "--force"}), 0) << err_;
   EXPECT_THAT(Written(), HasSubstr("project: ai-toaster"));
@@ -84,7 +84,7 @@ TEST_F(InitCommand, LeavesWhatIsThere) {
 TEST_F(InitCommand, AFileOfRisemlIsOneToo) {
   Write("riseml.yml", "project: mine\n");
   EXPECT_EQ(Muster({"init"}), 2);
-  EXPECT_THAT(err_, HasSubstr("/riseml.yml is there"));
+  EXPECT_THAT(err_, HasSubstr("/riseml.yml exists"));
   EXPECT_THAT(Written(), IsEmpty());
 }
 

@@ -131,7 +131,7 @@ absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& e
     return absl::InvalidArgumentError(absl::StrCat("--layout '", flags.layout, "': accepted is node"));
   if (flags.ps || flags.workers || flags.chiefs || request.evaluator)
     return absl::InvalidArgumentError(
-        "--layout node sets the tasks: accepted without --ps,  "
+        "--layout node sets the tasks: accepted without --ps, "
         "--workers, --chief and --evaluator");
   NodeLayoutRequest wanted;
   RETURN_IF_ERROR(ParseCount("--devices", flags.devices, wanted.devices));
