@@ -4,6 +4,7 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -121,6 +122,11 @@ TEST_F(ExperimentWatching, MonitorOnATerminalDrawsInPlaceAndCtrlCEndsIt) {
   if (pid == 0) {
     setenv("MUSTER_HOME", home().c_str(), 1);
     setenv("TERM", "xterm", 1);
+    // Ctrl-C must not throw away what the terminal hasn't shown yet.
+    termios modes = {};
+    if (tcgetattr(STDIN_FILENO, &modes) != 0) _exit(126);
+    modes.c_lflag |= NOFLSH;
+    if (tcsetattr(STDIN_FILENO, TCSANOW, &modes) != 0) _exit(126);
     execl(muster.c_str(), "muster", "monitor", "1", "--interval", "0.1", nullptr);
     _exit(127);
   }
