@@ -245,7 +245,7 @@ TEST(WithOverrides, ReplacesAndAdds) {
 
 TEST(WithOverrides, SaysWhatIsAccepted) {
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr"})), AllOf(HasSubstr("\"lr\""), HasSubstr("NAME=VALUE")));
-  EXPECT_THAT(MistakeOf(WithOverrides({}, {"=1"})), HasSubstr("no name of a parameter"));
+  EXPECT_THAT(MistakeOf(WithOverrides({}, {"=1"})), HasSubstr("isn't a parameter name"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"path=1"})), HasSubstr("means something already"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=[]"})), HasSubstr("at least one"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=[1"})), HasSubstr("NAME=[VALUE,VALUE]"));

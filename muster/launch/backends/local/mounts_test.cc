@@ -70,7 +70,8 @@ TEST_F(MountsTest, PathsThatAreNotThereAreNamed) {
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
     return std::string(status.message());
   };
-  EXPECT_THAT(message({.host = folder_ + "/none", .path = data_}), HasSubstr("there is no '" + folder_ + "/none'"));
+  EXPECT_THAT(message({.host = folder_ + "/none", .path = data_}),
+              HasSubstr("'" + folder_ + "/none', which tasks should see, isn't on this machine"));
   EXPECT_THAT(message({.host = data_, .path = folder_ + "/none"}),
               HasSubstr("at '" + folder_ + "/none', where there is no folder on this machine: make an empty one"));
   EXPECT_THAT(message({.host = data_, .path = file_}), HasSubstr("where there is no folder"));
