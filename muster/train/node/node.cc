@@ -151,7 +151,7 @@ WireOptions Node::WireOfClient() const { return HasOwnCopy() ? WireOptions() : o
 void Node::StartHeartbeats() {
   if (local_store_ || lease_keeper_) return;
   std::vector<Stamp> stamps;
-  for (int ps = 0; ps < client_->num_ps(); ++ps) stamps.push_back(client_->HeartbeatStamp(ps));
+  for (int ps = 0; ps < client_->num_ps(); ++ps) stamps.push_back(client_->MakeStamp(ps, 0));
   lease_keeper_ =
       std::make_unique<LeaseKeeper>(options_.token, client_->addresses(), std::move(stamps), options_.lease.lease / 4);
 }
@@ -256,7 +256,7 @@ int Node::num_ps() const { return client_ ? client_->num_ps() : 0; }
 absl::StatusOr<std::vector<std::string>> Node::PsStatus() {
   std::vector<std::string> pages;
   for (int ps = 0; ps < num_ps(); ++ps) {
-    ASSIGN_OR_RETURN(std::string page, client_->PsStatus(ps));
+    ASSIGN_OR_RETURN(std::string page, client_->ps_calls().Status(ps));
     pages.push_back(std::move(page));
   }
   return pages;

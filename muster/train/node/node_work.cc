@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/store/client/store_client_work.h"
 #include "muster/store/work/local_work.h"
 #include "muster/store/work/work_queue_client.h"
 #include "muster/train/node/node.h"
@@ -53,7 +52,7 @@ absl::StatusOr<std::shared_ptr<WorkSource>> Node::OpenWorkQueue(const std::strin
     return absl::FailedPreconditionError(
         absl::StrCat("work queue '", name, "': ", self, " has opened a work queue; a job has one"));
   tally_ = std::make_shared<WorkTally>();
-  StoreClient::Work::Share(*client_, tally_);
+  client_->work().Share(tally_);
   if (local_store_) return std::make_shared<LocalWork>(work_, tally_, spec);
   WorkQueueClientOptions client{.patience = options_.patience,
                                 .stop_requested = [this] { return stop_signal_->raised(); }};
