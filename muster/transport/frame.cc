@@ -23,8 +23,8 @@ absl::Status CheckFields(const FrameHeader& header, uint64_t time_left, uint32_t
   const bool error = header.type == FrameType::kError;
   const bool bare =
       header.type == FrameType::kCancel || header.type == FrameType::kPing || header.type == FrameType::kPong;
-  const bool door = header.type == FrameType::kDoor;
-  const bool numbered = header.type != FrameType::kPing && header.type != FrameType::kPong && !door;
+  const bool address = header.type == FrameType::kShmAddress;
+  const bool numbered = header.type != FrameType::kPing && header.type != FrameType::kPong && !address;
   if (header.control_bytes > limits.max_control_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("control length ", header.control_bytes, " is over the limit of ", limits.max_control_bytes));
@@ -40,7 +40,7 @@ absl::Status CheckFields(const FrameHeader& header, uint64_t time_left, uint32_t
   if (error ? code < 1 || code > 16 : code != 0) {
     return absl::InvalidArgumentError(absl::StrCat("error code ", code, " doesn't exist"));
   }
-  if ((bare && header.control_bytes != 0) || ((bare || error || door) && header.bulk_bytes != 0)) {
+  if ((bare && header.control_bytes != 0) || ((bare || error || address) && header.bulk_bytes != 0)) {
     return absl::InvalidArgumentError("a frame of this type has no such part");
   }
   if (header.beside && (!limits.beside || header.bulk_bytes == 0)) {
@@ -68,7 +68,7 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const std::byte, kFrameH
   if (LoadLittleEndian<uint32_t>(&bytes[0]) != kFrameMagic)
     return absl::InvalidArgumentError("not the magic of a frame");
   const uint8_t type = LoadLittleEndian<uint8_t>(&bytes[4]);
-  if (type < static_cast<uint8_t>(FrameType::kRequest) || type > static_cast<uint8_t>(FrameType::kDoor)) {
+  if (type < static_cast<uint8_t>(FrameType::kRequest) || type > static_cast<uint8_t>(FrameType::kShmAddress)) {
     return absl::InvalidArgumentError(absl::StrCat("no frame has type ", type));
   }
   const uint8_t beside = LoadLittleEndian<uint8_t>(&bytes[kFrameBesideByte]);

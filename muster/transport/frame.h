@@ -12,7 +12,15 @@
 
 namespace muster {
 
-enum class FrameType : uint8_t { kRequest = 1, kReply = 2, kError = 3, kCancel = 4, kPing = 5, kPong = 6, kDoor = 7 };
+enum class FrameType : uint8_t {
+  kRequest = 1,
+  kReply = 2,
+  kError = 3,
+  kCancel = 4,
+  kPing = 5,
+  kPong = 6,
+  kShmAddress = 7
+};
 
 struct FrameHeader {
   FrameType type = FrameType::kRequest;

@@ -20,11 +20,11 @@ class AcceptorTest : public ::testing::Test {
     EXPECT_EQ(bind(listening_.fd(), any.get(), any.length), 0);
     EXPECT_EQ(listen(listening_.fd(), 10), 0);
   }
-  Socket Visitor() {
+  Socket Client() {
     const Endpoint there = LocalEndpoint(listening_.fd());
-    Socket visitor(socket(AF_INET, SOCK_STREAM, 0));
-    EXPECT_EQ(connect(visitor.fd(), there.get(), there.length), 0);
-    return visitor;
+    Socket client(socket(AF_INET, SOCK_STREAM, 0));
+    EXPECT_EQ(connect(client.fd(), there.get(), there.length), 0);
+    return client;
   }
   bool Await(absl::FunctionRef<bool()> done) { return loop_.RunUntil(done, loop_.Now() + absl::Seconds(20)); }
 
@@ -35,12 +35,12 @@ class AcceptorTest : public ::testing::Test {
 };
 
 TEST_F(AcceptorTest, TakesAllWhoCome) {
-  const Socket one = Visitor(), other = Visitor();
+  const Socket one = Client(), other = Client();
   EXPECT_TRUE(Await([&] { return accepted_.size() == 2; }));
 }
 
 TEST_F(AcceptorTest, WithoutFreeDescriptorsWhoComesWaitsAndTheLoopDoesNotTurnWithoutEnd) {
-  const Socket visitor = Visitor();
+  const Socket client = Client();
   {
     const NoFreeDescriptors none;
     int handlers = 0;

@@ -19,7 +19,7 @@ namespace muster {
 namespace {
 
 // Only processes of the same user are counted, and each stays only as long as two messages take.
-constexpr size_t kMostVisits = 256;
+constexpr size_t kMostHandovers = 256;
 
 }  // namespace
 
@@ -47,7 +47,7 @@ class ShmAcceptor::Handover final : private Poller::Watched {
         std::memcmp(hello.magic, expected.magic, sizeof hello.magic) != 0)
       return false;
     const auto found = port_.expected_.find(hello.nonce);
-    if (found == port_.expected_.end() || std::exchange(found->second.visited, true)) return false;
+    if (found == port_.expected_.end() || std::exchange(found->second.shown, true)) return false;
     absl::StatusOr<SharedMemory::Made> made = SharedMemory::Make(hello.nonce, port_.options_);
     if (!made.ok() || !SendDescriptor(socket_.fd(), made->fd.fd())) return false;
     nonce_ = hello.nonce;
@@ -55,7 +55,7 @@ class ShmAcceptor::Handover final : private Poller::Watched {
     return true;
   }
 
-  // Also returns false when all is done: the visit doesn't exist any more.
+  // Also returns false when all is done: the handover doesn't exist any more.
   bool TakeReady() {
     char byte = 0;
     if (recv(socket_.fd(), &byte, 1, MSG_DONTWAIT) != 1 || byte != kShmReady) return false;
@@ -98,7 +98,7 @@ ShmAcceptor::ShmAcceptor(TcpEventLoop& loop, const SharedMemoryOptions& options,
       patience_(patience),
       name_(std::move(name)),
       socket_(std::move(socket)),
-      acceptor_(loop, socket_.fd(), [this](Socket visitor) { OnAccepted(std::move(visitor)); }) {}
+      acceptor_(loop, socket_.fd(), [this](Socket client) { OnAccepted(std::move(client)); }) {}
 
 ShmAcceptor::~ShmAcceptor() = default;
 
@@ -108,15 +108,15 @@ HandshakeNonce ShmAcceptor::Expect(Callback moved) {
   return nonce;
 }
 
-void ShmAcceptor::OnAccepted(Socket visitor) {
-  if (handovers_.size() >= kMostVisits || !IsSameUser(visitor.fd())) return;
-  auto visit = std::make_unique<Handover>(*this, std::move(visitor));
-  Handover* const key = visit.get();
-  handovers_[key] = std::move(visit);
+void ShmAcceptor::OnAccepted(Socket client) {
+  if (handovers_.size() >= kMostHandovers || !IsSameUser(client.fd())) return;
+  auto handover = std::make_unique<Handover>(*this, std::move(client));
+  Handover* const key = handover.get();
+  handovers_[key] = std::move(handover);
 }
 
-void ShmAcceptor::End(Handover* visit) {
-  const auto found = handovers_.find(visit);
+void ShmAcceptor::End(Handover* handover) {
+  const auto found = handovers_.find(handover);
   const std::unique_ptr<Handover> ended = std::move(found->second);
   handovers_.erase(found);
 }

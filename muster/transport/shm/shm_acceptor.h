@@ -1,5 +1,5 @@
 // Where a listener's clients on its host get the memory for their connections: a unix socket in the abstract namespace.
-// A visitor with a nonce that was given out over TCP and is still unused gets memory (docs/shared_memory.md, section
+// A client with a nonce that was given out over TCP and is still unused gets memory (docs/shared_memory.md, section
 // 1). Lives on its loop; not thread-safe. Internal to the transport.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace muster {
 
 class ShmAcceptor final {
  public:
-  // `loop` must outlive it. Unavailable: the system provides no socket. A visitor that takes longer than `patience` is
+  // `loop` must outlive it. Unavailable: the system provides no socket. A client that takes longer than `patience` is
   // disconnected.
   static absl::StatusOr<std::unique_ptr<ShmAcceptor>> Open(TcpEventLoop& loop, const SharedMemoryOptions& options,
                                                            absl::Duration patience);
@@ -34,7 +34,7 @@ class ShmAcceptor final {
 
   // Called on the loop, at most once, with the stream that carries the client's frames from then on.
   using Callback = absl::AnyInvocable<void(std::unique_ptr<ByteStream>)>;
-  // Returns a nonce for one visit.
+  // Returns a nonce for one client.
   HandshakeNonce Expect(Callback moved);
   // Withdraws a nonce. Ignores an unknown one.
   void Forget(const HandshakeNonce& nonce) { expected_.erase(nonce); }
@@ -43,13 +43,13 @@ class ShmAcceptor final {
   class Handover;
   struct Expected {
     Callback moved;
-    bool visited = false;  // a visitor has shown the nonce: no other visitor gets memory for it
+    bool shown = false;  // a client has shown the nonce: no other client gets memory for it
   };
 
   ShmAcceptor(TcpEventLoop& loop, const SharedMemoryOptions& options, absl::Duration patience, std::string name,
               Socket socket);
-  void OnAccepted(Socket visitor);
-  void End(Handover* visit);
+  void OnAccepted(Socket client);
+  void End(Handover* handover);
 
   TcpEventLoop& loop_;
   const SharedMemoryOptions options_;

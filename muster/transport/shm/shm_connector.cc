@@ -26,20 +26,21 @@ std::string ShmAddress::Encode() const {
 }
 
 std::optional<ShmAddress> ShmAddress::Decode(const std::string& control) {
-  ShmAddress door;
-  if (control.size() <= door.nonce.size() || control.size() > door.nonce.size() + kMostNameBytes) return std::nullopt;
-  std::memcpy(door.nonce.data(), control.data(), door.nonce.size());
-  door.socket = control.substr(door.nonce.size());
-  return door;
+  ShmAddress address;
+  if (control.size() <= address.nonce.size() || control.size() > address.nonce.size() + kMostNameBytes)
+    return std::nullopt;
+  std::memcpy(address.nonce.data(), control.data(), address.nonce.size());
+  address.socket = control.substr(address.nonce.size());
+  return address;
 }
 
-ShmConnector::ShmConnector(TcpEventLoop& loop, const ShmAddress& door, const SharedMemoryOptions& options,
+ShmConnector::ShmConnector(TcpEventLoop& loop, const ShmAddress& address, const SharedMemoryOptions& options,
                            absl::Duration patience, Callback done)
-    : loop_(loop), nonce_(door.nonce), options_(options), done_(std::move(done)) {
-  const absl::Status knocked = Knock(door.socket);
-  const absl::Time until = knocked.ok() ? loop_.Now() + patience : absl::InfinitePast();
-  timer_ = loop_.CallAt(until, [this, knocked] {
-    End(knocked.ok() ? absl::UnavailableError("it took too long to provide shared memory") : knocked);
+    : loop_(loop), nonce_(address.nonce), options_(options), done_(std::move(done)) {
+  const absl::Status connected = Connect(address.socket);
+  const absl::Time until = connected.ok() ? loop_.Now() + patience : absl::InfinitePast();
+  timer_ = loop_.CallAt(until, [this, connected] {
+    End(connected.ok() ? absl::UnavailableError("it took too long to provide shared memory") : connected);
   });
 }
 
@@ -48,7 +49,7 @@ ShmConnector::~ShmConnector() {
   if (watch_) loop_.poller().Remove(*watch_);
 }
 
-absl::Status ShmConnector::Knock(const std::string& socket_name) {
+absl::Status ShmConnector::Connect(const std::string& socket_name) {
   socket_ = Socket(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const AbstractAddress address(socket_name);
   if (!socket_.valid() || connect(socket_.fd(), address.get(), address.length) != 0) {
@@ -64,9 +65,9 @@ absl::Status ShmConnector::Knock(const std::string& socket_name) {
   return absl::OkStatus();
 }
 
-void ShmConnector::OnReady(bool, bool, bool) { End(Enter()); }
+void ShmConnector::OnReady(bool, bool, bool) { End(Attach()); }
 
-absl::StatusOr<std::unique_ptr<ByteStream>> ShmConnector::Enter() {
+absl::StatusOr<std::unique_ptr<ByteStream>> ShmConnector::Attach() {
   const Socket fd(ReceiveDescriptor(socket_.fd()));
   if (!fd.valid()) return absl::UnavailableError("it provides no shared memory");
   ASSIGN_OR_RETURN(std::shared_ptr<SharedMemory> memory, SharedMemory::Open(fd.fd(), nonce_));

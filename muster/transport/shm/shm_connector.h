@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// Where the server offers the memory: the control part of a door frame.
+// Where the server offers the memory: the control part of a kShmAddress frame.
 struct ShmAddress {
   HandshakeNonce nonce{};
   std::string socket;
@@ -35,14 +35,14 @@ class ShmConnector final : private Poller::Watched {
   using Callback = absl::AnyInvocable<void(absl::StatusOr<std::unique_ptr<ByteStream>>)>;
 
   // Calls `done` once, from the loop, never from inside the constructor. `loop` must outlive it.
-  ShmConnector(TcpEventLoop& loop, const ShmAddress& door, const SharedMemoryOptions& options, absl::Duration patience,
-               Callback done);
+  ShmConnector(TcpEventLoop& loop, const ShmAddress& address, const SharedMemoryOptions& options,
+               absl::Duration patience, Callback done);
   ~ShmConnector() override;  // gives up; doesn't call the callback any more
 
  private:
   void OnReady(bool readable, bool writable, bool broken) override;
-  absl::Status Knock(const std::string& socket_name);
-  absl::StatusOr<std::unique_ptr<ByteStream>> Enter();
+  absl::Status Connect(const std::string& socket_name);
+  absl::StatusOr<std::unique_ptr<ByteStream>> Attach();
   void End(absl::StatusOr<std::unique_ptr<ByteStream>> result);
 
   TcpEventLoop& loop_;

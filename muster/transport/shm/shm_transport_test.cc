@@ -36,7 +36,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using Method = ScriptedHandler::Method;
-using Visited = absl::StatusOr<std::unique_ptr<ByteStream>>;
+using Attached = absl::StatusOr<std::unique_ptr<ByteStream>>;
 
 constexpr SharedMemoryOptions kSmall{.ring_bytes = 4096, .area_bytes = 1 << 20, .least_beside = 1000};
 
@@ -44,20 +44,20 @@ class ShmTest : public ::testing::Test {
  protected:
   bool Await(absl::FunctionRef<bool()> done) { return loop_.RunUntil(done, loop_.Now() + absl::Seconds(20)); }
 
-  Visited Visit(const ShmAddress& door, absl::Duration patience = absl::Seconds(20)) {
-    std::optional<Visited> result;
-    ShmConnector visit(loop_, door, kSmall, patience, [&](Visited stream) { result = std::move(stream); });
+  Attached Attach(const ShmAddress& address, absl::Duration patience = absl::Seconds(20)) {
+    std::optional<Attached> result;
+    ShmConnector connector(loop_, address, kSmall, patience, [&](Attached stream) { result = std::move(stream); });
     EXPECT_FALSE(result.has_value()) << "called back from inside";
     if (!Await([&] { return result.has_value(); })) return absl::InternalError("the test has waited in vain");
     return *std::move(result);
   }
 
-  // Connects a visitor by hand.
+  // Connects a client by hand.
   static Socket Connected(const ShmAcceptor& port) {
     const AbstractAddress address(port.name());
-    Socket visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
-    EXPECT_EQ(connect(visitor.fd(), address.get(), address.length), 0);
-    return visitor;
+    Socket client(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
+    EXPECT_EQ(connect(client.fd(), address.get(), address.length), 0);
+    return client;
   }
 
   TcpEventLoop loop_;
@@ -68,13 +68,13 @@ class ShmAcceptorTest : public ShmTest {
   ShmAddress Expect() {
     return {port_->Expect([this](std::unique_ptr<ByteStream> stream) { moved_ = std::move(stream); }), port_->name()};
   }
-  // Connects a visitor by hand and shows its nonce.
+  // Connects a client by hand and shows its nonce.
   Socket ConnectedWith(const HandshakeNonce& nonce) const {
-    Socket visitor = Connected(*port_);
+    Socket client = Connected(*port_);
     ShmHello hello;
     hello.nonce = nonce;
-    EXPECT_EQ(send(visitor.fd(), &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
-    return visitor;
+    EXPECT_EQ(send(client.fd(), &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+    return client;
   }
 
   const std::unique_ptr<ShmAcceptor> port_ = *ShmAcceptor::Open(loop_, kSmall, absl::Seconds(20));
@@ -82,59 +82,59 @@ class ShmAcceptorTest : public ShmTest {
 };
 
 TEST_F(ShmAcceptorTest, WhoBringsTheNonceGetsTheMemory) {
-  const Visited visited = Visit(Expect());
-  ASSERT_TRUE(visited.ok()) << visited.status();
+  const Attached attached = Attach(Expect());
+  ASSERT_TRUE(attached.ok()) << attached.status();
   EXPECT_TRUE(Await([&] { return moved_ != nullptr; }));
   char text[] = "hello", got[5] = {};
   const iovec give{text, 5}, take{got, 5};
-  EXPECT_EQ((*visited)->Send(&give, 1, false), 5);
+  EXPECT_EQ((*attached)->Send(&give, 1, false), 5);
   EXPECT_EQ(moved_->Receive(&take, 1), 5);
   EXPECT_EQ(std::string(got, 5), "hello");
   EXPECT_EQ(moved_->Receive(&take, 1), -1);
   EXPECT_EQ(errno, EAGAIN);
 }
 
-TEST_F(ShmAcceptorTest, ANonceIsGoodForOneVisit) {
-  const ShmAddress door = Expect();
-  ASSERT_TRUE(Visit(door).ok());
+TEST_F(ShmAcceptorTest, ANonceIsGoodForOneClient) {
+  const ShmAddress address = Expect();
+  ASSERT_TRUE(Attach(address).ok());
   ASSERT_TRUE(Await([&] { return moved_ != nullptr; }));
-  EXPECT_EQ(Visit(door).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Attach(address).status().code(), absl::StatusCode::kUnavailable);
 }
 
-// A visitor has received the memory and hasn't confirmed it yet.
-TEST_F(ShmAcceptorTest, ANonceIsGoodForOneVisitAlsoBeforeItIsOver) {
-  const ShmAddress door = Expect();
-  const Socket first = ConnectedWith(door.nonce);
+// A client has received the memory and hasn't confirmed it yet.
+TEST_F(ShmAcceptorTest, ANonceIsGoodForOneClientAlsoBeforeItHasConfirmed) {
+  const ShmAddress address = Expect();
+  const Socket first = ConnectedWith(address.nonce);
   Socket memory;
   ASSERT_TRUE(Await([&] {
     memory = Socket(ReceiveDescriptor(first.fd()));
     return memory.valid();
   }));
-  EXPECT_EQ(Visit(door).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Attach(address).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(moved_, nullptr);
   ASSERT_EQ(send(first.fd(), &kShmReady, 1, 0), 1);
-  EXPECT_TRUE(Await([&] { return moved_ != nullptr; })) << "the other visit has changed nothing for the first";
+  EXPECT_TRUE(Await([&] { return moved_ != nullptr; })) << "the other client has changed nothing for the first";
 }
 
 // The client has stayed on TCP after all.
-TEST_F(ShmAcceptorTest, ANonceCanBeForgottenWhileItIsVisited) {
-  const ShmAddress door = Expect();
-  const Socket visitor = ConnectedWith(door.nonce);
+TEST_F(ShmAcceptorTest, ANonceCanBeForgottenWhileAClientAttaches) {
+  const ShmAddress address = Expect();
+  const Socket client = ConnectedWith(address.nonce);
   char byte = 0;
-  ASSERT_TRUE(Await([&] { return recv(visitor.fd(), &byte, 1, 0) == 1; }));
-  port_->Forget(door.nonce);
-  ASSERT_EQ(send(visitor.fd(), &kShmReady, 1, 0), 1);
-  EXPECT_TRUE(Await([&] { return recv(visitor.fd(), &byte, 1, 0) == 0; }));
+  ASSERT_TRUE(Await([&] { return recv(client.fd(), &byte, 1, 0) == 1; }));
+  port_->Forget(address.nonce);
+  ASSERT_EQ(send(client.fd(), &kShmReady, 1, 0), 1);
+  EXPECT_TRUE(Await([&] { return recv(client.fd(), &byte, 1, 0) == 0; }));
   EXPECT_EQ(moved_, nullptr);
 }
 
 TEST_F(ShmAcceptorTest, AnotherNonceGetsNothing) {
-  ShmAddress door = Expect();
-  door.nonce[31] ^= std::byte{1};
-  EXPECT_EQ(Visit(door).status().code(), absl::StatusCode::kUnavailable);
-  door = Expect();
-  port_->Forget(door.nonce);
-  EXPECT_EQ(Visit(door).status().code(), absl::StatusCode::kUnavailable);
+  ShmAddress address = Expect();
+  address.nonce[31] ^= std::byte{1};
+  EXPECT_EQ(Attach(address).status().code(), absl::StatusCode::kUnavailable);
+  address = Expect();
+  port_->Forget(address.nonce);
+  EXPECT_EQ(Attach(address).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(moved_, nullptr);
 }
 
@@ -145,7 +145,7 @@ TEST_F(ShmAcceptorTest, AStrangerIsSentAwayAndOthersAreServed) {
     char byte = 0;
     EXPECT_TRUE(Await([&] { return recv(stranger.fd(), &byte, 1, 0) == 0; }));
   }
-  EXPECT_TRUE(Visit(Expect()).ok());
+  EXPECT_TRUE(Attach(Expect()).ok());
 }
 
 TEST_F(ShmAcceptorTest, WhoTakesTooLongIsSentAway) {
@@ -155,7 +155,7 @@ TEST_F(ShmAcceptorTest, WhoTakesTooLongIsSentAway) {
   EXPECT_TRUE(Await([&] { return recv(stranger.fd(), &byte, 1, 0) == 0; }));
 }
 
-TEST_F(ShmAcceptorTest, WithoutFreeDescriptorsVisitorsWaitAndTheLoopDoesNotTurnWithoutEnd) {
+TEST_F(ShmAcceptorTest, WithoutFreeDescriptorsClientsWaitAndTheLoopDoesNotTurnWithoutEnd) {
   const Socket stranger = Connected(*port_);
   {
     // UBSan checks an object's type by means of a pipe, once.
@@ -165,13 +165,13 @@ TEST_F(ShmAcceptorTest, WithoutFreeDescriptorsVisitorsWaitAndTheLoopDoesNotTurnW
     int handlers = 0;
     EXPECT_FALSE(loop.RunUntil([&] { return ++handlers == 100; }, until)) << "it asks again at once";
   }
-  EXPECT_TRUE(Visit(Expect()).ok());
+  EXPECT_TRUE(Attach(Expect()).ok());
 }
 
 TEST_F(ShmAcceptorTest, NobodyThereIsAnotherHost) {
-  ShmAddress door = Expect();
-  door.socket = "muster-shm-nobody-has-this-name";
-  const absl::Status status = Visit(door).status();
+  ShmAddress address = Expect();
+  address.socket = "muster-shm-nobody-has-this-name";
+  const absl::Status status = Attach(address).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("not on this host"));
 }
@@ -180,42 +180,42 @@ TEST_F(ShmAcceptorTest, NobodyThereIsAnotherHost) {
 class LyingServerTest : public ShmTest {
  protected:
   LyingServerTest() {
-    const AbstractAddress address(door_.socket);
+    const AbstractAddress address(address_.socket);
     EXPECT_EQ(bind(listening_.fd(), address.get(), address.length), 0);
     EXPECT_EQ(listen(listening_.fd(), 1), 0);
   }
 
-  // Returns what a visitor makes of the descriptor that it receives. `fd` -1: it receives none.
-  Visited VisitAndGet(int fd, absl::Duration patience = absl::Seconds(20)) {
-    std::optional<Visited> result;
-    ShmConnector visit(loop_, door_, kSmall, patience, [&](Visited stream) { result = std::move(stream); });
-    const Socket visitor(accept(listening_.fd(), nullptr, nullptr));
+  // Returns what a client makes of the descriptor that it receives. `fd` -1: it receives none.
+  Attached AttachTo(int fd, absl::Duration patience = absl::Seconds(20)) {
+    std::optional<Attached> result;
+    ShmConnector connector(loop_, address_, kSmall, patience, [&](Attached stream) { result = std::move(stream); });
+    const Socket client(accept(listening_.fd(), nullptr, nullptr));
     if (fd >= 0) {
-      EXPECT_TRUE(SendDescriptor(visitor.fd(), fd));
+      EXPECT_TRUE(SendDescriptor(client.fd(), fd));
     }
     EXPECT_TRUE(Await([&] { return result.has_value(); }));
     return *std::move(result);
   }
 
-  const ShmAddress door_{RandomNonce(), "muster-shm-test-" + std::to_string(getpid())};
+  const ShmAddress address_{RandomNonce(), "muster-shm-test-" + std::to_string(getpid())};
   const Socket listening_{socket(AF_UNIX, SOCK_SEQPACKET, 0)};
 };
 
 TEST_F(LyingServerTest, TheRightMemoryIsTaken) {
-  const SharedMemory::Made made = *SharedMemory::Make(door_.nonce, kSmall);
-  EXPECT_TRUE(VisitAndGet(made.fd.fd()).ok());
+  const SharedMemory::Made made = *SharedMemory::Make(address_.nonce, kSmall);
+  EXPECT_TRUE(AttachTo(made.fd.fd()).ok());
 }
 
 TEST_F(LyingServerTest, MemoryWithAnotherNonceIsRefused) {
   const SharedMemory::Made made = *SharedMemory::Make(RandomNonce(), kSmall);
-  const absl::Status status = VisitAndGet(made.fd.fd()).status();
+  const absl::Status status = AttachTo(made.fd.fd()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
 }
 
 TEST_F(LyingServerTest, WhatIsNoSuchMemoryIsRefused) {
   for (const bool sealed : {false, true}) {
     const Socket fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    const SharedMemory::Made made = *SharedMemory::Make(door_.nonce, kSmall);
+    const SharedMemory::Made made = *SharedMemory::Make(address_.nonce, kSmall);
     std::vector<std::byte> header(4096);
     ASSERT_EQ(pread(made.fd.fd(), header.data(), header.size(), 0), 4096);
     if (sealed) {
@@ -227,21 +227,21 @@ TEST_F(LyingServerTest, WhatIsNoSuchMemoryIsRefused) {
     if (sealed) {
       ASSERT_EQ(fcntl(fd.fd(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
     }
-    const absl::Status status = VisitAndGet(fd.fd()).status();
+    const absl::Status status = AttachTo(fd.fd()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()), HasSubstr(sealed ? "sizes differ" : "F_SEAL_SHRINK"));
   }
 }
 
 TEST_F(LyingServerTest, SilenceIsGivenUp) {
-  EXPECT_EQ(VisitAndGet(-1, absl::Milliseconds(20)).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(AttachTo(-1, absl::Milliseconds(20)).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(ShmDoorTest, LooksAsWritten) {
-  ShmAddress door{RandomNonce(), "name"};
-  const std::optional<ShmAddress> decoded = ShmAddress::Decode(door.Encode());
+TEST(ShmAddressTest, LooksAsWritten) {
+  ShmAddress address{RandomNonce(), "name"};
+  const std::optional<ShmAddress> decoded = ShmAddress::Decode(address.Encode());
   ASSERT_TRUE(decoded);
-  EXPECT_EQ(decoded->nonce, door.nonce);
+  EXPECT_EQ(decoded->nonce, address.nonce);
   EXPECT_EQ(decoded->socket, "name");
   EXPECT_FALSE(ShmAddress::Decode(""));
   EXPECT_FALSE(ShmAddress::Decode(std::string(32, 'n')));
@@ -387,9 +387,9 @@ class RawClientTest : public ShmTest {
       }
     }
     EXPECT_TRUE(Await([&] { return received.size() > kFrameHeaderBytes || !Receive(received); }));
-    Visited visited = Visit(*ShmAddress::Decode(received.substr(kFrameHeaderBytes)));
-    EXPECT_TRUE(visited.ok()) << visited.status();
-    return *std::move(visited);
+    Attached attached = Attach(*ShmAddress::Decode(received.substr(kFrameHeaderBytes)));
+    EXPECT_TRUE(attached.ok()) << attached.status();
+    return *std::move(attached);
   }
   bool Receive(std::string& received) {
     char bytes[4096];

@@ -32,7 +32,7 @@ TcpChannel::TcpChannel(TcpEventLoop& loop, std::string address, HandshakeIdentit
 TcpChannel::~TcpChannel() {
   if (connection_) connection_->Close();
   loop_.CancelTimer(dial_timer_);
-  loop_.CancelTimer(door_timer_);
+  loop_.CancelTimer(attach_timer_);
   loop_.CancelTimer(silence_timer_);
 }
 
@@ -106,25 +106,25 @@ void TcpChannel::OnSent() {
 
 void TcpChannel::OnReady() {
   counts_.AddConnect();
-  at_door_ = (connection_->agreed() & kOfferSharedMemory) != 0;
-  if (!at_door_) return LeaveDoor(nullptr);
-  door_timer_ = loop_.CallAt(loop_.Now() + options_.handshake_timeout, [this] { LeaveDoor(nullptr); });
+  attaching_ = (connection_->agreed() & kOfferSharedMemory) != 0;
+  if (!attaching_) return EndAttach(nullptr);
+  attach_timer_ = loop_.CallAt(loop_.Now() + options_.handshake_timeout, [this] { EndAttach(nullptr); });
 }
 
-void TcpChannel::GoToDoor(const std::string& control) {
-  const std::optional<ShmAddress> door = ShmAddress::Decode(control);
-  if (!at_door_ || visit_ != nullptr || !door) return;
-  visit_ = std::make_unique<ShmConnector>(loop_, *door, options_.shared_memory, options_.handshake_timeout,
-                                          [this](absl::StatusOr<std::unique_ptr<ByteStream>> stream) {
-                                            LeaveDoor(stream.ok() ? *std::move(stream) : nullptr);
-                                          });
+void TcpChannel::Attach(const std::string& control) {
+  const std::optional<ShmAddress> address = ShmAddress::Decode(control);
+  if (!attaching_ || connector_ != nullptr || !address) return;
+  connector_ = std::make_unique<ShmConnector>(loop_, *address, options_.shared_memory, options_.handshake_timeout,
+                                              [this](absl::StatusOr<std::unique_ptr<ByteStream>> stream) {
+                                                EndAttach(stream.ok() ? *std::move(stream) : nullptr);
+                                              });
 }
 
 // A null stream: the connection stays on TCP.
-void TcpChannel::LeaveDoor(std::unique_ptr<ByteStream> stream) {
-  at_door_ = false;
-  loop_.CancelTimer(door_timer_);
-  visit_ = nullptr;
+void TcpChannel::EndAttach(std::unique_ptr<ByteStream> stream) {
+  attaching_ = false;
+  loop_.CancelTimer(attach_timer_);
+  connector_ = nullptr;
   if (stream != nullptr) connection_->MoveTo(std::move(stream));
   counts_.SetLink(connection_->areas() != nullptr ? "shared memory" : "tcp");
   while (!waiting_.empty()) {
@@ -190,8 +190,8 @@ void TcpChannel::OnExpired(uint64_t id) {
 absl::StatusOr<const MutableSegments*> TcpChannel::OnFrame(const FrameHeader& header, std::string control) {
   receiving_ = 0;
   if (header.type == FrameType::kPong) return nullptr;
-  if (header.type == FrameType::kDoor) {
-    GoToDoor(control);
+  if (header.type == FrameType::kShmAddress) {
+    Attach(control);
     return nullptr;
   }
   if (header.type != FrameType::kReply && header.type != FrameType::kError) {
@@ -226,9 +226,9 @@ void TcpChannel::OnFrameEnd() {
 
 void TcpChannel::OnClosed(const absl::Status& why, TcpConnection::Fault fault) {
   receiving_ = 0;
-  at_door_ = false;
-  loop_.CancelTimer(door_timer_);
-  visit_ = nullptr;
+  attaching_ = false;
+  loop_.CancelTimer(attach_timer_);
+  connector_ = nullptr;
   trouble_ = std::string(why.message());
   counts_.SetLink("");
   const std::shared_ptr<TcpConnection> closed = std::exchange(connection_, nullptr);

@@ -42,13 +42,13 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   void OnSent() override;
   void OnClosed(const absl::Status& why, TcpConnection::Fault fault) override;
 
-  bool connected() const { return connection_ != nullptr && connection_->ready() && !at_door_; }
+  bool connected() const { return connection_ != nullptr && connection_->ready() && !attaching_; }
   absl::Status CheckLimits(const Request& request) const;
   void Dial();
   void DialLater();
   void OnDialed(absl::StatusOr<Socket> socket);
-  void GoToDoor(const std::string& control);
-  void LeaveDoor(std::unique_ptr<ByteStream> stream);
+  void Attach(const std::string& control);
+  void EndAttach(std::unique_ptr<ByteStream> stream);
   void SendCall(uint64_t id, CallTable::Call& call);
   void Abandon(uint64_t id, absl::Status status);
   void OnExpired(uint64_t id);
@@ -68,10 +68,10 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   Backoff backoff_;
   bool dialing_ = false;  // or about to, once the back-off is over
   EventLoop::TimerId dial_timer_{};
-  // True while the connection may move to shared memory; nothing is sent until that is settled.
-  bool at_door_ = false;
-  EventLoop::TimerId door_timer_{};
-  std::unique_ptr<ShmConnector> visit_;
+  // True while the connection may move to shared memory; nothing is sent until that is decided.
+  bool attaching_ = false;
+  EventLoop::TimerId attach_timer_{};
+  std::unique_ptr<ShmConnector> connector_;
   bool proven_ = false;  // this connection has brought a reply
   std::string trouble_ = "no attempt was made yet";
 

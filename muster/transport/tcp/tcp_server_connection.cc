@@ -53,7 +53,7 @@ void TcpServerConnection::Start(Socket socket, std::unique_ptr<Handshake> handsh
 
 void TcpServerConnection::Close() {
   closed_ = true;
-  ForgetDoor();
+  WithdrawOffer();
   connection_->Close();
   target_ = nullptr;
 }
@@ -63,22 +63,22 @@ void TcpServerConnection::OnReady() {
   host_.OnPassed();
   handler_.OnConnect(id_, peer_);
   if (port_ == nullptr || (connection_->agreed() & kOfferSharedMemory) == 0) return;
-  door_nonce_ = port_->Expect([this](std::unique_ptr<ByteStream> stream) {
-    door_nonce_.reset();
+  offered_nonce_ = port_->Expect([this](std::unique_ptr<ByteStream> stream) {
+    offered_nonce_.reset();
     connection_->MoveTo(std::move(stream));
   });
   OutgoingFrame frame;
-  frame.control = ShmAddress{.nonce = *door_nonce_, .socket = port_->name()}.Encode();
-  FrameHeader door;
-  door.type = FrameType::kDoor;
-  door.control_bytes = static_cast<uint32_t>(frame.control.size());
-  EncodeFrameHeader(door, frame.header);
+  frame.control = ShmAddress{.nonce = *offered_nonce_, .socket = port_->name()}.Encode();
+  FrameHeader offer;
+  offer.type = FrameType::kShmAddress;
+  offer.control_bytes = static_cast<uint32_t>(frame.control.size());
+  EncodeFrameHeader(offer, frame.header);
   connection_->Send(std::move(frame));
 }
 
-void TcpServerConnection::ForgetDoor() {
-  if (door_nonce_) port_->Forget(*door_nonce_);
-  door_nonce_.reset();
+void TcpServerConnection::WithdrawOffer() {
+  if (offered_nonce_) port_->Forget(*offered_nonce_);
+  offered_nonce_.reset();
 }
 
 Extent TcpServerConnection::Reserve(size_t bytes) {
@@ -112,7 +112,7 @@ absl::StatusOr<const MutableSegments*> TcpServerConnection::OnFrame(const FrameH
 absl::StatusOr<const MutableSegments*> TcpServerConnection::BeginRequest(const FrameHeader& header,
                                                                          std::string control) {
   if (header.request_id <= last_request_) return absl::InvalidArgumentError("its request ids don't rise");
-  ForgetDoor();  // the client has stayed on TCP
+  WithdrawOffer();  // the client has stayed on TCP
   last_request_ = header.request_id;
   ++requests_;
   unanswered_[header.request_id].control_bytes = control.size();
@@ -206,7 +206,7 @@ void TcpServerConnection::PushBack() {
 
 void TcpServerConnection::OnClosed(const absl::Status&, TcpConnection::Fault fault) {
   const std::shared_ptr<TcpServerConnection> self = shared_from_this();
-  ForgetDoor();
+  WithdrawOffer();
   incoming_.reset();
   target_ = nullptr;
   if (passed_) handler_.OnDisconnect(id_);

@@ -66,14 +66,14 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
 
   absl::StatusOr<const MutableSegments*> BeginRequest(const FrameHeader& header, std::string control);
   void PushBack();
-  void ForgetDoor();
+  void WithdrawOffer();
 
   TcpEventLoop& loop_;
   const TcpOptions& options_;
   RequestHandler& handler_;
   Host& host_;
   ShmAcceptor* port_;
-  std::optional<HandshakeNonce> door_nonce_;  // while the client may still ask for memory
+  std::optional<HandshakeNonce> offered_nonce_;  // while the client may still ask for memory
   const ConnectionId id_;
   const std::string peer_;
   std::shared_ptr<TcpConnection> connection_;
