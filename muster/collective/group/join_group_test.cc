@@ -119,8 +119,8 @@ TEST(JoinGroupTest, ARankThatWasStartedAgainBeforeTheRingKnewItEndsTheRing) {
   }
 }
 
-// Rank 0's desk stays open as long as a rank that has its answer may still ask for kGoOn.
-TEST(JoinGroupTest, WhoComesAgainWhenAllHaveSettledIsTurnedAwayAndNobodyElseIs) {
+// Rank 0 keeps listening as long as a rank that has its answer may still ask for kContinue.
+TEST(JoinGroupTest, ARankThatEntersAgainWhenAllHaveTheirAnswerIsTurnedAwayAndNoOtherIs) {
   const GroupOptions options = OptionsOf(3, CollectiveChoice::kRing);
   std::thread rank_zero([&] { EXPECT_EQ(JoinGroup(options, Soon()).status(), absl::OkStatus()); });
   TcpEventLoop loop;

@@ -45,21 +45,21 @@ absl::Status WaitUntil(TcpEventLoop& loop, const GroupOptions& options, absl::Ti
   return absl::OkStatus();
 }
 
-// The state of one rank at the desk.
-struct Seat {
-  bool taken = false;
+// What rank 0 knows of one other rank.
+struct RankState {
+  bool entered = false;
   ConnectionId connection{};
   std::optional<Responder> answer;  // for the request that the rank waits on
   bool agreed = false;
-  bool at_the_door = false;
+  bool attached = false;
 };
 
-// Rank 0's desk. Phase one: ranks enter and wait. Phase two: each says whether it has reached the door of the shared
-// memory. A rank that goes away sends all ranks back to phase one.
-class Desk final : public RequestHandler {
+// Rank 0's side. Phase one: ranks enter and wait. Phase two: each says whether it has connected to the socket of the
+// shared memory. A rank that goes away sends all ranks back to phase one.
+class RendezvousServer final : public RequestHandler {
  public:
-  Desk(const GroupOptions& options, EnterReply welcome)
-      : options_(options), size_(static_cast<int>(options.names.size())), welcome_(std::move(welcome)), seats_(size_) {}
+  RendezvousServer(const GroupOptions& options, EnterReply welcome)
+      : options_(options), size_(static_cast<int>(options.names.size())), welcome_(std::move(welcome)), ranks_(size_) {}
 
   void OnConnect(ConnectionId, const std::string&) override {}
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest&) override {
@@ -68,47 +68,48 @@ class Desk final : public RequestHandler {
   void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget>, Responder responder) override {
     if (request.method == static_cast<uint16_t>(RendezvousMethod::kEnter)) return Enter(request, std::move(responder));
     if (request.method == static_cast<uint16_t>(RendezvousMethod::kAgree)) return Agree(request, std::move(responder));
-    if (request.method == static_cast<uint16_t>(RendezvousMethod::kGoOn)) return GoOn(request, std::move(responder));
+    if (request.method == static_cast<uint16_t>(RendezvousMethod::kContinue))
+      return Continue(request, std::move(responder));
     responder.Fail(absl::UnimplementedError(absl::StrCat("a rendezvous knows no method ", request.method)));
   }
   void OnDisconnect(ConnectionId connection) override {
     for (int rank = 1; rank < size_; ++rank) {
-      if (!seats_[rank].taken || seats_[rank].connection != connection) continue;
-      seats_[rank] = {};
-      if (agreeing_ && !settled_) StartAnew(options_.names[rank]);
+      if (!ranks_[rank].entered || ranks_[rank].connection != connection) continue;
+      ranks_[rank] = {};
+      if (agreeing_ && !answered_) StartAnew(options_.names[rank]);
     }
   }
 
-  // True if every rank has said whether it is at the door.
+  // True if every rank has said whether it is attached.
   bool complete() const {
     return failure_.ok() && agreeing_ &&
-           std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) { return seat.agreed; });
+           std::all_of(ranks_.begin() + 1, ranks_.end(), [](const RankState& state) { return state.agreed; });
   }
   const absl::Status& failure() const { return failure_; }
-  // After Settle or Refuse: true once all ranks have their answer and wait only for this desk's end.
+  // After AnswerAll or Refuse: true once all ranks have their answer and wait only for this server's end.
   bool done() const {
-    return std::none_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.taken; });
+    return std::none_of(ranks_.begin(), ranks_.end(), [](const RankState& state) { return state.entered; });
   }
-  bool all_at_the_door() const {
-    return std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) { return seat.at_the_door; });
+  bool all_attached() const {
+    return std::all_of(ranks_.begin() + 1, ranks_.end(), [](const RankState& state) { return state.attached; });
   }
   std::string Missing() const {
     std::vector<std::string> missing;
     for (int rank = 1; rank < size_; ++rank)
-      if (!(agreeing_ ? seats_[rank].agreed : seats_[rank].taken)) missing.push_back(options_.names[rank]);
+      if (!(agreeing_ ? ranks_[rank].agreed : ranks_[rank].entered)) missing.push_back(options_.names[rank]);
     return absl::StrJoin(missing, ", ");
   }
-  void Settle(bool shared_memory) {
-    settled_ = true;
+  void AnswerAll(bool shared_memory) {
+    answered_ = true;
     for (int rank = 1; rank < size_; ++rank)
-      std::exchange(seats_[rank].answer, std::nullopt)
+      std::exchange(ranks_[rank].answer, std::nullopt)
           ->Send(Encode(AgreeReply{.shared_memory = shared_memory ? 1U : 0U}));
   }
   // Tells every rank why there is no group.
   void Refuse(const absl::Status& why) {
-    settled_ = true;
-    for (Seat& seat : seats_)
-      if (seat.answer) std::exchange(seat.answer, std::nullopt)->Fail(why);
+    answered_ = true;
+    for (RankState& state : ranks_)
+      if (state.answer) std::exchange(state.answer, std::nullopt)->Fail(why);
   }
 
  private:
@@ -125,40 +126,40 @@ class Desk final : public RequestHandler {
       return responder.Fail(failure_);
     }
     // The rank was restarted too late: the others have their answers already, and will miss this rank in the group.
-    if (settled_) return responder.Fail(absl::UnavailableError("the group is at work already"));
+    if (answered_) return responder.Fail(absl::UnavailableError("the group is at work already"));
     if (agreeing_) StartAnew(options_.names[message.rank]);
     // A newer process of that rank: the older one is dead, or will be told.
-    Seat& seat = seats_[message.rank];
-    if (seat.answer) seat.answer->Fail(absl::AbortedError("another process has come as this rank"));
-    seat = {.taken = true, .connection = request.connection, .answer = std::move(responder)};
-    if (!std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& one) { return one.taken; })) return;
+    RankState& state = ranks_[message.rank];
+    if (state.answer) state.answer->Fail(absl::AbortedError("another process has come as this rank"));
+    state = {.entered = true, .connection = request.connection, .answer = std::move(responder)};
+    if (!std::all_of(ranks_.begin() + 1, ranks_.end(), [](const RankState& one) { return one.entered; })) return;
     agreeing_ = true;
-    for (int rank = 1; rank < size_; ++rank) std::exchange(seats_[rank].answer, std::nullopt)->Send(Encode(welcome_));
+    for (int rank = 1; rank < size_; ++rank) std::exchange(ranks_[rank].answer, std::nullopt)->Send(Encode(welcome_));
   }
 
   void Agree(const IncomingRequest& request, Responder responder) {
     AgreeRequest message;
     if (!Decode(request.control, message) || message.rank == 0 || message.rank >= static_cast<uint32_t>(size_))
       return responder.Fail(absl::InvalidArgumentError("malformed rendezvous message"));
-    Seat& seat = seats_[message.rank];
-    if (!agreeing_ || !seat.taken || seat.connection != request.connection)
+    RankState& state = ranks_[message.rank];
+    if (!agreeing_ || !state.entered || state.connection != request.connection)
       return responder.Fail(absl::UnavailableError("the group meets again"));
-    seat.agreed = true;
-    seat.at_the_door = message.at_the_door != 0;
-    seat.answer = std::move(responder);
+    state.agreed = true;
+    state.attached = message.attached != 0;
+    state.answer = std::move(responder);
   }
 
   // This request is answered by the end of the connection.
-  void GoOn(const IncomingRequest& request, Responder responder) {
-    going_on_.push_back(std::move(responder));
+  void Continue(const IncomingRequest& request, Responder responder) {
+    continuing_.push_back(std::move(responder));
     OnDisconnect(request.connection);
   }
 
   void StartAnew(const std::string& because_of) {
     LogInfo(because_of, " was restarted: the all-reduce group meets again.");
-    for (Seat& seat : seats_) {
-      if (seat.answer) seat.answer->Fail(absl::UnavailableError("the group meets again"));
-      seat = {};
+    for (RankState& state : ranks_) {
+      if (state.answer) state.answer->Fail(absl::UnavailableError("the group meets again"));
+      state = {};
     }
     agreeing_ = false;
   }
@@ -166,10 +167,10 @@ class Desk final : public RequestHandler {
   const GroupOptions& options_;
   const int size_;
   const EnterReply welcome_;
-  std::vector<Seat> seats_;  // by rank; the first isn't used
-  std::vector<Responder> going_on_;
+  std::vector<RankState> ranks_;  // by rank; the first isn't used
+  std::vector<Responder> continuing_;
   bool agreeing_ = false;  // phase two
-  bool settled_ = false;
+  bool answered_ = false;
   absl::Status failure_;
 };
 
@@ -201,51 +202,53 @@ absl::StatusOr<Agreement> MeetOnce(TcpEventLoop& loop, Channel& channel, const G
                        Encode(EnterRequest{rank, size, static_cast<uint32_t>(options.choice)}), deadline));
   EnterReply welcome;
   if (!Decode(entered.control, welcome)) return absl::InternalError("rank 0 sent a malformed answer");
-  std::unique_ptr<ShmGroupConnector> visit;
-  if (!welcome.door.empty()) {
-    auto knocked = ShmGroupConnector::Connect(welcome.door, welcome.ticket, options.rank);
-    if (knocked.ok()) visit = *std::move(knocked);
+  std::unique_ptr<ShmGroupConnector> connector;
+  if (!welcome.socket.empty()) {
+    auto connected = ShmGroupConnector::Connect(welcome.socket, welcome.ticket, options.rank);
+    if (connected.ok()) connector = *std::move(connected);
   }
   ASSIGN_OR_RETURN(const Reply agreed, Ask(loop, channel, options, RendezvousMethod::kAgree,
-                                           Encode(AgreeRequest{rank, visit ? 1U : 0U}), deadline));
+                                           Encode(AgreeRequest{rank, connector ? 1U : 0U}), deadline));
   AgreeReply agreement;
   if (!Decode(agreed.control, agreement)) return absl::InternalError("rank 0 sent a malformed answer");
   if (agreement.shared_memory == 0) {
-    // Rank 0 is next reached at the same address, but only after its desk has gone.
-    const absl::Status gone = Ask(loop, channel, options, RendezvousMethod::kGoOn, "", loop.Now() + kFarewell).status();
+    // Rank 0 is next reached at the same address, but only after its server has gone.
+    const absl::Status gone =
+        Ask(loop, channel, options, RendezvousMethod::kContinue, "", loop.Now() + kFarewell).status();
     return absl::IsCancelled(gone) ? absl::StatusOr<Agreement>(gone) : Agreement();
   }
-  if (!visit) return absl::InternalError("rank 0 wants to share memory with this rank, which is not on its host");
-  return visit->Receive(options.rank, static_cast<int>(size));
+  if (!connector) return absl::InternalError("rank 0 wants to share memory with this rank, which is not on its host");
+  return connector->Receive(options.rank, static_cast<int>(size));
 }
 
-absl::StatusOr<Agreement> MeetAtOwnDesk(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline) {
+absl::StatusOr<Agreement> ServeRendezvous(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline) {
   const int size = static_cast<int>(options.names.size());
-  std::unique_ptr<ShmGroupListener> door;
+  std::unique_ptr<ShmGroupListener> shm_listener;
   if (options.choice != CollectiveChoice::kRing && size <= kMostShmRanks) {
     auto opened = ShmGroupListener::Open(size);
-    if (opened.ok()) door = *std::move(opened);
+    if (opened.ok()) shm_listener = *std::move(opened);
   }
   TcpTransport transport(loop, options.token, Plain());
-  Desk desk(options, door ? EnterReply{door->ticket(), door->name()} : EnterReply{});
-  ASSIGN_OR_RETURN(const auto listener, transport.Listen(options.addresses[0], desk));
+  RendezvousServer server(options,
+                          shm_listener ? EnterReply{shm_listener->ticket(), shm_listener->name()} : EnterReply{});
+  ASSIGN_OR_RETURN(const auto listener, transport.Listen(options.addresses[0], server));
   RETURN_IF_ERROR(WaitUntil(
-      loop, options, deadline, [&] { return desk.complete() || !desk.failure().ok(); },
-      [&] { return desk.Missing(); }));
+      loop, options, deadline, [&] { return server.complete() || !server.failure().ok(); },
+      [&] { return server.Missing(); }));
   absl::StatusOr<Agreement> agreement = Agreement();
-  if (!desk.failure().ok()) {
-    agreement = desk.failure();
+  if (!server.failure().ok()) {
+    agreement = server.failure();
   } else {
-    if (door && desk.all_at_the_door() && door->AllHaveCome()) {
-      agreement = door->GiveOut();
+    if (shm_listener && server.all_attached() && shm_listener->AllConnected()) {
+      agreement = shm_listener->SendMembers();
     } else if (options.choice == CollectiveChoice::kShm) {
       agreement = absl::FailedPreconditionError(
           "the workers do not share memory: they are on different hosts, of different users, or more than 16; leave "
           "the choice to muster");
     }
   }
-  agreement.ok() ? desk.Settle(*agreement != nullptr) : desk.Refuse(agreement.status());
-  loop.RunUntil([&] { return desk.done(); }, loop.Now() + kFarewell);
+  agreement.ok() ? server.AnswerAll(*agreement != nullptr) : server.Refuse(agreement.status());
+  loop.RunUntil([&] { return server.done(); }, loop.Now() + kFarewell);
   return agreement;
 }
 
@@ -253,8 +256,8 @@ absl::StatusOr<Agreement> MeetAtOwnDesk(TcpEventLoop& loop, const GroupOptions& 
 
 absl::StatusOr<Agreement> MeetAsRankZero(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline) {
   for (;;) {
-    auto agreement = MeetAtOwnDesk(loop, options, deadline);
-    // A rank that died at the door comes again, or the deadline passes.
+    auto agreement = ServeRendezvous(loop, options, deadline);
+    // A rank that died after it had connected enters again, or the deadline passes.
     if (!absl::IsUnavailable(agreement.status()) || loop.Now() >= deadline) return agreement;
   }
 }

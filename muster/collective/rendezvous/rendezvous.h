@@ -34,7 +34,7 @@ struct GroupOptions {
 };
 
 // Methods of the requests to rank 0.
-enum class RendezvousMethod : uint16_t { kEnter = 1, kAgree = 2, kGoOn = 3 };
+enum class RendezvousMethod : uint16_t { kEnter = 1, kAgree = 2, kContinue = 3 };
 
 // What the ranks have agreed on; null means a ring.
 using Agreement = std::unique_ptr<ShmMember>;

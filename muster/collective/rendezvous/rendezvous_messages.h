@@ -46,12 +46,12 @@ inline bool Decode(std::string_view text, EnterRequest& message) {
   return true;
 }
 
-// Sent when all ranks are there: where the door of rank 0's host is; empty if it has none.
+// Sent when all ranks are there: rank 0's unix socket; empty if it has none.
 struct EnterReply {
   std::string ticket;  // kShmTicketBytes
-  std::string door;
+  std::string socket;
 };
-inline std::string Encode(const EnterReply& message) { return message.ticket + message.door; }
+inline std::string Encode(const EnterReply& message) { return message.ticket + message.socket; }
 inline bool Decode(std::string_view text, EnterReply& message) {
   if (text.empty()) return true;
   if (text.size() <= kShmTicketBytes) return false;
@@ -59,13 +59,13 @@ inline bool Decode(std::string_view text, EnterReply& message) {
   return true;
 }
 
-// To rank 0: whether this rank has reached the door.
+// To rank 0: whether this rank has connected to that socket.
 struct AgreeRequest {
   uint32_t rank = 0;
-  uint32_t at_the_door = 0;
+  uint32_t attached = 0;
 };
 inline std::string Encode(const AgreeRequest& message) {
-  return NumbersOut().U32(message.rank).U32(message.at_the_door).text();
+  return NumbersOut().U32(message.rank).U32(message.attached).text();
 }
 inline bool Decode(std::string_view text, AgreeRequest& message) {
   if (text.size() < 8) return false;
@@ -74,7 +74,7 @@ inline bool Decode(std::string_view text, AgreeRequest& message) {
 }
 
 struct AgreeReply {
-  uint32_t shared_memory = 0;  // 1: this rank's member is on its way through the door
+  uint32_t shared_memory = 0;  // 1: this rank's member is on its way through the socket
 };
 inline std::string Encode(const AgreeReply& message) { return NumbersOut().U32(message.shared_memory).text(); }
 inline bool Decode(std::string_view text, AgreeReply& message) {

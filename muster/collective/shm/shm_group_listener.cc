@@ -23,8 +23,8 @@ namespace {
 // Rank 0 has sent the member before it says so.
 constexpr timeval kAnswerPatience = {.tv_sec = 5, .tv_usec = 0};
 
-// The message of a visitor.
-struct Knocking {
+// The message of a rank that connects.
+struct GroupHello {
   char magic[8] = {'m', 'u', 's', 't', 'e', 'r', 'c', '1'};
   char ticket[kShmTicketBytes] = {};
   uint32_t rank = 0;
@@ -54,33 +54,33 @@ absl::StatusOr<std::unique_ptr<ShmGroupListener>> ShmGroupListener::Open(int siz
 }
 
 ShmGroupListener::ShmGroupListener(std::string name, Socket listener, int size)
-    : name_(std::move(name)), ticket_(RandomText()), listener_(std::move(listener)), visitors_(size) {}
+    : name_(std::move(name)), ticket_(RandomText()), listener_(std::move(listener)), connections_(size) {}
 
-bool ShmGroupListener::AllHaveCome() {
+bool ShmGroupListener::AllConnected() {
   for (;;) {
-    Socket visitor(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!visitor.valid()) break;
-    Admit(std::move(visitor));
+    Socket connection(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection.valid()) break;
+    Accept(std::move(connection));
   }
-  return std::all_of(visitors_.begin() + 1, visitors_.end(), [](const Socket& one) { return one.valid(); });
+  return std::all_of(connections_.begin() + 1, connections_.end(), [](const Socket& one) { return one.valid(); });
 }
 
-void ShmGroupListener::Admit(Socket visitor) {
-  Knocking said;
-  const Knocking expected;
-  if (!IsOfThisUser(visitor.fd())) return;
+void ShmGroupListener::Accept(Socket connection) {
+  GroupHello hello;
+  const GroupHello expected;
+  if (!IsOfThisUser(connection.fd())) return;
   // It was sent before the connection is read here, or never will be.
-  if (recv(visitor.fd(), &said, sizeof said, 0) != sizeof said) return;
-  if (std::memcmp(said.magic, expected.magic, sizeof said.magic) != 0) return;
-  if (std::memcmp(said.ticket, ticket_.data(), kShmTicketBytes) != 0) return;
-  if (said.rank >= visitors_.size()) return;
-  visitors_[said.rank] = std::move(visitor);
+  if (recv(connection.fd(), &hello, sizeof hello, 0) != sizeof hello) return;
+  if (std::memcmp(hello.magic, expected.magic, sizeof hello.magic) != 0) return;
+  if (std::memcmp(hello.ticket, ticket_.data(), kShmTicketBytes) != 0) return;
+  if (hello.rank >= connections_.size()) return;
+  connections_[hello.rank] = std::move(connection);
 }
 
-absl::StatusOr<std::unique_ptr<ShmMember>> ShmGroupListener::GiveOut() {
-  ASSIGN_OR_RETURN(auto members, ShmMember::CreateAll(static_cast<int>(visitors_.size())));
-  for (size_t rank = 1; rank < visitors_.size(); ++rank) {
-    RETURN_IF_ERROR(members[rank]->SendThrough(visitors_[rank].fd()));
+absl::StatusOr<std::unique_ptr<ShmMember>> ShmGroupListener::SendMembers() {
+  ASSIGN_OR_RETURN(auto members, ShmMember::CreateAll(static_cast<int>(connections_.size())));
+  for (size_t rank = 1; rank < connections_.size(); ++rank) {
+    RETURN_IF_ERROR(members[rank]->SendThrough(connections_[rank].fd()));
     members[rank].reset();
   }
   return std::move(members[0]);
@@ -93,10 +93,10 @@ absl::StatusOr<std::unique_ptr<ShmGroupConnector>> ShmGroupConnector::Connect(co
   if (!connection.valid() || connect(connection.fd(), address.get(), address.length) != 0)
     return absl::UnavailableError(absl::StrCat("rank 0 is not on this host (", std::strerror(errno), ")"));
   setsockopt(connection.fd(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerPatience, sizeof kAnswerPatience);
-  Knocking said{.rank = static_cast<uint32_t>(rank)};
-  std::memcpy(said.ticket, ticket.data(), std::min(ticket.size(), sizeof said.ticket));
+  GroupHello hello{.rank = static_cast<uint32_t>(rank)};
+  std::memcpy(hello.ticket, ticket.data(), std::min(ticket.size(), sizeof hello.ticket));
   // Another process might have taken that name: only this user's rank 0 is trusted.
-  if (!IsOfThisUser(connection.fd()) || send(connection.fd(), &said, sizeof said, MSG_NOSIGNAL) != sizeof said)
+  if (!IsOfThisUser(connection.fd()) || send(connection.fd(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
     return absl::PermissionDeniedError("rank 0 is another user's process: all ranks of a host must be one user's");
   return std::unique_ptr<ShmGroupConnector>(new ShmGroupConnector(std::move(connection)));
 }

@@ -26,24 +26,24 @@ class ShmGroupListener {
   const std::string& ticket() const { return ticket_; }
 
   // Accepts all ranks that have connected so far; true once all other ranks are there. Doesn't block.
-  bool AllHaveCome();
-  // Creates a new group: sends every visitor its member and returns rank 0's. Call once.
-  absl::StatusOr<std::unique_ptr<ShmMember>> GiveOut();
+  bool AllConnected();
+  // Creates a new group: sends every rank its member and returns rank 0's. Call once.
+  absl::StatusOr<std::unique_ptr<ShmMember>> SendMembers();
 
  private:
   ShmGroupListener(std::string name, Socket listener, int size);
-  void Admit(Socket visitor);
+  void Accept(Socket connection);
 
   const std::string name_;
   const std::string ticket_;
   const Socket listener_;
-  std::vector<Socket> visitors_;  // by rank
+  std::vector<Socket> connections_;  // by rank
 };
 
 // Another rank's side.
 class ShmGroupConnector {
  public:
-  // Doesn't block. Unavailable: this host has no such door. PermissionDenied: it is another user's.
+  // Doesn't block. Unavailable: this host has no such socket. PermissionDenied: it is another user's.
   static absl::StatusOr<std::unique_ptr<ShmGroupConnector>> Connect(const std::string& name, const std::string& ticket,
                                                                     int rank);
   // Call when rank 0 has announced the members. Blocks for a few seconds at most.
