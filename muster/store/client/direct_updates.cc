@@ -13,8 +13,8 @@
 namespace muster {
 namespace {
 
-// A ps may be gone when it is visited, though it has just answered. One that answers every time and is never found on
-// this host is on another.
+// A ps may be gone when this client attaches, though it has just answered. One that answers every time and is never
+// found on this host is on another.
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 constexpr int kAttempts = 20;
 // A hold ends without a message.

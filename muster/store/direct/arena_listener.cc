@@ -24,10 +24,10 @@
 namespace muster {
 namespace {
 
-// A visitor sends its message at once: it runs on this machine.
+// A process sends its message at once: it runs on this machine.
 constexpr timeval kHelloPatience = {.tv_sec = 1, .tv_usec = 0};
 // More than the workers of any cluster; only processes of the same user are counted at all.
-constexpr size_t kMostVisitors = 1024;
+constexpr size_t kMostConnections = 1024;
 
 std::string RandomText(size_t digits) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -66,7 +66,7 @@ ArenaListener::ArenaListener(std::string name, int listener, int stop)
 ArenaListener::~ArenaListener() {
   eventfd_write(stop_, 1);
   thread_.join();
-  for (const int fd : visitors_) close(fd);
+  for (const int fd : connections_) close(fd);
   const MutexLock lock(mutex_);
   for (const auto& [number, client] : clients_)
     if (client.memory_fd >= 0) close(client.memory_fd);
@@ -74,7 +74,7 @@ ArenaListener::~ArenaListener() {
   close(stop_);
 }
 
-std::string ArenaListener::Admit(int number, uint64_t incarnation, int memory_fd) {
+std::string ArenaListener::IssueTicket(int number, uint64_t incarnation, int memory_fd) {
   const int copy = fcntl(memory_fd, F_DUPFD_CLOEXEC, 3);
   if (copy < 0) return "";
   const MutexLock lock(mutex_);
@@ -86,17 +86,17 @@ std::string ArenaListener::Admit(int number, uint64_t incarnation, int memory_fd
   return client.ticket;
 }
 
-std::optional<ProcessIdentity> ArenaListener::Visitor(int number, const std::string& ticket) const {
+std::optional<ProcessIdentity> ArenaListener::AttachedProcess(int number, const std::string& ticket) const {
   const MutexLock lock(mutex_);
   const auto client = clients_.find(number);
   if (client == clients_.end() || ticket.empty() || client->second.used_ticket != ticket) return std::nullopt;
-  return client->second.bearer;
+  return client->second.process;
 }
 
 bool ArenaListener::HasLeft(int number, const ProcessIdentity& process) const {
   const MutexLock lock(mutex_);
   const auto client = clients_.find(number);
-  return client != clients_.end() && !client->second.used_ticket.empty() && client->second.bearer == process &&
+  return client != clients_.end() && !client->second.used_ticket.empty() && client->second.process == process &&
          client->second.connection < 0;
 }
 
@@ -104,17 +104,17 @@ void ArenaListener::Serve() {
   for (;;) {
     // poll ignores descriptor -1.
     std::vector<pollfd> watched = {{stop_, POLLIN, 0}, {accepts_later_ ? -1 : listener_, POLLIN, 0}};
-    for (const int fd : visitors_) watched.push_back({fd, POLLIN, 0});
+    for (const int fd : connections_) watched.push_back({fd, POLLIN, 0});
     const int patience = accepts_later_ ? static_cast<int>(absl::ToInt64Milliseconds(kAcceptAgainAfter)) : -1;
     const int ready = poll(watched.data(), watched.size(), patience);
     ++turns_;
     if (ready < 0) continue;
     accepts_later_ = false;
     if (watched[0].revents != 0) return;
-    // A visitor has nothing more to say: any event means that it is gone.
+    // An attached process has nothing more to say: any event means that it is gone.
     for (size_t i = 2; i < watched.size(); ++i) {
       if (watched[i].revents == 0) continue;
-      std::erase(visitors_, watched[i].fd);
+      std::erase(connections_, watched[i].fd);
       Close(watched[i].fd);
     }
     if (watched[1].revents != 0) Accept();
@@ -122,50 +122,50 @@ void ArenaListener::Serve() {
 }
 
 void ArenaListener::Accept() {
-  const int visitor = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (visitor < 0) {
+  const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (connection < 0) {
     accepts_later_ = ShouldAcceptLater(errno);
     return;
   }
-  if (visitors_.size() < kMostVisitors && Receive(visitor)) {
-    visitors_.push_back(visitor);
+  if (connections_.size() < kMostConnections && Receive(connection)) {
+    connections_.push_back(connection);
   } else {
-    Close(visitor);
+    Close(connection);
   }
 }
 
-void ArenaListener::Close(int visitor) {
+void ArenaListener::Close(int connection) {
   const MutexLock lock(mutex_);
   for (auto& [number, client] : clients_)
-    if (client.connection == visitor) client.connection = -1;
-  close(visitor);
+    if (client.connection == connection) client.connection = -1;
+  close(connection);
 }
 
-bool ArenaListener::Receive(int visitor) {
+bool ArenaListener::Receive(int connection) {
   ucred peer{};
   socklen_t length = sizeof peer;
-  if (getsockopt(visitor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != geteuid()) return false;
-  setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &kHelloPatience, sizeof kHelloPatience);
+  if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != geteuid()) return false;
+  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kHelloPatience, sizeof kHelloPatience);
   AttachMessage hello;
   const AttachMessage expected;
-  if (Uninterrupted([&] { return recv(visitor, &hello, sizeof hello, 0); }) != sizeof hello) return false;
+  if (Uninterrupted([&] { return recv(connection, &hello, sizeof hello, 0); }) != sizeof hello) return false;
   if (std::memcmp(hello.magic, expected.magic, sizeof hello.magic) != 0) return false;
   if (hello.pid_namespace != PidNamespace()) return false;
-  const auto bearer = IdentifyProcess(peer.pid);
-  if (!bearer) return false;
-  const int memory_fd = Redeem(std::string(hello.ticket, sizeof hello.ticket), *bearer, visitor);
+  const auto process = IdentifyProcess(peer.pid);
+  if (!process) return false;
+  const int memory_fd = Redeem(std::string(hello.ticket, sizeof hello.ticket), *process, connection);
   if (memory_fd < 0) return false;
-  const bool sent = SendDescriptor(visitor, memory_fd);
+  const bool sent = SendDescriptor(connection, memory_fd);
   close(memory_fd);
   return sent;
 }
 
-int ArenaListener::Redeem(const std::string& ticket, const ProcessIdentity& bearer, int connection) {
+int ArenaListener::Redeem(const std::string& ticket, const ProcessIdentity& process, int connection) {
   const MutexLock lock(mutex_);
   for (auto& [number, client] : clients_) {
     if (client.memory_fd < 0 || client.ticket != ticket) continue;
     client.used_ticket = std::exchange(client.ticket, "");
-    client.bearer = bearer;
+    client.process = process;
     client.connection = connection;
     return std::exchange(client.memory_fd, -1);
   }

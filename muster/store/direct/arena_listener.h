@@ -28,7 +28,7 @@ class ArenaListener {
   static absl::StatusOr<std::unique_ptr<ArenaListener>> Open();
   // As Open, but on an error logs a warning and returns null.
   static std::unique_ptr<ArenaListener> OpenOrWarn();
-  // Closes every visitor's connection, so that they see at once that the ps is gone.
+  // Closes all connections, so that the workers see at once that the ps is gone.
   ~ArenaListener();
   ArenaListener(const ArenaListener&) = delete;
   ArenaListener& operator=(const ArenaListener&) = delete;
@@ -36,15 +36,15 @@ class ArenaListener {
   // The name of the socket.
   const std::string& name() const { return name_; }
 
-  // Issues a ticket for one visit of this incarnation of a client. Until it is used, further calls return the same one,
-  // because the request may come twice; a ticket of an earlier incarnation becomes invalid. The process that shows it
-  // is given `memory_fd` (a copy is kept until then). Returns "" if no descriptors are left.
-  std::string Admit(int client, uint64_t incarnation, int memory_fd);
-  // Returns the process that used that ticket and has the memory, if it was the client's last visitor.
-  std::optional<ProcessIdentity> Visitor(int client, const std::string& ticket) const;
+  // Issues a ticket with which one process of this incarnation of a client may attach. Until it is used, further calls
+  // return the same one, because the request may come twice; a ticket of an earlier incarnation becomes invalid. The
+  // process that shows it gets `memory_fd` (a copy is kept until then). Returns "" if no descriptors are left.
+  std::string IssueTicket(int client, uint64_t incarnation, int memory_fd);
+  // Returns the process that attached with that ticket, if it is the last one that did so for this client.
+  std::optional<ProcessIdentity> AttachedProcess(int client, const std::string& ticket) const;
   // How often the thread has woken up, for tests.
   int64_t turns() const { return turns_; }
-  // Whether the last visitor of that client was this process and has closed its connection: it writes no more.
+  // Whether that client's last process was this one and has closed its connection: it writes no more.
   bool HasLeft(int client, const ProcessIdentity& process) const;
 
  private:
@@ -52,26 +52,26 @@ class ArenaListener {
     std::string ticket;  // not used yet; empty: none
     uint64_t incarnation = 0;
     int memory_fd = -1;  // given to the process that shows `ticket`
-    // The last visitor.
+    // The last process that attached.
     std::string used_ticket;
-    ProcessIdentity bearer;
+    ProcessIdentity process;
     int connection = -1;  // -1: closed
   };
 
   ArenaListener(std::string name, int listener, int stop);
   void Serve();
   void Accept();
-  // True: `visitor` has received the descriptor, and stays connected as long as it lives.
-  bool Receive(int visitor);
-  void Close(int visitor);
+  // True: the process has received the descriptor, and stays connected as long as it lives.
+  bool Receive(int connection);
+  void Close(int connection);
   // Uses up `ticket` and returns the descriptor for the process that showed it; -1: the ticket is invalid.
-  int Redeem(const std::string& ticket, const ProcessIdentity& bearer, int connection);
+  int Redeem(const std::string& ticket, const ProcessIdentity& process, int connection);
 
   const std::string name_;
   const int listener_;
-  const int stop_;              // an eventfd
-  std::vector<int> visitors_;   // thread_ only
-  bool accepts_later_ = false;  // thread_ only: no descriptors are left
+  const int stop_;                // an eventfd
+  std::vector<int> connections_;  // thread_ only
+  bool accepts_later_ = false;    // thread_ only: no descriptors are left
   std::atomic<int64_t> turns_{0};
   mutable Mutex mutex_;
   std::map<int, Client> clients_ ABSL_GUARDED_BY(mutex_);

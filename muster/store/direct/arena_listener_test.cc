@@ -40,9 +40,8 @@ class ArenaListenerTest : public ::testing::Test {
   }
   OpenDirectReply Open(int client, uint64_t incarnation = 1) { return *access_.Open(*arena_, client, incarnation); }
 
-  // Starts a process that visits, says so and waits to be killed; it stops itself if told so. `at`: it dies in an
-  // update.
-  pid_t StartVisitor(const OpenDirectReply& invitation) {
+  // Starts a process that attaches, takes a stripe's lock, says so and waits to be killed.
+  pid_t StartAttached(const OpenDirectReply& invitation) {
     int ready[2];
     EXPECT_EQ(pipe(ready), 0);
     const pid_t child = fork();
@@ -71,7 +70,7 @@ class ArenaListenerTest : public ::testing::Test {
   DirectAccess access_{port_.get()};
 };
 
-TEST_F(ArenaListenerTest, ABearerOfATicketGetsTheVeryMemory) {
+TEST_F(ArenaListenerTest, AProcessThatShowsATicketGetsTheVeryMemory) {
   const OpenDirectReply invitation = Open(1);
   EXPECT_TRUE(absl::IsPermissionDenied(access_.Enter(*arena_, 1, invitation.ticket))) << "nobody has come";
   const auto attachment = ArenaAttachment::Connect(invitation.socket, invitation.ticket);
@@ -87,7 +86,7 @@ TEST_F(ArenaListenerTest, ABearerOfATicketGetsTheVeryMemory) {
   EXPECT_EQ((*attachment)->arena().header().mark, 77u) << "what is mapped stays";
 }
 
-TEST_F(ArenaListenerTest, ATicketIsGoodForOneVisit) {
+TEST_F(ArenaListenerTest, ATicketIsGoodForOneProcess) {
   const OpenDirectReply old = Open(1, 1), newer = Open(1, 2);
   const auto refused = [](const OpenDirectReply& reply) {
     return absl::IsPermissionDenied(ArenaAttachment::Connect(reply.socket, reply.ticket).status());
@@ -121,46 +120,46 @@ TEST_F(ArenaListenerTest, WhoIsOnAnotherHostFindsNoSocket) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("not on this host"));
 }
 
-TEST_F(ArenaListenerTest, WithoutFreeDescriptorsVisitorsWaitAndTheThreadDoesNotTurnWithoutEnd) {
+TEST_F(ArenaListenerTest, WithoutFreeDescriptorsConnectionsWaitAndTheThreadDoesNotTurnWithoutEnd) {
   const OpenDirectReply invitation = Open(1);
-  const int visitor = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  const int connection = socket(AF_UNIX, SOCK_SEQPACKET, 0);
   const timeval patience = absl::ToTimeval(3 * kAcceptAgainAfter / 2);
-  setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   AttachMessage hello{.pid_namespace = PidNamespace()};
   std::memcpy(hello.ticket, invitation.ticket.data(), sizeof hello.ticket);
   const AbstractAddress address(invitation.socket);
   char byte = 0;
   {
     const NoFreeDescriptors none;
-    ASSERT_EQ(connect(visitor, address.get(), address.length), 0);
-    ASSERT_EQ(send(visitor, &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+    ASSERT_EQ(connect(connection, address.get(), address.length), 0);
+    ASSERT_EQ(send(connection, &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
     const int64_t before = port_->turns();
-    EXPECT_EQ(recv(visitor, &byte, 1, 0), -1);
+    EXPECT_EQ(recv(connection, &byte, 1, 0), -1);
     EXPECT_LT(port_->turns() - before, 100) << "it asks again at once";
   }
   const timeval longer = {.tv_sec = 20, .tv_usec = 0};
-  setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &longer, sizeof longer);
-  EXPECT_EQ(recv(visitor, &byte, 1, 0), 1) << "then it has its turn";
-  close(visitor);
+  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &longer, sizeof longer);
+  EXPECT_EQ(recv(connection, &byte, 1, 0), 1) << "then it has its turn";
+  close(connection);
 }
 
 TEST_F(ArenaListenerTest, AStoppedWriterIsKilledBeforeAnotherTakesItsRow) {
   const OpenDirectReply invitation = Open(1);
-  const pid_t child = StartVisitor(invitation);
+  const pid_t child = StartAttached(invitation);
   ASSERT_EQ(access_.Enter(*arena_, 1, invitation.ticket), absl::OkStatus());
   EXPECT_EQ(arena_->client(1).process, child);
   kill(child, SIGSTOP);
   // A restarted ps, which knows the process only from the arena, can do it too.
   DirectAccess successor(nullptr);
-  absl::Status vacated = successor.Evict(*arena_, 1);
+  absl::Status evicted = successor.Evict(*arena_, 1);
   siginfo_t info = {};
   ASSERT_EQ(waitid(P_PID, child, &info, WEXITED | WNOWAIT), 0);
   EXPECT_EQ(info.si_status, SIGKILL);
-  if (!vacated.ok()) {
-    EXPECT_TRUE(absl::IsAlreadyExists(vacated)) << vacated;
-    vacated = successor.Evict(*arena_, 1);
+  if (!evicted.ok()) {
+    EXPECT_TRUE(absl::IsAlreadyExists(evicted)) << evicted;
+    evicted = successor.Evict(*arena_, 1);
   }
-  EXPECT_EQ(vacated, absl::OkStatus());
+  EXPECT_EQ(evicted, absl::OkStatus());
   EXPECT_EQ(arena_->client(1).process, 0);
   std::vector<std::byte> values(20);
   arena_->Read(0, values);  // its lock is free
@@ -168,7 +167,7 @@ TEST_F(ArenaListenerTest, AStoppedWriterIsKilledBeforeAnotherTakesItsRow) {
 }
 
 TEST_F(ArenaListenerTest, AStoppedProcessThatKeepsALockIsKilledByWhoWaits) {
-  const pid_t child = StartVisitor(Open(1));
+  const pid_t child = StartAttached(Open(1));
   kill(child, SIGSTOP);
   auto* head = reinterpret_cast<StripeHeader*>(arena_->memory().data() + arena_->layout().stripe_offset(0));
   EXPECT_EQ(LockRobust(&head->mutex, absl::Milliseconds(50)), EOWNERDEAD);
@@ -184,7 +183,7 @@ TEST(RobustLock, AStoppedHolderCostsNobodyTheLease) { EXPECT_LE(3 * kStoppedHold
 
 TEST_F(ArenaListenerTest, WhoHasSaidDoneOrClosedItsConnectionIsNotKilled) {
   const OpenDirectReply invitation = Open(0);
-  const pid_t child = StartVisitor(invitation);
+  const pid_t child = StartAttached(invitation);
   ASSERT_EQ(access_.Enter(*arena_, 0, invitation.ticket), absl::OkStatus());
   DirectAccess::Leave(*arena_, 0);
   EXPECT_EQ(access_.Evict(*arena_, 0), absl::OkStatus());

@@ -15,22 +15,22 @@ absl::StatusOr<OpenDirectReply> DirectAccess::Open(Arena& arena, int client, uin
   if (arena.model().applied_by_ps_alone())
     return absl::NotFoundError(
         "the model has a staleness bound, elastic exchanges or the workers' order: only the ps can apply its updates");
-  const std::string ticket = port_->Admit(client, incarnation, arena.memory().fd());
+  const std::string ticket = port_->IssueTicket(client, incarnation, arena.memory().fd());
   if (ticket.empty()) return absl::ResourceExhaustedError("this ps has no descriptors left");
   return OpenDirectReply{port_->name(), ticket, static_cast<uint32_t>(arena.layout().num_clients())};
 }
 
 absl::Status DirectAccess::Enter(Arena& arena, int client, const std::string& ticket) {
-  const auto visitor = port_ != nullptr ? port_->Visitor(client, ticket) : std::nullopt;
-  if (!visitor) return absl::PermissionDeniedError("nobody has fetched this ps's memory with that ticket");
+  const auto attached = port_ != nullptr ? port_->AttachedProcess(client, ticket) : std::nullopt;
+  if (!attached) return absl::PermissionDeniedError("nobody has fetched this ps's memory with that ticket");
   arena.RecoverWriter(client);
   if (arena.model().gated()) Publish<uint64_t>(arena.header().rounds.divided, 1);
   ClientRecord& record = arena.client(client);
   Publish<int64_t>(record.process, 0);
   // A worker in the ps's own process dies with it.
-  if (visitor->pid == getpid()) return absl::OkStatus();
-  record.process_start = visitor->start;
-  Publish<int64_t>(record.process, visitor->pid);
+  if (attached->pid == getpid()) return absl::OkStatus();
+  record.process_start = attached->start;
+  Publish<int64_t>(record.process, attached->pid);
   return absl::OkStatus();
 }
 

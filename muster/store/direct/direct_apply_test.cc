@@ -179,8 +179,8 @@ absl::Status StartedDirectly(const OpenDirectReply& misleading, int times) {
   return worker.ready;
 }
 
-// A ps that is killed between its answer and the visit is no mistake in the configuration: whatever started the worker
-// must start it again.
+// A ps that is killed between its answer and the attachment is no mistake in the configuration: whatever started the
+// worker must start it again.
 TEST(DirectApply, OnlyWhatWillNeverBeHadIsAWrongConfiguration) {
   const std::string ticket(32, 't');
   EXPECT_EQ(StartedDirectly({"muster-of-the-dead", ticket, 1}, 1), absl::OkStatus());
