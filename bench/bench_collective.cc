@@ -121,10 +121,10 @@ std::vector<double> MeasureMemcpy(const Options& options) {
 }
 
 // A rank's part in an all-reduce through shared memory (docs/collectives.md), without other ranks: chunk by chunk it
-// lends its data of the others' shares, adds up its own share, and copies theirs, in slots that no other core has
+// writes its data of the others' shares, adds up its own share, and copies theirs, in slots that no other core has
 // cached.
-void ReduceApart(std::vector<float>& data, int ranks, std::vector<float>& lent, const std::vector<float>& others) {
-  const size_t piece = lent.size() / kSlots / ranks;
+void ReduceApart(std::vector<float>& data, int ranks, std::vector<float>& shared, const std::vector<float>& others) {
+  const size_t piece = shared.size() / kSlots / ranks;
   const auto n_of = [&](int rank, size_t from) {
     const Share share = ShareOf(data.size(), rank, ranks);
     return from < share.elements ? std::min(piece, share.elements - from) : 0;
@@ -134,12 +134,12 @@ void ReduceApart(std::vector<float>& data, int ranks, std::vector<float>& lent, 
     const auto slot_of = [&](int rank) { return (chunk % kSlots * ranks + rank) * piece; };
     for (int rank = 1; rank < ranks; ++rank)
       if (n_of(rank, from) > 0)
-        std::memcpy(&lent[slot_of(rank)], data_of(rank, from), n_of(rank, from) * sizeof(float));
+        std::memcpy(&shared[slot_of(rank)], data_of(rank, from), n_of(rank, from) * sizeof(float));
     auto* const own = reinterpret_cast<std::byte*>(data_of(0, from));
     std::vector<const std::byte*> all = {own};
     for (int rank = 1; rank < ranks; ++rank) all.push_back(reinterpret_cast<const std::byte*>(&others[slot_of(rank)]));
     SumOfRanks(DType::kFloat32, Reduction::kSum, all, n_of(0, from), own,
-               reinterpret_cast<std::byte*>(&lent[slot_of(0)]));
+               reinterpret_cast<std::byte*>(&shared[slot_of(0)]));
     for (int rank = 1; rank < ranks; ++rank)
       if (n_of(rank, from) > 0)
         std::memcpy(data_of(rank, from), &others[slot_of(rank)], n_of(rank, from) * sizeof(float));
@@ -150,9 +150,9 @@ std::vector<double> MeasureApart(const Options& options) {
   std::vector<double> medians;
   for (const double megabytes : options.megabytes) {
     std::vector<float> data(FloatsOf(megabytes));
-    std::vector<float> lent(kSlots * kChunkBytes / sizeof(float)), others(lent.size(), 1.0f);
+    std::vector<float> shared(kSlots * kChunkBytes / sizeof(float)), others(shared.size(), 1.0f);
     medians.push_back(MedianCall(
-        options, megabytes, data, [&] { ReduceApart(data, options.ranks, lent, others); },
+        options, megabytes, data, [&] { ReduceApart(data, options.ranks, shared, others); },
         [&](int rewritten) { MUSTER_CHECK(data[0] == static_cast<float>(rewritten % 17 + options.ranks - 1)); }));
   }
   return medians;

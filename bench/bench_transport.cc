@@ -67,13 +67,13 @@ class BufferHandler final : public RequestHandler {
    public:
     Target(MutableByteSpan memory, bool stays) : segments_{memory}, stays_(stays) {}
     const MutableSegments& segments() const override { return segments_; }
-    bool TakesLent() const override { return stays_; }
-    void Lend(LentBytes bulk) override { lent_ = std::move(bulk); }
+    bool BorrowsBulk() const override { return stays_; }
+    void ReceiveBorrowed(BorrowedBytes bulk) override { borrowed_ = std::move(bulk); }
 
    private:
     const MutableSegments segments_;
     const bool stays_;
-    LentBytes lent_;
+    BorrowedBytes borrowed_;
   };
 
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kLargest, std::byte{1});

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "muster/base/bytes.h"
-#include "muster/transport/lent_bytes.h"
+#include "muster/transport/borrowed_bytes.h"
 
 namespace muster {
 
@@ -38,9 +38,9 @@ class BulkTarget {
   virtual const MutableSegments& segments() const = 0;
 
   // For bulk in shared memory. True: the bulk stays there and isn't copied into segments(), which may then be empty.
-  // Lend receives it before Handle; it is complete only when Handle is called.
-  virtual bool TakesLent() const { return false; }
-  virtual void Lend(LentBytes /*bulk*/) {}
+  // ReceiveBorrowed receives it before Handle; it is complete only when Handle is called.
+  virtual bool BorrowsBulk() const { return false; }
+  virtual void ReceiveBorrowed(BorrowedBytes /*bulk*/) {}
 };
 
 // Answers one request, exactly once; destroying an unanswered one answers Internal. Movable. May outlive the connection

@@ -120,7 +120,7 @@ absl::Status ShmCollective::AllGather(const Segments& in, const MutableSegments&
   if (element_bytes > member_->layout().piece_bytes())
     return absl::InvalidArgumentError(absl::StrCat("elements of ", element_bytes, " bytes; accepted: up to ",
                                                    member_->layout().piece_bytes(), ". Give a divisor of it"));
-  const auto lend = [&](size_t chunk) {
+  const auto publish = [&](size_t chunk) {
     const auto [begin, bytes] = pieces.At(rank_, chunk);
     size_t done = 0;
     VisitRange(in, begin - pieces.ShareBegin(rank_), bytes, [&](ByteSpan piece) {
@@ -136,7 +136,7 @@ absl::Status ShmCollective::AllGather(const Segments& in, const MutableSegments&
       CopyIn(Piece(share, chunk, share), out, begin, bytes);
     }
   };
-  return Run(call, pieces.chunks(), {[](size_t) {}, lend, take}, deadline);
+  return Run(call, pieces.chunks(), {[](size_t) {}, publish, take}, deadline);
 }
 
 absl::Status ShmCollective::Broadcast(const MutableSegments& data, int root, absl::Time deadline) {
@@ -144,7 +144,7 @@ absl::Status ShmCollective::Broadcast(const MutableSegments& data, int root, abs
   // The root's whole slot is one piece.
   const Pieces pieces(call.bytes, 1, 1, member_->layout().slot_bytes());
   const Segments from = ReadOnly(data);
-  const auto lend = [&](size_t chunk) {
+  const auto publish = [&](size_t chunk) {
     const auto [begin, some] = pieces.At(0, chunk);
     if (rank_ == root) CopyOut(from, begin, some, Piece(root, chunk, 0));
   };
@@ -152,7 +152,7 @@ absl::Status ShmCollective::Broadcast(const MutableSegments& data, int root, abs
     const auto [begin, some] = pieces.At(0, chunk);
     if (rank_ != root) CopyIn(Piece(root, chunk, 0), data, begin, some);
   };
-  return Run(call, pieces.chunks(), {[](size_t) {}, lend, take}, deadline);
+  return Run(call, pieces.chunks(), {[](size_t) {}, publish, take}, deadline);
 }
 
 absl::Status ShmCollective::Barrier(absl::Time deadline) {

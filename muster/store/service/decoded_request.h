@@ -29,17 +29,17 @@ class DecodedRequest final : public BulkTarget {
     std::get<InitializeRequest>(messages_) = {};
     buffer_ = nullptr;
     segments_.clear();
-    takes_lent_ = false;
-    lent_ = {};
+    borrows_bulk_ = false;
+    borrowed_ = {};
   }
   const MutableSegments& segments() const override { return segments_; }
   // Leaves the bulk in shared memory. For a push's bulk only: its values do no harm if the client changes them
   // meanwhile, but rows also have numbers.
-  void StaysInSharedMemory() { takes_lent_ = true; }
-  bool TakesLent() const override { return takes_lent_; }
-  void Lend(LentBytes bulk) override { lent_ = std::move(bulk); }
+  void StaysInSharedMemory() { borrows_bulk_ = true; }
+  bool BorrowsBulk() const override { return borrows_bulk_; }
+  void ReceiveBorrowed(BorrowedBytes bulk) override { borrowed_ = std::move(bulk); }
   ByteSpan bytes() const {
-    return takes_lent_ ? lent_.bytes() : segments_.empty() ? ByteSpan() : ByteSpan(segments_[0]);
+    return borrows_bulk_ ? borrowed_.bytes() : segments_.empty() ? ByteSpan() : ByteSpan(segments_[0]);
   }
 
   // Whether such messages may have bulk, so that they are decoded into here.
@@ -61,8 +61,8 @@ class DecodedRequest final : public BulkTarget {
   std::tuple<PushPullRequest, InitializeRequest, RowsRequest, QueueRequest> messages_;
   BufferPool::Handle buffer_;
   MutableSegments segments_;
-  bool takes_lent_ = false;
-  LentBytes lent_;
+  bool borrows_bulk_ = false;
+  BorrowedBytes borrowed_;
 };
 
 class DecodedRequests {

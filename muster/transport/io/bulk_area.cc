@@ -101,7 +101,7 @@ bool IncomingArea::Begin(uint64_t offset, uint64_t bytes) {
   done_ = &header->done;
   bytes_ = area_.subspan(offset + kExtentHeader, bytes);
   taken_ = 0;
-  lent_ = false;
+  borrowed_ = false;
   return true;
 }
 
@@ -117,13 +117,13 @@ ByteSpan IncomingArea::Take(size_t most) {
   return next;
 }
 
-LentBytes IncomingArea::Lend() {
-  lent_ = true;
+BorrowedBytes IncomingArea::Borrow() {
+  borrowed_ = true;
   return {bytes_, memory_, done_};
 }
 
 void IncomingArea::End() {
-  if (active() && !lent_) done_->store(1, std::memory_order_release);
+  if (active() && !borrowed_) done_->store(1, std::memory_order_release);
   done_ = nullptr;
 }
 

@@ -1,6 +1,6 @@
 // Large bulk parts beside the rings (docs/shared_memory.md, section 2). The writer takes extents of its area, fills
 // them and gets them back when the reader is done; the reader reads them in place. Values written by the other side are
-// checked, and read only once. Each object is used by one thread; LentBytes and extents may outlive the connection.
+// checked, and read only once. Each object is used by one thread; BorrowedBytes and extents may outlive the connection.
 // Internal to the transport.
 #pragma once
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "muster/base/bytes.h"
+#include "muster/transport/borrowed_bytes.h"
 #include "muster/transport/io/shared_memory.h"
-#include "muster/transport/lent_bytes.h"
 
 namespace muster {
 
@@ -96,7 +96,7 @@ class IncomingArea {
   ByteSpan Take(size_t most);
   bool HasBytes() const;
   // Returns the bytes for use beyond End. Call once.
-  LentBytes Lend();
+  BorrowedBytes Borrow();
   // Call when all of it was taken, or it isn't wanted.
   void End();
 
@@ -108,7 +108,7 @@ class IncomingArea {
   ByteSpan bytes_;
   std::atomic<uint64_t>* ready_ = nullptr;
   std::atomic<uint32_t>* done_ = nullptr;  // null: no bulk part is coming in
-  bool lent_ = false;
+  bool borrowed_ = false;
   uint64_t taken_ = 0;
 };
 

@@ -68,18 +68,18 @@ TEST_F(BulkAreaTest, APlaceIsUsedAgainOnceTheReaderIsDone) {
   EXPECT_LT(outgoing_->committed(), 250000) << "the same memory over and over";
 }
 
-TEST_F(BulkAreaTest, WhatIsLentStaysUntilItIsGivenBack) {
+TEST_F(BulkAreaTest, BorrowedBytesStayUntilTheyAreGivenBack) {
   const uint64_t first = Send(100000, 1);
   ASSERT_TRUE(incoming_.Begin(first, 100000));
-  std::optional<LentBytes> lent(incoming_.Lend());
+  std::optional<BorrowedBytes> borrowed(incoming_.Borrow());
   incoming_.Take(100000);
   incoming_.End();
   EXPECT_NE(Send(100000, 2), first);
-  EXPECT_EQ(lent->bytes()[99999], std::byte{1});
-  LentBytes moved = std::move(*lent);
-  lent.reset();
+  EXPECT_EQ(borrowed->bytes()[99999], std::byte{1});
+  BorrowedBytes moved = std::move(*borrowed);
+  borrowed.reset();
   EXPECT_NE(Send(100000, 2), first) << "the one that was moved from gives nothing back";
-  moved = LentBytes();
+  moved = BorrowedBytes();
   EXPECT_EQ(Send(100000, 3), first);
 }
 

@@ -257,20 +257,20 @@ class KeepingHandler final : public RequestHandler {
       segments_ = {MutableByteSpan(memory_)};
     }
     const MutableSegments& segments() const override { return segments_; }
-    bool TakesLent() const override { return stays_; }
-    void Lend(LentBytes bulk) override { lent_ = std::move(bulk); }
-    ByteSpan bytes() const { return stays_ ? lent_.bytes() : ByteSpan(memory_); }
+    bool BorrowsBulk() const override { return stays_; }
+    void ReceiveBorrowed(BorrowedBytes bulk) override { borrowed_ = std::move(bulk); }
+    ByteSpan bytes() const { return stays_ ? borrowed_.bytes() : ByteSpan(memory_); }
 
    private:
     std::vector<std::byte> memory_;
     const bool stays_;
     MutableSegments segments_;
-    LentBytes lent_;
+    BorrowedBytes borrowed_;
   };
 
   void OnConnect(ConnectionId, const std::string&) override {}
   absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override {
-    lent += request.in_shared_memory ? 1 : 0;
+    borrowed += request.in_shared_memory ? 1 : 0;
     return std::make_unique<Target>(request.bulk_bytes, request.in_shared_memory);
   }
   void Handle(IncomingRequest&, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
@@ -283,7 +283,7 @@ class KeepingHandler final : public RequestHandler {
   }
   void OnDisconnect(ConnectionId) override {}
 
-  int lent = 0;
+  int borrowed = 0;
   int reserved = 0;
   std::vector<std::unique_ptr<BulkTarget>> kept;
 };
@@ -334,7 +334,7 @@ TEST_F(ShmTransportTest, BulkStaysWhereItIsUntilTheAreaIsFull) {
   Start(handler, kSmall, kSmall);
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(Echo(Pattern(100000, i)) == Pattern(100000, i)) << i;
   EXPECT_EQ(InSharedMemory(), 1);
-  EXPECT_EQ(handler.lent, 10) << "of 100,000 bytes in an area of a mebibyte";
+  EXPECT_EQ(handler.borrowed, 10) << "of 100,000 bytes in an area of a mebibyte";
   EXPECT_EQ(handler.reserved, 20) << "answers are fetched at once";
   for (int i = 0; i < 20; ++i) {
     const ByteSpan kept = static_cast<KeepingHandler::Target&>(*handler.kept[i]).bytes();
@@ -343,11 +343,11 @@ TEST_F(ShmTransportTest, BulkStaysWhereItIsUntilTheAreaIsFull) {
   // Released memory is used again.
   handler.kept.clear();
   Echo(Pattern(100000));
-  EXPECT_EQ(handler.lent, 11);
+  EXPECT_EQ(handler.borrowed, 11);
   EXPECT_TRUE(Echo(Pattern(3000000)) == Pattern(3000000)) << "more than the area holds";
-  EXPECT_EQ(handler.lent, 11);
+  EXPECT_EQ(handler.borrowed, 11);
   EXPECT_TRUE(Echo(Pattern(999)) == Pattern(999));
-  EXPECT_EQ(handler.lent, 11) << "too short to be worth a place";
+  EXPECT_EQ(handler.borrowed, 11) << "too short to be worth a place";
 }
 
 TEST_F(ShmTransportTest, WhatIsKeptOutlivesConnectionAndListener) {

@@ -6,8 +6,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/base/bytes.h"
+#include "muster/transport/borrowed_bytes.h"
 #include "muster/transport/frame.h"
-#include "muster/transport/lent_bytes.h"
 
 namespace muster {
 
@@ -23,9 +23,9 @@ class ConnectionOwner {
   // until the frame's end), or null to discard it. An error closes the connection as kMalformed.
   virtual absl::StatusOr<const MutableSegments*> OnFrame(const FrameHeader& header, std::string control) = 0;
   // Called after an OnFrame that returned memory for bulk beside the stream. True: the bulk may stay in shared memory
-  // instead. OnLent then receives it; it is complete only at OnFrameEnd.
-  virtual bool WantsLent() { return false; }
-  virtual void OnLent(LentBytes /*bulk*/) {}
+  // instead. OnBorrowed then receives it; it is complete only at OnFrameEnd.
+  virtual bool BorrowsBulk() { return false; }
+  virtual void OnBorrowed(BorrowedBytes /*bulk*/) {}
   // The last byte of that frame has arrived.
   virtual void OnFrameEnd() = 0;
   // This many more bytes were sent or received, including those of the handshake.

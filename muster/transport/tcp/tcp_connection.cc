@@ -355,8 +355,8 @@ bool TcpConnection::ParsePlace() {
     Fail(absl::UnavailableError("it sent a malformed frame: its bulk isn't in shared memory"), Fault::kMalformed);
     return false;
   }
-  if (bulk_.wanted() && owner_->WantsLent()) {
-    owner_->OnLent(area.Lend());
+  if (bulk_.wanted() && owner_->BorrowsBulk()) {
+    owner_->OnBorrowed(area.Borrow());
     bulk_.Discard();
   }
   part_ = Part::kBulk;

@@ -42,7 +42,7 @@ class TcpConnection final : public std::enable_shared_from_this<TcpConnection>, 
                 Owner* owner);
 
   void Start();
-  // Ends the connection at once and silently. The owner isn't called any more, and memory lent to the connection is
+  // Ends the connection at once and silently. The owner isn't called any more, and memory borrowed by the connection is
   // free.
   void Close();
 

@@ -131,8 +131,8 @@ absl::StatusOr<const MutableSegments*> TcpServerConnection::BeginRequest(const F
     refusal_ = std::move(target).status();
     return nullptr;
   }
-  const bool lent = header.beside && *target != nullptr && (*target)->TakesLent();
-  if (*target == nullptr || (!lent && TotalBytes((*target)->segments()) != header.bulk_bytes)) {
+  const bool borrowed = header.beside && *target != nullptr && (*target)->BorrowsBulk();
+  if (*target == nullptr || (!borrowed && TotalBytes((*target)->segments()) != header.bulk_bytes)) {
     refusal_ = absl::InternalError("the handler's memory doesn't have the size of the request's bulk");
     return nullptr;
   }

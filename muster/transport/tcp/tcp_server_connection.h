@@ -59,8 +59,8 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   void OnReady() override;
   absl::StatusOr<const MutableSegments*> OnFrame(const FrameHeader& header, std::string control) override;
   void OnFrameEnd() override;
-  bool WantsLent() override { return target_->TakesLent(); }
-  void OnLent(LentBytes bulk) override { target_->Lend(std::move(bulk)); }
+  bool BorrowsBulk() override { return target_->BorrowsBulk(); }
+  void OnBorrowed(BorrowedBytes bulk) override { target_->ReceiveBorrowed(std::move(bulk)); }
   void OnSent() override { PushBack(); }
   void OnClosed(const absl::Status& why, TcpConnection::Fault fault) override;
 

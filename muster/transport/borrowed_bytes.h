@@ -1,6 +1,6 @@
-// Bytes in memory shared with the peer, lent for the lifetime of this object; then the peer may reuse the place. The
-// peer may also write there earlier, by mistake or malice, so nothing may depend on reading the same bits twice. May
-// outlive the connection and the listener. Movable; not thread-safe.
+// Bytes in memory shared with the peer, borrowed for the lifetime of this object; then the peer may reuse the place.
+// The peer may also write there earlier, by mistake or malice, so nothing may depend on reading the same bits twice.
+// May outlive the connection and the listener. Movable; not thread-safe.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@
 
 namespace muster {
 
-class LentBytes {
+class BorrowedBytes {
  public:
-  LentBytes() = default;
+  BorrowedBytes() = default;
   // `done` lies in `memory`; the destructor sets it to 1.
-  LentBytes(ByteSpan bytes, std::shared_ptr<const void> memory, std::atomic<uint32_t>* done)
+  BorrowedBytes(ByteSpan bytes, std::shared_ptr<const void> memory, std::atomic<uint32_t>* done)
       : bytes_(bytes), memory_(std::move(memory)), done_(done) {}
-  LentBytes(LentBytes&& other) noexcept { *this = std::move(other); }
-  LentBytes& operator=(LentBytes&& other) noexcept {
+  BorrowedBytes(BorrowedBytes&& other) noexcept { *this = std::move(other); }
+  BorrowedBytes& operator=(BorrowedBytes&& other) noexcept {
     if (this == &other) return *this;
     GiveBack();
     bytes_ = std::exchange(other.bytes_, {});
@@ -27,7 +27,7 @@ class LentBytes {
     done_ = std::exchange(other.done_, nullptr);
     return *this;
   }
-  ~LentBytes() { GiveBack(); }
+  ~BorrowedBytes() { GiveBack(); }
 
   ByteSpan bytes() const { return bytes_; }
 
