@@ -8,8 +8,8 @@
 #include "muster/base/status_macros.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
-#include "muster/store/calls/last_wait.h"
 #include "muster/store/calls/lease_beat.h"
+#include "muster/store/calls/shutdown_wait.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/transport/simulated/simulated_transport.h"
 

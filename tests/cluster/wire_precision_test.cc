@@ -16,7 +16,7 @@
 #include "muster/store/testing/joining.h"
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/testing/update_way.h"
-#include "muster/store/testing/way_push.h"
+#include "muster/store/testing/update_way_push.h"
 #include "muster/transport/tcp/tcp_transport.h"
 
 namespace muster::wire_precision_test {

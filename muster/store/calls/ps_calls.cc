@@ -7,8 +7,8 @@
 #include "absl/strings/strip.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/calls/last_wait.h"
-#include "muster/store/calls/long_wait.h"
+#include "muster/store/calls/gate_wait_notice.h"
+#include "muster/store/calls/shutdown_wait.h"
 
 namespace muster {
 namespace {
@@ -74,7 +74,7 @@ absl::Status PsCalls::Exchange(std::vector<StoreCall>& calls, absl::Time deadlin
       if (call.in_flight) ps.push_back(call.ps);
     return ps;
   };
-  LastWait wait(*this, silent);
+  ShutdownWait wait(*this, silent);
   absl::StatusOr<bool> waited = false;
   for (absl::Duration silence = kSilenceBeforeNotice;; silence = kSilenceBetweenNotices) {
     waited = wait.RunUntil(settled, loop_.Now() + silence);
@@ -122,10 +122,10 @@ absl::Status PsCalls::ExchangeHeldBack(std::vector<StoreCall>& calls) {
   for (StoreCall& call : calls) Send(call, deadline, unanswered);
   const auto settled = [&] { return unanswered == 0 || options_.stop_requested(); };
   absl::Status there;
-  LongWait wait(*this, options_.task, loop_.Now());
+  GateWaitNotice notice(*this, options_.task, loop_.Now());
   while (there.ok() && !loop_.RunUntil(settled, loop_.Now() + kSilenceBeforeNotice)) {
     there = AskWhoIsSilent(calls);
-    if (there.ok() && unanswered > 0) wait.Look(loop_.Now());
+    if (there.ok() && unanswered > 0) notice.Check(loop_.Now());
   }
   if (unanswered > 0) {
     Abandon(calls, unanswered);

@@ -57,7 +57,7 @@ class PsCalls {
   absl::StatusOr<std::string> Status(int ps);  // its status page, JSON
 
  private:
-  friend class LastWait;
+  friend class ShutdownWait;
   struct Server {
     std::unique_ptr<Channel> channel;
     JoinReply joined;

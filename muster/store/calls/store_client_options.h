@@ -32,7 +32,7 @@ struct StoreClientOptions {
   // How long Join waits for the lease of an earlier life of this task.
   absl::Duration join_patience = absl::Seconds(12);
   // Checked while Join, AwaitReady, gates and barriers wait: true ends them with Cancelled. (Work under way is finished
-  // unless a ps is gone: last_wait.h.)
+  // unless a ps is gone: shutdown_wait.h.)
   std::function<bool()> stop_requested = [] { return false; };
   absl::Duration stop_patience = absl::Seconds(5);  // how long a ps may be silent after a stop
   ApplyChoice apply = ApplyChoice::kServer;         // which process applies updates, from AwaitReady on

@@ -219,8 +219,8 @@ absl::StatusOr<StorePushResult> DirectUpdates::PushPull(absl::FunctionRef<ByteSp
   return result;
 }
 
-absl::Status DirectUpdates::CheckPatience(absl::Time give_up, LongWait& wait) {
-  wait.Look(client_.ps_calls_.loop().Now());
+absl::Status DirectUpdates::CheckPatience(absl::Time give_up, GateWaitNotice& notice) {
+  notice.Check(client_.ps_calls_.loop().Now());
   if (client_.options_.stop_requested()) return absl::CancelledError("a stop was requested");
   if (client_.ps_calls_.loop().Now() >= give_up)
     return absl::UnavailableError(absl::StrCat("round ", apply_->round(), " has not had its contributors within ",
@@ -247,7 +247,7 @@ absl::StatusOr<StorePushResult> DirectUpdates::Contribute(absl::FunctionRef<Byte
                                           .work = client_.work_.Seal()});
   const absl::Time began = client_.ps_calls_.loop().Now();
   const absl::Time give_up = began + client_.options_.gate_patience;
-  LongWait wait(client_.ps_calls_, client_.options_.task, began);
+  GateWaitNotice notice(client_.ps_calls_, client_.options_.task, began);
   const auto advance = [&] {
     const Track::Span apply(client_.options_.track, Activity::kApply);
     return round.Advance({bytes, scale});
@@ -260,7 +260,7 @@ absl::StatusOr<StorePushResult> DirectUpdates::Contribute(absl::FunctionRef<Byte
     if (round.Wait(rings, longer * client_.options_.round_sleep)) continue;
     // Really the time has passed; in a simulated world the others go on here.
     client_.ps_calls_.loop().RunUntil([] { return false; }, slept);
-    RETURN_IF_ERROR(CheckPatience(give_up, wait));
+    RETURN_IF_ERROR(CheckPatience(give_up, notice));
     if (apply_ == nullptr) {
       // Under the number of this contribution: what has arrived of it isn't added again.
       --client_.sequence_;

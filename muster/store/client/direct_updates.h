@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/base/bytes.h"
-#include "muster/store/calls/long_wait.h"
+#include "muster/store/calls/gate_wait_notice.h"
 #include "muster/store/direct/direct_apply.h"
 #include "muster/store/messages/store_push.h"
 
@@ -55,7 +55,7 @@ class DirectUpdates {
   absl::StatusOr<StorePushResult> Contribute(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                              const std::vector<double>& scales, const StorePushOptions& options);
   // Returns an error if the wait must end. It may be off afterwards.
-  [[nodiscard]] absl::Status CheckPatience(absl::Time give_up, LongWait& wait);
+  [[nodiscard]] absl::Status CheckPatience(absl::Time give_up, GateWaitNotice& notice);
 
   StoreClient& client_;
   std::unique_ptr<DirectApply> apply_;  // null: the ps apply

@@ -11,7 +11,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/store/arena/arena_layout.h"
 #include "muster/store/calls/call_trace.h"
-#include "muster/store/calls/last_wait.h"
+#include "muster/store/calls/shutdown_wait.h"
 #include "muster/store/client/direct_updates.h"
 #include "muster/store/client/gradient_policy.h"
 
@@ -205,7 +205,7 @@ absl::Status OverlappedPush::AwaitAll() {
       if (call.in_flight && std::find(places.begin(), places.end(), call.ps) == places.end()) places.push_back(call.ps);
     return places;
   };
-  LastWait wait(client_.ps_calls_, silent);
+  ShutdownWait wait(client_.ps_calls_, silent);
   absl::StatusOr<bool> waited = false;
   for (;;) {
     waited = wait.RunUntil(answered, std::min(notice, give_up));

@@ -9,7 +9,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/calls/call_trace.h"
-#include "muster/store/calls/last_wait.h"
+#include "muster/store/calls/shutdown_wait.h"
 #include "muster/store/client/direct_updates.h"
 #include "muster/store/client/gradient_policy.h"
 

@@ -11,12 +11,12 @@
 #include <tuple>
 #include <vector>
 
-#include "muster/store/calls/last_wait.h"
+#include "muster/store/calls/shutdown_wait.h"
 #include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/testing/update_way.h"
-#include "muster/store/testing/way_push.h"
+#include "muster/store/testing/update_way_push.h"
 
 namespace muster::store_fault_test {
 namespace {

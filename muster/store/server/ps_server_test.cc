@@ -14,7 +14,7 @@
 #include "muster/store/testing/joining.h"
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/testing/update_way.h"
-#include "muster/store/testing/way_push.h"
+#include "muster/store/testing/update_way_push.h"
 #include "muster/transport/loopback/loopback_transport.h"
 #include "muster/transport/simulated/fault_script.h"
 #include "muster/transport/simulated/simulated_event_loop.h"

@@ -12,7 +12,7 @@
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/testing/update_way.h"
-#include "muster/store/testing/way_push.h"
+#include "muster/store/testing/update_way_push.h"
 
 namespace muster::store_survival_test {
 namespace {

@@ -21,7 +21,7 @@
 #include "muster/transport/tcp/tcp_transport.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
-#include "tests/process/testing/toy_way.h"
+#include "tests/process/testing/update_way_flags.h"
 
 namespace muster::bad_input_test {
 namespace {

@@ -15,7 +15,7 @@
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/left_behind.h"
 #include "tests/process/testing/process.h"
-#include "tests/process/testing/toy_way.h"
+#include "tests/process/testing/update_way_flags.h"
 
 namespace muster::failure_test {
 namespace {

@@ -13,7 +13,7 @@
 #include "tests/process/testing/killed_run.h"
 #include "tests/process/testing/left_behind.h"
 #include "tests/process/testing/process.h"
-#include "tests/process/testing/toy_way.h"
+#include "tests/process/testing/update_way_flags.h"
 
 namespace muster::survival_test {
 namespace {

@@ -17,7 +17,7 @@
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
-#include "tests/process/testing/toy_way.h"
+#include "tests/process/testing/update_way_flags.h"
 
 namespace muster::digits_test {
 namespace {

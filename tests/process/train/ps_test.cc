@@ -23,7 +23,7 @@
 #include "muster/transport/handshake.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
-#include "tests/process/testing/toy_way.h"
+#include "tests/process/testing/update_way_flags.h"
 
 namespace muster::ps_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/store/calls/long_wait.h"
+#include "muster/store/calls/gate_wait_notice.h"
 
 #include <nlohmann/json.hpp>
 
@@ -22,14 +22,14 @@ std::string WhomFor(const std::string& status, const std::string& task) {
 
 }  // namespace
 
-LongWait::LongWait(PsCalls& ps_calls, const std::string& task, absl::Time now)
+GateWaitNotice::GateWaitNotice(PsCalls& ps_calls, const std::string& task, absl::Time now)
     : ps_calls_(ps_calls), task_(task), began_(now), next_(now + kBetweenNotices) {}
 
-LongWait::~LongWait() {
+GateWaitNotice::~GateWaitNotice() {
   if (said_ && ps_calls_.options().track != nullptr) ps_calls_.options().track->SetWaitingFor("");
 }
 
-void LongWait::Look(absl::Time now) {
+void GateWaitNotice::Check(absl::Time now) {
   if (now < next_) return;
   next_ = now + kBetweenNotices;
   const auto status = ps_calls_.Status(0);

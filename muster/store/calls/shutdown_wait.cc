@@ -1,4 +1,4 @@
-#include "muster/store/calls/last_wait.h"
+#include "muster/store/calls/shutdown_wait.h"
 
 #include <algorithm>
 #include <utility>
@@ -36,7 +36,7 @@ absl::Status InterruptedError(const absl::Status& why) {
 
 bool IsInterrupted(const absl::Status& status) { return status.GetPayload(kInterrupted).has_value(); }
 
-absl::StatusOr<bool> LastWait::RunUntil(absl::FunctionRef<bool()> settled, absl::Time deadline) {
+absl::StatusOr<bool> ShutdownWait::RunUntil(absl::FunctionRef<bool()> settled, absl::Time deadline) {
   EventLoop& loop = ps_calls_.loop();
   const auto& stop_requested = ps_calls_.options().stop_requested;
   while (!settled()) {
@@ -50,7 +50,7 @@ absl::StatusOr<bool> LastWait::RunUntil(absl::FunctionRef<bool()> settled, absl:
   return true;
 }
 
-absl::Status LastWait::Ask(absl::FunctionRef<bool()> settled) {
+absl::Status ShutdownWait::Ask(absl::FunctionRef<bool()> settled) {
   std::vector<StoreCall> questions;
   for (const int ps : silent_()) questions.push_back({.ps = ps, .method = StoreMethod::kStatus});
   if (questions.empty()) return absl::OkStatus();

@@ -1,4 +1,4 @@
-// A wait for other workers, at a gate or a barrier: it logs which ones after half a minute, and again every half
+// Logs for which other workers this one waits, at a gate or a barrier: after half a minute, and again every half
 // minute. Used by one thread.
 #pragma once
 
@@ -10,16 +10,16 @@ namespace muster {
 
 class PsCalls;
 
-class LongWait {
+class GateWaitNotice {
  public:
   // Begins at `now`. `task`: the waiting task. `ps_calls` must outlive it.
-  LongWait(PsCalls& ps_calls, const std::string& task, absl::Time now);
-  ~LongWait();
-  LongWait(const LongWait&) = delete;
-  LongWait& operator=(const LongWait&) = delete;
+  GateWaitNotice(PsCalls& ps_calls, const std::string& task, absl::Time now);
+  ~GateWaitNotice();
+  GateWaitNotice(const GateWaitNotice&) = delete;
+  GateWaitNotice& operator=(const GateWaitNotice&) = delete;
 
   // Call it every few seconds at least while the wait lasts. Asks ps 0 once in half a minute.
-  void Look(absl::Time now);
+  void Check(absl::Time now);
 
  private:
   PsCalls& ps_calls_;

@@ -1,7 +1,7 @@
-// A wait for ps after a stop was requested. Work under way is finished even then, so that the ps are left with whole
-// updates and the chief with its checkpoint; but not with a ps that is gone, for which a worker otherwise waits as long
-// as its patience lasts. So a silent ps must answer a question within StoreClientOptions::stop_patience, unless bytes
-// move on its channel, where the question may have to queue. Used by the client's thread.
+// A wait for ps, also after a stop was requested. Work under way is finished even then, so that the ps are left with
+// whole updates and the chief with its checkpoint; but not with a ps that is gone, for which a worker otherwise waits
+// as long as its patience lasts. So a silent ps must answer a question within StoreClientOptions::stop_patience, unless
+// bytes move on its channel, where the question may have to queue. Used by the client's thread.
 #pragma once
 
 #include <vector>
@@ -19,10 +19,11 @@ class PsCalls;
 absl::Status InterruptedError(const absl::Status& why);
 bool IsInterrupted(const absl::Status& status);
 
-class LastWait {
+class ShutdownWait {
  public:
   // `silent`: the ps whose answers are still due. Both must outlive it.
-  LastWait(PsCalls& ps_calls, absl::FunctionRef<std::vector<int>()> silent) : ps_calls_(ps_calls), silent_(silent) {}
+  ShutdownWait(PsCalls& ps_calls, absl::FunctionRef<std::vector<int>()> silent)
+      : ps_calls_(ps_calls), silent_(silent) {}
 
   // As EventLoop::RunUntil. InterruptedError: a stop was requested, and a silent ps doesn't answer a question.
   absl::StatusOr<bool> RunUntil(absl::FunctionRef<bool()> settled, absl::Time deadline);
