@@ -143,7 +143,7 @@ absl::StatusOr<StepResult> AllReduceAlgorithm::Step(StoreClient& client) {
   reduction_->Begin(client.track());
   const absl::StatusOr<double> loss = TracedGradients(source_, client);
   if (!loss.ok()) {
-    if (!reduction_->Abandon()) LetGo();
+    if (!reduction_->Abandon()) ReleaseGroup();
     return loss.status();
   }
   RETURN_IF_ERROR(WorthTryingAgain(reduction_->Finish()));
@@ -154,7 +154,7 @@ absl::StatusOr<StepResult> AllReduceAlgorithm::Step(StoreClient& client) {
 }
 
 // To the other workers this looks like this worker's death.
-void AllReduceAlgorithm::LetGo() {
+void AllReduceAlgorithm::ReleaseGroup() {
   out_of_step_ = true;
   reduction_.reset();
   group_.reset();

@@ -63,7 +63,7 @@ class AllReduceAlgorithm final : public Algorithm {
   absl::StatusOr<int64_t> SendModel(StoreClient& client);
   absl::StatusOr<int64_t> ReceiveModel(StoreClient& client);
   [[nodiscard]] absl::Status ShareText(std::string& text);
-  void LetGo();
+  void ReleaseGroup();
 
   GradientSource& source_;
   ModelBinding binding_;

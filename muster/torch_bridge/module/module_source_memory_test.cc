@@ -67,7 +67,7 @@ TEST(ModuleSourceMemory, TwoThatAlternateAreViewedOnce) {
 }
 
 // As after a recovery: the memory of a ps that is gone must not be kept for ever.
-TEST(ModuleSourceMemory, WhatIsLeftForGoodIsLetGo) {
+TEST(ModuleSourceMemory, WhatIsLeftForGoodIsReleased) {
   auto model = std::make_shared<torch::nn::LinearImpl>(3, 2);
   auto source = *ModuleSource::Create(model);
   std::weak_ptr<std::vector<float>> last;
@@ -80,7 +80,7 @@ TEST(ModuleSourceMemory, WhatIsLeftForGoodIsLetGo) {
   EXPECT_FALSE(last.expired());
 }
 
-TEST(ModuleSourceMemory, BothThatAlternatedAreLetGoForAThird) {
+TEST(ModuleSourceMemory, BothThatAlternatedAreReleasedForAThird) {
   auto model = std::make_shared<torch::nn::LinearImpl>(3, 2);
   auto source = *ModuleSource::Create(model);
   std::vector<Memory> two = {{*source, 1}, {*source, 2}};

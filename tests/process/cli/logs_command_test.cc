@@ -73,10 +73,10 @@ class LogsCommandTest : public ::testing::Test {
     EXPECT_TRUE(registry_->SetRun(*run).ok());
   }
   // Releases the lock, as the end of its supervisor does.
-  void LetGo(const ExperimentId& id) { locks_.erase(id); }
+  void ReleaseLock(const ExperimentId& id) { locks_.erase(id); }
   void End(const ExperimentId& id) {
     SetState(id, RunState::kFinished);
-    LetGo(id);
+    ReleaseLock(id);
   }
   void Write(const ExperimentId& id, const std::string& task, int64_t second, LogKind kind, const std::string& text) {
     TaskLog({.folder = JoinPath(home_.logs(id), task)}).Add(At(second), kind, text);
@@ -210,7 +210,7 @@ TEST_F(LogsCommandTest, FollowingEndsWithTheExperiment) {
   Write(id, "experiment", 2, LogKind::kState, "FINISHED");
   process.WaitForOut("FINISHED\n");
   Write(id, "master", 3, LogKind::kStdout, "third");
-  LetGo(id);
+  ReleaseLock(id);
   EXPECT_EQ(process.Wait(), 0) << process.err;
   EXPECT_THAT(process.err, IsEmpty());
   EXPECT_EQ(process.out,
@@ -223,7 +223,7 @@ TEST_F(LogsCommandTest, FollowingEndsWhenTheSupervisorIsLost) {
   Write(id, "master", 1, LogKind::kStdout, "first");
   Process process(Words({"1", "-f"}), Options());
   process.WaitForOut("first\n");
-  LetGo(id);
+  ReleaseLock(id);
   EXPECT_EQ(process.Wait(), 0);
   EXPECT_THAT(process.err, StartsWith("muster: experiment 1 failed: "));
   EXPECT_EQ(registry_->Run(id)->state, RunState::kFailed);

@@ -27,7 +27,7 @@ ByHand::ByHand(int ps, int workers, bool chief)
   }
 }
 
-void ByHand::LetGo(const std::string& job, int index) {
+void ByHand::ReleasePort(const std::string& job, int index) {
   if (ps_ > 0 && job != kPsJob) return;
   const auto i = static_cast<size_t>(job == kWorkerJob ? first_worker_ + index : index);
   if (i >= held_.size() || !held_[i]) return;
@@ -36,7 +36,7 @@ void ByHand::LetGo(const std::string& job, int index) {
 }
 
 std::vector<std::string> ByHand::Flags(const std::string& job, int index) {
-  LetGo(job, index);
+  ReleasePort(job, index);
   std::vector<std::string> flags;
   for (const std::string& its_job : cluster_.jobs()) {
     flags.push_back(absl::StrCat("--", its_job, "_hosts=", absl::StrJoin(*cluster_.DenseList(its_job), ",")));
@@ -47,7 +47,7 @@ std::vector<std::string> ByHand::Flags(const std::string& job, int index) {
 }
 
 std::string ByHand::TfConfig(const std::string& job, int index, const std::string& model_dir) {
-  LetGo(job, index);
+  ReleasePort(job, index);
   return absl::StrCat("{\"cluster\": ", cluster_.ToJson(), ", \"task\": {\"type\": \"", job, "\", \"index\": ", index,
                       "}", model_dir.empty() ? "" : ", \"model_dir\": \"" + model_dir + "\"", "}");
 }

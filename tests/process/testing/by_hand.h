@@ -25,7 +25,7 @@ class ByHand {
   std::string TfConfig(const std::string& job, int index, const std::string& model_dir = "");
 
  private:
-  void LetGo(const std::string& job, int index);
+  void ReleasePort(const std::string& job, int index);
 
   FreePorts ports_;
   std::vector<std::string> addresses_;  // ps, chief, workers
