@@ -91,7 +91,7 @@ class EvaluatingListener final : public CheckpointSaverListener {
   explicit EvaluatingListener(Estimator& estimator) : estimator_(estimator) {}
   absl::StatusOr<AfterSaving> AfterSave(const SessionContext&, int64_t) override {
     estimator_.Evaluate(LinearEvalInput);
-    return AfterSaving::kGoOn;
+    return AfterSaving::kContinue;
   }
 
  private:

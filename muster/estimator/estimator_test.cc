@@ -245,7 +245,7 @@ class EvaluatingListener final : public CheckpointSaverListener {
   absl::StatusOr<AfterSaving> AfterSave(const SessionContext&, int64_t step) override {
     EXPECT_EQ(estimator_.Evaluate(LinearEvalInput).at("global_step"), step);
     steps.push_back(step);
-    return AfterSaving::kGoOn;
+    return AfterSaving::kContinue;
   }
   std::vector<int64_t> steps;
 
@@ -330,7 +330,7 @@ class RecordingListener final : public CheckpointSaverListener {
   explicit RecordingListener(Events& events) : events_(events) {}
   absl::StatusOr<AfterSaving> AfterSave(const SessionContext&, int64_t step) override {
     events_.push_back(absl::StrCat("saved ", step));
-    return AfterSaving::kGoOn;
+    return AfterSaving::kContinue;
   }
 
  private:

@@ -160,8 +160,8 @@ class ReferenceTraining : public ReferenceCluster {
   // Kills the worker.
   void Leave(int number) {
     workers_[number].present = false;
-    LookAtRound();
-    LookAtClocks();
+    CheckRound();
+    CheckClocks();
   }
 
  protected:
@@ -186,33 +186,33 @@ class ReferenceTraining : public ReferenceCluster {
     Apply(worker, std::move(change), settings_.factor ? settings_.factor(worker.staleness) : 1);
     ++updates_;
     ++global_step_;
-    if (settings_.bound < 0) return GoOn(worker);
+    if (settings_.bound < 0) return Resume(worker);
     ++worker.clock;
     worker.waiting = true;
-    LookAtClocks();
+    CheckClocks();
   }
 
  private:
-  void GoOn(Worker& worker) {
+  void Resume(Worker& worker) {
     worker.waiting = false;
     worker.known_step = global_step_;
     std::exchange(worker.then, nullptr)();
   }
-  void LookAtClocks() {
+  void CheckClocks() {
     if (settings_.bound < 0) return;
     const int64_t slowest = Slowest();
     for (Worker& worker : workers_)
-      if (worker.waiting && worker.clock - settings_.bound <= slowest) GoOn(worker);
+      if (worker.waiting && worker.clock - settings_.bound <= slowest) Resume(worker);
   }
   void Contribute(Worker& worker, const ReferenceVector& change) {
-    if (worker.round < round_) return GoOn(worker);  // too late: it is lost
+    if (worker.round < round_) return Resume(worker);  // too late: it is lost
     if (contributors_.empty()) total_.assign(global_.size(), 0);
     for (size_t i = 0; i < total_.size(); ++i) total_[i] += change[i];
     contributors_.push_back(worker.number);
     worker.waiting = true;
-    LookAtRound();
+    CheckRound();
   }
-  void LookAtRound() {
+  void CheckRound() {
     int64_t present = 0;
     for (const Worker& worker : workers_) present += worker.present ? 1 : 0;
     const int64_t needed = std::min<int64_t>(settings_.replicas, present);
@@ -224,7 +224,7 @@ class ReferenceTraining : public ReferenceCluster {
     ++updates_;
     ++global_step_;
     ++round_;
-    for (const int number : std::exchange(contributors_, {})) GoOn(workers_[number]);
+    for (const int number : std::exchange(contributors_, {})) Resume(workers_[number]);
   }
 
   std::vector<int> contributors_;  // to the round being collected

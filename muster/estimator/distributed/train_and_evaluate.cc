@@ -49,17 +49,17 @@ class EvaluationListener final : public CheckpointSaverListener {
   absl::StatusOr<AfterSaving> AfterSave(const SessionContext& session, int64_t global_step) override {
     if (!begin_) {  // the checkpoint that training begins with
       begin_ = global_step;
-      return AfterSaving::kGoOn;
+      return AfterSaving::kContinue;
     }
-    if (session.stop_requested()) return AfterSaving::kGoOn;  // End logs it
+    if (session.stop_requested()) return AfterSaving::kContinue;  // End logs it
     if (!timer_.ShouldTriggerForStep(global_step, session.now)) {
       LogInfo("Skip the current checkpoint eval due to throttle secs (", throttle_secs_, " secs).");
-      return AfterSaving::kGoOn;
+      return AfterSaving::kContinue;
     }
     timer_.UpdateLastTriggered(global_step, session.now);
     const std::string checkpoint = estimator_.LatestCheckpoint();
     evaluation_.Evaluate(checkpoint, max_steps_ && StepOfCheckpointPath(checkpoint) >= *max_steps_);
-    return AfterSaving::kGoOn;
+    return AfterSaving::kContinue;
   }
   absl::Status End(const SessionContext& session, int64_t global_step) override {
     if (session.stop_requested()) {

@@ -100,7 +100,7 @@ class ExperimentListener final : public CheckpointSaverListener {
       last_ = global_step;
       evaluate_();
     }
-    return AfterSaving::kGoOn;
+    return AfterSaving::kContinue;
   }
 
  private:

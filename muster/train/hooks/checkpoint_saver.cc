@@ -26,11 +26,11 @@ class CheckpointSaverHook final : public SessionHook {
   absl::Status AfterCreateSession(const SessionContext& session) override {
     if (session.saver == nullptr)
       return absl::FailedPreconditionError("CheckpointSaver needs the chief's session with a checkpoint_dir");
-    return SaveOrGoOn(session, session.global_step).status();
+    return SaveOrContinue(session, session.global_step).status();
   }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
     if (!timer_->ShouldTriggerForStep(values.global_step, context.session().now)) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const AfterSaving after, SaveOrGoOn(context.session(), values.global_step));
+    ASSIGN_OR_RETURN(const AfterSaving after, SaveOrContinue(context.session(), values.global_step));
     if (after == AfterSaving::kStop) context.RequestStop();
     return absl::OkStatus();
   }
@@ -43,7 +43,7 @@ class CheckpointSaverHook final : public SessionHook {
 
  private:
   struct Saved {
-    AfterSaving after = AfterSaving::kGoOn;
+    AfterSaving after = AfterSaving::kContinue;
     absl::Status why_not;  // the saver's OutOfRange; a listener's OutOfRange is the end of the input
   };
 
@@ -57,7 +57,7 @@ class CheckpointSaverHook final : public SessionHook {
     return absl::UnavailableError(absl::StrCat("the last checkpoint could not be saved: ", saved.message()));
   }
   // A save that fails now is retried at the next step.
-  absl::StatusOr<AfterSaving> SaveOrGoOn(const SessionContext& session, int64_t step) {
+  absl::StatusOr<AfterSaving> SaveOrContinue(const SessionContext& session, int64_t step) {
     ASSIGN_OR_RETURN(const Saved saved, Save(session, step));
     if (!saved.why_not.ok()) LogWarning("no checkpoint at step ", step, ": ", saved.why_not.message());
     return saved.after;
@@ -70,7 +70,7 @@ class CheckpointSaverHook final : public SessionHook {
     timer_->UpdateLastTriggered(step, session.now);
     if (session.summaries != nullptr)
       RETURN_IF_ERROR(session.summaries->AddSessionLog(SessionStatus::kCheckpoint, step, *path));
-    AfterSaving after = AfterSaving::kGoOn;
+    AfterSaving after = AfterSaving::kContinue;
     for (const auto& listener : listeners_) {
       ASSIGN_OR_RETURN(const AfterSaving wish, listener->AfterSave(session, step));
       if (wish != AfterSaving::kStop) continue;

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-enum class AfterSaving { kGoOn, kStop };
+enum class AfterSaving { kContinue, kStop };
 
 class CheckpointSaverListener {
  public:
@@ -23,10 +23,10 @@ class CheckpointSaverListener {
     return absl::OkStatus();
   }
   // Called when the checkpoint is written. kStop: the session stops after this run; after the saves at the creation and
-  // at the end it has the same effect as kGoOn.
+  // at the end it has the same effect as kContinue.
   virtual absl::StatusOr<AfterSaving> AfterSave(const SessionContext&, int64_t global_step) {
     static_cast<void>(global_step);
-    return AfterSaving::kGoOn;
+    return AfterSaving::kContinue;
   }
   // Called with the hook's End, after the last checkpoint.
   [[nodiscard]] virtual absl::Status End(const SessionContext&, int64_t global_step) {

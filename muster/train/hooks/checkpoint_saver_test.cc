@@ -31,7 +31,7 @@ class Listener final : public CheckpointSaverListener {
   absl::StatusOr<AfterSaving> AfterSave(const SessionContext&, int64_t step) override {
     const absl::Status noted = Note(absl::StrCat("after ", step));
     if (!noted.ok()) return noted;
-    return step == stops_at ? AfterSaving::kStop : AfterSaving::kGoOn;
+    return step == stops_at ? AfterSaving::kStop : AfterSaving::kContinue;
   }
   absl::Status End(const SessionContext&, int64_t step) override { return Note(absl::StrCat("end ", step)); }
 

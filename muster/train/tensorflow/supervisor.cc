@@ -93,7 +93,7 @@ absl::Status Supervisor::StartStandardServices() {
   };
   start("summary", options_.save_summaries_secs, &Supervisor::AskForSummaries);
   start("step counter", options_.save_summaries_secs, &Supervisor::CountSteps);
-  start("checkpoint", options_.save_model_secs, &Supervisor::SaveOrGoOn);
+  start("checkpoint", options_.save_model_secs, &Supervisor::SaveOrContinue);
   return absl::OkStatus();
 }
 
@@ -169,7 +169,7 @@ absl::StatusOr<std::string> Supervisor::Save() {
 }
 
 // A save that fails now is retried next time; OutOfRange from a thread would be a clean end of training.
-absl::Status Supervisor::SaveOrGoOn() {
+absl::Status Supervisor::SaveOrContinue() {
   const absl::Status saved = Save().status();
   if (!absl::IsOutOfRange(saved)) return saved;
   LogWarning("no checkpoint: ", saved.message());
@@ -237,7 +237,7 @@ absl::Status Supervisor::EndSession() {
   }
   if (!manager_.joined()) return first_error;
   environment_.algorithm->End();
-  if (prepared_) first_error.Update(manager_.Settle());
+  if (prepared_) first_error.Update(manager_.FinishPending());
   first_error.Update(environment_.client->Done());
   watch_.Is(TrainingState::kEnded);
   return first_error;

@@ -114,7 +114,7 @@ class Supervisor {
   [[nodiscard]] absl::Status RefuseLoadRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   [[nodiscard]] absl::Status WriteSummaries(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   [[nodiscard]] absl::Status CountSteps();
-  [[nodiscard]] absl::Status SaveOrGoOn();
+  [[nodiscard]] absl::Status SaveOrContinue();
   absl::Status EndSession();
 
   const SessionEnvironment environment_;
