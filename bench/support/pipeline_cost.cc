@@ -60,13 +60,13 @@ absl::StatusOr<PipelineCost> MeasurePipelineCost(const AlgorithmPlan& plan, cons
   const int64_t window = std::lcm<int64_t, int64_t>(plan.commit.window, std::max(plan.commit.fetch_window, 1U));
   const int64_t counted = (steps + window - 1) / window * window;
   for (int64_t step = 0; step < window; ++step) RETURN_IF_ERROR(algorithm->Step(*client).status());
-  RETURN_IF_ERROR(algorithm->Settle(*client));
+  RETURN_IF_ERROR(algorithm->FinishPending(*client));
   const Channel::Stats before = TrafficOf(*client);
   for (int64_t step = 0; step < counted; ++step) {
     Track::StepScope scope(&track, step);
     RETURN_IF_ERROR(algorithm->Step(*client).status());
   }
-  RETURN_IF_ERROR(algorithm->Settle(*client));
+  RETURN_IF_ERROR(algorithm->FinishPending(*client));
   const Channel::Stats after = TrafficOf(*client);
   const auto per_step = [counted](uint64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(counted); };
   return PipelineCost{.own_microseconds = OwnMicroseconds(track),

@@ -203,13 +203,13 @@ void LedgerAlgorithm::End() {
 }
 
 // The last window is committed however few minibatches it has, and only once, whatever the result.
-absl::Status LedgerAlgorithm::Settle(StoreClient& client) {
+absl::Status LedgerAlgorithm::FinishPending(StoreClient& client) {
   const bool commits = pipeline_ != nullptr && ending_ && !source_.push().empty();
   if (commits) source_.Send();
-  absl::Status settled = inner_->Settle(client);
-  if (commits && settled.ok()) Acknowledge(client.global_step());
+  absl::Status finished = inner_->FinishPending(client);
+  if (commits && finished.ok()) Acknowledge(client.global_step());
   if (commits) source_.StartWindow();
-  return settled;
+  return finished;
 }
 
 void LedgerAlgorithm::Acknowledge(int64_t global_step) {

@@ -86,7 +86,7 @@ class LedgerAlgorithm final : public Algorithm {
   void Begin(StoreClient& client) override;
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
   void End() override;
-  [[nodiscard]] absl::Status Settle(StoreClient& client) override;
+  [[nodiscard]] absl::Status FinishPending(StoreClient& client) override;
 
  private:
   std::unique_ptr<Algorithm> MakePipeline(PlacementResult placement, const Schedule& schedule);

@@ -69,7 +69,7 @@ class Worker {
   // Commits what is left in the last window.
   void End() {
     algorithm_->End();
-    if (status_.ok()) status_ = algorithm_->Settle(*client_);
+    if (status_.ok()) status_ = algorithm_->FinishPending(*client_);
   }
 
   const absl::Status& status() const { return status_; }  // of the first step that failed

@@ -140,9 +140,9 @@ class Cluster {
     return client_->PushPull(gradient, options).status();
   }
   // Waits until the ps have nothing left to do.
-  void Settle() {
+  void FinishPending() {
     if (!pipelined_) return;
-    EXPECT_EQ(pipelined_->Settle(*client_), absl::OkStatus());
+    EXPECT_EQ(pipelined_->FinishPending(*client_), absl::OkStatus());
   }
   uint64_t global_step() { return *client_->ReadGlobalStep(); }
   uint64_t calls() const {
@@ -185,9 +185,9 @@ TEST_P(SteadyStateTest, AStepAllocatesNothing) {
   const uint64_t allocations = Allocations() - before;
   const std::string noted = NotedAllocations();
   EXPECT_EQ(allocations, 0) << "of " << kSteps << " steps; the first were made at\n" << noted;
-  cluster.Settle();
+  cluster.FinishPending();
   ASSERT_EQ(cluster.Step(), absl::OkStatus());
-  cluster.Settle();
+  cluster.FinishPending();
   EXPECT_EQ(cluster.global_step(), kWarmUpSteps + kSteps + 1);
 }
 
@@ -265,11 +265,11 @@ TEST_P(CopiesTest, NothingIsCopiedMoreThanTheTableSays) {
   Cluster cluster(mode);
   CopiedBytes();
   for (int i = 0; i < kWarmUpSteps; ++i) ASSERT_EQ(cluster.Step(), absl::OkStatus());
-  cluster.Settle();
+  cluster.FinishPending();
   const uint64_t calls_before = cluster.calls();
   const uint64_t before = CopiedBytes();
   for (int i = 0; i < kSteps; ++i) ASSERT_EQ(cluster.Step(), absl::OkStatus());
-  cluster.Settle();
+  cluster.FinishPending();
   const uint64_t copied = CopiedBytes() - before;
   const uint64_t messages = 2 * (cluster.calls() - calls_before);
   uint64_t parameters = 0;

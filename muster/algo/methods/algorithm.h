@@ -46,10 +46,10 @@ class Algorithm {
   // Called when the session ends in order: no step follows.
   virtual void End() {}
 
-  // True if a step's work goes on after Step has returned. Until Settle nothing else may use the client.
+  // True if a step's work goes on after Step has returned. Until FinishPending nothing else may use the client.
   virtual bool busy() const { return false; }
   // Finishes such work. The session calls it before it uses the client itself, and at the end. Errors: as Step's.
-  [[nodiscard]] virtual absl::Status Settle(StoreClient& client) {
+  [[nodiscard]] virtual absl::Status FinishPending(StoreClient& client) {
     static_cast<void>(client);
     return absl::OkStatus();
   }

@@ -112,7 +112,7 @@ absl::Status CommitPipeline::CommitOrFetch(StoreClient& client) {
   return status;
 }
 
-absl::Status CommitPipeline::Settle(StoreClient& client) {
+absl::Status CommitPipeline::FinishPending(StoreClient& client) {
   // Only once, whatever the result: the last checkpoint settles, too. A window of replaced values is lost with them.
   if (!ending_ || std::exchange(new_, true) || generation_ != client.generation()) return absl::OkStatus();
   if (since_commit_ > 0) RETURN_IF_ERROR(exchanges() ? Exchange(client) : Commit(client, /*pulls=*/true));

@@ -36,7 +36,7 @@ class CommitPipeline final : public Algorithm {
   void End() override { ending_ = true; }
   // After End: commits the minibatches of the last window and pulls the global values into the source. Before End: does
   // nothing, and the window goes on.
-  [[nodiscard]] absl::Status Settle(StoreClient& client) override;
+  [[nodiscard]] absl::Status FinishPending(StoreClient& client) override;
 
   // Number of this worker's commits that were dropped: too late for their round, or not finite.
   int64_t dropped() const { return dropped_; }

@@ -56,14 +56,14 @@ TEST_F(CommitPipelineTest, WithinAWindowNothingIsSent) {
   EXPECT_EQ(pipeline_->window(), 3u);
 }
 
-// Before the end Settle is called for checkpoints, which hold only what was committed.
+// Before the end FinishPending is called for checkpoints, which hold only what was committed.
 TEST_F(CommitPipelineTest, OnlyAfterTheEndALastWindowIsCommitted) {
   Start({.kind = CommitKind::kDelta, .window = 3, .worker_rule = Sgd({.learning_rate = 0.1})});
   Steps(4);
-  ASSERT_EQ(pipeline_->Settle(*client_), absl::OkStatus());
+  ASSERT_EQ(pipeline_->FinishPending(*client_), absl::OkStatus());
   EXPECT_NE(Global(), own());
   pipeline_->End();
-  ASSERT_EQ(pipeline_->Settle(*client_), absl::OkStatus());
+  ASSERT_EQ(pipeline_->FinishPending(*client_), absl::OkStatus());
   EXPECT_EQ(Global(), own());
   EXPECT_EQ(client_->global_step(), 2);
 }
@@ -73,11 +73,11 @@ TEST_F(CommitPipelineTest, WhoFetchesSeldomHasTheGlobalValuesAtTheEndAllTheSame)
   Steps(3);
   EXPECT_NE(Global(), own()) << "the commit has pulled nothing";
   pipeline_->End();
-  ASSERT_EQ(pipeline_->Settle(*client_), absl::OkStatus());
+  ASSERT_EQ(pipeline_->FinishPending(*client_), absl::OkStatus());
   EXPECT_EQ(Global(), own());
   EXPECT_EQ(client_->global_step(), 1) << "there was nothing to commit";
   const uint64_t calls = TrafficOf(*client_).calls;
-  ASSERT_EQ(pipeline_->Settle(*client_), absl::OkStatus());  // as for the last checkpoint
+  ASSERT_EQ(pipeline_->FinishPending(*client_), absl::OkStatus());  // as for the last checkpoint
   EXPECT_EQ(TrafficOf(*client_).calls, calls) << "the end comes once";
 }
 
@@ -135,7 +135,7 @@ TEST(InterruptedCommitTest, ItIsNotSentAgainAtTheEnd) {
   const std::vector<std::byte> values = store.Snapshot(0).bytes;
   const uint64_t calls = TrafficOf(*client).calls;
   pipeline.End();
-  EXPECT_EQ(pipeline.Settle(*client), absl::OkStatus());
+  EXPECT_EQ(pipeline.FinishPending(*client), absl::OkStatus());
   store.Pass(absl::Seconds(1));
   EXPECT_EQ(TrafficOf(*client).calls, calls);
   EXPECT_EQ(store.Snapshot(0).bytes, values);

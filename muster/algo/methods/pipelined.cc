@@ -160,11 +160,11 @@ absl::StatusOr<StepResult> PipelinedAlgorithm::Step(StoreClient& client) {
   // Whatever begins from now on belongs to a later push.
   static_cast<void>(client.work().Seal());
   StartPush(client, in_step);
-  if (in_step) RETURN_IF_ERROR(Settle(client));
+  if (in_step) RETURN_IF_ERROR(FinishPending(client));
   return result;
 }
 
-absl::Status PipelinedAlgorithm::Settle(StoreClient& client) {
+absl::Status PipelinedAlgorithm::FinishPending(StoreClient& client) {
   if (!pending_) return absl::OkStatus();
   const absl::Status pushed = AwaitPush().status();
   if (pushed.ok()) {

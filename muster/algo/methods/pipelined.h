@@ -1,7 +1,8 @@
 // Asynchronous training one step stale: while a worker computes a minibatch, a second thread pushes the gradients of
 // the previous one and pulls the values for the next one. So minibatch t is computed from values that hold this
 // worker's updates up to t - 2 (and those of others as they come), and communication costs nothing as long as it takes
-// no longer than computing. The first minibatch, and the first one after Settle, are computed from the newest values.
+// no longer than computing. The first minibatch, and the first one after FinishPending, are computed from the newest
+// values.
 //
 // With one worker this is θ(t+1) = θ(t) - η ∇f(θ(t-1)), gradient descent with a delay of one (Zinkevich et al. 2009,
 // "Slow learners are fast"). It is stable for at most half the learning rates, so choose a smaller one if it
@@ -43,7 +44,7 @@ class PipelinedAlgorithm final : public Algorithm {
   // previous one. Errors may be of the previous one, too; then this minibatch is lost with it.
   absl::StatusOr<StepResult> Step(StoreClient& client) override;
   // Waits for the push in flight. Afterwards the source has the newest values.
-  [[nodiscard]] absl::Status Settle(StoreClient& client) override;
+  [[nodiscard]] absl::Status FinishPending(StoreClient& client) override;
   bool busy() const override { return pending_; }
 
  private:

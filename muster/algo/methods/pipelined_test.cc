@@ -61,7 +61,7 @@ class Reference {
     for (size_t i = 0; i < newest_.size(); ++i) newest_[i] -= kRate * (seen_[i] - static_cast<float>(i + 1));
     seen_ = newest;
   }
-  void Settle() { seen_ = newest_; }
+  void FinishPending() { seen_ = newest_; }
 
  private:
   std::vector<float> newest_ = std::vector<float>(12);
@@ -88,13 +88,13 @@ TEST_P(PipelinedTest, OneWorkerIsGradientDescentWithADelayOfOne) {
     EXPECT_EQ(result.staleness, step <= 2 || step == 12 || step == 13 ? 0U : 1U) << step;
     reference.Step();
     if (step != 11) continue;
-    ASSERT_EQ(trainee.algorithm.Settle(*trainee.client), absl::OkStatus());
+    ASSERT_EQ(trainee.algorithm.FinishPending(*trainee.client), absl::OkStatus());
     EXPECT_FALSE(trainee.algorithm.busy());
     EXPECT_EQ(*trainee.client->ReadGlobalStep(), step);
-    reference.Settle();
+    reference.FinishPending();
   }
   EXPECT_EQ(trainee.source.values(1), std::vector<float>(2)) << "frozen";
-  ASSERT_EQ(trainee.algorithm.Settle(*trainee.client), absl::OkStatus());
+  ASSERT_EQ(trainee.algorithm.FinishPending(*trainee.client), absl::OkStatus());
   EXPECT_EQ(*trainee.client->ReadGlobalStep(), 30) << "the last push is finished";
 }
 
@@ -103,8 +103,8 @@ TEST_P(PipelinedTest, TwoWorkersFindTheOptimum) {
   Trainee chief(store, "chief:0", true, false);
   Trainee worker(store, "worker:0", false, false);
   for (int step = 0; step < 200; ++step) (step % 2 == 0 ? chief : worker).Step();
-  ASSERT_EQ(chief.algorithm.Settle(*chief.client), absl::OkStatus());
-  ASSERT_EQ(worker.algorithm.Settle(*worker.client), absl::OkStatus());
+  ASSERT_EQ(chief.algorithm.FinishPending(*chief.client), absl::OkStatus());
+  ASSERT_EQ(worker.algorithm.FinishPending(*worker.client), absl::OkStatus());
   EXPECT_EQ(*chief.client->ReadGlobalStep(), 200);
   for (size_t i = 0; i < 12; ++i) EXPECT_NEAR(worker.source.values(0)[i], i + 1, 0.01);
 }
@@ -116,7 +116,7 @@ TEST_P(PipelinedTest, TheChiefsBuffersArePublishedAsTheyWereAfterTheStep) {
   chief.source.values(2) = {1, 2};
   chief.Step();
   chief.source.values(2) = {3, 4};
-  ASSERT_EQ(chief.algorithm.Settle(*chief.client), absl::OkStatus());
+  ASSERT_EQ(chief.algorithm.FinishPending(*chief.client), absl::OkStatus());
   EXPECT_EQ(chief.source.values(2), (std::vector<float>{3, 4}));
   ASSERT_EQ(worker.client->Pull(PullWhat::kEverything), absl::OkStatus());
   EXPECT_EQ(worker.source.values(2), (std::vector<float>{1, 2}));
@@ -134,7 +134,7 @@ TEST_P(PipelinedTest, LostAndDoubledPushesCountOnce) {
         EXPECT_EQ(trainee.Step().global_step, step);
         reference.Step();
       }
-      ASSERT_EQ(trainee.algorithm.Settle(*trainee.client), absl::OkStatus());
+      ASSERT_EQ(trainee.algorithm.FinishPending(*trainee.client), absl::OkStatus());
       EXPECT_EQ(script.met(), 1U);
       EXPECT_EQ(*trainee.client->ReadGlobalStep(), 10);
     }
@@ -146,7 +146,7 @@ TEST_P(PipelinedTest, AnErrorOfAPushSurfacesAtTheNextStepAndThePipelineBeginsAne
   Trainee trainee(store, "worker:0", true, thread());
   trainee.Step();
   trainee.Step();
-  ASSERT_EQ(trainee.algorithm.Settle(*trainee.client), absl::OkStatus());
+  ASSERT_EQ(trainee.algorithm.FinishPending(*trainee.client), absl::OkStatus());
   store.LosePs(0);
   store.StartPs(0);
   EXPECT_EQ(trainee.algorithm.Step(*trainee.client).status(), absl::OkStatus());
@@ -163,7 +163,7 @@ TEST_P(PipelinedTest, AnErrorOfTheSourceLeavesThePushThatIsUnderWay) {
   trainee.Step();
   trainee.source.on_step = [](double) -> absl::StatusOr<double> { return absl::InternalError("the user's own"); };
   EXPECT_EQ(trainee.algorithm.Step(*trainee.client).status(), absl::InternalError("the user's own"));
-  ASSERT_EQ(trainee.algorithm.Settle(*trainee.client), absl::OkStatus());
+  ASSERT_EQ(trainee.algorithm.FinishPending(*trainee.client), absl::OkStatus());
   EXPECT_EQ(*trainee.client->ReadGlobalStep(), 1);
 }
 
@@ -171,7 +171,7 @@ TEST_P(PipelinedTest, WhoAsksForACheckpointToBeLoadedIsHeardBetweenTwoSteps) {
   SimulatedStore store(num_ps(), {"worker:0"});
   Trainee trainee(store, "worker:0", true, thread());
   trainee.Step();
-  ASSERT_EQ(trainee.algorithm.Settle(*trainee.client), absl::OkStatus());
+  ASSERT_EQ(trainee.algorithm.FinishPending(*trainee.client), absl::OkStatus());
   std::vector<StoreCall> calls(1);
   calls[0].method = StoreMethod::kLoadCheckpoint;
   calls[0].control = Encode(LoadCheckpointRequest{"/model/model.ckpt-1"});

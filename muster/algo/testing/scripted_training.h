@@ -137,7 +137,7 @@ class ScriptedTraining {
     ScriptedTrainee& worker = *workers_[number];
     worker.process.Start([&worker] {
       worker.algorithm->End();
-      worker.status.Update(worker.algorithm->Settle(*worker.client));
+      worker.status.Update(worker.algorithm->FinishPending(*worker.client));
     });
   }
   // Lets all workers run until none is busy, or until `patience` is over: a worker still busy then waits for others.

@@ -42,7 +42,7 @@ void CutFollower::Recover(Arena& arena) {
   }
 }
 
-void CutFollower::Settle(Arena& arena, int client, uint64_t highest) {
+void CutFollower::ForgetBegun(Arena& arena, int client, uint64_t highest) {
   settled_[client] = highest;
   arena.client(client).settled = settled_[client];
   Publish<uint64_t>(arena.client(client).direct_begun, 0);

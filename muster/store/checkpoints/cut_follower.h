@@ -51,7 +51,7 @@ class CutFollower {
   void Recover(Arena& arena);
   // A new life of the client begins, or all values are replaced: nothing that it has begun is under way any more.
   // `highest` is its highest number that any stripe has seen.
-  void Settle(Arena& arena, int client, uint64_t highest);
+  void ForgetBegun(Arena& arena, int client, uint64_t highest);
 
   // The sender must be the chief, and there must be a model.
   void Hold(const HoldRequest& request, std::shared_ptr<Arena> arena, Responder responder);

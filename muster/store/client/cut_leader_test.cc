@@ -54,7 +54,7 @@ class CutLeaderTest : public ::testing::Test {
     message.minibatches = 0;
     message.update = true;
     auto answer = worker().Send(message, 1, ps);
-    Settle();
+    PassTime();
     return answer;
   }
   ScriptedWorker::Pending Count(uint64_t sequence) {
@@ -63,10 +63,10 @@ class CutLeaderTest : public ::testing::Test {
     message.pushed.clear();
     message.pull = PullWhat::kNothing;
     auto answer = worker().Send(message, 0, 0);
-    Settle();
+    PassTime();
     return answer;
   }
-  void Settle() { store_->Pass(absl::Milliseconds(10)); }
+  void PassTime() { store_->Pass(absl::Milliseconds(10)); }
   // Returns the first element of ps `ps`'s part.
   float Part(int ps, const CheckpointCut& cut) {
     const auto snapshot = ExportPart(chief(), ps, cut.hold);
@@ -89,7 +89,7 @@ class CutLeaderTest : public ::testing::Test {
                      answer->there = true;
                      answer->status = reply.status();
                    });
-    Settle();
+    PassTime();
     return answer;
   }
   ScriptedWorker::Pending Hold(int ps, uint64_t number) {
@@ -178,7 +178,7 @@ TEST_F(CutLeaderTest, AConnectionThatBreaksTakesWhatWasKeptBackAlong) {
            .stamp = chief().MakeStamp(0, 100), .chief_epoch = chief().chief_epoch(0), .hold = 100, .release = true})},
       [](const absl::StatusOr<Reply>&) {});
   worker().BreakConnection(*store_);
-  Settle();
+  PassTime();
   EXPECT_EQ(connections(), before.get<int>() - 1);
 }
 
@@ -212,7 +212,7 @@ TEST_F(CutLeaderTest, NobodyWaitsForThePushOfTheDead) {
 TEST_F(CutLeaderTest, NobodyWaitsForThePushOfAnEarlierLife) {
   Push(1, 1);
   workers_[1].reset();
-  Settle();
+  PassTime();
   workers_[1] = std::make_unique<ScriptedWorker>(*store_, "worker:0", *model_);
   const auto cut = CutCheckpoint(chief());
   ASSERT_TRUE(cut.ok()) << cut.status();
@@ -233,10 +233,10 @@ TEST_F(CutLeaderTest, HalfAPushOfAnEarlierLifeIsNotInsideWhereThatIsFoundOnlyAtT
   half.update = true;
   half.part = UpdatePart::kOpen;
   const auto pushed = worker().Send(half, 1, 1);
-  Settle();
+  PassTime();
   ASSERT_TRUE(pushed->ok()) << pushed->status;
   workers_[1].reset();
-  Settle();
+  PassTime();
   std::vector<std::unique_ptr<Channel>> next_life;
   int joined = 0;
   store_->loop.CallAt(store_->loop.Now() + absl::Milliseconds(50), [&] {
@@ -249,7 +249,7 @@ TEST_F(CutLeaderTest, HalfAPushOfAnEarlierLifeIsNotInsideWhereThatIsFoundOnlyAtT
   });
   const auto cut = CutCheckpoint(chief());
   ASSERT_TRUE(cut.ok()) << cut.status();
-  Settle();
+  PassTime();
   EXPECT_EQ(joined, 2);
   EXPECT_EQ(cut->global_step, 0);
 }
@@ -262,7 +262,7 @@ TEST_F(CutLeaderTest, WhatAnEarlierLifeHadBegunIsSettledBeforeTheNextOneIsRecord
   const ClientRecord& record = store_->service(1).MakeView().arena->client(1);
   const uint64_t earlier = record.incarnation;
   workers_[1].reset();
-  Settle();
+  PassTime();
   int points = 0;
   probe.look = [&] {
     ++points;
@@ -300,7 +300,7 @@ TEST_F(CutLeaderTest, AHeldGateDoesNotFireAndAllPsMarkTheSameRound) {
   const auto contribute = [&](int i, uint64_t round, int ps) {
     auto answer = workers_[i]->Contribute(1, round, ps);
     --workers_[i]->sequence;  // the shares of one push
-    Settle();
+    PassTime();
     return answer;
   };
   for (int i = 0; i < 2; ++i) contribute(i, 0, 0);
@@ -329,7 +329,7 @@ TEST_F(CutLeaderTest, OnceTrainingHasEndedNobodyIsKeptAndNobodyWaitsForARound) {
   const auto refused = worker().Contribute(1, 0, 0);
   worker().sequence = 0;
   const auto taken = worker().Contribute(1, 0, 1);
-  Settle();
+  PassTime();
   EXPECT_TRUE(absl::IsCancelled(refused->status)) << refused->status;
   EXPECT_TRUE(taken->ok()) << "the ps hear of the end one after the other";
   const auto cut = CutCheckpoint(chief());
@@ -344,7 +344,7 @@ TEST_F(CutLeaderTest, AHeldPsRefusesUpdatesOnceTrainingHasEnded) {
   const auto kept = Push(1, 0);
   EXPECT_FALSE(kept->there);
   store_->service(0).Shutdown("a test");
-  Settle();
+  PassTime();
   EXPECT_TRUE(absl::IsCancelled(kept->status)) << kept->status;
   ASSERT_TRUE(Hold(0, 101)->ok());
   // Without a slice here, because a request with bulk is refused before the bulk comes.
@@ -352,7 +352,7 @@ TEST_F(CutLeaderTest, AHeldPsRefusesUpdatesOnceTrainingHasEnded) {
   message.pushed.clear();
   message.update = true;
   const auto late = worker().Send(message, 0, 0);
-  Settle();
+  PassTime();
   EXPECT_TRUE(absl::IsCancelled(late->status)) << late->status;
 }
 
@@ -363,7 +363,7 @@ TEST_F(CutLeaderTest, AShareWithoutASliceIsRefusedOnceTrainingHasEnded) {
   message.pushed.clear();
   message.contributes = true;
   const auto answer = worker().Send(message, 1, 1);
-  Settle();
+  PassTime();
   EXPECT_TRUE(absl::IsCancelled(answer->status)) << "else its answer is kept back for ever";
 }
 

@@ -275,7 +275,7 @@ absl::StatusOr<StorePushResult> OverlappedPush::Finish(absl::FunctionRef<ByteSpa
     for (int ps = 0; ps < client_.num_ps(); ++ps)
       client_.bound_[ps].pulled_version = std::min(places_[ps].oldest_version, places_[ps].newest_version);
   Forget();
-  if (done.ok()) done = client_.work_.Settle(/*pushed=*/true);
+  if (done.ok()) done = client_.work_.OnPushAnswered(/*pushed=*/true);
   if (!done.ok()) return done;
   return result;
 }

@@ -275,7 +275,7 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
     if (binding_.variables[i].kind == VariableKind::kTrainable) push_.scales[i] *= options.scale;
   if (!drop) {
     auto result = PushPullAll(gradient, push_.scales, options);
-    if (result.ok() && options.minibatches > 0) RETURN_IF_ERROR(work_.Settle(!result->dropped));
+    if (result.ok() && options.minibatches > 0) RETURN_IF_ERROR(work_.OnPushAnswered(!result->dropped));
     return result;
   }
   PushPullOptions nothing = options;
@@ -283,7 +283,7 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   if (direct_->on()) nothing.pull = PullWhat::kNothing;  // the bound memory may be what it would be read from
   if (!options.local_step) nothing.minibatches = 0;
   ASSIGN_OR_RETURN(StepResult result, PushPullAll([](size_t) { return ByteSpan(); }, {}, nothing));
-  RETURN_IF_ERROR(work_.Settle(!result.dropped));
+  RETURN_IF_ERROR(work_.OnPushAnswered(!result.dropped));
   if (direct_->on()) RETURN_IF_ERROR(Pull(options.pull));
   result.dropped = true;
   return result;

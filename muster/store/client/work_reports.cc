@@ -18,7 +18,7 @@ absl::Status WorkReports::Joined() {
   return GiveUp();
 }
 
-absl::Status WorkReports::Settle(bool pushed) {
+absl::Status WorkReports::OnPushAnswered(bool pushed) {
   if (tally_ == nullptr) return absl::OkStatus();
   if (pushed) {
     tally_->Counted();

@@ -23,7 +23,7 @@ class WorkReports {
   // The client has joined: uncounted work of an earlier join goes to others.
   [[nodiscard]] absl::Status Joined();
   // The push that brought the work was answered: `pushed`, or dropped.
-  [[nodiscard]] absl::Status Settle(bool pushed);
+  [[nodiscard]] absl::Status OnPushAnswered(bool pushed);
 
  private:
   // Tells ps 0 which units were abandoned. Errors: those of StoreClient.

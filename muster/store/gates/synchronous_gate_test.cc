@@ -46,10 +46,10 @@ class SynchronousGateTest : public ::testing::Test {
       workers_.push_back(std::make_unique<ScriptedWorker>(*store_, kTasks[i], *model_, i == 0));
   }
   ScriptedWorker& worker(int i) { return *workers_[i]; }
-  void Settle() { store_->Pass(absl::Milliseconds(10)); }
+  void PassTime() { store_->Pass(absl::Milliseconds(10)); }
   Pending Contribute(int i, double gradient, uint64_t local_step, int ps = 0) {
     Pending answer = worker(i).Contribute(gradient, local_step, ps);
-    Settle();
+    PassTime();
     return answer;
   }
   nlohmann::json Status(int ps = 0) { return nlohmann::json::parse(StatusJson(store_->service(ps).MakeView())); }
@@ -57,7 +57,7 @@ class SynchronousGateTest : public ::testing::Test {
   void Restart(int i) {
     const uint64_t sequence = worker(i).sequence;
     workers_[i].reset();
-    Settle();
+    PassTime();
     workers_[i] = std::make_unique<ScriptedWorker>(*store_, kTasks[i], *model_);
     workers_[i]->sequence = sequence;
   }
@@ -129,7 +129,7 @@ TEST_F(SynchronousGateTest, NeitherTokenNorVersionIsNewerThanTheValuesThatComeWi
   probe.stripes = 0;
   probe.does = fire;
   const Pending pulled = worker(2).Send(message, 0);
-  Settle();
+  PassTime();
   ASSERT_TRUE(pulled->ok());
   EXPECT_EQ(probe.does, nullptr);
   EXPECT_EQ(pulled->reply.round, 2u);
@@ -141,11 +141,11 @@ TEST_F(SynchronousGateTest, ARetriedPushIsAddedOnce) {
   PushPullRequest message = worker(0).Message();
   message.contributes = true;
   const Pending lost = worker(0).Send(message, 4);
-  Settle();
+  PassTime();
   worker(0).BreakConnection(*store_);
-  Settle();
+  PassTime();
   const Pending again = worker(0).Send(message, 4);
-  Settle();
+  PassTime();
   EXPECT_FALSE(again->there) << "its round hasn't fired";
   EXPECT_EQ(Status()["gate"]["contributors"], 1);
   Contribute(1, 2, 0);
@@ -153,7 +153,7 @@ TEST_F(SynchronousGateTest, ARetriedPushIsAddedOnce) {
   EXPECT_EQ(again->first(), -3.0f);
   // The answer is lost after the round: the repeated request is answered at once.
   const Pending late = worker(0).Send(message, 4);
-  Settle();
+  PassTime();
   ASSERT_TRUE(late->ok());
   EXPECT_FALSE(late->reply.dropped);
   EXPECT_EQ(late->first(), -3.0f);
@@ -178,7 +178,7 @@ TEST_F(SynchronousGateTest, WhoComesWhenTooFewAreLeftForARoundIsToldThatTraining
   const Pending waiting = Contribute(2, 5, 1);
   EXPECT_FALSE(waiting->there) << "worker 0 may still come";
   ASSERT_EQ(worker(0).client().Done(), absl::OkStatus());
-  Settle();
+  PassTime();
   ASSERT_TRUE(waiting->lost()) << "nobody else ever comes";
   EXPECT_TRUE(absl::IsCancelled(waiting->status)) << waiting->status;
   EXPECT_THAT(std::string(waiting->status.message()), HasSubstr("round 1 needs 2 contributors"));
@@ -256,7 +256,7 @@ TEST_F(SynchronousGateTest, AnElasticGateShrinksWhenAWorkerIsDone) {
   const Pending first = Contribute(0, 1, 0);
   const Pending second = Contribute(1, 3, 0);
   EXPECT_EQ(worker(2).client().Done(), absl::OkStatus());
-  Settle();
+  PassTime();
   ASSERT_TRUE(first->ok() && second->ok());
   EXPECT_EQ(second->first(), -2.0f);
   EXPECT_EQ(worker(1).client().Done(), absl::OkStatus());
@@ -283,7 +283,7 @@ TEST_F(SynchronousGateTest, APartOfTheSlicesIsAContribution) {
   message.contributes = true;
   message.pushed = {1};
   const Pending second = worker(1).Send(message, 3);
-  Settle();
+  PassTime();
   ASSERT_TRUE(second->ok());
   EXPECT_EQ(second->first(), -0.5f) << "a worker without a gradient of a slice contributes zero";
   double b = 0;
@@ -298,7 +298,7 @@ TEST_F(SynchronousGateTest, APartOfTheSlicesIsAContribution) {
     part.pushed = {1};
     worker(i).Send(part, 1);
   }
-  Settle();
+  PassTime();
   EXPECT_THAT(before, ::testing::ElementsAre(1, 1, 1));
   EXPECT_THAT(store_->Snapshot(0).steps, ::testing::ElementsAre(1, 1, 2));
 }
@@ -328,7 +328,7 @@ TEST_F(SynchronousGateTest, OtherValuesEndTheRound) {
   Start(Gate(2, 2));
   const Pending first = Contribute(0, 1, 0);
   ASSERT_EQ(worker(0).client().Initialize(40, 40, nullptr), absl::OkStatus());
-  Settle();
+  PassTime();
   ASSERT_TRUE(first->there);
   EXPECT_TRUE(absl::IsAborted(first->status)) << first->status;
   EXPECT_EQ(Status()["gate"]["round"], 40);
@@ -340,7 +340,7 @@ TEST_F(SynchronousGateTest, OtherValuesEndTheRound) {
     message.local_step = 40;
     message.generation = 2;
     answers.push_back(worker(i).Send(message, 2));
-    Settle();
+    PassTime();
   }
   ASSERT_TRUE(answers[0]->ok());
   EXPECT_EQ(answers[0]->first(), -2.0f) << "the gradient for the old values is gone";
@@ -351,7 +351,7 @@ TEST_F(SynchronousGateTest, TrainingThatEndsKeepsNobodyWaiting) {
   Start(Gate(2, 2));
   const Pending first = Contribute(0, 1, 0);
   store_->service(0).Shutdown("enough");
-  Settle();
+  PassTime();
   EXPECT_TRUE(first->there && absl::IsCancelled(first->status)) << first->status;
 }
 
@@ -373,7 +373,7 @@ TEST_F(SynchronousGateTest, RefusesWhatCanNeverFire) {
 TEST_F(SynchronousGateTest, APushMustSayWhetherItContributes) {
   Start(Gate(1, 1));
   const Pending answer = worker(0).Send(worker(0).Message(), 1);
-  Settle();
+  PassTime();
   EXPECT_TRUE(answer->there && absl::IsInvalidArgument(answer->status)) << answer->status;
 }
 
@@ -414,7 +414,7 @@ class DeadlyRun {
       message.contributes = true;
       message.local_step = push.local_step;
       asked_.push_back({workers[push.worker].get(), message, push.gradient, nullptr, push.once});
-      Settle();
+      PassTime();
       if (push.once) asked_.pop_back();
     }
     for (const Asked& asked : asked_)
@@ -440,7 +440,7 @@ class DeadlyRun {
   };
 
   // Repeats what isn't answered, however often the ps dies of it.
-  void Settle() {
+  void PassTime() {
     for (;;) {
       for (Asked& asked : asked_)
         if (asked.answer == nullptr || (asked.answer->lost() && !asked.once))
@@ -475,7 +475,7 @@ TEST_F(SynchronousGateTest, APushThatIsGivenUpCountsWhereItHasArrived) {
   worker(0).Contribute(1, 0);
   constexpr int kPointsOfAStripe = 4 + 3 * (kStripeElements / kUndoBlockElements) + 3;
   probe.KillAt(kPointsOfAStripe + 3);  // in the second stripe of w
-  ASSERT_FALSE(Survives([&] { Settle(); }));
+  ASSERT_FALSE(Survives([&] { PassTime(); }));
   store_->KillPs(0);
   probe.KillAt(0);
   store_->StartPs(0);

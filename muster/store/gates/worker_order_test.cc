@@ -42,16 +42,16 @@ class TurnsTest : public ::testing::Test {
     for (size_t i = 0; i < kTasks.size(); ++i)
       workers_.push_back(std::make_unique<ScriptedWorker>(*store_, kTasks[i], *model_, i == 0));
   }
-  void Settle() { store_->Pass(absl::Milliseconds(10)); }
+  void PassTime() { store_->Pass(absl::Milliseconds(10)); }
   Pending Ask(int i, uint64_t clock = 0, uint64_t local_step = 0, int ps = 0) {
     Pending answer = workers_[i]->AwaitTurn(clock, local_step, ps);
-    Settle();
+    PassTime();
     return answer;
   }
   Pending Leave(int i) {
     AwaitTurnRequest message{workers_[i]->client().MakeStamp(0, 0), /*generation=*/1, 0, 0, /*leaves=*/true};
     Pending answer = workers_[i]->Send(message);
-    Settle();
+    PassTime();
     return answer;
   }
   // No first turn comes before that.
@@ -62,19 +62,19 @@ class TurnsTest : public ::testing::Test {
     PushPullRequest message = workers_[i]->Message(ps);
     message.clock = clock;
     Pending answer = workers_[i]->Send(message, 1, ps);
-    Settle();
+    PassTime();
     return answer;
   }
   Pending Contribute(int i, uint64_t local_step, int ps = 0) {
     Pending answer = workers_[i]->Contribute(1, local_step, ps);
-    Settle();
+    PassTime();
     return answer;
   }
   // Starts a new life of worker i.
   void Restart(int i) {
     const uint64_t sequence = workers_[i]->sequence;
     workers_[i].reset();
-    Settle();
+    PassTime();
     workers_[i] = std::make_unique<ScriptedWorker>(*store_, kTasks[i], *model_);
     workers_[i]->sequence = sequence + 100;
   }
@@ -126,7 +126,7 @@ TEST_F(TurnsTest, InTurnTheStalenessIsOneLessThanThereAreWorkers) {
       message.clock = clock;
       message.pulled_version = pulled[i];
       const Pending answer = workers_[i]->Send(message, 1);
-      Settle();
+      PassTime();
       ASSERT_TRUE(answer->ok()) << answer->status;
       pulled[i] = answer->reply.version;
       if (clock > 1) {
@@ -160,7 +160,7 @@ TEST_F(TurnsTest, WhoLeavesIsLeftOutAndAnsweredWhenAllLeave) {
   const Pending left = Leave(1);
   EXPECT_FALSE(first->there || left->there);
   EXPECT_EQ(workers_[2]->client().Done(), absl::OkStatus());
-  Settle();
+  PassTime();
   EXPECT_TRUE(first->ok() && left->ok());
 }
 
@@ -186,7 +186,7 @@ TEST_F(TurnsTest, WhoIsDoneIsLeftOut) {
   ASSERT_TRUE(Push(0, 1)->ok());
   EXPECT_FALSE(third->there);
   EXPECT_EQ(workers_[1]->client().Done(), absl::OkStatus());
-  Settle();
+  PassTime();
   ASSERT_TRUE(third->ok()) << third->status;
   ASSERT_TRUE(Push(2, 1)->ok());
   EXPECT_TRUE(Ask(0)->ok());
@@ -291,7 +291,7 @@ TEST_F(TurnsTest, OtherValuesAndTheEndLeaveNobodyWaiting) {
   Start();
   const Pending before = Ask(1);
   ASSERT_EQ(workers_[0]->client().Initialize(0, 0, nullptr), absl::OkStatus());
-  Settle();
+  PassTime();
   ASSERT_TRUE(before->there);
   EXPECT_TRUE(absl::IsAborted(before->status)) << before->status;
   const Pending older = Ask(1);
@@ -299,15 +299,15 @@ TEST_F(TurnsTest, OtherValuesAndTheEndLeaveNobodyWaiting) {
   EXPECT_TRUE(absl::IsAborted(older->status)) << "of values that are gone: " << older->status;
   const Pending waiting =
       workers_[1]->Send(AwaitTurnRequest{workers_[1]->client().MakeStamp(0, 0), /*generation=*/2, 0, 0});
-  Settle();
+  PassTime();
   EXPECT_FALSE(waiting->there);
   store_->service(0).Shutdown("enough");
-  Settle();
+  PassTime();
   ASSERT_TRUE(waiting->there);
   EXPECT_TRUE(absl::IsCancelled(waiting->status)) << waiting->status;
   const Pending late =
       workers_[1]->Send(AwaitTurnRequest{workers_[1]->client().MakeStamp(0, 0), /*generation=*/2, 0, 0});
-  Settle();
+  PassTime();
   EXPECT_TRUE(absl::IsCancelled(late->status)) << late->status;
 }
 
@@ -331,7 +331,7 @@ TEST_F(TurnsTest, AnExchangeIsATurnToo) {
   message.exchange = 0.5;
   message.clock = 1;
   const Pending moved = workers_[0]->Send(message, 8);
-  Settle();
+  PassTime();
   ASSERT_TRUE(moved->ok()) << moved->status;
   EXPECT_EQ(moved->reply.clock, 1u);
   EXPECT_EQ(moved->first(), 4.0f) << "its answer isn't held, and is what it moved";

@@ -168,7 +168,7 @@ void FifoQueues::Enqueue(ConnectionId connection, const QueueRequest& message, B
   if (queue.closed) {
     Attempt refused{.lane = message.lane, .sequence = message.sequence};
     refused.askers.push_back({connection, std::move(responder)});
-    return Settle(queue, refused, absl::CancelledError(absl::StrCat("queue '", queue.spec.name, "' is closed")));
+    return Finish(queue, refused, absl::CancelledError(absl::StrCat("queue '", queue.spec.name, "' is closed")));
   }
   Attempt attempt;
   attempt.element = std::make_shared<const std::vector<std::byte>>(element.begin(), element.end());
@@ -196,7 +196,7 @@ void FifoQueues::Close(ConnectionId connection, const QueueRequest& message, abs
   if (message.cancel_pending) {
     Erase(queue, [&](Attempt& attempt) {
       if (attempt.element == nullptr) return false;
-      Settle(queue, attempt,
+      Finish(queue, attempt,
              absl::CancelledError(
                  absl::StrCat("queue '", queue.spec.name, "' was closed, and waiting enqueues cancelled")));
       return true;
@@ -205,7 +205,7 @@ void FifoQueues::Close(ConnectionId connection, const QueueRequest& message, abs
   Flush(queue);
   Attempt closing{.lane = message.lane, .sequence = message.sequence};
   closing.askers.push_back({connection, std::move(responder)});
-  Settle(queue, closing, absl::OkStatus());
+  Finish(queue, closing, absl::OkStatus());
 }
 
 void FifoQueues::Size(const QueueRequest& message, absl::Time now, Responder responder) {
@@ -223,7 +223,7 @@ void FifoQueues::Flush(Queue& queue) {
       Attempt& attempt = queue.enqueues.front();
       queue.elements.push_back(std::move(attempt.element));
       ++queue.enqueued;
-      Settle(queue, attempt, absl::OkStatus());
+      Finish(queue, attempt, absl::OkStatus());
       queue.enqueues.pop_front();
       moved = true;
     }
@@ -244,19 +244,19 @@ bool FifoQueues::Serve(Queue& queue, Attempt& attempt) {
   if (attempt.taken.size() == attempt.count || (last && attempt.small_batch && !attempt.taken.empty())) {
     const std::vector<Bytes> taken = std::exchange(attempt.taken, {});
     queue.dequeued += taken.size();
-    Settle(queue, attempt, absl::OkStatus(), taken.size(), Batch(queue, taken));
+    Finish(queue, attempt, absl::OkStatus(), taken.size(), Batch(queue, taken));
     return true;
   }
   if (!last) return moved;
   PutBack(queue, attempt);
-  Settle(queue, attempt,
+  Finish(queue, attempt,
          absl::OutOfRangeError(absl::StrCat("queue '", queue.spec.name, "' is closed and ",
                                             queue.elements.empty() ? "used up: " : "has too few elements: ",
                                             attempt.count, " asked for, ", queue.elements.size(), " there")));
   return true;
 }
 
-void FifoQueues::Settle(Queue& queue, Attempt& attempt, absl::Status status, uint64_t elements, Bytes bulk) {
+void FifoQueues::Finish(Queue& queue, Attempt& attempt, absl::Status status, uint64_t elements, Bytes bulk) {
   Outcome outcome{attempt.sequence, std::move(status), "", std::move(bulk)};
   if (outcome.status.ok()) outcome.control = Encode(QueueReply{elements, queue.elements.size(), queue.closed});
   for (Asker& asker : std::exchange(attempt.askers, {})) Answer(outcome, std::move(asker.responder));
@@ -336,7 +336,7 @@ void FifoQueues::Expire(absl::Time now) {
         return true;
       }
       PutBack(queue, attempt);
-      Settle(queue, attempt,
+      Finish(queue, attempt,
              absl::DeadlineExceededError(absl::StrCat(
                  "queue '", queue.spec.name, "' ", attempt.element != nullptr ? "had no room" : "had too few elements",
                  " within ", absl::FormatDuration(absl::Floor(attempt.deadline - attempt.since, absl::Milliseconds(1))),

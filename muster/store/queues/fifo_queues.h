@@ -135,7 +135,7 @@ class FifoQueues {
   void GiveUp(Lane& lane, uint64_t lane_id);
   void Flush(Queue& queue);
   bool Serve(Queue& queue, Attempt& attempt);  // true: something has changed; a settled attempt has no askers
-  void Settle(Queue& queue, Attempt& attempt, absl::Status status, uint64_t elements = 0, Bytes bulk = nullptr);
+  void Finish(Queue& queue, Attempt& attempt, absl::Status status, uint64_t elements = 0, Bytes bulk = nullptr);
   static void PutBack(Queue& queue, Attempt& attempt);
   static Bytes Batch(const Queue& queue, const std::vector<Bytes>& elements);
   static void Answer(const Outcome& outcome, Responder responder);

@@ -235,7 +235,7 @@ absl::Status StoreService::On(const JoinRequest& message, IncomingCall& call) {
     }
     // The number of an unfinished push counts: a new life that used it again would find stripes that skip it.
     reply.last_sequence = ps_.arena->HighestSequences()[client];
-    if (new_life) cut_.Settle(*ps_.arena, client, reply.last_sequence);
+    if (new_life) cut_.ForgetBegun(*ps_.arena, client, reply.last_sequence);
     // Last: a ps that dies before it finds a new life when this one joins again.
     RecordClient(client);
     if (message.chief) RecordChief();
@@ -295,7 +295,7 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
   pushes_.SetKnownStep(message.global_step);
   cut_.Release();
   const std::vector<uint64_t> highest = ps_.arena->HighestSequences();
-  for (int i = 0; i < num_clients; ++i) cut_.Settle(*ps_.arena, i, highest[i]);
+  for (int i = 0; i < num_clients; ++i) cut_.ForgetBegun(*ps_.arena, i, highest[i]);
   ps_.arena->Load({.generation = message.generation,
                    .global_step = message.global_step,
                    .minibatches = message.minibatches,

@@ -60,7 +60,7 @@ absl::Status Saver::Commit(const Manifest& manifest) {
 }
 
 absl::StatusOr<std::string> Saver::Save() {
-  RETURN_IF_ERROR(options_.settle());
+  RETURN_IF_ERROR(options_.finish_pending());
   const Track::Span save(client_.track(), Activity::kCheckpoint);
   for (int attempt = 1;; ++attempt) {
     auto saved = SaveOnce();

@@ -33,7 +33,7 @@ struct SaverOptions {
   double keep_checkpoint_every_n_hours = 10000;  // more than 0
   bool allow_older_checkpoint = false;           // when the newest is damaged, restore the newest that isn't
   // Called first by Save: frees the client for use, and makes what was pushed a part of the checkpoint.
-  std::function<absl::Status()> settle = [] { return absl::OkStatus(); };
+  std::function<absl::Status()> finish_pending = [] { return absl::OkStatus(); };
 };
 
 // InvalidArgument (IsWrongConfiguration): a value that is never accepted.

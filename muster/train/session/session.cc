@@ -394,7 +394,7 @@ absl::Status Session::Close() {
   stop_ = true;
   environment_.algorithm->End();
   // Whatever fails here, the ps must still hear that this task is done: they would wait for it otherwise.
-  absl::Status first_error = created_ ? manager_.Settle() : absl::OkStatus();
+  absl::Status first_error = created_ ? manager_.FinishPending() : absl::OkStatus();
   global_step_ = std::max(global_step_, environment_.client->global_step());  // a last window may have been committed
   const bool clean = !IsInterrupted(first_error) && coordinator_.requested_error().ok();
   if (created_ && clean) first_error.Update(EndHooks());

@@ -101,7 +101,7 @@ absl::StatusOr<std::unique_ptr<Saver>> SessionManager::NewSaver(const std::strin
     saveables = own->saveables;
   }
   RETURN_IF_ERROR(CheckSaverOptions(options));
-  options.settle = [this] { return Settle(); };
+  options.finish_pending = [this] { return FinishPending(); };
   auto saver = std::make_unique<Saver>(*environment_.files, *environment_.loop, *environment_.client, directory,
                                        std::move(options));
   for (const Saveable& saveable : environment_.saveables) saver->Add(saveable);
@@ -191,7 +191,7 @@ absl::Status SessionManager::AwaitReady(const std::function<std::vector<std::str
 
 absl::StatusOr<int64_t> SessionManager::Load(const std::string& path) {
   StoreClient& client = *environment_.client;
-  RETURN_IF_ERROR(Settle());
+  RETURN_IF_ERROR(FinishPending());
   Saver reader(*environment_.files, *environment_.loop, client, /*directory=*/"", {});
   Saver& saver = saver_ ? *saver_ : reader;
   RETURN_IF_ERROR(saver.Restore(path, Saver::Saveables::kLeave).status());
@@ -200,9 +200,9 @@ absl::StatusOr<int64_t> SessionManager::Load(const std::string& path) {
   return global_step;
 }
 
-absl::Status SessionManager::Settle() {
-  const absl::Status settled = environment_.algorithm->Settle(*environment_.client);
-  if (!settled.ok() && (!absl::IsCancelled(settled) || IsInterrupted(settled))) return settled;
+absl::Status SessionManager::FinishPending() {
+  const absl::Status finished = environment_.algorithm->FinishPending(*environment_.client);
+  if (!finished.ok() && (!absl::IsCancelled(finished) || IsInterrupted(finished))) return finished;
   return environment_.algorithm->source().ShowValues();
 }
 

@@ -24,7 +24,7 @@ struct SessionManagerOptions {
   // Restores exactly this checkpoint ("dir/model.ckpt-100") instead of the newest of a checkpoint_dir.
   std::string checkpoint_filename_with_path;
   std::shared_ptr<Scaffold> scaffold;  // null: an empty one
-  SaverOptions saver;                  // unless the scaffold has one; `settle` is the manager's
+  SaverOptions saver;                  // unless the scaffold has one; `finish_pending` is the manager's
   std::vector<Saveable> saveables;     // likewise
   absl::Duration max_wait = absl::Seconds(7200);
 };
@@ -57,7 +57,7 @@ class SessionManager {
   absl::StatusOr<int64_t> Load(const std::string& path);
 
   // Ends what the algorithm has under way. It is no error if training has ended meanwhile: nothing is counted any more.
-  [[nodiscard]] absl::Status Settle();
+  [[nodiscard]] absl::Status FinishPending();
 
   bool joined() const { return joined_; }        // a ps may know of this task
   Saver* saver() const { return saver_.get(); }  // the chief's, with a checkpoint_dir, once it is prepared

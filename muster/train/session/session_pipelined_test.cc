@@ -171,7 +171,7 @@ TEST_P(SessionPipelinedTest, AnotherProcessGoesOnFromIt) {
 TEST_P(SessionPipelinedTest, APsThatComesBackEmptyIsLoadedAndTheStepsAgreeAgain) {
   Trainee chief(store_, "chief:0", GetParam(), SavedEvery(4));
   chief.Steps(6);
-  ASSERT_EQ(chief.algorithm.Settle(*chief.client), absl::OkStatus());
+  ASSERT_EQ(chief.algorithm.FinishPending(*chief.client), absl::OkStatus());
   store_.LosePs(1);
   store_.StartPs(1);
   chief.Steps(2);  // the second one continues from step 4
@@ -222,7 +222,7 @@ TEST_P(SessionPipelinedTest, InterruptedWithAnUpdateUnderWayItLeavesAndTheOtherP
     SimulatedStore store(2, {"chief:0"}, {.lease = absl::Hours(100)});
     Trainee chief(store, "chief:0", GetParam(), {.checkpoint_dir = absl::StrCat("model", closes)});
     chief.Steps(2);
-    ASSERT_EQ(chief.algorithm.Settle(*chief.client), absl::OkStatus());
+    ASSERT_EQ(chief.algorithm.FinishPending(*chief.client), absl::OkStatus());
     store.KillPs(1);
     chief.stop = true;
     chief.Steps(1);
