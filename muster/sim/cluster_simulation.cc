@@ -154,7 +154,7 @@ void ClusterSimulation::PsDied(int ps, SimulatedProcess& process) {
   world_.Note([&] { return absl::StrCat(process.name(), " is dead"); });
   // If it died during an update, it holds a lock, and the next life will judge its values.
   if (state.probe->dying()) truth_.gates[ps].interrupted = true;
-  if (state.life && !state.probe->dying()) state.life->watch->LookAtAll();
+  if (state.life && !state.probe->dying()) state.life->watch->VerifyAll();
   state.life.reset();
   network_.Close(process);
   if (!state.restart_after || state.finished) return;
@@ -413,7 +413,7 @@ void ClusterSimulation::CheckEnd(SimulatedWorld::Ending ending) {
                             ending == SimulatedWorld::Ending::kStuck ? "nothing happens any more" : "too long", ")"));
   for (Ps& ps : ps_) {
     if (!ps.life) continue;
-    ps.life->watch->LookAtAll();
+    ps.life->watch->VerifyAll();
     // A ps to which no task ever came waits for as long as its launcher lets it.
     const auto& clients = ps.life->service.MakeView().clients->clients();
     if (std::any_of(clients.begin(), clients.end(), [](const auto& client) { return client.incarnation != 0; }))

@@ -33,7 +33,7 @@ GateWatch::GateWatch(int ps, const StoreService& service, Peers peers)
 
 void GateWatch::Violated(const std::string& what) const { peers_.violated(absl::StrCat("ps ", ps_, ": ", what)); }
 
-void GateWatch::Look() {
+void GateWatch::Verify() {
   Arena* arena = service_.MakeView().arena;
   if (arena == nullptr || !arena->model().gated()) return;
   const ArenaHeader& header = arena->header();

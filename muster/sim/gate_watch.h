@@ -45,7 +45,7 @@ class GateWatch {
   GateWatch(int ps, const StoreService& service, Peers peers);
 
   // Call after every event at the ps.
-  void Look();
+  void Verify();
   // Call at ArenaPoint::kFired.
   void OnFired();
   // Watches the answer to a request that may be held back; returns the responder of any other request unchanged.

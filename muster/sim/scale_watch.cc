@@ -6,7 +6,7 @@
 
 namespace muster {
 
-void ScaleWatch::Look() {
+void ScaleWatch::Verify() {
   if (peers_.ledger->form() != LedgerForm::kByStaleness) return;
   const bool first = !looked_;
   looked_ = true;

@@ -23,7 +23,7 @@ class ScaleWatch {
   ScaleWatch(int ps, const StoreService& service, Peers peers) : ps_(ps), service_(service), peers_(std::move(peers)) {}
 
   // Call after every event at the ps. Checks nothing if the ps has applied more than one push since the last call.
-  void Look();
+  void Verify();
 
  private:
   void Check(Arena& arena, int client, uint64_t staleness);

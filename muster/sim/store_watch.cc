@@ -38,7 +38,7 @@ StoreWatch::StoreWatch(int ps, StoreService& service, RequestHandler& inner, Pee
       turns_(ps, service, {&peers_.truth->turns, peers_.truth->violated}),
       scales_(ps, service, {peers_.ledger, peers_.truth->violated}) {
   if (service.MakeView().arena == nullptr) peers_.truth->leases[ps] = {};
-  Look();
+  Verify();
 }
 
 void StoreWatch::Violated(const std::string& what) const {
@@ -47,35 +47,35 @@ void StoreWatch::Violated(const std::string& what) const {
 
 absl::StatusOr<std::unique_ptr<BulkTarget>> StoreWatch::PrepareBulk(const IncomingRequest& request) {
   auto target = inner_.PrepareBulk(request);
-  Look();
+  Verify();
   return target;
 }
 
 void StoreWatch::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
-  Look();  // at what was held back and applied meanwhile: at most one push per client
+  Verify();  // what was held back and applied meanwhile: at most one push per client
   peers_.truth->note([&] { return DescribeRequest(ps_, request); });
   // The request may replace the values.
-  if (request.method == static_cast<uint16_t>(StoreMethod::kInitialize)) LookAtAll();
+  if (request.method == static_cast<uint16_t>(StoreMethod::kInitialize)) VerifyAll();
   turns_.Note(request);
   Responder watched = gate_.Wrap(request, std::move(responder));
   inner_.Handle(request, std::move(bulk), std::move(watched));
-  Look();
+  Verify();
 }
 
 void StoreWatch::OnDisconnect(ConnectionId connection) {
   inner_.OnDisconnect(connection);
-  Look();
+  Verify();
 }
 
-void StoreWatch::Look() {
+void StoreWatch::Verify() {
   const StoreService::View view = service_.MakeView();
-  LookAtLease(view);
-  scales_.Look();
+  VerifyLease(view);
+  scales_.Verify();
   if (view.arena == nullptr) return;
   if (view.arena != arena_ || view.arena->header().generation != generation_) BeginModel(view);
-  LookAtCounters(view);
-  gate_.Look();
-  turns_.Look();
+  VerifyCounters(view);
+  gate_.Verify();
+  turns_.Verify();
 }
 
 void StoreWatch::BeginModel(const StoreService::View& view) {
@@ -86,7 +86,7 @@ void StoreWatch::BeginModel(const StoreService::View& view) {
   step_ = arena_->header().counters.global_step;
   peers_.truth->note([&] { return absl::StrCat("ps:", ps_, " has generation ", generation_, ", step ", step_); });
   // This model is from the memory of an earlier life, so it must still have what that life had.
-  if (peers_.ledger->server(ps_).number == generation_) return LookAtAll();
+  if (peers_.ledger->server(ps_).number == generation_) return VerifyAll();
   std::array<PushLedger::Row, PushLedger::kVariables> common;
   for (PushLedger::Row& row : common) row.fill(~uint64_t{0});
   std::array<bool, PushLedger::kVariables> here{};
@@ -116,7 +116,7 @@ std::vector<uint64_t> StoreWatch::CountedNumbers() const {
   return numbers;
 }
 
-void StoreWatch::LookAtLease(const StoreService::View& view) {
+void StoreWatch::VerifyLease(const StoreService::View& view) {
   ClusterTruth::Lease& lease = peers_.truth->leases[ps_];
   const uint64_t epoch = view.clients->chief_epoch();
   if (epoch < lease.epoch) Violated(absl::StrCat("the chief's epoch fell from ", lease.epoch, " to ", epoch));
@@ -128,7 +128,7 @@ void StoreWatch::LookAtLease(const StoreService::View& view) {
   lease.epoch = epoch;
 }
 
-void StoreWatch::LookAtCounters(const StoreService::View& view) {
+void StoreWatch::VerifyCounters(const StoreService::View& view) {
   const ArenaCounters& counters = view.arena->header().counters;
   const uint64_t staleness = std::accumulate(view.staleness.begin(), view.staleness.end(), uint64_t{0});
   // Pushes that a synchronous gate takes aren't in the histogram.
@@ -149,11 +149,11 @@ void StoreWatch::LookAtCounters(const StoreService::View& view) {
     Violated(absl::StrCat(counters.minibatches, " minibatches, but the pushes that were counted had ",
                           checkpoints.minibatches()));
   peers_.truth->highest_step = std::max(peers_.truth->highest_step, step_);
-  if (counted && !gated) LookAtCountedPushes();
+  if (counted && !gated) VerifyCountedPushes();
 }
 
 // Every ps must have all of what is counted: a push counts only when all have it.
-void StoreWatch::LookAtCountedPushes() {
+void StoreWatch::VerifyCountedPushes() {
   const PushLedger& ledger = *peers_.ledger;
   // While a chief replaces the models one by one, the ps have different histories.
   if (!ledger.Aligned()) return;
@@ -181,7 +181,7 @@ bool StoreWatch::ReadSlice(Arena& arena, int slice) {
   return !wrong;
 }
 
-void StoreWatch::LookAtAll() {
+void StoreWatch::VerifyAll() {
   if (arena_ == nullptr) return;
   for (size_t i = 0; i < arena_->model().slices.size(); ++i) {
     const int variable = arena_->model().slices[i].variable;

@@ -51,16 +51,16 @@ class StoreWatch final : public RequestHandler {
   void OnDisconnect(ConnectionId connection) override;
 
   // Call at the end of the life, and of the run: checks everything, including the values.
-  void LookAtAll();
+  void VerifyAll();
   // Call when the ps's gate has fired.
   void OnFired() { gate_.OnFired(); }
 
  private:
-  void Look();
+  void Verify();
   void BeginModel(const StoreService::View& view);
-  void LookAtLease(const StoreService::View& view);
-  void LookAtCounters(const StoreService::View& view);
-  void LookAtCountedPushes();
+  void VerifyLease(const StoreService::View& view);
+  void VerifyCounters(const StoreService::View& view);
+  void VerifyCountedPushes();
   // Returns, for each client, the number of its last counted push.
   std::vector<uint64_t> CountedNumbers() const;
   // Returns each client's incarnation.

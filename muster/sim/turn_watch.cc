@@ -11,7 +11,7 @@ void TurnWatch::Note(const IncomingRequest& request) {
     peers_.truth->left[ps_] |= uint64_t{1} << turn.stamp.client;
 }
 
-void TurnWatch::Look() {
+void TurnWatch::Verify() {
   const StoreService::View view = service_.MakeView();
   if (view.arena == nullptr || !view.arena->model().ordered || peers_.truth->memory_lost) return;
   const auto& clients = view.clients->clients();

@@ -33,7 +33,7 @@ class TurnWatch {
   // Call before the ps gets the request.
   void Note(const IncomingRequest& request);
   // Call after every event at the ps. Of two workers, the first must be at the second's clock or one further.
-  void Look();
+  void Verify();
 
  private:
   const int ps_;

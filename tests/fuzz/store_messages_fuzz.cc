@@ -90,7 +90,7 @@ class FuzzedStore {
     service_.Handle(request, std::move(bulk), Responder(std::make_unique<Sink>(answers_)));
   }
 
-  void LookAtEverything() {
+  void ReadEverything() {
     (void)StatusJson(service_.MakeView());
     if (Arena* arena = service_.MakeView().arena; arena != nullptr && arena->layout().total_bytes() < 1 << 24) {
       const PartSnapshot snapshot = TakeSnapshot(*arena);
@@ -127,7 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   muster::FuzzedStore store(port.get());
   const int before = store.answers();
   store.Request(method, control, data[1]);
-  store.LookAtEverything();
+  store.ReadEverything();
   // At most one answer; a request that waits for the model gets its answer here, because there is one.
   MUSTER_CHECK(store.answers() - before <= 1);
   return 0;

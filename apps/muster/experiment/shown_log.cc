@@ -38,7 +38,7 @@ class ShownLog {
   absl::StatusOr<bool> Show();
 
  private:
-  absl::Status LookAtState();
+  absl::Status CheckState();
   void WatchSupervisor(pid_t pid);
   void ForgetSupervisor();
   void Take(const LogLineRecord& line);
@@ -66,7 +66,7 @@ absl::StatusOr<bool> ShownLog::Show() {
   ASSIGN_OR_RETURN(width_, WidthOfNames(registry_, run, options_.only));
   for (;;) {
     // Must come first, so that everything written before the end is read.
-    RETURN_IF_ERROR(LookAtState());
+    RETURN_IF_ERROR(CheckState());
     RETURN_IF_ERROR(reader_.ReadMore([this](const LogLineRecord& line) { Take(line); }));
     output_.Flush();
     RETURN_IF_ERROR(output_.status());
@@ -75,7 +75,7 @@ absl::StatusOr<bool> ShownLog::Show() {
   }
 }
 
-absl::Status ShownLog::LookAtState() {
+absl::Status ShownLog::CheckState() {
   // Lines may come thousands of times a second, so this checks only now and then; the supervisor's end is noticed by
   // its descriptor.
   const absl::Time now = RealClock().Now();

@@ -50,9 +50,9 @@ struct LogReader::Impl {
     std::unique_ptr<LogStream> stream;
   };
 
-  absl::Status Look();
+  absl::Status Poll();
   absl::Status Advance(Task& task) const;
-  void LookAtChanges();
+  void CheckChanges();
   void WatchFolder(Folder& folder, size_t key, bool files);
   void FindTasks(Logs& logs);
   void AddTask(Logs& logs, const std::string& name);
@@ -75,7 +75,7 @@ LogReader::Impl::Impl(std::vector<Source> folders, std::vector<std::string> only
   }
 }
 
-void LogReader::Impl::LookAtChanges() {
+void LogReader::Impl::CheckChanges() {
   std::vector<size_t> changed;
   const bool all = !watch.Changed(changed);
   for (const size_t key : changed) {
@@ -117,8 +117,8 @@ void LogReader::Impl::AddTask(Logs& logs, const std::string& name) {
 }
 
 // Finds new tasks, and reads what is now visible of their lines.
-absl::Status LogReader::Impl::Look() {
-  LookAtChanges();
+absl::Status LogReader::Impl::Poll() {
+  CheckChanges();
   for (size_t i = 0; i < logs_.size(); ++i) {
     Folder& folder = logs_[i].folder;
     if (!folder.look) continue;
@@ -152,7 +152,7 @@ absl::Status LogReader::Impl::ReadMore(const std::function<void(const LogLineRec
   // While lines were read, tasks with earlier lines may have appeared.
   do {
     known = tasks_.size();
-    status.Update(Look());
+    status.Update(Poll());
   } while (tasks_.size() > known);
 
   // The next line of each task that has one, the earliest on top.

@@ -27,7 +27,7 @@ CutFollower::CutFollower(EventLoop& loop, const ClientTable& clients, Gates& gat
 
 CutFollower::~CutFollower() {
   if (timer_) loop_.CancelTimer(*timer_);
-  if (look_timer_) loop_.CancelTimer(*look_timer_);
+  if (check_timer_) loop_.CancelTimer(*check_timer_);
 }
 
 void CutFollower::Recover(Arena& arena) {
@@ -114,7 +114,7 @@ void CutFollower::Mark(const MarkRequest& request, Responder responder) {
   marking_ = std::move(responder);
   if (!GoesOn() && arena_->model().gated()) gates_.HoldFrom(request.round);
   HandOn();
-  Look();
+  Check();
 }
 
 bool CutFollower::WaitsForParts() const {
@@ -156,15 +156,15 @@ MarkReply CutFollower::MakeReply() const {
   return reply;
 }
 
-void CutFollower::LookLater() {
-  loop_.Post(lifetime_.Guard([this] { Look(); }));
+void CutFollower::CheckLater() {
+  loop_.Post(lifetime_.Guard([this] { Check(); }));
 }
 
 bool CutFollower::GoesOn() const {
   return options_.probe != nullptr && options_.probe->Has(PlantedBug::kMarkWithoutHold);
 }
 
-void CutFollower::Look() {
+void CutFollower::Check() {
   if (arena_ == nullptr || !marking_) return;
   const bool gated = arena_->model().gated();
   {
@@ -184,11 +184,11 @@ void CutFollower::Look() {
     Release();
   } else if (gated && arena_->header().gate.round > *round_) {
     Release();
-  } else if (!look_timer_) {
+  } else if (!check_timer_) {
     // Updates that a process applies itself come without a message.
-    look_timer_ = loop_.CallAt(loop_.Now() + kLookAfter, [this] {
-      look_timer_.reset();
-      Look();
+    check_timer_ = loop_.CallAt(loop_.Now() + kCheckAfter, [this] {
+      check_timer_.reset();
+      Check();
     });
   }
 }
@@ -217,7 +217,7 @@ void CutFollower::Applied(const PushPullRequest& request, bool whole) {
   } else if (request.update && request.part != UpdatePart::kGivenUp && options_.lead) {
     uncounted = std::max(uncounted, request.stamp.sequence);
   }
-  if (marking_) LookLater();
+  if (marking_) CheckLater();
 }
 
 void CutFollower::Disconnect(ConnectionId connection) {

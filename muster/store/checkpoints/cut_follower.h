@@ -33,7 +33,7 @@ class CutFollower {
   static constexpr absl::Duration kLongestWait = absl::Seconds(30);
 
   // How often a mark looks for updates that processes on the ps's host apply themselves.
-  static constexpr absl::Duration kLookAfter = absl::Microseconds(500);
+  static constexpr absl::Duration kCheckAfter = absl::Microseconds(500);
 
   using Handle = std::function<void(IncomingRequest, std::unique_ptr<BulkTarget>, Responder)>;
   struct Options {
@@ -88,8 +88,8 @@ class CutFollower {
   bool WaitsForParts() const;
   void RunOut();
   MarkReply MakeReply() const;
-  void LookLater();
-  void Look();
+  void CheckLater();
+  void Check();
   // Whether nothing is held; a planted bug can force that.
   bool GoesOn() const;
   void HandOn();
@@ -120,7 +120,7 @@ class CutFollower {
   std::optional<Responder> marking_;  // set while a mark is awaited
   std::vector<Kept> kept_;            // held back, or about to be handed on
   std::optional<EventLoop::TimerId> timer_;
-  std::optional<EventLoop::TimerId> look_timer_;
+  std::optional<EventLoop::TimerId> check_timer_;
   Lifetime lifetime_;  // what is posted may outlive this
 };
 

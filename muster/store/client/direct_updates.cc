@@ -18,7 +18,7 @@ namespace {
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 constexpr int kAttempts = 20;
 // A hold ends without a message.
-constexpr absl::Duration kLookAtHoldAfter = absl::Milliseconds(1);
+constexpr absl::Duration kCheckHoldAfter = absl::Milliseconds(1);
 // After so long a wait in a synchronous round the client is behind a slow worker and looks less often: the bell wakes
 // it anyway, and it only looks for what doesn't ring: a death, the end. Looking every 5 ms took 2 % of a core
 // (`./dev bench ps`).
@@ -165,7 +165,7 @@ absl::Status DirectUpdates::AwaitCut(uint64_t sequence) {
       holder = apply_->HeldBackBy(sequence);
       return !holder || apply_->ended() || options.stop_requested();
     };
-    if (client_.ps_calls_.loop().RunUntil(settled, client_.ps_calls_.loop().Now() + kLookAtHoldAfter)) {
+    if (client_.ps_calls_.loop().RunUntil(settled, client_.ps_calls_.loop().Now() + kCheckHoldAfter)) {
       if (apply_->ended()) return absl::CancelledError("training has ended");
       return holder ? absl::CancelledError("a stop was requested") : absl::OkStatus();
     }

@@ -34,7 +34,7 @@ void Barriers::Arrive(ConnectionId connection, const BarrierRequest& message, ab
   barrier.parties = message.parties;
   barrier.elastic = message.elastic;
   barrier.arrivals[message.stamp.client].push_back({connection, now, message.stamp, std::move(responder)});
-  Look(now);
+  Recheck(now);
 }
 
 bool Barriers::Complete(const Barrier& barrier, absl::Time now) const {
@@ -46,7 +46,7 @@ bool Barriers::Complete(const Barrier& barrier, absl::Time now) const {
   return true;
 }
 
-void Barriers::Look(absl::Time now) {
+void Barriers::Recheck(absl::Time now) {
   for (auto barrier = barriers_.begin(); barrier != barriers_.end();) {
     if (!barrier->second.arrivals.empty() && !Complete(barrier->second, now)) {
       ++barrier;

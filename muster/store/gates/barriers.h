@@ -23,7 +23,7 @@ class Barriers {
   // number.
   void Arrive(ConnectionId connection, const BarrierRequest& message, absl::Time now, Responder responder);
   // Opens barriers that are complete because a client has left.
-  void Look(absl::Time now);
+  void Recheck(absl::Time now);
   // Makes `incarnation` the client's process: an earlier one stops waiting, and is told so.
   void Replace(uint32_t client, uint64_t incarnation);
   void Disconnect(ConnectionId connection);

@@ -118,7 +118,7 @@ bool ClientTable::Gone(const Client& client, absl::Time now) const {
   return !Alive(client, now);
 }
 
-ClientTable::Phase ClientTable::Look(absl::Time now) const {
+ClientTable::Phase ClientTable::PhaseAt(absl::Time now) const {
   if (chief_done()) {
     const bool all_gone = std::all_of(clients_.begin(), clients_.end(), [&](const Client& c) { return Gone(c, now); });
     return all_gone ? Phase::kEnded : Phase::kTraining;
@@ -130,7 +130,7 @@ ClientTable::Phase ClientTable::Look(absl::Time now) const {
   return Phase::kAbandoned;
 }
 
-absl::Time ClientTable::NextLook(absl::Time now) const {
+absl::Time ClientTable::NextChange(absl::Time now) const {
   if (!chief_done()) return std::max(now + options_.lease, last_heard_of_anyone_ + options_.abandoned_after);
   absl::Time next = absl::InfiniteFuture();
   for (const Client& client : clients_) {

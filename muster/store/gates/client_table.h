@@ -76,9 +76,9 @@ class ClientTable {
 
   enum class Phase { kTraining, kEnded, kAbandoned };
   // Looks at all clients: kEnded when the chief is done and every other client is done, dead, or too late to join.
-  Phase Look(absl::Time now) const;
-  // Returns when Look may change its result by the mere passing of time; InfiniteFuture if it can't.
-  absl::Time NextLook(absl::Time now) const;
+  Phase PhaseAt(absl::Time now) const;
+  // Returns when PhaseAt may change its result by the mere passing of time; InfiniteFuture if it can't.
+  absl::Time NextChange(absl::Time now) const;
   // Returns when the last client that joined and hasn't said done will count as dead if it stays silent; InfinitePast
   // when all have left.
   absl::Time LastLeaves(absl::Time now) const;

@@ -34,9 +34,9 @@ class ClientTableTest : public ::testing::Test {
     return table_.Hear({static_cast<uint32_t>(client), incarnation, 0}, connection, now_);
   }
   // Moves to the next time at which the table must be looked at, as the store's timer does.
-  Phase PassUntilNextLook() {
-    now_ = table_.NextLook(now_);
-    return table_.Look(now_);
+  Phase PassUntilNextChange() {
+    now_ = table_.NextChange(now_);
+    return table_.PhaseAt(now_);
   }
   bool Alive(int client) { return table_.Alive(table_.client(client), now_); }
 
@@ -183,12 +183,12 @@ TEST_F(ClientTableTest, AnotherTaskBecomesChiefWhenTheHolderIsDeadOrDone) {
 TEST_F(ClientTableTest, TheEndIsWhenTheChiefAndAllOthersAreDone) {
   for (int i = 0; i < 3; ++i) Join(table_.clients()[i].task, 7 + i, ConnectionId(i + 1));
   ASSERT_TRUE(table_.ClaimChief(0, now_).ok());
-  EXPECT_EQ(table_.Look(now_), Phase::kTraining);
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kTraining);
   table_.SetDone(1, now_);
   table_.SetDone(2, now_);
-  EXPECT_EQ(table_.Look(now_), Phase::kTraining) << "the chief still trains";
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kTraining) << "the chief still trains";
   table_.SetDone(0, now_);
-  EXPECT_EQ(table_.Look(now_), Phase::kEnded);
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kEnded);
   EXPECT_THAT(table_.WaitedFor(now_), IsEmpty());
   EXPECT_THAT(table_.NotDone(), IsEmpty());
 }
@@ -198,14 +198,14 @@ TEST_F(ClientTableTest, TheEndWaitsForALivingWorkerAndNotForADeadOne) {
   ASSERT_TRUE(table_.ClaimChief(0, now_).ok());
   table_.SetDone(0, now_);
   table_.SetDone(1, now_);
-  EXPECT_EQ(table_.Look(now_), Phase::kTraining);
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kTraining);
   EXPECT_THAT(table_.WaitedFor(now_), ElementsAre("worker:1"));
-  EXPECT_EQ(table_.NextLook(now_), now_ + options_.lease);
+  EXPECT_EQ(table_.NextChange(now_), now_ + options_.lease);
   now_ += absl::Seconds(9);
   EXPECT_EQ(Hear(2, 9, kC), absl::OkStatus());
   now_ += absl::Seconds(1);
-  EXPECT_EQ(table_.Look(now_), Phase::kTraining) << "its heartbeat came";
-  EXPECT_EQ(PassUntilNextLook(), Phase::kEnded) << "its lease has run out";
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kTraining) << "its heartbeat came";
+  EXPECT_EQ(PassUntilNextChange(), Phase::kEnded) << "its lease has run out";
   EXPECT_THAT(table_.NotDone(), ElementsAre("worker:1"));
 }
 
@@ -216,10 +216,10 @@ TEST_F(ClientTableTest, TheEndWaitsAWhileForWhoNeverJoined) {
   table_.SetDone(1, now_);
   now_ += absl::Hours(1);
   table_.SetDone(0, now_);
-  EXPECT_EQ(table_.Look(now_), Phase::kTraining);
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kTraining);
   EXPECT_THAT(table_.WaitedFor(now_), ElementsAre("worker:1 (never joined)"));
-  EXPECT_EQ(table_.NextLook(now_), now_ + options_.late_join_grace) << "counted from the chief's end";
-  EXPECT_EQ(PassUntilNextLook(), Phase::kEnded);
+  EXPECT_EQ(table_.NextChange(now_), now_ + options_.late_join_grace) << "counted from the chief's end";
+  EXPECT_EQ(PassUntilNextChange(), Phase::kEnded);
   EXPECT_THAT(table_.NotDone(), ElementsAre("worker:1 (never joined)"));
 }
 
@@ -232,9 +232,9 @@ TEST_F(ClientTableTest, WhoJoinsLateIsWaitedFor) {
   now_ += options_.late_join_grace - absl::Seconds(1);
   Join("worker:1", 9, kC);
   now_ += absl::Seconds(2);
-  EXPECT_EQ(table_.Look(now_), Phase::kTraining);
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kTraining);
   table_.SetDone(2, now_);
-  EXPECT_EQ(table_.Look(now_), Phase::kEnded);
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kEnded);
 }
 
 TEST_F(ClientTableTest, ARestartedChiefTakesTheEndBack) {
@@ -246,13 +246,13 @@ TEST_F(ClientTableTest, ARestartedChiefTakesTheEndBack) {
   ASSERT_TRUE(table_.ClaimChief(0, now_).ok());
   now_ += options_.late_join_grace;
   EXPECT_EQ(Hear(0, 9, kC), absl::OkStatus());
-  EXPECT_EQ(table_.Look(now_), Phase::kTraining);
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kTraining);
 }
 
 TEST_F(ClientTableTest, EveryoneGoneWithoutTheChiefSayingDoneIsAbandonment) {
-  EXPECT_EQ(table_.Look(now_), Phase::kTraining) << "nobody came yet: that may take as long as it likes";
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kTraining) << "nobody came yet: that may take as long as it likes";
   now_ += absl::Hours(24);
-  EXPECT_EQ(table_.Look(now_), Phase::kTraining);
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kTraining);
   Join("chief:0", 7, kA);
   Join("worker:0", 8, kB);
   ASSERT_TRUE(table_.ClaimChief(0, now_).ok());
@@ -260,13 +260,13 @@ TEST_F(ClientTableTest, EveryoneGoneWithoutTheChiefSayingDoneIsAbandonment) {
   table_.SetDone(1, now_);
   table_.Disconnect(kA, now_);
   while (now_ < last_heard + options_.abandoned_after) {
-    ASSERT_EQ(table_.Look(now_), Phase::kTraining) << "a restarted chief would find its model";
-    const absl::Time next = table_.NextLook(now_);
+    ASSERT_EQ(table_.PhaseAt(now_), Phase::kTraining) << "a restarted chief would find its model";
+    const absl::Time next = table_.NextChange(now_);
     ASSERT_GT(next, now_);
     now_ = next;
   }
   EXPECT_EQ(now_, last_heard + options_.abandoned_after);
-  EXPECT_EQ(table_.Look(now_), Phase::kAbandoned);
+  EXPECT_EQ(table_.PhaseAt(now_), Phase::kAbandoned);
 }
 
 TEST_F(ClientTableTest, ADeadChiefIsNoEndWhileAWorkerTrains) {
@@ -277,7 +277,7 @@ TEST_F(ClientTableTest, ADeadChiefIsNoEndWhileAWorkerTrains) {
   for (int i = 0; i < 100; ++i) {
     now_ += absl::Seconds(9);
     ASSERT_EQ(Hear(1, 8, kB), absl::OkStatus());
-    ASSERT_EQ(table_.Look(now_), Phase::kTraining);
+    ASSERT_EQ(table_.PhaseAt(now_), Phase::kTraining);
   }
 }
 

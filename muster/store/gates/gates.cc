@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 // How often to look whether workers of the ps's host have fired a round that clients contributed to by message.
-constexpr absl::Duration kLookAtRounds = absl::Milliseconds(1);
+constexpr absl::Duration kRoundPoll = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void Gates::Attach(Arena& arena) {
   order_.FailAll(loaded);
   if (arena.model().gated()) synchronous_.Attach(arena);
   // Workers that fire their rounds themselves use what the ps last announced.
-  synchronous_.Look(loop_.Now());
+  synchronous_.Recheck(loop_.Now());
   if (arena.model().clock_limit > 0) clock_.Attach(arena);
   if (arena.model().ordered) order_.Attach(arena);
 }
@@ -53,8 +53,8 @@ absl::Status Gates::Check(const StoreModel& model, const PushPullRequest& messag
 
 void Gates::Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder) {
   synchronous_.Contribute(connection, message, bulk, loop_.Now(), std::move(responder));
-  order_.Look();
-  LookAgain();
+  order_.Recheck();
+  ScheduleCheck();
 }
 
 void Gates::AnswerApplied(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply,
@@ -63,35 +63,35 @@ void Gates::AnswerApplied(ConnectionId connection, const PushPullRequest& messag
     answer_(PullOf(message), reply, std::move(responder));
   } else {
     clock_.Answer(connection, message, reply, loop_.Now(), std::move(responder));
-    LookAgain();
+    ScheduleCheck();
   }
-  order_.Look();
+  order_.Recheck();
 }
 
 void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Responder responder) {
   barriers_.Arrive(connection, message, loop_.Now(), std::move(responder));
-  LookAgain();
+  ScheduleCheck();
 }
 
 void Gates::OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder) {
   if (synchronous_.attached()) synchronous_.CatchUp(message.local_step, loop_.Now());
   order_.Ask(connection, message, loop_.Now(), std::move(responder));
-  clock_.Look(loop_.Now());  // nobody waits for the clock of who leaves
-  LookAgain();
+  clock_.Recheck(loop_.Now());  // nobody waits for the clock of who leaves
+  ScheduleCheck();
 }
 
 void Gates::HoldFrom(uint64_t round) {
   synchronous_.HoldFrom(round);
-  synchronous_.Look(loop_.Now());
-  order_.Look();
+  synchronous_.Recheck(loop_.Now());
+  order_.Recheck();
 }
 
 void Gates::HoldHere() { synchronous_.HoldHere(); }
 
 void Gates::Resume() {
   synchronous_.Resume();
-  synchronous_.Look(loop_.Now());
-  order_.Look();
+  synchronous_.Recheck(loop_.Now());
+  order_.Recheck();
 }
 
 void Gates::Replace(int client, uint64_t incarnation) {
@@ -110,27 +110,27 @@ void Gates::Disconnect(ConnectionId connection) {
   barriers_.Disconnect(connection);
 }
 
-void Gates::Look() {
+void Gates::Recheck() {
   const absl::Time now = loop_.Now();
-  synchronous_.Look(now);
-  clock_.Look(now);
-  order_.Look();
-  barriers_.Look(now);
-  presence_.Look(now, [&] { return synchronous_.Effect(now); });
-  LookAgain();
+  synchronous_.Recheck(now);
+  clock_.Recheck(now);
+  order_.Recheck();
+  barriers_.Recheck(now);
+  presence_.Recheck(now, [&] { return synchronous_.Effect(now); });
+  ScheduleCheck();
 }
 
 // No message announces that a lease runs out.
-void Gates::LookAgain() {
+void Gates::ScheduleCheck() {
   if (timer_) loop_.CancelTimer(*timer_);
   timer_.reset();
   // Wakes for every death until training has ended; nobody waits for anybody after that.
-  absl::Time next = presence_.NextLook(loop_.Now());
-  if (synchronous_.waiting() && synchronous_.divided()) next = std::min(next, loop_.Now() + kLookAtRounds);
+  absl::Time next = presence_.NextCheck(loop_.Now());
+  if (synchronous_.waiting() && synchronous_.divided()) next = std::min(next, loop_.Now() + kRoundPoll);
   if (next == absl::InfiniteFuture()) return;
   timer_ = loop_.CallAt(next, [this] {
     timer_.reset();
-    Look();
+    Recheck();
   });
 }
 

@@ -40,7 +40,7 @@ class Gates {
   // The model must be ordered.
   void OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder);
   // A push was applied and answered that may have been its sender's turn.
-  void LookAtOrder() { order_.Look(); }
+  void RecheckOrder() { order_.Recheck(); }
 
   // Holds the synchronous gate: rounds from `round` on, or from the round now being collected, don't begin to fire
   // until Resume; see CutFollower.
@@ -54,14 +54,14 @@ class Gates {
   void Join(int client);
   void Disconnect(ConnectionId connection);
   // A client came, left or said done.
-  void Look();
+  void Recheck();
   void FailAll(const absl::Status& status);
 
   // One entry per client.
   std::vector<WaitingFor> Describe() const;
 
  private:
-  void LookAgain();
+  void ScheduleCheck();
 
   EventLoop& loop_;
   const ClientTable& clients_;

@@ -22,7 +22,7 @@ std::string WhyLost(const ClientTable::Client& client, const LeaseOptions& optio
 
 }  // namespace
 
-void Presence::Look(absl::Time now, absl::FunctionRef<std::string()> effect) {
+void Presence::Recheck(absl::Time now, absl::FunctionRef<std::string()> effect) {
   if (ended_) return;
   for (size_t i = 0; i < states_.size(); ++i) {
     const ClientTable::Client& client = clients_.clients()[i];
@@ -41,7 +41,7 @@ void Presence::Look(absl::Time now, absl::FunctionRef<std::string()> effect) {
   }
 }
 
-absl::Time Presence::NextLook(absl::Time now) const {
+absl::Time Presence::NextCheck(absl::Time now) const {
   absl::Time next = absl::InfiniteFuture();
   if (ended_) return next;
   for (const State& state : states_)

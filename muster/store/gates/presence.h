@@ -17,15 +17,15 @@ class Presence {
   explicit Presence(const ClientTable& clients) : clients_(clients), states_(clients.clients().size()) {}
 
   // `effect`: what a worker's going or coming means for training, logged after it; may be empty.
-  void Look(absl::Time now, absl::FunctionRef<std::string()> effect);
-  // Returns when Look may have something to log by the mere passing of time; InfiniteFuture if not.
-  absl::Time NextLook(absl::Time now) const;
+  void Recheck(absl::Time now, absl::FunctionRef<std::string()> effect);
+  // Returns when Recheck may have something to log by the mere passing of time; InfiniteFuture if not.
+  absl::Time NextCheck(absl::Time now) const;
   // Training has ended: a worker that leaves now isn't lost.
   void End() { ended_ = true; }
 
  private:
   struct State {
-    absl::Time dead_since = absl::InfiniteFuture();  // as seen by Look
+    absl::Time dead_since = absl::InfiniteFuture();  // as seen by Recheck
     bool said = false;
   };
 

@@ -33,8 +33,8 @@ class TableOfTwo : public ::testing::Test {
         clients_.Join({task, /*incarnation=*/++incarnation_, /*chief=*/false, "here"}, ConnectionId{connection}, now)
             .ok());
   }
-  std::string Look(absl::Time now) {
-    return LogOf([&] { presence_.Look(now, [] { return std::string("; so be it"); }); });
+  std::string Recheck(absl::Time now) {
+    return LogOf([&] { presence_.Recheck(now, [] { return std::string("; so be it"); }); });
   }
 
   const absl::Time start_ = absl::UnixEpoch() + absl::Hours(1);
@@ -45,31 +45,31 @@ class TableOfTwo : public ::testing::Test {
 
 TEST_F(TableOfTwo, SaysOnceWhoIsSilentAndOnceThatHeIsBack) {
   Join("worker:1", 1, start_);
-  EXPECT_EQ(presence_.NextLook(start_), start_ + absl::Seconds(10));
-  EXPECT_EQ(Look(start_ + absl::Seconds(9)), "");
-  EXPECT_EQ(Look(start_ + absl::Seconds(10)), "") << "what it sent may not have been read yet";
-  const absl::Time looks_again = presence_.NextLook(start_ + absl::Seconds(10));
+  EXPECT_EQ(presence_.NextCheck(start_), start_ + absl::Seconds(10));
+  EXPECT_EQ(Recheck(start_ + absl::Seconds(9)), "");
+  EXPECT_EQ(Recheck(start_ + absl::Seconds(10)), "") << "what it sent may not have been read yet";
+  const absl::Time looks_again = presence_.NextCheck(start_ + absl::Seconds(10));
   EXPECT_EQ(looks_again, start_ + absl::Milliseconds(10500));
-  EXPECT_THAT(Look(looks_again), HasSubstr("worker:1 is lost: it was not heard of for 10s; so be it\n"));
-  EXPECT_EQ(Look(start_ + absl::Seconds(20)), "");
-  EXPECT_EQ(presence_.NextLook(start_ + absl::Seconds(20)), absl::InfiniteFuture());
+  EXPECT_THAT(Recheck(looks_again), HasSubstr("worker:1 is lost: it was not heard of for 10s; so be it\n"));
+  EXPECT_EQ(Recheck(start_ + absl::Seconds(20)), "");
+  EXPECT_EQ(presence_.NextCheck(start_ + absl::Seconds(20)), absl::InfiniteFuture());
   const Stamp stamp{.client = 1, .incarnation = 1};
   ASSERT_TRUE(clients_.Hear(stamp, ConnectionId{1}, start_ + absl::Seconds(21)).ok());
-  EXPECT_THAT(Look(start_ + absl::Seconds(21)), HasSubstr("worker:1 is back; so be it\n"));
-  EXPECT_EQ(Look(start_ + absl::Seconds(22)), "");
+  EXPECT_THAT(Recheck(start_ + absl::Seconds(21)), HasSubstr("worker:1 is back; so be it\n"));
+  EXPECT_EQ(Recheck(start_ + absl::Seconds(22)), "");
 }
 
 TEST_F(TableOfTwo, SaysNothingOfWhoWasOnlyReadLateIsDoneOrLeavesAfterTheEnd) {
   Join("worker:0", 1, start_);
   Join("worker:1", 2, start_);
-  EXPECT_EQ(Look(start_ + absl::Seconds(30)), "");
+  EXPECT_EQ(Recheck(start_ + absl::Seconds(30)), "");
   ASSERT_TRUE(clients_.Hear({.client = 0, .incarnation = 1}, ConnectionId{1}, start_ + absl::Seconds(30)).ok());
   clients_.SetDone(1, start_ + absl::Seconds(30));
-  EXPECT_EQ(Look(start_ + absl::Seconds(31)), "");
+  EXPECT_EQ(Recheck(start_ + absl::Seconds(31)), "");
   presence_.End();
-  EXPECT_EQ(Look(start_ + absl::Seconds(50)), "");
-  EXPECT_EQ(Look(start_ + absl::Seconds(60)), "");
-  EXPECT_EQ(presence_.NextLook(start_ + absl::Seconds(60)), absl::InfiniteFuture());
+  EXPECT_EQ(Recheck(start_ + absl::Seconds(50)), "");
+  EXPECT_EQ(Recheck(start_ + absl::Seconds(60)), "");
+  EXPECT_EQ(presence_.NextCheck(start_ + absl::Seconds(60)), absl::InfiniteFuture());
 }
 
 class SaysOfRounds : public ::testing::TestWithParam<bool> {};

@@ -35,10 +35,10 @@ void StalenessClock::Join(int client, absl::Time now) {
 void StalenessClock::Answer(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply,
                             absl::Time now, Responder responder) {
   held_.push_back({{connection, now, PullOf(message), std::move(responder)}, reply});
-  Look(now);
+  Recheck(now);
 }
 
-void StalenessClock::Look(absl::Time now) {
+void StalenessClock::Recheck(absl::Time now) {
   if (held_.empty()) return;
   const uint64_t slowest = Slowest(now);
   std::vector<Ahead> all = std::exchange(spare_, {});

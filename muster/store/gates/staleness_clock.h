@@ -30,7 +30,7 @@ class StalenessClock {
   void Answer(ConnectionId connection, const PushPullRequest& message, const PushPullReply& reply, absl::Time now,
               Responder responder);
   // Call it when a clock has moved or a client has left.
-  void Look(absl::Time now);
+  void Recheck(absl::Time now);
   void Disconnect(ConnectionId connection);
   void FailAll(const absl::Status& status);
 

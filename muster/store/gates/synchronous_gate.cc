@@ -82,7 +82,7 @@ void SynchronousGate::Contribute(ConnectionId connection, const PushPullRequest&
   }
   // Not the round that is being collected now: workers may have fired it.
   held_.push_back({{connection, now, PullOf(message), std::move(responder)}, numbers.contributed - 1, dropped});
-  Look(now);
+  Recheck(now);
 }
 
 void SynchronousGate::Accumulate(const PushPullRequest& message, ByteSpan bulk) {
@@ -125,7 +125,7 @@ void SynchronousGate::Refresh(absl::Time now) {
   if (rounds_->SetNeeded(Needed(now), lost)) rounds_->Fire();
 }
 
-void SynchronousGate::Look(absl::Time now) {
+void SynchronousGate::Recheck(absl::Time now) {
   if (arena_ == nullptr) return;
   Refresh(now);
   if (std::exchange(seen_round_, round()) != round()) seen_at_ = now;
@@ -137,7 +137,7 @@ void SynchronousGate::Look(absl::Time now) {
 
 void SynchronousGate::CatchUp(uint64_t local_step, absl::Time now) {
   while (rounds_->CatchUp(local_step)) rounds_->Fire();
-  Look(now);
+  Recheck(now);
 }
 
 void SynchronousGate::Disconnect(ConnectionId connection) {

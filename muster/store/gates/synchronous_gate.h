@@ -40,7 +40,7 @@ class SynchronousGate {
   void HoldHere() { rounds_->HoldHere(); }
   void Resume() { rounds_->Resume(); }
   // Fires if the round is complete, possibly because a client has left.
-  void Look(absl::Time now);
+  void Recheck(absl::Time now);
   void Disconnect(ConnectionId connection);
   // Other values were loaded, or training has ended: fails every request that waits.
   void FailAll(const absl::Status& status);

@@ -52,11 +52,11 @@ void WorkerOrder::Ask(ConnectionId connection, const AwaitTurnRequest& message, 
     arena_->Count(counted);
   }
   questions_.push_back({connection, now, message.stamp, message.leaves, std::move(responder)});
-  Look();
+  Recheck();
 }
 
 // All are judged before any is taken out: who leaves, and who asks at all, is seen by their questions.
-void WorkerOrder::Look() {
+void WorkerOrder::Recheck() {
   std::vector<bool> answerable;
   for (const Question& question : questions_) answerable.push_back(IsAnswerable(question));
   std::vector<Question> all;

@@ -30,7 +30,7 @@ class WorkerOrder {
   // doesn't know on which connection its sender listens.
   void Ask(ConnectionId connection, const AwaitTurnRequest& message, absl::Time now, Responder responder);
   // Call it when a clock has moved, a client has entered a round or is done, or a round has fired.
-  void Look();
+  void Recheck();
   // Makes `incarnation` the client's process: an earlier one stops waiting, and is told so.
   void Replace(uint32_t client, uint64_t incarnation);
   void Disconnect(ConnectionId connection);

@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 // How often to check whether a stop is requested.
-constexpr absl::Duration kLook = absl::Milliseconds(500);
+constexpr absl::Duration kCheckInterval = absl::Milliseconds(500);
 // After this silence, asks whether the ps is there.
 constexpr absl::Duration kSilence = absl::Seconds(2);
 // After this, sends the request again: it, or its answer, may be lost.
@@ -65,7 +65,7 @@ absl::Duration QueueClient::Call::MovingTime() const {
   return absl::Seconds(1) * (static_cast<double>(bytes) / kSlowestLink);
 }
 
-absl::Status QueueClient::Look(const Call& call, absl::Time deadline) const {
+absl::Status QueueClient::CheckCall(const Call& call, absl::Time deadline) const {
   const absl::Time now = loop_.Now();
   if (call.stoppable() && options_.stop_requested()) return absl::CancelledError("a stop was requested");
   if (now >= deadline + kLastWord)
@@ -113,17 +113,17 @@ absl::StatusOr<Reply> QueueClient::Ask(const Call& call, absl::Time deadline) {
                                                    });
     while (!answered && why.ok() && loop_.Now() < again) {
       const auto settled = [&] { return answered || (call.stoppable() && options_.stop_requested()); };
-      loop_.RunUntil(settled, std::min({loop_.Now() + kLook, again, deadline + kLastWord}));
+      loop_.RunUntil(settled, std::min({loop_.Now() + kCheckInterval, again, deadline + kLastWord}));
       if (answered) break;
       if (loop_.Now() - sent >= kSilence) AskWhetherItIsThere();
-      why = Look(call, deadline);
+      why = CheckCall(call, deadline);
     }
     if (answered && !absl::IsUnavailable(answer.status())) {
       if (answer.ok()) return answer;
       return Named(answer.status());
     }
     if (answered && !std::exchange(said, true)) LogWarning(Named(answer.status()).message(), "; trying again");
-    if (why.ok()) why = Look(call, deadline);
+    if (why.ok()) why = CheckCall(call, deadline);
     if (answered) continue;
     // Given up: breaking the connection takes the request out of the ps's line, where it otherwise keeps its place.
     if (!why.ok()) {

@@ -91,7 +91,7 @@ class QueueClient {
   absl::StatusOr<QueueBatch> Fetch(const QueueRequest& message, absl::Time deadline);
   absl::StatusOr<Reply> Ask(const Call& call, absl::Time deadline);
   // OK: wait on.
-  absl::Status Look(const Call& call, absl::Time deadline) const;
+  absl::Status CheckCall(const Call& call, absl::Time deadline) const;
   void AskWhetherItIsThere();
   absl::Status Named(const absl::Status& status) const;
 

@@ -22,20 +22,20 @@ void QueueRequests::Handle(StoreMethod method, ConnectionId connection, const Qu
     default:
       return queues_.Size(message, now, std::move(responder));
   }
-  LookAgain();
+  ScheduleExpiry();
 }
 
 void QueueRequests::Disconnect(ConnectionId connection) {
   queues_.Disconnect(connection, loop_.Now());
-  LookAgain();
+  ScheduleExpiry();
 }
 
 void QueueRequests::FailAll(const absl::Status& status) {
   queues_.FailAll(status);
-  LookAgain();
+  ScheduleExpiry();
 }
 
-void QueueRequests::LookAgain() {
+void QueueRequests::ScheduleExpiry() {
   if (timer_) loop_.CancelTimer(*timer_);
   timer_.reset();
   const absl::Time next = queues_.NextDeadline();
@@ -43,7 +43,7 @@ void QueueRequests::LookAgain() {
   timer_ = loop_.CallAt(next, [this] {
     timer_.reset();
     queues_.Expire(loop_.Now());
-    LookAgain();
+    ScheduleExpiry();
   });
 }
 

@@ -39,7 +39,7 @@ class QueueRequests {
   void Describe(const ClientTable& clients, std::vector<WaitingFor>& waiting) const;
 
  private:
-  void LookAgain();
+  void ScheduleExpiry();
 
   EventLoop& loop_;
   FifoQueues queues_;

@@ -180,7 +180,7 @@ void PushRequests::PushAndAnswer(const PushPullRequest& message, IncomingCall& c
     for (const uint32_t slice : message.pushed)
       moved.push_back(ExchangeAnswer(*ps_.arena, static_cast<int>(message.stamp.client), static_cast<int>(slice)));
     call.responder.Send(CompleteReply(message.stamp, reply), moved, ps_.arena);
-    return gates_.LookAtOrder();
+    return gates_.RecheckOrder();
   }
   // An answer that may be kept back is filled when it is sent.
   if (message.clock > 0)

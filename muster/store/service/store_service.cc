@@ -92,7 +92,7 @@ absl::Status StoreService::Recover() {
   if (ps_.arena->header().ended != 0) {
     End(absl::OkStatus(), "it had ended before this ps was restarted");
   } else {
-    LookAtEnd();
+    CheckEnd();
   }
   return absl::OkStatus();
 }
@@ -110,7 +110,7 @@ void StoreService::OnDisconnect(ConnectionId connection) {
   gates_.Disconnect(connection);
   queues_.Disconnect(connection);
   cut_.Disconnect(connection);
-  LookAtEnd();
+  CheckEnd();
 }
 
 absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const IncomingRequest& request) {
@@ -244,7 +244,7 @@ absl::Status StoreService::On(const JoinRequest& message, IncomingCall& call) {
   if (!ps_.options.one_process)
     LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
   call.responder.Send(Encode(reply));
-  LookAtEnd();
+  CheckEnd();
   return absl::OkStatus();
 }
 
@@ -358,7 +358,7 @@ void StoreService::AnswerReady(int client, const AwaitReadyRequest& request, Res
 absl::Status StoreService::On(const HeartbeatRequest& message, IncomingCall& call) {
   RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
   call.responder.Send({});
-  gates_.Look();  // who was lost may be there again
+  gates_.Recheck();  // who was lost may be there again
   return absl::OkStatus();
 }
 
@@ -373,7 +373,7 @@ absl::Status StoreService::On(const DoneRequest& message, IncomingCall& call) {
     for (Waiter& waiter : std::exchange(waiters_, {})) waiter.responder.Fail(left);
   const auto waited_for = ps_.clients.WaitedFor(ps_.loop.Now());
   if (ps_.clients.chief_done() && !waited_for.empty()) LogInfo("the end waits for ", absl::StrJoin(waited_for, ", "));
-  LookAtEnd();
+  CheckEnd();
   return absl::OkStatus();
 }
 
@@ -405,7 +405,7 @@ absl::Status StoreService::On(const EnterDirectRequest& message, IncomingCall& c
   RETURN_IF_ERROR(ps_.NeedModel());
   RETURN_IF_ERROR(ps_.NeedTraining());
   const absl::Status entered = access_.Enter(*ps_.arena, static_cast<int>(message.stamp.client), message.ticket);
-  gates_.Look();
+  gates_.Recheck();
   if (entered.ok()) call.responder.Send({});
   return entered;
 }
@@ -451,21 +451,21 @@ absl::Status StoreService::On(const GiveUpWorkRequest& message, IncomingCall& ca
   return absl::OkStatus();
 }
 
-void StoreService::LookAgainAt(absl::Time when) {
+void StoreService::CheckEndAt(absl::Time when) {
   if (end_timer_) ps_.loop.CancelTimer(*end_timer_);
   end_timer_.reset();
   if (when == absl::InfiniteFuture()) return;
   end_timer_ = ps_.loop.CallAt(when, [this] {
     end_timer_.reset();
-    LookAtEnd();
+    CheckEnd();
   });
 }
 
-void StoreService::LookAtEnd() {
-  if (!ps_.ending.empty()) return LookAtLeaving();
-  gates_.Look();
+void StoreService::CheckEnd() {
+  if (!ps_.ending.empty()) return CheckLeaving();
+  gates_.Recheck();
   const absl::Time now = ps_.loop.Now();
-  switch (ps_.clients.Look(now)) {
+  switch (ps_.clients.PhaseAt(now)) {
     case ClientTable::Phase::kEnded:
       return End(absl::OkStatus(), HowAllEnded(ps_.clients));
     case ClientTable::Phase::kAbandoned:
@@ -473,16 +473,16 @@ void StoreService::LookAtEnd() {
     case ClientTable::Phase::kTraining:
       break;
   }
-  LookAgainAt(ps_.clients.NextLook(now));
+  CheckEndAt(ps_.clients.NextChange(now));
 }
 
 // Training has ended: when the last has left, or the grace is over, the linger begins.
-void StoreService::LookAtLeaving() {
+void StoreService::CheckLeaving() {
   if (lingering_) return;
   const absl::Time now = ps_.loop.Now();
   const absl::Time give_up = ended_at_ + ps_.options.shutdown_grace;
   const absl::Time last_leaves = ps_.clients.LastLeaves(now);
-  if (last_leaves > now && now < give_up) return LookAgainAt(std::min(last_leaves, give_up));
+  if (last_leaves > now && now < give_up) return CheckEndAt(std::min(last_leaves, give_up));
   lingering_ = true;
   if (end_timer_) ps_.loop.CancelTimer(*end_timer_);
   end_timer_ = ps_.loop.CallAt(now + ps_.options.linger, [this] {
@@ -514,7 +514,7 @@ void StoreService::End(absl::Status outcome, const std::string& why) {
   cut_.End();
   AnswerKept();
   ended_at_ = ps_.loop.Now();
-  LookAtLeaving();
+  CheckLeaving();
 }
 
 StoreService::View StoreService::MakeView() const {

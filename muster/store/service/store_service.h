@@ -113,9 +113,9 @@ class StoreService final : public RequestHandler {
   void AnswerReady(int client, const AwaitReadyRequest& request, Responder responder);
   void RecordClient(int client);
   void RecordChief();
-  void LookAtEnd();
-  void LookAtLeaving();
-  void LookAgainAt(absl::Time when);
+  void CheckEnd();
+  void CheckLeaving();
+  void CheckEndAt(absl::Time when);
   void AnswerKept();  // fails every open request when training, and then the ps, has ended
   void End(absl::Status outcome, const std::string& why);
 

@@ -11,7 +11,7 @@ namespace muster {
 namespace {
 
 // How often to check whether there is work, or a stop: the most that a worker loses at the end of the last epoch.
-constexpr absl::Duration kLookForWork = absl::Milliseconds(100);
+constexpr absl::Duration kStopPoll = absl::Milliseconds(100);
 // After this, asks a silent ps again; the number says that it is the same question.
 constexpr absl::Duration kAskForWorkAgain = absl::Seconds(5);
 
@@ -35,7 +35,7 @@ absl::Status WorkQueueClient::Named(const absl::Status& status) const {
 }
 
 bool WorkQueueClient::Pause() {
-  loop_.RunUntil([this] { return stopping(); }, loop_.Now() + kLookForWork);
+  loop_.RunUntil([this] { return stopping(); }, loop_.Now() + kStopPoll);
   return !stopping();
 }
 
@@ -53,7 +53,7 @@ absl::StatusOr<TakeWorkReply> WorkQueueClient::Ask(const TakeWorkRequest& reques
                                                   answer = std::move(reply);
                                                   answered = true;
                                                 });
-    while (!answered && !stopping()) loop_.RunUntil([&] { return answered || stopping(); }, loop_.Now() + kLookForWork);
+    while (!answered && !stopping()) loop_.RunUntil([&] { return answered || stopping(); }, loop_.Now() + kStopPoll);
     const bool given_up = !answered;
     if (given_up) {
       channel_->Cancel(call);

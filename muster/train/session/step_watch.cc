@@ -3,7 +3,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kBetweenLooks = absl::Milliseconds(100);
+constexpr absl::Duration kBetweenChecks = absl::Milliseconds(100);
 // The kind of link if none of the model goes through the connection.
 constexpr char kDirectLink[] = "direct";
 constexpr absl::Duration kRateOver = absl::Seconds(1);
@@ -17,19 +17,19 @@ void StepWatch::Is(TrainingState state) {
   if (metrics_ == nullptr) return;
   metrics_->state.Set(static_cast<double>(state));
   rate_since_ = clock_.Now();
-  LookAtTraffic();
-  if (state != TrainingState::kEnded) LookAtLinks();  // after the end the client is disconnected
+  CheckTraffic();
+  if (state != TrainingState::kEnded) CheckLinks();  // after the end the client is disconnected
 }
 
-void StepWatch::LookAtLinks() {
+void StepWatch::CheckLinks() {
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
     const char* const link = client_.applies_own_updates() ? kDirectLink : client_.ps_calls().TrafficStats(ps).link;
     metrics_->links.Set(static_cast<size_t>(ps), link);
-    notice_.Look(static_cast<size_t>(ps), link);
+    notice_.Check(static_cast<size_t>(ps), link);
   }
 }
 
-void StepWatch::LookAtTraffic() {
+void StepWatch::CheckTraffic() {
   uint64_t sent = 0, received = 0;
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
     const Channel::Stats traffic = client_.ps_calls().TrafficStats(ps);
@@ -51,12 +51,12 @@ void StepWatch::Count(const StepResult& result, const std::string& checkpoint) {
 
 void StepWatch::Publish(const std::string& checkpoint) {
   const absl::Time now = clock_.Now();
-  if (now - published_ < kBetweenLooks && checkpoint == checkpoint_) return;
+  if (now - published_ < kBetweenChecks && checkpoint == checkpoint_) return;
   published_ = now;
   if (checkpoint != checkpoint_) metrics_->checkpoint_saved_at.Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
   checkpoint_ = checkpoint;
-  LookAtTraffic();
-  LookAtLinks();
+  CheckTraffic();
+  CheckLinks();
   metrics_->applies_own_updates.Set(client_.applies_own_updates() ? 1 : 0);
   if (now - rate_since_ < kRateOver) return;
   const uint64_t steps = metrics_->steps.value();

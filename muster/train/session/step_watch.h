@@ -25,8 +25,8 @@ class StepWatch {
 
  private:
   void Publish(const std::string& checkpoint);
-  void LookAtTraffic();
-  void LookAtLinks();
+  void CheckTraffic();
+  void CheckLinks();
 
   TrainingMetrics* const metrics_;
   const StoreClient& client_;

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-void LinkNotice::Look(size_t ps, const char* link) {
+void LinkNotice::Check(size_t ps, const char* link) {
   if (ps >= said_.size()) said_.resize(ps + 1);
   // Between two connections there is nothing to log. Workers that need no connection, or are their own ps, have logged
   // that.

@@ -10,7 +10,7 @@ namespace muster {
 class LinkNotice {
  public:
   // `link` is the current Channel::Stats::link.
-  void Look(size_t ps, const char* link);
+  void Check(size_t ps, const char* link);
 
  private:
   std::vector<std::string> said_;  // one for each ps; empty: nothing logged yet

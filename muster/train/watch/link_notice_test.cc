@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 std::string Said(LinkNotice& notice, size_t ps, const char* link) {
   ::testing::internal::CaptureStderr();
   SetUpLog("");
-  notice.Look(ps, link);
+  notice.Check(ps, link);
   return ::testing::internal::GetCapturedStderr();
 }
 

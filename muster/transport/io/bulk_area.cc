@@ -64,7 +64,7 @@ Extent OutgoingArea::Reserve(size_t bytes) {
   auto* header = new (area_.data() + begin) ExtentHeader;
   header->ready.store(0, std::memory_order_relaxed);
   header->done.store(0, std::memory_order_relaxed);
-  LookAtUse(begin + length);
+  CheckUse(begin + length);
   return {shared_from_this(), begin, area_.subspan(begin + kExtentHeader, bytes)};
 }
 
@@ -82,7 +82,7 @@ bool OutgoingArea::Commit(uint64_t end) {
   return true;
 }
 
-void OutgoingArea::LookAtUse(uint64_t end) {
+void OutgoingArea::CheckUse(uint64_t end) {
   highest_ = std::max(highest_, end);
   if (++taken_ < kWindow) return;
   const uint64_t used = std::max(highest_, busy_.empty() ? 0 : busy_.back().end);

@@ -73,13 +73,13 @@ class OutgoingArea : public std::enable_shared_from_this<OutgoingArea> {
 
   void TakeBack();
   bool Commit(uint64_t end);
-  void LookAtUse(uint64_t end);
+  void CheckUse(uint64_t end);
 
   const std::shared_ptr<const SharedMemory> memory_;
   const MutableByteSpan area_;
   std::vector<Busy> busy_;  // in order of position
   size_t committed_ = 0;
-  // Since LookAtUse last checked: how many extents were taken, and how far they reached.
+  // Since CheckUse last checked: how many extents were taken, and how far they reached.
   int taken_ = 0;
   uint64_t highest_ = 0;
 };

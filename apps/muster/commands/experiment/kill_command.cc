@@ -46,7 +46,7 @@ constexpr int kExitEndedBefore = 1;
 constexpr int kExitKilled = 143;  // 128 + SIGTERM, as an experiment that was asked to end
 // The longest time between an experiment's first row in the registry and its supervisor's pid there.
 constexpr absl::Duration kStartWait = absl::Seconds(10);
-constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
+constexpr absl::Duration kPollInterval = absl::Milliseconds(10);
 
 struct KillFlags {
   std::vector<std::string> ids;
@@ -133,7 +133,7 @@ absl::Status EndBeforeItBegins(const OpenedHome& opened, RunRecord run) {
 // Returns null if there is no supervisor to end: the run has ended, or hasn't started and now never will.
 absl::StatusOr<std::unique_ptr<Victim>> Hold(const OpenedHome& opened, const ExperimentId& id) {
   const absl::Time deadline = RealClock().Now() + kStartWait;
-  for (;; absl::SleepFor(kLookAgain)) {
+  for (;; absl::SleepFor(kPollInterval)) {
     ASSIGN_OR_RETURN(RunRecord run, opened.registry->Run(id));
     if (HasEnded(run.state)) return nullptr;
     const std::string lock = opened.home.lock(id);

@@ -177,7 +177,7 @@ void LocalBackend::Note(const std::string& line) {
 }
 
 void LocalBackend::OnTime() {
-  for (const TaskId& task : memory_watch_.Look()) {
+  for (const TaskId& task : memory_watch_.Check()) {
     Running& running = running_.at(task);
     running.too_much_memory = true;
     kill(-running.child.pid, SIGKILL);

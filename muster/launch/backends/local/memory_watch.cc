@@ -7,7 +7,7 @@ void MemoryWatch::Add(const TaskId& task, pid_t pid, int64_t limit) {
   watched_[task] = {pid, limit};
 }
 
-std::vector<TaskId> MemoryWatch::Look() {
+std::vector<TaskId> MemoryWatch::Check() {
   std::vector<TaskId> over;
   if (clock_.Now() < deadline()) return over;
   next_ = clock_.Now() + kEvery;

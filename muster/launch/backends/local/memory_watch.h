@@ -32,7 +32,7 @@ class MemoryWatch {
   // Returns when to look again; InfiniteFuture if nothing is watched.
   absl::Time deadline() const { return watched_.empty() ? absl::InfiniteFuture() : next_; }
   // Checks if it is time, and returns the tasks that use more than their limit.
-  std::vector<TaskId> Look();
+  std::vector<TaskId> Check();
 
  private:
   struct Watched {

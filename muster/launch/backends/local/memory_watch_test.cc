@@ -34,10 +34,10 @@ TEST_F(MemoryWatchTest, LooksOnceASecondAndTellsWhoUsesMoreThanItMay) {
   watch_.Add(kLarge, 12, 1000);
   EXPECT_EQ(watch_.deadline(), clock_.Now() + absl::Seconds(1));
   used_ = {{11, 500}, {12, 500}};
-  EXPECT_THAT(watch_.Look(), IsEmpty()) << "not yet";
+  EXPECT_THAT(watch_.Check(), IsEmpty()) << "not yet";
   EXPECT_EQ(reads_, 0);
   AdvanceToDeadline();
-  EXPECT_THAT(watch_.Look(), ElementsAre(kSmall));
+  EXPECT_THAT(watch_.Check(), ElementsAre(kSmall));
   EXPECT_EQ(reads_, 1) << "one pass for all";
   EXPECT_THAT(asked_, ElementsAre(11, 12));
   EXPECT_EQ(watch_.deadline(), clock_.Now() + absl::Seconds(1));
@@ -48,17 +48,17 @@ TEST_F(MemoryWatchTest, WhoIsNotFoundUsesNothing) {
   watch_.Add(kLarge, 12, 100);
   used_ = {{12, 500}};
   AdvanceToDeadline();
-  EXPECT_THAT(watch_.Look(), ElementsAre(kLarge));
+  EXPECT_THAT(watch_.Check(), ElementsAre(kLarge));
 }
 
 TEST_F(MemoryWatchTest, AllThatItMayIsNotMore) {
   watch_.Add(kSmall, 11, 100);
   used_[11] = 100;
   AdvanceToDeadline();
-  EXPECT_THAT(watch_.Look(), IsEmpty());
+  EXPECT_THAT(watch_.Check(), IsEmpty());
   used_[11] = 101;
   AdvanceToDeadline();
-  EXPECT_THAT(watch_.Look(), ElementsAre(kSmall));
+  EXPECT_THAT(watch_.Check(), ElementsAre(kSmall));
 }
 
 TEST_F(MemoryWatchTest, WithNothingToWatchItNeverLooks) {
@@ -67,7 +67,7 @@ TEST_F(MemoryWatchTest, WithNothingToWatchItNeverLooks) {
   watch_.Remove(kSmall);
   EXPECT_EQ(watch_.deadline(), absl::InfiniteFuture());
   clock_.Advance(absl::Hours(1));
-  EXPECT_THAT(watch_.Look(), IsEmpty());
+  EXPECT_THAT(watch_.Check(), IsEmpty());
   EXPECT_EQ(reads_, 0);
 }
 
