@@ -290,6 +290,10 @@ class ForbiddenTest(Tree):
                            ("muster/base/b.cc", "// Call(argument);"),
                            ("muster/base/b.h", "  // Who waits is woken."),
                            ("tools/x.py", "# Of two files the newer."),
+                           ("muster/base/b.cc", "Wake();  // It is due. Whoever waits is woken."),
+                           ("muster/base/b.h", "int late;  // … and only then."),
+                           ("docs/d.md", "It is due. Of two files the newer is kept."),
+                           ("docs/d.md", "- Who waits is woken."),
                            ("muster/base/b.cc", "std::jthread t;"),
                            ("muster/base/b.cc", "catch (...) {}")):
             with self.subTest(line):

@@ -37,6 +37,7 @@ def is_library(path):
     return is_code(path) and path.parts[0] == "muster" and not is_test(path)
 
 
+BEGINNING = 'begin a sentence with its subject or its verb: "Returns …", "A worker that …"'
 RULES = [
     Rule(r"\bgetenv\s*\(", "the environment is read by main and by one config loader, so that a test can hold ten nodes",
          is_library,
@@ -52,8 +53,10 @@ RULES = [
          code_only=False),
     Rule(r"^\s*//+\s*([\w:.>-]+\([^ ]*\);|return [^.,]*;|(if|for|while) \(.*\)\s*\{|[\w:<>]+ \w+ = .*;|\})\s*$", "code that is commented out; delete it, git remembers",
          lambda p: is_code(p), code_only=False),
-    Rule(r"^\s*(//|#) (Of|…|Who|Whoever|Whom) ", "begin a comment with its subject or its verb: \"Returns …\", \"A worker that …\"",
+    # The start of a comment, also behind code, or of a sentence inside it.
+    Rule(r"(//+|#) (?:.*[.:;] )?(Of|…|Who|Whoever|Whom) ", BEGINNING,
          lambda p: is_code(p) or p.suffix in (".py", ".cmake", ".sh", ".txt"), code_only=False),
+    Rule(r"(^|[.:;] |[-*] )(Of|Who|Whoever|Whom) ", BEGINNING, lambda p: p.suffix == ".md", code_only=False),
     Rule(r"\bstd::(format|jthread)\b|#\s*include\s*<(format|ranges)>", "clang 14 with this library doesn't compile it",
          is_code),
     Rule(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", "an error silently ignored", is_code),

@@ -155,7 +155,7 @@ class BuildAhead:
     def __init__(self, builds):
         steps = [[sys.executable, str(ROOT / "tools/build.py"), preset, *targets] for preset, targets in builds]
         script = " && ".join(" ".join(map(shlex.quote, step)) for step in steps)
-        # Idle processors only; where that can't be had, the tests come first at least.
+        # Idle processors only; where that isn't available, the tests come first at least.
         idle = ["chrt", "--idle", "0"] if shutil.which("chrt") else ["nice", "-n", "19"]
         self.process = subprocess.Popen([*idle, "sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, start_new_session=True)

@@ -32,7 +32,7 @@ class Program:
     timeout: float = 300
     is_gtest: bool = True
     long: bool = False
-    alone: bool = False  # starts its own processes or looks at the machine: nothing else runs at the same time
+    alone: bool = False  # starts its own processes or looks at the machine: runs apart from the others (run_programs)
     environment: dict = dataclasses.field(default_factory=dict)
 
 

@@ -32,7 +32,7 @@ class TurnWatch {
 
   // Call before the ps gets the request.
   void Note(const IncomingRequest& request);
-  // Call after every event at the ps. Of two workers, the first must be at the second's clock or one further.
+  // Call after every event at the ps. The first of two workers must be at the second's clock or one further.
   void Verify();
 
  private:

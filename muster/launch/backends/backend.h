@@ -66,7 +66,7 @@ class BackendEvents {
 
 // What a run tells its backend, whichever that is. A backend leaves out what it has no use for.
 struct BackendOptions {
-  // In the environment of every process as MUSTER_RUN_ID, put there by who makes the ProcessSpec.
+  // In the environment of every process as MUSTER_RUN_ID, put there by the maker of the ProcessSpec.
   std::string run_id;
   // "NAME=VALUE": what all processes have, mostly this one's own environment.
   std::vector<std::string> environment;
@@ -74,7 +74,7 @@ struct BackendOptions {
   // the group that it leads; for all at once, since that is one pass over /proc. One that isn't there has none. Empty:
   // such limits aren't kept.
   std::function<std::map<pid_t, int64_t>(const std::vector<pid_t>& pids)> resident_bytes = nullptr;
-  // Takes a line for the user about what can't be had here. Empty: nobody is told.
+  // Takes a line for the user about what isn't available here. Empty: nobody is told.
   std::function<void(const std::string& line)> note = nullptr;
   bool control_groups = true;         // use them if that is permitted
   const Clock* clock = &RealClock();  // borrowed; when to look at memory
@@ -108,9 +108,9 @@ class Backend {
   virtual void PauseOutput(bool paused) = 0;
 
   // When OnTime has something to do that no descriptor tells, as limits of memory that are looked at now and then;
-  // InfiniteFuture if never. Who runs the loop waits no longer than until then.
+  // InfiniteFuture if never. The loop must wait no longer than until then.
   virtual absl::Time deadline() const = 0;
-  // To be called at deadline(), and whenever.
+  // Must be called at deadline(); may be called at any time.
   virtual void OnTime() = 0;
   virtual LocalProcess ProcessOf(const TaskId& task) const = 0;
 };

@@ -125,7 +125,7 @@ struct ClientRecord {
   // Pushes up to here are of an earlier life, or of replaced values: nothing of them will come any more.
   uint64_t settled;
   uint64_t direct_begun;   // number of the newest update that `process` has begun
-  uint64_t held_through;   // … and those up to here it may finish while this ps is held (CutFollower)
+  uint64_t held_through;   // `process` may finish its updates up to here while this ps is held (CutFollower)
   uint64_t share_fired;    // number of the newest firing whose share of the stripes `process` has finished
   uint64_t work_returned;  // uncounted tickets up to here were given to others. Under count_mutex
 };

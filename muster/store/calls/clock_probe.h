@@ -1,6 +1,6 @@
 // Measures how far the clock of a task's trace is from ps 0's: asks for its time, several times in a row and again
-// every few seconds, and notes the time before each question and after its answer. Of each series only the fastest
-// answer counts, as the most exact: the true offset is off by at most half its round trip. Has its own thread, loop and
+// every few seconds, and notes the time before each question and after its answer. Only the fastest answer of each
+// series counts, as the most exact: the true offset is off by at most half its round trip. Has its own thread, loop and
 // connection.
 #pragma once
 

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// Answered when `parties` different clients have arrived at the barrier `name`; elastic: or all who are there.
+// Answered when `parties` different clients have arrived at the barrier `name`; elastic: or all that are there.
 struct BarrierRequest {
   Stamp stamp;
   std::string name;

@@ -54,7 +54,7 @@ struct CommitCheckpointRequest {
   std::string directory;
   std::string manifest;
   int64_t keep = 0;                 // then removes all but the newest so many (Retention); 0: keeps all
-  double preserve_every_hours = 0;  // … but one every so often for ever; 0: none
+  double preserve_every_hours = 0;  // but keeps one every so often for ever; 0: none
 
   using Fields =
       FieldList<Field<1, &CommitCheckpointRequest::stamp>, Field<2, &CommitCheckpointRequest::chief_epoch>,

@@ -54,7 +54,7 @@ class MessageWriter {
   protozero::pbf_writer pbf_;
 };
 
-// It says how long the bulk is, so it can't be left to whoever looks at the message later.
+// It says how long the bulk is, so it can't be left to a later reader of the message.
 struct UnknownWirePrecision final : protozero::exception {
   const char* what() const noexcept override { return "unknown wire precision; accepted: 0 fp32, 1 bf16, 2 fp16"; }
 };

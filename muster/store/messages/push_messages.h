@@ -36,12 +36,12 @@ struct PushPullRequest {
   int64_t global_step = 0;      // that the sender knows of: schedules on ps that don't count it go by it
   std::vector<double> scales;   // one a pushed slice: what its gradient is multiplied by; empty: 1 for all
   bool contributes = false;     // to the round of the synchronous gate
-  uint64_t local_step = 0;      // … the round that the gradients were computed for, as ps 0 answered it
+  uint64_t local_step = 0;      // then: the round that the gradients were computed for, as ps 0 answered it
   uint64_t clock = 0;           // bounded staleness, workers' order: it is the sender's clock-th push; 0: none of them
   bool non_finite = false;      // ps 0: its gradients had NaN or infinity and were dropped (NonFinite::kDrop)
   bool with_pulled = false;     // behind the bulk: of each pushed trainable slice what it was computed from
-  double compensation = 0;      // … λ of DelayCompensation, for all of them
-  double adaptive = 0;          // … γ of AdaptiveDelta, likewise; one of the two at most
+  double compensation = 0;      // then: λ of DelayCompensation, for all of them
+  double adaptive = 0;          // then: γ of AdaptiveDelta, likewise; one of the two at most
   double exchange = 0;          // α of an elastic exchange: values are pushed, what they moved is the answer
   StalenessScale staleness_scale = StalenessScale::kNone;  // by the staleness that this ps answers
   bool update = false;                             // a ps's share of an update that ps 0 counts, be it without a slice

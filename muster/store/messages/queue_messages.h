@@ -40,7 +40,7 @@ struct QueueRequest {
   uint64_t sequence = 0;        // within the lane, from 1 on
   uint64_t wait_ms = 0;         // how long the answer may be held back
   uint64_t count = 0;           // dequeue: elements
-  bool small_batch = false;     // … once the queue is closed fewer will do
+  bool small_batch = false;     // dequeue: fewer will do once the queue is closed
   bool cancel_pending = false;  // close: enqueues that wait are cancelled
 
   using Fields = FieldList<Field<1, &QueueRequest::lane>, Field<2, &QueueRequest::sequence>,

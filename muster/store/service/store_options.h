@@ -31,16 +31,16 @@ struct StoreOptions {
   absl::Duration shutdown_grace = absl::Seconds(20);
   FileSystem* files = nullptr;  // borrowed for the service's life
   PartSaver::Background background;
-  // Where the model is kept. Who holds on to its descriptor can start another service on it after this one was killed,
-  // which goes on where this one was. Null: memory of its own, gone with it.
+  // Where the model is kept. A process that holds its descriptor can start another service on it after this one was
+  // killed, which continues where this one was. Null: memory of its own, gone with it.
   std::shared_ptr<ArenaMemory> memory;
-  // All who train are threads of this process: their model ends with them, and no update need survive a death.
+  // All clients are threads of this process: their model ends with them, and no update need survive a death.
   bool one_process = false;
   ArenaListener* port = nullptr;  // borrowed: where workers on this host get the arena; null: nobody does
   ArenaProbe* probe = nullptr;    // of tests
   Track* track = nullptr;         // borrowed: of the loop's thread; null: nothing is recorded
   uint64_t queue_bytes = FifoQueuesOptions().bytes;  // that all queues here may hold when they are full
-  std::shared_ptr<WorkQueue> work;                   // of ps 0, shared with who takes from it without messages; or null
+  std::shared_ptr<WorkQueue> work;                   // of ps 0, shared with takers that need no messages; or null
 };
 
 }  // namespace muster
