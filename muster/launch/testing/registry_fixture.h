@@ -70,7 +70,7 @@ class RegistryFixture : public ::testing::Test {
     run.state = state;
     return registry.SetRun(run);
   }
-  // Sets the states in between, too.
+  // Also sets the states on the way there.
   static void Bring(Registry& registry, const ExperimentId& id, RunState state) {
     const std::vector<RunState> way = {RunState::kPending, RunState::kStarting, RunState::kRunning};
     for (const RunState step : way) {

@@ -240,7 +240,7 @@ void CutFollower::Release() {
   if (marking_)
     std::exchange(marking_, std::nullopt)->Fail(absl::OutOfRangeError("the hold has run out before the mark"));
   if (gated) gates_.Resume();
-  // Later: whoever releases may be in the middle of a request.
+  // Later, because the caller may be in the middle of a request.
   loop_.Post(lifetime_.Guard([this] { HandOn(); }));
 }
 

@@ -105,7 +105,7 @@ absl::Status DirectUpdates::Open() {
   if (options.apply == ApplyChoice::kDirect) {
     const std::string why = absl::StrCat("direct apply was asked for, but isn't possible: ", opened.message(),
                                          "; accepted then: server, auto");
-    // What the model forbids, or a living ps: it never will be had. Anything else may be had another time.
+    // What the model or a living ps forbids is never available. Anything else may be at another time.
     const bool never = absl::IsNotFound(opened) || (elsewhere && attempts == kAttempts);
     return never && !again ? WrongConfigurationError(why) : absl::FailedPreconditionError(why);
   }
@@ -132,7 +132,7 @@ absl::StatusOr<DirectApply*> DirectUpdates::Use(bool changes) {
 InPlaceMemory DirectUpdates::InPlace(size_t variable) const {
   if (apply_ == nullptr) return {};
   // Where nobody else writes, in place and a copy are the same; so they are where nothing is written without this
-  // worker's gradient. (An elastic gate may fire without a worker whose lease ran out while it was stopped: that one's
+  // worker's gradient. (An elastic gate may fire without a worker whose lease ran out while it was stopped: its
   // gradient may have seen values change under it, and is dropped as late.)
   const bool alone = apply_->attachment(0).arena().layout().num_clients() == 1;
   const GateSpec& gate = client_.binding_.gate;
@@ -197,7 +197,7 @@ absl::StatusOr<StorePushResult> DirectUpdates::PushPull(absl::FunctionRef<ByteSp
   ASSIGN_OR_RETURN(DirectApply * apply, Use(/*changes=*/false));
   if (apply == nullptr) return client_.PushPullAll(gradient, scales, options);
   if (options.local_step.has_value()) return Contribute(gradient, scales, options);
-  // Before the values: who has read some of the next round's is late, and knows it.
+  // Before the values: a client that has read some of the next round's is late, and knows it.
   const uint64_t round = apply->round();
   const uint64_t sequence = ++client_.sequence_;
   if (options.minibatches > 0) RETURN_IF_ERROR(BeginUpdate(sequence));

@@ -61,7 +61,7 @@ absl::Status StoreClient::AwaitAllServers() {
 
 absl::Status StoreClient::Join(bool chief) {
   absl::Status stopped = AwaitAllServers();
-  if (!stopped.ok() && !absl::IsCancelled(stopped)) return stopped;  // who is stopped joins to say "done"
+  if (!stopped.ok() && !absl::IsCancelled(stopped)) return stopped;  // a stopped worker joins to say "done"
   // A ps that has lost its memory has lost everybody's place in the order: what the ps know is what counts.
   if (binding_.ordered) clock_ = 0;
   for (int ps = 0; ps < num_ps(); ++ps) {
@@ -155,7 +155,7 @@ absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
                        .method = StoreMethod::kAwaitReady,
                        .control = Encode(AwaitReadyRequest{MakeStamp(ps, 0), ModelOf(ps), generation_})});
     const absl::Status answered = ps_calls_.Exchange(calls, deadline, /*stoppable=*/true);
-    // The ps are there and keep the answer back; who is missing is the chief.
+    // The ps are there and keep the answer back: the chief is missing.
     if (absl::IsUnavailable(answered) && ps_calls_.loop().Now() >= deadline)
       return absl::UnavailableError(
           absl::StrCat("the chief has not initialised the model in time (", answered.message(), "); is it running?"));

@@ -76,7 +76,7 @@ void Gates::OnBarrier(ConnectionId connection, const BarrierRequest& message, Re
 void Gates::OnAwaitTurn(ConnectionId connection, const AwaitTurnRequest& message, Responder responder) {
   if (synchronous_.attached()) synchronous_.CatchUp(message.local_step, loop_.Now());
   order_.Ask(connection, message, loop_.Now(), std::move(responder));
-  clock_.Recheck(loop_.Now());  // nobody waits for the clock of who leaves
+  clock_.Recheck(loop_.Now());  // nobody waits for the clock of a client that leaves
   ScheduleCheck();
 }
 

@@ -55,7 +55,7 @@ void WorkerOrder::Ask(ConnectionId connection, const AwaitTurnRequest& message, 
   Recheck();
 }
 
-// All are judged before any is taken out: who leaves, and who asks at all, is seen by their questions.
+// All are judged before any is taken out: their questions show which workers leave, and which ask at all.
 void WorkerOrder::Recheck() {
   std::vector<bool> answerable;
   for (const Question& question : questions_) answerable.push_back(IsAnswerable(question));

@@ -22,8 +22,8 @@ namespace muster {
 namespace {
 
 // Which values the reply goes with: read before they are copied, for workers of this host may be changing them, and
-// count on. What they count meanwhile may be missing in the copy; and who has got some of a later round's has a token
-// that is too old, so its gradients are dropped.
+// count on. What they count meanwhile may be missing in the copy; and a client that has got some of a later round's has
+// a token that is too old, so its gradients are dropped.
 void NameValues(Arena& arena, PushPullReply& reply) {
   reply.version = Observe(arena.header().counters.updates);
   reply.round = Observe(arena.header().gate.round);

@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-// For whoever waits for a model that nobody will bring.
+// Cancelled if a client would wait for a model that nobody will bring.
 absl::Status NeedChief(const Arena* arena, const ClientTable& clients) {
   if (arena != nullptr || !clients.chief_done()) return absl::OkStatus();
   return absl::CancelledError("training has ended: the chief was done before there was a model");
@@ -83,7 +83,7 @@ absl::Status StoreService::Recover() {
   const ChiefLease& chief = ps_.arena->header().chief;
   if (chief.client >= 0) ps_.clients.RestoreChief(static_cast<int>(chief.client), chief.epoch, chief.incarnation);
   gates_.Attach(*ps_.arena);
-  ps_.arena->header().load_requested = 0;  // who asked has lost his connection
+  ps_.arena->header().load_requested = 0;  // the client that asked has lost its connection
   cut_.Recover(*ps_.arena);
   work_.Recover(*ps_.arena);
   LogInfo("found the model of an earlier life: ", ps_.arena->layout().value_bytes(), " bytes, version ",
@@ -358,7 +358,7 @@ void StoreService::AnswerReady(int client, const AwaitReadyRequest& request, Res
 absl::Status StoreService::On(const HeartbeatRequest& message, IncomingCall& call) {
   RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
   call.responder.Send({});
-  gates_.Recheck();  // who was lost may be there again
+  gates_.Recheck();  // a client that was lost may be there again
   return absl::OkStatus();
 }
 
@@ -415,8 +415,7 @@ absl::Status StoreService::On(const AwaitTurnRequest& message, IncomingCall& cal
   RETURN_IF_ERROR(ps_.NeedTraining());
   RETURN_IF_ERROR(ps_.NeedModel());
   RETURN_IF_ERROR(ps_.CheckGeneration(message.generation));
-  if (!ps_.arena->model().ordered)
-    return absl::InvalidArgumentError("the model takes pushes as they come: nobody has a turn");
+  if (!ps_.arena->model().ordered) return absl::InvalidArgumentError("await_turn on a model that isn't ordered");
   gates_.OnAwaitTurn(call.connection, message, std::move(call.responder));
   return absl::OkStatus();
 }

@@ -88,7 +88,7 @@ class StoreService final : public RequestHandler {
   };
   void Dispatch(const IncomingRequest& request, const DecodedRequest& decoded, Responder responder);
   template <typename Message>
-  auto& HandlerOf();  // who has an On() for it
+  auto& HandlerOf();  // the object with an On() for it
   template <typename Message>
   void Answer(const IncomingRequest& request, const DecodedRequest& decoded, IncomingCall call);
   // One for each message. OK: the call is answered, or will be; an error is its answer.

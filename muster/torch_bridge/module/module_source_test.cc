@@ -530,7 +530,7 @@ TEST_F(ModuleSourceLoss, WorksWhereTheCallerHasSwitchedAutogradOff) {
   EXPECT_FALSE(torch::GradMode::is_enabled());
 }
 
-// Autograd itself makes gradients of the parameter's layout, but adds to an existing one in that one's layout.
+// Autograd itself makes gradients of the parameter's layout, but adds to an existing one in the existing layout.
 TEST_F(ModuleSourceLoss, StridedGradientsAreHandedOutRowMajor) {
   const torch::Tensor factor = torch::arange(6, torch::kFloat32).view({3, 2});
   ASSERT_TRUE(StatusOf([&] {

@@ -29,7 +29,7 @@ class LoopbackChannel : public Channel {
 
   // From the network, on this channel's loop, about the connection that it has.
   void OnConnected();
-  void OnRefused(const absl::Status& status);  // who is there won't have this process
+  void OnRefused(const absl::Status& status);  // the other side refuses this process
   void OnReply(uint64_t id, absl::StatusOr<Reply> reply);
   void OnBroken();  // also: nobody is there
 

@@ -34,7 +34,7 @@ struct NetworkOptions {
 // Nothing takes any time.
 inline constexpr NetworkOptions kPromptNetwork = {.shortest = absl::ZeroDuration(), .longest = absl::ZeroDuration()};
 
-// What the network knows of who uses a SimulatedTransport.
+// What the network knows of the user of a SimulatedTransport.
 struct SimulatedHost final : LoopbackHost {
   SimulatedProcess* process = nullptr;  // null: one that has no name and never dies
   FaultScript* faults = nullptr;        // that its requests meet; null: none
